@@ -1,0 +1,118 @@
+"""Slow, obvious versions of what the package computes, written from the definitions alone."""
+
+import math
+
+import mpmath
+import numpy as np
+from scipy import optimize, stats
+
+
+def epsilon_of_rates(fpr, tpr, delta):
+    """Epsilon* of arrays of rates, straight from Definition 2 of Negoescu et al. 2024."""
+    fpr, tpr = np.asarray(fpr, float), np.asarray(tpr, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = [
+            (tpr - delta) / fpr,
+            (1 - fpr - delta) / (1 - tpr),
+            (1 - tpr - delta) / (1 - fpr),
+            (fpr - delta) / tpr,
+        ]
+    return math.log(max(1.0, *(float(np.nanmax(ratio)) for ratio in ratios)))
+
+
+def epsilon_on_a_grid(member, nonmember, delta, clip, points=1_000_000):
+    """The paper's procedure: two million thresholds at equally spaced quantiles of both fitted laws."""
+    levels = (np.arange(points) + 0.5) / points
+    laws = [stats.norm(*law) for law in (member, nonmember)]
+    thresholds = np.concatenate([law.ppf(levels) for law in laws])
+    tpr, fpr = laws[0].cdf(thresholds), laws[1].cdf(thresholds)
+    inside = (tpr > clip) & (tpr < 1 - clip) & (fpr > clip) & (fpr < 1 - clip)
+    return epsilon_of_rates(fpr[inside], tpr[inside], delta)
+
+
+def _bisected(falling, low, high, steps=110):
+    """Root of a falling function, by halving; 0 where it is never positive."""
+    if falling(low) <= 0:
+        return float(low)
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return float(low)
+
+
+def gaussian_mechanism_epsilon(mu, delta):
+    """Epsilon of the Gaussian mechanism with sensitivity/noise = mu (Balle and Wang 2018), by bisection in mpmath."""
+    with mpmath.workdps(40):
+        mu, delta = mpmath.mpf(mu), mpmath.mpf(delta)
+
+        def surplus(eps):
+            return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu) - delta
+
+        return _bisected(surplus, mpmath.mpf(0), 20 + mu * mu + 10 * mu)
+
+
+def best_threshold_epsilon(member, nonmember, delta, clip=0.0):
+    """Epsilon* of two normals: a dense scan of every branch, then a bounded search around its best point, in mpmath."""
+    (m1, s1), (m0, s0) = member, nonmember
+    low = min(m1 - 12 * s1, m0 - 12 * s0)
+    high = max(m1 + 12 * s1, m0 + 12 * s0)
+    if clip:
+        z = stats.norm.isf(clip)
+        low, high = max(m1 - z * s1, m0 - z * s0), min(m1 + z * s1, m0 + z * s0)
+
+    def branches(q):
+        zs = [(q - m1) / s1, (q - m0) / s0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tails = [
+                (stats.norm.logcdf(zs[0]), stats.norm.logcdf(zs[1])),
+                (stats.norm.logsf(zs[1]), stats.norm.logsf(zs[0])),
+                (stats.norm.logsf(zs[0]), stats.norm.logsf(zs[1])),
+                (stats.norm.logcdf(zs[1]), stats.norm.logcdf(zs[0])),
+            ]
+            return [np.log(np.maximum(np.exp(p) - delta, 0)) - q_ for p, q_ in tails]
+
+    grid = np.linspace(low, high, 40_001)
+    best = 0.0
+    for index in range(4):
+        values = np.nan_to_num(branches(grid)[index], nan=-np.inf, neginf=-np.inf)
+        at = int(np.argmax(values))
+        left, right = grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)]
+        found = optimize.minimize_scalar(
+            lambda q, index=index: -branches(np.array(q))[index],
+            bounds=(left, right),
+            method="bounded",
+            options={"xatol": 1e-13},
+        )
+        best = max(best, values[at], -float(found.fun))
+    return best
+
+
+def exact_binomial_upper(k, n, alpha):
+    """Clopper-Pearson upper limit by solving P[X <= k] = alpha in mpmath."""
+    if k >= n:
+        return 1.0
+    with mpmath.workdps(40):
+
+        def surplus(p):
+            return (
+                mpmath.fsum(mpmath.binomial(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1)) - alpha
+            )
+
+        return _bisected(surplus, mpmath.mpf(k) / n, mpmath.mpf(1))
+
+
+def brute_force_curve(member, nonmember):
+    """FPR and TPR at every threshold that the data can tell apart, by counting."""
+    thresholds = np.unique(np.concatenate([member, nonmember]))
+    fpr = np.array([np.mean(nonmember <= q) for q in thresholds])
+    tpr = np.array([np.mean(member <= q) for q in thresholds])
+    return fpr, tpr
+
+
+def steinke_p_value(m, r, v, epsilon, delta):
+    """Theorem 5.2 of Steinke, Nasr and Jagielski 2023, every term of the maximum written out."""
+    w = stats.binom(r, 1 / (1 + math.exp(-epsilon)))
+    worst = max(
+        ((w.cdf(v - 1) - (w.cdf(v - i - 1) if v - i >= 1 else 0.0)) / i for i in range(1, v + 1)), default=0.0
+    )
+    return min(1.0, w.sf(v - 1) + 2 * m * delta * worst)
