@@ -1,0 +1,184 @@
+"""Argument checks: the only author of the sentences a caller reads about a bad argument.
+
+Every sentence names the argument, the constraint, the value received and where. Rows count from 0, and say so.
+"""
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+
+__all__ = [
+    "at_least",
+    "fraction",
+    "known",
+    "loss_vector",
+    "membership",
+    "nonnegative",
+    "number",
+    "positive",
+    "same_length",
+]
+
+
+def number(name: str, value: object) -> float:
+    """Return a finite real number."""
+    try:
+        result = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, got {value!r}.") from None
+    if not math.isfinite(result):
+        raise InputError(f"{name} must be finite, got {result}.")
+    return result
+
+
+def positive(name: str, value: object) -> float:
+    """Return a number above 0."""
+    result = number(name, value)
+    if result <= 0:
+        raise InputError(f"{name} must be above 0, got {result:g}.")
+    return result
+
+
+def nonnegative(name: str, value: object) -> float:
+    """Return a number of 0 or more."""
+    result = number(name, value)
+    if result < 0:
+        raise InputError(f"{name} must be 0 or more, got {result:g}.")
+    return result
+
+
+def at_least(name: str, value: object, *, least: int) -> int:
+    """Return a whole number of ``least`` or more."""
+    result = number(name, value)
+    if result != int(result) or result < least:
+        raise InputError(f"{name} must be a whole number of {least} or more, got {value!r}.")
+    return int(result)
+
+
+def fraction(name: str, value: object, *, zero: bool = False, one: bool = False) -> float:
+    """Return a number in (0, 1), the ends included as asked."""
+    result = number(name, value)
+    low = result > 0 or (zero and result == 0)
+    high = result < 1 or (one and result == 1)
+    if not (low and high):
+        interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise InputError(f"{name} must lie in {interval}, got {result:g}.")
+    return result
+
+
+def known(name: str, value: str, options: Iterable[str]) -> str:
+    """Return a value that is one of the options, or name the nearest."""
+    listed = list(options)
+    if value in listed:
+        return value
+    nearest = difflib.get_close_matches(value, listed, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
+    raise InputError(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}{hint}")
+
+
+def _first_bad(bad: npt.NDArray[np.bool_]) -> str:
+    return f"first at row {int(np.argmax(bad))}, counting from 0"
+
+
+def loss_vector(name: str, values: object, *, least: int = 2) -> Floats:
+    """Return a fresh, read-only, finite 1-D float64 array with at least ``least`` entries."""
+    raw = np.asarray(values)
+    if raw.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} losses must be numbers, got an array of type {raw.dtype}; convert the column first."
+        )
+    if raw.ndim != 1:
+        raise InputError(f"{name} losses must be one-dimensional, got shape {raw.shape}.")
+    if raw.size < least:
+        raise InputError(
+            f"{name} losses need at least {least} records, got {raw.size}; is the group or the file empty?"
+        )
+    # Copied, so that nobody can change it later, unless it already owns its memory and nobody can.
+    kept = raw.dtype == np.float64 and raw.flags.owndata and not raw.flags.writeable
+    array = raw if kept else np.array(raw, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()
+    if not np.isfinite(total):  # one pass over good data; the slow look only at bad data
+        kinds = (("NaN", np.isnan(array)), ("infinite values", np.isinf(array)))
+        for kind, bad in kinds:
+            if bad.any():
+                raise InputError(
+                    f"{name} losses must be finite, got {int(bad.sum())} {kind} ({_first_bad(bad)});"
+                    " remove those records or mend the loss."
+                )
+    array.setflags(write=False)
+    return array
+
+
+def membership(name: str, values: object) -> npt.NDArray[np.bool_]:
+    """Return a boolean array from a 0/1 column of any numeric type."""
+    raw = np.asarray(values)
+    if raw.dtype.kind == "b":
+        return raw
+    if raw.dtype.kind not in "fiu":
+        try:
+            raw = raw.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{name} must hold only 0 and 1, got an array of type {raw.dtype}.") from None
+    bad = (raw != 0) & (raw != 1)
+    if bad.any():
+        value = raw[int(np.argmax(bad))]
+        raise InputError(
+            f"{name} must hold only 0 (non-member) and 1 (member), got {value!s} and"
+            f" {int(bad.sum())} such values in all ({_first_bad(bad)})."
+        )
+    return np.asarray(raw == 1)
+
+
+def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
+    """Refuse columns of different lengths."""
+    if len(set(lengths)) > 1:
+        listed = ", ".join(f"{name} has {length}" for name, length in zip(names, lengths, strict=True))
+        raise InputError(f"columns must have the same length: {listed}.")
+
+
+def finite_column(place: str, values: object, *, rows: str = "counting from 0") -> Floats:
+    """Return a finite 1-D float64 column; ``place`` names it and ``rows`` says how its rows are counted."""
+    raw = np.asarray(values)
+    if raw.dtype.kind not in "fiub":
+        raise InputError(
+            f"{place} must hold numbers, got an array of type {raw.dtype}; convert the column first."
+        )
+    if raw.ndim != 1:
+        raise InputError(f"{place} must be one-dimensional, got shape {raw.shape}.")
+    if raw.size == 0:
+        raise InputError(f"{place} is empty; at least 2 members and 2 non-members are needed.")
+    array = np.asarray(raw, dtype=np.float64)
+    if not np.isfinite(array.sum()):
+        for kind, bad in (("NaN or blank", np.isnan(array)), ("infinite", np.isinf(array))):
+            if bad.any():
+                raise InputError(
+                    f"{place} must hold finite losses, got {int(bad.sum())} {kind} (first at row"
+                    f" {int(np.argmax(bad))}, {rows}); remove those records or mend the loss."
+                )
+    return array
+
+
+def column_name(argument: str, name: str, *, file: str, options: Sequence[str], hint: str = "") -> str:
+    """Return the name of a column that the file has exactly once, or list what it has and name the nearest."""
+    if options.count(name) == 1:
+        return name
+    if name in options:
+        raise InputError(f"{file} has {options.count(name)} columns named {name!r}; give each its own name.")
+    lowered = {option.casefold(): option for option in reversed(options)}
+    nearest = difflib.get_close_matches(name.casefold(), list(lowered), n=1)
+    guess = (
+        f"; did you mean {argument}={lowered[nearest[0]]!r}?" if nearest else f"; name it with {argument}=."
+    )
+    shown = ", ".join(map(repr, options[:_SHOWN])) + (", ..." if len(options) > _SHOWN else "")
+    raise InputError(f"{file} has no column {name!r}, only {shown or 'none at all'}{guess}{hint}")
+
+
+_SHOWN = 20  # names listed before the rest are left out

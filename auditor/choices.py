@@ -1,0 +1,201 @@
+"""The choices that change a number, as values: what was declared, and which rule was asked for.
+
+A choice is data; who computes with it is elsewhere. Each is checked when it is built.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from auditor import _validate
+from auditor.errors import InputError
+
+__all__ = [
+    "DPSGD",
+    "Adjacency",
+    "BernoulliSplit",
+    "Census",
+    "FixedThreshold",
+    "Members",
+    "MembershipSplit",
+    "RandomSplit",
+    "RankGrid",
+    "Sample",
+    "Split",
+    "StatedClaim",
+    "ThresholdRule",
+    "TrainingClaim",
+    "UnknownSplit",
+]
+
+
+class Adjacency(StrEnum):
+    """Which two training sets count as neighbours.
+
+    >>> Adjacency("replace-one") == "replace-one"
+    True
+    """
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+
+# --- Which members were scored -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The scored members are a random sample of the training set (or stand for a wider one).
+
+    The member loss distribution is then estimated, and its uncertainty is part of every bound.
+    """
+
+
+@dataclass(frozen=True)
+class Census:
+    """Every training record was scored, so the member loss distribution is known exactly.
+
+    Bounds then compare this finite training set with the population: they can be positive without any leakage.
+    """
+
+
+Members = Sample | Census
+
+
+# --- How membership was decided ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UnknownSplit:
+    """Nothing is declared about how membership was decided: no statement about the mechanism."""
+
+
+@dataclass(frozen=True)
+class RandomSplit:
+    """A uniformly random split into members and non-members of fixed sizes (a shuffled ``train_test_split``).
+
+    Given an unordered pair of one member and one non-member, which of them is the member is a fair coin:
+    the replace-one adjacency. Not for splits by time, by source, after deduplication across the split,
+    or for a hold-out that was used for early stopping.
+    """
+
+
+@dataclass(frozen=True)
+class BernoulliSplit:
+    """Each record was included by an independent coin of probability ``inclusion`` (for example a salted hash).
+
+    The add/remove adjacency. ``inclusion`` lies in (0, 1).
+    """
+
+    inclusion: float = 0.5
+
+    def __post_init__(self) -> None:
+        _validate.fraction("inclusion", self.inclusion)
+
+
+MembershipSplit = UnknownSplit | RandomSplit | BernoulliSplit
+
+
+# --- How a certified bound picks its threshold ----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RankGrid:
+    """Thresholds at order statistics whose ranks are fixed before the data are seen: {0} and round(1.5^j) < n/2.
+
+    ``tails`` is ``"both"``, ``"lower"`` (members are those with low loss) or ``"upper"`` (non-members are those
+    with high loss); both tails share the error probability.
+    """
+
+    tails: str = "both"
+
+    def __post_init__(self) -> None:
+        _validate.known("tails", self.tails, ("both", "lower", "upper"))
+
+
+@dataclass(frozen=True)
+class FixedThreshold:
+    """A threshold chosen without looking at these losses: "member" if loss <= ``threshold``."""
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        _validate.number("threshold", self.threshold)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The threshold is chosen on a random ``fraction`` of each group and judged on the rest."""
+
+    fraction: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _validate.fraction("fraction", self.fraction)
+        _validate.at_least("seed", self.seed, least=0)
+
+
+ThresholdRule = RankGrid | FixedThreshold | Split
+
+
+# --- What is claimed -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DPSGD:
+    """DP-SGD with Poisson sampling: the sum of clipped gradients plus N(0, (noise_multiplier x clip)^2), ``steps`` times.
+
+    Attributes:
+        noise_multiplier: Noise standard deviation over the clipping norm, above 0.
+        sampling_rate: Probability that a record enters a step, in (0, 1].
+        steps: Number of steps, 1 or more.
+    """
+
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        _validate.positive("noise_multiplier", self.noise_multiplier)
+        _validate.fraction("sampling_rate", self.sampling_rate, one=True)
+        _validate.at_least("steps", self.steps, least=1)
+
+    def in_words(self) -> str:
+        """Return the description as a phrase."""
+        return (
+            f"DP-SGD with noise multiplier {self.noise_multiplier:g}, sampling rate {self.sampling_rate:g}"
+            f" and {self.steps:,} steps"
+        )
+
+
+@dataclass(frozen=True)
+class StatedClaim:
+    """A claim taken at its word: the training algorithm is (epsilon, delta)-DP for the named adjacency.
+
+    Attributes:
+        epsilon: In nats, 0 or more.
+        delta: In [0, 1).
+        adjacency: ``"add-remove"`` (default) or ``"replace-one"``.
+    """
+
+    epsilon: float
+    delta: float = math.nan  # never a default value: a claim without its delta is refused below
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _validate.nonnegative("claimed epsilon", self.epsilon)
+        if isinstance(self.delta, float) and math.isnan(self.delta):
+            raise InputError(
+                f"a claimed epsilon needs its delta, got epsilon {self.epsilon:g} alone;"
+                " state the delta too (0 for pure differential privacy)."
+            )
+        _validate.fraction("claimed delta", self.delta, zero=True)
+        _validate.known("adjacency", self.adjacency, [str(item) for item in Adjacency])
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+
+    def in_words(self) -> str:
+        """Return the claim as a phrase."""
+        return f"epsilon {self.epsilon:g} at delta {self.delta:g}, {self.adjacency}"
+
+
+TrainingClaim = DPSGD | StatedClaim

@@ -1,0 +1,306 @@
+"""Every frozen value that crosses a room boundary: the map of the system.
+
+Data becomes `Losses`; losses become a `FittedPair` and a trade-off curve (in `auditor.tradeoff`); those become an
+`Estimate` that says what it is about; an estimate meets a `Claim` in a `Comparison`; a `Check` says whether to
+trust it; an `AuditResult` (in `auditor.result`) holds them all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor import _validate
+from auditor.choices import Adjacency
+from auditor.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+
+__all__ = [
+    "Check",
+    "Claim",
+    "Comparison",
+    "Density",
+    "Estimate",
+    "FittedPair",
+    "GoodnessOfFit",
+    "LossScale",
+    "Losses",
+    "PerGroup",
+    "Status",
+    "Subject",
+    "Verdict",
+]
+
+
+class Subject(StrEnum):
+    """What a number is about."""
+
+    MODEL = "model"
+    MECHANISM = "mechanism"
+
+
+class Verdict(StrEnum):
+    """What an audit says about a claim on the training algorithm."""
+
+    REFUTED = "refuted"
+    NOT_REFUTED = "not_refuted"
+    INCONCLUSIVE = "inconclusive"
+    NOT_EVALUABLE = "not_evaluable"
+
+
+class Status(StrEnum):
+    """The outcome of a check."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+class LossScale(StrEnum):
+    """What a loss is, so that the log-odds transform knows its way."""
+
+    LOG_ODDS = "log-odds"
+    CROSS_ENTROPY = "cross-entropy"
+    UNKNOWN = "unknown"
+
+
+class PerGroup(NamedTuple):
+    """One column of per-record labels, for the members and for the non-members."""
+
+    member: npt.NDArray[Any]
+    nonmember: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Per-record losses of one model on its members and on non-members; smaller means more like a member.
+
+    Attributes:
+        member: Shape (n1,), finite, read-only, float64; n1 >= 2.
+        nonmember: Shape (n0,), as above.
+        id: Optional record ids, a pair of arrays (members, non-members).
+        group: Optional slices to report by (class, region), likewise.
+        person: Optional data subject of each record, for records that belong together, likewise.
+        scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
+        saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
+        history: What was done to the losses, first step first.
+
+    Raises:
+        InputError: NaN or infinite losses, fewer than two records in a group, or columns of different lengths.
+
+    >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1, 0.9])
+    >>> losses.n_member, losses.n_nonmember
+    (2, 3)
+    """
+
+    member: Floats
+    nonmember: Floats
+    id: PerGroup | None = None
+    group: PerGroup | None = None
+    person: PerGroup | None = None
+    scale: LossScale = LossScale.UNKNOWN
+    saturated: tuple[int, int] = (0, 0)
+    history: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("member", "nonmember"):
+            vector = _validate.loss_vector(name, getattr(self, name))
+            object.__setattr__(self, name, vector)
+        for name in ("id", "group", "person"):
+            labels = getattr(self, name)
+            if labels is not None:
+                object.__setattr__(self, name, self._labels(name, labels))
+        object.__setattr__(self, "scale", LossScale(self.scale))
+        object.__setattr__(self, "history", tuple(self.history))
+
+    def _labels(self, name: str, labels: Sequence[Any]) -> PerGroup:
+        if len(labels) != 2:  # noqa: PLR2004
+            raise InputError(f"{name} must be a pair (members, non-members), got {len(labels)} parts.")
+        pair = PerGroup(np.asarray(labels[0]), np.asarray(labels[1]))
+        sides = (("member", pair.member, self.member), ("nonmember", pair.nonmember, self.nonmember))
+        for side, column, losses in sides:
+            _validate.same_length((f"{side} losses", f"{side} {name}"), (losses.size, column.size))
+        return pair
+
+    @property
+    def n_member(self) -> int:
+        """Number of member losses."""
+        return self.member.size
+
+    @property
+    def n_nonmember(self) -> int:
+        """Number of non-member losses."""
+        return self.nonmember.size
+
+    @cached_property
+    def sorted_member(self) -> Floats:
+        """The member losses in ascending order, computed once."""
+        return _sorted(self.member)
+
+    @cached_property
+    def sorted_nonmember(self) -> Floats:
+        """The non-member losses in ascending order, computed once."""
+        return _sorted(self.nonmember)
+
+
+def _sorted(values: Floats) -> Floats:
+    result = np.sort(values)
+    result.setflags(write=False)
+    return result
+
+
+class Density(Protocol):
+    """A fitted one-dimensional distribution, computed with in logs."""
+
+    @property
+    def mean(self) -> float:
+        """Mean."""
+        ...
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        ...
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """Log of the lower tail."""
+        ...
+
+    def log_sf(self, x: Floats) -> Floats:
+        """Log of the upper tail."""
+        ...
+
+    def log_pdf(self, x: Floats) -> Floats:
+        """Log-density."""
+        ...
+
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Independent draws."""
+        ...
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """Whether a fitted density survives its test.
+
+    Attributes:
+        test: Which test, in words.
+        statistic: Largest distance of the two distribution functions, in [0, 1].
+        p_value: In [0, 1].
+        n: Number of held-out records that the fit was tested on.
+        level: The fit is rejected when ``p_value < level``.
+    """
+
+    test: str
+    statistic: float
+    p_value: float
+    n: int
+    level: float = 0.05
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the fit is rejected at the level."""
+        return self.p_value < self.level
+
+
+@dataclass(frozen=True)
+class FittedPair:
+    """Two densities, what they were fitted on, and whether each survives its test."""
+
+    member: Density
+    nonmember: Density
+    member_fit: GoodnessOfFit
+    nonmember_fit: GoodnessOfFit
+    n_member: int
+    n_nonmember: int
+    transform: str
+
+    @property
+    def rejected(self) -> bool:
+        """Whether either fit is rejected."""
+        return self.member_fit.rejected or self.nonmember_fit.rejected
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number with everything needed to read it.
+
+    Attributes:
+        name: Stable name, for example ``epsilon_bound.clopper_pearson``.
+        value: Null when it could not be computed; ``details["reason"]`` then says why.
+        lower: Lower end of the interval, or null.
+        upper: Upper end of the interval, or null.
+        confidence: Level of the interval; null means that ``value`` is a point estimate.
+        method: How it was computed, in words.
+        subject: Whether it is about this model or about the training mechanism.
+        delta: The delta it is stated at, or null where there is none.
+        adjacency: The neighbouring relation, for a number about the mechanism.
+        assumptions: What must hold for the number to mean what it says.
+        details: Everything else, JSON-like.
+    """
+
+    name: str
+    value: float | None
+    lower: float | None
+    upper: float | None
+    confidence: float | None
+    method: str
+    subject: Subject
+    delta: float | None = None
+    adjacency: Adjacency | None = None
+    assumptions: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no value, or null."""
+        return self.details.get("reason")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One number that a training description promises.
+
+    Attributes:
+        metric: ``epsilon``, ``bayes_security`` or ``advantage``.
+        value: Null when it cannot be computed here; ``note`` then says why.
+        delta: The delta it is stated at, or null where there is none.
+        adjacency: The neighbouring relation.
+        method: How it follows from the description, in words.
+        proven: False for approximations.
+        note: What to keep in mind when reading it.
+    """
+
+    metric: str
+    value: float | None
+    delta: float | None
+    adjacency: Adjacency
+    method: str
+    proven: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about whether the audit deserves trust; the message is a sentence for a privacy reviewer."""
+
+    name: str
+    status: Status
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A claim beside an estimate; ``verdict`` is null where the estimate is about the model and can refute nothing."""
+
+    claim: Claim
+    estimate: str
+    verdict: Verdict | None
+    reason: str
