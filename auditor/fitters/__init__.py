@@ -1,0 +1,11 @@
+"""Fitters: one sample in, one density out, with its goodness of fit.
+
+>>> import numpy as np
+>>> fit_gaussian(np.array([0.0, 2.0])).sd
+1.0
+"""
+
+from auditor.fitters.gaussian import Gaussian, fit_gaussian, fit_gaussian_pair
+from auditor.fitters.goodness_of_fit import held_out_ks
+
+__all__ = ["Gaussian", "fit_gaussian", "fit_gaussian_pair", "held_out_ks"]
