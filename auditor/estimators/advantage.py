@@ -1,0 +1,77 @@
+"""``advantage`` and ``bayes_security`` of the attacker who thresholds the loss.
+
+    adv = sup_q (TPR - FPR),  beta = 1 - adv
+
+beta* of the best attacker can only be smaller, so `bayes_security` has an upper limit and no lower one.
+"""
+
+import math
+
+import numpy as np
+
+from auditor import _validate
+from auditor.choices import Census, Members, Sample
+from auditor.tradeoff import ThresholdCounts
+from auditor.values import Estimate, Subject
+
+__all__ = ["advantage", "bayes_security"]
+
+_ASSUMPTIONS = ("records within each group are independent draws", "membership labels are right")
+
+
+def advantage(
+    counts: ThresholdCounts,
+    *,
+    confidence: float = 0.95,
+    members: Members = Sample(),  # noqa: B008 - a frozen value
+) -> Estimate:
+    """Return the largest TPR - FPR over thresholds, with a two-sided interval.
+
+    Both distribution functions lie within c_i = sqrt(log(4/alpha)/(2 n_i)) of the empirical ones, on the sides that
+    matter (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant), so the supremum lies within c_1 + c_0 of the
+    empirical one. A census knows the member side. The plain value is biased upward on a finite sample.
+
+    >>> from auditor.tradeoff import count
+    >>> from auditor.values import Losses
+    >>> advantage(count(Losses(member=[1.0, 2.0], nonmember=[3.0, 4.0]))).value
+    1.0
+    """
+    alpha = 1 - _validate.fraction("confidence", confidence)
+    gap = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
+    at = int(np.argmax(gap))
+    value = max(0.0, float(gap[at]))
+    census = isinstance(members, Census)
+    limits = 2 if census else 4
+    band = math.sqrt(math.log(limits / alpha) / (2 * counts.n_nonmember))
+    band += 0.0 if census else math.sqrt(math.log(limits / alpha) / (2 * counts.n_member))
+    details = {"threshold_below": float(counts.thresholds[at])} if value > 0 else {}
+    return Estimate(
+        name="advantage",
+        value=value,
+        lower=max(0.0, value - band),
+        upper=min(1.0, value + band),
+        confidence=confidence,
+        method="largest gap of the two empirical distribution functions, Dvoretzky-Kiefer-Wolfowitz interval",
+        subject=Subject.MODEL,
+        assumptions=_ASSUMPTIONS,
+        details=details,
+    )
+
+
+def bayes_security(threshold_advantage: Estimate) -> Estimate:
+    """Return 1 - advantage with its upper limit; stronger attackers may exist, so there is no lower limit.
+
+    Source: Chatzikokolakis et al., Bayes security; beta = 1 - adv for two equally likely secrets.
+    """
+    if threshold_advantage.value is None or threshold_advantage.lower is None:
+        raise ValueError("an advantage without a value has no Bayes security")
+    return Estimate(
+        name="bayes_security",
+        value=1.0 - threshold_advantage.value,
+        lower=None,
+        upper=1.0 - threshold_advantage.lower,
+        confidence=threshold_advantage.confidence,
+        method="1 - advantage of the loss-threshold attacker",
+        subject=Subject.MODEL,
+        assumptions=(*_ASSUMPTIONS, "only attackers who threshold the loss; stronger ones may exist"),
+    )

@@ -1,0 +1,259 @@
+"""AuditResult: everything an audit found, with nothing left to recompute and no raw losses inside.
+
+The JSON form holds what the page shows. Infinite numbers are the strings ``inf`` and ``-inf``, missing ones null.
+"""
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from auditor import _validate
+from auditor.choices import Adjacency
+from auditor.errors import InputError
+from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AuditResult", "Histogram", "NamedCurve", "read_result"]
+
+SCHEMA_VERSION = "1"
+
+
+@dataclass(frozen=True)
+class NamedCurve:
+    """One line of the trade-off plot.
+
+    Attributes:
+        name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian`` or ``claim``.
+        label: What the legend says.
+        fpr: False positive rates, ascending.
+        tpr: True positive rates, as many.
+    """
+
+    name: str
+    label: str
+    fpr: tuple[float, ...]
+    tpr: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Binned losses on one scale, with the fitted densities where there are any.
+
+    Attributes:
+        scale: The scale in words, for example ``published transform``.
+        edges: B + 1 ascending bin edges.
+        member: B counts of members.
+        nonmember: B counts of non-members.
+        member_fit: B counts expected under the member fit, or null.
+        nonmember_fit: B counts expected under the non-member fit, or null.
+        quantiles: For a quantile-quantile plot: ``probability`` and, for each group, ``*_observed`` and
+            ``*_fitted``, all of one length; empty where there is no fit.
+    """
+
+    scale: str
+    edges: tuple[float, ...]
+    member: tuple[int, ...]
+    nonmember: tuple[int, ...]
+    member_fit: tuple[float, ...] | None = None
+    nonmember_fit: tuple[float, ...] | None = None
+    quantiles: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """What an audit found.
+
+    Attributes:
+        data: Numbers of records, training size, delta, confidence, what was declared, what the losses are.
+        estimates: In the order in which a report shows them.
+        claims: What the training description promises.
+        comparisons: Each claim beside the estimates.
+        checks: Whether the audit deserves trust.
+        curves: For the trade-off plot, thinned.
+        histograms: Binned losses.
+        verdict: On the claim; null without a claim.
+        provenance: Versions, input hash, seed, command line, time.
+    """
+
+    data: Mapping[str, Any]
+    estimates: tuple[Estimate, ...]
+    claims: tuple[Claim, ...]
+    comparisons: tuple[Comparison, ...]
+    checks: tuple[Check, ...]
+    curves: tuple[NamedCurve, ...]
+    histograms: tuple[Histogram, ...]
+    verdict: Verdict | None
+    provenance: Mapping[str, Any]
+    schema_version: str = SCHEMA_VERSION
+
+    def estimate(self, name: str) -> Estimate:
+        """Return the estimate of that name.
+
+        Raises:
+            InputError: There is none; the message names the nearest.
+        """
+        by_name = {item.name: item for item in self.estimates}
+        return by_name[_validate.known("estimate", name, by_name)]
+
+    def check(self, name: str) -> Check:
+        """Return the check of that name.
+
+        Raises:
+            InputError: There is none; the message names the nearest.
+        """
+        by_name = {item.name: item for item in self.checks}
+        return by_name[_validate.known("check", name, by_name)]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the estimates as a pandas DataFrame, one row each, indexed by name."""
+        import pandas as pd
+
+        columns = ["value", "lower", "upper", "confidence", "delta", "adjacency", "subject", "method"]
+        rows = [{name: getattr(item, name) for name in columns} for item in self.estimates]
+        return pd.DataFrame(
+            rows, columns=columns, index=pd.Index([e.name for e in self.estimates], name="name")
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form as plain dictionaries, lists, numbers and strings."""
+        order = ("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks")
+        names = [*order, "curves", "histograms", "provenance"]
+        return {name: plain(getattr(self, name)) for name in names}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the JSON text; with a path, also write it there, whole or not at all."""
+        text = json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+        if path is not None:
+            from auditor.report.files import write_all
+
+            write_all({Path(path): text})
+        return text
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as one offline HTML page; with a path, also write it there, whole or not at all."""
+        from auditor.report import html
+        from auditor.report.files import write_all
+
+        text = html.render([self])
+        if path is not None:
+            write_all({Path(path): text})
+        return text
+
+
+def plain(value: Any) -> Any:
+    """Return a JSON-like copy: enums as strings, arrays and tuples as lists, infinities as strings, NaN as null."""
+    match value:
+        case Mapping():
+            found: Any = {str(key): plain(item) for key, item in value.items()}
+        case np.ndarray() | list() | tuple():
+            found = [plain(item) for item in value]
+        case np.generic():
+            found = plain(value.item())
+        case float():
+            found = _plain_float(value)
+        case str():  # an enum's value too
+            found = str(value)
+        case _ if dataclasses.is_dataclass(value):
+            found = {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        case _:
+            found = value
+    return found
+
+
+def _plain_float(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def _restored(value: Any) -> Any:
+    """Numbers again where JSON has the strings for infinities; only ever called on numbers and their containers."""
+    if value in ("inf", "-inf"):
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _restored(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    return value
+
+
+def read_result(path: str | os.PathLike[str]) -> AuditResult:
+    """Read a result that `AuditResult.to_json` wrote.
+
+    Raises:
+        InputError: The file is missing, is not JSON, or is not a result of a known schema version.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        raw = json.loads(text)
+    except OSError as error:
+        raise InputError(f"result file {str(path)!r} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:
+        raise InputError(f"result file {str(path)!r} is not valid JSON: {error}.") from None
+    if not isinstance(raw, dict) or "schema_version" not in raw:
+        raise InputError(f"result file {str(path)!r} is not an audit result: it has no schema_version.")
+    if raw["schema_version"] != SCHEMA_VERSION:
+        raise InputError(
+            f"result file {str(path)!r} has schema_version {raw['schema_version']!r}; this release reads"
+            f" {SCHEMA_VERSION!r}."
+        )
+    try:
+        return _from_dict(raw)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"result file {str(path)!r} is damaged: {type(error).__name__} {error}.") from None
+
+
+def _from_dict(raw: dict[str, Any]) -> AuditResult:
+    return AuditResult(
+        data=raw["data"],
+        estimates=tuple(_estimate(item) for item in raw["estimates"]),
+        claims=tuple(_claim(item) for item in raw["claims"]),
+        comparisons=tuple(_comparison(item) for item in raw["comparisons"]),
+        checks=tuple(_check(item) for item in raw["checks"]),
+        curves=tuple(NamedCurve(**_tuples(item)) for item in raw["curves"]),
+        histograms=tuple(Histogram(**_tuples(item)) for item in raw["histograms"]),
+        verdict=None if raw["verdict"] is None else Verdict(raw["verdict"]),
+        provenance=raw["provenance"],
+        schema_version=raw["schema_version"],
+    )
+
+
+def _estimate(raw: dict[str, Any]) -> Estimate:
+    changed: dict[str, Any] = {
+        name: _restored(raw[name]) for name in ("value", "lower", "upper", "confidence", "delta", "details")
+    }
+    changed["subject"] = Subject(raw["subject"])
+    changed["adjacency"] = None if raw["adjacency"] is None else Adjacency(raw["adjacency"])
+    changed["assumptions"] = tuple(raw["assumptions"])
+    return Estimate(**{**raw, **changed})
+
+
+def _check(raw: dict[str, Any]) -> Check:
+    return Check(**{**raw, "status": Status(raw["status"]), "details": _restored(raw["details"])})
+
+
+def _claim(raw: dict[str, Any]) -> Claim:
+    numbers = {name: _restored(raw[name]) for name in ("value", "delta")}
+    return Claim(**{**raw, **numbers, "adjacency": Adjacency(raw["adjacency"])})
+
+
+def _comparison(raw: dict[str, Any]) -> Comparison:
+    verdict = None if raw["verdict"] is None else Verdict(raw["verdict"])
+    return Comparison(**{**raw, "claim": _claim(raw["claim"]), "verdict": verdict})
+
+
+def _tuples(raw: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(item) if isinstance(item, list) else item for key, item in raw.items()} | (
+        {"quantiles": {key: tuple(item) for key, item in raw["quantiles"].items()}}
+        if "quantiles" in raw
+        else {}
+    )

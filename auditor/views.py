@@ -1,0 +1,195 @@
+"""Thinned views of the data for the report: curves, histograms, quantiles. No raw losses leave here."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from auditor.choices import Census, Members
+from auditor.estimators.binomial import lower_limit, upper_limit
+from auditor.estimators.clopper_pearson import ranks
+from auditor.result import Histogram, NamedCurve
+from auditor.tradeoff import ThresholdCounts, TradeoffCurve
+from auditor.values import Claim, Density, FittedPair, Floats, Losses
+
+__all__ = ["curves", "fit_gap", "histograms"]
+
+_BINS = 60
+_QUANTILES = 99
+_REACHED = 10
+
+
+def curves(
+    losses: Losses,
+    counts: ThresholdCounts,
+    pair: FittedPair,
+    *,
+    confidence: float,
+    members: Members,
+    claim: Claim | None,
+) -> tuple[NamedCurve, ...]:
+    """Return the lines of the trade-off plot: measured with its band, fitted, and claimed."""
+    found = [_named("empirical", "measured", _empirical(counts))]
+    found += _band(losses, confidence, members)
+    if min(pair.member.sd, pair.nonmember.sd) > 0:
+        found.append(_named("gaussian", "normal fit", TradeoffCurve.from_fits(pair, points=201, reach=8.0)))
+    if (
+        claim is not None
+        and claim.value is not None
+        and claim.delta is not None
+        and math.isfinite(claim.value)
+    ):
+        label = f"most that the claim allows (epsilon {claim.value:.3g}, delta {claim.delta:.2g}, {claim.adjacency})"
+        found.append(_named("claim", label, _claimed(claim.value, claim.delta)))
+    return tuple(found)
+
+
+def _named(name: str, label: str, curve: TradeoffCurve) -> NamedCurve:
+    thin = curve.thinned(points=400)
+    return NamedCurve(name, label, _rounded(thin.fpr), _rounded(thin.tpr))
+
+
+def _rounded(values: Floats) -> tuple[float, ...]:
+    """Six significant digits: more than a plot can show."""
+    return tuple(float(f"{value:.6g}") for value in values)
+
+
+def _empirical(counts: ThresholdCounts) -> TradeoffCurve:
+    """The empirical curve at corners that are dense at both ends, without building all of it."""
+    size = counts.thresholds.size
+    if size > 1000:  # noqa: PLR2004
+        steps = np.geomspace(1, size, 200).astype(np.int64) - 1
+        even = np.linspace(0, size - 1, 100).astype(np.int64)
+        keep = np.unique(np.concatenate([steps, even, size - 1 - steps]))
+        counts = dataclasses.replace(
+            counts,
+            thresholds=counts.thresholds[keep],
+            fp_below=counts.fp_below[keep],
+            fp_upto=counts.fp_upto[keep],
+            tp_below=counts.tp_below[keep],
+            tp_upto=counts.tp_upto[keep],
+        )
+    return TradeoffCurve.from_counts(counts)
+
+
+def _claimed(epsilon: float, delta: float) -> TradeoffCurve:
+    """The claimed curve with points dense enough for a log-log plot."""
+    exact = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
+    fpr = np.unique(np.concatenate([np.geomspace(1e-7, 1, 150), exact.fpr]))
+    tpr = np.array([exact.tpr_at(float(rate)) for rate in fpr])
+    return TradeoffCurve(fpr=np.insert(fpr, 0, 0.0), tpr=np.insert(tpr, 0, 0.0))
+
+
+def _band(losses: Losses, confidence: float, members: Members) -> list[NamedCurve]:
+    """A simultaneous band: Clopper-Pearson limits at non-member ranks fixed in advance, both sides.
+
+    At the k-th smallest non-member loss t: the FPR strictly below t is at most U(k), the FPR up to t is at least the
+    matching lower Beta quantile, and the member counts give limits of the TPR. A union bound covers all of them.
+    """
+    n1, n0 = losses.n_member, losses.n_nonmember
+    low_ranks = ranks(n0)
+    ks = np.unique(np.concatenate([low_ranks, n0 - 1 - low_ranks]))
+    census = isinstance(members, Census)
+    level = (1 - confidence) / (ks.size * (2 if census else 4))
+    thresholds = losses.sorted_nonmember[ks]
+    below = np.searchsorted(losses.sorted_member, thresholds, side="left")
+    upto = np.searchsorted(losses.sorted_member, thresholds, side="right")
+    tpr_low = below / n1 if census else lower_limit(below, n1, level)
+    tpr_high = upto / n1 if census else upper_limit(upto, n1, level)
+    fpr_high, fpr_low = upper_limit(ks, n0, level), lower_limit(ks + 1, n0, level)
+    percent = f"{confidence:.3g}"
+    return [
+        NamedCurve("band_lower", f"confidence band ({percent})", *_steps(fpr_high, tpr_low, after=True)),
+        NamedCurve("band_upper", f"confidence band ({percent})", *_steps(fpr_low, tpr_high, after=False)),
+    ]
+
+
+def _steps(fpr: Floats, tpr: Floats, *, after: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """A staircase through limits: a lower limit of the TPR holds to the right of its FPR, an upper one to the left."""
+    if after:
+        xs = np.concatenate([[0.0], np.repeat(fpr, 2), [1.0]])
+        ys = np.concatenate([[0.0, 0.0], np.repeat(tpr, 2)])
+    else:
+        xs = np.concatenate([[0.0], np.repeat(fpr, 2), [1.0]])
+        ys = np.concatenate([np.repeat(tpr, 2), [1.0, 1.0]])
+    return _rounded(np.maximum.accumulate(xs)), _rounded(np.maximum.accumulate(ys))
+
+
+def histograms(losses: Losses, transformed: Losses, pair: FittedPair) -> tuple[Histogram, ...]:
+    """Return the binned losses, raw and transformed, the latter with the fits."""
+    edges, member, nonmember = _binned(transformed.sorted_member, transformed.sorted_nonmember)
+    after = Histogram(
+        scale="published transform",
+        edges=_rounded(edges),
+        member=member,
+        nonmember=nonmember,
+        member_fit=_expected(pair.member, edges, pair.n_member),
+        nonmember_fit=_expected(pair.nonmember, edges, pair.n_nonmember),
+        quantiles=_quantiles(transformed, pair),
+    )
+    # Raw losses can have a tail far beyond the rest: bin the central 99.8%, the ends take in what lies beyond.
+    edges, member, nonmember = _binned(losses.sorted_member, losses.sorted_nonmember, share=0.001)
+    return (after, Histogram("loss", _rounded(edges), member, nonmember))
+
+
+def _binned(
+    member: Floats, nonmember: Floats, *, share: float = 0.0
+) -> tuple[Floats, tuple[int, ...], tuple[int, ...]]:
+    def at(ordered: Floats, quantile: float) -> float:
+        return float(ordered[round(quantile * (ordered.size - 1))])
+
+    low = min(at(member, share), at(nonmember, share))
+    high = max(at(member, 1 - share), at(nonmember, 1 - share))
+    width = (high - low) or max(abs(low), 1.0) * 1e-3
+    edges = np.linspace(low, low + width, _BINS + 1)
+    counts = []
+    for ordered in (member, nonmember):
+        cuts = np.searchsorted(ordered, edges[1:-1], side="left")
+        counts.append(tuple(int(n) for n in np.diff(np.concatenate([[0], cuts, [ordered.size]]))))
+    return edges, counts[0], counts[1]
+
+
+def _expected(law: Density, edges: Floats, n: int) -> tuple[float, ...] | None:
+    if law.sd == 0:
+        return None
+    return _rounded(np.diff(np.exp(law.log_cdf(edges))) * n)
+
+
+def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]:
+    """Observed and fitted quantiles at levels dense in both tails."""
+    from scipy import special
+
+    least = 0.5 / max(losses.n_member, losses.n_nonmember)
+    tail = np.geomspace(least, 0.5, _QUANTILES // 2 + 1)
+    levels = np.concatenate([tail, 1 - tail[-2::-1]])
+    found = {"probability": _rounded(levels)}
+    sides = (
+        ("member", losses.sorted_member, pair.member),
+        ("nonmember", losses.sorted_nonmember, pair.nonmember),
+    )
+    for name, ordered, law in sides:
+        at = np.clip(np.round(levels * ordered.size - 0.5), 0, ordered.size - 1).astype(np.int64)
+        found[f"{name}_observed"] = _rounded(ordered[at])
+        found[f"{name}_fitted"] = _rounded(law.mean + law.sd * special.ndtri(levels))
+    return found
+
+
+def fit_gap(counts: ThresholdCounts, pair: FittedPair) -> dict[str, float]:
+    """Return the largest gap of fitted and measured log TPR, in nats, where at least 10 non-members lie below.
+
+    Empty where too few records reach that far.
+    """
+    n1, n0 = counts.n_member, counts.n_nonmember
+    wanted = np.unique(np.geomspace(_REACHED, max(n0 // 2, _REACHED), 60).astype(np.int64))
+    at = np.searchsorted(counts.fp_below, wanted)
+    at = at[at < counts.thresholds.size]
+    at = at[(counts.fp_below[at] >= _REACHED) & (counts.tp_below[at] >= _REACHED)]
+    if at.size == 0 or min(pair.member.sd, pair.nonmember.sd) == 0:
+        return {}
+    from scipy import special
+
+    fpr = counts.fp_below[at] / n0
+    thresholds = pair.nonmember.mean + pair.nonmember.sd * special.ndtri(fpr)
+    gaps = pair.member.log_cdf(thresholds) - np.log(counts.tp_below[at] / n1)
+    worst = int(np.argmax(np.abs(gaps)))
+    return {"curve_gap": float(gaps[worst]), "curve_gap_fpr": float(fpr[worst])}

@@ -1,0 +1,161 @@
+"""Epsilon*: standard errors, the empirical value, and what the parametric row says."""
+
+import math
+
+import numpy as np
+import pytest
+from oracles import brute_force_curve, epsilon_of_rates
+from scipy import stats
+
+from auditor.choices import Census
+from auditor.errors import InputError
+from auditor.estimators.epsilon_star import branch_lower_bound, empirical, gaussian, standard_error
+from auditor.estimators.gaussian_supremum import supremum
+from auditor.fitters import fit_gaussian_pair
+from auditor.fitters.gaussian import Gaussian
+from auditor.transforms import published
+from auditor.values import Losses
+
+
+def gamma_losses(n=10_000, member_shape=2, nonmember_shape=3):
+    """Deterministic quantile samples of Gamma(2, 5) and Gamma(3, 5), the paper's simulation."""
+    levels = (np.arange(n) + 0.5) / n
+    return Losses(
+        member=stats.gamma.ppf(levels, member_shape, scale=5),
+        nonmember=stats.gamma.ppf(levels, nonmember_shape, scale=5),
+    )
+
+
+def test_standard_error_reference():
+    """N(0,1) given N(1,1.2), delta 1e-5, n = 2000 per group, no clip: .757950 (design reference)."""
+    laws = Gaussian(0.0, 1.0), Gaussian(1.0, 1.2)
+    best = supremum(*laws, delta=1e-5).best
+    assert standard_error(best, *laws, sizes=(2000, 2000)) == pytest.approx(0.757950, abs=5e-7)
+
+
+@pytest.mark.parametrize("clip", [0.0, 1e-2])
+@pytest.mark.parametrize("other", [(1.0, 1.2), (1.0, 0.8), (-0.7, 1.1), (0.6, 1.0)])
+def test_standard_error_is_the_delta_method(clip, other):
+    """The closed form equals finite differences of the best branch in all four fitted parameters."""
+    delta, n1, n0 = 1e-3, 3000, 1000
+    at = np.array([0.0, 1.0, *other])
+    laws = Gaussian(*at[:2]), Gaussian(*at[2:])
+    best = supremum(*laws, delta=delta, clip=clip).best
+
+    def value(theta):
+        moved = supremum(Gaussian(theta[0], theta[1]), Gaussian(theta[2], theta[3]), delta=delta, clip=clip)
+        return next(branch.epsilon for branch in moved.branches if branch.name == best.name)
+
+    step = 1e-5
+    gradient = np.array([(value(at + step * e) - value(at - step * e)) / (2 * step) for e in np.eye(4)])
+    variances = np.array([at[1] ** 2 / n1, at[1] ** 2 / (2 * n1), at[3] ** 2 / n0, at[3] ** 2 / (2 * n0)])
+    expected = math.sqrt(float(np.square(gradient) @ variances))
+    assert standard_error(best, *laws, sizes=(n1, n0)) == pytest.approx(expected, rel=1e-4)
+
+
+def test_standard_error_from_moments_needs_no_normal(rng):
+    """With the sample's own moments, the standard error matches the spread over repeated exponential samples."""
+
+    def fitted():
+        law1, law0 = (rng.exponential(scale, 4000) for scale in (1.0, 1.5))
+        moments = [
+            Gaussian(x.mean(), x.std(), stats.skew(x), stats.kurtosis(x, fisher=False)) for x in (law1, law0)
+        ]
+        return supremum(*moments, delta=1e-2), moments
+
+    values, claimed = [], []
+    for _ in range(300):
+        found, laws = fitted()
+        values.append(found.value)
+        claimed.append(standard_error(found.best, *laws, sizes=(4000, 4000), normal=False))
+    assert np.mean(claimed) == pytest.approx(np.std(values), rel=0.15)
+
+
+def test_a_census_has_only_the_non_members_uncertainty():
+    """With infinitely many members only the non-member law adds variance."""
+    laws = Gaussian(0.0, 1.0), Gaussian(1.0, 1.2)
+    best = supremum(*laws, delta=1e-5).best
+    both = standard_error(best, *laws, sizes=(2000, 2000)) ** 2
+    parts = [standard_error(best, *laws, sizes=sizes) ** 2 for sizes in ((math.inf, 2000), (2000, math.inf))]
+    assert sum(parts) == pytest.approx(both, rel=1e-12)
+
+
+def test_saturated_has_no_lower_bound():
+    """A ceiling is not an estimate with an error, so it has no parametric lower bound."""
+    laws = Gaussian(0.0, 1.0), Gaussian(9.0, 1.0)
+    found = supremum(*laws, delta=1e-5, clip=1e-5)
+    assert branch_lower_bound(found, *laws, sizes=(100, 100), confidence=0.95) is None
+
+
+def test_gamma_bias_reference(rng):
+    """Gamma(2,5) against Gamma(3,5), delta 1e-5: the published value is 4.998 where the truth is 4.319 (design)."""
+    pair = fit_gaussian_pair(published()(gamma_losses(1_000_000)), rng=rng)
+    assert gaussian(pair, delta=1e-5).value == pytest.approx(4.998, abs=0.06)
+
+
+def test_rejected_fit_has_no_interval(rng):
+    """A rejected fit leaves the value and takes away the lower bound and the confidence."""
+    losses = Losses(member=rng.choice([0.0, 5.0, 9.0], 4000), nonmember=rng.exponential(1, 4000))
+    estimate = gaussian(fit_gaussian_pair(published()(losses), rng=rng), delta=1e-4)
+    assert estimate.details["fit"]["rejected"]
+    assert estimate.value is not None
+    assert (estimate.lower, estimate.confidence) == (None, None)
+
+
+def test_delta_zero_is_a_row_with_a_reason(rng):
+    """At delta 0 the row is present, without a value, and says why."""
+    pair = fit_gaussian_pair(published()(gamma_losses(500)), rng=rng)
+    estimate = gaussian(pair, delta=0.0)
+    assert estimate.value is None
+    assert "delta is 0" in estimate.reason
+
+
+def test_details_say_where_it_is_attained(rng):
+    """On the paper's clip the row says so, and that the data do not reach there."""
+    losses = Losses(member=rng.normal(0, 1, 2000), nonmember=rng.normal(1, 1, 2000))
+    details = gaussian(fit_gaussian_pair(losses, rng=rng), delta=1e-5, members=Census()).details
+    assert details["at"]["on_clip"]
+    assert not details["at"]["reached_by_data"]
+    assert details["supported"]["clip"] == 10 / 2000
+    assert details["supported"]["value"] < details["unclipped"]
+
+
+@pytest.mark.parametrize("clip", [0.001, 0.05, 0.3])
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.05])
+def test_empirical_against_counting(rng, clip, delta):
+    """The empirical value equals a maximum over every threshold, with ties of every kind."""
+    checked = 0
+    for _ in range(150):
+        n1, n0 = rng.integers(2, 60, 2)
+        size = rng.choice([3, 10, 1000])
+        member = rng.integers(0, size, n1) + 0.0
+        nonmember = rng.integers(0, size, n0) + float(rng.choice([0, size // 3]))
+        fpr, tpr = brute_force_curve(member, nonmember)
+        inside = (fpr > clip) & (fpr < 1 - clip) & (tpr > clip) & (tpr < 1 - clip)
+        if inside.any():
+            expected = epsilon_of_rates(fpr[inside], tpr[inside], delta)
+            found = empirical(Losses(member=member, nonmember=nonmember), delta=delta, clip=clip).value
+            assert found == pytest.approx(expected, abs=1e-12)
+            checked += 1
+    assert checked > 50
+
+
+@pytest.mark.parametrize(("member", "nonmember"), [(0.0, 1.0), (1.0, 0.0)])
+def test_empirical_total_separation_is_the_ceiling(member, nonmember):
+    """Perfectly separated groups read as log((1 - c - delta)/c), flagged, whichever way round."""
+    found = empirical(Losses(member=np.full(50, member), nonmember=np.full(50, nonmember)), delta=1e-5)
+    assert found.value == pytest.approx(math.log((1 - 0.001 - 1e-5) / 0.001))
+    assert found.details["saturated"]
+
+
+def test_empirical_is_a_point_estimate():
+    """The empirical value carries no interval and says that it is a point estimate."""
+    found = empirical(gamma_losses(1000), delta=1e-5)
+    assert (found.lower, found.upper, found.confidence) == (None, None, None)
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1.0, math.nan])
+def test_bad_delta_is_refused(delta):
+    """Delta outside [0, 1) is refused by name."""
+    with pytest.raises(InputError, match="delta must"):
+        empirical(gamma_losses(100), delta=delta)

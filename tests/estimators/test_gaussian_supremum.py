@@ -1,0 +1,153 @@
+"""The exact supremum of two normals against published values, two oracles and the Gaussian mechanism."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import best_threshold_epsilon, epsilon_on_a_grid, gaussian_mechanism_epsilon
+
+from auditor.errors import InputError
+from auditor.estimators.gaussian_supremum import best_region, supremum
+from auditor.fitters.gaussian import Gaussian
+
+UNIT = Gaussian(0.0, 1.0)
+
+# members, non-members, delta, unclipped, clip = delta, clip = max(delta, 1e-3): the design's reference table, computed
+# independently with mpmath and numerical search.
+REFERENCE = [
+    ((0, 1), (1, 1), 1e-5, 4.377178096, 3.984402, 2.906271),
+    ((0, 1), (1, 1), 1e-3, 3.138670549, 2.850618, 2.850618),
+    ((0, 1), (3, 1), 1e-5, 16.675494403, 9.239367, 6.139974),
+    ((0, 1), (0.2, 1), 1e-5, 0.725521751, 0.725522, 0.649606),
+    ((0, 1), (1, 1.2), 1e-5, 8.817621517, 5.782833, 3.707614),
+    ((0.5, 0.8), (0, 1), 1e-3, 4.434829766, 3.148204, 3.148204),
+    ((0, 1), (0, 1.2), 1e-5, 3.308969395, 2.888453, 1.609278),
+]
+
+
+@pytest.mark.parametrize(("member", "nonmember", "delta", "free", "clipped", "coarse"), REFERENCE)
+def test_reference_values(member, nonmember, delta, free, clipped, coarse):
+    """All three clips of the reference table are reproduced."""
+    laws = Gaussian(*member), Gaussian(*nonmember)
+    assert supremum(*laws, delta=delta).value == pytest.approx(free, abs=5e-10)
+    assert supremum(*laws, delta=delta, clip=delta).value == pytest.approx(clipped, abs=5e-7)
+    assert supremum(*laws, delta=delta, clip=max(delta, 1e-3)).value == pytest.approx(coarse, abs=5e-7)
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.5, 1.0, 2.0, 6.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.01])
+def test_equal_variances_give_the_gaussian_mechanism(mu, delta):
+    """With equal variances and no clip, Epsilon* is the Gaussian mechanism's epsilon (Balle and Wang 2018)."""
+    expected = gaussian_mechanism_epsilon(mu, delta)
+    assert supremum(UNIT, Gaussian(mu, 1.0), delta=delta).value == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shift=st.floats(-2.5, 2.5),
+    spread=st.floats(0.5, 2.0),
+    delta=st.sampled_from([1e-6, 1e-3, 0.05]),
+    clip=st.sampled_from([0.0, 1e-5, 1e-2]),
+)
+def test_against_a_dense_scan(shift, spread, delta, clip):
+    """No threshold found by a dense scan and a local search beats the supremum, and the supremum is attained."""
+    found = supremum(UNIT, Gaussian(shift, spread), delta=delta, clip=clip).value
+    expected = best_threshold_epsilon((0, 1), (shift, spread), delta, clip)
+    assert found == pytest.approx(expected, rel=1e-7, abs=1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    shift=st.floats(-3, 3), spread=st.floats(0.3, 3.0), place=st.floats(-1e3, 1e3), scale=st.floats(1e-3, 1e3)
+)
+def test_no_matter_where_or_how_wide(shift, spread, place, scale):
+    """Moving and scaling both laws together changes nothing."""
+    plain = supremum(UNIT, Gaussian(shift, spread), delta=1e-5, clip=1e-5).value
+    moved = supremum(
+        Gaussian(place, scale), Gaussian(place + scale * shift, scale * spread), delta=1e-5, clip=1e-5
+    ).value
+    assert moved == pytest.approx(plain, rel=1e-6, abs=1e-6)
+
+
+def test_the_papers_grid_is_close_and_below():
+    """The paper's two million thresholds come within 1e-3 of the supremum and never above it."""
+    exact = supremum(UNIT, Gaussian(1.0, 1.2), delta=1e-5, clip=1e-5).value
+    grid = epsilon_on_a_grid((0, 1), (1, 1.2), 1e-5, 1e-5)
+    assert grid <= exact + 1e-12
+    assert grid == pytest.approx(exact, abs=1e-1)
+
+
+def test_swapping_the_groups_swaps_the_branches():
+    """Exchanging members and non-members leaves the value and exchanges m1 with m4 and m2 with m3."""
+    forward = supremum(UNIT, Gaussian(1.0, 1.2), delta=1e-5)
+    backward = supremum(Gaussian(1.0, 1.2), UNIT, delta=1e-5)
+    assert forward.value == pytest.approx(backward.value, rel=1e-12)
+    names = {"m1": "m4", "m2": "m3", "m3": "m2", "m4": "m1"}
+    assert backward.best.name == names[forward.best.name]
+
+
+def test_identical_laws_give_nothing():
+    """Equal laws have Epsilon* 0 with and without a clip."""
+    assert supremum(UNIT, UNIT, delta=1e-5).value == 0
+    assert supremum(UNIT, UNIT, delta=1e-5, clip=1e-5).value == 0
+
+
+def test_total_separation_is_the_worst_leak():
+    """Laws too far apart for any clipped threshold read as the clip's ceiling, flagged, never as 0."""
+    near = supremum(UNIT, Gaussian(8.4, 1.0), delta=1e-5, clip=1e-5)
+    far = supremum(UNIT, Gaussian(8.6, 1.0), delta=1e-5, clip=1e-5)
+    ceiling = math.log((1 - 2e-5) / 1e-5)
+    assert near.value == pytest.approx(11.51, abs=5e-3)
+    assert not near.saturated
+    assert far.value == pytest.approx(ceiling)
+    assert far.saturated
+
+
+def test_point_masses():
+    """Two equal point masses give 0, two different ones the ceiling."""
+    point = Gaussian(1.0, 0.0)
+    assert supremum(point, point, delta=1e-5, clip=1e-5).value == 0
+    assert supremum(point, Gaussian(2.0, 0.0), delta=1e-5, clip=1e-5).saturated
+
+
+def test_delta_zero_without_a_clip_is_refused():
+    """The direct call names delta and the fix."""
+    with pytest.raises(InputError, match=r"delta must be above 0 when there is no clip, got 0"):
+        supremum(UNIT, Gaussian(1.0, 1.0), delta=0.0)
+
+
+def test_delta_zero_with_a_clip_is_fine():
+    """With a clip, delta = 0 gives the fitted ratio at the clip."""
+    found = supremum(UNIT, Gaussian(1.0, 1.0), delta=0.0, clip=1e-3).value
+    assert found == pytest.approx(best_threshold_epsilon((0, 1), (1, 1), 0.0, 1e-3), rel=1e-9)
+
+
+def test_best_region_reference():
+    """N(0,1) against N(0,1.2) at delta 1e-5: 3.599100 by the best region (design reference)."""
+    assert best_region(UNIT, Gaussian(0.0, 1.2), delta=1e-5) == pytest.approx(3.599100, abs=5e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(shift=st.floats(-2, 2), spread=st.floats(0.5, 2.0))
+def test_best_region_is_never_below_the_best_threshold(shift, spread):
+    """A region can do whatever a threshold can, so its epsilon is at least as large; equal for equal spreads."""
+    other = Gaussian(shift, spread)
+    region, threshold = best_region(UNIT, other, delta=1e-4), supremum(UNIT, other, delta=1e-4).value
+    assert region >= threshold - 1e-9
+
+
+def test_best_region_equals_the_threshold_for_equal_spreads():
+    """With equal variances the likelihood ratio is monotone and thresholds are optimal."""
+    other = Gaussian(1.0, 1.0)
+    assert best_region(UNIT, other, delta=1e-5) == pytest.approx(
+        supremum(UNIT, other, delta=1e-5).value, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("clip", [0.5, 0.9])
+def test_a_clip_that_leaves_nothing(delta, clip):
+    """A clip of one half or more allows no threshold and gives 0, not a ceiling."""
+    found = supremum(UNIT, Gaussian(9.0, 1.0), delta=delta, clip=clip)
+    assert (found.value, found.saturated) == (0.0, False)
