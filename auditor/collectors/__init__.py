@@ -1,0 +1,11 @@
+"""Family: anything becomes `Losses` (columns, files, fitted models, callables).
+
+Importing it loads numpy only; pandas, pyarrow and scikit-learn are imported in the functions that need them.
+"""
+
+from auditor.collectors.arrays import from_columns
+from auditor.collectors.files import read_loss_pair, read_losses
+from auditor.collectors.from_model import collect
+from auditor.collectors.outputs import Output
+
+__all__ = ["Output", "collect", "from_columns", "read_loss_pair", "read_losses"]

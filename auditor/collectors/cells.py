@@ -1,0 +1,93 @@
+"""Cells of a file as numbers, and one sentence for whatever goes wrong while a file is read."""
+
+import csv
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.errors import InputError
+from auditor.values import Floats
+
+Column = npt.NDArray[Any]
+
+__all__ = ["BELOW_HEADER", "FROM_ZERO", "Column", "numbers", "plain", "readable"]
+
+FROM_ZERO = "counting from 0"
+BELOW_HEADER = "counting from 0 below the header"
+
+_BLANK = ("", "na", "n/a", "nan", "null", "none", "<na>")
+_TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def numbers(column: Column, *, place: str, rows: str, truth: bool = False) -> Floats:
+    """Return a column as float64, blanks as NaN; text is read as numbers (true and false too, if they may occur).
+
+    Raises:
+        InputError: A value that is no number; the sentence names the first.
+    """
+    words = dict.fromkeys(_BLANK, np.nan) | (_TRUTH if truth else {})
+    if column.dtype.kind in "fiub":
+        return column.astype(np.float64, copy=False)
+    if column.dtype.kind not in "OUT":
+        raise InputError(
+            f"{place} must hold numbers, got values of type {column.dtype}; name the right column."
+        )
+    result = np.empty(column.shape)
+    for row, value in enumerate(column.tolist()):
+        word = str(value).strip().lower()
+        try:
+            result[row] = (
+                words[word] if word in words else float(word.replace("_", "?"))
+            )  # 1_000 is no number here
+        except ValueError:
+            raise InputError(
+                f"{place} must hold numbers, got {str(value)!r} (first at row {row}, {rows}); write it with a decimal"
+                " point and without other characters."
+            ) from None
+    return result
+
+
+def plain(column: Any) -> Column:
+    """Return an Arrow column as an array: categories as their values, a missing string as an empty one."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.fill_null("")
+    values: Column = column.to_numpy(zero_copy_only=False) if column.num_chunks == 1 else column.to_numpy()
+    return values
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn whatever a reader raises about a damaged or mislabelled file into one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except UnicodeDecodeError:
+        raise InputError(
+            f"file {str(path)!r} is not UTF-8 text; save it again as a UTF-8 {path.suffix} file."
+        ) from None
+    except (OSError, ValueError, EOFError, KeyError, NotImplementedError) as error:
+        raise _damaged(path, error) from error
+    except (csv.Error, zipfile.BadZipFile, zlib.error) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None)
+    if reason:
+        return InputError(f"file {str(path)!r} cannot be read: {reason}; check its permissions.")
+    words = " ".join(str(error).split())[:200].rstrip(".")
+    return InputError(
+        f"file {str(path)!r} is not a whole {path.suffix.lower()} file ({words}); write it again, or name it after what"
+        " it is."
+    )

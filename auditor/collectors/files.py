@@ -1,0 +1,226 @@
+"""Files of losses become `Losses`: one file with a membership column, or one file for each group."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auditor import _validate
+from auditor.collectors.arrays import from_columns, from_pair
+from auditor.collectors.cells import FROM_ZERO, Column, numbers
+from auditor.collectors.tables import Table, opened
+from auditor.errors import InputError
+from auditor.values import Floats, Losses, PerGroup
+
+__all__ = ["read_loss_pair", "read_losses"]
+
+_DEFAULTS = {"id": "id", "group": "group", "person": "person"}
+
+
+def read_losses(
+    path: str | os.PathLike[str],
+    *,
+    loss_column: str = "loss",
+    member_column: str = "member",
+    id_column: str | None = "id",
+    group_column: str | None = "group",
+    person_column: str | None = "person",
+    higher_is_member: bool = False,
+) -> Losses:
+    r"""Read losses and membership from one file.
+
+    Args:
+        path: A ``.csv`` (UTF-8, commas, one line of names), ``.parquet`` or ``.npz`` file (the arrays are the
+            columns; never pickled). An ``.npz`` with the arrays ``member`` and ``nonmember`` and no loss column
+            holds the losses of the two groups.
+        loss_column: The losses, finite numbers; smaller means more like a member.
+        member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
+        id_column: Record ids, read if the file has them; an error if another name than the default is missing.
+            None reads none. In a CSV ids are read as text, so that leading zeros survive.
+        group_column: Slices to report by, likewise.
+        person_column: Data subject of each record, likewise.
+        higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+
+    Returns:
+        The losses of both groups, each in the order of the file; ``history`` names the file without its folder.
+
+    Raises:
+        InputError: A file that cannot be read, a missing column, or values that are no finite losses or no 0/1
+            membership; the sentence names the file, the column and the first row.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "losses.csv"
+    ...     _ = path.write_text("loss,member\n0.1,1\n0.9,0\n0.2,1\n0.7,0\n")
+    ...     read_losses(path).member
+    array([0.1, 0.2])
+    """
+    file = _path(path)
+    table = opened(file)
+    if _is_two_arrays(table, file, loss_column):
+        return _two_arrays(table, file, higher_is_member)
+    place = f"file {str(file)!r}"
+    labels = _labels(
+        table, place, id_column=id_column, group_column=group_column, person_column=person_column
+    )
+    pair_hint = " For one file for each group use read_loss_pair."
+    names = [
+        _validate.column_name(
+            "loss_column", loss_column, file=place, options=table.names, hint=_header_hint(table)
+        ),
+        _validate.column_name(
+            "member_column", member_column, file=place, options=table.names, hint=pair_hint
+        ),
+    ]
+    columns = table.read(names, text=list(labels.values()))
+    loss = _losses(columns[loss_column], name=loss_column, file=file, rows=table.rows)
+    where = f"column {member_column!r} of {str(file)!r}"
+    member = _validate.membership(
+        _counted(where, table), numbers(columns[member_column], place=where, rows=table.rows, truth=True)
+    )
+    _refuse_one_group(member, where)
+    chosen: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
+    return from_columns(
+        loss,
+        member=member,
+        **chosen,
+        higher_is_member=higher_is_member,
+        history=[f"column {loss_column!r} of {file.name}, membership from column {member_column!r}"],
+    )
+
+
+def read_loss_pair(
+    member_path: str | os.PathLike[str],
+    nonmember_path: str | os.PathLike[str],
+    *,
+    loss_column: str = "loss",
+    id_column: str | None = "id",
+    group_column: str | None = "group",
+    person_column: str | None = "person",
+    higher_is_member: bool = False,
+) -> Losses:
+    r"""Read losses from two files, one for the members and one for the non-members.
+
+    Args:
+        member_path: Losses on training records; the kinds of file are those of `read_losses`.
+        nonmember_path: Losses on records that the model never saw.
+        loss_column: The losses in both files, finite numbers; smaller means more like a member.
+        id_column: Record ids, read if both files have them; see `read_losses`.
+        group_column: Slices to report by, likewise.
+        person_column: Data subject of each record, likewise.
+        higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+
+    Returns:
+        The losses of both groups, each in the order of its file.
+
+    Raises:
+        InputError: As for `read_losses`, or both paths name the same file.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = [pathlib.Path(folder) / name for name in ("in.csv", "out.csv")]
+    ...     _ = [path.write_text(text) for path, text in zip(paths, ("loss\n0.1\n0.2\n", "loss\n0.9\n0.7\n"))]
+    ...     read_loss_pair(*paths).nonmember
+    array([0.9, 0.7])
+    """
+    files = (_path(member_path), _path(nonmember_path))
+    if files[0] == files[1]:
+        raise InputError(f"member and non-member files must differ, got {str(files[0])!r} twice.")
+    tables = [opened(file) for file in files]
+    wanted = {"id_column": id_column, "group_column": group_column, "person_column": person_column}
+    found = [
+        _labels(table, f"file {str(file)!r}", **wanted) for table, file in zip(tables, files, strict=True)
+    ]
+    shared = {field: name for field, name in found[0].items() if field in found[1]}
+    parts = [_one_file(table, file, loss_column, shared) for table, file in zip(tables, files, strict=True)]
+    history = [f"column {loss_column!r} of {files[0].name} (members) and of {files[1].name} (non-members)"]
+    alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
+    if alone:
+        history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
+    pairs = {field: PerGroup(parts[0][1][name], parts[1][1][name]) for field, name in shared.items()}
+    return from_pair(
+        parts[0][0], nonmember=parts[1][0], labels=pairs, higher_is_member=higher_is_member, history=history
+    )
+
+
+def _one_file(
+    table: Table, file: Path, loss_column: str, labels: Mapping[str, str]
+) -> tuple[Floats, dict[str, Column]]:
+    place = f"file {str(file)!r}"
+    _validate.column_name(
+        "loss_column", loss_column, file=place, options=table.names, hint=_header_hint(table)
+    )
+    columns = table.read([loss_column], text=list(labels.values()))
+    return _losses(columns[loss_column], name=loss_column, file=file, rows=table.rows), columns
+
+
+def _losses(column: Column, *, name: str, file: Path, rows: str) -> Floats:
+    place = f"column {name!r} of {str(file)!r}"
+    return _validate.finite_column(place, numbers(column, place=place, rows=rows), rows=rows)
+
+
+def _counted(place: str, table: Table) -> str:
+    return place if table.rows == FROM_ZERO else f"{place} (rows below the header)"
+
+
+def _labels(table: Table, place: str, **columns: str | None) -> dict[str, str]:
+    """Return which label columns to read: the default names if present, any other name in any case."""
+    result = {}
+    for argument, name in columns.items():
+        field = argument.removesuffix("_column")
+        if name is None or (name == _DEFAULTS[field] and name not in table.names):
+            continue
+        result[field] = _validate.column_name(argument, name, file=place, options=table.names)
+    return result
+
+
+def _header_hint(table: Table) -> str:
+    """Return what is probably wrong with a CSV header in which a column was not found."""
+    if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|"):
+        return " The columns must be separated by commas."
+    if table.names and all(_is_number(name) for name in table.names):
+        return " The first line must hold the names of the columns."
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_one_group(member: np.ndarray[Any, np.dtype[np.bool_]], place: str) -> None:
+    count = int(member.sum())
+    if count in (0, member.size):
+        kind = "non-member (0)" if count else "member (1)"
+        raise InputError(
+            f"{place} must mark both groups, got {member.size} records and no {kind}; for one file for each group use"
+            " read_loss_pair."
+        )
+
+
+def _is_two_arrays(table: Table, file: Path, loss_column: str) -> bool:
+    names: Sequence[str] = table.names
+    return (
+        file.suffix.lower() == ".npz" and loss_column not in names and {"member", "nonmember"} <= set(names)
+    )
+
+
+def _two_arrays(table: Table, file: Path, higher_is_member: bool) -> Losses:  # noqa: FBT001
+    arrays = table.read(["member", "nonmember"], text=[])
+    member, nonmember = (_losses(arrays[name], name=name, file=file, rows=FROM_ZERO) for name in arrays)
+    history = [f"arrays 'member' and 'nonmember' of {file.name}"]
+    return from_pair(
+        member, nonmember=nonmember, labels={}, higher_is_member=higher_is_member, history=history
+    )
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputError(f"path must be the name of a file, got {type(path).__name__}.") from None

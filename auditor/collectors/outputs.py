@@ -1,0 +1,138 @@
+"""What a model returned, checked: probabilities, log-probabilities or logits, one row for each record."""
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.errors import InputError
+from auditor.values import Floats
+
+__all__ = ["Output", "checked", "resolution", "shaped"]
+
+_SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
+_RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
+_LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
+
+
+class Output(StrEnum):
+    """What a predict callable returns for each record.
+
+    >>> Output("logits") is Output.LOGITS
+    True
+    """
+
+    PROBABILITIES = "probabilities"
+    LOG_PROBABILITIES = "log-probabilities"
+    LOGITS = "logits"
+
+
+def shaped(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
+    """Return the outputs as an array of shape (n, K), K >= 2, or (n,) for the second of two classes."""
+    raw = np.asarray(outputs)
+    if raw.dtype.kind == "O":
+        try:
+            raw = raw.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{place} outputs must be numbers, got {type(outputs).__name__}.") from None
+    if raw.dtype.kind not in "fiub":
+        raise InputError(
+            f"{place} outputs must be numbers, got an array of type {raw.dtype}; return a probability for each"
+            " class, not the predicted label."
+        )
+    if raw.ndim == 2 and raw.shape[1] == 1:  # noqa: PLR2004
+        raw = raw[:, 0]
+    if raw.ndim not in (1, 2) or raw.shape[0] != n or raw.size == 0:
+        raise InputError(
+            f"{place} outputs must have one row for each of {n} records, shape ({n}, classes) or ({n},),"
+            f" got shape {np.shape(outputs)}."
+        )
+    return raw
+
+
+def resolution(outputs: npt.NDArray[Any]) -> float:
+    """Return the spacing of the source's floats near 1; whole numbers count as float64."""
+    return (
+        float(np.finfo(outputs.dtype).eps) if outputs.dtype.kind == "f" else float(np.finfo(np.float64).eps)
+    )
+
+
+def checked(outputs: npt.NDArray[Any], *, output: Output, place: str, first_row: int = 0) -> Floats:
+    """Return a fresh float64 copy of valid outputs, or name the first row that is not valid."""
+    values = np.array(outputs, dtype=np.float64)
+    _refuse(
+        np.isnan(values),
+        values,
+        place=place,
+        first_row=first_row,
+        must="be numbers",
+        fix="mend the model's input",
+    )
+    if output is Output.PROBABILITIES:
+        bad = (values < -_RANGE_TOLERANCE) | (values > 1 + _RANGE_TOLERANCE)
+        _refuse(
+            bad,
+            values,
+            place=place,
+            first_row=first_row,
+            must="be probabilities in [0, 1]",
+            fix=_range_hint(values),
+        )
+        np.clip(values, 0, 1, out=values)
+    elif output is Output.LOG_PROBABILITIES:
+        bad = values > _SUM_TOLERANCE
+        _refuse(
+            bad,
+            values,
+            place=place,
+            first_row=first_row,
+            must="be log-probabilities, 0 or less",
+            fix=_LOGITS_HINT,
+        )
+    if values.ndim == 1:
+        return np.minimum(values, 0) if output is Output.LOG_PROBABILITIES else values
+    if output is not Output.LOGITS:
+        _refuse_sums(values, output=output, eps=resolution(outputs), place=place, first_row=first_row)
+    return values
+
+
+def _range_hint(values: Floats) -> str:
+    if values.ndim == 1 and bool(np.all(values == np.round(values))):
+        return "these look like predicted labels: return a probability for each class"
+    if bool(np.all(values <= 0)):
+        return "if the model returns log-probabilities, pass output=Output.LOG_PROBABILITIES"
+    return _LOGITS_HINT
+
+
+def _refuse_sums(values: Floats, *, output: Output, eps: float, place: str, first_row: int) -> None:
+    # Only ratios of probabilities enter the loss, so a sum within the tolerance changes nothing.
+    sums = (values if output is Output.PROBABILITIES else np.exp(values)).sum(axis=1)
+    bad = np.abs(sums - 1) > max(_SUM_TOLERANCE, 10 * eps)
+    must = (
+        "have rows that sum to 1"
+        if output is Output.PROBABILITIES
+        else "have rows whose exponentials sum to 1"
+    )
+    _refuse(bad, sums, place=place, first_row=first_row, must=must, fix=_LOGITS_HINT, got="a sum of ")
+
+
+def _refuse(
+    bad: npt.NDArray[np.bool_],
+    values: Floats,
+    *,
+    place: str,
+    first_row: int,
+    must: str,
+    fix: str,
+    got: str = "",
+) -> None:
+    if not bad.any():
+        return
+    rows = bad if bad.ndim == 1 else bad.any(axis=1)
+    row = int(np.argmax(rows))
+    value = np.atleast_1d(values[row])[int(np.argmax(bad[row]))]
+    raise InputError(
+        f"{place} outputs must {must}, got {got}{value:.6g} (first at row {first_row + row}, counting from 0);"
+        f" {fix}."
+    )

@@ -1,0 +1,181 @@
+"""Predict callables become losses, and bad calls one sentence."""
+
+import numpy as np
+import pytest
+
+from auditor import InputError, LossScale
+from auditor.collectors import Output, collect
+
+Z = np.array([[2.0, 0.0, -1.0], [0.5, 0.1, 3.0], [-2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+Y = [0, 2, 1, 1]
+P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+EXPECTED = [np.log(np.delete(row, y).sum()) - np.log(row[y]) for row, y in zip(P, Y, strict=True)]
+
+
+def scored(outputs, y=Y, **kwargs):
+    """Losses of a model that is a table: record i gets row i."""
+    rows = np.arange(len(y))
+    table = np.asarray(outputs)
+    return collect(lambda x: table[x], members=(rows, y), nonmembers=(rows[::-1], y[::-1]), **kwargs)
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 3, 100])
+@pytest.mark.parametrize(
+    ("outputs", "output"),
+    [(P, "probabilities"), (np.log(P), Output.LOG_PROBABILITIES), (Z + 100, Output.LOGITS)],
+)
+def test_every_kind_of_output_gives_the_same_losses(outputs, output, batch_size):
+    """Probabilities, log-probabilities and shifted logits of one model agree, in any batches."""
+    losses = scored(outputs, output=output, batch_size=batch_size)
+    np.testing.assert_allclose(losses.member, EXPECTED, rtol=1e-12)
+    np.testing.assert_allclose(losses.nonmember, EXPECTED[::-1], rtol=1e-12)
+    assert losses.scale is LossScale.LOG_ODDS
+    assert str(Output(output)) in losses.history[0]
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_one_column_is_class_one_of_two(shape):
+    """A column of probabilities, flat or not, is the probability of class 1."""
+    p = np.array([0.9, 0.2, 0.5, 0.7])
+    losses = scored(p.reshape(shape), [1, 1, 0, 0])
+    np.testing.assert_allclose(losses.member, np.array([-1, -1, 1, 1]) * np.log(p / (1 - p)), atol=1e-15)
+
+
+def test_classes_name_the_columns():
+    """Labels find their column by the names given, in the order given."""
+    names = np.array(["b", "c", "a"])
+    losses = scored(P, names[Y], classes=names)
+    np.testing.assert_allclose(losses.member, EXPECTED, rtol=1e-12)
+
+
+def test_a_batch_larger_than_memory_is_never_asked_for():
+    """The callable sees at most batch_size records at a time, in order."""
+    seen = []
+
+    def predict(x):
+        seen.append(len(x))
+        return np.full(len(x), 0.5)
+
+    collect(predict, members=(np.zeros(5), [0] * 5), nonmembers=([1, 2, 3], [1] * 3), batch_size=2)
+    assert seen == [2, 2, 1, 2, 1]
+
+
+def test_float32_outputs_saturate_at_float32_resolution():
+    """Exact zeros of a float32 softmax are placed by float32, and counted by group."""
+    p = np.array([[1.0, 0.0], [0.5, 0.5]], dtype=np.float32)
+    losses = scored(p, [0, 0])
+    np.testing.assert_allclose(losses.member, [-15.942385, 0.0], rtol=1e-6)
+    assert losses.saturated == (1, 1)
+    assert "1 member and 1 non-member probabilities were exactly 0 or 1" in losses.history[1]
+
+
+@pytest.mark.parametrize(
+    "outputs", [np.eye(3, dtype=int)[[0, 2, 1, 0]], np.array([1, 0, 1, 1]), [True, False, True, True]]
+)
+def test_hard_labels_work_and_are_named_a_weaker_audit(outputs):
+    """One-hot rows, or 0 and 1 alone, give two values of the loss and a note."""
+    losses = scored(outputs, [0, 1, 1, 0])
+    assert losses.saturated == (4, 4)
+    assert len(np.unique(losses.member)) == 2
+    assert "weaker 0/1-loss audit" in losses.history[-1]
+
+
+def test_a_class_with_call_is_a_callable():
+    """Objects that can be called are named by their type in the history."""
+
+    class Endpoint:
+        def __call__(self, x):
+            return np.full((len(x), 2), 0.5)
+
+    losses = collect(Endpoint(), members=([1, 2], [0, 1]), nonmembers=([3, 4], [0, 1]))
+    assert losses.history[0].endswith("the probabilities that Endpoint returned")
+
+
+def test_an_error_inside_the_callable_is_left_alone():
+    """The caller's own exception keeps its type and its traceback."""
+    with pytest.raises(ZeroDivisionError):
+        collect(lambda _: 1 / 0, members=([1, 2], [0, 1]), nonmembers=([3, 4], [0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kwargs", "sentence"),
+    [
+        (
+            Z,
+            {},
+            r"member outputs must be probabilities in \[0, 1\], got 2 \(first at row 0.*output=Output.LOGITS",
+        ),
+        (
+            P * [[1], [1], [1.01], [1]],
+            {},
+            r"rows that sum to 1, got a sum of 1.01 \(first at row 2.*Output.LOGITS",
+        ),
+        (P[:, :2], {"y": [0, 1, 0, 1]}, "rows that sum to 1"),
+        (np.log(P), {}, "output=Output.LOG_PROBABILITIES"),
+        (np.array([0, 2, 1, 2]), {}, "look like predicted labels: return a probability for each class"),
+        (np.array(["a", "b", "c", "d"]), {}, "an array of type <U1; return a probability for each class"),
+        (np.zeros((4, 3, 1)), {}, r"one row for each of 4 records"),
+        (np.array([{}, {}, {}, {}]), {}, "member outputs must be numbers, got ndarray"),
+        (P, {"y": [0, 1, 2, 3]}, r"member label 3 \(first at row 3, .* classes 0, 1, 2;"),
+        (P, {"y": ["a", "b", "c", "a"]}, r"member label 'a' .* classes 0, 1, 2; .*classes="),
+        (P, {"y": [0, 1, np.nan, 0]}, r"member label nan \(first at row 2"),
+        (
+            P,
+            {"y": np.array([[0], [1], [2], [0, 1]], dtype=object)},
+            "member labels must be numbers or strings",
+        ),
+        (P, {"classes": [0, 1, 2, 3]}, "classes must name each of the model's 3 output columns, got 4 names"),
+        (P, {"classes": [0, 1, 1]}, "classes must be distinct"),
+        (
+            P,
+            {"output": "logit"},
+            "output must be one of 'probabilities', .*'logits', got 'logit'; did you mean 'logits'",
+        ),
+        (P, {"batch_size": 0}, "batch_size must be a whole number of 1 or more, got 0"),
+        (P, {"ids": ([1, 2, 3], [1, 2, 3, 4])}, "same length: member y has 4, member ids has 3"),
+        (P, {"groups": ([1, 2, 3, 4], [1])}, "same length: nonmember y has 4, nonmember groups has 1"),
+        (P, {"persons": np.arange(4)}, r"persons must be a pair \(members, non-members\), got ndarray"),
+    ],
+)
+def test_bad_outputs_and_arguments_are_refused_in_one_sentence(outputs, kwargs, sentence):
+    """The argument or group, the value, the row and the fix are named."""
+    with pytest.raises(InputError, match=sentence):
+        scored(outputs, **kwargs)
+
+
+@pytest.mark.parametrize("rows", [3, 5])
+def test_the_wrong_number_of_output_rows_is_refused(rows):
+    """A callable that drops or adds records is found out."""
+    with pytest.raises(
+        InputError,
+        match=rf"member outputs must have one row for each of 4 records, .*got shape \({rows}, 2\)",
+    ):
+        collect(lambda _: np.full((rows, 2), 0.5), members=(Z, Y), nonmembers=(Z, Y))
+
+
+@pytest.mark.parametrize(
+    ("members", "sentence"),
+    [
+        (Z, r"members must be a pair \(X, y\), got ndarray"),
+        ((Z, Y, Y), r"members must be a pair \(X, y\), got tuple"),
+        ((Z, Y[:3]), "same length: member X has 4, member y has 3"),
+        ((Z, np.eye(3)[Y]), r"member y must be one label for each record, got shape \(4, 3\)"),
+        ((Z[:0], []), "members must hold at least 2 records, got 0"),
+        ((Z[:1], [1]), "members must hold at least 2 records, got 1"),
+        (("data.csv", Y), "member X must be an array, a DataFrame, .* got str"),
+        ((iter(Z), Y), "member X must be an array, a DataFrame"),
+        ((np.float64(3.0), Y), "member X must be an array, a DataFrame"),
+        (
+            (Z, [[0], [1], [2], [0, 1]]),
+            "member y must be one label for each record, got rows of different lengths",
+        ),
+    ],
+)
+def test_bad_groups_are_refused_before_the_model_runs(members, sentence):
+    """Shapes and lengths are checked first; the model is never called."""
+
+    def never(_):
+        raise AssertionError
+
+    with pytest.raises(InputError, match=sentence):
+        collect(never, members=members, nonmembers=(Z, Y))
