@@ -1,0 +1,1 @@
+"""Reports: a result becomes a plain dictionary, figures and one offline HTML page."""

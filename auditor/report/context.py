@@ -1,0 +1,153 @@
+"""A result as the plain dictionary that the page is filled from: formatting only, nothing is recomputed."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from auditor.report import formatting, labels, rows
+from auditor.report.beside import claim_section
+from auditor.report.fit import fit_sentences
+from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, dig, find
+from auditor.report.wording import headline, meaning, verdict_sentence
+from auditor.result import AuditResult
+from auditor.values import Check, Status, Subject
+
+__all__ = ["context"]
+
+
+def context(result: AuditResult) -> dict[str, Any]:
+    """Return everything a page shows about one audit, as strings, lists and dictionaries."""
+    return {
+        "model": _model(result),
+        "verdict": _verdict(result),
+        "meaning": meaning(result),
+        "headline": _headline(result),
+        "tiles": _tiles(result),
+        "attention": [_check(item) for item in result.checks if item.status in {Status.WARN, Status.FAIL}],
+        "groups": _groups(result),
+        "behind": [rows.behind(item) for item in result.estimates],
+        "claim": claim_section(result),
+        "fit": fit_sentences(find(result, STAR)),
+        "checks": [_check(item) for item in result.checks],
+        "size": _size(result.data),
+        "data": _data(result.data),
+        "provenance": _provenance(result.provenance),
+        "versions": [
+            (str(key), str(item)) for key, item in dict(result.provenance.get("versions") or {}).items()
+        ],
+        "row": _summary(result),
+    }
+
+
+def _model(result: AuditResult) -> str:
+    name = result.data.get("model")
+    return "Unnamed model" if name is None or not str(name).strip() else str(name)
+
+
+def _verdict(result: AuditResult) -> dict[str, str]:
+    return asdict(labels.VERDICT[result.verdict]) | {"sentence": verdict_sentence(result)}
+
+
+def _headline(result: AuditResult) -> dict[str, str]:
+    lead = headline(result)
+    if lead.estimate is None:
+        return {"label": "Headline", "value": formatting.MISSING, "note": "", "sentence": lead.sentence}
+    return rows.tile(lead.estimate) | {"sentence": lead.sentence}
+
+
+# --- The numbers ----------------------------------------------------------------------------------
+
+
+def _tiles(result: AuditResult) -> list[dict[str, str]]:
+    lead = headline(result).estimate
+    names = (CERTIFIED, ONE_RUN, "tpr_at_fpr.0.01", "auc")
+    found = [item for name in names if (item := find(result, name)) is not None and item is not lead]
+    return [rows.tile(item) for item in found if item.name != ONE_RUN or item.value is not None]
+
+
+def _groups(result: AuditResult) -> list[dict[str, Any]]:
+    notes = {
+        Subject.MODEL: "How far this model's losses on its training records differ from its losses on others.",
+        Subject.MECHANISM: "What the way of training gives away about any one record: what a claimed epsilon promises.",
+    }
+    groups = []
+    for subject, note in notes.items():
+        shown = [rows.row(item) for item in result.estimates if item.subject is subject]
+        if shown:
+            groups.append({"heading": f"About {labels.ABOUT[subject]}", "note": note, "rows": shown})
+    return groups
+
+
+def _summary(result: AuditResult) -> dict[str, str]:
+    star = find(result, STAR)
+    rejected = dig(star.details, "fit", "rejected") if star else None
+    bound = find(result, CERTIFIED)
+    return {
+        "bound": rows.value(bound),
+        "ceiling": rows.ceiling_words(bound) if bound else "",
+        "star": rows.value(star),
+        "star_note": "fit rejected" if rejected else "",
+        "auc": rows.value(find(result, "auc")),
+        "tpr": rows.value(find(result, "tpr_at_fpr.0.01")),
+    }
+
+
+# --- Checks, data, provenance ---------------------------------------------------------------------
+
+
+def _check(check: Check) -> dict[str, Any]:
+    advice = check.details.get("advice") or labels.ADVICE.get((check.name, check.status), "")
+    return {
+        "name": check.name,
+        "title": check.name.replace("_", " ").capitalize(),
+        "status": asdict(labels.STATUS[check.status]),
+        "message": formatting.sentence(check.message),
+        "advice": "" if check.status is Status.OK else str(advice),
+    }
+
+
+def _size(data: Mapping[str, Any]) -> str:
+    members, others = formatting.count(data.get("n_member")), formatting.count(data.get("n_nonmember"))
+    return f"{members} training records and {others} others scored"
+
+
+def _data(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    members = {
+        "census": "every training record was scored",
+        "sample": "a random sample of the training records",
+    }
+    split = {
+        "unknown": "unknown, so nothing can be said about the training procedure",
+        "random": "declared uniformly random",
+        "bernoulli": "declared independent coins",
+    }
+    saturated = data.get("saturated") or (None, None)
+    history = data.get("history") or ()
+    return [
+        ("Members", f"{formatting.count(data.get('n_member'))}; {_known(members, data.get('members'))}"),
+        ("Non-members", formatting.count(data.get("n_nonmember"))),
+        ("Training set size", formatting.count(data.get("training_size"))),
+        ("How membership was decided", _known(split, data.get("split"))),
+        ("Delta", formatting.number(data.get("delta"))),
+        ("Confidence of intervals", formatting.percent(data.get("confidence"))),
+        ("Scale of the losses", str(data.get("scale") or "unknown")),
+        (
+            "Saturated losses",
+            " and ".join(formatting.count(item) for item in saturated) + " (members, non-members)",
+        ),
+        ("What was done to the losses", "; ".join(map(str, history)) or "nothing"),
+    ]
+
+
+def _known(words: Mapping[str, str], key: object) -> str:
+    return words.get(str(key), str(key) if key is not None else "unknown")
+
+
+def _provenance(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    titles = {"created": "Created", "source": "Source", "input_sha256": "Input SHA-256", "seed": "Seed"}
+    known = [
+        (title, str(provenance[key])) for key, title in titles.items() if provenance.get(key) is not None
+    ]
+    command = provenance.get("command")
+    text = " ".join(map(str, command)) if isinstance(command, list | tuple) else str(command or "")
+    return [*known, ("Command", text)] if text else known

@@ -1,0 +1,93 @@
+"""The report: one HTML file that needs no network, no script and no font of its own."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from auditor.errors import InputError
+from auditor.report import formatting
+from auditor.report.context import context
+from auditor.result import AuditResult
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from matplotlib.figure import Figure
+
+__all__ = ["render"]
+
+
+def render(results: Sequence[AuditResult], *, title: str = "Privacy audit") -> str:
+    """Return one or several audits as one offline HTML page.
+
+    Args:
+        results: One audit gives a report; several give the same page with a table that compares them on top.
+        title: The page's title.
+
+    Raises:
+        InputError: There is no result.
+    """
+    if not results:
+        raise InputError("a report needs at least one result, got 0.")
+    audits = [
+        context(result)
+        | {"number": index, "key": f"audit-{index}", "figures": _figures(result, key=f"audit-{index}")}
+        for index, result in enumerate(results, start=1)
+    ]
+    return _template().render(title=title, audits=audits, several=len(audits) > 1)
+
+
+@cache
+def _template() -> "Template":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("auditor.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja")
+
+
+def _shown(value: Any) -> Any:
+    # Everything that reaches the page passes here; only figures, made in this package, are markup already.
+    return formatting.clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _figures(result: AuditResult, *, key: str) -> dict[str, Any]:
+    """Return the figures that this audit has data for, by name, each an inline SVG."""
+    from markupsafe import Markup
+
+    from auditor.report import figures
+
+    published = next((i for i, item in enumerate(result.histograms) if item.quantiles or item.member_fit), 0)
+    others = [i for i in range(len(result.histograms)) if i != published]
+    makers: dict[str, Callable[[], Figure | None]] = {
+        "tradeoff": lambda: figures.tradeoff_figure(result),
+        "tradeoff-log": lambda: figures.tradeoff_log_figure(result),
+        "losses": lambda: figures.histogram_figure(result, index=published),
+        "raw-losses": lambda: figures.histogram_figure(result, index=others[0]) if others else None,
+        "quantiles": lambda: figures.quantile_figure(result, index=published),
+    }
+    drawn = {name: figure for name, maker in makers.items() if (figure := maker()) is not None}
+    # Markup is right here: the text inside was escaped when the SVG was written.
+    return {
+        name: Markup(figures.svg(figure, alt=_ALT[name], key=f"{key}-{name}"))  # noqa: S704
+        for name, figure in drawn.items()
+    }
+
+
+_ALT = {
+    "tradeoff": "Trade-off curve on linear axes: the share of training records recognised against the share of false"
+    " alarms, with its confidence band, the Gaussian fit, what the claim allows where there is one, and the diagonal"
+    " of guessing. The numbers are in the table above.",
+    "tradeoff-log": "The same trade-off curve on logarithmic axes, which show rare false alarms; the region finer than"
+    " one non-member record is shaded.",
+    "losses": "Histogram of the losses of members and of non-members after the published transform, with the fitted"
+    " normal curves where there are any.",
+    "raw-losses": "Histogram of the losses of members and of non-members as they were given.",
+    "quantiles": "Quantiles of the records against quantiles of the fitted normal curves, for members and non-members;"
+    " points off the line are where the fit is wrong.",
+}

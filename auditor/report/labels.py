@@ -1,0 +1,118 @@
+"""What each name means to a reader who is not a statistician: fixed words, nothing computed."""
+
+from dataclasses import dataclass
+
+from auditor.report import formatting
+from auditor.values import Estimate, Status, Subject, Verdict
+
+__all__ = ["ABOUT", "ADVICE", "STATUS", "VERDICT", "Label", "Sign", "describe", "metric"]
+
+
+@dataclass(frozen=True)
+class Label:
+    """An estimate's title and one plain sentence about it."""
+
+    title: str
+    plain: str
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A status as a word, a symbol and a tone, so that colour is never its only carrier."""
+
+    word: str
+    symbol: str
+    tone: str
+
+
+VERDICT = {
+    Verdict.REFUTED: Sign("Claim refuted", "✕", "bad"),
+    Verdict.NOT_REFUTED: Sign("Claim not refuted", "≤", "plain"),
+    Verdict.INCONCLUSIVE: Sign("Inconclusive", "≈", "caution"),
+    Verdict.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
+    None: Sign("No claim to judge", "–", "plain"),  # noqa: RUF001 a dash is meant
+}
+
+STATUS = {
+    Status.OK: Sign("OK", "✓", "good"),
+    Status.WARN: Sign("Warning", "!", "caution"),
+    Status.FAIL: Sign("Failed", "✕", "bad"),
+    Status.UNKNOWN: Sign("Unknown", "?", "plain"),
+}
+
+ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training procedure"}
+
+# What to do, where the check's own sentence does not say it.
+ADVICE = {
+    ("duplicates", Status.UNKNOWN): "Give the records an id column, and duplicates will be looked for.",
+    (
+        "shift",
+        Status.UNKNOWN,
+    ): "Ask how the non-members were chosen. If they come from another time, source or"
+    " filter than the training records, do not read these numbers as leakage.",
+    ("sensitivity", Status.WARN): "Rely on the certified bound, which moves little with single records.",
+}
+
+_LABELS = {
+    "epsilon_bound.clopper_pearson": Label(
+        "Certified epsilon bound",
+        "Separation that is certain at the stated confidence, whatever shape the losses have.",
+    ),
+    "epsilon_bound.one_run": Label(
+        "Training procedure bound",
+        "A certified bound on the epsilon of the training procedure: the only number here that can refute a claim.",
+    ),
+    "epsilon_star.gaussian": Label(
+        "Epsilon*, Gaussian fit",
+        "The published estimate: what two fitted normal curves imply. It is only as good as the fit.",
+    ),
+    "epsilon_star.mixture": Label(
+        "Epsilon*, mixture fit", "The same with a mixture of normal curves in each group."
+    ),
+    "epsilon_star.empirical": Label(
+        "Epsilon*, no fit",
+        "The largest ratio seen in the data themselves; tends to be too high on few records.",
+    ),
+    "advantage": Label(
+        "Membership advantage",
+        "Largest gap between recognised training records and false alarms: 0 is guessing, 1 is total.",
+    ),
+    "bayes_security": Label(
+        "Bayes security",
+        "1 means that the attacker can only guess, 0 that they are always right; stronger attackers may push it lower.",
+    ),
+    "auc": Label(
+        "AUC",
+        "How often a random training record has a lower loss than a random other record; guessing gives 0.5.",
+    ),
+}
+
+_METRICS = {"epsilon": "Epsilon", "advantage": "Membership advantage", "bayes_security": "Bayes security"}
+
+
+def describe(estimate: Estimate) -> Label:
+    """Return an estimate's title and plain sentence; an unknown name speaks for itself."""
+    rate = rate_of(estimate)
+    if rate is not None:
+        return Label(
+            f"TPR at {formatting.percent(rate)} FPR",
+            f"Training records recognised when {formatting.odds(rate)} is accepted;"
+            f" guessing recognises {formatting.percent(rate)}.",
+        )
+    return _LABELS.get(estimate.name, Label(formatting.clean(estimate.name), ""))
+
+
+def rate_of(estimate: Estimate) -> float | None:
+    """Return the false positive rate that a ``tpr_at_fpr.*`` row is about."""
+    prefix, _, rest = estimate.name.partition(".")
+    if prefix != "tpr_at_fpr":
+        return None
+    try:
+        return float(estimate.details.get("rate", rest))
+    except (TypeError, ValueError):
+        return None
+
+
+def metric(name: str) -> str:
+    """Return what a claim is about, in words."""
+    return _METRICS.get(name, formatting.clean(name))

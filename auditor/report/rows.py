@@ -1,0 +1,127 @@
+"""One estimate as the strings that a page shows: a tile, a table row, and what lies behind it."""
+
+from typing import Any
+
+from auditor.report import formatting, labels
+from auditor.report.fit import star_notes
+from auditor.report.lookup import STAR, ceiling, dig
+from auditor.values import Estimate
+
+__all__ = ["behind", "ceiling_words", "interval_words", "row", "tile", "value"]
+
+_POINT = "point estimate"
+# Which end of the losses a number comes from, where it is not the one that people expect.
+_ENDS = {
+    "m2": "It comes from the high losses, which show who was not a member.",
+    "upper": "It comes from the high losses, which show who was not a member.",
+    "m3": "It comes from members whose losses are higher than those of the others, the wrong way round.",
+    "m4": "It comes from members whose losses are higher than those of the others, the wrong way round.",
+}
+
+
+def tile(estimate: Estimate) -> dict[str, str]:
+    """Return an estimate as one large number with a note."""
+    return {
+        "label": labels.describe(estimate).title,
+        "value": formatting.value(estimate.value, name=estimate.name, toward=_toward(estimate)),
+        "note": estimate.reason or "no value" if estimate.value is None else interval_words(estimate),
+    }
+
+
+def _toward(estimate: Estimate) -> str:
+    return "down" if estimate.value is not None and estimate.value == estimate.lower else "nearest"
+
+
+def ceiling_words(estimate: Estimate) -> str:
+    """Return the ceiling in words, or nothing where the estimate has none."""
+    top = ceiling(estimate)
+    return "" if top is None else f"ceiling {formatting.number(top, toward='down')}"
+
+
+def _confidence(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return formatting.MISSING
+    if estimate.confidence is None:
+        return _POINT
+    return formatting.percent(estimate.confidence) + (", if the fit holds" if _is_fitted(estimate) else "")
+
+
+def interval_words(estimate: Estimate) -> str:
+    """Return the interval with its confidence, or that it is a point estimate."""
+    if estimate.confidence is None:
+        return f"{_POINT}, the fit is rejected" if dig(estimate.details, "fit", "rejected") else _POINT
+    level = f"at {formatting.percent(estimate.confidence)} confidence"
+    if _is_bound(estimate):
+        found = "certified" if estimate.value else "no evidence"
+        return ", ".join(part for part in (f"{found} {level}", ceiling_words(estimate)) if part)
+    return f"{formatting.interval(estimate)} {level}" + (", if the fit holds" if _is_fitted(estimate) else "")
+
+
+def _is_bound(estimate: Estimate) -> bool:
+    return estimate.name.startswith("epsilon_bound.")
+
+
+def _is_fitted(estimate: Estimate) -> bool:
+    return estimate.name.startswith("epsilon_star.") and estimate.lower is not None
+
+
+def row(estimate: Estimate) -> dict[str, str]:
+    """Return an estimate as a row of the table of numbers."""
+    label = labels.describe(estimate)
+    reason = formatting.sentence(estimate.reason or "No reason was given") if estimate.value is None else ""
+    if _is_bound(estimate) and estimate.value == 0:
+        reason = "No evidence was found, which does not mean that there is nothing to find."
+    if dig(estimate.details, "fit", "rejected") and estimate.value is not None:
+        reason = "The fit is rejected, so there is no interval and this number should not be relied on."
+    return {
+        "name": estimate.name,
+        "title": label.title,
+        "plain": label.plain,
+        "value": formatting.value(estimate.value, name=estimate.name, toward=_toward(estimate)),
+        "interval": formatting.interval(estimate),
+        "limit": ceiling_words(estimate),
+        "confidence": _confidence(estimate),
+        "delta": formatting.number(estimate.delta),
+        "adjacency": str(estimate.adjacency or ""),
+        "reason": reason,
+    }
+
+
+def behind(estimate: Estimate) -> dict[str, Any]:
+    """Return how an estimate was made and what it assumes."""
+    return {
+        "name": estimate.name,
+        "title": labels.describe(estimate).title,
+        "method": formatting.sentence(estimate.method),
+        "assumptions": [item.rstrip(".") for item in estimate.assumptions],
+        "notes": [*(star_notes(estimate) if estimate.name == STAR else []), *_facts(estimate)],
+    }
+
+
+def _facts(estimate: Estimate) -> list[str]:
+    details, facts = estimate.details, []
+    place = dig(details, "at")
+    if place:
+        on = ", on the edge of the allowed range" if dig(place, "on_clip") else ""
+        facts.append(
+            f"Attained at a false alarm rate of {formatting.percent(dig(place, 'fpr'))} and a miss rate of"
+            f" {formatting.percent(dig(place, 'fnr'))}{on}."
+        )
+    end = _ENDS.get(str(dig(details, "branch") or dig(details, "tail")))
+    facts += [end] if end else []
+    pairs = (
+        ("Without a limit on the rates", dig(details, "unclipped")),
+        ("At rates that the records can show", dig(details, "supported", "value")),
+        ("By the best region instead of a threshold", dig(details, "best_region")),
+        ("On losses that were not rescaled", dig(details, "scale_free")),
+        ("Average between two groups without any difference", dig(details, "noise_floor", "mean")),
+    )
+    known = [f"{text}: {formatting.number(x)}." for text, x in pairs if isinstance(x, int | float)]
+    return facts + known
+
+
+def value(estimate: Estimate | None) -> str:
+    """Return an estimate's value, a dash where there is none."""
+    if estimate is None:
+        return formatting.MISSING
+    return formatting.value(estimate.value, name=estimate.name, toward=_toward(estimate))

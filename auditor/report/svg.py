@@ -1,0 +1,99 @@
+"""A matplotlib figure as an inline ``<svg>`` that belongs on a page: text kept as text, colours that follow the theme."""
+
+import hashlib
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import escape
+
+from auditor.report import formatting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ACCENT", "GRID", "INK", "MUTED", "NEUTRAL", "STYLE", "svg"]
+
+# One accent colour for what is measured on members; everything else is ink or grey.
+INK, MUTED, GRID, NEUTRAL, ACCENT = "#1c2733", "#566270", "#d9dee4", "#8b96a3", "#0b6e75"
+_THEME = {INK: "ink", MUTED: "muted", GRID: "grid", NEUTRAL: "neutral", ACCENT: "accent"}
+
+STYLE: dict[Any, Any] = {
+    "axes.edgecolor": MUTED,
+    "axes.grid": True,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 8.5,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9.5,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "xtick.color": MUTED,
+    "xtick.labelsize": 8,
+    "ytick.color": MUTED,
+    "ytick.labelsize": 8,
+}
+
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+
+
+def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
+    """Return a figure as an inline ``<svg>`` element, the same text for the same figure.
+
+    Args:
+        figure: Any matplotlib figure.
+        alt: What the figure shows, for readers who cannot see it.
+        key: Prefix of the ids inside; must differ between figures on one page. Default: from the content.
+    """
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.hashsalt": key or "figure"}):
+        figure.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
+    text = buffer.getvalue()
+    key = key or "f" + hashlib.sha256((alt + text).encode("utf-8", "replace")).hexdigest()[:10]
+    return _opening(text, alt=alt, key=key) + _body(text, key=key)
+
+
+def _opening(text: str, *, alt: str, key: str) -> str:
+    box = re.search(r'viewBox="([^"]+)"', text)
+    words, view = escape(formatting.clean(alt)), box[1] if box else "0 0 100 100"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" role="img" aria-labelledby="{key}-title"'
+        f' style="stroke-linejoin:round;stroke-linecap:butt"><title id="{key}-title">{words}</title>'
+    )
+
+
+def _body(text: str, *, key: str) -> str:
+    body = text[text.index(">", text.index("<svg")) + 1 :]
+    # A style element inside an inline SVG would apply to the whole page; the opening tag carries it instead.
+    body = re.sub(
+        r"<defs>\s*<style.*?</style>\s*</defs>|<metadata>.*?</metadata>", "", body, count=2, flags=re.DOTALL
+    )
+    body = body.replace("xlink:href=", "href=")
+    used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
+    wanted = {a or b for a, b in used}
+
+    def renamed(match: re.Match[str]) -> str:
+        return f' id="{key}-{match[1]}"' if match[1] in wanted else ""
+
+    body = re.sub(r' id="([^"]*)"', renamed, body)
+    body = re.sub(r'href="#', f'href="#{key}-', body)
+    body = body.replace("url(#", f"url(#{key}-")
+    body = re.sub(r" font-family: [^;\"]+;", "", body)  # the page's own font
+    body = re.sub(r' transform="rotate\(-0 [^"]+\)"', "", body)
+    body = re.sub(
+        r'(?<= d=")[^"]+', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), body
+    )  # 0.01 pt is plenty
+    for colour, name in _THEME.items():
+        body = body.replace(colour, f"var(--{name}, {colour})")
+    return re.sub(r"\s*\n\s*", "\n", body).strip()

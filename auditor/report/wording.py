@@ -1,0 +1,105 @@
+"""The sentences of a report: the verdict, what it means, and which number leads."""
+
+from typing import NamedTuple
+
+from auditor.report import formatting
+from auditor.report.findings import meaning
+from auditor.report.fit import star_notes
+from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, ceiling, dig, find
+from auditor.result import AuditResult
+from auditor.values import Comparison, Estimate, Verdict
+
+__all__ = ["Headline", "headline", "meaning", "verdict_sentence"]
+
+
+class Headline(NamedTuple):
+    """The number that leads a report, and the sentence that goes with it."""
+
+    estimate: Estimate | None
+    sentence: str
+
+
+def verdict_sentence(result: AuditResult) -> str:
+    """Return one sentence, or two, on what the audit says about the claim."""
+    judged = _judged(result)
+    if result.verdict is None:
+        if not result.claims and not result.comparisons:
+            return "No claim was given, so there is nothing to refute."
+        return "The claim was not judged: no measurement here is about the training procedure."
+    if result.verdict is Verdict.NOT_EVALUABLE:
+        reason = judged.reason if judged else _one_run_reason(result)
+        return f"The claim cannot be judged from this audit. {formatting.sentence(reason)}".strip()
+    estimate = find(result, judged.estimate) if judged else None
+    numbers = _numbers(judged, estimate)
+    if judged is None or estimate is None or numbers is None:
+        reason = formatting.sentence(judged.reason) if judged else ""
+        return f"{_PLAIN[result.verdict]} {reason}".strip()
+    return _worded(result.verdict, judged, estimate, numbers)
+
+
+_PLAIN = {
+    Verdict.REFUTED: "The claim is refuted.",
+    Verdict.NOT_REFUTED: "The claim is not refuted, which is not proof that it holds.",
+    Verdict.INCONCLUSIVE: "The audit is inconclusive: it could not have refuted the claim.",
+}
+
+
+def _judged(result: AuditResult) -> Comparison | None:
+    if result.verdict is None:
+        return None
+    return next((item for item in result.comparisons if item.verdict is result.verdict), None)
+
+
+def _one_run_reason(result: AuditResult) -> str:
+    estimate = find(result, ONE_RUN)
+    return (estimate.reason if estimate else None) or "No measurement here is about the training procedure."
+
+
+def _numbers(judged: Comparison | None, estimate: Estimate | None) -> tuple[float, float] | None:
+    if judged is None or estimate is None or judged.claim.metric != "epsilon":
+        return None
+    if judged.claim.value is None or estimate.lower is None:
+        return None
+    return judged.claim.value, estimate.lower
+
+
+def _worded(verdict: Verdict, judged: Comparison, estimate: Estimate, numbers: tuple[float, float]) -> str:
+    claimed, bound = formatting.apart(*numbers)
+    terms = f"epsilon {claimed}"
+    if judged.claim.delta is not None:
+        terms += f" at delta {formatting.number(judged.claim.delta)}"
+    terms += f" ({judged.claim.adjacency})"
+    top = ceiling(estimate)
+    most = formatting.number(top, toward="down")
+    if verdict is Verdict.REFUTED:
+        level = (
+            "" if estimate.confidence is None else f"at {formatting.percent(estimate.confidence)} confidence "
+        )
+        return (
+            f"The claim is refuted: {level}the training procedure's epsilon is at least {bound},"
+            f" more than the claimed {terms}."
+        )
+    if verdict is Verdict.NOT_REFUTED:
+        power = "" if top is None else f", although this audit could have certified up to {most}"
+        return (
+            f"The claim is not refuted: the certified bound of {bound} does not exceed the claimed {terms}{power}."
+            " This is not proof that the claim holds."
+        )
+    reach = "no more than" if top is None else f"at most {most}, not more than"
+    return (
+        f"The audit is inconclusive: with these records it can certify {reach} the claimed {terms},"
+        " so it could not have refuted the claim however much the model leaks."
+    )
+
+
+def headline(result: AuditResult) -> Headline:
+    """Return the leading number: Epsilon* unless its fit is rejected, and then the certified bound."""
+    star, bound = find(result, STAR), find(result, CERTIFIED)
+    if star is not None and star.value is not None:
+        if dig(star.details, "fit", "rejected") is not True:
+            return Headline(star, " ".join(["An estimate that trusts the Gaussian fit.", *star_notes(star)]))
+        why = "The Gaussian fit is rejected by its test, so the certified bound leads; it needs no fit."
+    else:
+        reason = (star.reason if star else None) or "it was not computed"
+        why = f"Epsilon* has no value ({reason.rstrip('.')}), so the certified bound leads."
+    return Headline(bound, why)

@@ -1,0 +1,339 @@
+"""Audits made by hand, so that a report can be read without running one."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.choices import Adjacency
+from auditor.result import AuditResult, Histogram, NamedCurve
+from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+
+DELTA = 1e-5
+INDEPENDENT = "records within each group are independent draws"
+
+
+def _estimate(name, value, lower=None, upper=None, *, confidence=0.95, subject=Subject.MODEL, **rest):
+    if lower is None and upper is None:
+        confidence = None
+    fields = {"method": "made by hand", "assumptions": (INDEPENDENT,), "delta": None} | rest
+    return Estimate(name, value, lower, upper, confidence, subject=subject, **fields)
+
+
+def _star(value, *, lower, rejected, saturated=False, floor=0.12):
+    p_value = 0.0021 if rejected else 0.283
+    side = {"mean": -1.2, "sd": 0.21, "skew": 0.3, "kurtosis": 3.4}
+    fit = {
+        "rejected": rejected,
+        "member": side | {"ks_statistic": 0.041, "ks_p_value": p_value, "ks_n": 1000},
+        "nonmember": side | {"ks_statistic": 0.022, "ks_p_value": 0.61, "ks_n": 1000},
+        "curve_gap": 0.41,
+        "curve_gap_fpr": 0.0123,
+    }
+    details = {
+        "transform": "published",
+        "clip": DELTA,
+        "branch": "m1",
+        "at": {"threshold": -1.9, "fpr": 1e-5, "fnr": 0.99978, "on_clip": True, "reached_by_data": False},
+        "unclipped": value + 0.4,
+        "supported": {"clip": 0.005, "value": value - 1.1},
+        "saturated": saturated,
+        "standard_error": 0.31,
+        "best_region": value + 0.2,
+        "scale_free": value - 0.15,
+        "noise_floor": {"mean": 0.06, "q95": floor, "permutations": 40},
+        "fit": fit,
+    }
+    return _estimate(
+        "epsilon_star.gaussian",
+        value,
+        lower,
+        delta=DELTA,
+        method="exact supremum over two fitted normals; Negoescu et al. 2024, Section 3.1 and Appendix B",
+        assumptions=(
+            "transformed losses of each group are normal",
+            INDEPENDENT,
+            "extrapolates beyond the data",
+        ),
+        details=details,
+    )
+
+
+def _one_run(value, *, ceiling=5.31, reason=None):
+    details = {"pairs": 2000, "guesses": 500, "correct": 401, "ceiling": ceiling} if value is not None else {}
+    if reason:
+        details = {"reason": reason}
+    return _estimate(
+        "epsilon_bound.one_run",
+        value,
+        value,
+        subject=Subject.MECHANISM,
+        delta=DELTA,
+        adjacency=Adjacency.REPLACE_ONE if value is not None else None,
+        method="one-run audit on random pairs; Steinke, Nasr and Jagielski 2023, Theorem 5.2",
+        assumptions=(
+            "members and non-members were split uniformly at random before training (declared, not checked)",
+        ),
+        details=details,
+    )
+
+
+def estimates(*, bound=1.294, ceiling=5.571, star=None, one_run=None, advantage=0.29, auc=0.701, hits=0.166):
+    """The usual rows, in their order."""
+    none = "it was not declared how membership was decided; a statement about the training mechanism needs random membership"
+    return (
+        _estimate(
+            "epsilon_bound.clopper_pearson",
+            bound,
+            bound,
+            delta=DELTA,
+            method="Clopper-Pearson limits, thresholds at ranks fixed in advance",
+            assumptions=(INDEPENDENT, "membership labels are right"),
+            details={"ceiling": ceiling, "rule": "RankGrid", "true_positives": 150, "tpr_lower": 0.06},
+        ),
+        one_run or _one_run(None, reason=none),
+        star or _star(2.914, lower=2.41, rejected=False),
+        _estimate("epsilon_star.empirical", 2.301, delta=DELTA, details={"clip": 0.001, "saturated": False}),
+        _estimate("advantage", advantage, max(0.0, advantage - 0.06), min(1, advantage + 0.06)),
+        _estimate("bayes_security", 1 - advantage, None, min(1.0, 1 - advantage + 0.06)),
+        _estimate("auc", auc, max(0.0, auc - 0.016), min(1.0, auc + 0.016)),
+        _estimate("tpr_at_fpr.0.1", 2.4 * hits, 2.2 * hits, details={"rate": 0.1, "rank": 180}),
+        _estimate(
+            "tpr_at_fpr.0.01", hits, 0.741 * hits, details={"rate": 0.01, "rank": 12, "fpr_upper": 0.0098}
+        ),
+        _estimate(
+            "tpr_at_fpr.0.001",
+            None,
+            details={
+                "rate": 0.001,
+                "reason": "not resolvable with 2000 non-member records: at least 3688 are needed",
+            },
+        ),
+    )
+
+
+def curves(member, nonmember, *, shift, claimed=None):
+    """The curves of two samples, a fit with the given shift, and a claimed epsilon."""
+    thresholds = np.sort(np.concatenate([member, nonmember]))[::12]
+    fpr = np.concatenate([[0], np.searchsorted(np.sort(nonmember), thresholds) / nonmember.size, [1]])
+    tpr = np.concatenate([[0], np.searchsorted(np.sort(member), thresholds) / member.size, [1]])
+    grid = np.concatenate([[0], np.geomspace(1e-6, 1, 200)])
+    found = [
+        NamedCurve("empirical", "measured", tuple(fpr), tuple(tpr)),
+        NamedCurve("band_lower", "95% band", tuple(fpr), tuple(np.clip(tpr - 0.04, 0, 1))),
+        NamedCurve("band_upper", "95% band", tuple(fpr), tuple(np.clip(tpr + 0.04, 0, 1))),
+        NamedCurve(
+            "gaussian", "Gaussian fit", tuple(grid), tuple(stats.norm.cdf(stats.norm.ppf(grid) + shift))
+        ),
+    ]
+    if claimed is not None:
+        most = np.minimum(np.exp(claimed) * grid + DELTA, 1 - np.exp(-claimed) * (1 - DELTA - grid))
+        found.append(NamedCurve("claim", "claim", tuple(grid), tuple(np.clip(most, 0, 1))))
+    return tuple(found)
+
+
+def histograms(member, nonmember):
+    """One histogram with fits and quantiles, and one of the losses as given."""
+    edges = np.histogram_bin_edges(np.concatenate([member, nonmember]), bins=48)
+    centres, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
+    laws = [stats.norm(sample.mean(), sample.std()) for sample in (member, nonmember)]
+    fits = [
+        tuple(law.pdf(centres) * width * sample.size)
+        for law, sample in zip(laws, (member, nonmember), strict=True)
+    ]
+    p = (np.arange(60) + 0.5) / 60
+    quantiles = {
+        "probability": tuple(p),
+        "member_observed": tuple(np.quantile(member, p)),
+        "member_fitted": tuple(laws[0].ppf(p)),
+        "nonmember_observed": tuple(np.quantile(nonmember, p)),
+        "nonmember_fitted": tuple(laws[1].ppf(p)),
+    }
+    counts = [tuple(int(n) for n in np.histogram(sample, edges)[0]) for sample in (member, nonmember)]
+    raw = [np.logaddexp(0, 1.5 * sample) for sample in (member, nonmember)]
+    raw_edges = np.histogram_bin_edges(np.concatenate(raw), bins=60)
+    raw_counts = [tuple(int(n) for n in np.histogram(sample, raw_edges)[0]) for sample in raw]
+    return (
+        Histogram("published transform", tuple(edges), *counts, *fits, quantiles),
+        Histogram("loss", tuple(raw_edges), *raw_counts),
+    )
+
+
+def checks(**changed):
+    """The eight checks, all passed unless named here with a status and a sentence."""
+    sentences = {
+        "direction": "Members have lower losses than non-members on average, as expected.",
+        "ties": "Fewer than 1 in 100 losses are tied.",
+        "saturation": "No loss came from a probability of exactly 0 or 1.",
+        "duplicates": "No record occurs in both groups.",
+        "shift": "Nothing but the losses was given, so a difference between the two populations cannot be ruled out",
+        "power": "The ceiling of the certified bound is 5.57.",
+        "sensitivity": "Without the most extreme 0.1% of each group Epsilon* moves by 2%.",
+        "goodness_of_fit": "The Gaussian fit is not rejected in either group.",
+    }
+    made = []
+    for name, sentence in sentences.items():
+        default = Status.UNKNOWN if name == "shift" else Status.OK
+        status, message = changed.get(name, (default, sentence))
+        made.append(Check(name, status, message))
+    return tuple(made)
+
+
+@pytest.fixture(scope="session")
+def overfitted():
+    """A model that overfits, with no claim."""
+    rng = np.random.default_rng(11)
+    member, nonmember = rng.normal(-0.74, 1, 2000), rng.normal(0, 1, 2000)
+    return AuditResult(
+        data={
+            "model": "income-classifier v3",
+            "n_member": 2000,
+            "n_nonmember": 2000,
+            "training_size": 20000,
+            "delta": DELTA,
+            "confidence": 0.95,
+            "members": "sample",
+            "split": "unknown",
+            "scale": "log-odds",
+            "history": ["published transform"],
+            "saturated": [0, 0],
+            "claim": None,
+        },
+        estimates=estimates(),
+        claims=(),
+        comparisons=(),
+        checks=checks(),
+        curves=curves(member, nonmember, shift=0.74),
+        histograms=histograms(member, nonmember),
+        verdict=None,
+        provenance={
+            "created": "2026-02-03T10:11:12+00:00",
+            "versions": {"auditor": "0.1.0", "numpy": "2.4.6", "scipy": "1.17.0"},
+            "input_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "source": "losses.parquet",
+            "seed": 0,
+            "command": "auditor audit losses.parquet --html report.html",
+        },
+    )
+
+
+@pytest.fixture(scope="session")
+def refuted(overfitted):
+    """A claim of epsilon 0.5 (1 for one replaced record) that a random split refutes; the fit is rejected too."""
+    claim = Claim(
+        "epsilon",
+        1.0,
+        2.6e-5,
+        Adjacency.REPLACE_ONE,
+        "the stated epsilon 0.5 for one record added or removed, as it reads for one record replaced",
+        proven=True,
+    )
+    security = Claim(
+        "bayes_security",
+        0.92034,
+        None,
+        Adjacency.REPLACE_ONE,
+        "closed form",
+        proven=False,
+        note="An approximation on the unsafe side for many steps.",
+    )
+    missing = Claim(
+        "advantage",
+        None,
+        None,
+        Adjacency.REPLACE_ONE,
+        "exact",
+        proven=True,
+        note="Needs the noise multiplier.",
+    )
+    rng = np.random.default_rng(12)
+    member, nonmember = rng.gamma(2, 1, 2000) - 3, rng.gamma(3, 1, 2000) - 3
+    star = replace(_star(4.998, lower=None, rejected=True), confidence=None)
+    return replace(
+        overfitted,
+        data=dict(overfitted.data)
+        | {"model": "sentiment-dp", "split": "random", "claim": "epsilon 0.5 at delta 1e-5, add-remove"},
+        estimates=estimates(bound=2.143, star=star, one_run=_one_run(1.312), advantage=0.31, auc=0.72),
+        claims=(claim, security, missing),
+        comparisons=(
+            Comparison(
+                claim,
+                "epsilon_bound.one_run",
+                Verdict.REFUTED,
+                "the bound exceeds the claim at the same delta and adjacency",
+            ),
+            Comparison(
+                claim, "epsilon_star.gaussian", None, "it is about this model, so it can refute nothing"
+            ),
+            Comparison(security, "bayes_security", None, "it is about this model, so it can refute nothing"),
+        ),
+        checks=checks(
+            goodness_of_fit=(Status.WARN, "The Gaussian fit of the members is rejected (p = 0.0021)."),
+            duplicates=(Status.FAIL, "31 records occur in both groups."),
+        ),
+        curves=curves(member, nonmember, shift=0.74, claimed=1.0),
+        histograms=histograms(member, nonmember),
+        verdict=Verdict.REFUTED,
+    )
+
+
+@pytest.fixture(scope="session")
+def not_evaluable(overfitted):
+    """A claim, but membership was not random."""
+    claim = Claim("epsilon", 8.0, DELTA, Adjacency.ADD_REMOVE, "privacy accountant", proven=True)
+    reason = "membership was not declared random, so nothing can be said about the training procedure"
+    return replace(
+        overfitted,
+        claims=(claim,),
+        comparisons=(
+            Comparison(claim, "epsilon_bound.one_run", Verdict.NOT_EVALUABLE, reason),
+            Comparison(
+                claim,
+                "epsilon_bound.clopper_pearson",
+                None,
+                "it is about this model, so it can refute nothing",
+            ),
+        ),
+        verdict=Verdict.NOT_EVALUABLE,
+    )
+
+
+@pytest.fixture(scope="session")
+def nothing(overfitted):
+    """All losses are equal: every bound is 0 and there is nothing to fit."""
+    star = _estimate("epsilon_star.gaussian", None, delta=DELTA, details={"reason": "all losses are equal"})
+    return replace(
+        overfitted,
+        data=dict(overfitted.data) | {"model": None},
+        estimates=estimates(bound=0.0, star=star, advantage=0.0, auc=0.5, hits=0.0),
+        checks=checks(ties=(Status.FAIL, "All losses are equal.")),
+        curves=(NamedCurve("empirical", "measured", (0.0, 1.0), (0.0, 1.0)),),
+        histograms=(Histogram("loss", (0.5, 1.5), (2000,), (2000,)),),
+        provenance={},
+    )
+
+
+HOSTILE = "<script>alert(1)</script> $\\frac{ & \"quoted\" 'single' \x00 \u202eesrever مرحبا " + "x" * 300
+
+
+@pytest.fixture(scope="session")
+def hostile(refuted):
+    """Text that wants to be more than text, in every place that takes text, and numbers that are none."""
+    claim = Claim(HOSTILE, math.inf, math.nan, Adjacency.ADD_REMOVE, HOSTILE, proven=False, note=HOSTILE)
+    odd = _estimate(HOSTILE, math.inf, -math.inf, math.nan, method=HOSTILE, assumptions=(HOSTILE,))
+    empty = Estimate("auc", None, None, None, None, HOSTILE, Subject.MECHANISM, details={"reason": HOSTILE})
+    return replace(
+        refuted,
+        data=dict.fromkeys(refuted.data, HOSTILE)
+        | {"n_nonmember": 2000, "delta": None, "confidence": None, "saturated": None},
+        estimates=(odd, empty),
+        claims=(claim,),
+        comparisons=(Comparison(claim, HOSTILE, Verdict.INCONCLUSIVE, HOSTILE),),
+        checks=(Check(HOSTILE, Status.WARN, HOSTILE, {"advice": HOSTILE}),),
+        histograms=tuple(replace(item, scale=HOSTILE) for item in refuted.histograms),
+        curves=tuple(replace(item, label=HOSTILE) for item in refuted.curves),
+        verdict=Verdict.INCONCLUSIVE,
+        provenance=dict.fromkeys(refuted.provenance, HOSTILE) | {"versions": {HOSTILE: HOSTILE}},
+    )

@@ -1,0 +1,205 @@
+"""The page as a text: complete, offline, escaped."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from auditor.errors import InputError
+from auditor.report import html
+from auditor.report.context import context
+from auditor.result import plain, read_result
+
+FIXTURES = ["overfitted", "refuted", "not_evaluable", "nothing", "hostile"]
+
+
+class Page(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.ids, self.headings, self.words = set(), [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        """Note a tag."""
+        self.tags.add(tag)
+        self.attributes += attrs
+        self.ids += [value for name, value in attrs if name == "id"]
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+
+    def handle_data(self, data):
+        """Note text."""
+        self.words.append(data)
+
+    @property
+    def text(self):
+        """All text, with single blanks."""
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+@pytest.fixture(params=FIXTURES)
+def result(request):
+    """Each audit in turn."""
+    return request.getfixturevalue(request.param)
+
+
+def test_size(result):
+    """A report is below 1 MB."""
+    assert len(html.render([result]).encode()) < 1_000_000
+
+
+def test_offline(result):
+    """A report names no address but the SVG namespace, and holds no script, frame, import or event handler."""
+    text = html.render([result])
+    page = Page(text)
+    assert set(re.findall(r"https?://[^\s\"'<>)]+", text)) <= {"http://www.w3.org/2000/svg"}
+    assert not page.tags & {"script", "iframe", "object", "embed", "form", "img", "audio", "video"}
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert "@import" not in text
+    assert "url(http" not in text
+    assert "default-src 'none'" in text
+
+
+def test_structure(result):
+    """A page has one h1, no skipped heading level, unique ids, landmarks, and links that lead somewhere."""
+    page = Page(html.render([result]))
+    assert page.headings.count(1) == 1
+    assert all(below - above <= 1 for above, below in zip(page.headings, page.headings[1:], strict=False))
+    assert len(page.ids) == len(set(page.ids))
+    assert {"header", "nav", "main", "footer"} <= page.tags
+    named = {name for key, value in page.attributes if key == "aria-labelledby" for name in value.split()}
+    links = {
+        value.removeprefix("#") for key, value in page.attributes if key == "href" and value.startswith("#")
+    }
+    assert named | links <= set(page.ids)
+
+
+def test_same_text_twice(result):
+    """The same result gives the same page."""
+    assert html.render([result]) == html.render([result])
+
+
+def test_survives_json(result, tmp_path):
+    """A result that was written and read gives the same page."""
+    path = tmp_path / "result.json"
+    result.to_json(path)
+    assert html.render([read_result(path)]) == html.render([result])
+
+
+def test_escaped(hostile):
+    """Hostile text is text: no tag of it survives, and what it hides is shown."""
+    text = html.render([hostile], title="<script>alert(2)</script>")
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "\x00" not in text
+    assert "\u202e" not in text
+    assert "⟨U+202E⟩" in text
+    text.encode("utf-8")
+
+
+def test_order(refuted):
+    """The verdict comes first, then its meaning, the numbers, the claim, the curves, the checks, the reading guide."""
+    text = Page(html.render([refuted])).text
+    parts = [
+        "Claim refuted",
+        "recognises at least 12.3%",
+        "The numbers",
+        "The claim beside the measurement",
+        "The trade-off that an attacker faces",
+        "Does this audit deserve trust?",
+        "How to read this",
+        "Provenance",
+    ]
+    places = [text.index(part, text.index("Verdict")) for part in parts]
+    assert places == sorted(places)
+
+
+def test_claims_are_told_once(refuted):
+    """A claim beside two measurements is explained once, and a number from a rejected fit is marked as such."""
+    text = Page(html.render([refuted])).text
+    assert text.count("The stated epsilon 0.5 for one record added or removed") == 1
+    assert text.count("It is about this model, so it can refute nothing.") == 1
+    assert "point estimate, the fit is rejected" in text
+
+
+def test_no_claim_no_section(overfitted):
+    """Without a claim there is no section on it and no link to one."""
+    text = html.render([overfitted])
+    assert "The claim beside the measurement" not in text
+    assert "audit-1-claim" not in text
+
+
+def test_reading_guide(nothing):
+    """The guide says what epsilon* does not mean, that 0 is no evidence, what the ceiling is, and the unit once."""
+    text = Page(html.render([nothing])).text
+    assert "Epsilon* above the claimed epsilon is not a violation" in text
+    assert "Epsilon* below it is not evidence of differential privacy" in text
+    assert "Means “no evidence”, never “private”" in text
+    assert "The ceiling" in text
+    assert len(re.findall(r"\bnats\b", text)) == 1
+
+
+def test_missing_values(nothing):
+    """A value that is missing is a dash with its reason, and a point estimate is called one."""
+    text = Page(html.render([nothing])).text
+    assert "All losses are equal." in text
+    assert "Not resolvable with 2000 non-member records" in text
+    assert "point estimate" in text
+    assert "None" not in text
+
+
+def test_infinite_values(hostile):
+    """Infinity is a sign, never a word of the programming language."""
+    text = Page(html.render([hostile])).text
+    assert "∞" in text
+    assert not re.search(r"\b(inf|nan|None)\b", text)
+
+
+def test_checks_say_what_to_do(refuted):
+    """A check that is not fine shows its state as a word, and the page says it before the numbers."""
+    text = Page(html.render([refuted])).text
+    assert "31 records occur in both groups." in text
+    assert text.index("Failed") < text.index("The numbers")
+    assert "Ask how the non-members were chosen." in text
+
+
+def test_several(overfitted, refuted, nothing):
+    """Several audits share a page: a table that compares them, a section for each, and no id twice."""
+    text = html.render([overfitted, refuted, nothing, refuted], title="Spring audits")
+    page = Page(text)
+    assert len(page.ids) == len(set(page.ids))
+    assert page.headings.count(1) == 1
+    assert "Comparison of 4 audits" in page.text
+    assert page.text.count("fit rejected") == 2
+    assert page.text.count("How to read this") == 2  # the link and the section
+    assert len(text.encode()) < 1_000_000
+    for key in ("audit-1", "audit-2", "audit-3", "audit-4"):
+        assert f'href="#{key}"' in text
+
+
+def test_nothing_to_show():
+    """A report on no result is refused."""
+    with pytest.raises(InputError, match="at least one result, got 0"):
+        html.render([])
+
+
+def test_context_is_plain(result):
+    """What the page is filled from is made of strings, lists and dictionaries alone."""
+
+    def check(value):
+        if isinstance(value, dict):
+            return all(isinstance(key, str) and check(item) for key, item in value.items())
+        if isinstance(value, list | tuple):
+            return all(check(item) for item in value)
+        return value is None or type(value) is str
+
+    assert check(context(result))
+
+
+def test_context_changes_nothing(refuted):
+    """Formatting a result leaves it as it was."""
+    before = plain(refuted.to_dict())
+    context(refuted)
+    assert plain(refuted.to_dict()) == before

@@ -1,0 +1,39 @@
+"""The same for a terminal."""
+
+from auditor.report import table
+
+
+def test_lines(refuted):
+    """The verdict comes first, then its meaning, the numbers, and the checks that are not fine."""
+    text = table.text(refuted, width=120)
+    assert text.startswith("✕ Claim refuted\n")
+    assert "recognises at least 12.3%" in text
+    assert text.index("Epsilon*, Gaussian fit") < text.index("✕ Failed Duplicates: 31 records")
+    assert "Direction" not in text
+
+
+def test_width(refuted):
+    """No line is longer than the terminal is wide."""
+    assert max(len(line) for line in table.text(refuted, width=80).splitlines()) <= 80
+
+
+def test_color(refuted):
+    """Colour codes appear only when they are asked for."""
+    assert "\x1b[" not in table.text(refuted)
+    assert "\x1b[" in table.text(refuted, color=True)
+
+
+def test_hostile(hostile):
+    """Text that would steer a terminal is shown, not obeyed."""
+    text = table.text(hostile, width=100)
+    assert "\x00" not in text
+    assert "\u202e" not in text
+    assert "<script>" in text
+
+
+def test_markup_is_text(refuted):
+    """Square brackets and colons in a name are not instructions to the table."""
+    from dataclasses import replace
+
+    check = replace(refuted.checks[3], message="[bold red]:smile:[/nope] 3 records")
+    assert "[bold red]:smile:[/nope] 3 records" in table.text(replace(refuted, checks=(check,)))

@@ -1,0 +1,196 @@
+"""The sentences that a decision rests on."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from auditor import estimators
+from auditor.report import wording
+from auditor.report.fit import fit_sentences
+from auditor.tradeoff import count
+from auditor.values import Comparison, Losses, Verdict
+
+
+def _without(result, *names):
+    return replace(result, estimates=tuple(item for item in result.estimates if item.name not in names))
+
+
+def _changed(result, name, **fields):
+    return replace(
+        result,
+        estimates=tuple(replace(item, **fields) if item.name == name else item for item in result.estimates),
+    )
+
+
+RATES = ("tpr_at_fpr.0.1", "tpr_at_fpr.0.01", "tpr_at_fpr.0.001")
+
+
+# --- The verdict ----------------------------------------------------------------------------------
+
+
+def test_no_claim(overfitted):
+    """Without a claim there is nothing to refute, and the sentence says so."""
+    assert wording.verdict_sentence(overfitted) == "No claim was given, so there is nothing to refute."
+
+
+def test_refuted(refuted):
+    """A refuted claim is told with the bound, its confidence, and the claim with its delta and adjacency."""
+    text = wording.verdict_sentence(refuted)
+    for part in (
+        "refuted",
+        "95% confidence",
+        "at least 1.31",
+        "claimed epsilon 1",
+        "delta 2.6e-5",
+        "replace-one",
+    ):
+        assert part in text
+
+
+def test_not_refuted(refuted):
+    """A claim that stands is told with the power of the audit, and that this is no proof."""
+    comparison = replace(refuted.comparisons[0], verdict=Verdict.NOT_REFUTED)
+    result = _changed(refuted, "epsilon_bound.one_run", value=0.7, lower=0.7)
+    text = wording.verdict_sentence(replace(result, comparisons=(comparison,), verdict=Verdict.NOT_REFUTED))
+    assert "not refuted" in text
+    assert "up to 5.31" in text
+    assert "not proof" in text
+
+
+def test_inconclusive(refuted):
+    """An audit whose ceiling is below the claim says that it could not have refuted it."""
+    comparison = replace(refuted.comparisons[0], verdict=Verdict.INCONCLUSIVE)
+    text = wording.verdict_sentence(replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
+    assert "inconclusive" in text
+    assert "at most 5.31" in text
+    assert "could not have refuted" in text
+
+
+def test_inconclusive_without_numbers(refuted):
+    """A claim without a number in the audited form is inconclusive for the reason given, not for a small audit."""
+    claim = replace(refuted.claims[0], value=None)
+    comparison = Comparison(
+        claim, "epsilon_bound.one_run", Verdict.INCONCLUSIVE, "the claim promises nothing here"
+    )
+    text = wording.verdict_sentence(replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
+    assert text.endswith("The claim promises nothing here.")
+
+
+def test_not_evaluable(not_evaluable):
+    """A claim that cannot be judged is told with the reason."""
+    text = wording.verdict_sentence(not_evaluable)
+    assert text.startswith("The claim cannot be judged from this audit. Membership was not declared random")
+
+
+# --- What was found -------------------------------------------------------------------------------
+
+
+def test_meaning_quotes_the_finest_rate(overfitted):
+    """The quoted rate is the smallest that the records resolve, with its certified lower bound."""
+    assert wording.meaning(overfitted) == (
+        "At 95% confidence, an attacker who accepts 1 false alarm in 100 recognises at least 12.3% of the training"
+        " records; guessing would recognise 1%."
+    )
+
+
+def test_meaning_does_not_pick_the_most_striking(overfitted):
+    """A finer rate without a finding is not passed over for a coarser one with a larger finding."""
+    result = _changed(overfitted, "tpr_at_fpr.0.01", lower=0.008)
+    assert "1 false alarm in" not in wording.meaning(result)
+    assert "22.9 percentage points" in wording.meaning(result)
+
+
+def test_meaning_falls_back(overfitted):
+    """Without rates and advantage the certified bound speaks, then the AUC, then the one-run bound."""
+    result = _without(overfitted, *RATES, "advantage")
+    assert "certified bound is epsilon 1.29" in wording.meaning(result)
+    result = _changed(result, "epsilon_bound.clopper_pearson", value=0.0, lower=0.0)
+    assert "at least 68.4% of the time" in wording.meaning(result)
+    result = _changed(result, "auc", lower=0.47, upper=0.52)
+    result = _changed(result, "epsilon_bound.one_run", value=0.4, lower=0.4, confidence=0.95)
+    assert "training procedure's epsilon is at least 0.4" in wording.meaning(result)
+
+
+def test_meaning_of_swapped_groups(nothing):
+    """Members with clearly higher losses are not called private but probably swapped."""
+    assert "swapped" in wording.meaning(_changed(nothing, "auc", lower=0.2, upper=0.4))
+
+
+def test_meaning_of_nothing(nothing):
+    """When every bound is 0 the sentence says no evidence, no proof, and the ceiling."""
+    text = wording.meaning(nothing)
+    assert text.startswith("No evidence of leakage found; this is not proof of privacy.")
+    assert "5.57" in text
+
+
+def test_meaning_without_any_bound(hostile):
+    """Without a bound nothing is claimed either way."""
+    assert wording.meaning(hostile).startswith("This audit has no bound to report.")
+
+
+@pytest.mark.parametrize("n", [300, 1000])
+def test_meaning_on_pure_noise(n):
+    """On two groups without any difference the sentence finds something in about 1 of 20 audits at most."""
+    rng, found, runs = np.random.default_rng(20), 0, 200
+    for _ in range(runs):
+        losses = Losses(member=rng.normal(size=n), nonmember=rng.normal(size=n))
+        counts = count(losses)
+        rows = (
+            estimators.clopper_pearson(losses, delta=1e-5),
+            estimators.advantage(counts),
+            estimators.auc(counts),
+            *(estimators.tpr_at_fpr(losses, rate=rate) for rate in (0.1, 0.01, 0.001)),
+        )
+        found += not wording.meaning(SimpleNamespace(estimates=rows)).startswith("No evidence")
+    assert found <= 0.05 * runs + 2 * np.sqrt(0.05 * 0.95 * runs)
+
+
+# --- The number that leads ------------------------------------------------------------------------
+
+
+def test_headline_is_the_published_number(overfitted):
+    """Epsilon* leads while its fit stands, with what the records do not reach."""
+    lead = wording.headline(overfitted)
+    assert lead.estimate.name == "epsilon_star.gaussian"
+    assert "beyond what the records can show" in lead.sentence
+
+
+def test_headline_of_a_rejected_fit(refuted):
+    """The certified bound leads when the fit is rejected, and the sentence says why."""
+    lead = wording.headline(refuted)
+    assert lead.estimate.name == "epsilon_bound.clopper_pearson"
+    assert "rejected" in lead.sentence
+
+
+def test_headline_without_value(nothing):
+    """The certified bound leads when Epsilon* has no value, with the reason."""
+    lead = wording.headline(nothing)
+    assert lead.estimate.name == "epsilon_bound.clopper_pearson"
+    assert "all losses are equal" in lead.sentence
+
+
+def test_headline_within_noise(overfitted):
+    """An Epsilon* that equal groups would also show is called no evidence."""
+    star = overfitted.estimate("epsilon_star.gaussian")
+    noisy = dict(star.details) | {"noise_floor": {"mean": 2.2, "q95": 3.5}}
+    result = _changed(overfitted, star.name, details=noisy)
+    assert "no evidence" in wording.headline(result).sentence
+
+
+def test_headline_of_total_separation(overfitted):
+    """A saturated Epsilon* is named as the largest value that can be reported."""
+    star = overfitted.estimate("epsilon_star.gaussian")
+    result = _changed(overfitted, star.name, details=dict(star.details) | {"saturated": True})
+    assert "do not overlap" in wording.headline(result).sentence
+
+
+def test_fit_in_words(overfitted, refuted):
+    """The test of the fit is told with its distance and p-value, and no fit is called proven."""
+    text = " ".join(fit_sentences(overfitted.estimate("epsilon_star.gaussian")))
+    assert "differ by at most 4.1% of the records" in text
+    assert "p = 0.28" in text
+    assert "not proof" in text
+    assert "The fit is rejected" in " ".join(fit_sentences(refuted.estimate("epsilon_star.gaussian")))
+    assert fit_sentences(None) == []
