@@ -7,7 +7,7 @@ import numpy as np
 
 from auditor.choices import Census, Members
 from auditor.estimators.binomial import lower_limit, upper_limit
-from auditor.estimators.clopper_pearson import ranks
+from auditor.estimators.rank_grid import ranks
 from auditor.result import Histogram, NamedCurve
 from auditor.tradeoff import ThresholdCounts, TradeoffCurve
 from auditor.values import Claim, Density, FittedPair, Floats, Losses

@@ -8,43 +8,16 @@ Choosing the best of many thresholds on the same data breaks the level; the rule
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor import _validate
 from auditor.choices import Census, FixedThreshold, Members, RankGrid, Sample, Split, ThresholdRule
 from auditor.estimators.binomial import lower_limit, upper_limit
+from auditor.estimators.rank_grid import Candidate, grid_bound
 from auditor.values import Estimate, Floats, Losses, Subject
 
-__all__ = ["clopper_pearson", "confusion_bound", "ranks"]
-
-_BASE = 1.5
-
-
-@dataclass(frozen=True)
-class _Found:
-    """The best of the candidates: the bound before it is cut at 0, and where it comes from."""
-
-    epsilon: float
-    details: dict[str, Any]
-
-
-def ranks(size: int) -> npt.NDArray[np.int64]:
-    """Return the ranks {0} and round(1.5^j) below half the size, fixed before any data are seen.
-
-    >>> ranks(20).tolist()
-    [0, 1, 2, 3, 5, 8]
-    """
-    grid = {0}
-    power = 1.0
-    while power < size / 2 + 1:
-        grid.add(round(power))
-        power *= _BASE
-    return np.array(sorted(rank for rank in grid if rank == 0 or rank < size / 2), dtype=np.int64)
+__all__ = ["clopper_pearson", "confusion_bound"]
 
 
 def confusion_bound(
@@ -116,7 +89,7 @@ def clopper_pearson(
     census = isinstance(members, Census)
     match rule:
         case RankGrid():
-            found, ceiling = _rank_grid(losses, delta, alpha, rule, census=census)
+            found, ceiling = grid_bound(losses, delta, alpha, rule, census=census)
         case FixedThreshold():
             found = _at_threshold(losses, delta, alpha, rule.threshold, census=census)
             ceiling = _ceiling_at_one(losses.n_member, losses.n_nonmember, delta, alpha, census=census)
@@ -150,111 +123,13 @@ _DESCRIPTIONS = {
 }
 
 
+# --- One threshold ---------------------------------------------------------------------------------
+
+
 def _log_ratio(numerator: float, denominator: float, delta: float) -> float:
     if numerator <= delta:
         return -math.inf
     return math.inf if denominator == 0 else math.log((numerator - delta) / denominator)
-
-
-# --- Rank grid [own] -----------------------------------------------------------------------------
-#
-# t_k is the (k+1)-th smallest non-member loss; "member" if loss < t_k. F0(t_k-) is stochastically below
-# Beta(k + 1, n0 - k), so U(k; n0, a) bounds the FPR with no look at the data; the members below t_k give L. Ties only
-# help, because of the strict inequality. The upper tail does the same over the largest member losses. A union bound
-# over the ranks and the two limits of each fixes a; in a census each candidate spends its error on one limit only.
-
-
-def _rank_grid(
-    losses: Losses, delta: float, alpha: float, rule: RankGrid, *, census: bool
-) -> tuple[_Found, float]:
-    level = grid_level(losses.n_member, losses.n_nonmember, alpha, rule, census=census)
-    found = max(_tails(losses, delta, level, rule, census=census), key=lambda item: item.epsilon)
-    n1, n0 = losses.n_member, losses.n_nonmember
-    ceilings = [-math.inf]
-    for tail, ks in _tail_ranks(n1, n0, rule, census=census):
-        own, other = (n0, n1) if tail == "lower" else (n1, n0)
-        hits = np.full(ks.size, other)
-        numerator, denominator = _limits(hits, other, ks, own, level, tail, census=census)
-        ceilings.append(_best_ratio(numerator, denominator, delta)[0])
-    return found, max(0.0, *ceilings)
-
-
-def grid_level(n1: int, n0: int, alpha: float, rule: RankGrid, *, census: bool) -> float:
-    """Return the error probability of each single limit."""
-    spent_per_candidate = 1 if census else 2
-    return alpha / (spent_per_candidate * sum(ks.size for _, ks in _tail_ranks(n1, n0, rule, census=census)))
-
-
-def _tail_ranks(
-    n1: int, n0: int, rule: RankGrid, *, census: bool
-) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
-    if rule.tails != "upper":
-        yield "lower", ranks(n0)
-    if rule.tails != "lower":
-        # In a census the FNR above the largest member is exactly 0, leakage or not: start at rank 1.
-        yield "upper", ranks(n1)[1 if census else 0 :]
-
-
-def _limits(
-    hits: npt.NDArray[np.int64],
-    n_hits: int,
-    ks: npt.NDArray[np.int64],
-    n_ranked: int,
-    level: float,
-    tail: str,
-    *,
-    census: bool,
-) -> tuple[Floats, Floats]:
-    """Lower limits of the hit rate and upper limits of the ranked group's error rate; exact for a census's members."""
-    exact_hits, exact_ranked = census and tail == "lower", census and tail == "upper"
-    numerator = hits / n_hits if exact_hits else lower_limit(hits, n_hits, level)
-    denominator = ks / n_ranked if exact_ranked else upper_limit(ks, n_ranked, level)
-    return np.asarray(numerator), np.asarray(denominator)
-
-
-def _best_ratio(numerator: Floats, denominator: Floats, delta: float) -> tuple[float, int]:
-    if numerator.size == 0:
-        return -math.inf, -1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(numerator > delta, np.log(np.maximum(numerator - delta, 0.0) / denominator), -np.inf)
-    best = int(np.argmax(logs))
-    return float(logs[best]), best
-
-
-def _tails(losses: Losses, delta: float, level: float, rule: RankGrid, *, census: bool) -> Iterator[_Found]:
-    n1, n0 = losses.n_member, losses.n_nonmember
-    for tail, ks in _tail_ranks(n1, n0, rule, census=census):
-        if tail == "lower":
-            own, other = n0, n1
-            thresholds = losses.sorted_nonmember[ks]
-            hits = np.searchsorted(losses.sorted_member, thresholds, side="left")
-        else:
-            own, other = n1, n0
-            thresholds = losses.sorted_member[n1 - 1 - ks]
-            hits = n0 - np.searchsorted(losses.sorted_nonmember, thresholds, side="right")
-        numerator, denominator = _limits(hits, other, ks, own, level, tail, census=census)
-        epsilon, at = _best_ratio(numerator, denominator, delta)
-        if at < 0:
-            continue
-        rates = _rates(tail, float(numerator[at]), float(denominator[at]))
-        counts = _counts(tail, int(hits[at]), int(ks[at]), n1, n0)
-        details = {"tail": tail, "rank": int(ks[at]), "threshold": float(thresholds[at]), **counts, **rates}
-        yield _Found(epsilon, {**details, "level_per_limit": level})
-
-
-def _rates(tail: str, numerator: float, denominator: float) -> dict[str, float]:
-    if tail == "lower":
-        return {"tpr_lower": numerator, "fpr_upper": denominator}
-    return {"tnr_lower": numerator, "fnr_upper": denominator}
-
-
-def _counts(tail: str, hits: int, rank: int, n1: int, n0: int) -> dict[str, int]:
-    if tail == "lower":
-        return {"true_positives": hits, "members": n1, "false_positives_at_most": rank, "nonmembers": n0}
-    return {"true_negatives": hits, "nonmembers": n0, "false_negatives_at_most": rank, "members": n1}
-
-
-# --- One threshold ---------------------------------------------------------------------------------
 
 
 def _single_limits(tp: int, n1: int, fp: int, n0: int, alpha: float, *, census: bool) -> tuple[float, float]:
@@ -264,28 +139,32 @@ def _single_limits(tp: int, n1: int, fp: int, n0: int, alpha: float, *, census: 
     return float(lower_limit(tp, n1, alpha / 2)), float(upper_limit(fp, n0, alpha / 2))
 
 
-def _from_counts(tp: int, n1: int, fp: int, n0: int, delta: float, alpha: float, *, census: bool) -> _Found:
+def _from_counts(
+    tp: int, n1: int, fp: int, n0: int, delta: float, alpha: float, *, census: bool
+) -> Candidate:
     tpr, fpr = _single_limits(tp, n1, fp, n0, alpha, census=census)
     lower = _log_ratio(tpr, fpr, delta)
     # An FNR of exactly 0 in a census says nothing about leakage: the training set is finite.
     upper = -math.inf if census and tp == n1 else _log_ratio(1 - fpr, 1 - tpr, delta)
     counts = {"true_positives": tp, "members": n1, "false_positives": fp, "nonmembers": n0}
     tail = "lower" if lower >= upper else "upper"
-    return _Found(max(lower, upper), {"tail": tail, **counts, "tpr_lower": tpr, "fpr_upper": fpr})
+    return Candidate(max(lower, upper), {"tail": tail, **counts, "tpr_lower": tpr, "fpr_upper": fpr})
 
 
-def _at_threshold(losses: Losses, delta: float, alpha: float, threshold: float, *, census: bool) -> _Found:
+def _at_threshold(losses: Losses, delta: float, alpha: float, threshold: float, *, census: bool) -> Candidate:
     tp = int(np.searchsorted(losses.sorted_member, threshold, side="right"))
     fp = int(np.searchsorted(losses.sorted_nonmember, threshold, side="right"))
     found = _from_counts(tp, losses.n_member, fp, losses.n_nonmember, delta, alpha, census=census)
-    return _Found(found.epsilon, {**found.details, "threshold": threshold})
+    return Candidate(found.epsilon, {**found.details, "threshold": threshold})
 
 
 def _ceiling_at_one(n1: int, n0: int, delta: float, alpha: float, *, census: bool) -> float:
     return max(0.0, _from_counts(n1, n1, 0, n0, delta, alpha, census=census).epsilon)
 
 
-def _split(losses: Losses, delta: float, alpha: float, rule: Split, *, census: bool) -> tuple[_Found, float]:
+def _split(
+    losses: Losses, delta: float, alpha: float, rule: Split, *, census: bool
+) -> tuple[Candidate, float]:
     rng = np.random.default_rng(rule.seed)
     parts = [_halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)]
     (choose1, judge1), (choose0, judge0) = parts
@@ -296,7 +175,7 @@ def _split(losses: Losses, delta: float, alpha: float, rule: Split, *, census: b
     found = _at_threshold(judging, delta, alpha, threshold, census=False)
     ceiling = _ceiling_at_one(judging.n_member, judging.n_nonmember, delta, alpha, census=False)
     note = {"census_judged_as_sample": True} if census else {}
-    return _Found(found.epsilon, {**found.details, **note}), ceiling
+    return Candidate(found.epsilon, {**found.details, **note}), ceiling
 
 
 def _halves(values: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -8,7 +8,8 @@ from statsmodels.stats.proportion import proportion_confint
 from auditor.choices import Census, FixedThreshold, RankGrid, Split
 from auditor.errors import InputError
 from auditor.estimators.binomial import lower_limit, upper_limit
-from auditor.estimators.clopper_pearson import clopper_pearson, confusion_bound, ranks
+from auditor.estimators.clopper_pearson import clopper_pearson, confusion_bound
+from auditor.estimators.rank_grid import ranks
 from auditor.values import Losses
 
 

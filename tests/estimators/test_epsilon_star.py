@@ -9,8 +9,10 @@ from scipy import stats
 
 from auditor.choices import Census
 from auditor.errors import InputError
-from auditor.estimators.epsilon_star import branch_lower_bound, empirical, gaussian, standard_error
+from auditor.estimators.empirical import empirical
+from auditor.estimators.epsilon_star import gaussian
 from auditor.estimators.gaussian_supremum import supremum
+from auditor.estimators.uncertainty import branch_lower_bound, standard_error
 from auditor.fitters import fit_gaussian_pair
 from auditor.fitters.gaussian import Gaussian
 from auditor.transforms import published

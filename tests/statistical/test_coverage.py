@@ -12,8 +12,8 @@ from scipy import stats
 from auditor import views
 from auditor.choices import BernoulliSplit, Census, FixedThreshold, RandomSplit, RankGrid, Split
 from auditor.estimators import advantage, auc, clopper_pearson, one_run, tpr_at_fpr
-from auditor.estimators.epsilon_star import branch_lower_bound
 from auditor.estimators.gaussian_supremum import supremum
+from auditor.estimators.uncertainty import branch_lower_bound
 from auditor.fitters import fit_gaussian
 from auditor.fitters.gaussian import Gaussian
 from auditor.tradeoff import count

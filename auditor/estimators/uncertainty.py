@@ -1,0 +1,73 @@
+"""Uncertainty of the parametric Epsilon* [own].
+
+By the envelope theorem only the laws move, not the threshold. With h the branch's hazard and z the threshold in
+standard units of each law, the variance is h^2 times the sum over both laws of
+
+    sd^2/n (1 + z^2/2)
+
+For a sample that is not normal, 1 + z^2/2 becomes 1 + z skew + z^2 (kurtosis - 1)/4. A census knows its law.
+"""
+
+import math
+
+from scipy import special
+
+from auditor.estimators.gaussian_supremum import Branch, Supremum
+from auditor.fitters.gaussian import Gaussian
+
+__all__ = ["branch_lower_bound", "standard_error"]
+
+_MEMBER_FIRST = {"m1": True, "m2": False, "m3": True, "m4": False}
+_UPPER_TAIL = {"m1": False, "m2": True, "m3": True, "m4": False}
+
+
+def standard_error(
+    branch: Branch,
+    member: Gaussian,
+    nonmember: Gaussian,
+    *,
+    sizes: tuple[float, float],
+    normal: bool = True,
+) -> float:
+    """Return the standard error of one branch's epsilon; infinite where the branch is a ceiling.
+
+    Args:
+        branch: From `supremum`.
+        member: Fitted member law.
+        nonmember: Fitted non-member law.
+        sizes: Members and non-members they were fitted on; ``math.inf`` members for a census.
+        normal: Use the moments of a normal rather than the sample's skewness and kurtosis.
+    """
+    if branch.epsilon == 0:
+        return 0.0
+    if math.isnan(branch.hazard):
+        return math.inf
+    sides = [(member, sizes[0]), (nonmember, sizes[1])]
+    numerator, denominator = sides if _MEMBER_FIRST[branch.name] else sides[::-1]
+    sign = -1.0 if _UPPER_TAIL[branch.name] else 1.0
+    variance = 0.0
+    for (law, n), z in ((numerator, branch.z_numerator), (denominator, branch.z_denominator)):
+        spread = 1 + z * z / 2 if normal else 1 + sign * z * law.skew + z * z * (law.kurtosis - 1) / 4
+        variance += law.sd**2 / n * max(spread, 0.0)
+    return branch.hazard * math.sqrt(variance)
+
+
+def branch_lower_bound(
+    found: Supremum,
+    member: Gaussian,
+    nonmember: Gaussian,
+    *,
+    sizes: tuple[float, float],
+    confidence: float,
+) -> float | None:
+    """Return max(0, max_j [eps_j - z SE_j]) over the four branches, each at a quarter of the error.
+
+    It holds its level when the data are normal, and is conditional on that. None where the value is a ceiling.
+    """
+    if found.saturated:
+        return None
+    z = float(special.ndtri(1 - (1 - confidence) / 4))
+    errors = [standard_error(branch, member, nonmember, sizes=sizes) for branch in found.branches]
+    return max(
+        0.0, *(branch.epsilon - z * error for branch, error in zip(found.branches, errors, strict=True))
+    )
