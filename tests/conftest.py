@@ -1,7 +1,5 @@
 """Shared fixtures and the switch for long simulations."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -24,15 +22,3 @@ def pytest_collection_modifyitems(config, items):
 def rng():
     """A fresh generator with a fixed seed."""
     return np.random.default_rng(20261121)
-
-
-@pytest.fixture
-def required():
-    """Skip a test whose optional package is missing, or fail it where CI says that nothing may be missing."""
-
-    def need(module):
-        if os.environ.get("AUDITOR_REQUIRE_EXTRAS") == "1":
-            return __import__(module)
-        return pytest.importorskip(module)
-
-    return need

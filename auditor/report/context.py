@@ -117,7 +117,7 @@ def _data(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         "sample": "a random sample of the training records",
     }
     split = {
-        "unknown": "unknown, so nothing can be said about the training procedure",
+        "unknown": "unknown, so nothing can be said about the training algorithm",
         "random": "declared uniformly random",
         "bernoulli": "declared independent coins",
     }

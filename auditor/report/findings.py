@@ -85,7 +85,7 @@ def _of_one_run(result: AuditResult) -> str | None:
     row = find(result, ONE_RUN)
     if row is None or not row.lower or row.lower <= 0:
         return None
-    return f"{_level(row)}, the training procedure's epsilon is at least {formatting.number(row.lower, toward='down')}."
+    return f"{_level(row)}, the training algorithm's epsilon is at least {formatting.number(row.lower, toward='down')}."
 
 
 def _of_nothing(result: AuditResult) -> str:

@@ -40,7 +40,7 @@ STATUS = {
     Status.UNKNOWN: Sign("Unknown", "?", "plain"),
 }
 
-ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training procedure"}
+ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training algorithm"}
 
 # What to do, where the check's own sentence does not say it.
 ADVICE = {
@@ -59,8 +59,8 @@ _LABELS = {
         "Separation that is certain at the stated confidence, whatever shape the losses have.",
     ),
     "epsilon_bound.one_run": Label(
-        "Training procedure bound",
-        "A certified bound on the epsilon of the training procedure: the only number here that can refute a claim.",
+        "Training algorithm bound",
+        "A certified bound on the epsilon of the training algorithm: the only number here that can refute a claim.",
     ),
     "epsilon_star.gaussian": Label(
         "Epsilon*, Gaussian fit",

@@ -69,10 +69,10 @@ def _table(shown: dict[str, object]) -> "Table":
     table.add_column("Interval")
     table.add_column("Confidence")
     table.add_column("Ceiling", justify="right", no_wrap=True)
-    table.add_column("About")
+    table.add_column("About", no_wrap=True)
     groups = shown["groups"]
     for group in groups if isinstance(groups, list) else []:
-        about = group["heading"].removeprefix("About ").removeprefix("the ")
+        about = group["heading"].removeprefix("About ").removeprefix("the ").removesuffix(" algorithm")
         for row in group["rows"]:
             ceiling = row["limit"].removeprefix("ceiling ")
             cells = (row["title"], row["value"], row["interval"], row["confidence"], ceiling, about)

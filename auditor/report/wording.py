@@ -7,7 +7,7 @@ from auditor.report.findings import meaning
 from auditor.report.fit import star_notes
 from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, ceiling, dig, find
 from auditor.result import AuditResult
-from auditor.values import Comparison, Estimate, Verdict
+from auditor.values import Claim, Comparison, Estimate, Verdict
 
 __all__ = ["Headline", "headline", "meaning", "verdict_sentence"]
 
@@ -25,7 +25,7 @@ def verdict_sentence(result: AuditResult) -> str:
     if result.verdict is None:
         if not result.claims and not result.comparisons:
             return "No claim was given, so there is nothing to refute."
-        return "The claim was not judged: no measurement here is about the training procedure."
+        return "The claim was not judged: no measurement here is about the training algorithm."
     if result.verdict is Verdict.NOT_EVALUABLE:
         reason = judged.reason if judged else _one_run_reason(result)
         return f"The claim cannot be judged from this audit. {formatting.sentence(reason)}".strip()
@@ -34,7 +34,7 @@ def verdict_sentence(result: AuditResult) -> str:
     if judged is None or estimate is None or numbers is None:
         reason = formatting.sentence(judged.reason) if judged else ""
         return f"{_PLAIN[result.verdict]} {reason}".strip()
-    return _worded(result.verdict, judged, estimate, numbers)
+    return _worded(result.verdict, estimate, numbers, _terms(result, judged, numbers))
 
 
 _PLAIN = {
@@ -52,7 +52,7 @@ def _judged(result: AuditResult) -> Comparison | None:
 
 def _one_run_reason(result: AuditResult) -> str:
     estimate = find(result, ONE_RUN)
-    return (estimate.reason if estimate else None) or "No measurement here is about the training procedure."
+    return (estimate.reason if estimate else None) or "No measurement here is about the training algorithm."
 
 
 def _numbers(judged: Comparison | None, estimate: Estimate | None) -> tuple[float, float] | None:
@@ -63,12 +63,22 @@ def _numbers(judged: Comparison | None, estimate: Estimate | None) -> tuple[floa
     return judged.claim.value, estimate.lower
 
 
-def _worded(verdict: Verdict, judged: Comparison, estimate: Estimate, numbers: tuple[float, float]) -> str:
-    claimed, bound = formatting.apart(*numbers)
-    terms = f"epsilon {claimed}"
-    if judged.claim.delta is not None:
-        terms += f" at delta {formatting.number(judged.claim.delta)}"
-    terms += f" ({judged.claim.adjacency})"
+def _terms(result: AuditResult, judged: Comparison, numbers: tuple[float, float]) -> str:
+    """The claimed epsilon in the form in which it was judged, and where that form is not how it was stated, how it was."""
+    terms = _stated(judged.claim, formatting.apart(*numbers)[0])
+    stated = result.claims[0] if result.claims else judged.claim
+    if stated == judged.claim or stated.value is None:
+        return f"the claimed {terms}"
+    return f"the {terms} that the claim of {_stated(stated, formatting.number(stated.value))} implies"
+
+
+def _stated(claim: Claim, epsilon: str) -> str:
+    at = "" if claim.delta is None else f" at delta {formatting.number(claim.delta)}"
+    return f"epsilon {epsilon}{at} ({claim.adjacency})"
+
+
+def _worded(verdict: Verdict, estimate: Estimate, numbers: tuple[float, float], terms: str) -> str:
+    _, bound = formatting.apart(*numbers)
     top = ceiling(estimate)
     most = formatting.number(top, toward="down")
     if verdict is Verdict.REFUTED:
@@ -76,18 +86,18 @@ def _worded(verdict: Verdict, judged: Comparison, estimate: Estimate, numbers: t
             "" if estimate.confidence is None else f"at {formatting.percent(estimate.confidence)} confidence "
         )
         return (
-            f"The claim is refuted: {level}the training procedure's epsilon is at least {bound},"
-            f" more than the claimed {terms}."
+            f"The claim is refuted: {level}the training algorithm's epsilon is at least {bound},"
+            f" more than {terms}."
         )
     if verdict is Verdict.NOT_REFUTED:
         power = "" if top is None else f", although this audit could have certified up to {most}"
         return (
-            f"The claim is not refuted: the certified bound of {bound} does not exceed the claimed {terms}{power}."
+            f"The claim is not refuted: the certified bound of {bound} does not exceed {terms}{power}."
             " This is not proof that the claim holds."
         )
     reach = "no more than" if top is None else f"at most {most}, not more than"
     return (
-        f"The audit is inconclusive: with these records it can certify {reach} the claimed {terms},"
+        f"The audit is inconclusive: with these records it can certify {reach} {terms},"
         " so it could not have refuted the claim however much the model leaks."
     )
 

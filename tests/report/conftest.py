@@ -283,7 +283,7 @@ def refuted(overfitted):
 def not_evaluable(overfitted):
     """A claim, but membership was not random."""
     claim = Claim("epsilon", 8.0, DELTA, Adjacency.ADD_REMOVE, "privacy accountant", proven=True)
-    reason = "membership was not declared random, so nothing can be said about the training procedure"
+    reason = "membership was not declared random, so nothing can be said about the training algorithm"
     return replace(
         overfitted,
         claims=(claim,),

@@ -110,7 +110,7 @@ def test_meaning_falls_back(overfitted):
     assert "at least 68.4% of the time" in wording.meaning(result)
     result = _changed(result, "auc", lower=0.47, upper=0.52)
     result = _changed(result, "epsilon_bound.one_run", value=0.4, lower=0.4, confidence=0.95)
-    assert "training procedure's epsilon is at least 0.4" in wording.meaning(result)
+    assert "training algorithm's epsilon is at least 0.4" in wording.meaning(result)
 
 
 def test_meaning_of_swapped_groups(nothing):

@@ -1,0 +1,294 @@
+"""audit(): verdicts, defaults, order, reproducibility, JSON."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import auditor
+from auditor import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, StatedClaim, Status, Subject, Verdict
+from auditor.errors import InputError
+
+NAMES = [
+    "epsilon_bound.clopper_pearson",
+    "epsilon_bound.one_run",
+    "epsilon_star.gaussian",
+    "epsilon_star.empirical",
+    "advantage",
+    "bayes_security",
+    "auc",
+    "tpr_at_fpr.0.1",
+    "tpr_at_fpr.0.01",
+    "tpr_at_fpr.0.001",
+]
+
+
+@pytest.fixture
+def leaky(rng):
+    """A clear leak."""
+    return Losses(member=rng.normal(-3, 1, 1500), nonmember=rng.normal(0, 1, 1200))
+
+
+@pytest.fixture
+def quiet(rng):
+    """No leak."""
+    return Losses(member=rng.normal(0, 1, 1500), nonmember=rng.normal(0, 1, 1200))
+
+
+def test_every_row_is_there(leaky):
+    """Every estimate is present in the fixed order, with its subject, method and assumptions."""
+    result = auditor.audit(leaky)
+    assert [estimate.name for estimate in result.estimates] == NAMES
+    for estimate in result.estimates:
+        assert estimate.method
+        assert estimate.value is not None or estimate.reason
+        expected = Subject.MECHANISM if estimate.name == "epsilon_bound.one_run" else Subject.MODEL
+        assert estimate.subject is expected
+
+
+def test_an_interval_has_a_confidence(leaky, quiet):
+    """A row with an end of an interval states its confidence; a row without is a point estimate."""
+    for losses in (leaky, quiet):
+        for estimate in auditor.audit(losses, split=RandomSplit()).estimates:
+            has_interval = estimate.lower is not None or estimate.upper is not None
+            assert has_interval == (estimate.confidence is not None)
+
+
+def test_the_default_delta_is_the_papers(leaky):
+    """Delta defaults to 1/(n ln n) with n the training size, the number of members unless said."""
+    assert auditor.audit(leaky).data["delta"] == pytest.approx(1 / (1500 * math.log(1500)))
+    assert auditor.audit(leaky, training_size=9000).data["delta"] == pytest.approx(
+        1 / (9000 * math.log(9000))
+    )
+
+
+def test_a_stated_claims_delta_is_the_default(leaky):
+    """Without a delta of its own the audit takes the stated claim's."""
+    assert auditor.audit(leaky, claim=StatedClaim(1.0, 1e-6)).data["delta"] == 1e-6
+
+
+def test_without_a_claim_there_is_no_verdict(leaky):
+    """No claim, no verdict, no comparisons."""
+    result = auditor.audit(leaky, split=RandomSplit())
+    assert (result.verdict, result.claims, result.comparisons) == (None, (), ())
+
+
+@pytest.mark.parametrize("claim", [StatedClaim(0.1, 1e-5), DPSGD(5.0, 0.001, 100)])
+def test_without_a_declared_split_nothing_is_evaluable(leaky, claim):
+    """However large the leak, an undeclared split refutes nothing about the training algorithm."""
+    result = auditor.audit(leaky, claim=claim)
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert any("not declared" in row.reason for row in result.comparisons)
+
+
+def test_a_false_claim_is_refuted(leaky):
+    """A clear leak on a random split refutes a small epsilon, in its replace-one form at the converted delta."""
+    result = auditor.audit(leaky, split=RandomSplit(), claim=StatedClaim(0.5, 1e-5))
+    judged = next(row for row in result.comparisons if row.verdict is not None)
+    assert result.verdict is judged.verdict is Verdict.REFUTED
+    assert judged.claim.value == pytest.approx(1.0)
+    assert judged.claim.delta == pytest.approx((1 + math.exp(0.5)) * 1e-5)
+    assert result.estimate("epsilon_bound.one_run").delta == judged.claim.delta
+    assert judged.claim.adjacency == result.estimate("epsilon_bound.one_run").adjacency == "replace-one"
+
+
+def test_a_true_claim_is_not_refuted(quiet):
+    """No leak and a modest claim: the audit had the power and found nothing."""
+    result = auditor.audit(quiet, split=RandomSplit(), claim=StatedClaim(1.0, 1e-5))
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert result.check("power").status is Status.OK
+
+
+def test_a_claim_above_the_ceiling_is_inconclusive(leaky):
+    """A claim that even a perfect attack could not contradict is inconclusive, and the power check warns."""
+    result = auditor.audit(leaky, split=RandomSplit(), claim=StatedClaim(8.0, 1e-7))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.check("power").status is Status.WARN
+
+
+def test_a_vacuous_conversion_is_inconclusive(leaky):
+    """A claim whose replace-one form promises nothing cannot be refuted."""
+    result = auditor.audit(leaky, split=RandomSplit(), claim=StatedClaim(10.0, 1e-3))
+    assert result.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_replace_one_claim_is_taken_as_it_is(leaky):
+    """A replace-one claim is judged at its own epsilon and delta."""
+    result = auditor.audit(leaky, split=RandomSplit(), claim=StatedClaim(0.5, 1e-5, "replace-one"))
+    judged = next(row for row in result.comparisons if row.verdict is not None)
+    assert (judged.claim.value, judged.claim.delta) == (0.5, 1e-5)
+
+
+def test_dpsgd_that_ignored_its_noise_is_refuted(leaky):
+    """A strong DP-SGD claim with a clear leak on a random split is refuted."""
+    result = auditor.audit(leaky, split=RandomSplit(), claim=DPSGD(8.0, 0.01, 100), delta=1e-5)
+    assert result.verdict is Verdict.REFUTED
+    assert {claim.metric for claim in result.claims} == {"epsilon", "advantage", "bayes_security"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (StatedClaim(0.5, 0.0), Verdict.REFUTED),
+        (StatedClaim(0.5, 1e-5), Verdict.NOT_EVALUABLE),
+        (StatedClaim(0.5, 0.0, "replace-one"), Verdict.NOT_EVALUABLE),
+    ],
+)
+def test_inclusion_coins_judge_only_pure_add_remove(rng, claim, verdict):
+    """A Bernoulli audit judges claims at delta 0 for add/remove and no others."""
+    coin = rng.random(2000) < 0.5
+    loss = rng.normal(0, 1, 2000) - 3 * coin
+    losses = Losses(member=loss[coin], nonmember=loss[~coin])
+    assert auditor.audit(losses, split=BernoulliSplit(0.5), claim=claim, delta=1e-5).verdict is verdict
+
+
+def test_overlapping_groups_end_the_question(rng):
+    """A record in both groups makes the verdict not evaluable, and the reason says which check failed."""
+    ids = (np.arange(500), np.arange(499, 999))
+    losses = Losses(member=rng.normal(-3, 1, 500), nonmember=rng.normal(0, 1, 500), id=ids)
+    result = auditor.audit(losses, split=RandomSplit(), claim=StatedClaim(0.1, 1e-5))
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert "duplicates" in next(row.reason for row in result.comparisons if row.verdict)
+
+
+def test_a_rejected_fit_is_no_reason_to_give_up(rng):
+    """A rejected fit warns and leaves the verdict alone."""
+    losses = Losses(member=rng.exponential(0.05, 3000), nonmember=rng.exponential(2, 3000))
+    result = auditor.audit(losses, split=RandomSplit(), claim=StatedClaim(0.1, 1e-5))
+    assert result.check("goodness_of_fit").status is Status.WARN
+    assert result.verdict is Verdict.REFUTED
+
+
+def test_model_numbers_never_turn_into_a_verdict(leaky):
+    """Comparisons with model-level estimates carry no verdict and say why."""
+    result = auditor.audit(leaky, split=RandomSplit(), claim=StatedClaim(0.1, 1e-5))
+    rows = [row for row in result.comparisons if row.estimate != "epsilon_bound.one_run"]
+    assert rows
+    assert all(row.verdict is None and "describes this model" in row.reason for row in rows)
+
+
+def test_constant_losses_are_not_an_error():
+    """Constant losses audit to zeros, with the ties check saying so."""
+    result = auditor.audit(Losses(member=np.ones(300), nonmember=np.ones(200)), split=RandomSplit())
+    for name in NAMES[:5]:
+        assert result.estimate(name).value == 0
+    assert result.estimate("auc").value == 0.5
+    assert "every bound is 0" in result.check("ties").message
+    assert result.to_html()
+
+
+def test_delta_zero_runs(leaky):
+    """At delta 0 only the parametric row has no value, and it says why."""
+    result = auditor.audit(leaky, delta=0.0, split=RandomSplit(), fpr=(0.1,))
+    assert [e.name for e in result.estimates if e.value is None] == ["epsilon_star.gaussian"]
+    assert result.check("sensitivity").status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("members", [[0.0, 1.0], [0.0, 0.0]])
+def test_the_smallest_groups_run(members):
+    """Two records in each group go through, with everything finite or with a reason."""
+    result = auditor.audit(Losses(member=members, nonmember=[2.0, 3.0]), split=RandomSplit())
+    assert "NaN" not in result.to_json()
+
+
+def test_infinite_values_survive_the_json(tmp_path):
+    """Infinite numbers are the strings inf and -inf in JSON, and numbers again after reading."""
+    losses = Losses(member=[0.0, 0.0], nonmember=[1.0, 1.0])
+    result = auditor.audit(losses, delta=1e-5)
+    assert result.estimate("epsilon_star.gaussian").details["unclipped"] == math.inf
+    result.to_json(tmp_path / "r.json")
+    raw = json.loads((tmp_path / "r.json").read_text())
+    star = next(row for row in raw["estimates"] if row["name"] == "epsilon_star.gaussian")
+    assert star["details"]["unclipped"] == "inf"
+    read = auditor.read_result(tmp_path / "r.json")
+    assert read.estimate("epsilon_star.gaussian").details["unclipped"] == math.inf
+
+
+@pytest.mark.parametrize("claim", [None, StatedClaim(0.5, 1e-5), DPSGD(1.0, 0.01, 100)])
+def test_json_round_trips(tmp_path, leaky, claim):
+    """Reading a written result and writing it again gives the same text, and the same page."""
+    result = auditor.audit(leaky, split=RandomSplit(), claim=claim, model="m", source="s", command="c")
+    text = result.to_json(tmp_path / "result.json")
+    read = auditor.read_result(tmp_path / "result.json")
+    assert read.to_json() == text
+    assert read.to_html() == result.to_html()
+    assert read.verdict is result.verdict
+    assert set(json.loads(text)) == {
+        "schema_version", "provenance", "data", "estimates", "claims", "comparisons", "checks", "curves", "histograms", "verdict",
+    }  # fmt: skip
+
+
+def test_no_raw_losses_leave(leaky):
+    """No loss of the input appears in the JSON, whatever its digits."""
+    text = auditor.audit(leaky).to_json()
+    assert not any(repr(float(value)) in text for value in leaky.member[:200])
+
+
+def test_the_same_seed_gives_the_same_result(leaky):
+    """Everything but the time is a function of losses, arguments and seed."""
+    first, second, other = (
+        auditor.audit(leaky, split=RandomSplit(), seed=seed).to_dict() for seed in (3, 3, 4)
+    )
+    for found in (first, second, other):
+        del found["provenance"]
+    assert first == second
+    assert first != other
+
+
+def test_to_frame(leaky):
+    """The frame has one row for each estimate, indexed by name."""
+    frame = auditor.audit(leaky).to_frame()
+    assert list(frame.index) == NAMES
+    assert frame.loc["auc", "value"] > 0.9
+
+
+def test_misspelt_names_are_met_with_the_nearest(leaky):
+    """Asking for an estimate that is not there names the nearest."""
+    with pytest.raises(InputError, match=r"did you mean 'epsilon_star.gaussian'"):
+        auditor.audit(leaky).estimate("epsilon_star.gausian")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"delta": 1.0}, "delta must lie in"),
+        ({"delta": float("nan")}, "delta must be finite"),
+        ({"confidence": 0.0}, "confidence must lie in"),
+        ({"seed": -1}, "seed must be a whole number"),
+        (
+            {"training_size": 10},
+            "training_size must be at least the number of member losses, got 10 for 1500",
+        ),
+        ({"fpr": (2.0,)}, "fpr must lie in"),
+    ],
+)
+def test_bad_arguments(leaky, options, sentence):
+    """Bad arguments of audit are refused by name."""
+    with pytest.raises(InputError, match=sentence):
+        auditor.audit(leaky, **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{", "is not valid JSON"),
+        ("[]", "has no schema_version"),
+        ('{"schema_version": "99"}', "schema_version '99'"),
+        ('{"schema_version": "1", "verdict": null}', "is damaged: KeyError"),
+    ],
+)
+def test_broken_results_are_refused(tmp_path, content, sentence):
+    """Result files that are not results are refused with the reason."""
+    (tmp_path / "r.json").write_text(content)
+    with pytest.raises(InputError, match=sentence):
+        auditor.read_result(tmp_path / "r.json")
+    with pytest.raises(InputError, match="cannot be read"):
+        auditor.read_result(tmp_path / "missing.json")
+
+
+def test_a_census_is_declared(leaky):
+    """A census changes the bounds and is written into the data."""
+    sample, census = auditor.audit(leaky), auditor.audit(leaky, members=Census())
+    assert census.data["members"] == "census"
+    assert census.estimate(NAMES[0]).value > sample.estimate(NAMES[0]).value
