@@ -1,0 +1,96 @@
+"""Speed and memory as ratios within one run; run with ``--long`` (they print, and hold, the promised ratios).
+
+Each ratio is the best of several tries on each side, so that a busy machine cannot fail it for long.
+"""
+
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from oracles import best_threshold_epsilon, epsilon_on_a_grid
+
+import auditor
+from auditor.estimators.gaussian_supremum import supremum
+from auditor.fitters.gaussian import Gaussian
+
+pytestmark = pytest.mark.long
+
+
+def best_time(action, tries):
+    """The shortest of several runs, in seconds."""
+    spent = []
+    for _ in range(tries):
+        start = time.perf_counter()
+        action()
+        spent.append(time.perf_counter() - start)
+    return min(spent)
+
+
+@pytest.fixture
+def million(rng):
+    """A million losses in each group."""
+    return rng.gamma(2, 5, 1_000_000), rng.gamma(2.2, 5, 1_000_000)
+
+
+def test_an_audit_costs_a_few_sorts(million, capsys):
+    """audit() on 1e6 + 1e6 losses takes at most 20 times np.sort of both arrays."""
+    auditor.audit(auditor.Losses(million[0][:1000], million[1][:1000]))  # imports
+    by_sort = best_time(lambda: [np.sort(group) for group in million], 5)
+    # A fresh value each time: the sorted copies are cached on it.
+    by_audit = best_time(lambda: auditor.audit(auditor.Losses(*million)), 5)
+    with capsys.disabled():
+        print(f"\naudit/sort: {by_audit / by_sort:.1f}")  # noqa: T201
+    assert by_audit <= 20 * by_sort
+
+
+def test_an_audit_needs_little_memory(million, capsys):
+    """audit() on 1e6 + 1e6 losses allocates at most 6 times the input at its peak."""
+    auditor.audit(auditor.Losses(million[0][:1000], million[1][:1000]))
+    losses = auditor.Losses(*million)
+    tracemalloc.start()
+    auditor.audit(losses)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    with capsys.disabled():
+        print(f"\npeak/input: {peak / 16e6:.2f}")  # noqa: T201
+    assert peak <= 6 * 16e6
+
+
+def test_the_supremum_against_the_papers_grid(capsys):
+    """One exact Epsilon* is at least 500 times faster than two million thresholds, and right where they are not."""
+    laws, delta = ((0.0, 1.0), (1.0, 1.2)), 1e-5
+    exact = lambda: supremum(Gaussian(*laws[0]), Gaussian(*laws[1]), delta=delta, clip=delta)  # noqa: E731
+    by_grid = best_time(lambda: epsilon_on_a_grid(*laws, delta, delta), 3)
+    by_root = min(best_time(exact, 50) for _ in range(3))
+    truth = best_threshold_epsilon(*laws, delta, delta)
+    grid = epsilon_on_a_grid(*laws, delta, delta)
+    with capsys.disabled():
+        error = abs(grid / truth - 1)
+        print(f"\ngrid/exact: {by_grid / by_root:.0f}, the grid's relative error: {error:.1e}")  # noqa: T201
+    assert by_grid >= 500 * by_root
+    assert exact().value == pytest.approx(truth, rel=1e-9)
+    assert abs(grid / truth - 1) > 1e-9
+
+
+def test_importing_is_light(capsys):
+    """``import auditor`` takes at most 0.15 s more than ``import numpy``, the median of nine fresh processes each."""
+
+    def median(statement):
+        code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+        runs = [
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", code], capture_output=True, text=True, check=True
+                ).stdout
+            )
+            for _ in range(9)
+        ]
+        return sorted(runs)[4]
+
+    extra = median("import auditor") - median("import numpy")
+    with capsys.disabled():
+        print(f"\nimport auditor - import numpy: {extra * 1000:.0f} ms")  # noqa: T201
+    assert extra < 0.15
