@@ -6,6 +6,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Sequence
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,6 +56,9 @@ class SplitOption(StrEnum):
     RANDOM = "random"
     BERNOULLI = "bernoulli"
 
+
+# The command line as given, for the provenance of what it makes.
+_ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 _JSON = typer.Option("--json", metavar="PATH", help="Write the result as JSON; - for standard output.")
 _HTML = typer.Option("--html", metavar="PATH", help="Write the report as one offline HTML page.")
@@ -180,7 +184,7 @@ def audit(
         seed=seed,
         model=model_name,
         source=source,
-        command=shlex.join(["auditor", *sys.argv[1:]]),
+        command=shlex.join(["auditor", *_ARGUMENTS.get()]),
     )
     code = exit_code(result, gates)
     _write(result, outputs, html=html, json=json, quiet=quiet)
@@ -306,6 +310,7 @@ def _write(result: Any, outputs: list[Path], *, html: Path | None, json: str | N
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code; an error is one sentence on standard error and code 2."""
+    _ARGUMENTS.set(tuple(arguments))
     try:
         return int(app(args=list(arguments), prog_name="auditor", standalone_mode=False) or 0)
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence

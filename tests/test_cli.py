@@ -48,7 +48,8 @@ def test_audit_writes_both_outputs(table, capsys):
     assert capsys.readouterr().out == ""
     result = auditor.read_result(data)
     assert result.data["model"] == "model <1>"
-    assert result.provenance["command"].startswith("auditor ")
+    assert result.provenance["command"].startswith("auditor audit ")
+    assert "'model <1>'" in result.provenance["command"]
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert {p.name for p in table.parent.iterdir()} == {"losses.csv", "r e p.html", "ö.json"}
 
