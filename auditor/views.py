@@ -170,7 +170,8 @@ def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]
     for name, ordered, law in sides:
         at = np.clip(np.round(levels * ordered.size - 0.5), 0, ordered.size - 1).astype(np.int64)
         found[f"{name}_observed"] = _rounded(ordered[at])
-        found[f"{name}_fitted"] = _rounded(law.mean + law.sd * special.ndtri(levels))
+        # At the record's own plotting position, so that two levels that share a record share a point.
+        found[f"{name}_fitted"] = _rounded(law.mean + law.sd * special.ndtri((at + 0.5) / ordered.size))
     return found
 
 

@@ -1,0 +1,109 @@
+"""Views for the report: nothing lost in the bins, curves that are curves, gaps with the right sign."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor import views
+from auditor.choices import Adjacency, Sample
+from auditor.fitters import fit_gaussian_pair
+from auditor.tradeoff import TradeoffCurve, count
+from auditor.transforms import published
+from auditor.values import Claim, Losses
+
+
+def fitted(losses, rng):
+    """The transformed losses and their fits."""
+    moved = published()(losses)
+    return moved, fit_gaussian_pair(moved, rng=rng)
+
+
+@pytest.mark.parametrize("outlier", [None, 1e6])
+def test_every_record_is_in_a_bin(rng, outlier):
+    """The bins of both scales hold every record, outliers in the outermost ones, and fits expect as many."""
+    member = rng.gamma(2, 1, 500)
+    losses = Losses(
+        member=member if outlier is None else np.append(member, outlier), nonmember=rng.gamma(3, 1, 700)
+    )
+    moved, pair = fitted(losses, rng)
+    transformed, raw = views.histograms(losses, moved, pair)
+    for found in (transformed, raw):
+        assert sum(found.member) == losses.n_member
+        assert sum(found.nonmember) == 700
+        assert len(found.edges) == len(found.member) + 1
+    assert sum(transformed.nonmember_fit) == pytest.approx(700, rel=0.05)
+
+
+def test_bins_against_numpy(rng):
+    """Away from the edges, the transformed bins are numpy's."""
+    losses = Losses(member=rng.gamma(2, 1, 500), nonmember=rng.gamma(3, 1, 700))
+    moved, pair = fitted(losses, rng)
+    found = views.histograms(losses, moved, pair)[0]
+    low = min(moved.member.min(), moved.nonmember.min())
+    high = max(moved.member.max(), moved.nonmember.max())
+    expected, _ = np.histogram(moved.member, np.linspace(low, high, len(found.member) + 1))
+    assert list(found.member) == expected.tolist()
+
+
+def test_quantiles_of_a_normal_lie_on_the_line():
+    """Exact normal quantiles give a straight quantile-quantile line."""
+    levels = (np.arange(4000) + 0.5) / 4000
+    losses = Losses(member=stats.norm.ppf(levels), nonmember=stats.norm.ppf(levels, 2, 3))
+    pair = fit_gaussian_pair(losses, rng=np.random.default_rng(0))
+    found = views.histograms(losses, losses, pair)[0].quantiles
+    np.testing.assert_allclose(found["member_observed"], found["member_fitted"], atol=0.02)
+    assert len(found["probability"]) == len(found["nonmember_fitted"])
+
+
+def test_curves_are_monotone_and_named(rng):
+    """Every line of the plot runs up and to the right, and the claim is drawn only where there is one."""
+    losses = Losses(member=rng.normal(-1, 1, 3000), nonmember=rng.normal(0, 1, 2000))
+    _, pair = fitted(losses, rng)
+    claim = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
+    options = {"confidence": 0.95, "members": Sample()}
+    found = views.curves(losses, count(losses), pair, claim=claim, **options)
+    assert [curve.name for curve in found] == ["empirical", "band_lower", "band_upper", "gaussian", "claim"]
+    for curve in found:
+        assert np.all(np.diff(curve.fpr) >= 0)
+        assert np.all(np.diff(curve.tpr) >= 0)
+        assert len(curve.fpr) == len(curve.tpr) <= 700
+    assert [c.name for c in views.curves(losses, count(losses), pair, claim=None, **options)][
+        -1
+    ] == "gaussian"
+
+
+def test_the_thinned_empirical_curve_is_on_the_curve(rng):
+    """The plotted measured points are points of the full curve."""
+    losses = Losses(member=rng.normal(-1, 1, 5000), nonmember=rng.normal(0, 1, 5000))
+    _, pair = fitted(losses, rng)
+    plotted = views.curves(losses, count(losses), pair, claim=None, confidence=0.95, members=Sample())[0]
+    whole = TradeoffCurve.from_losses(losses)
+    points = {(float(f"{x:.6g}"), float(f"{y:.6g}")) for x, y in zip(whole.fpr, whole.tpr, strict=True)}
+    assert all(point in points for point in zip(plotted.fpr, plotted.tpr, strict=True))
+
+
+def test_the_gap_is_fitted_minus_measured(rng):
+    """At its false positive rate the gap is the fitted log TPR minus the measured one, and a misfit has a larger gap."""
+    normal = Losses(member=rng.normal(-1, 1, 20_000), nonmember=rng.normal(0, 1, 20_000))
+    lumpy = Losses(
+        member=np.concatenate([rng.normal(0, 1, 19_000), rng.normal(-6, 0.1, 1000)]),
+        nonmember=normal.nonmember,
+    )
+    gaps = []
+    for losses in (normal, lumpy):
+        pair = fit_gaussian_pair(losses, rng=rng)
+        found = views.fit_gap(count(losses), pair)
+        fpr = found["curve_gap_fpr"]
+        below = np.sort(losses.nonmember)[round(fpr * 20_000)]
+        measured = np.mean(losses.member < below)
+        threshold = stats.norm.ppf(fpr, pair.nonmember.mean, pair.nonmember.sd)
+        expected = stats.norm.logcdf(threshold, pair.member.mean, pair.member.sd) - np.log(measured)
+        assert found["curve_gap"] == pytest.approx(expected, rel=1e-9)
+        gaps.append(abs(found["curve_gap"]))
+    assert gaps[0] < 0.7 < gaps[1]
+
+
+def test_no_gap_where_too_few_records_reach():
+    """With fewer than ten non-members to stand on there is no gap to give."""
+    few = Losses(member=[0.0, 1.0, 2.0], nonmember=[0.5, 1.5, 2.5])
+    assert views.fit_gap(count(few), fit_gaussian_pair(few, rng=np.random.default_rng(0))) == {}
