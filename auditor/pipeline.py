@@ -24,13 +24,14 @@ from auditor.choices import (
 from auditor.compare import compare, judged_forms, overall
 from auditor.errors import InputError
 from auditor.estimators import empirical, epsilon_star
+from auditor.estimators.alternatives import alternatives
 from auditor.estimators.noise_floor import noise_floor
 from auditor.fitters import fit_gaussian_pair
 from auditor.provenance import provenance
 from auditor.result import AuditResult
 from auditor.tradeoff import ThresholdCounts, count
 from auditor.transforms import published
-from auditor.values import Check, Claim, Estimate, FittedPair, Losses, Status
+from auditor.values import Check, Claim, Estimate, FittedPair, Losses
 
 __all__ = ["audit", "default_delta"]
 
@@ -103,7 +104,7 @@ def audit(
     gap = estimators.advantage(counts, confidence=confidence, members=members)
     point = empirical.empirical(losses, delta=delta, counts=counts)
     transformed = _sorted_already(published()(_in_order(losses)))
-    pair = fit_gaussian_pair(transformed, rng=fit_rng)
+    pair = fit_gaussian_pair(transformed, rng=fit_rng, transform="published")
     one_run_delta = delta if audited is None or audited.delta is None else audited.delta
     estimates = (
         estimators.clopper_pearson(
@@ -111,7 +112,14 @@ def audit(
         ),
         estimators.one_run(losses, split=split, delta=one_run_delta, confidence=confidence, rng=pair_rng),
         _parametric(
-            transformed, counts, pair, delta=delta, rng=floor_rng, confidence=confidence, members=members
+            losses,
+            transformed,
+            counts,
+            pair,
+            delta=delta,
+            rng=floor_rng,
+            confidence=confidence,
+            members=members,
         ),
         point,
         gap,
@@ -119,7 +127,7 @@ def audit(
         area,
         *(estimators.tpr_at_fpr(losses, rate=rate, confidence=confidence, members=members) for rate in fpr),
     )
-    trust = _checks(losses, estimates, pair, _tightest(claims, audited), delta)
+    trust = _checks(losses, estimates, pair, _tightest(claims, audited))
     comparisons = compare(claims, estimates, trust, audited=audited)
     return AuditResult(
         data=_data(losses, size, delta, confidence, members, split, claim, model),
@@ -197,6 +205,7 @@ def _tightest(claims: tuple[Claim, ...], audited: Claim | None) -> Claim | None:
 
 
 def _parametric(
+    losses: Losses,
     transformed: Losses,
     counts: ThresholdCounts,
     pair: FittedPair,
@@ -208,6 +217,7 @@ def _parametric(
 ) -> Estimate:
     extra: dict[str, Any] = dict(views.fit_gap(counts, pair))
     if delta > 0:
+        extra |= alternatives(losses, delta=delta)
         floor = noise_floor(transformed, delta=delta, clip=delta, rng=rng)
         extra["noise_floor"] = {
             "mean": float(floor.mean()),
@@ -218,16 +228,9 @@ def _parametric(
 
 
 def _checks(
-    losses: Losses, estimates: tuple[Estimate, ...], pair: FittedPair, audited: Claim | None, delta: float
+    losses: Losses, estimates: tuple[Estimate, ...], pair: FittedPair, audited: Claim | None
 ) -> tuple[Check, ...]:
     by_name = {estimate.name: estimate for estimate in estimates}
-    star = by_name["epsilon_star.gaussian"]
-    if star.value is None:
-        sensitivity = Check(
-            "sensitivity", Status.UNKNOWN, f"There is no parametric Epsilon* to vary: {star.reason}."
-        )
-    else:
-        sensitivity = checks.sensitivity(losses, value=star.value, delta=delta)
     return (
         checks.direction(by_name["auc"]),
         checks.ties(losses),
@@ -235,7 +238,7 @@ def _checks(
         checks.duplicates(losses),
         checks.shift(),
         checks.power(by_name["epsilon_bound.clopper_pearson"], by_name["epsilon_bound.one_run"], audited),
-        sensitivity,
+        checks.sensitivity(by_name["epsilon_star.gaussian"]),
         checks.goodness_of_fit(pair),
     )
 

@@ -93,7 +93,7 @@ def published(*, alpha: float = 1.0) -> Transform:
     Source: Negoescu et al. 2024, Appendix B. With alpha = 1 the result lies in [0.541325, 1.854587].
 
     >>> published()(Losses(member=[0.0, 1.0], nonmember=[2.0, 4.0])).nonmember.round(6)
-    array([1.247532, 1.854587])
+    array([1.247518, 1.854587])
     """
     return chain(normalise, shift(alpha), logit_map)
 
@@ -105,8 +105,8 @@ def log_odds(losses: Losses) -> Losses:
     unknown scale are read as cross-entropy when none is negative, and stay as they are otherwise. A cross-entropy
     below the rounding of float64 is raised to it.
 
-    >>> log_odds(Losses(member=[0.693147, 2.0], nonmember=[1.0, 2.0], scale="cross-entropy")).member.round(4)
-    array([0.    , 1.8546])
+    >>> log_odds(Losses(member=[0.7, 2.0], nonmember=[1.0, 2.0], scale="cross-entropy")).member.round(4)
+    array([0.0137, 1.8546])
     """
     scale = losses.scale
     if scale is LossScale.UNKNOWN:

@@ -89,12 +89,15 @@ def fit_gaussian(values: Floats, weights: Floats | None = None) -> Gaussian:
     return Gaussian(mean, math.sqrt(variance), third / variance**1.5, float(shares @ squares) / variance**2)
 
 
-def fit_gaussian_pair(losses: Losses, *, rng: np.random.Generator, level: float = 0.05) -> FittedPair:
+def fit_gaussian_pair(
+    losses: Losses, *, rng: np.random.Generator, transform: str = "none", level: float = 0.05
+) -> FittedPair:
     """Fit a normal to each group and test each fit as in Negoescu et al. 2024, Appendix B.2.
 
     Args:
         losses: Transformed losses.
         rng: Draws the held-out records and the samples from the fit.
+        transform: What was done to the losses, for the record.
         level: Each fit is rejected when its p-value is below.
     """
     member_fit, nonmember_fit = (
@@ -108,5 +111,5 @@ def fit_gaussian_pair(losses: Losses, *, rng: np.random.Generator, level: float 
         nonmember_fit=nonmember_fit,
         n_member=losses.n_member,
         n_nonmember=losses.n_nonmember,
-        transform=losses.history[-1] if losses.history else "none",
+        transform=transform,
     )

@@ -6,8 +6,11 @@ import pytest
 from auditor import checks
 from auditor.choices import Adjacency, RandomSplit, UnknownSplit
 from auditor.estimators import auc, clopper_pearson, one_run
-from auditor.fitters import fit_gaussian_pair
+from auditor.estimators.alternatives import _condensed, alternatives
+from auditor.estimators.epsilon_star import gaussian
+from auditor.fitters import fit_gaussian, fit_gaussian_pair
 from auditor.tradeoff import count
+from auditor.transforms import published
 from auditor.values import Claim, Losses, Status
 
 
@@ -96,32 +99,34 @@ def test_power_against_a_claim(rng):
     assert checks.power(few, nothing, None).status is Status.WARN
 
 
+def published_row(losses, rng):
+    """The parametric row of raw losses at delta 1e-5, with its alternatives."""
+    pair = fit_gaussian_pair(published()(losses), rng=rng)
+    return gaussian(pair, delta=1e-5, extra=alternatives(losses, delta=1e-5))
+
+
 def test_sensitivity_finds_one_record(rng):
     """One huge loss moves the published value by far more than 10%, and the check says so."""
     plain = Losses(member=rng.gamma(2, 0.2, 10_000), nonmember=rng.gamma(3, 0.2, 10_000))
     spoiled = Losses(member=plain.member, nonmember=np.append(plain.nonmember, 20 * plain.nonmember.max()))
-
-    def published_value(losses):
-        from auditor.estimators.epsilon_star import gaussian
-        from auditor.transforms import published
-
-        return gaussian(fit_gaussian_pair(published()(losses), rng=rng), delta=1e-5).value
-
-    calm = checks.sensitivity(plain, value=published_value(plain), delta=1e-5)
-    upset = checks.sensitivity(spoiled, value=published_value(spoiled), delta=1e-5)
-    # The design's reference: one outlier at 20x the maximum moves 4.93 to 8.46.
+    upset = checks.sensitivity(published_row(spoiled, rng))
+    # The design's reference: one outlier at 20x the maximum moves 4.93 to 8.46, and the log-odds value of 4.80 to 3.62.
     assert upset.details["value"] == pytest.approx(8.46, abs=0.3)
     assert upset.details["without_extremes"] == pytest.approx(4.93, abs=0.3)
+    assert upset.details["scale_free"] == pytest.approx(3.62, abs=0.3)
     assert upset.status is Status.WARN
-    assert calm.status is Status.OK
+    assert checks.sensitivity(published_row(plain, rng)).status is Status.OK
 
 
-def test_sensitivity_of_a_long_sample_is_that_of_all_records(rng):
-    """Condensing a long sample changes the refitted values by less than a thousandth of a nat."""
-    from auditor.checks.sensitivity import _condensed
-    from auditor.fitters import fit_gaussian
-    from auditor.transforms import published
+def test_sensitivity_without_a_value_is_unknown(rng):
+    """Where the parametric row has no value there is nothing to vary, and the reason is passed on."""
+    found = checks.sensitivity(gaussian(fit_gaussian_pair(losses_of(rng, 1.0), rng=rng), delta=0.0))
+    assert found.status is Status.UNKNOWN
+    assert "delta is 0" in found.message
 
+
+def test_condensing_a_long_sample_changes_nothing_that_matters(rng):
+    """The moments of a condensed long sample are those of all its records to 1e-5."""
     ordered = np.sort(rng.gamma(2, 5, 400_000))
     values, weights = _condensed(ordered)
     assert values.size < ordered.size / 10
