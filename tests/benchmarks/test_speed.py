@@ -1,6 +1,6 @@
-"""Speed and memory as ratios within one run; run with ``--long`` (they print, and hold, the promised ratios).
+"""Speed and memory as ratios within one run: ``python -m pytest tests/benchmarks --long -s`` prints and holds them.
 
-Each ratio is the best of several tries on each side, so that a busy machine cannot fail it for long.
+Times are processor time, all threads counted, the best of several tries on each side: a busy machine changes little.
 """
 
 import subprocess
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.long
 
 
 def best_time(action, tries):
-    """The shortest of several runs, in seconds."""
+    """The least processor time of several runs, in seconds."""
     spent = []
     for _ in range(tries):
-        start = time.perf_counter()
+        start = time.process_time()
         action()
-        spent.append(time.perf_counter() - start)
+        spent.append(time.process_time() - start)
     return min(spent)
 
 
@@ -76,21 +76,18 @@ def test_the_supremum_against_the_papers_grid(capsys):
 
 
 def test_importing_is_light(capsys):
-    """``import auditor`` takes at most 0.15 s more than ``import numpy``, the median of nine fresh processes each."""
+    """``import auditor`` takes at most twice as long as ``import numpy`` alone, the median of nine fresh processes."""
 
     def median(statement):
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
         runs = [
-            float(
-                subprocess.run(
-                    [sys.executable, "-c", code], capture_output=True, text=True, check=True
-                ).stdout
-            )
+            float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
             for _ in range(9)
         ]
         return sorted(runs)[4]
 
-    extra = median("import auditor") - median("import numpy")
+    with_auditor, alone = median("import auditor"), median("import numpy")
     with capsys.disabled():
-        print(f"\nimport auditor - import numpy: {extra * 1000:.0f} ms")  # noqa: T201
-    assert extra < 0.15
+        extra = (with_auditor - alone) * 1000
+        print(f"\nimport auditor/import numpy: {with_auditor / alone:.2f}, {extra:.0f} ms more")  # noqa: T201
+    assert with_auditor <= 2 * alone
