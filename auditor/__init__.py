@@ -24,7 +24,8 @@ from auditor.choices import (
     UnknownSplit,
 )
 from auditor.errors import AuditorError, InputError, MissingExtraError, OutputError
-from auditor.result import AuditResult, read_result
+from auditor.reading import read_result
+from auditor.result import AuditResult
 from auditor.values import Check, Claim, Comparison, Estimate, Losses, LossScale, Status, Subject, Verdict
 
 if TYPE_CHECKING:

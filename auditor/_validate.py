@@ -5,6 +5,7 @@ Every sentence names the argument, the constraint, the value received and where.
 
 import difflib
 import math
+import reprlib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -14,9 +15,13 @@ from auditor.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 
+_SMALLEST_ERROR = 1e-12
+
 __all__ = [
     "at_least",
+    "confidence",
     "fraction",
+    "instance",
     "known",
     "loss_vector",
     "membership",
@@ -33,6 +38,8 @@ def number(name: str, value: object) -> float:
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a number, got {value!r}.") from None
+    except OverflowError:
+        raise InputError(f"{name} must be finite, got an integer too large for a float.") from None
     if not math.isfinite(result):
         raise InputError(f"{name} must be finite, got {result}.")
     return result
@@ -73,11 +80,33 @@ def fraction(name: str, value: object, *, zero: bool = False, one: bool = False)
     return result
 
 
-def known(name: str, value: str, options: Iterable[str]) -> str:
+def confidence(value: object) -> float:
+    """Return a level in (0, 1) whose error is still far above the rounding of 1."""
+    level = fraction("confidence", value)
+    if 1 - level < _SMALLEST_ERROR:
+        raise InputError(f"confidence must be at most 1 - {_SMALLEST_ERROR:g}, got {level!r}.")
+    return level
+
+
+def instance(name: str, value: object, kinds: Sequence[type]) -> None:
+    """Refuse a value of another type than these: a choice is a value, not its name or its class."""
+    if isinstance(value, tuple(kinds)):
+        return
+    wanted = " or ".join("None" if kind is type(None) else f"auditor.{kind.__name__}" for kind in kinds)
+    if isinstance(value, type) and value in kinds:
+        raise InputError(
+            f"{name} must be an instance, got the class {value.__name__}; write {value.__name__}(...)."
+        )
+    raise InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}.")
+
+
+def known(name: str, value: object, options: Iterable[str]) -> str:
     """Return a value that is one of the options, or name the nearest."""
     listed = list(options)
-    if value in listed:
+    if isinstance(value, str) and value in listed:
         return value
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}.")
     nearest = difflib.get_close_matches(value, listed, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
     raise InputError(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}{hint}")
@@ -89,7 +118,12 @@ def _first_bad(bad: npt.NDArray[np.bool_]) -> str:
 
 def loss_vector(name: str, values: object, *, least: int = 2) -> Floats:
     """Return a fresh, read-only, finite 1-D float64 array with at least ``least`` entries."""
-    raw = np.asarray(values)
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} losses are masked; remove the masked records first.")
+    try:
+        raw = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} losses must be one-dimensional, got rows of different lengths.") from None
     if raw.dtype.kind not in "fiub":
         raise InputError(
             f"{name} losses must be numbers, got an array of type {raw.dtype}; convert the column first."

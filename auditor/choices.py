@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from auditor import _validate
+from auditor._format import given
 from auditor.errors import InputError
 
 __all__ = [
@@ -75,7 +76,7 @@ class RandomSplit:
     """A uniformly random split into members and non-members of fixed sizes (a shuffled ``train_test_split``).
 
     Given an unordered pair of one member and one non-member, which of them is the member is a fair coin:
-    the replace-one adjacency. Not for splits by time, by source, after deduplication across the split,
+    the replace-one adjacency. A split stratified in equal shares is one such split within each stratum. Not for splits by time, by source, after deduplication across the split,
     or for a hold-out that was used for early stopping.
     """
 
@@ -84,7 +85,8 @@ class RandomSplit:
 class BernoulliSplit:
     """Each record was included by an independent coin of probability ``inclusion`` (for example a salted hash).
 
-    The add/remove adjacency. ``inclusion`` lies in (0, 1).
+    The add/remove adjacency. ``inclusion`` lies in (0, 1). Score every record that had a coin, or a sample of them
+    drawn without looking at membership: a balanced sample of unbalanced coins has other odds.
     """
 
     inclusion: float = 0.5
@@ -156,14 +158,16 @@ class DPSGD:
     steps: int
 
     def __post_init__(self) -> None:
-        _validate.positive("noise_multiplier", self.noise_multiplier)
-        _validate.fraction("sampling_rate", self.sampling_rate, one=True)
-        _validate.at_least("steps", self.steps, least=1)
+        noise = _validate.positive("noise_multiplier", self.noise_multiplier)
+        rate = _validate.fraction("sampling_rate", self.sampling_rate, one=True)
+        steps = _validate.at_least("steps", self.steps, least=1)
+        for name, value in (("noise_multiplier", noise), ("sampling_rate", rate), ("steps", steps)):
+            object.__setattr__(self, name, value)
 
     def in_words(self) -> str:
         """Return the description as a phrase."""
         return (
-            f"DP-SGD with noise multiplier {self.noise_multiplier:g}, sampling rate {self.sampling_rate:g}"
+            f"DP-SGD with noise multiplier {given(self.noise_multiplier)}, sampling rate {given(self.sampling_rate)}"
             f" and {self.steps:,} steps"
         )
 
@@ -183,19 +187,19 @@ class StatedClaim:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        _validate.nonnegative("claimed epsilon", self.epsilon)
+        object.__setattr__(self, "epsilon", _validate.nonnegative("claimed epsilon", self.epsilon))
         if isinstance(self.delta, float) and math.isnan(self.delta):
             raise InputError(
                 f"a claimed epsilon needs its delta, got epsilon {self.epsilon:g} alone;"
                 " state the delta too (0 for pure differential privacy)."
             )
-        _validate.fraction("claimed delta", self.delta, zero=True)
+        object.__setattr__(self, "delta", _validate.fraction("claimed delta", self.delta, zero=True))
         _validate.known("adjacency", self.adjacency, [str(item) for item in Adjacency])
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
 
     def in_words(self) -> str:
         """Return the claim as a phrase."""
-        return f"epsilon {self.epsilon:g} at delta {self.delta:g}, {self.adjacency}"
+        return f"epsilon {given(self.epsilon)} at delta {given(self.delta)}, {self.adjacency}"
 
 
 TrainingClaim = DPSGD | StatedClaim

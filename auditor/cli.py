@@ -1,10 +1,7 @@
 """The command line: parse, call, write, exit code; no mathematics."""
 
-import io
 import shlex
-import shutil
 import sys
-import traceback
 from collections.abc import Sequence
 from contextvars import ContextVar
 from enum import StrEnum
@@ -13,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from auditor import console
 from auditor._version import __version__
 from auditor.choices import (
     DPSGD,
@@ -26,7 +24,7 @@ from auditor.choices import (
     TrainingClaim,
     UnknownSplit,
 )
-from auditor.errors import AuditorError, InputError
+from auditor.errors import InputError
 from auditor.gates import ExitCode, exit_code, parse
 from auditor.report.files import check_writable, write_all
 
@@ -38,7 +36,6 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 1 a gate failed or the claim is refuted; 2 bad input; 3 a gate cannot be evaluated.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
 )
 
 
@@ -66,20 +63,16 @@ _QUIET = typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON,
 _DEBUG = typer.Option("--debug", help="Show the traceback of an error.")
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature that the option's callback has
-    if wanted:
-        sys.stdout.write(f"auditor {__version__}\n")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True),
-    ] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
-    pass
+    if version:
+        console.say(f"auditor {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        console.say(context.get_help() + "\n")
 
 
 @app.command()
@@ -95,12 +88,12 @@ def demo(
     from auditor.report.table import text
 
     check_writable([html])
-    results = example.run(seed=seed, announce=_announcer(quiet))
+    results = example.run(seed=seed, announce=console.announcer(quiet=quiet))
     write_all({html: page.render(results, title="Privacy audit: two classifiers on the digits data")})
     if not quiet:
         for result in results:
-            sys.stdout.write(text(result, width=_width(), color=sys.stdout.isatty()) + "\n")
-    sys.stdout.write(f"Report: {html.resolve()}\n")
+            console.say(text(result, width=console.width(), color=console.colour()) + "\n")
+    console.say(f"Report: {html.resolve()}\n")
 
 
 @app.command()
@@ -157,7 +150,7 @@ def audit(
     from auditor import pipeline
 
     gates = [parse(text) for text in fail_if or []]
-    outputs = _outputs(html, json)
+    _check_outputs(html, json, inputs=(losses, member_file, nonmember_file))
     claim = _claim(
         {
             "--claim-epsilon": claim_epsilon,
@@ -167,7 +160,7 @@ def audit(
         {"--noise-multiplier": noise_multiplier, "--sampling-rate": sampling_rate, "--steps": steps},
     )
     declared = _split(split, inclusion)
-    announce = _announcer(quiet)
+    announce = console.announcer(quiet=quiet)
     announce("Reading losses ...")
     source, collected = _read(
         losses, member_file, nonmember_file, loss_column, member_column, higher_is_member
@@ -187,7 +180,7 @@ def audit(
         command=shlex.join(["auditor", *_ARGUMENTS.get()]),
     )
     code = exit_code(result, gates)
-    _write(result, outputs, html=html, json=json, quiet=quiet)
+    _write(result, html=html, json=json, quiet=quiet)
     return int(code)
 
 
@@ -205,33 +198,25 @@ def claim(
     from auditor import theory
     from auditor.report import claims as shown
 
-    outputs = _outputs(None, json)
+    _check_outputs(None, json)
     description = DPSGD(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps)
     claims = theory.claims(description, delta=delta)
     if json is not None:
         text = shown.to_json(description, claims)
-        sys.stdout.write(text) if json == "-" else write_all(dict.fromkeys(outputs, text))
+        console.say(text) if json == "-" else write_all({Path(json): text})
     if json != "-" and not quiet:
-        sys.stdout.write(shown.text(description, claims, width=_width(), color=sys.stdout.isatty()) + "\n")
+        console.say(shown.text(description, claims, width=console.width(), color=console.colour()) + "\n")
 
 
-def _announcer(quiet: bool) -> Any:  # noqa: FBT001
-    """Progress goes to standard error, and only to a terminal."""
-    if quiet or not sys.stderr.isatty():
-        return lambda _: None
-    return lambda line: sys.stderr.write(f"{line}\n")
-
-
-def _width() -> int:
-    """Columns of the terminal; in a pipe, enough for every table."""
-    return max(80, shutil.get_terminal_size((110, 24)).columns)
-
-
-def _outputs(html: Path | None, json: str | None) -> list[Path]:
+def _check_outputs(html: Path | None, json: str | None, *, inputs: tuple[Path | None, ...] = ()) -> None:
+    """Refuse outputs that cannot be written before any work is done."""
+    if str(html) == "-":
+        raise InputError(
+            "--html - is not offered: the page goes to a file; name one, or use --json - for the data."
+        )
     paths = [] if html is None else [html]
     paths += [] if json in (None, "-") else [Path(str(json))]
-    check_writable(paths)
-    return paths
+    check_writable(paths, inputs=[path for path in inputs if path is not None])
 
 
 def _claim(stated: dict[str, Any], trained: dict[str, Any]) -> TrainingClaim | None:
@@ -290,22 +275,19 @@ def _read(
     raise InputError("give either one LOSSES table, or both --member-file and --nonmember-file.")
 
 
-def _write(result: Any, outputs: list[Path], *, html: Path | None, json: str | None, quiet: bool) -> None:
-    """Make every text first, so that the files appear together or not at all."""
+def _write(result: Any, *, html: Path | None, json: str | None, quiet: bool) -> None:
+    """Make every text first, so that the files appear together or not at all; then print."""
     from auditor.report.table import text
 
-    texts = {}
-    if html is not None:
-        texts[html] = result.to_html()
-    if json is not None:
-        as_json = result.to_json()
-        if json == "-":
-            sys.stdout.write(as_json)
-        else:
-            texts[outputs[-1]] = as_json
+    texts = {} if html is None else {html: result.to_html()}
+    as_json = "" if json is None else result.to_json()
+    if json not in (None, "-"):
+        texts[Path(str(json))] = as_json
     write_all(texts)
-    if json != "-" and not quiet:
-        sys.stdout.write(text(result, width=_width(), color=sys.stdout.isatty()) + "\n")
+    if json == "-":
+        console.say(as_json)
+    elif not quiet:
+        console.say(text(result, width=console.width(), color=console.colour()) + "\n")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -314,25 +296,11 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(app(args=list(arguments), prog_name="auditor", standalone_mode=False) or 0)
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
-        if "--debug" in arguments:
-            traceback.print_exc()
-        sys.stderr.write(f"error: {_sentence(error)}\n")
+        console.complain(error, arguments=arguments)
         return ExitCode.BAD_INPUT
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, AuditorError):
-        return str(error)
-    from_parser = getattr(error, "format_message", None)
-    if from_parser is not None:
-        return f"{from_parser()} See 'auditor --help'."
-    return f"unexpected {type(error).__name__}: {error} (this is a bug; --debug shows the traceback)"
 
 
 def main() -> None:
     """Run the command line on the process's own arguments."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a sign gets a question mark instead of an error.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    console.forgive_unknown_signs()
     sys.exit(run(sys.argv[1:]))

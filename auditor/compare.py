@@ -6,10 +6,11 @@ and adjacency. A model-level number is shown beside the claim and never turns in
 
 from collections.abc import Iterable, Sequence
 
+from auditor._format import apart, given, number, percent
 from auditor.choices import Adjacency
 from auditor.values import Check, Claim, Comparison, Estimate, Status, Verdict
 
-__all__ = ["compare", "judged_forms", "overall"]
+__all__ = ["compare", "overall"]
 
 # A failure of one of these makes the question itself unanswerable; a rejected fit does not.
 _VALIDITY = frozenset({"duplicates", "shift", "placebo"})
@@ -26,9 +27,9 @@ _ABOUT_THE_MODEL = (
 
 
 def compare(
-    claims: Sequence[Claim], estimates: Sequence[Estimate], checks: Iterable[Check], *, audited: Claim | None
+    claims: Sequence[Claim], estimates: Sequence[Estimate], checks: Sequence[Check], *, audited: Claim | None
 ) -> tuple[Comparison, ...]:
-    """Put the claims beside the estimates of the same quantity, the ones that can be judged first.
+    """Put the claims beside the estimates of the same quantity, the one that can be judged first.
 
     Args:
         claims: From `auditor.theory.claims`, the claimed epsilon first.
@@ -41,7 +42,8 @@ def compare(
     by_name = {estimate.name: estimate for estimate in estimates}
     failed = [check for check in checks if check.name in _VALIDITY and check.status is Status.FAIL]
     bound = by_name["epsilon_bound.one_run"]
-    rows = [_judged(form, bound, failed) for form in judged_forms(claims, audited)]
+    verdict, reason = _verdict(audited, bound, failed, blind=_why_blind(checks))
+    rows = [Comparison(audited, bound.name, verdict, reason)]
     for claim in claims:
         # Only the claim as it was made stands beside the model's epsilon; its other forms would repeat it.
         if claim.value is not None and (claim.metric != "epsilon" or claim is claims[0]):
@@ -51,28 +53,25 @@ def compare(
     return tuple(rows)
 
 
-def judged_forms(claims: Sequence[Claim], audited: Claim) -> list[Claim]:
-    """Return the audited form of a claim, and any tighter form of it at the same delta and adjacency."""
-    return [audited, *(claim for claim in claims if claim != audited and _same_statement(claim, audited))]
-
-
-def _same_statement(claim: Claim, audited: Claim) -> bool:
-    same = (claim.metric, claim.adjacency, claim.delta) == (audited.metric, audited.adjacency, audited.delta)
-    return same and claim.proven and claim.value is not None
-
-
 def overall(comparisons: Iterable[Comparison]) -> Verdict | None:
     """Return the most decisive verdict of all forms of the claim; null where there is none."""
     given = {row.verdict for row in comparisons}
     return next((verdict for verdict in _MOST_DECISIVE_FIRST if verdict in given), None)
 
 
-def _judged(claim: Claim, estimate: Estimate, failed: Sequence[Check]) -> Comparison:
-    verdict, reason = _verdict(claim, estimate, failed)
-    return Comparison(claim, estimate.name, verdict, reason)
+def _why_blind(checks: Iterable[Check]) -> str | None:
+    """Why the score could have found nothing on these records whatever the algorithm leaks, if so."""
+    by_name = {check.name: check for check in checks}
+    if by_name["ties"].details.get("all_equal"):
+        return "All losses are equal, so this score could not have shown any leak."
+    if by_name["direction"].status is Status.WARN:
+        return "Members have the higher losses, so this score looked the wrong way: check that the groups are not swapped."
+    return None
 
 
-def _verdict(claim: Claim, estimate: Estimate, failed: Sequence[Check]) -> tuple[Verdict, str]:
+def _verdict(
+    claim: Claim, estimate: Estimate, failed: Sequence[Check], *, blind: str | None
+) -> tuple[Verdict, str]:
     if failed:
         return Verdict.NOT_EVALUABLE, f"A validity check failed ({failed[0].name}): {failed[0].message}"
     if estimate.value is None:
@@ -88,26 +87,30 @@ def _verdict(claim: Claim, estimate: Estimate, failed: Sequence[Check]) -> tuple
     mismatch = _mismatch(claim, estimate)
     if mismatch:
         return Verdict.NOT_EVALUABLE, mismatch
-    return _weighed(claim.value, estimate, f"delta {claim.delta:.3g}, {claim.adjacency}")
+    if blind is not None and (estimate.value or 0.0) <= claim.value:
+        return Verdict.INCONCLUSIVE, blind
+    return _weighed(claim, claim.value, estimate)
 
 
-def _weighed(claimed: float, estimate: Estimate, at: str) -> tuple[Verdict, str]:
+def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict, str]:
     """Bound against claim, and ceiling against claim."""
     bound, ceiling = estimate.value or 0.0, estimate.details["ceiling"]
-    level = f"{estimate.confidence:.4g}"
+    stated, shown = apart(claimed, bound)
+    top = number(ceiling, toward="down")
+    level = f"at {percent(estimate.confidence, toward='down')} confidence"
+    at = f"delta {given(claim.delta)}, {claim.adjacency}"
     if bound > claimed:
         return Verdict.REFUTED, (
-            f"The training algorithm's epsilon is at least {bound:.3g} at confidence {level} ({at}), above the"
-            f" claimed {claimed:.3g}."
+            f"The training algorithm's epsilon is at least {shown} {level} ({at}), above the claimed {stated}."
         )
     if ceiling <= claimed:
         return Verdict.INCONCLUSIVE, (
-            f"Even a perfect attack on these records could show at most {ceiling:.3g} ({at}), not above the claimed"
-            f" {claimed:.3g}: the audit had no power to refute it."
+            f"A perfect attack on these records would have shown {top} by this method ({at}), not above the claimed"
+            f" {stated}: the audit had no power to refute it."
         )
     return Verdict.NOT_REFUTED, (
-        f"The lower bound of {bound:.3g} at confidence {level} ({at}) does not exceed the claimed {claimed:.3g};"
-        f" a perfect attack would have shown {ceiling:.3g}. This does not prove the claim."
+        f"The lower bound of {shown} {level} ({at}) does not exceed the claimed {stated}; a perfect attack would have"
+        f" shown {top}. This does not prove the claim."
     )
 
 
@@ -119,8 +122,9 @@ def _mismatch(claim: Claim, estimate: Estimate) -> str | None:
         return "Inclusion coins audit the add-remove adjacency; this claim is for replace-one."
     if claim.delta != estimate.delta:
         if estimate.delta == 0:
-            return f"An audit on inclusion coins is stated at delta 0 and judges only claims at delta 0, not {claim.delta:.3g}."
-        return (
-            f"The bound is stated at delta {estimate.delta:.3g}, this form of the claim at {claim.delta:.3g}."
-        )
+            return (
+                "An audit on inclusion coins is stated at delta 0 and judges only claims at delta 0, not"
+                f" {given(claim.delta)}."
+            )
+        return f"The bound is stated at delta {given(estimate.delta)}, this form of the claim at {given(claim.delta)}."
     return None

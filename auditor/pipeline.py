@@ -1,7 +1,8 @@
 """audit(): the one place that knows the order."""
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, get_args
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from auditor.choices import (
     TrainingClaim,
     UnknownSplit,
 )
-from auditor.compare import compare, judged_forms, overall
+from auditor.compare import compare, overall
 from auditor.errors import InputError
 from auditor.estimators import empirical, epsilon_star
 from auditor.estimators.alternatives import alternatives
@@ -59,7 +60,7 @@ def audit(
     claim: TrainingClaim | None = None,
     training_size: int | None = None,
     threshold: ThresholdRule = RankGrid(),  # noqa: B008
-    fpr: tuple[float, ...] = _RATES,
+    fpr: Iterable[float] = _RATES,
     seed: int = 0,
     model: str | None = None,
     source: str | None = None,
@@ -91,9 +92,18 @@ def audit(
     >>> 0 < result.estimate("epsilon_bound.clopper_pearson").lower < 4.38
     True
     """
-    confidence = _validate.fraction("confidence", confidence)
+    for name, value, kinds in (
+        ("losses", losses, (Losses,)),
+        ("members", members, get_args(Members)),
+        ("split", split, get_args(MembershipSplit)),
+        ("claim", claim, (*get_args(TrainingClaim), type(None))),
+        ("threshold", threshold, get_args(ThresholdRule)),
+    ):
+        _validate.instance(name, value, kinds)
+    rates = _rates(fpr)
+    confidence = _validate.confidence(confidence)
     seed = _validate.at_least("seed", seed, least=0)
-    size = _training_size(training_size, losses)
+    size = _training_size(training_size, losses, members)
     delta = _delta(delta, claim, size)
     fit_rng, floor_rng, pair_rng = np.random.default_rng(seed).spawn(3)
     claims, audited = _claims(claim, delta, split)
@@ -125,9 +135,9 @@ def audit(
         gap,
         estimators.bayes_security(gap),
         area,
-        *(estimators.tpr_at_fpr(losses, rate=rate, confidence=confidence, members=members) for rate in fpr),
+        *(estimators.tpr_at_fpr(losses, rate=rate, confidence=confidence, members=members) for rate in rates),
     )
-    trust = _checks(losses, estimates, pair, _tightest(claims, audited))
+    trust = _checks(losses, estimates, pair, audited)
     comparisons = compare(claims, estimates, trust, audited=audited)
     return AuditResult(
         data=_data(losses, size, delta, confidence, members, split, claim, model),
@@ -142,13 +152,24 @@ def audit(
     )
 
 
-def _training_size(training_size: int | None, losses: Losses) -> int:
+def _rates(fpr: Any) -> tuple[float, ...]:
+    if not isinstance(fpr, Iterable) or isinstance(fpr, str):
+        raise InputError(f"fpr must be a sequence of rates such as (0.1, 0.01), got {fpr!r}.")
+    return tuple(dict.fromkeys(_validate.fraction("fpr", rate) for rate in fpr))
+
+
+def _training_size(training_size: int | None, losses: Losses, members: Members) -> int:
     if training_size is None:
         return losses.n_member
     size = _validate.at_least("training_size", training_size, least=2)
     if size < losses.n_member:
         raise InputError(
             f"training_size must be at least the number of member losses, got {size} for {losses.n_member} members."
+        )
+    if isinstance(members, Census) and size != losses.n_member:
+        raise InputError(
+            f"a census scores every training record, but training_size is {size} and there are {losses.n_member} member"
+            " losses; declare a sample, or leave training_size out."
         )
     return size
 
@@ -188,20 +209,12 @@ def _claims(
     stated = claims[0]
     if isinstance(split, BernoulliSplit):
         return claims, stated
-    audited = theory.replace_one(stated)
-    by_pairs = isinstance(claim, DPSGD) and isinstance(split, RandomSplit)
-    if by_pairs and audited.value is not None and audited.delta is not None:
-        # The accountant's own replace-one epsilon at that delta is tighter, where its version has it.
-        tighter = theory.epsilon(claim, delta=audited.delta, adjacency=Adjacency.REPLACE_ONE)
-        claims += (tighter,) if tighter.value is not None else ()
-    return claims, audited
-
-
-def _tightest(claims: tuple[Claim, ...], audited: Claim | None) -> Claim | None:
-    """The smallest epsilon claimed in the audited form: the one that an audit refutes most easily."""
-    if audited is None or audited.value is None:
-        return audited
-    return min(judged_forms(claims, audited), key=lambda claim: claim.value or 0.0)
+    if isinstance(claim, DPSGD):
+        # The accountant's own replace-one epsilon, at the same delta, says more than a conversion, where there is one.
+        own = theory.epsilon(claim, delta=at, adjacency=Adjacency.REPLACE_ONE)
+        if own.value is not None:
+            return claims, own
+    return claims, theory.replace_one(stated)
 
 
 def _parametric(

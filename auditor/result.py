@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from auditor import _validate
-from auditor.choices import Adjacency
 from auditor.errors import InputError
-from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+from auditor.values import Check, Claim, Comparison, Estimate, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AuditResult", "Histogram", "NamedCurve", "read_result"]
+__all__ = ["SCHEMA_VERSION", "AuditResult", "Histogram", "NamedCurve", "plain"]
 
 SCHEMA_VERSION = "1"
 
@@ -135,7 +134,7 @@ class AuditResult:
         if path is not None:
             from auditor.report.files import write_all
 
-            write_all({Path(path): text})
+            write_all({_path(path): text})
         return text
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -145,8 +144,15 @@ class AuditResult:
 
         text = html.render([self])
         if path is not None:
-            write_all({Path(path): text})
+            write_all({_path(path): text})
         return text
+
+
+def _path(path: Any) -> Path:
+    """A path that an output can be asked for at."""
+    if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
+        raise InputError(f"path must be a text or a path, got {path!r}.")
+    return Path(path)
 
 
 def plain(value: Any) -> Any:
@@ -173,87 +179,3 @@ def _plain_float(value: float) -> float | str | None:
     if math.isnan(value):
         return None
     return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
-
-
-def _restored(value: Any) -> Any:
-    """Numbers again where JSON has the strings for infinities; only ever called on numbers and their containers."""
-    if value in ("inf", "-inf"):
-        return float(value)
-    if isinstance(value, dict):
-        return {key: _restored(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_restored(item) for item in value]
-    return value
-
-
-def read_result(path: str | os.PathLike[str]) -> AuditResult:
-    """Read a result that `AuditResult.to_json` wrote.
-
-    Raises:
-        InputError: The file is missing, is not JSON, or is not a result of a known schema version.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        raw = json.loads(text)
-    except OSError as error:
-        raise InputError(f"result file {str(path)!r} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-        raise InputError(f"result file {str(path)!r} is not valid JSON: {error}.") from None
-    if not isinstance(raw, dict) or "schema_version" not in raw:
-        raise InputError(f"result file {str(path)!r} is not an audit result: it has no schema_version.")
-    if raw["schema_version"] != SCHEMA_VERSION:
-        raise InputError(
-            f"result file {str(path)!r} has schema_version {raw['schema_version']!r}; this release reads"
-            f" {SCHEMA_VERSION!r}."
-        )
-    try:
-        return _from_dict(raw)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"result file {str(path)!r} is damaged: {type(error).__name__} {error}.") from None
-
-
-def _from_dict(raw: dict[str, Any]) -> AuditResult:
-    return AuditResult(
-        data=raw["data"],
-        estimates=tuple(_estimate(item) for item in raw["estimates"]),
-        claims=tuple(_claim(item) for item in raw["claims"]),
-        comparisons=tuple(_comparison(item) for item in raw["comparisons"]),
-        checks=tuple(_check(item) for item in raw["checks"]),
-        curves=tuple(NamedCurve(**_tuples(item)) for item in raw["curves"]),
-        histograms=tuple(Histogram(**_tuples(item)) for item in raw["histograms"]),
-        verdict=None if raw["verdict"] is None else Verdict(raw["verdict"]),
-        provenance=raw["provenance"],
-        schema_version=raw["schema_version"],
-    )
-
-
-def _estimate(raw: dict[str, Any]) -> Estimate:
-    changed: dict[str, Any] = {
-        name: _restored(raw[name]) for name in ("value", "lower", "upper", "confidence", "delta", "details")
-    }
-    changed["subject"] = Subject(raw["subject"])
-    changed["adjacency"] = None if raw["adjacency"] is None else Adjacency(raw["adjacency"])
-    changed["assumptions"] = tuple(raw["assumptions"])
-    return Estimate(**{**raw, **changed})
-
-
-def _check(raw: dict[str, Any]) -> Check:
-    return Check(**{**raw, "status": Status(raw["status"]), "details": _restored(raw["details"])})
-
-
-def _claim(raw: dict[str, Any]) -> Claim:
-    numbers = {name: _restored(raw[name]) for name in ("value", "delta")}
-    return Claim(**{**raw, **numbers, "adjacency": Adjacency(raw["adjacency"])})
-
-
-def _comparison(raw: dict[str, Any]) -> Comparison:
-    verdict = None if raw["verdict"] is None else Verdict(raw["verdict"])
-    return Comparison(**{**raw, "claim": _claim(raw["claim"]), "verdict": verdict})
-
-
-def _tuples(raw: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(item) if isinstance(item, list) else item for key, item in raw.items()} | (
-        {"quantiles": {key: tuple(item) for key, item in raw["quantiles"].items()}}
-        if "quantiles" in raw
-        else {}
-    )

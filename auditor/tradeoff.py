@@ -134,7 +134,10 @@ class TradeoffCurve:
         z = np.linspace(-reach, reach, points)
         densities = (pair.member, pair.nonmember)
         thresholds = np.sort(np.concatenate([d.mean + d.sd * z for d in densities]))
-        fpr, tpr = (np.exp(d.log_cdf(thresholds)) for d in (pair.nonmember, pair.member))
+        # Neighbouring values of the normal's tail can be out of order by a rounding.
+        fpr, tpr = (
+            np.maximum.accumulate(np.exp(d.log_cdf(thresholds))) for d in (pair.nonmember, pair.member)
+        )
         return cls(
             fpr=np.concatenate([[0.0], np.minimum(fpr, 1.0), [1.0]]),
             tpr=np.concatenate([[0.0], np.minimum(tpr, 1.0), [1.0]]),

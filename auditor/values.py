@@ -5,6 +5,7 @@ Data becomes `Losses`; losses become a `FittedPair` and a trade-off curve (in `a
 trust it; an `AuditResult` (in `auditor.result`) holds them all.
 """
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -116,12 +117,23 @@ class Losses:
             labels = getattr(self, name)
             if labels is not None:
                 object.__setattr__(self, name, self._labels(name, labels))
-        object.__setattr__(self, "scale", LossScale(self.scale))
-        object.__setattr__(self, "history", tuple(self.history))
+        scale = _validate.known("scale", self.scale, [str(item) for item in LossScale])
+        object.__setattr__(self, "scale", LossScale(scale))
+        object.__setattr__(self, "saturated", self._counts())
+        history: Any = self.history
+        object.__setattr__(self, "history", (history,) if isinstance(history, str) else tuple(history))
+
+    def _counts(self) -> tuple[int, int]:
+        if not isinstance(self.saturated, tuple | list) or len(self.saturated) != 2:  # noqa: PLR2004
+            raise InputError(
+                f"saturated must be a pair of counts (members, non-members), got {self.saturated!r}."
+            )
+        member, nonmember = (_validate.at_least("saturated", item, least=0) for item in self.saturated)
+        return member, nonmember
 
     def _labels(self, name: str, labels: Sequence[Any]) -> PerGroup:
-        if len(labels) != 2:  # noqa: PLR2004
-            raise InputError(f"{name} must be a pair (members, non-members), got {len(labels)} parts.")
+        if not isinstance(labels, tuple | list) or len(labels) != 2:  # noqa: PLR2004
+            raise InputError(f"{name} must be a pair (members, non-members), got {reprlib.repr(labels)}.")
         pair = PerGroup(np.asarray(labels[0]), np.asarray(labels[1]))
         sides = (("member", pair.member, self.member), ("nonmember", pair.nonmember, self.nonmember))
         for side, column, losses in sides:

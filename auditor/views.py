@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from auditor._format import given, percent
 from auditor.choices import Census, Members
 from auditor.estimators.binomial import lower_limit, upper_limit
 from auditor.estimators.rank_grid import ranks
@@ -39,7 +40,7 @@ def curves(
         and claim.delta is not None
         and math.isfinite(claim.value)
     ):
-        label = f"most that the claim allows (epsilon {claim.value:.3g}, delta {claim.delta:.2g}, {claim.adjacency})"
+        label = f"most that the claim allows (epsilon {given(claim.value)}, delta {given(claim.delta)}, {claim.adjacency})"
         found.append(_named("claim", label, _claimed(claim.value, claim.delta)))
     return tuple(found)
 
@@ -97,10 +98,10 @@ def _band(losses: Losses, confidence: float, members: Members) -> list[NamedCurv
     tpr_low = below / n1 if census else lower_limit(below, n1, level)
     tpr_high = upto / n1 if census else upper_limit(upto, n1, level)
     fpr_high, fpr_low = upper_limit(ks, n0, level), lower_limit(ks + 1, n0, level)
-    percent = f"{confidence:.3g}"
+    label = f"confidence band ({percent(confidence, toward='down')})"
     return [
-        NamedCurve("band_lower", f"confidence band ({percent})", *_steps(fpr_high, tpr_low, after=True)),
-        NamedCurve("band_upper", f"confidence band ({percent})", *_steps(fpr_low, tpr_high, after=False)),
+        NamedCurve("band_lower", label, *_steps(fpr_high, tpr_low, after=True)),
+        NamedCurve("band_upper", label, *_steps(fpr_low, tpr_high, after=False)),
     ]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -150,11 +151,11 @@ def test_bad_files(tmp_path, capsys, kind):
     [
         (("--delta", "1"), ["delta", "[0, 1)", "1"]),
         (("--delta", "-0.5"), ["delta"]),
-        (("--delta", "x"), ["--delta"]),
+        (("--delta", "x"), ["--delta", "'x'"]),
         (("--confidence", "1"), ["confidence", "(0, 1)"]),
         (("--claim-epsilon", "1"), ["--claim-delta", "missing"]),
         (("--claim-delta", "1e-5"), ["--claim-epsilon", "missing"]),
-        (("--claim-epsilon", "-1", "--claim-delta", "0"), ["claimed epsilon", "-1"]),
+        (("--claim-epsilon", "-1", "--claim-delta", "0"), ["--claim-epsilon", "-1"]),
         (("--noise-multiplier", "1"), ["--sampling-rate", "--steps"]),
         (("--noise-multiplier", "1", "--claim-epsilon", "1"), ["one claim at a time"]),
         (("--split", "bernoulli"), ["--inclusion"]),
@@ -163,10 +164,14 @@ def test_bad_files(tmp_path, capsys, kind):
         (("--member-file", "a.csv"), ["LOSSES", "--nonmember-file"]),
         (("--html", "{folder}/no/such/page.html"), ["no/such", "does not exist"]),
         (("--html", "{folder}"), ["is a folder"]),
+        (("--html", "{folder}/losses.csv"), ["is a file that this command reads"]),
+        (("--json", "/dev/null"), ["is not an ordinary file"]),
+        (("--html", "-"), ["--json -"]),
+        (("--html", "{folder}/" + 300 * "a"), ["is not a path that can be written"]),
         (("--html", "{folder}/x", "--json", "{folder}/x"), ["named twice"]),
         (("--fail-if", "auc"), ["NAME OPERATOR NUMBER"]),
         (("--loss-column", "lss"), ["lss", "loss"]),
-        (("--training-size", "3"), ["training_size", "600"]),
+        (("--training-size", "3"), ["--training-size", "600"]),
         (("--nonsense",), ["--nonsense"]),
     ],
 )
@@ -230,6 +235,49 @@ def test_usage_errors(capsys, arguments):
     """Usage errors are one sentence and exit code 2."""
     assert run(*arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_links_and_permissions_survive(table):
+    """A report written through a link replaces the file behind it, which keeps its permissions."""
+    behind, link = table.parent / "behind.html", table.parent / "link.html"
+    behind.write_text("old")
+    behind.chmod(0o600)
+    link.symlink_to(behind)
+    assert run("audit", table, "--html", link, "--quiet") == 0
+    assert link.is_symlink()
+    assert behind.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert behind.stat().st_mode & 0o777 == 0o600
+
+
+def test_without_arguments_the_help_is_printed(capsys):
+    """Bare `auditor` prints its help and succeeds."""
+    assert run() == 0
+    printed = capsys.readouterr()
+    assert "Usage: auditor" in printed.out
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize("arguments", ["audit losses.csv", "--version", "audit losses.csv --json -"])
+def test_a_full_standard_output(table, arguments):
+    """A full standard output is one sentence and exit code 2, and a reader that goes away is no error."""
+    command = f"{shlex.quote(sys.executable)} -m auditor {arguments}"
+    options = {"shell": True, "cwd": table.parent, "capture_output": True, "text": True}
+    full = subprocess.run(f"{command} > /dev/full", check=False, **options)
+    assert full.returncode == 2
+    assert full.stderr == "error: standard output cannot be written: No space left on device.\n"
+    assert subprocess.run(f"{command} | head -n 1", check=False, **options).stderr == ""
+
+
+def test_names_that_are_not_text(table):
+    """A model name that is not valid text is written as escapes, not refused half-way."""
+    data = table.parent / "r.json"
+    assert (
+        run(
+            "audit", table, "--model-name", "m\udcff", "--json", data, "--html", table.parent / "p.html", "-q"
+        )
+        == 0
+    )
+    assert "m\\udcff" in data.read_text(encoding="utf-8")
 
 
 def test_as_a_module():

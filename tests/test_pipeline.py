@@ -120,6 +120,19 @@ def test_a_replace_one_claim_is_taken_as_it_is(leaky):
     assert (judged.claim.value, judged.claim.delta) == (0.5, 1e-5)
 
 
+def test_dpsgd_is_judged_by_the_accountants_own_replace_one_epsilon():
+    """Perfect separation refutes DP-SGD of replace-one epsilon 4.88, which the converted form (3.6 at 44 delta) hides."""
+    losses = Losses(member=np.linspace(0, 1, 5000), nonmember=np.linspace(2, 3, 5000))
+    result = auditor.audit(losses, split=RandomSplit(), claim=DPSGD(0.75, 0.01, 1000), delta=1e-5)
+    own = next(c for c in result.claims if c.metric == "epsilon" and c.adjacency == "replace-one")
+    if own.value is None:  # this dp-accounting has no replace-one: only the conversion is left
+        assert "dp-accounting" in own.note
+        assert result.verdict is Verdict.INCONCLUSIVE
+    else:
+        assert own.delta == result.estimate("epsilon_bound.one_run").delta == 1e-5
+        assert result.verdict is Verdict.REFUTED
+
+
 def test_dpsgd_that_ignored_its_noise_is_refuted(leaky):
     """A strong DP-SGD claim with a clear leak on a random split is refuted."""
     result = auditor.audit(leaky, split=RandomSplit(), claim=DPSGD(8.0, 0.01, 100), delta=1e-5)
@@ -168,14 +181,27 @@ def test_model_numbers_never_turn_into_a_verdict(leaky):
     assert all(row.verdict is None and "describes this model" in row.reason for row in rows)
 
 
-def test_constant_losses_are_not_an_error():
-    """Constant losses audit to zeros, with the ties check saying so."""
-    result = auditor.audit(Losses(member=np.ones(300), nonmember=np.ones(200)), split=RandomSplit())
+@pytest.mark.parametrize("sizes", [(300, 200), (2, 11), (7, 13), (1000, 999)])
+@pytest.mark.parametrize("value", [1.0, 0.3])
+def test_constant_losses_are_not_an_error(sizes, value):
+    """Constant losses audit to zeros, however many there are, with the ties check saying so."""
+    losses = Losses(member=np.full(sizes[0], value), nonmember=np.full(sizes[1], value))
+    result = auditor.audit(losses, split=RandomSplit())
     for name in NAMES[:5]:
         assert result.estimate(name).value == 0
     assert result.estimate("auc").value == 0.5
     assert "every bound is 0" in result.check("ties").message
     assert result.to_html()
+
+
+def test_a_score_that_could_find_nothing_refutes_nothing():
+    """Constant losses, and groups the wrong way round, leave a claim inconclusive: the audit had no power."""
+    constant = Losses(member=np.ones(500), nonmember=np.ones(500))
+    swapped = Losses(member=np.linspace(1, 2, 500), nonmember=np.linspace(0, 1, 500))
+    for losses, words in ((constant, "equal"), (swapped, "wrong way")):
+        result = auditor.audit(losses, split=RandomSplit(), claim=StatedClaim(1.0, 1e-5))
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert words in result.comparisons[0].reason
 
 
 def test_delta_zero_runs(leaky):
@@ -261,12 +287,30 @@ def test_misspelt_names_are_met_with_the_nearest(leaky):
             "training_size must be at least the number of member losses, got 10 for 1500",
         ),
         ({"fpr": (2.0,)}, "fpr must lie in"),
+        ({"fpr": 0.1}, "fpr must be a sequence of rates"),
+        ({"confidence": 0.9999999999999999}, "confidence must be at most 1 - 1e-12"),
+        ({"delta": 10**400}, "delta must be finite"),
+        ({"members": "census"}, "members must be auditor.Sample or auditor.Census, got 'census'"),
+        ({"members": Census}, r"members must be an instance, got the class Census; write Census\(...\)"),
+        (
+            {"split": "random"},
+            "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.BernoulliSplit",
+        ),
+        ({"claim": (1.0, 1e-5)}, "claim must be auditor.DPSGD or auditor.StatedClaim or None"),
+        ({"threshold": 0.5}, "threshold must be auditor.RankGrid"),
+        ({"members": Census(), "training_size": 5000}, "a census scores every training record"),
     ],
 )
 def test_bad_arguments(leaky, options, sentence):
     """Bad arguments of audit are refused by name."""
     with pytest.raises(InputError, match=sentence):
         auditor.audit(leaky, **options)
+
+
+def test_losses_must_be_losses():
+    """A plain array or a path in place of losses is refused by name."""
+    with pytest.raises(InputError, match=r"losses must be auditor\.Losses, got 'x.csv'"):
+        auditor.audit("x.csv")
 
 
 @pytest.mark.parametrize(
@@ -276,6 +320,7 @@ def test_bad_arguments(leaky, options, sentence):
         ("[]", "has no schema_version"),
         ('{"schema_version": "99"}', "schema_version '99'"),
         ('{"schema_version": "1", "verdict": null}', "is damaged: KeyError"),
+        ("[" * 100_000, "is not valid JSON"),
     ],
 )
 def test_broken_results_are_refused(tmp_path, content, sentence):
@@ -285,6 +330,34 @@ def test_broken_results_are_refused(tmp_path, content, sentence):
         auditor.read_result(tmp_path / "r.json")
     with pytest.raises(InputError, match="cannot be read"):
         auditor.read_result(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("data",), []),
+        (("curves",), "x"),
+        (("curves",), [1]),
+        (("curves", 0, "fpr"), [0.1]),
+        (("histograms", 0, "member"), ["x"]),
+        (("estimates", 0, "delta"), "x"),
+        (("estimates", 0, "value"), True),
+        (("estimates", 0, "subject"), "people"),
+        (("estimates", 0, "extra"), 1),
+        (("checks", 0, "status"), None),
+        (("verdict",), "maybe"),
+    ],
+)
+def test_results_of_the_wrong_make_are_refused(tmp_path, leaky, place, value):
+    """A result whose parts have other types than a report relies on is refused as damaged, not shown."""
+    raw = auditor.audit(leaky).to_dict()
+    at = raw
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    (tmp_path / "r.json").write_text(json.dumps(raw))
+    with pytest.raises(InputError, match="is damaged"):
+        auditor.read_result(tmp_path / "r.json")
 
 
 def test_a_census_is_declared(leaky):

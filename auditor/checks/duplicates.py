@@ -1,6 +1,9 @@
 """Does a record appear twice, or in both groups?"""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from auditor.values import Check, Losses, Status
 
@@ -13,10 +16,17 @@ def duplicates(losses: Losses) -> Check:
         return Check(
             "duplicates", Status.UNKNOWN, "Records carry no ids, so duplicates cannot be looked for."
         )
-    member, nonmember = (np.unique(column.astype(str)) for column in losses.id)
+    ids = [_given(column) for column in losses.id]
+    member, nonmember = (np.unique(column) for column in ids)
     across = int(np.intersect1d(member, nonmember, assume_unique=True).size)
-    within = (losses.n_member - member.size, losses.n_nonmember - nonmember.size)
-    details = {"across": across, "within_members": within[0], "within_nonmembers": within[1]}
+    within = (ids[0].size - member.size, ids[1].size - nonmember.size)
+    blank = losses.n_member + losses.n_nonmember - ids[0].size - ids[1].size
+    details = {
+        "across": across,
+        "within_members": within[0],
+        "within_nonmembers": within[1],
+        "without_id": blank,
+    }
     if across:
         message = (
             f"{across:,} id(s) are both member and non-member: the groups overlap, so the comparison is not valid."
@@ -29,4 +39,14 @@ def duplicates(losses: Losses) -> Check:
             " the intervals are too narrow. Keep one record for each id."
         )
         return Check("duplicates", Status.WARN, message, details)
+    if blank:
+        message = f"No id appears twice, but {blank:,} record(s) have no id and could not be compared."
+        return Check("duplicates", Status.UNKNOWN, message, details)
     return Check("duplicates", Status.OK, "No id appears twice.", details)
+
+
+def _given(column: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    """The ids that are there, as text: not blank, None or NaN."""
+    text = np.char.strip(column.astype(str))
+    missing = np.isin(text, ("", "None", "nan", "NaN", "<NA>")) if column.dtype.kind in "Of" else text == ""
+    return np.asarray(text[~missing])

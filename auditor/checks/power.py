@@ -2,6 +2,7 @@
 
 import math
 
+from auditor._format import apart, number
 from auditor.values import Check, Claim, Estimate, Status
 
 __all__ = ["power"]
@@ -21,29 +22,20 @@ def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Chec
     details = {"model_ceiling": ceiling, "mechanism_ceiling": mechanism.details.get("ceiling")}
     if claim is not None and claim.value is not None and mechanism.value is not None:
         return _against_claim(mechanism.details["ceiling"], claim.value, details)
-    message = (
-        f"With these numbers of records, the largest bound that any attack could certify is {ceiling:.3g}."
-    )
+    top = number(ceiling, toward="down")
+    message = f"With these numbers of records, a perfect attack would be certified at {top} by this method."
     if ceiling < _SMALL:
-        return Check(
-            "power",
-            Status.WARN,
-            message + " That is too little to find most leaks: audit more records.",
-            details,
-        )
+        message += " That is too little to find most leaks: audit more records."
+        return Check("power", Status.WARN, message, details)
     return Check("power", Status.OK, message, details)
 
 
 def _against_claim(ceiling: float, claimed: float, details: dict[str, float]) -> Check:
     details = {**details, "claimed": claimed}
+    stated, top = apart(claimed, ceiling)
+    perfect = f"A perfect attack on these records would show an epsilon of {top} for the training algorithm"
     if not math.isfinite(claimed) or ceiling <= claimed:
-        message = (
-            f"Even a perfect attack on these records could show an epsilon of at most {ceiling:.3g} for the training"
-            f" algorithm, which is not above the claim of {claimed:.3g}: this audit cannot refute it. Audit more records."
-        )
+        message = f"{perfect} by this method, not above the claim of {stated}: the audit cannot refute it. Audit more records."
         return Check("power", Status.WARN, message, details)
-    message = (
-        f"A perfect attack on these records could show an epsilon of {ceiling:.3g} for the training algorithm, above the"
-        f" claim of {claimed:.3g}: the audit had room to refute it."
-    )
+    message = f"{perfect}, above the claim of {stated}: the audit had room to refute it."
     return Check("power", Status.OK, message, details)

@@ -1,5 +1,6 @@
 """Does the parametric Epsilon* hang on a few records, or on the transform?"""
 
+from auditor._format import number
 from auditor.values import Check, Estimate, Status
 
 __all__ = ["sensitivity"]
@@ -21,10 +22,12 @@ def sensitivity(star: Estimate) -> Check:
         )
     others = {name: star.details[name] for name in _VARIANTS}
     details = {"value": star.value, **others}
-    moved = [f"{other:.3g} {_VARIANTS[name]}" for name, other in others.items() if _moves(star.value, other)]
+    moved = [
+        f"{number(other)} {_VARIANTS[name]}" for name, other in others.items() if _moves(star.value, other)
+    ]
     if moved:
         message = (
-            f"The parametric Epsilon* of {star.value:.3g} becomes {' and '.join(moved)}: it hangs on a few records or"
+            f"The parametric Epsilon* of {number(star.value)} becomes {' and '.join(moved)}: it hangs on a few records or"
             " on the transform, so do not base a decision on it alone."
         )
         return Check("sensitivity", Status.WARN, message, details)

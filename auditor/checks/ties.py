@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from auditor._format import percent
 from auditor.values import Check, Floats, Losses, Status
 
 __all__ = ["saturation", "ties"]
@@ -28,8 +29,9 @@ def ties(losses: Losses) -> Check:
         "nonmember_share": shares[1],
         "member_value": at1,
         "nonmember_value": at0,
+        "all_equal": shares == (1.0, 1.0) and at1 == at0,
     }
-    if shares == (1.0, 1.0) and at1 == at0:
+    if details["all_equal"]:
         message = (
             "All losses are equal: this score tells nothing about membership, and every bound is 0. Check that the"
             " loss was computed from probabilities or logits, not from labels."
@@ -37,7 +39,7 @@ def ties(losses: Losses) -> Check:
         return Check("ties", Status.WARN, message, details)
     if (n1 > 1 and shares[0] > _MANY) or (n0 > 1 and shares[1] > _MANY):
         message = (
-            f"{shares[0]:.1%} of the members and {shares[1]:.1%} of the non-members share one loss with others of their"
+            f"{percent(shares[0])} of the members and {percent(shares[1])} of the non-members share one loss with others of their"
             " group: resolution was lost (rounding, hard labels or saturation), so the leak may be larger than measured."
             " Collect losses from logits if you can."
         )

@@ -36,7 +36,7 @@ def advantage(
     >>> advantage(count(Losses(member=[1.0, 2.0], nonmember=[3.0, 4.0]))).value
     1.0
     """
-    alpha = 1 - _validate.fraction("confidence", confidence)
+    alpha = 1 - _validate.confidence(confidence)
     gap = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
     at = int(np.argmax(gap))
     value = max(0.0, float(gap[at]))

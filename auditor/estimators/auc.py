@@ -13,21 +13,23 @@ from auditor.values import Estimate, Floats, Subject
 __all__ = ["auc"]
 
 _INSIDE = 1e-12
+_FEW = 20
 
 
 def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
     """Return the area under the trade-off curve with a two-sided interval.
 
     The interval is the hull of two: DeLong's variance on the logit scale, and Newcombe's score interval (2006,
-    method 5), which stays open where the sample separates perfectly and DeLong's variance is 0.
+    method 5), which stays open where the sample separates perfectly and DeLong's variance is 0. With fewer than 20
+    records in a group it is widened to what the Dvoretzky-Kiefer-Wolfowitz inequality guarantees.
 
     >>> from auditor.tradeoff import count
     >>> from auditor.values import Losses
     >>> auc(count(Losses(member=[1.0, 2.0], nonmember=[2.0, 3.0]))).value
     0.875
     """
-    alpha = 1 - _validate.fraction("confidence", confidence)
-    z = float(special.ndtri(1 - alpha / 2))
+    alpha = 1 - _validate.confidence(confidence)
+    z = -float(special.ndtri(alpha / 2))
     value, variance = _delong(counts)
     low, high = _score_interval(value, counts.n_member, counts.n_nonmember, z)
     if 0 < value < 1 and variance > 0:
@@ -37,6 +39,10 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
             min(low, float(special.expit(centre - half))),
             max(high, float(special.expit(centre + half))),
         )
+    if min(counts.n_member, counts.n_nonmember) < _FEW:
+        # Both intervals lean on many records: with few, allow for all that two distribution functions can be off.
+        band = sum(math.sqrt(math.log(4 / alpha) / (2 * n)) for n in (counts.n_member, counts.n_nonmember))
+        low, high = max(0.0, min(low, value - band)), min(1.0, max(high, value + band))
     return Estimate(
         name="auc",
         value=value,

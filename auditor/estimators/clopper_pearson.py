@@ -52,7 +52,7 @@ def confusion_bound(
         _validate.at_least(name, hits, least=0)
         _validate.at_least(f"trials for {name}", total, least=max(1, hits))
     delta = _validate.fraction("delta", delta, zero=True)
-    alpha = 1 - _validate.fraction("confidence", confidence)
+    alpha = 1 - _validate.confidence(confidence)
     tpr = float(lower_limit(true_positives, positives, alpha / 2))
     fpr = float(upper_limit(false_positives, negatives, alpha / 2))
     # L(TNR) = 1 - U(FPR) and U(FNR) = 1 - L(TPR): the same two events cover the other ratio.
@@ -85,7 +85,7 @@ def clopper_pearson(
     True
     """
     delta = _validate.fraction("delta", delta, zero=True)
-    alpha = 1 - _validate.fraction("confidence", confidence)
+    alpha = 1 - _validate.confidence(confidence)
     census = isinstance(members, Census)
     match rule:
         case RankGrid():
@@ -159,7 +159,9 @@ def _at_threshold(losses: Losses, delta: float, alpha: float, threshold: float, 
 
 
 def _ceiling_at_one(n1: int, n0: int, delta: float, alpha: float, *, census: bool) -> float:
-    return max(0.0, _from_counts(n1, n1, 0, n0, delta, alpha, census=census).epsilon)
+    # In a census a miss rate of exactly 0 counts for nothing, so one missed member can show more than none.
+    hits = (n1, n1 - 1) if census else (n1,)
+    return max(0.0, *(_from_counts(tp, n1, 0, n0, delta, alpha, census=census).epsilon for tp in hits))
 
 
 def _split(

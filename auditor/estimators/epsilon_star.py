@@ -18,6 +18,8 @@ __all__ = ["gaussian"]
 # A rate counts as reached by the data when this many records are expected beyond it.
 _RECORDS_BEYOND = 10
 _HALF = 0.5
+# With fewer, the bound misses more often than it says even on normal data (10% of the runs at 100 for 5%).
+_ENOUGH_RECORDS = 300
 
 
 def gaussian(
@@ -42,7 +44,7 @@ def gaussian(
     standard error; the best region's value; both fits.
     """
     delta = _validate.fraction("delta", delta, zero=True)
-    _validate.fraction("confidence", confidence)
+    _validate.confidence(confidence)
     member, nonmember = _normals(pair)
     details = {"transform": pair.transform, "fit": _fit_details(pair), **(extra or {})}
     if delta == 0:
@@ -50,11 +52,27 @@ def gaussian(
         return _gaussian_estimate(None, None, None, delta, {**details, "reason": reason})
     found = supremum(member, nonmember, delta=delta, clip=delta)
     sizes = (math.inf if isinstance(members, Census) else pair.n_member, pair.n_nonmember)
-    lower = None
-    if not pair.rejected:
+    lower, without = None, _why_no_lower(pair)
+    if without is None:
         lower = branch_lower_bound(found, member, nonmember, sizes=sizes, confidence=confidence)
+        without = None if lower is not None else "the value is a ceiling, not an estimate with an error"
+    if without is not None:
+        details["lower_reason"] = without
     details |= _value_details(found, pair, delta, sizes)
     return _gaussian_estimate(found.value, lower, None if lower is None else confidence, delta, details)
+
+
+def _why_no_lower(pair: FittedPair) -> str | None:
+    """Why there is no lower bound, if so: it is conditional on the fit, and linear in the fitted parameters."""
+    if pair.rejected:
+        return "the fit is rejected"
+    if min(pair.member.sd, pair.nonmember.sd) == 0:
+        return "a group has one single loss, so there is no spread to fit"
+    if min(pair.n_member, pair.n_nonmember) < _ENOUGH_RECORDS:
+        return (
+            f"the lower bound needs at least {_ENOUGH_RECORDS} records in each group to hold its confidence"
+        )
+    return None
 
 
 def _normals(pair: FittedPair) -> tuple[Gaussian, Gaussian]:

@@ -13,6 +13,7 @@ branch's value is the root of H(eps) = d. This replaces the paper's grid of two 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from scipy import optimize, special
@@ -155,8 +156,10 @@ def supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, clip: float
     if same_point or clip >= 0.5:  # noqa: PLR2004 - no threshold is allowed, and the ceiling is 0 too
         return _nothing()
     low, high = _interval(member, nonmember, clip)
-    if low > high or min(member.sd, nonmember.sd) == 0:
+    if low > high or (member.sd == 0 and nonmember.sd == 0):
         return _separated(clip, delta)
+    if member.sd == 0 or nonmember.sd == 0:
+        return _point_mass(member, nonmember, delta, clip)
     branches = tuple(_branch(name, member, nonmember, delta, (low, high)) for name in _BRANCHES)
     best = max(branches, key=lambda branch: branch.epsilon)
     if best.epsilon == 0:
@@ -176,6 +179,34 @@ def _separated(clip: float, delta: float) -> Supremum:
     ceiling = math.inf if clip == 0 else math.log(max(1.0, (1 - clip - delta) / clip))
     branches = tuple(Branch(name, ceiling, on_clip=clip > 0) for name in _BRANCHES)
     return Supremum(ceiling, branches, branches[0], math.nan, math.nan, saturated=True)
+
+
+def _point_mass(member: Gaussian, nonmember: Gaussian, delta: float, clip: float) -> Supremum:
+    """One group has a single loss inside the other's range: the limit of a standard deviation that goes to 0.
+
+    At that loss the normal's tail F is fixed, and the point law's own rate runs through all of [clip, 1 - clip].
+    """
+    point, law = (member, nonmember) if member.sd == 0 else (nonmember, member)
+    f = float(special.ndtr((point.mean - law.mean) / law.sd))
+    ratios = [(1 - clip - delta, f), (1 - f - delta, clip), (1 - clip - delta, 1 - f), (f - delta, clip)]
+    if law is member:
+        ratios = [ratios[index] for index in (3, 2, 1, 0)]
+    branches = tuple(
+        Branch(name, _log_or_zero(*ratio), point.mean, on_clip=True)
+        for name, ratio in zip(_BRANCHES, ratios, strict=True)
+    )
+    best = max(branches, key=lambda branch: branch.epsilon)
+    own = (
+        clip if best.name in ("m1", "m2") else 1 - clip
+    )  # the point law's miss rate, or its false alarm rate
+    fpr, fnr = (f, own) if law is nonmember else (own, 1 - f)
+    return Supremum(best.epsilon, branches, best, fpr, fnr)
+
+
+def _log_or_zero(numerator: float, denominator: float) -> float:
+    if numerator <= 0:
+        return 0.0
+    return math.inf if denominator == 0 else max(0.0, math.log(numerator / denominator))
 
 
 def _interval(member: Gaussian, nonmember: Gaussian, clip: float) -> tuple[float, float]:
@@ -210,12 +241,18 @@ def _root_in_epsilon(lower: _Lower, delta: float) -> float | None:
     def surplus(epsilon: float) -> float:
         return max(lower.largest_excess(epsilon)[0], -1.0) - delta
 
+    return _falling_root(surplus)
+
+
+def _falling_root(surplus: Callable[[float], float]) -> float | None:
+    """The root of a falling function of epsilon, or None where it is never positive."""
     if surplus(0.0) <= 0:
         return None
     high = 1.0
     while surplus(high) > 0:
         high *= 2.0
-    return float(optimize.brentq(surplus, 0.0, high, xtol=1e-13, rtol=1e-14))
+    # disp=False: where rounding leaves no sign change to close in on, the last bracket is as good as it gets.
+    return float(optimize.brentq(surplus, 0.0, high, xtol=1e-13, rtol=1e-14, disp=False))
 
 
 def _hazard(lower: _Lower, at: float, delta: float, *, on_clip: bool) -> float:
@@ -224,15 +261,19 @@ def _hazard(lower: _Lower, at: float, delta: float, *, on_clip: bool) -> float:
     At an interior optimum p/(P - delta) = q/Q. On a clip that law X holds, X's tail is fixed and the other law moves:
     its own hazard counts.
     """
-    log_p, log_q = lower.log_tails(at)
     z_p, z_q = (at - lower.mean_p) / lower.sd_p, (at - lower.mean_q) / lower.sd_q
-    rest = math.exp(log_p) - delta
-    if rest <= 0:
-        return math.inf
-    numerator = math.exp(-0.5 * z_p * z_p - math.log(lower.sd_p * math.sqrt(2 * math.pi))) / rest
-    denominator = math.exp(-0.5 * z_q * z_q - math.log(lower.sd_q * math.sqrt(2 * math.pi)) - log_q)
     # The clip is held by the law that is nearer to its own clip quantile, the larger standard distance.
-    return denominator if on_clip and abs(z_p) >= abs(z_q) else numerator
+    if on_clip and abs(z_p) >= abs(z_q):
+        return _reversed_hazard(z_q) / lower.sd_q
+    tail = math.exp(lower.log_tails(at)[0])
+    rest = tail - delta
+    return _reversed_hazard(z_p) / lower.sd_p * (tail / rest) if rest > 0 else math.inf
+
+
+def _reversed_hazard(z: float) -> float:
+    """phi(z)/Phi(z), by the scaled complementary error function, which neither over- nor underflows."""
+    scaled = float(special.erfcx(-z / math.sqrt(2)))
+    return math.sqrt(2 / math.pi) / scaled if scaled > 0 else math.inf
 
 
 def best_region(member: Gaussian, nonmember: Gaussian, *, delta: float) -> float:
@@ -246,37 +287,36 @@ def best_region(member: Gaussian, nonmember: Gaussian, *, delta: float) -> float
     _validate.positive("delta", delta)
     if min(member.sd, nonmember.sd) == 0:
         return 0.0 if (member.mean, member.sd) == (nonmember.mean, nonmember.sd) else math.inf
-    return max(_region_epsilon(member, nonmember, delta), _region_epsilon(nonmember, member, delta))
+    by_threshold = supremum(member, nonmember, delta=delta).value
+    return max(
+        by_threshold, _region_epsilon(member, nonmember, delta), _region_epsilon(nonmember, member, delta)
+    )
 
 
 def _region_epsilon(p: Gaussian, q: Gaussian, delta: float) -> float:
+    """The root of P(R) - e^eps Q(R) = delta, with R where the log-ratio exceeds eps."""
     m, r = (p.mean - q.mean) / q.sd, p.sd / q.sd
     a, b, c = _log_ratio(m, r)
 
     def surplus(epsilon: float) -> float:
         roots = sorted(_quadratic_roots(a, b, c, epsilon))
-        if not roots:
-            # The log-ratio never crosses epsilon: it is below it everywhere unless it opens upwards.
-            return (-math.expm1(epsilon) if a > 0 else 0.0) - delta
-        under_p, under_q = _mass([(x - m) / r for x in roots], a, b), _mass(roots, a, b)
-        return under_p - math.exp(min(epsilon + math.log(max(under_q, 1e-320)), _EXP_LIMIT)) - delta
+        if not roots:  # nowhere is the log-ratio that large
+            return -delta
+        log_p, log_q = _log_mass([(x - m) / r for x in roots], a, b), _log_mass(roots, a, b)
+        gap = epsilon + log_q - log_p
+        return (-math.exp(log_p) * math.expm1(gap) if gap < _EXP_LIMIT else -1.0) - delta
 
-    if surplus(0.0) <= 0:
-        return 0.0
-    high = 1.0
-    while surplus(high) > 0:
-        high *= 2.0
-    return float(optimize.brentq(surplus, 0.0, high, xtol=1e-12))
+    return _falling_root(surplus) or 0.0
 
 
-def _mass(roots: list[float], a: float, b: float) -> float:
-    """Standard normal mass of the region where the log-ratio is above its level, from the roots in standard units."""
+def _log_mass(roots: list[float], a: float, b: float) -> float:
+    """Log of the standard normal mass where the log-ratio is above its level, from the roots in standard units."""
     if len(roots) == 1:
-        return float(special.ndtr(-roots[0] if b > 0 else roots[0]))
+        return float(special.log_ndtr(-roots[0] if b > 0 else roots[0]))
     low, high = roots
     if a > 0:
-        return float(special.ndtr(low) + special.ndtr(-high))
-    # Between the roots: measure from the nearer tail, so that nothing cancels.
-    if low > 0:
-        return float(special.ndtr(-low) - special.ndtr(-high))
-    return float(special.ndtr(high) - special.ndtr(low))
+        return float(special.logsumexp([special.log_ndtr(low), special.log_ndtr(-high)]))
+    # Between the roots: the difference of the two tails on the nearer side, so that nothing cancels.
+    outer, inner = (low, high) if low + high < 0 else (-high, -low)
+    log_outer, log_inner = float(special.log_ndtr(outer)), float(special.log_ndtr(inner))
+    return log_inner + math.log(-math.expm1(log_outer - log_inner)) if log_outer < log_inner else -math.inf

@@ -18,6 +18,8 @@ __all__ = ["one_run"]
 # Numbers of guesses to try, as shares of the bits, fixed before any data are seen; they share the error.
 _SHARES = (1.0, 0.25, 0.05)
 _NAME = "epsilon_bound.one_run"
+# Group sizes this unlikely under the declared coins mean that the declaration is not true of these records.
+_CONTRADICTION = 1e-3
 
 
 def one_run(
@@ -47,21 +49,23 @@ def one_run(
     True
     """
     delta = _validate.fraction("delta", delta, zero=True)
-    alpha = 1 - _validate.fraction("confidence", confidence)
+    alpha = 1 - _validate.confidence(confidence)
     match split:
         case RandomSplit():
             return _random(losses, delta, alpha, rng)
         case BernoulliSplit():
             return _bernoulli(losses, split.inclusion, alpha, rng)
         case _:
-            return _not_evaluable(delta)
+            return _without_value(delta, _UNDECLARED)
 
 
-def _not_evaluable(delta: float) -> Estimate:
-    reason = (
-        "it was not declared how membership was decided; a statement about the training mechanism needs members and"
-        " non-members split uniformly at random, or independent inclusion coins, and the auditor's word for it"
-    )
+_UNDECLARED = (
+    "it was not declared how membership was decided; a statement about the training algorithm needs members and"
+    " non-members split uniformly at random, or independent inclusion coins, and the auditor's word for it"
+)
+
+
+def _without_value(delta: float, reason: str) -> Estimate:
     return Estimate(
         name=_NAME,
         value=None,
@@ -127,6 +131,9 @@ def _pair_outcomes(losses: Losses, rng: np.random.Generator) -> np.ndarray[Any, 
 
 
 def _bernoulli(losses: Losses, inclusion: float, alpha: float, rng: np.random.Generator) -> Estimate:
+    refusal = _wrong_proportion(losses, inclusion)
+    if refusal is not None:
+        return _without_value(0.0, refusal)
     is_member = _ordered_membership(losses, rng)
     tried = _numbers_of_guesses(is_member.size)
     share = alpha / len(tried)
@@ -149,8 +156,22 @@ def _bernoulli(losses: Losses, inclusion: float, alpha: float, rng: np.random.Ge
         method="one-run audit on inclusion coins; Poisson-binomial form of Steinke, Nasr and Jagielski 2023",
         assumptions=(
             f"each record was included by an independent coin of probability {inclusion:g} (declared, not checked)",
+            "every record that had a coin was scored, or a sample of them drawn without looking at membership",
             "the hold-out took no part in training, early stopping or selection",
         ),
+    )
+
+
+def _wrong_proportion(losses: Losses, inclusion: float) -> str | None:
+    """Why the groups' sizes contradict the declared coin, if they do: then the declared odds are not the real ones."""
+    from scipy import stats
+
+    records = losses.n_member + losses.n_nonmember
+    if stats.binomtest(losses.n_member, records, inclusion).pvalue >= _CONTRADICTION:
+        return None
+    return (
+        f"{losses.n_member:,} members among {records:,} scored records do not come from coins of probability"
+        f" {inclusion:g}; score every record that had a coin, or a sample of them drawn without looking at membership"
     )
 
 

@@ -50,7 +50,8 @@ def grid_bound(
 ) -> tuple[Candidate, float]:
     """Return the best candidate of all ranks and tails, and the ceiling of a perfect attack."""
     level = _grid_level(losses.n_member, losses.n_nonmember, alpha, rule, census=census)
-    found = max(_tails(losses, delta, level, rule, census=census), key=lambda item: item.epsilon)
+    tails = _tails(losses, delta, level, rule, census=census)
+    found = max(tails, key=lambda item: item.epsilon, default=Candidate(-math.inf, {}))
     n1, n0 = losses.n_member, losses.n_nonmember
     ceilings = [-math.inf]
     for tail, ks in _tail_ranks(n1, n0, rule, census=census):
@@ -64,7 +65,8 @@ def grid_bound(
 def _grid_level(n1: int, n0: int, alpha: float, rule: RankGrid, *, census: bool) -> float:
     """Return the error probability of each single limit."""
     spent_per_candidate = 1 if census else 2
-    return alpha / (spent_per_candidate * sum(ks.size for _, ks in _tail_ranks(n1, n0, rule, census=census)))
+    candidates = sum(ks.size for _, ks in _tail_ranks(n1, n0, rule, census=census))
+    return alpha / (spent_per_candidate * max(1, candidates))
 
 
 def _tail_ranks(

@@ -55,7 +55,7 @@ def tpr_at_fpr(
     'not resolvable with 500 non-member records: at least 3,688 are needed'
     """
     rate = _validate.fraction("fpr", rate)
-    alpha = 1 - _validate.fraction("confidence", confidence)
+    alpha = 1 - _validate.confidence(confidence)
     census = isinstance(members, Census)
     spent = alpha if census else alpha / 2
     n1, n0 = losses.n_member, losses.n_nonmember

@@ -62,11 +62,12 @@ def branch_lower_bound(
 ) -> float | None:
     """Return max(0, max_j [eps_j - z SE_j]) over the four branches, each at a quarter of the error.
 
-    It holds its level when the data are normal, and is conditional on that. None where the value is a ceiling.
+    Linear in the fitted parameters, so it needs records: on normal data its misses stay near the level from about 300
+    records in each group on, and it is conditional on normality. None where the value is a ceiling.
     """
-    if found.saturated:
+    if found.saturated or (found.value > 0 and math.isnan(found.best.hazard)):
         return None
-    z = float(special.ndtri(1 - (1 - confidence) / 4))
+    z = -float(special.ndtri((1 - confidence) / 4))
     errors = [standard_error(branch, member, nonmember, sizes=sizes) for branch in found.branches]
     return max(
         0.0, *(branch.epsilon - z * error for branch, error in zip(found.branches, errors, strict=True))

@@ -71,23 +71,35 @@ def fit_gaussian(values: Floats, weights: Floats | None = None) -> Gaussian:
         values: Shape (n,), finite.
         weights: Shape (n,), how many records each value stands for; one each by default.
 
-    >>> fit_gaussian(np.array([1.0, 1.0, 1.0])).sd
-    0.0
+    >>> fit_gaussian(np.array([1.0, 1.0, 1.0]))
+    Gaussian(mean=1.0, sd=0.0, skew=0.0, kurtosis=3.0)
     >>> fit_gaussian(np.array([0.0, 1.0]), np.array([1.0, 3.0])).mean
     0.75
     """
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return Gaussian(low, 0.0)
     average = np.mean if weights is None else partial(_weighted_mean, weights=weights)
-    mean = float(average(values))
-    centred = values - mean
+    # A power of two, so that scaling is exact; the sums below can then neither overflow nor underflow.
+    scale = 2.0 ** (math.frexp(max(abs(high), abs(low)))[1] - 1)
+    scaled = values / scale
+    mean = float(average(scaled))
+    centred = scaled - mean
+    width = float(np.abs(centred).max())
+    if width == 0:
+        return Gaussian(low, 0.0)
+    np.divide(centred, width, out=centred)
     squares = centred * centred
     variance = float(average(squares))
-    # Rounding in the mean leaves equal values a spread of about one ulp: call that what it is.
-    if variance <= (4 * np.finfo(np.float64).eps * max(abs(mean), 1e-300)) ** 2:
-        return Gaussian(mean, 0.0)
+    if variance == 0:  # all the weight is on one value
+        return Gaussian(mean * scale, 0.0)
     np.multiply(centred, squares, out=centred)
     third = float(average(centred))
     np.multiply(squares, squares, out=squares)
-    return Gaussian(mean, math.sqrt(variance), third / variance**1.5, float(average(squares)) / variance**2)
+    sd = math.sqrt(variance)
+    return Gaussian(
+        mean * scale, sd * width * scale, third / (variance * sd), float(average(squares)) / variance**2
+    )
 
 
 def _weighted_mean(values: Floats, *, weights: Floats) -> float:

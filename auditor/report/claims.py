@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from auditor._format import given, number
 from auditor.choices import TrainingClaim
 from auditor.result import SCHEMA_VERSION, plain
 from auditor.values import Claim
@@ -16,7 +17,8 @@ __all__ = ["text", "to_json"]
 def to_json(description: TrainingClaim, claims: Sequence[Claim]) -> str:
     """Return the description and its claims as JSON text.
 
-    >>> from auditor.choices import DPSGD
+    >>> from auditor._format import given, number
+    from auditor.choices import DPSGD
     >>> '"steps": 10' in to_json(DPSGD(noise_multiplier=1.0, sampling_rate=0.1, steps=10), [])
     True
     """
@@ -42,15 +44,15 @@ def text(
     notes: list[str] = []
     for claim in claims:
         mark = _mark(notes, claim.note)
-        value = "-" if claim.value is None else f"{claim.value:.6g}"
-        delta = "-" if claim.delta is None else f"{claim.delta:.3g}"
+        value = number(claim.value, digits=6)
+        delta = given(claim.delta)
         status = "proven" if claim.proven else "approximation"
         table.add_row(claim.metric + mark, value, delta, str(claim.adjacency), status, claim.method)
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, force_terminal=color, no_color=not color, highlight=False)
     console.print(table)
-    for number, note in enumerate(notes, start=1):
-        console.print(f"({number}) {note}", markup=False)
+    for index, note in enumerate(notes, start=1):
+        console.print(f"({index}) {note}", markup=False)
     return buffer.getvalue().rstrip("\n")
 
 

@@ -1,12 +1,13 @@
 """A result as the plain dictionary that the page is filled from: formatting only, nothing is recomputed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from auditor.report import formatting, labels, rows
 from auditor.report.beside import claim_section
 from auditor.report.fit import fit_sentences
+from auditor.report.known import known
 from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, dig, find
 from auditor.report.wording import headline, meaning, verdict_sentence
 from auditor.result import AuditResult
@@ -17,24 +18,27 @@ __all__ = ["context"]
 
 def context(result: AuditResult) -> dict[str, Any]:
     """Return everything a page shows about one audit, as strings, lists and dictionaries."""
+    result = known(result)
     return {
         "model": _model(result),
         "verdict": _verdict(result),
         "meaning": meaning(result),
         "headline": _headline(result),
         "tiles": _tiles(result),
-        "attention": [_check(item) for item in result.checks if item.status in {Status.WARN, Status.FAIL}],
+        "attention": [
+            _check(item, result.data) for item in result.checks if item.status in {Status.WARN, Status.FAIL}
+        ],
         "groups": _groups(result),
         "behind": [rows.behind(item) for item in result.estimates],
         "claim": claim_section(result),
         "fit": fit_sentences(find(result, STAR)),
-        "checks": [_check(item) for item in result.checks],
+        "read_first": _read_first(result.checks),
+        "read_first_tone": "bad" if any(item.status is Status.FAIL for item in result.checks) else "caution",
+        "checks": [_check(item, result.data) for item in result.checks],
         "size": _size(result.data),
         "data": _data(result.data),
         "provenance": _provenance(result.provenance),
-        "versions": [
-            (str(key), str(item)) for key, item in dict(result.provenance.get("versions") or {}).items()
-        ],
+        "versions": [(str(key), str(item)) for key, item in _pairs(result.provenance.get("versions"))],
         "row": _summary(result),
     }
 
@@ -95,15 +99,32 @@ def _summary(result: AuditResult) -> dict[str, str]:
 # --- Checks, data, provenance ---------------------------------------------------------------------
 
 
-def _check(check: Check) -> dict[str, Any]:
-    advice = check.details.get("advice") or labels.ADVICE.get((check.name, check.status), "")
+def _check(check: Check, data: Mapping[str, Any]) -> dict[str, Any]:
+    advice = dig(check.details, "advice") or labels.ADVICE.get((check.name, check.status), "")
+    if check.name == "shift" and str(data.get("split")) in {"random", "bernoulli"}:
+        advice = dig(check.details, "advice") or labels.DECLARED_RANDOM
     return {
         "name": check.name,
-        "title": check.name.replace("_", " ").capitalize(),
+        "title": _title(check),
         "status": asdict(labels.STATUS[check.status]),
         "message": formatting.sentence(check.message),
         "advice": "" if check.status is Status.OK else str(advice),
     }
+
+
+def _title(check: Check) -> str:
+    return check.name.replace("_", " ").capitalize()
+
+
+def _read_first(checks: Sequence[Check]) -> str:
+    """The checks to read before relying on the audit, failures first, or nothing."""
+    kinds = ((Status.FAIL, "failed check"), (Status.WARN, "warning"))
+    parts = []
+    for status, kind in kinds:
+        names = [_title(check).lower() for check in checks if check.status is status]
+        plural = "" if len(names) == 1 else "s"
+        parts += [f"{len(names)} {kind}{plural}: {', '.join(names)}"] if names else []
+    return f"Before you rely on this, read {'; '.join(parts)}." if parts else ""
 
 
 def _size(data: Mapping[str, Any]) -> str:
@@ -121,14 +142,14 @@ def _data(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         "random": "declared uniformly random",
         "bernoulli": "declared independent coins",
     }
-    saturated = data.get("saturated") or (None, None)
-    history = data.get("history") or ()
+    saturated = _listed(data.get("saturated")) or (None, None)
+    history = _listed(data.get("history"))
     return [
         ("Members", f"{formatting.count(data.get('n_member'))}; {_known(members, data.get('members'))}"),
         ("Non-members", formatting.count(data.get("n_nonmember"))),
         ("Training set size", formatting.count(data.get("training_size"))),
         ("How membership was decided", _known(split, data.get("split"))),
-        ("Delta", formatting.number(data.get("delta"))),
+        ("Delta", formatting.given(data.get("delta"))),
         ("Confidence of intervals", formatting.percent(data.get("confidence"))),
         ("Scale of the losses", str(data.get("scale") or "unknown")),
         (
@@ -137,6 +158,14 @@ def _data(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("What was done to the losses", "; ".join(map(str, history)) or "nothing"),
     ]
+
+
+def _pairs(x: object) -> Iterable[tuple[object, object]]:
+    return x.items() if isinstance(x, Mapping) else ()
+
+
+def _listed(x: object) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, list | tuple) else ()
 
 
 def _known(words: Mapping[str, str], key: object) -> str:

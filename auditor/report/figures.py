@@ -4,6 +4,7 @@ Only the object-oriented interface is used, and the style is set for the time of
 A figure for which the audit has no data is null.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,15 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.report import formatting, traces
-from auditor.report.lookup import STAR, dig, find
+from auditor.report.lookup import STAR, amount, dig, find
 from auditor.report.svg import ACCENT, INK, MUTED, NEUTRAL, STYLE, svg
 from auditor.result import AuditResult, NamedCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["histogram_figure", "quantile_figure", "svg", "tradeoff_figure", "tradeoff_log_figure"]
+__all__ = ["histogram_figure", "quantile_figure", "runs_out", "svg", "tradeoff_figure", "tradeoff_log_figure"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,10 +60,7 @@ def tradeoff_log_figure(result: AuditResult) -> "Figure | None":
     curves = traces.curves(result)
     if not curves:
         return None
-    finest = 1 / max(int(result.data.get("n_nonmember") or 1000), 2)
-    star = find(result, STAR)
-    place = dig(star.details, "at", "fpr") if star else None
-    least = traces.floor(finest, place if isinstance(place, float) else None)
+    finest, least = _reach(result)
     with _axes(_TALL) as (figure, axes):
         axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.15))
         _draw_band(
@@ -76,10 +75,16 @@ def tradeoff_log_figure(result: AuditResult) -> "Figure | None":
             axes.axvspan(
                 least, finest, color=NEUTRAL, alpha=0.13, linewidth=0, label="Finer than the records show"
             )
-        _mark_star(axes, star, least=least)
+        _mark_star(axes, find(result, STAR), least=least)
         _percent_axes(axes)
         figure.legend(loc="outside lower center", ncols=2)
     return figure
+
+
+def runs_out(result: AuditResult) -> bool:
+    """Whether the logarithmic figure goes on where the records run out, so that a part of it is shaded."""
+    finest, least = _reach(result)
+    return least < finest
 
 
 def histogram_figure(result: AuditResult, *, index: int = 0) -> "Figure | None":
@@ -117,6 +122,7 @@ def histogram_figure(result: AuditResult, *, index: int = 0) -> "Figure | None":
                 )
         scale = "as given" if histogram.scale == "loss" else traces.plain(histogram.scale)
         axes.set(xlabel=f"Loss, {scale}", ylabel="Share of records", ylim=(0, None))
+        _plain_axis(axes.xaxis)
         axes.set_yticks([])
         axes.grid(visible=False)
         axes.legend(loc="best")
@@ -138,15 +144,13 @@ def quantile_figure(result: AuditResult, *, index: int = 0) -> "Figure | None":
             pairs = traces.finite(x, y)
             axes.plot(*pairs, color=colour, marker=mark, markersize=3.2, linestyle="none", label=name)
             ends.extend(float(end) for column in pairs if column.size for end in (column.min(), column.max()))
-        if ends:
-            axes.plot(
-                [min(ends), max(ends)],
-                [min(ends), max(ends)],
-                color=MUTED,
-                linewidth=0.8,
-                label="Perfect fit",
-            )
+        if not ends or min(ends) == max(ends):
+            return None  # nothing to compare: no points, or a single place
+        span = [min(ends), max(ends)]
+        axes.plot(span, span, color=MUTED, linewidth=0.8, label="Perfect fit")
         axes.set(xlabel="Quantile of the fitted curve", ylabel="Quantile of the records")
+        _plain_axis(axes.xaxis)
+        _plain_axis(axes.yaxis)
         axes.legend(loc="upper left")
     return figure
 
@@ -168,6 +172,29 @@ def _axes(size: tuple[float, float] = _SIZE) -> "Iterator[tuple[Figure, Axes]]":
         axes.yaxis.label.set_rotation_mode("anchor")
 
 
+def _reach(result: AuditResult) -> tuple[float, float]:
+    """The finest rate that the non-members can show, and the rate that the logarithmic axes begin at."""
+    star, records = find(result, STAR), amount(result.data, "n_nonmember")
+    finest = 1 / max(records if records and math.isfinite(records) else 1000, 2)
+    return finest, traces.floor(finest, amount(star.details, "at", "fpr") if star else None)
+
+
+def _plain_axis(axis: "Axis") -> None:
+    """Every tick in full, with as many digits as it takes to tell it from the next: no offset, no power aside."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    def words(x: float, _: object) -> str:
+        low, high = axis.get_view_interval()
+        span, most = abs(high - low), max(abs(low), abs(high))
+        if span <= 0 or abs(x) < span * 1e-9:
+            return formatting.number(0.0 if span > 0 else x)
+        digits = min(max(math.ceil(math.log10(most) - math.log10(span)) + 2, 3), 16)
+        return formatting.number(float(f"{x:.{digits}g}"), digits=digits).replace("-", "−")  # noqa: RUF001
+
+    axis.set_major_locator(MaxNLocator(nbins=5))
+    axis.set_major_formatter(FuncFormatter(words))
+
+
 def _percent_axes(axes: "Axes") -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
@@ -187,7 +214,7 @@ def _draw_band(axes: "Axes", curves: dict[str, NamedCurve], *, shape: Callable[[
 
 
 def _mark_star(axes: "Axes", star: Any, *, least: float) -> None:
-    fpr, fnr = (dig(star.details, "at", rate) if star else None for rate in ("fpr", "fnr"))
+    fpr, fnr = (amount(star.details, "at", rate) if star else None for rate in ("fpr", "fnr"))
     if fpr is None or fnr is None or dig(star.details, "branch") != "m1" or fpr < least or fnr >= 1:
         return
     words = "Epsilon* is read here"

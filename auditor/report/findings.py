@@ -1,7 +1,7 @@
 """What was found, in one sentence that a decision can rest on."""
 
 from auditor.report import formatting, labels
-from auditor.report.lookup import CERTIFIED, ONE_RUN, ceiling, find
+from auditor.report.lookup import CERTIFIED, ONE_RUN, ceiling, find, powerless
 from auditor.result import AuditResult
 from auditor.values import Estimate
 
@@ -94,10 +94,10 @@ def _of_nothing(result: AuditResult) -> str:
         reason = (row.reason if row else None) or "no bound could be computed from these records"
         return f"This audit has no bound to report. {formatting.sentence(reason)}"
     top = ceiling(row)
-    limit = (
-        ""
-        if top is None
-        else f" With this many records the audit could have certified an epsilon of up to"
-        f" {formatting.number(top, toward='down')}."
-    )
+    limit = ""
+    if powerless(row):
+        limit = " There are too few records to certify anything."
+    elif top is not None:
+        most = formatting.number(top, toward="down")
+        limit = f" With this many records the audit could have certified an epsilon of up to {most}."
     return f"No evidence of leakage found; this is not proof of privacy.{limit}"

@@ -3,27 +3,37 @@
 from typing import Any
 
 from auditor.report import formatting
-from auditor.report.lookup import dig
+from auditor.report.lookup import amount, dig
 from auditor.values import Estimate
 
-__all__ = ["fit_sentences", "star_notes"]
+__all__ = ["fit_sentences", "star_notes", "within_noise"]
+
+_FEW = 50  # held-out records below which the test has no force
+
+
+def within_noise(star: Estimate) -> str | None:
+    """Return the sentence on a value that chance alone would give, or null where it is above that or not known."""
+    floor = amount(star.details, "noise_floor", "q95")
+    if floor is None or star.value is None or star.value > floor:
+        return None
+    if floor <= 0:
+        return "An Epsilon* of 0 is no evidence of leakage."
+    return (
+        f"On this many records chance alone gives an Epsilon* of up to {formatting.number(floor, toward='up')} (19 times"
+        " in 20, between two groups without any difference), so the value found is no evidence."
+    )
 
 
 def star_notes(star: Estimate) -> list[str]:
     """Return what a reader should know before quoting a parametric Epsilon*, most important first."""
-    notes = []
-    floor = dig(star.details, "noise_floor", "q95")
-    if floor is not None and star.value is not None and star.value <= floor:
-        notes.append(
-            f"Two groups without any difference would show up to {formatting.number(floor)} (19 times in 20), so this"
-            " is no evidence."
-        )
+    noise = within_noise(star)
+    notes = [noise] if noise else []
     if dig(star.details, "saturated"):
         notes.append(
             "The two groups do not overlap: it is the largest value that can be reported at this delta."
         )
     elif dig(star.details, "at", "reached_by_data") is False:
-        value = formatting.number(dig(star.details, "supported", "value"))
+        value = formatting.number(amount(star.details, "supported", "value"))
         instead = "" if value == formatting.MISSING else f"; at rates that the records can show it is {value}"
         notes.append(f"It is read off the fitted curves beyond what the records can show{instead}.")
     return notes
@@ -32,10 +42,10 @@ def star_notes(star: Estimate) -> list[str]:
 def fit_sentences(star: Estimate | None) -> list[str]:
     """Return the test of the Gaussian fits in words."""
     fit = dig(star.details, "fit") if star else None
-    if not fit:
+    if not fit or not hasattr(fit, "get"):
         return []
     sentences = [text for side in ("member", "nonmember") if (text := _fit_of(side, dig(fit, side)))]
-    gap, where = dig(fit, "curve_gap"), dig(fit, "curve_gap_fpr")
+    gap, where = amount(fit, "curve_gap"), amount(fit, "curve_gap_fpr")
     if gap:
         place = "" if where is None else f" (at a false alarm rate of {formatting.percent(where)})"
         side = "above" if gap > 0 else "below"
@@ -45,6 +55,11 @@ def fit_sentences(star: Estimate | None) -> list[str]:
         )
     if fit.get("rejected"):
         sentences.append("The fit is rejected: read the certified bound, which needs no fit.")
+    elif _few(fit):
+        sentences.append(
+            "So few held-out records cannot reject anything: whether the curves fit is not known, and the certified bound"
+            " needs no fit."
+        )
     elif fit.get("rejected") is False:
         sentences.append(
             "The fit is not rejected. That is not proof that it is right, least of all in the tails."
@@ -52,13 +67,22 @@ def fit_sentences(star: Estimate | None) -> list[str]:
     return sentences
 
 
+def _few(fit: Any) -> bool:
+    sizes = [size for side in ("member", "nonmember") if (size := amount(fit, side, "ks_n")) is not None]
+    return any(size < _FEW for size in sizes)
+
+
 def _fit_of(side: str, fit: Any) -> str | None:
-    distance, p = dig(fit, "ks_statistic"), dig(fit, "ks_p_value")
+    distance, p = amount(fit, "ks_statistic"), amount(fit, "ks_p_value")
     if distance is None or p is None:
         return None
     who = "Members" if side == "member" else "Non-members"
-    records = dig(fit, "ks_n")
-    held = "the records" if records is None else f"{formatting.count(records)} held-out records"
+    records = amount(fit, "ks_n")
+    held = (
+        "the records"
+        if records is None
+        else f"{formatting.count(records)} held-out record{'' if records == 1 else 's'}"
+    )
     small = 0.001
     chance = "p < 0.001" if p < small else f"p = {formatting.number(p, digits=2)}"
     return (

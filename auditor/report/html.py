@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.errors import InputError
 from auditor.report import formatting
 from auditor.report.context import context
+from auditor.report.known import known
 from auditor.result import AuditResult
 
 if TYPE_CHECKING:
@@ -30,8 +31,13 @@ def render(results: Sequence[AuditResult], *, title: str = "Privacy audit") -> s
         raise InputError("a report needs at least one result, got 0.")
     audits = [
         context(result)
-        | {"number": index, "key": f"audit-{index}", "figures": _figures(result, key=f"audit-{index}")}
-        for index, result in enumerate(results, start=1)
+        | {
+            "number": index,
+            "key": f"audit-{index}",
+            "figures": _figures(result, key=f"audit-{index}"),
+            "log_caption": _log_caption(result),
+        }
+        for index, result in enumerate(map(known, results), start=1)
     ]
     return _template().render(title=title, audits=audits, several=len(audits) > 1)
 
@@ -79,12 +85,23 @@ def _figures(result: AuditResult, *, key: str) -> dict[str, Any]:
     }
 
 
+def _log_caption(result: AuditResult) -> str:
+    from auditor.report import figures, traces
+
+    if not figures.runs_out(result):
+        return "The same on logarithmic axes, which show rare false alarms."
+    goes_on = "gaussian" in traces.curves(result)
+    return "The same on logarithmic axes. Where the records run out, in the shaded part, " + (
+        "only the fit goes on: it is an extrapolation." if goes_on else "nothing was measured."
+    )
+
+
 _ALT = {
     "tradeoff": "Trade-off curve on linear axes: the share of training records recognised against the share of false"
     " alarms, with its confidence band, the Gaussian fit, what the claim allows where there is one, and the diagonal"
     " of guessing. The numbers are in the table above.",
-    "tradeoff-log": "The same trade-off curve on logarithmic axes, which show rare false alarms; the region finer than"
-    " one non-member record is shaded.",
+    "tradeoff-log": "The same trade-off curve on logarithmic axes, which show rare false alarms; a region finer than one"
+    " non-member record, if the axes reach it, is shaded.",
     "losses": "Histogram of the losses of members and of non-members after the published transform, with the fitted"
     " normal curves where there are any.",
     "raw-losses": "Histogram of the losses of members and of non-members as they were given.",

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from auditor.report import formatting
+from auditor.report.lookup import amount
 from auditor.values import Estimate, Status, Subject, Verdict
 
-__all__ = ["ABOUT", "ADVICE", "STATUS", "VERDICT", "Label", "Sign", "describe", "metric"]
+__all__ = ["ABOUT", "ADVICE", "DECLARED_RANDOM", "STATUS", "VERDICT", "Label", "Sign", "describe", "metric"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,12 @@ ADVICE = {
     " filter than the training records, do not read these numbers as leakage.",
     ("sensitivity", Status.WARN): "Rely on the certified bound, which moves little with single records.",
 }
+
+# For the shift check where the split was declared random.
+DECLARED_RANDOM = (
+    "Confirm the declared random split: if the declaration is true, it rules out a shift between the two groups; if it is"
+    " not, do not read these numbers as leakage."
+)
 
 _LABELS = {
     "epsilon_bound.clopper_pearson": Label(
@@ -108,9 +115,11 @@ def rate_of(estimate: Estimate) -> float | None:
     if prefix != "tpr_at_fpr":
         return None
     try:
-        return float(estimate.details.get("rate", rest))
-    except (TypeError, ValueError):
-        return None
+        named = float(rest)
+    except ValueError:
+        named = None
+    stated = amount(estimate.details, "rate")
+    return named if stated is None else stated
 
 
 def metric(name: str) -> str:

@@ -1,11 +1,13 @@
 """Finding things in a result where any of them may be missing."""
 
+import math
+import sys
 from typing import Any
 
 from auditor.result import AuditResult
 from auditor.values import Estimate
 
-__all__ = ["CERTIFIED", "ONE_RUN", "STAR", "ceiling", "dig", "find"]
+__all__ = ["CERTIFIED", "ONE_RUN", "STAR", "amount", "ceiling", "dig", "find", "number", "powerless"]
 
 CERTIFIED = "epsilon_bound.clopper_pearson"
 ONE_RUN = "epsilon_bound.one_run"
@@ -26,7 +28,27 @@ def dig(details: Any, *keys: str) -> Any:
     return details
 
 
+def number(x: Any) -> float | None:
+    """Return a number as it is, infinite or not, and null for NaN and all that is no number."""
+    if not isinstance(x, int | float) or isinstance(x, bool):
+        return None
+    return (
+        x if abs(x) <= sys.float_info.max or x in (math.inf, -math.inf) else None
+    )  # not NaN, no endless integer
+
+
+def amount(details: Any, *keys: str) -> float | None:
+    """Return a nested number, or null where there is none."""
+    found = number(dig(details, *keys))
+    return None if found is None else float(found)
+
+
 def ceiling(estimate: Estimate | None) -> float | None:
     """Return the largest bound that this audit could have certified."""
-    found = None if estimate is None else dig(estimate.details, "ceiling")
-    return float(found) if isinstance(found, int | float) else None
+    return None if estimate is None else amount(estimate.details, "ceiling")
+
+
+def powerless(estimate: Estimate | None) -> bool:
+    """Whether this audit has too few records to certify anything, however much leaks."""
+    top = ceiling(estimate)
+    return top is not None and top <= 0

@@ -4,7 +4,7 @@ from typing import Any
 
 from auditor.report import formatting, labels
 from auditor.report.fit import star_notes
-from auditor.report.lookup import STAR, ceiling, dig
+from auditor.report.lookup import STAR, amount, ceiling, dig, powerless
 from auditor.values import Estimate
 
 __all__ = ["behind", "ceiling_words", "interval_words", "row", "tile", "value"]
@@ -29,7 +29,11 @@ def tile(estimate: Estimate) -> dict[str, str]:
 
 
 def _toward(estimate: Estimate) -> str:
-    return "down" if estimate.value is not None and estimate.value == estimate.lower else "nearest"
+    ends = {
+        estimate.lower: "down",
+        estimate.upper: "up",
+    }  # a value that is its own bound reads like the bound
+    return "nearest" if estimate.lower == estimate.upper else ends.get(estimate.value, "nearest")
 
 
 def ceiling_words(estimate: Estimate) -> str:
@@ -49,12 +53,23 @@ def _confidence(estimate: Estimate) -> str:
 def interval_words(estimate: Estimate) -> str:
     """Return the interval with its confidence, or that it is a point estimate."""
     if estimate.confidence is None:
-        return f"{_POINT}, the fit is rejected" if dig(estimate.details, "fit", "rejected") else _POINT
+        return ", ".join([_POINT, *_no_interval(estimate)])
     level = f"at {formatting.percent(estimate.confidence)} confidence"
     if _is_bound(estimate):
+        if not estimate.value and powerless(estimate):
+            return "too few records to certify anything"
         found = "certified" if estimate.value else "no evidence"
         return ", ".join(part for part in (f"{found} {level}", ceiling_words(estimate)) if part)
     return f"{formatting.interval(estimate)} {level}" + (", if the fit holds" if _is_fitted(estimate) else "")
+
+
+def _no_interval(estimate: Estimate) -> list[str]:
+    if dig(estimate.details, "fit", "rejected"):
+        return ["the fit is rejected"]
+    reason = dig(estimate.details, "lower_reason")
+    return (
+        [f"no interval: {formatting.tidy(reason).rstrip('.')}"] if reason and estimate.lower is None else []
+    )
 
 
 def _is_bound(estimate: Estimate) -> bool:
@@ -68,11 +83,6 @@ def _is_fitted(estimate: Estimate) -> bool:
 def row(estimate: Estimate) -> dict[str, str]:
     """Return an estimate as a row of the table of numbers."""
     label = labels.describe(estimate)
-    reason = formatting.sentence(estimate.reason or "No reason was given") if estimate.value is None else ""
-    if _is_bound(estimate) and estimate.value == 0:
-        reason = "No evidence was found, which does not mean that there is nothing to find."
-    if dig(estimate.details, "fit", "rejected") and estimate.value is not None:
-        reason = "The fit is rejected, so there is no interval and this number should not be relied on."
     return {
         "name": estimate.name,
         "title": label.title,
@@ -81,10 +91,22 @@ def row(estimate: Estimate) -> dict[str, str]:
         "interval": formatting.interval(estimate),
         "limit": ceiling_words(estimate),
         "confidence": _confidence(estimate),
-        "delta": formatting.number(estimate.delta),
+        "delta": formatting.given(estimate.delta),
         "adjacency": str(estimate.adjacency or ""),
-        "reason": reason,
+        "reason": _caveat(estimate),
     }
+
+
+def _caveat(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return formatting.sentence(estimate.reason or "No reason was given")
+    if _is_bound(estimate) and estimate.value == 0:
+        few = "There are too few records to certify anything."
+        none = "No evidence was found, which does not mean that there is nothing to find."
+        return few if powerless(estimate) else none
+    if dig(estimate.details, "fit", "rejected"):
+        return "The fit is rejected, so there is no interval and this number should not be relied on."
+    return " ".join(formatting.sentence(text) for text in _no_interval(estimate))
 
 
 def behind(estimate: Estimate) -> dict[str, Any]:
@@ -104,19 +126,19 @@ def _facts(estimate: Estimate) -> list[str]:
     if place:
         on = ", on the edge of the allowed range" if dig(place, "on_clip") else ""
         facts.append(
-            f"Attained at a false alarm rate of {formatting.percent(dig(place, 'fpr'))} and a miss rate of"
-            f" {formatting.percent(dig(place, 'fnr'))}{on}."
+            f"Attained at a false alarm rate of {formatting.percent(amount(place, 'fpr'))} and a miss rate of"
+            f" {formatting.percent(amount(place, 'fnr'))}{on}."
         )
     end = _ENDS.get(str(dig(details, "branch") or dig(details, "tail")))
     facts += [end] if end else []
     pairs = (
-        ("Without a limit on the rates", dig(details, "unclipped")),
-        ("At rates that the records can show", dig(details, "supported", "value")),
-        ("By the best region instead of a threshold", dig(details, "best_region")),
-        ("On losses that were not rescaled", dig(details, "scale_free")),
-        ("Average between two groups without any difference", dig(details, "noise_floor", "mean")),
+        ("Without a limit on the rates", amount(details, "unclipped")),
+        ("At rates that the records can show", amount(details, "supported", "value")),
+        ("By the best region instead of a threshold", amount(details, "best_region")),
+        ("On losses that were not rescaled", amount(details, "scale_free")),
+        ("Average between two groups without any difference", amount(details, "noise_floor", "mean")),
     )
-    known = [f"{text}: {formatting.number(x)}." for text, x in pairs if isinstance(x, int | float)]
+    known = [f"{text}: {formatting.number(x)}." for text, x in pairs if x is not None]
     return facts + known
 
 

@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from auditor.report.lookup import number
 from auditor.result import AuditResult, Histogram, NamedCurve
 
 __all__ = ["curves", "density", "finite", "floor", "histogram", "logarithmic", "plain", "thinned"]
@@ -13,26 +16,48 @@ __all__ = ["curves", "density", "finite", "floor", "histogram", "logarithmic", "
 Floats = npt.NDArray[np.float64]
 
 _MOST_POINTS = 300
+_FARTHEST = 1e306  # beyond, the span of an axis would overflow
 
 
 def curves(result: AuditResult) -> dict[str, NamedCurve]:
     """Return the curves that have at least two points, by name."""
-    return {curve.name: curve for curve in result.curves if finite(curve.fpr, curve.tpr)[0].size > 1}
+    sound = (replace(curve, fpr=_floats(curve.fpr), tpr=_floats(curve.tpr)) for curve in result.curves)
+    return {curve.name: curve for curve in sound if finite(curve.fpr, curve.tpr)[0].size > 1}
 
 
 def histogram(result: AuditResult, index: int) -> Histogram | None:
     """Return the histogram of that index where it can be drawn."""
-    histogram = result.histograms[index] if index < len(result.histograms) else None
-    return (
-        histogram if histogram and np.isfinite(np.asarray(histogram.edges, dtype=np.float64)).all() else None
-    )
+    if index >= len(result.histograms):
+        return None
+    found = result.histograms[index]
+    edges = np.asarray(_floats(found.edges))
+    counts = [_counts(item) for item in (found.member, found.nonmember)]
+    fits = [None if item is None else _counts(item) for item in (found.member_fit, found.nonmember_fit)]
+    bins = edges.size - 1
+    drawable = bins > 0 and bool((np.abs(edges) < _FARTHEST).all() and (edges[1:] >= edges[:-1]).all())
+    if not drawable or any(item is not None and len(item) != bins for item in (*counts, *fits)):
+        return None
+    quantiles = {key: _floats(item) for key, item in found.quantiles.items()}
+    return Histogram(str(found.scale), tuple(edges), counts[0], counts[1], fits[0], fits[1], quantiles)
 
 
 def finite(x: Sequence[float | None], y: Sequence[float | None]) -> tuple[Floats, Floats]:
-    """Return the points of which both coordinates are known."""
-    pairs = np.array([*zip(x, y, strict=False)], dtype=np.float64).reshape(-1, 2)
-    pairs = pairs[np.isfinite(pairs).all(axis=1)]
+    """Return the points of which both coordinates are known and small enough to be drawn."""
+    pairs = np.array([*zip(_floats(x), _floats(y), strict=False)], dtype=np.float64).reshape(-1, 2)
+    pairs = pairs[(np.abs(pairs) < _FARTHEST).all(axis=1)]
     return pairs[:, 0], pairs[:, 1]
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    """Numbers as they are, and NaN for all that is none."""
+    if not isinstance(values, list | tuple | np.ndarray):
+        return ()
+    known = (number(x.item() if isinstance(x, np.generic) else x) for x in values)
+    return tuple(math.nan if x is None else float(x) for x in known)
+
+
+def _counts(values: Any) -> tuple[Any, ...]:
+    return tuple(x if math.isfinite(x) and x > 0 else 0.0 for x in _floats(values))
 
 
 def thinned(curve: NamedCurve | tuple[Floats, Floats]) -> tuple[Floats, Floats]:
@@ -58,10 +83,10 @@ def floor(finest: float, place: float | None) -> float:
 
 
 def density(counts: Sequence[float], edges: Floats, *, total: float) -> Floats:
-    """Return the share of records per unit of loss, or per bin where bins have no width."""
+    """Return the share of records per width of the widest bin, or per bin where bins have no width."""
     widths = np.diff(edges)
     shares = np.asarray(counts, dtype=np.float64) / total
-    return shares if (widths <= 0).any() else shares / widths
+    return shares if (widths <= 0).any() else shares / (widths / widths.max())
 
 
 def plain(text: str) -> str:

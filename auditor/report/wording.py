@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from auditor.report import formatting
 from auditor.report.findings import meaning
-from auditor.report.fit import star_notes
-from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, ceiling, dig, find
+from auditor.report.fit import star_notes, within_noise
+from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, ceiling, dig, find, powerless
 from auditor.result import AuditResult
 from auditor.values import Claim, Comparison, Estimate, Verdict
 
@@ -34,6 +34,9 @@ def verdict_sentence(result: AuditResult) -> str:
     if judged is None or estimate is None or numbers is None:
         reason = formatting.sentence(judged.reason) if judged else ""
         return f"{_PLAIN[result.verdict]} {reason}".strip()
+    top = ceiling(estimate)
+    if result.verdict is Verdict.INCONCLUSIVE and top is not None and top > numbers[0] and judged.reason:
+        return f"The audit is inconclusive. {formatting.sentence(judged.reason)}"  # it had room, and yet no power
     return _worded(result.verdict, estimate, numbers, _terms(result, judged, numbers))
 
 
@@ -69,11 +72,11 @@ def _terms(result: AuditResult, judged: Comparison, numbers: tuple[float, float]
     stated = result.claims[0] if result.claims else judged.claim
     if stated == judged.claim or stated.value is None:
         return f"the claimed {terms}"
-    return f"the {terms} that the claim of {_stated(stated, formatting.number(stated.value))} implies"
+    return f"the {terms} that the claim of {_stated(stated, formatting.given(stated.value))} implies"
 
 
 def _stated(claim: Claim, epsilon: str) -> str:
-    at = "" if claim.delta is None else f" at delta {formatting.number(claim.delta)}"
+    at = "" if claim.delta is None else f" at delta {formatting.given(claim.delta)}"
     return f"epsilon {epsilon}{at} ({claim.adjacency})"
 
 
@@ -95,21 +98,26 @@ def _worded(verdict: Verdict, estimate: Estimate, numbers: tuple[float, float], 
             f"The claim is not refuted: the certified bound of {bound} does not exceed {terms}{power}."
             " This is not proof that the claim holds."
         )
-    reach = "no more than" if top is None else f"at most {most}, not more than"
-    return (
-        f"The audit is inconclusive: with these records it can certify {reach} {terms},"
-        " so it could not have refuted the claim however much the model leaks."
-    )
+    reach = f"with these records it can certify at most {most}, not more than {terms}"
+    if top is None:
+        reach = f"with these records it can certify no more than {terms}"
+    elif powerless(estimate):
+        reach = f"there are too few records to certify anything, let alone more than {terms}"
+    return f"The audit is inconclusive: {reach}, so it could not have refuted the claim however much the model leaks."
 
 
 def headline(result: AuditResult) -> Headline:
-    """Return the leading number: Epsilon* unless its fit is rejected, and then the certified bound."""
+    """Return the leading number: Epsilon*, or the certified bound where Epsilon* cannot be relied on."""
     star, bound = find(result, STAR), find(result, CERTIFIED)
     if star is not None and star.value is not None:
-        if dig(star.details, "fit", "rejected") is not True:
+        noise, without = within_noise(star), dig(star.details, "lower_reason")
+        rejected = dig(star.details, "fit", "rejected") is True
+        if not rejected and noise is None and without is None:
             return Headline(star, " ".join(["An estimate that trusts the Gaussian fit.", *star_notes(star)]))
         why = "The Gaussian fit is rejected by its test, so the certified bound leads; it needs no fit."
+        if not rejected:
+            why = f"{noise or 'Epsilon* has no interval here.'} The certified bound leads; it allows for chance."
     else:
         reason = (star.reason if star else None) or "it was not computed"
-        why = f"Epsilon* has no value ({reason.rstrip('.')}), so the certified bound leads."
+        why = f"Epsilon* has no value ({formatting.tidy(reason).rstrip('.')}), so the certified bound leads."
     return Headline(bound, why)

@@ -3,6 +3,7 @@
 import math
 
 from auditor import _validate
+from auditor._format import given
 from auditor.choices import Adjacency, StatedClaim, TrainingClaim
 from auditor.errors import InputError
 from auditor.theory.dpsgd import dpsgd_epsilon
@@ -77,11 +78,11 @@ def replace_one(claim: Claim) -> Claim:
     delta = _two_step_delta(claim.value, claim.delta)
     if delta >= 1:
         note = (
-            f"Epsilon {claim.value:.6g} at delta {claim.delta:.3g} becomes a delta of 1 or more for replaced"
+            f"Epsilon {given(claim.value)} at delta {given(claim.delta)} becomes a delta of 1 or more for replaced"
             " records, which implies nothing about them."
         )
         return _converted(claim, value=None, delta=None, method=method, note=note)
-    note = f"From the add/remove epsilon {claim.value:.6g} at delta {claim.delta:.3g}; mind the larger delta."
+    note = f"From the add/remove epsilon {given(claim.value)} at delta {given(claim.delta)}; mind the larger delta."
     return _converted(claim, value=2 * claim.value, delta=delta, method=method, note=note)
 
 
@@ -106,8 +107,8 @@ def _stated(claim: StatedClaim, *, delta: float, adjacency: Adjacency) -> Claim:
     value, note = base.value, base.note or "Taken at its word."
     if value is not None and base.delta is not None:
         if delta > base.delta:
-            note += f" Stated at delta {base.delta:.3g}; the same epsilon holds at every larger delta."
+            note += f" Stated at delta {given(base.delta)}; the same epsilon holds at every larger delta."
         elif delta < base.delta:
-            note += f" It holds from delta {base.delta:.3g} up and implies no epsilon at {delta:.3g}."
+            note += f" It holds from delta {given(base.delta)} up and implies no epsilon at {given(delta)}."
             value = None
     return Claim("epsilon", value, delta, adjacency, base.method, proven=True, note=note)

@@ -3,6 +3,7 @@
 import math
 
 from auditor import _validate
+from auditor._format import given
 from auditor.errors import InputError
 from auditor.values import Claim
 
@@ -43,7 +44,9 @@ def humphries(claim: Claim) -> Claim:
     # The DP region's corner nearest (0, 1) has FPR = (1 - d) / (1 + e^eps) = FNR. With t = tanh(eps/2) the
     # advantage 1 - 2 FPR is t + d (1 - t): no overflow for huge eps, no cancellation for tiny, never above 1.
     half = math.tanh(claim.value / 2)
-    note = f"An upper bound for every attacker, from epsilon {claim.value:.6g} at delta {claim.delta:.3g}."
+    note = (
+        f"An upper bound for every attacker, from epsilon {given(claim.value)} at delta {given(claim.delta)}."
+    )
     value = half + claim.delta * (1 - half)
     return _derived(claim, metric="advantage", value=value, method=method, note=note)
 

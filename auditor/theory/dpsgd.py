@@ -2,6 +2,7 @@
 
 import math
 
+from auditor._format import number
 from auditor.choices import DPSGD, Adjacency
 from auditor.theory import _sampled_gaussian as sampled
 from auditor.theory._loss_grid import in_range, loss_grid, resolvable
@@ -55,9 +56,7 @@ def _amplified(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[
         return math.inf, "", ""  # the bound without sampling is at hand
     note = _SAFETY
     if raised != training:
-        note += (
-            f" Accounted at sampling rate {raised.sampling_rate:.3g}: a smaller one drowns in rounding error."
-        )
+        note += f" Accounted at sampling rate {number(raised.sampling_rate)}: a smaller one drowns in rounding error."
     grid = loss_grid(raised, adjacency=adjacency)
     if grid is not None and sampled.reaches(raised, delta=delta):
         value = sampled.accountant_epsilon(raised, delta=delta, adjacency=adjacency, grid=grid)

@@ -81,7 +81,11 @@ def test_importing_is_light(capsys):
     def median(statement):
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
         runs = [
-            float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", code], capture_output=True, text=True, check=True
+                ).stdout
+            )
             for _ in range(9)
         ]
         return sorted(runs)[4]

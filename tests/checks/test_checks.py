@@ -71,6 +71,15 @@ def test_duplicates_by_id(member, nonmember, status, across):
     assert found.details["across"] == across
 
 
+@pytest.mark.parametrize("blank", ["", "  ", None, float("nan")])
+def test_blank_ids_are_no_ids(blank):
+    """Records without an id are not taken for duplicates of each other; the check says how many there are."""
+    ids = np.array([blank, blank, "a"], object), np.array([blank, "x", "y"], object)
+    found = checks.duplicates(Losses(member=[0.0, 1.0, 2.0], nonmember=[0.0, 1.0, 2.0], id=ids))
+    assert found.status is Status.UNKNOWN
+    assert found.details["without_id"] == 3
+
+
 def test_duplicates_without_ids_are_unknown():
     """Without ids nothing is claimed."""
     assert checks.duplicates(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])).status is Status.UNKNOWN
@@ -149,3 +158,5 @@ def test_goodness_of_fit_names_the_group(rng):
     assert "The non-member losses do not look normal" in found.message
     good = fit_gaussian_pair(Losses(member=rng.normal(size=400), nonmember=rng.normal(size=400)), rng=rng)
     assert checks.goodness_of_fit(good).status is Status.OK
+    few = fit_gaussian_pair(Losses(member=rng.normal(size=12), nonmember=rng.normal(size=400)), rng=rng)
+    assert checks.goodness_of_fit(few).status is Status.UNKNOWN

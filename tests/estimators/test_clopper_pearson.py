@@ -5,7 +5,7 @@ import pytest
 from oracles import exact_binomial_upper
 from statsmodels.stats.proportion import proportion_confint
 
-from auditor.choices import Census, FixedThreshold, RankGrid, Split
+from auditor.choices import Census, FixedThreshold, RankGrid, Sample, Split
 from auditor.errors import InputError
 from auditor.estimators.binomial import lower_limit, upper_limit
 from auditor.estimators.clopper_pearson import clopper_pearson, confusion_bound
@@ -177,3 +177,20 @@ def test_too_few_records_to_split():
     """A split that leaves fewer than two records on a side is refused."""
     with pytest.raises(InputError, match="records on each side of a split"):
         clopper_pearson(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0]), delta=0.0, rule=Split())
+
+
+def test_a_census_ceiling_is_never_passed():
+    """With one missed member a census can show more than with none, and the ceiling allows for that."""
+    losses = Losses(member=np.r_[np.zeros(9999), 5.0], nonmember=np.full(100, 3.0))
+    found = clopper_pearson(losses, delta=0.0, members=Census(), rule=FixedThreshold(1.0))
+    assert found.value == pytest.approx(found.details["ceiling"])
+
+
+@pytest.mark.parametrize("rule", [RankGrid(), RankGrid("upper"), RankGrid("lower"), FixedThreshold(0.5)])
+@pytest.mark.parametrize("members", [Census(), Sample()])
+def test_two_records_are_enough_for_a_bound(rule, members):
+    """The smallest groups have a bound and a ceiling, even where a census leaves a tail no rank at all."""
+    found = clopper_pearson(
+        Losses(member=[0.0, 0.1], nonmember=[1.0, 2.0]), delta=0.0, rule=rule, members=members
+    )
+    assert 0 <= found.value <= found.details["ceiling"] < 10

@@ -130,3 +130,12 @@ def test_counts_that_do_not_fit(counts, sentence):
     bits, guesses, correct = counts
     with pytest.raises(InputError, match=sentence):
         steinke_bound(bits=bits, guesses=guesses, correct=correct, delta=0.0, alpha=0.05)
+
+
+def test_coins_that_the_group_sizes_contradict_are_refused(rng):
+    """A balanced sample of coins of .9 has other odds than declared, so there is no bound and the reason says why."""
+    losses = Losses(member=rng.normal(-1, 1, 500), nonmember=rng.normal(0, 1, 500))
+    found = one_run(losses, split=BernoulliSplit(0.9), delta=0.0, rng=rng)
+    assert found.value is None
+    assert "500 members among 1,000 scored records do not come from coins of probability 0.9" in found.reason
+    assert one_run(losses, split=BernoulliSplit(0.5), delta=0.0, rng=rng).value is not None

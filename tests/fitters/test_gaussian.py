@@ -28,8 +28,9 @@ def test_weights_stand_for_repeats(rng):
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -7.3, 1e12])
 def test_equal_values_have_no_spread(value):
-    """Equal values give a standard deviation of exactly 0, whatever their size."""
-    assert fit_gaussian(np.full(1001, value)).sd == 0
+    """Equal values give exactly that mean and a standard deviation of exactly 0, however many and however large."""
+    for size in (2, 3, 7, 11, 50, 1001):
+        assert fit_gaussian(np.full(size, value)) == Gaussian(value, 0.0)
 
 
 @pytest.mark.parametrize("x", [-39.0, -5.0, 0.0, 3.0, 30.0])
@@ -75,3 +76,13 @@ def test_the_pair_is_reproducible():
 def test_two_records_are_enough_to_fit(rng):
     """The smallest allowed groups go through without an error."""
     assert fit_gaussian_pair(Losses(member=[0.0, 1.0], nonmember=[0.0, 2.0]), rng=rng).n_member == 2
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e300])
+def test_no_scale_overflows(rng, scale):
+    """A sample at any scale of float64 has the moments of the sample at scale 1."""
+    x = rng.gamma(2, 1, 500)
+    plain, scaled = fit_gaussian(x), fit_gaussian(x * scale)
+    assert scaled.mean / scale == pytest.approx(plain.mean)
+    assert scaled.sd / scale == pytest.approx(plain.sd)
+    assert (scaled.skew, scaled.kurtosis) == pytest.approx((plain.skew, plain.kurtosis))

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -119,6 +120,23 @@ def test_contrast(browser, refuted, tmp_path, scheme):
     """In light and in dark mode all text, that of the figures too, stands out by 4.5 to 1 or more."""
     _open(browser, html.render([refuted]), tmp_path / "report.html", scheme=scheme)
     assert browser.execute_script(_CONTRAST) == []
+
+
+@pytest.mark.parametrize("width", [375, 800, 1200])
+def test_even_tiles(browser, overfitted, refuted, tmp_path, width):
+    """The tiles fill their rows: no number stands alone on a row that holds room for two."""
+    trusted = [item for item in overfitted.estimates if item.name == "epsilon_star.gaussian"]
+    kept = [item for item in refuted.estimates if item.name != "epsilon_star.gaussian"]
+    five = replace(refuted, estimates=(*kept, *trusted))
+    _open(browser, html.render([five]), tmp_path / "report.html", width=width)
+    script = (
+        "const boxes = [...document.querySelectorAll('.tiles div')].map(e => e.getBoundingClientRect());"
+        "const whole = document.querySelector('.tiles').getBoundingClientRect().right;"
+        "const last = Math.max(...boxes.map(b => b.top));"
+        "return whole - Math.max(...boxes.filter(b => b.top == last).map(b => b.right));"
+    )
+    assert len(browser.find_elements("css selector", ".tiles div")) == 5
+    assert browser.execute_script(script) < 2
 
 
 def test_dark(browser, overfitted, tmp_path):

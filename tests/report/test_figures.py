@@ -5,10 +5,12 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from auditor.report import figures
+from auditor.result import Histogram
 
 MAKERS = [
     figures.tradeoff_figure,
@@ -39,6 +41,45 @@ def test_no_fit(nothing):
     assert figures.histogram_figure(nothing) is not None
     assert figures.quantile_figure(nothing) is None
     assert figures.histogram_figure(nothing, index=5) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(1.0, 1.001), (1e6, 1e6 + 1e-3), (-1e300, 1e300), (0.0, 1e-300), (-5e-9, 5e-9)],
+)
+def test_ticks_stand_alone(refuted, low, high):
+    """Every tick is a whole number by itself, without an offset or a power aside, and no two are the same."""
+    edges = tuple(np.linspace(low, high, 61))
+    quantiles = {
+        f"{side}_{kind}": edges for side in ("member", "nonmember") for kind in ("fitted", "observed")
+    }
+    histogram = Histogram("loss", edges, (5,) * 60, (7,) * 60, None, None, quantiles)
+    result = replace(refuted, histograms=(histogram,))
+    for maker in (figures.histogram_figure, figures.quantile_figure):
+        figure = maker(result)
+        figures.svg(figure, alt="a")
+        axis = figure.axes[0].xaxis
+        assert axis.get_offset_text().get_text() == ""
+        words = [tick.get_text() for tick in axis.get_ticklabels()]
+        assert len(set(words)) == len(words)
+
+
+def test_no_spread(refuted):
+    """Quantiles that all lie in one place have nothing to compare and give no figure."""
+    quantiles = {
+        f"{side}_{kind}": (0.7,) * 9 for side in ("member", "nonmember") for kind in ("fitted", "observed")
+    }
+    histogram = Histogram("loss", (0.7, 0.7007), (5,), (7,), None, None, quantiles)
+    assert figures.quantile_figure(replace(refuted, histograms=(histogram,))) is None
+
+
+def test_too_far_to_draw(refuted):
+    """Losses whose span no axis can hold give no figure and no warning."""
+    edges = (-1.7e308, 0.0, 1.7e308)
+    histogram = Histogram("loss", edges, (1, 2), (2, 1), None, None, {"member_fitted": edges})
+    result = replace(refuted, histograms=(histogram,))
+    assert figures.histogram_figure(result) is None
+    assert figures.quantile_figure(result) is None
 
 
 def test_missing_points(refuted):

@@ -74,6 +74,25 @@ def test_interval(overfitted):
     assert formatting.interval(replace(auc, lower=None, upper=None)) == "—"
 
 
+def test_apart_keeps_the_order():
+    """A claim that was typed with more digits never looks larger than a bound that exceeds it."""
+    for claimed, bound in ((2.0136, 2.0138), (2.013611111111, 2.0138), (3.0, 3.0 + 1e-9), (1.0, math.inf)):
+        low, high = formatting.apart(claimed, bound)
+        assert float(low) < float(high.replace("∞", "inf"))
+
+
+def test_given():
+    """A claim reads as it was typed, and a derived one like any other number."""
+    assert formatting.given(2.01352) == "2.01352"
+    assert formatting.given(1.5153987) == "1.52"
+
+
+def test_tidy_leaves_words_alone():
+    """Only a number with a signed exponent is spelled anew, not a hash or a name."""
+    assert formatting.tidy("1e-05 and 2.5e+16") == "1e-5 and 2.5e16"
+    assert formatting.tidy("sha 3e05a, node-e-05, 1e-5, 12e0") == "sha 3e05a, node-e-05, 1e-5, 12e0"
+
+
 @pytest.mark.parametrize("bad", ["\x00", "\x1b", "\u202e", "\u2066", "\ud800", "\ufeff", "\x7f"])
 def test_clean(bad):
     """A character that could hide or reorder text is shown by its number."""

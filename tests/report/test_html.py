@@ -1,14 +1,21 @@
 """The page as a text: complete, offline, escaped."""
 
+import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
+from auditor.choices import Adjacency
 from auditor.errors import InputError
-from auditor.report import html
+from auditor.reading import read_result
+from auditor.report import html, table
 from auditor.report.context import context
-from auditor.result import plain, read_result
+from auditor.result import Histogram, plain
+from auditor.values import Claim, Comparison
+
+DELTA = 1e-5
 
 FIXTURES = ["overfitted", "refuted", "not_evaluable", "nothing", "hostile"]
 
@@ -161,8 +168,135 @@ def test_checks_say_what_to_do(refuted):
     """A check that is not fine shows its state as a word, and the page says it before the numbers."""
     text = Page(html.render([refuted])).text
     assert "31 records occur in both groups." in text
-    assert text.index("Failed") < text.index("The numbers")
-    assert "Ask how the non-members were chosen." in text
+    assert text.index("read 1 failed check: duplicates; 1 warning: goodness of fit.") < text.index(
+        "The numbers"
+    )
+
+
+def test_shift_advice(overfitted, refuted):
+    """A reader asks how the non-members were chosen, unless the split was declared random, which rules a shift out."""
+    asked = Page(html.render([overfitted])).text
+    assert "Ask how the non-members were chosen." in asked
+    declared = Page(html.render([refuted])).text
+    assert "Ask how the non-members were chosen." not in declared
+    assert "if the declaration is true, it rules out a shift" in declared
+
+
+def test_claim_as_made_comes_first(refuted):
+    """The claim as it was made stands above its converted form, although the converted form was judged."""
+    made = Claim("epsilon", 0.5, DELTA, Adjacency.ADD_REMOVE, "stated", proven=True)
+    result = replace(
+        refuted,
+        claims=(made, *refuted.claims),
+        comparisons=(
+            *refuted.comparisons,
+            Comparison(made, "epsilon_star.gaussian", None, "about this model"),
+        ),
+    )
+    rows = context(result)["claim"]["rows"]
+    assert [row["claimed"] for row in rows][:2] == ["0.5", "1"]
+    assert rows[0]["basis"] == "Stated."
+
+
+def test_claim_shows_the_delta_of_the_measurement(refuted):
+    """The measurement's delta stands in its column, marked where it differs from the claim's."""
+    rows = context(refuted)["claim"]["rows"]
+    assert (rows[1]["delta"], rows[1]["mark"]) == ("delta 1e-5", "not the claim's delta of 2.6e-5")
+    assert (rows[2]["delta"], rows[2]["mark"]) == ("", "")
+    same = replace(refuted.claims[0], delta=DELTA)
+    result = replace(refuted, comparisons=(replace(refuted.comparisons[1], claim=same),))
+    rows = context(result)["claim"]["rows"]
+    assert ("delta 1e-5", "") in [(row["delta"], row["mark"]) for row in rows]
+
+
+def test_one_notation(refuted):
+    """A quoted text spells a delta as the page does."""
+    reason = "at least 4.35 (delta 3.72e-05, replace-one)"
+    result = replace(refuted, comparisons=(replace(refuted.comparisons[0], reason=reason),))
+    result = replace(result, data=dict(result.data) | {"claim": "epsilon 2.01352 at delta 1e-05"})
+    text = Page(html.render([result])).text
+    assert "delta 3.72e-5, replace-one" in text
+    assert "What was claimed: epsilon 2.01352 at delta 1e-5 " in text
+    assert "e-0" not in text
+
+
+def test_caption_matches_the_figure(refuted, nothing):
+    """The caption speaks of a shaded part only where one is drawn, and of a fit only where there is one."""
+    assert "in the shaded part, only the fit goes on" in Page(html.render([refuted])).text
+    coarse = replace(nothing, data=dict(nothing.data) | {"n_nonmember": 100})
+    assert "shaded part" not in Page(html.render([coarse])).text
+    assert "only the fit goes on" not in Page(html.render([nothing])).text
+
+
+_LONE = "model \udcff and \ud800"
+
+
+def test_lone_surrogates(hostile):
+    """A name that cannot be encoded is shown by its numbers, on the page and in the terminal."""
+    claim = replace(hostile.claims[0], method=_LONE, note=_LONE, metric=_LONE)
+    result = replace(
+        hostile,
+        data=dict.fromkeys(hostile.data, _LONE),
+        claims=(claim,),
+        comparisons=(replace(hostile.comparisons[0], claim=claim, reason=_LONE),),
+        checks=(replace(hostile.checks[0], name=_LONE, message=_LONE),),
+        histograms=tuple(replace(item, scale=_LONE) for item in hostile.histograms),
+        provenance={"source": _LONE, "command": [_LONE], "versions": {_LONE: _LONE}},
+    )
+    for text in (html.render([result], title=_LONE), html.render([result, result]), table.text(result)):
+        text.encode("utf-8")
+        assert "⟨U+DCFF⟩" in text
+
+
+_JUNK = (None, "x", -1, 0, math.inf, math.nan, True, [], [None, "x"], {}, {"q95": "x", "fpr": []}, 10**400)
+
+
+@pytest.mark.parametrize("junk", _JUNK, ids=lambda junk: repr(junk)[:20])
+def test_odd_content(refuted, junk):
+    """A result that others wrote, with anything in any place, is rendered without an error."""
+    spoiled = [
+        replace(
+            item,
+            value=junk,
+            lower=junk,
+            upper=junk,
+            confidence=junk,
+            details=dict.fromkeys(item.details, junk),
+        )
+        for item in refuted.estimates
+    ]
+    partly = [replace(item, details=dict.fromkeys(item.details, junk)) for item in refuted.estimates]
+    fit = [
+        replace(item, details={"fit": dict.fromkeys(("member", "curve_gap", "rejected"), junk)})
+        for item in spoiled
+    ]
+    claims = tuple(replace(item, value=junk, delta=junk, note=junk) for item in refuted.claims)
+    for estimates in (spoiled, partly, fit):
+        result = replace(
+            refuted,
+            data=dict.fromkeys(refuted.data, junk),
+            estimates=tuple(estimates),
+            claims=claims,
+            comparisons=tuple(replace(item, claim=claims[0], reason=junk) for item in refuted.comparisons),
+            checks=tuple(replace(item, message=junk, details=junk) for item in refuted.checks),
+            curves=tuple(replace(item, fpr=(junk, 0.1, 0.5, junk)) for item in refuted.curves),
+            histograms=tuple(replace(item, member=(junk,) * len(item.member)) for item in refuted.histograms),
+            provenance=dict.fromkeys(refuted.provenance, junk),
+        )
+        assert html.render([result, replace(result, data=junk, provenance=junk)])
+        assert table.text(result)
+
+
+def test_empty_content(refuted):
+    """A result without data, without points and without records is rendered, with what it lacks said."""
+    empty = Histogram("loss", (), (), ())
+    no_records = Histogram("loss", (0.0, 1.0), (0,), (0,), (0.0,), (0.0,), {"member_fitted": ()})
+    curves = tuple(replace(item, fpr=(), tpr=()) for item in refuted.curves)
+    for histograms in ((empty,), (no_records,), (empty, no_records)):
+        result = replace(refuted, data={}, provenance={}, curves=curves, histograms=histograms)
+        text = Page(html.render([result])).text
+        assert "This result holds no trade-off curve." in text
+        assert table.text(result)
 
 
 def test_several(overfitted, refuted, nothing):

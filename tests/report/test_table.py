@@ -1,6 +1,10 @@
 """The same for a terminal."""
 
+import numpy as np
+
+from auditor.pipeline import audit
 from auditor.report import table
+from auditor.values import Losses
 
 
 def test_lines(refuted):
@@ -10,6 +14,15 @@ def test_lines(refuted):
     assert "recognises at least 12.3%" in text
     assert text.index("Epsilon*, Gaussian fit") < text.index("✕ Failed Duplicates: 31 records")
     assert "Direction" not in text
+
+
+def test_huge_losses():
+    """Losses around 1e300 on either side of 0 are audited and rendered without a warning."""
+    rng = np.random.default_rng(0)
+    losses = Losses(member=rng.normal(-1e300, 1e299, 60), nonmember=rng.normal(1e300, 1e299, 60))
+    result = audit(losses, delta=1e-5)
+    assert "AUC" in table.text(result)
+    assert "<svg" in result.to_html()
 
 
 def test_width(refuted):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from auditor import estimators
-from auditor.report import wording
+from auditor.report import rows, wording
 from auditor.report.fit import fit_sentences
 from auditor.tradeoff import count
 from auditor.values import Comparison, Losses, Verdict
@@ -61,11 +61,33 @@ def test_not_refuted(refuted):
 
 def test_inconclusive(refuted):
     """An audit whose ceiling is below the claim says that it could not have refuted it."""
-    comparison = replace(refuted.comparisons[0], verdict=Verdict.INCONCLUSIVE)
+    claim = replace(refuted.claims[0], value=6.0)
+    comparison = replace(refuted.comparisons[0], claim=claim, verdict=Verdict.INCONCLUSIVE)
     text = wording.verdict_sentence(replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
     assert "inconclusive" in text
     assert "at most 5.31" in text
     assert "could not have refuted" in text
+
+
+def test_inconclusive_for_another_reason(refuted):
+    """An audit that had room to refute the claim is inconclusive for the reason given, not for too few records."""
+    comparison = replace(refuted.comparisons[0], verdict=Verdict.INCONCLUSIVE, reason="all losses are equal")
+    result = replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE)
+    assert wording.verdict_sentence(result) == "The audit is inconclusive. All losses are equal."
+
+
+def test_too_few_records(refuted, nothing):
+    """An audit with a ceiling of 0 says that there are too few records, not that it could certify up to 0."""
+    name = "epsilon_bound.clopper_pearson"
+    few = _changed(nothing, name, details={"ceiling": 0.0})
+    assert wording.meaning(few).endswith("There are too few records to certify anything.")
+    assert rows.tile(few.estimate(name))["note"] == "too few records to certify anything"
+    assert rows.row(few.estimate(name))["reason"] == "There are too few records to certify anything."
+    result = _changed(refuted, "epsilon_bound.one_run", value=0.0, lower=0.0, details={"ceiling": 0.0})
+    comparison = replace(refuted.comparisons[0], verdict=Verdict.INCONCLUSIVE)
+    text = wording.verdict_sentence(replace(result, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
+    assert "too few records to certify anything" in text
+    assert "at most 0" not in text
 
 
 def test_inconclusive_without_numbers(refuted):
@@ -172,11 +194,31 @@ def test_headline_without_value(nothing):
 
 
 def test_headline_within_noise(overfitted):
-    """An Epsilon* that equal groups would also show is called no evidence."""
+    """An Epsilon* that chance alone would give is called no evidence, and the certified bound leads."""
     star = overfitted.estimate("epsilon_star.gaussian")
     noisy = dict(star.details) | {"noise_floor": {"mean": 2.2, "q95": 3.5}}
     result = _changed(overfitted, star.name, details=noisy)
-    assert "no evidence" in wording.headline(result).sentence
+    lead = wording.headline(result)
+    assert lead.estimate.name == "epsilon_bound.clopper_pearson"
+    assert "On this many records chance alone gives an Epsilon* of up to 3.5" in lead.sentence
+    assert "no evidence" in lead.sentence
+
+
+def test_headline_without_noise_floor(overfitted):
+    """Where the noise floor is not known, Epsilon* leads as before."""
+    star = overfitted.estimate("epsilon_star.gaussian")
+    details = {key: item for key, item in star.details.items() if key != "noise_floor"}
+    assert wording.headline(_changed(overfitted, star.name, details=details)).estimate.name == star.name
+
+
+def test_reason_for_no_interval(overfitted):
+    """An Epsilon* without an interval says why where the interval would stand."""
+    reason = "the lower bound needs at least 300 records in each group"
+    star = overfitted.estimate("epsilon_star.gaussian")
+    details = dict(star.details) | {"lower_reason": reason}
+    bare = replace(star, lower=None, confidence=None, details=details)
+    assert rows.tile(bare)["note"] == f"point estimate, no interval: {reason}"
+    assert rows.row(bare)["reason"] == f"No interval: {reason}."
 
 
 def test_headline_of_total_separation(overfitted):
@@ -194,3 +236,13 @@ def test_fit_in_words(overfitted, refuted):
     assert "not proof" in text
     assert "The fit is rejected" in " ".join(fit_sentences(refuted.estimate("epsilon_star.gaussian")))
     assert fit_sentences(None) == []
+
+
+def test_fit_on_few_records(overfitted):
+    """With fewer than 50 held-out records the words say that the test cannot reject anything."""
+    star = overfitted.estimate("epsilon_star.gaussian")
+    fit = dict(star.details["fit"])
+    fit["member"] = fit["member"] | {"ks_n": 49}
+    text = " ".join(fit_sentences(replace(star, details=dict(star.details) | {"fit": fit})))
+    assert "So few held-out records cannot reject anything" in text
+    assert "The fit is not rejected" not in text

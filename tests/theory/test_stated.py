@@ -29,14 +29,14 @@ def test_stated_holds_at_a_larger_delta():
     """A larger delta permits at least the stated epsilon, and the note says which delta was stated."""
     claim = epsilon(StatedClaim(2.0, 1e-6), delta=1e-5)
     assert (claim.value, claim.delta) == (2.0, 1e-5)
-    assert "1e-06" in claim.note
+    assert "1e-6" in claim.note
 
 
 def test_stated_implies_nothing_at_a_smaller_delta():
     """A smaller delta than the stated one has no implied epsilon: null, with the reason."""
     claim = epsilon(StatedClaim(2.0, 1e-6), delta=1e-7)
     assert claim.value is None
-    assert "implies no epsilon at 1e-07" in claim.note
+    assert "implies no epsilon at 1e-7" in claim.note
 
 
 def test_stated_add_remove_seen_as_replace_one():
