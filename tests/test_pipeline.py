@@ -360,6 +360,39 @@ def test_results_of_the_wrong_make_are_refused(tmp_path, leaky, place, value):
         auditor.read_result(tmp_path / "r.json")
 
 
+def odd_group(rng):
+    """A small group of losses of some extreme kind."""
+    size, spread = int(rng.choice([2, 3, 20, 100])), 10.0 ** rng.integers(-12, 13)
+    middle = rng.choice([0.0, 1.0, 1e4, 1e8, -1e-10])
+    return [
+        rng.normal(middle, spread, size),
+        rng.integers(0, 3, size) + 0.0,
+        np.full(size, middle),
+        np.append(np.full(size, middle), middle + spread),
+        rng.standard_cauchy(size) * spread,
+        np.append(rng.normal(middle, spread, size), rng.choice([-1e300, 1e300])),
+    ][rng.integers(6)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_odd_losses_are_audited_without_contradiction(seed):
+    """Losses of any scale, shape and number give rows that are finite or say why, in order, and below their ceiling."""
+    rng = np.random.default_rng(seed)
+    result = auditor.audit(
+        Losses(member=odd_group(rng), nonmember=odd_group(rng)),
+        delta=[None, 0.0, 1e-300, 1e-5, 0.05, 0.5, 0.99][rng.integers(7)],
+        confidence=float(rng.choice([0.01, 0.5, 0.95, 0.999999])),
+        split=[auditor.UnknownSplit(), RandomSplit(), BernoulliSplit(0.5)][rng.integers(3)],
+        members=[auditor.Sample(), Census()][rng.integers(2)],
+        claim=[None, StatedClaim(0.5, 1e-5), StatedClaim(3, 0.0), DPSGD(1, 0.01, 10)][rng.integers(4)],
+    )
+    for row in result.estimates:
+        assert row.value is not None or row.reason
+        assert row.value is None or (row.lower or 0.0) <= row.value <= (row.upper or np.inf) + 1e-9
+        assert row.value is None or 0 <= row.value <= row.details.get("ceiling", np.inf) + 1e-9
+    assert result.to_html()
+
+
 def test_a_census_is_declared(leaky):
     """A census changes the bounds and is written into the data."""
     sample, census = auditor.audit(leaky), auditor.audit(leaky, members=Census())

@@ -27,6 +27,8 @@ __all__ = ["Branch", "Supremum", "best_region", "supremum"]
 # name: (is the member law the numerator?, is it the upper tail?)
 _BRANCHES = {"m1": (True, False), "m2": (False, True), "m3": (True, True), "m4": (False, False)}
 _EXP_LIMIT = 700.0
+# Ratios of distances and spreads beyond this would overflow when squared, and no float could tell them apart anyway.
+_BEYOND = 1e100
 
 
 @dataclass(frozen=True)
@@ -152,11 +154,14 @@ def supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, clip: float
         raise InputError(
             "delta must be above 0 when there is no clip, got 0: the supremum is infinite; give a clip."
         )
+    member, nonmember = _without_specks(member, nonmember)
     same_point = member.sd == 0 and nonmember.sd == 0 and member.mean == nonmember.mean
     if same_point or clip >= 0.5:  # noqa: PLR2004 - no threshold is allowed, and the ceiling is 0 too
         return _nothing()
     low, high = _interval(member, nonmember, clip)
     if low > high or (member.sd == 0 and nonmember.sd == 0):
+        return _separated(clip, delta)
+    if abs(member.mean - nonmember.mean) > _BEYOND * max(member.sd, nonmember.sd):
         return _separated(clip, delta)
     if member.sd == 0 or nonmember.sd == 0:
         return _point_mass(member, nonmember, delta, clip)
@@ -167,6 +172,14 @@ def supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, clip: float
     fpr = float(special.ndtr((best.threshold - nonmember.mean) / nonmember.sd))
     fnr = float(special.ndtr((member.mean - best.threshold) / member.sd))
     return Supremum(best.epsilon, branches, best, fpr, fnr)
+
+
+def _without_specks(member: Gaussian, nonmember: Gaussian) -> tuple[Gaussian, Gaussian]:
+    """A law whose spread is nothing beside the other's is a point mass: its square would underflow."""
+    laws = (member, nonmember)
+    widest = max(member.sd, nonmember.sd)
+    member, nonmember = (Gaussian(law.mean, 0.0) if law.sd < widest / _BEYOND else law for law in laws)
+    return member, nonmember
 
 
 def _nothing() -> Supremum:
@@ -285,9 +298,12 @@ def best_region(member: Gaussian, nonmember: Gaussian, *, delta: float) -> float
     3.5991
     """
     _validate.positive("delta", delta)
+    member, nonmember = _without_specks(member, nonmember)
     if min(member.sd, nonmember.sd) == 0:
         return 0.0 if (member.mean, member.sd) == (nonmember.mean, nonmember.sd) else math.inf
     by_threshold = supremum(member, nonmember, delta=delta).value
+    if math.isinf(by_threshold):
+        return by_threshold
     return max(
         by_threshold, _region_epsilon(member, nonmember, delta), _region_epsilon(nonmember, member, delta)
     )

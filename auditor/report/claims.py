@@ -17,8 +17,7 @@ __all__ = ["text", "to_json"]
 def to_json(description: TrainingClaim, claims: Sequence[Claim]) -> str:
     """Return the description and its claims as JSON text.
 
-    >>> from auditor._format import given, number
-    from auditor.choices import DPSGD
+    >>> from auditor.choices import DPSGD
     >>> '"steps": 10' in to_json(DPSGD(noise_multiplier=1.0, sampling_rate=0.1, steps=10), [])
     True
     """
