@@ -107,6 +107,9 @@ class RankGrid:
 
     ``tails`` is ``"both"``, ``"lower"`` (members are those with low loss) or ``"upper"`` (non-members are those
     with high loss); both tails share the error probability.
+
+    >>> RankGrid("lower")
+    RankGrid(tails='lower')
     """
 
     tails: str = "both"
@@ -117,7 +120,11 @@ class RankGrid:
 
 @dataclass(frozen=True)
 class FixedThreshold:
-    """A threshold chosen without looking at these losses: "member" if loss <= ``threshold``."""
+    """A threshold chosen without looking at these losses: "member" if loss <= ``threshold``.
+
+    >>> FixedThreshold(0.7)
+    FixedThreshold(threshold=0.7)
+    """
 
     threshold: float
 
@@ -127,7 +134,11 @@ class FixedThreshold:
 
 @dataclass(frozen=True)
 class Split:
-    """The threshold is chosen on a random ``fraction`` of each group and judged on the rest."""
+    """The threshold is chosen on a random ``fraction`` of each group and judged on the rest.
+
+    >>> Split(0.5, seed=0)
+    Split(fraction=0.5, seed=0)
+    """
 
     fraction: float = 0.5
     seed: int = 0
@@ -151,6 +162,12 @@ class DPSGD:
         noise_multiplier: Noise standard deviation over the clipping norm, above 0.
         sampling_rate: Probability that a record enters a step, in (0, 1].
         steps: Number of steps, 1 or more.
+
+    Raises:
+        InputError: A parameter out of range.
+
+    >>> DPSGD(noise_multiplier=1.1, sampling_rate=0.004, steps=14040).in_words()
+    'DP-SGD with noise multiplier 1.1, sampling rate 0.004 and 14,040 steps'
     """
 
     noise_multiplier: float
@@ -180,6 +197,12 @@ class StatedClaim:
         epsilon: In nats, 0 or more.
         delta: In [0, 1).
         adjacency: ``"add-remove"`` (default) or ``"replace-one"``.
+
+    Raises:
+        InputError: A number out of range, an unknown adjacency, or no delta.
+
+    >>> StatedClaim(epsilon=2.0, delta=1e-5).in_words()
+    'epsilon 2 at delta 1e-5, add-remove'
     """
 
     epsilon: float

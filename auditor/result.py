@@ -129,7 +129,11 @@ class AuditResult:
         return {name: plain(getattr(self, name)) for name in names}
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the JSON text; with a path, also write it there, whole or not at all."""
+        """Return the JSON text; with a path, also write it there, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
         if path is not None:
             from auditor.report.files import write_all
@@ -138,7 +142,11 @@ class AuditResult:
         return text
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as one offline HTML page; with a path, also write it there, whole or not at all."""
+        """Return the report as one offline HTML page; with a path, also write it there, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
         from auditor.report import html
         from auditor.report.files import write_all
 

@@ -81,6 +81,9 @@ class TradeoffCurve:
 
     Raises:
         InputError: The arrays differ in length, leave [0, 1], fall, or do not end at (0, 0) and (1, 1).
+
+    >>> TradeoffCurve(fpr=[0.0, 0.2, 1.0], tpr=[0.0, 0.8, 1.0]).tpr_at(0.1)
+    0.4
     """
 
     fpr: Floats

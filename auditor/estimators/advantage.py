@@ -61,7 +61,12 @@ def advantage(
 def bayes_security(threshold_advantage: Estimate) -> Estimate:
     """Return 1 - advantage with its upper limit; stronger attackers may exist, so there is no lower limit.
 
-    Source: Chatzikokolakis et al., Bayes security; beta = 1 - adv for two equally likely secrets.
+    Source: Cherubin et al. 2024, Section 2.3: beta = 1 - adv for two equally likely secrets.
+
+    >>> from auditor.tradeoff import count
+    >>> from auditor.values import Losses
+    >>> bayes_security(advantage(count(Losses(member=[1.0, 3.0], nonmember=[2.0, 4.0])))).value
+    0.5
     """
     if threshold_advantage.value is None or threshold_advantage.lower is None:
         raise ValueError("an advantage without a value has no Bayes security")

@@ -42,6 +42,18 @@ def gaussian(
     The details hold three values: without a clip, clipped at delta (the published one), and clipped where at least
     10 records are expected beyond the threshold; where the value is attained and whether the data reach there; the
     standard error; the best region's value; both fits.
+
+    Raises:
+        InputError: delta outside [0, 1) or confidence outside (0, 1).
+
+    >>> import numpy as np
+    >>> from auditor.fitters import fit_gaussian_pair
+    >>> rng = np.random.default_rng(0)
+    >>> from auditor.values import Losses
+    >>> losses = Losses(member=rng.normal(-1, 1, 5000), nonmember=rng.normal(0, 1, 5000))
+    >>> estimate = gaussian(fit_gaussian_pair(losses, rng=rng), delta=1e-5)
+    >>> estimate.lower < 3.984 < estimate.value + 0.5
+    True
     """
     delta = _validate.fraction("delta", delta, zero=True)
     _validate.confidence(confidence)

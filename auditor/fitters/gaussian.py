@@ -117,6 +117,11 @@ def fit_gaussian_pair(
         rng: Draws the held-out records and the samples from the fit.
         transform: What was done to the losses, for the record.
         level: Each fit is rejected when its p-value is below.
+
+    >>> rng = np.random.default_rng(0)
+    >>> pair = fit_gaussian_pair(Losses(member=rng.normal(size=500), nonmember=rng.normal(size=500)), rng=rng)
+    >>> pair.member_fit.n
+    100
     """
     member_fit, nonmember_fit = (
         held_out_ks(values, fit_gaussian, rng=rng, level=level)
