@@ -7,6 +7,7 @@ import difflib
 import math
 import reprlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -160,13 +161,15 @@ def membership(name: str, values: object) -> npt.NDArray[np.bool_]:
         try:
             raw = raw.astype(np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"{name} must hold only 0 and 1, got an array of type {raw.dtype}.") from None
+            raise InputError(
+                f"{name} must hold only 0 and 1, got an array of type {raw.dtype}; {CODING}."
+            ) from None
     bad = (raw != 0) & (raw != 1)
     if bad.any():
         value = raw[int(np.argmax(bad))]
         raise InputError(
             f"{name} must hold only 0 (non-member) and 1 (member), got {value!s} and"
-            f" {int(bad.sum())} such values in all ({_first_bad(bad)})."
+            f" {int(bad.sum())} such values in all ({_first_bad(bad)}); {CODING}."
         )
     return np.asarray(raw == 1)
 
@@ -180,17 +183,17 @@ def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
 
 def finite_column(place: str, values: object, *, rows: str = "counting from 0") -> Floats:
     """Return a finite 1-D float64 column; ``place`` names it and ``rows`` says how its rows are counted."""
-    raw = np.asarray(values)
+    raw = column(place, values)
     if raw.dtype.kind not in "fiub":
         raise InputError(
             f"{place} must hold numbers, got an array of type {raw.dtype}; convert the column first."
         )
-    if raw.ndim != 1:
-        raise InputError(f"{place} must be one-dimensional, got shape {raw.shape}.")
     if raw.size == 0:
         raise InputError(f"{place} is empty; at least 2 members and 2 non-members are needed.")
-    array = np.asarray(raw, dtype=np.float64)
-    if not np.isfinite(array.sum()):
+    with np.errstate(over="ignore", invalid="ignore"):
+        array = np.asarray(raw, dtype=np.float64)
+        total = array.sum()
+    if not np.isfinite(total):
         for kind, bad in (("NaN or blank", np.isnan(array)), ("infinite", np.isinf(array))):
             if bad.any():
                 raise InputError(
@@ -200,19 +203,49 @@ def finite_column(place: str, values: object, *, rows: str = "counting from 0") 
     return array
 
 
-def column_name(argument: str, name: str, *, file: str, options: Sequence[str], hint: str = "") -> str:
-    """Return the name of a column that the file has exactly once, or list what it has and name the nearest."""
+def column(place: str, values: object) -> npt.NDArray[Any]:
+    """Return a 1-D array of any type; rows of different lengths and masked values are refused."""
+    try:
+        raw = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{place} must be one-dimensional, got rows of different lengths.") from None
+    except (TypeError, RuntimeError) as error:
+        raise InputError(
+            f"{place} must be an array, got {type(values).__name__}: {one_line(error)}."
+        ) from error
+    if raw.ndim != 1:
+        raise InputError(f"{place} must be one-dimensional, got shape {raw.shape}.")
+    if np.ma.is_masked(values):
+        masked = np.ma.getmaskarray(np.ma.asarray(values))
+        raise InputError(
+            f"{place} must have no masked values, got {int(masked.sum())} ({_first_bad(masked)});"
+            " remove those records or fill them in."
+        )
+    return raw
+
+
+def column_name(name: str, *, what: str, file: str, options: Sequence[str], hint: str = "") -> str:
+    """Return the name of a column that the file has exactly once, or list what it has and name the nearest.
+
+    The hint, if there is one, stands in place of the advice to name the column of ``what``.
+    """
     if options.count(name) == 1:
         return name
     if name in options:
         raise InputError(f"{file} has {options.count(name)} columns named {name!r}; give each its own name.")
     lowered = {option.casefold(): option for option in reversed(options)}
     nearest = difflib.get_close_matches(name.casefold(), list(lowered), n=1)
-    guess = (
-        f"; did you mean {argument}={lowered[nearest[0]]!r}?" if nearest else f"; name it with {argument}=."
-    )
+    guess = f"; did you mean {lowered[nearest[0]]!r}?" if nearest else "."
     shown = ", ".join(map(repr, options[:_SHOWN])) + (", ..." if len(options) > _SHOWN else "")
-    raise InputError(f"{file} has no column {name!r}, only {shown or 'none at all'}{guess}{hint}")
+    advice = hint or f"Name the column of {what} if it is called otherwise."
+    raise InputError(f"column {name!r} is not in {file}, which has {shown or 'no columns'}{guess} {advice}")
 
 
+def one_line(error: Exception, *, longest: int = 300) -> str:
+    """Return what an exception says, on one printable line and without the full stop."""
+    words = " ".join(str(error).split())[:longest].rstrip(".")
+    return "".join(sign if sign.isprintable() else "?" for sign in words)
+
+
+CODING = "code members as 1 and non-members as 0"
 _SHOWN = 20  # names listed before the rest are left out

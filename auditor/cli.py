@@ -270,7 +270,7 @@ def _read(
     if losses is not None and member_file is None and nonmember_file is None:
         return losses.name, collectors.read_losses(losses, member_column=member_column, **options)
     if losses is None and member_file is not None and nonmember_file is not None:
-        read = collectors.read_loss_pair(member_file, nonmember_file, **options)
+        read = collectors.read_loss_pair(member_file, nonmember_file, member_column=member_column, **options)
         return f"{member_file.name} (members), {nonmember_file.name} (non-members)", read
     raise InputError("give either one LOSSES table, or both --member-file and --nonmember-file.")
 

@@ -44,8 +44,8 @@ def from_columns(
         The losses of both groups, each in the order of the column.
 
     Raises:
-        InputError: Columns of different lengths, a loss that is not finite, a membership other than 0 and 1
-            (NaN included), or a group with fewer than two records.
+        InputError: Columns of different lengths, a loss that is not finite, a masked value, a membership other
+            than 0 and 1 (NaN included), or a group with fewer than two records.
 
     >>> losses = from_columns([0.1, 0.9, 0.2, 0.7], member=[1, 0, 1, 0])
     >>> losses.member, losses.nonmember
@@ -53,9 +53,10 @@ def from_columns(
     """
     values = _validate.finite_column("the loss column", loss)
     mask = _mask("the member column", member)
-    labels = {name: np.asarray(column) for name, column in _given(id, group, person).items()}
+    given = _given(id, group, person)
+    labels = {name: _validate.column(f"the {name} column", column) for name, column in given.items()}
     names = ["loss", "member", *labels]
-    _validate.same_length(names, [values.size, mask.size, *(len(column) for column in labels.values())])
+    _validate.same_length(names, [values.size, mask.size, *(column.size for column in labels.values())])
     pairs = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
     return from_pair(
         values[mask],
@@ -87,16 +88,14 @@ def from_pair(
 
 
 def _mask(name: str, member: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    raw = np.asarray(member)
-    if raw.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, got shape {raw.shape}.")
-    mask = _validate.membership(name, raw)
+    mask = _validate.membership(name, _validate.column(name, member))
     n_member = int(mask.sum())
     if mask.size and n_member in (0, mask.size):
         kind, digit = ("non-member", 0) if n_member else ("member", 1)
         raise InputError(
             f"{name} must mark both groups, got {mask.size} records and no {kind} (value {digit});"
-            " an audit compares losses on training records with losses on records the model never saw."
+            " an audit compares losses on training records with losses on records the model never saw;"
+            f" {_validate.CODING}."
         )
     return mask
 

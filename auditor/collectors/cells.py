@@ -1,8 +1,6 @@
 """Cells of a file as numbers, and one sentence for whatever goes wrong while a file is read."""
 
-import csv
-import zipfile
-import zlib
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.errors import InputError
+from auditor import _validate
+from auditor.errors import AuditorError, InputError
 from auditor.values import Floats
 
 Column = npt.NDArray[Any]
@@ -23,17 +22,22 @@ BELOW_HEADER = "counting from 0 below the header"
 
 _BLANK = ("", "na", "n/a", "nan", "null", "none", "<na>")
 _TRUTH = {"true": 1.0, "false": 0.0}
+_FIX = "write it with a decimal point and without other characters"
+_PERMISSION = (errno.EACCES, errno.EPERM)
 
 
-def numbers(column: Column, *, place: str, rows: str, truth: bool = False) -> Floats:
+def numbers(column: Column, *, place: str, rows: str, truth: bool = False, fix: str = _FIX) -> Floats:
     """Return a column as float64, blanks as NaN; text is read as numbers (true and false too, if they may occur).
 
     Raises:
-        InputError: A value that is no number; the sentence names the first.
+        InputError: A value that is no number; the sentence names the first, and ends in the fix.
     """
     words = dict.fromkeys(_BLANK, np.nan) | (_TRUTH if truth else {})
     if column.dtype.kind in "fiub":
-        return column.astype(np.float64, copy=False)
+        with np.errstate(
+            over="ignore"
+        ):  # a longdouble beyond the doubles becomes infinite, and is refused as such
+            return column.astype(np.float64, copy=False)
     if column.dtype.kind not in "OUT":
         raise InputError(
             f"{place} must hold numbers, got values of type {column.dtype}; name the right column."
@@ -47,8 +51,7 @@ def numbers(column: Column, *, place: str, rows: str, truth: bool = False) -> Fl
             )  # 1_000 is no number here
         except ValueError:
             raise InputError(
-                f"{place} must hold numbers, got {str(value)!r} (first at row {row}, {rows}); write it with a decimal"
-                " point and without other characters."
+                f"{place} must hold numbers, got {str(value)!r} (first at row {row}, {rows}); {fix}."
             ) from None
     return result
 
@@ -70,24 +73,27 @@ def readable(path: Path) -> Iterator[None]:
     """Turn whatever a reader raises about a damaged or mislabelled file into one sentence."""
     try:
         yield
-    except InputError:
+    except (AuditorError, ImportError):
         raise
-    except UnicodeDecodeError:
-        raise InputError(
-            f"file {str(path)!r} is not UTF-8 text; save it again as a UTF-8 {path.suffix} file."
-        ) from None
-    except (OSError, ValueError, EOFError, KeyError, NotImplementedError) as error:
-        raise _damaged(path, error) from error
-    except (csv.Error, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # damaged bytes make the readers raise nearly everything
         raise _damaged(path, error) from error
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
+    file, kind = f"file {str(path)!r}", path.suffix.lower()
     reason = getattr(error, "strerror", None)
     if reason:
-        return InputError(f"file {str(path)!r} cannot be read: {reason}; check its permissions.")
-    words = " ".join(str(error).split())[:200].rstrip(".")
+        check = (
+            "its permissions" if getattr(error, "errno", None) in _PERMISSION else "the name and the folder"
+        )
+        return InputError(f"{file} cannot be read: {reason}; check {check}.")
+    if isinstance(error, UnicodeDecodeError) and kind == ".csv":
+        return InputError(f"{file} is not UTF-8 text; save it again as a UTF-8 .csv file.")
+    words = _validate.one_line(error, longest=200) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return InputError(
+            f"{file} does not fit in memory ({words}); it is damaged, or too large to audit here."
+        )
     return InputError(
-        f"file {str(path)!r} is not a whole {path.suffix.lower()} file ({words}); write it again, or name it after what"
-        " it is."
+        f"{file} is not a whole {kind} file ({words}); write it again, or name it after what it is."
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from auditor import _validate
 from auditor.collectors.arrays import from_columns, from_pair
@@ -16,7 +17,10 @@ from auditor.values import Floats, Losses, PerGroup
 
 __all__ = ["read_loss_pair", "read_losses"]
 
-_DEFAULTS = {"id": "id", "group": "group", "person": "person"}
+_MEANING = {"id": "record ids", "group": "slices", "person": "data subjects"}  # by default name
+_GROUPS = (("members", 1), ("non-members", 0))
+_TWO_FILES = "give the two files as members and non-members instead"
+_ONE_TABLE = "give one table that holds both groups and the membership column, instead of two files"
 
 
 def read_losses(
@@ -57,6 +61,7 @@ def read_losses(
     ...     read_losses(path).member
     array([0.1, 0.2])
     """
+    _refuse_no_names(loss_column=loss_column, member_column=member_column)
     file = _path(path)
     table = opened(file)
     if _is_two_arrays(table, file, loss_column):
@@ -65,22 +70,10 @@ def read_losses(
     labels = _labels(
         table, place, id_column=id_column, group_column=group_column, person_column=person_column
     )
-    pair_hint = " For one file for each group use read_loss_pair."
-    names = [
-        _validate.column_name(
-            "loss_column", loss_column, file=place, options=table.names, hint=_header_hint(table)
-        ),
-        _validate.column_name(
-            "member_column", member_column, file=place, options=table.names, hint=pair_hint
-        ),
-    ]
+    names = [_loss_name(loss_column, table, place), _member_name(member_column, table, place)]
     columns = table.read(names, text=list(labels.values()))
     loss = _losses(columns[loss_column], name=loss_column, file=file, rows=table.rows)
-    where = f"column {member_column!r} of {str(file)!r}"
-    member = _validate.membership(
-        _counted(where, table), numbers(columns[member_column], place=where, rows=table.rows, truth=True)
-    )
-    _refuse_one_group(member, where)
+    member = _membership(columns[member_column], table, f"column {member_column!r} of {str(file)!r}")
     chosen: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
     return from_columns(
         loss,
@@ -96,6 +89,7 @@ def read_loss_pair(
     nonmember_path: str | os.PathLike[str],
     *,
     loss_column: str = "loss",
+    member_column: str | None = "member",
     id_column: str | None = "id",
     group_column: str | None = "group",
     person_column: str | None = "person",
@@ -107,6 +101,8 @@ def read_loss_pair(
         member_path: Losses on training records; the kinds of file are those of `read_losses`.
         nonmember_path: Losses on records that the model never saw.
         loss_column: The losses in both files, finite numbers; smaller means more like a member.
+        member_column: Membership, if a file has it: it must then be 1 in every row of the members' file and 0 in
+            every row of the non-members'. An error if another name than the default is missing. None ignores it.
         id_column: Record ids, read if both files have them; see `read_losses`.
         group_column: Slices to report by, likewise.
         person_column: Data subject of each record, likewise.
@@ -116,7 +112,7 @@ def read_loss_pair(
         The losses of both groups, each in the order of its file.
 
     Raises:
-        InputError: As for `read_losses`, or both paths name the same file.
+        InputError: As for `read_losses`, or both paths name the same file, or a file mixes the groups.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -125,6 +121,7 @@ def read_loss_pair(
     ...     read_loss_pair(*paths).nonmember
     array([0.9, 0.7])
     """
+    _refuse_no_names(loss_column=loss_column)
     files = (_path(member_path), _path(nonmember_path))
     if files[0] == files[1]:
         raise InputError(f"member and non-member files must differ, got {str(files[0])!r} twice.")
@@ -135,6 +132,8 @@ def read_loss_pair(
     ]
     shared = {field: name for field, name in found[0].items() if field in found[1]}
     parts = [_one_file(table, file, loss_column, shared) for table, file in zip(tables, files, strict=True)]
+    for table, file, group in zip(tables, files, _GROUPS, strict=True):
+        _refuse_mixed(table, file, member_column if member_column != loss_column else None, group)
     history = [f"column {loss_column!r} of {files[0].name} (members) and of {files[1].name} (non-members)"]
     alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
     if alone:
@@ -149,9 +148,7 @@ def _one_file(
     table: Table, file: Path, loss_column: str, labels: Mapping[str, str]
 ) -> tuple[Floats, dict[str, Column]]:
     place = f"file {str(file)!r}"
-    _validate.column_name(
-        "loss_column", loss_column, file=place, options=table.names, hint=_header_hint(table)
-    )
+    _loss_name(loss_column, table, place)
     columns = table.read([loss_column], text=list(labels.values()))
     return _losses(columns[loss_column], name=loss_column, file=file, rows=table.rows), columns
 
@@ -159,6 +156,49 @@ def _one_file(
 def _losses(column: Column, *, name: str, file: Path, rows: str) -> Floats:
     place = f"column {name!r} of {str(file)!r}"
     return _validate.finite_column(place, numbers(column, place=place, rows=rows), rows=rows)
+
+
+def _loss_name(name: str, table: Table, place: str) -> str:
+    hint = _header_hint(table)
+    return _validate.column_name(name, what="losses", file=place, options=table.names, hint=hint)
+
+
+def _member_name(name: str, table: Table, place: str) -> str:
+    hint = f"Name the column of membership if it is called otherwise, or {_TWO_FILES}."
+    return _validate.column_name(name, what="membership", file=place, options=table.names, hint=hint)
+
+
+def _membership(column: Column, table: Table, place: str) -> npt.NDArray[np.bool_]:
+    values = numbers(column, place=place, rows=table.rows, truth=True, fix=_validate.CODING)
+    member = _validate.membership(_counted(place, table), values)
+    count = int(member.sum())
+    if count in (0, member.size):
+        kind = "non-member (0)" if count else "member (1)"
+        raise InputError(
+            f"{place} must mark both groups, got {member.size} records and no {kind}; {_validate.CODING}, or"
+            f" {_TWO_FILES}."
+        )
+    return member
+
+
+def _refuse_mixed(table: Table, file: Path, name: str | None, group: tuple[str, int]) -> None:
+    """Refuse a file of one group whose membership column says that it holds others."""
+    if name is None or (name == "member" and name not in table.names):
+        return
+    _refuse_no_names(member_column=name)
+    _validate.column_name(name, what="membership", file=f"file {str(file)!r}", options=table.names)
+    words, code = group
+    place = f"column {name!r} of {str(file)!r}"
+    values = numbers(
+        table.read([name], text=[])[name], place=place, rows=table.rows, truth=True, fix=_ONE_TABLE
+    )
+    bad = values != code
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{place} must be {code} in every row of a file of {words}, got {int(bad.sum())} other values (first"
+            f" {values[row]:g} at row {row}, {table.rows}); {_ONE_TABLE}."
+        )
 
 
 def _counted(place: str, table: Table) -> str:
@@ -170,18 +210,19 @@ def _labels(table: Table, place: str, **columns: str | None) -> dict[str, str]:
     result = {}
     for argument, name in columns.items():
         field = argument.removesuffix("_column")
-        if name is None or (name == _DEFAULTS[field] and name not in table.names):
+        if name is None or (name == field and name not in table.names):
             continue
-        result[field] = _validate.column_name(argument, name, file=place, options=table.names)
+        _refuse_no_names(**{argument: name})
+        result[field] = _validate.column_name(name, what=_MEANING[field], file=place, options=table.names)
     return result
 
 
 def _header_hint(table: Table) -> str:
     """Return what is probably wrong with a CSV header in which a column was not found."""
     if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|"):
-        return " The columns must be separated by commas."
+        return "The columns must be separated by commas."
     if table.names and all(_is_number(name) for name in table.names):
-        return " The first line must hold the names of the columns."
+        return "The first line must hold the names of the columns."
     return ""
 
 
@@ -193,14 +234,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _refuse_one_group(member: np.ndarray[Any, np.dtype[np.bool_]], place: str) -> None:
-    count = int(member.sum())
-    if count in (0, member.size):
-        kind = "non-member (0)" if count else "member (1)"
-        raise InputError(
-            f"{place} must mark both groups, got {member.size} records and no {kind}; for one file for each group use"
-            " read_loss_pair."
-        )
+def _refuse_no_names(**arguments: object) -> None:
+    for argument, name in arguments.items():
+        if not isinstance(name, str):
+            raise InputError(f"{argument} must be the name of a column, got {name!r}.")
 
 
 def _is_two_arrays(table: Table, file: Path, loss_column: str) -> bool:
@@ -221,6 +258,14 @@ def _two_arrays(table: Table, file: Path, higher_is_member: bool) -> Losses:  # 
 
 def _path(path: str | os.PathLike[str]) -> Path:
     try:
-        return Path(path)
+        result = Path(path)
+        str(result).encode()
     except TypeError:
         raise InputError(f"path must be the name of a file, got {type(path).__name__}.") from None
+    except UnicodeEncodeError:  # neither Arrow nor a report could write such a name
+        raise InputError(
+            f"file {str(result)!r} must have a name in UTF-8; rename it or its folder."
+        ) from None
+    if "\0" in str(result):
+        raise InputError(f"file {str(result)!r} must have a name without NUL characters; check the name.")
+    return result

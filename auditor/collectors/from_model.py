@@ -10,8 +10,8 @@ from auditor import _validate
 from auditor.collectors import scikit_learn
 from auditor.collectors.log_odds import LogOdds, settled
 from auditor.collectors.outputs import Output
-from auditor.collectors.records import Records, records, score
-from auditor.errors import InputError
+from auditor.collectors.records import Predict, Records, records, score
+from auditor.errors import AuditorError, InputError
 from auditor.values import Losses, LossScale, PerGroup
 
 __all__ = ["assembled", "collect"]
@@ -51,7 +51,8 @@ def collect(
 
     Raises:
         InputError: A model that is not supported or not fitted, features it refuses, labels it does not know,
-            outputs that are not what ``output`` says, or lengths that do not match.
+            outputs that are not what ``output`` says, lengths that do not match, or a callable that raises (its
+            exception is the cause).
 
     Source: Negoescu et al. 2024, footnote 1.
 
@@ -78,12 +79,33 @@ def collect(
             model, member=member, nonmember=nonmember, classes=names, batch_size=size
         )
         return assembled(scored.member, nonmember=scored.nonmember, source=scored.source, labels=labels)
+    name = _name(model)
     first, second = (
-        score(model, group, output=output, classes=names, batch_size=size) for group in (member, nonmember)
+        score(_guarded(model, name, group.name), group, output=output, classes=names, batch_size=size)
+        for group in (member, nonmember)
     )
-    name = getattr(model, "__name__", type(model).__name__)
-    source = f"the {output} that {'the callable' if name == '<lambda>' else name} returned"
+    source = f"the {output} that {name} returned"
     return assembled(first, nonmember=second, source=source, labels=labels)
+
+
+def _name(model: Any) -> str:
+    name = str(getattr(model, "__name__", type(model).__name__))
+    return "the callable" if name == "<lambda>" else name
+
+
+def _guarded(model: Any, name: str, group: str) -> Predict:
+    """Return the callable; whatever it raises becomes one sentence, with the cause kept."""
+
+    def predict(features: Any) -> Any:
+        try:
+            return model(features)
+        except AuditorError:
+            raise
+        except Exception as error:
+            reason = ": ".join(filter(None, (type(error).__name__, _validate.one_line(error))))
+            raise InputError(f"{name} failed on the {group} records: {reason}.") from error
+
+    return predict
 
 
 def assembled(
@@ -116,13 +138,20 @@ def _pair(name: str, pair: Any, member: Records, nonmember: Records) -> PerGroup
         return None
     if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
         raise InputError(f"{name} must be a pair (members, non-members), got {type(pair).__name__}.")
-    result = PerGroup(np.asarray(pair[0]), np.asarray(pair[1]))
+    columns = zip((member, nonmember), pair, strict=True)
+    result = PerGroup(*(_validate.column(f"{group.name} {name}", column) for group, column in columns))
     for group, column in zip((member, nonmember), result, strict=True):
         _validate.same_length((f"{group.name} y", f"{group.name} {name}"), (len(group), column.size))
     return result
 
 
 def _distinct(classes: Sequence[Any]) -> list[Any]:
+    try:
+        flat = np.ndim(classes) == 1
+    except ValueError:  # rows of different lengths
+        flat = False
+    if not flat:
+        raise InputError(f"classes must be a list of labels, one for each output column, got {classes!r}.")
     names = list(np.asarray(classes).tolist())
     if len(set(names)) != len(names):
         raise InputError(f"classes must be distinct, got {names!r}.")

@@ -102,7 +102,7 @@ def _one_column(values: Floats, codes: Codes, output: Output) -> Floats:
 def _columns(values: Floats, codes: Codes, output: Output) -> Floats:
     rows = np.arange(codes.size)
     own = values[rows, codes]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if output is Output.PROBABILITIES:
             values[rows, codes] = 0
             return np.asarray(np.log(values.sum(axis=1)) - np.log(own))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from auditor import _validate
 from auditor.errors import InputError
 from auditor.values import Floats
 
@@ -30,7 +31,15 @@ class Output(StrEnum):
 
 def shaped(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
     """Return the outputs as an array of shape (n, K), K >= 2, or (n,) for the second of two classes."""
-    raw = np.asarray(outputs)
+    if np.ma.is_masked(outputs):
+        raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
+    try:
+        raw = np.asarray(outputs)
+    except Exception as error:
+        raise InputError(
+            f"{place} outputs must be numbers in rows of equal length, got {type(outputs).__name__}:"
+            f" {_validate.one_line(error)}."
+        ) from error
     if raw.dtype.kind == "O":
         try:
             raw = raw.astype(np.float64)
@@ -60,7 +69,8 @@ def resolution(outputs: npt.NDArray[Any]) -> float:
 
 def checked(outputs: npt.NDArray[Any], *, output: Output, place: str, first_row: int = 0) -> Floats:
     """Return a fresh float64 copy of valid outputs, or name the first row that is not valid."""
-    values = np.array(outputs, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        values = np.array(outputs, dtype=np.float64)
     _refuse(
         np.isnan(values),
         values,

@@ -57,6 +57,18 @@ def records(name: str, argument: str, pair: Any) -> Records:
     if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
         raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}.")
     features, target = pair
+    labels = _labels(name, target)
+    _validate.same_length((f"{name} X", f"{name} y"), (_length(name, features), labels.size))
+    if labels.size < 2:  # noqa: PLR2004
+        raise InputError(f"{argument} must hold at least 2 records, got {labels.size}; is X empty?")
+    return Records(name=name, features=features, labels=labels)
+
+
+def _labels(name: str, target: Any) -> npt.NDArray[Any]:
+    if np.ma.is_masked(target):
+        raise InputError(
+            f"{name} y must have no masked values, got {int(np.ma.getmaskarray(target).sum())}; leave those records out."
+        )
     try:
         labels = np.asarray(target)
     except ValueError:
@@ -67,10 +79,7 @@ def records(name: str, argument: str, pair: Any) -> Records:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError(f"{name} y must be one label for each record, got shape {labels.shape}.")
-    _validate.same_length((f"{name} X", f"{name} y"), (_length(name, features), labels.size))
-    if labels.size < 2:  # noqa: PLR2004
-        raise InputError(f"{argument} must hold at least 2 records, got {labels.size}; is X empty?")
-    return Records(name=name, features=features, labels=labels)
+    return labels
 
 
 def _length(name: str, features: Any) -> int:
@@ -97,7 +106,12 @@ def taken(features: Any, *, rows: Rows) -> Any:
         return features.tocsr()[rows]
     if isinstance(features, list | tuple) and not isinstance(rows, slice):
         return [features[row] for row in rows]
-    return features[rows]
+    try:
+        return features[rows]
+    except (TypeError, KeyError) as error:
+        raise InputError(
+            f"X must be an array or a list to be taken in parts, got {type(features).__name__}; convert it first."
+        ) from error
 
 
 def score(

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from auditor import _validate
 from auditor.collectors.log_odds import LogOdds
 from auditor.collectors.outputs import Output, resolution
 from auditor.collectors.records import Predict, Records, Rows, score, taken
-from auditor.errors import InputError
+from auditor.errors import AuditorError, InputError
 from auditor.values import Floats
 
 __all__ = ["Scored", "accepts", "scored"]
@@ -105,8 +106,10 @@ def _guarded(model: Any, method: str, place: str) -> Predict:
                 return getattr(model, method)(features)
         except NotFittedError as error:
             raise InputError(f"model must be fitted, got an unfitted {name}; call fit first.") from error
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-            reason = " ".join(str(error).split())[:300].rstrip(".")
+        except AuditorError:
+            raise
+        except Exception as error:
+            reason = _validate.one_line(error) or type(error).__name__
             raise InputError(
                 f"{place} X must suit the model, but {name}.{method} refused it: {reason}."
             ) from error
@@ -135,7 +138,7 @@ def _same_model(model: Any, group: Records, rows: Rows) -> bool | None:
     probabilities = np.asarray(_guarded(model, "predict_proba", group.name)(features))
     try:
         logits = np.asarray(model.decision_function(features))
-    except (AttributeError, NotImplementedError, TypeError, ValueError):
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, predict_proba remains
         return False
     return agreement(logits, probabilities=probabilities)
 

@@ -3,8 +3,11 @@
 Each reader knows the names of the columns before it reads any of them.
 """
 
+import os
+import stat
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,18 +50,26 @@ def opened(path: Path) -> Table:
             " it; save the columns as .parquet, .csv or .npz."
         )
     with readable(path):
-        if path.is_dir():
+        status = _status(path)
+        if status is not None and stat.S_ISDIR(status.st_mode):
             raise InputError(f"file {str(path)!r} is a directory; name the file inside it.")
         if suffix not in _READERS:
             shown = repr(suffix) if suffix else "no extension"
             raise InputError(
                 f"file {str(path)!r} must end in {', '.join(_READERS)}, got {shown}; save it as one of these."
             )
-        if not path.exists():
+        if status is None:
             raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
-        if path.stat().st_size == 0:
+        if status.st_size == 0:
             raise InputError(f"file {str(path)!r} is empty; write the losses again.")
         return _READERS[suffix](path)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 class ParquetTable:
@@ -95,12 +106,12 @@ class NpzTable:
             raise InputError(
                 f"file {str(path)!r} is not a whole .npz archive; write it again with numpy.savez."
             )
-        with readable(path), np.load(path, allow_pickle=False) as archive:
+        with self._opened() as archive:
             self.names = list(archive.files)
 
     def read(self, numeric: Sequence[str], *, text: Sequence[str]) -> dict[str, Column]:
         """Return the arrays; an array of Python objects is a pickle and is refused."""
-        with readable(self._path), np.load(self._path, allow_pickle=False) as archive:
+        with self._opened() as archive:
             columns = {name: self._array(archive, name) for name in (*numeric, *text)}
         for name, column in columns.items():
             if column.ndim != 1:
@@ -109,6 +120,16 @@ class NpzTable:
                     " number for each record."
                 )
         return columns
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        # NumPy leaves a file open that turns out to be no archive, so it is opened and closed here.
+        with (
+            readable(self._path),
+            self._path.open("rb") as stream,
+            np.load(stream, allow_pickle=False) as archive,
+        ):
+            yield archive
 
     def _array(self, archive: Any, name: str) -> Column:
         try:
@@ -124,6 +145,8 @@ class NpzTable:
             raise InputError(
                 f"entry {name!r} of {str(self._path)!r} must be a NumPy array; write it again with numpy.savez."
             )
+        if column.dtype.kind == "U":
+            column.tolist()  # raises if a character is none, which nothing else would notice
         return np.char.decode(column, "utf-8", "replace") if column.dtype.kind == "S" else column
 
 

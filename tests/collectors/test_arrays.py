@@ -48,6 +48,18 @@ def test_the_caller_s_array_is_not_frozen():
     column[0] = 5.0
 
 
+def test_a_mask_that_hides_nothing_is_no_obstacle():
+    """A masked array without masked values is an ordinary column."""
+    losses = from_columns(np.ma.masked_array(LOSS, mask=False), member=[1, 0, 1, 0])
+    np.testing.assert_array_equal(losses.member, [0.1, 0.2])
+
+
+def test_large_losses_make_no_noise():
+    """Finite losses whose sum overflows are losses, without a warning."""
+    top = np.finfo(float).max
+    np.testing.assert_array_equal(from_columns([top, 0, top, 1], member=[1, 0, 1, 0]).member, [top, top])
+
+
 @pytest.mark.parametrize(
     ("loss", "kwargs", "sentence"),
     [
@@ -76,6 +88,37 @@ def test_the_caller_s_array_is_not_frozen():
             {"member": [1, 0, 1, 0]},
             r"finite losses, got 1 infinite \(first at row 3,",
         ),
+        (
+            np.ma.masked_array(LOSS, mask=[0, 1, 0, 1]),
+            {"member": [1, 0, 1, 0]},
+            r"the loss column must have no masked values, got 2 \(first at row 1, counting from 0\)",
+        ),
+        (
+            LOSS,
+            {"member": np.ma.masked_array([1, 0, 1, 0], mask=[0, 0, 1, 0])},
+            "the member column must have no masked values, got 1",
+        ),
+        (
+            [[1], [1, 2]],
+            {"member": [1, 0]},
+            "the loss column must be one-dimensional, got rows of different len",
+        ),
+        (LOSS, {"member": [1, 0, 1, 0], "id": 5}, r"the id column must be one-dimensional, got shape \(\)"),
+        (LOSS, {"member": [[1], [1, 2]]}, "the member column must be one-dimensional, got rows of different"),
+        (None, {"member": [1, 0]}, r"the loss column must be one-dimensional, got shape \(\)"),
+        (
+            [np.inf, -np.inf, 0.1, 0.2],
+            {"member": [1, 0, 1, 0]},
+            r"finite losses, got 2 infinite \(first at row 0,",
+        ),
+        (
+            np.array([np.finfo(np.longdouble).max, 1, 2, 3]),
+            {"member": [1, 0, 1, 0]},
+            r"finite losses, got 1 infinite \(first at row 0,",
+        ),
+        (LOSS, {"member": [1, 0, 2, 0]}, "code members as 1 and non-members as 0"),
+        (LOSS, {"member": ["yes", "no", "yes", "no"]}, "code members as 1 and non-members as 0"),
+        (LOSS, {"member": [1, 1, 1, 1]}, "code members as 1 and non-members as 0"),
         (["a", "b"], {"member": [1, 0]}, "loss column must hold numbers, got an array of type <U1"),
         ([[0.1, 0.2]], {"member": [1, 0]}, r"one-dimensional, got shape \(1, 2\)"),
     ],

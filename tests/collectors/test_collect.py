@@ -1,10 +1,13 @@
 """Predict callables become losses, and bad calls one sentence."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 
 from auditor import InputError, LossScale
 from auditor.collectors import Output, collect
+from auditor.errors import MissingExtraError
 
 Z = np.array([[2.0, 0.0, -1.0], [0.5, 0.1, 3.0], [-2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
 Y = [0, 2, 1, 1]
@@ -91,10 +94,72 @@ def test_a_class_with_call_is_a_callable():
     assert losses.history[0].endswith("the probabilities that Endpoint returned")
 
 
-def test_an_error_inside_the_callable_is_left_alone():
-    """The caller's own exception keeps its type and its traceback."""
-    with pytest.raises(ZeroDivisionError):
-        collect(lambda _: 1 / 0, members=([1, 2], [0, 1]), nonmembers=([3, 4], [0, 1]))
+def test_an_error_inside_the_callable_is_one_sentence_and_its_cause():
+    """The callable, the group and the exception are named, and the exception stays the cause."""
+
+    def predict(x):
+        if 3 in x:
+            raise ZeroDivisionError("no\nway.")
+        return np.full(len(x), 0.5)
+
+    groups = {"members": ([1, 2], [0, 1]), "nonmembers": ([3, 4], [0, 1])}
+    sentence = r"^predict failed on the nonmember records: ZeroDivisionError: no way\.$"
+    with pytest.raises(InputError, match=sentence) as caught:
+        collect(predict, **groups)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    with pytest.raises(InputError, match=r"^the callable failed on the member records: IndexError\.$"):
+        collect(lambda _: (_ for _ in ()).throw(IndexError), **groups)
+
+
+def test_an_error_of_this_package_inside_the_callable_is_left_alone():
+    """A sentence that is already ours is not wrapped in another."""
+
+    def predict(_):
+        raise MissingExtraError("pip install something")
+
+    with pytest.raises(MissingExtraError, match=r"^pip install something$"):
+        collect(predict, members=([1, 2], [0, 1]), nonmembers=([3, 4], [0, 1]))
+
+
+class Unreadable:
+    """An output that refuses to become an array, like a tensor that is part of a graph."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("detach it first")
+
+
+@pytest.mark.parametrize(
+    ("outputs", "sentence"),
+    [
+        (
+            Unreadable(),
+            r"member outputs must be numbers in rows of equal length, got Unreadable: detach it first\.",
+        ),
+        ([[0.5, 0.5], [1.0]], "member outputs must be numbers in rows of equal length, got list: "),
+        (
+            np.ma.masked_array([0.5, 0.5], mask=[True, False]),
+            "member outputs must be numbers, got masked values",
+        ),
+    ],
+)
+def test_outputs_that_are_no_array_are_refused_in_one_sentence(outputs, sentence):
+    """Whatever the output raises when it is read, or hides under a mask, is one sentence."""
+    with pytest.raises(InputError, match=sentence):
+        collect(lambda _: outputs, members=([1, 2], [0, 1]), nonmembers=([3, 4], [0, 1]))
+
+
+def test_outputs_beyond_the_doubles_make_no_noise():
+    """Logits too large for a double count as certain, without a warning."""
+    top = np.finfo(float).max
+    losses = scored(np.array([[top, -top], [-top, top], [0.0, 1.0]]), [0, 0, 1], output="logits")
+    assert losses.saturated == (2, 2)
+    scored(np.full(4, np.finfo(np.longdouble).max), [0, 1, 0, 1], output="logits")
+
+
+def test_features_that_cannot_be_cut_into_batches_are_refused():
+    """A deque holds records but has no slices, and the sentence says so."""
+    with pytest.raises(InputError, match="X must be an array or a list to be taken in parts, got deque"):
+        collect(len, members=(deque(Z), Y), nonmembers=(Z, Y), batch_size=2)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +191,17 @@ def test_an_error_inside_the_callable_is_left_alone():
         ),
         (P, {"classes": [0, 1, 2, 3]}, "classes must name each of the model's 3 output columns, got 4 names"),
         (P, {"classes": [0, 1, 1]}, "classes must be distinct"),
+        (P, {"classes": 2}, "classes must be a list of labels, one for each output column, got 2"),
+        (P, {"classes": "abc"}, "classes must be a list of labels, .* got 'abc'"),
+        (P, {"classes": [[0], [1, 2]]}, "classes must be a list of labels"),
+        (P, {"classes": [[0, 1], [1, 2]]}, "classes must be a list of labels"),
+        (P, {"ids": (5, 5)}, r"member ids must be one-dimensional, got shape \(\)"),
+        (
+            P,
+            {"ids": ([[1], [1, 2]], [1])},
+            "member ids must be one-dimensional, got rows of different lengths",
+        ),
+        (P, {"y": np.ma.masked_equal(Y, 1)}, "member y must have no masked values, got 2"),
         (
             P,
             {"output": "logit"},

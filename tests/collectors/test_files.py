@@ -1,5 +1,7 @@
 """Loss files of every kind, whole and broken."""
 
+import contextlib
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -11,6 +13,7 @@ from pyarrow import parquet
 
 from auditor import InputError
 from auditor.collectors import read_loss_pair, read_losses
+from auditor.collectors.cells import readable
 
 COLUMNS = {
     "loss": [0.1, 0.9, 1 / 3, 0.7],
@@ -104,7 +107,8 @@ def test_optional_columns_are_optional_under_their_default_name_only(tmp_path, k
     assert read_losses(path).group is None
     assert read_losses(path, id_column=None).id is None
     with pytest.raises(
-        InputError, match=r"has no column 'grp', only 'loss', 'member', 'id'; name it with group_column="
+        InputError,
+        match=r"column 'grp' is not in .*, which has 'loss', 'member', 'id'\. Name the column of slices",
     ):
         read_losses(path, group_column="grp")
 
@@ -115,16 +119,19 @@ def test_a_misspelt_column_lists_what_exists_and_the_nearest(tmp_path, kind):
     path = write(tmp_path / f"x{kind}", {"Losses": [0.1, 0.2], "member": [1, 0]})
     with pytest.raises(
         InputError,
-        match=rf"x{kind}' has no column 'loss', only 'Losses', 'member'; did you mean loss_column='Losses'",
+        match=rf"^column 'loss' is not in file '.*x{kind}', which has 'Losses', 'member'; did you mean 'Losses'\?"
+        r" Name the column of losses if it is called otherwise\.$",
     ):
         read_losses(path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_missing_membership_column_points_to_the_pair_reader(tmp_path, kind):
-    """Someone with one file for each group is told what to call."""
+    """Someone with one file for each group is told what to do, in words that fit Python and the command line."""
     path = write(tmp_path / f"x{kind}", {"loss": [0.1, 0.2]})
-    with pytest.raises(InputError, match=r"no column 'member', only 'loss'.*read_loss_pair"):
+    with pytest.raises(
+        InputError, match=r"'member' is not in .*, which has 'loss'.*give the two files as members and"
+    ):
         read_losses(path)
 
 
@@ -156,9 +163,10 @@ def test_membership_other_than_0_and_1_is_refused(tmp_path, kind, member, senten
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("value", "missing"), [(0, r"no member \(1\)"), (1, r"no non-member \(0\)")])
 def test_a_file_with_one_group_is_refused(tmp_path, kind, value, missing):
-    """The sentence says which group is missing."""
+    """The sentence says which group is missing and what to do."""
     path = write(tmp_path / f"x{kind}", {"loss": [0.1, 0.2], "member": [value, value]})
-    with pytest.raises(InputError, match=f"got 2 records and {missing}"):
+    fix = "code members as 1 and non-members as 0, or give the two files as members and non-members instead"
+    with pytest.raises(InputError, match=f"got 2 records and {missing}; {fix}"):
         read_losses(path)
 
 
@@ -226,6 +234,138 @@ def test_a_file_without_permission_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(InputError, match=r"x.csv' cannot be read: Permission denied; check its permissions"):
         read_losses(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_that_no_reader_can_open_are_one_sentence(tmp_path, kind):
+    """Bytes that are no UTF-8, NUL characters and names too long are each named for what they are."""
+    with pytest.raises(InputError, match=r"\\udcff.* must have a name in UTF-8; rename it or its folder\.$"):
+        read_losses(os.fsdecode(os.fsencode(tmp_path) + b"/\xff" + kind.encode()))
+    for name in (f"a\0b{kind}", f"a{kind}\0"):
+        with pytest.raises(InputError, match=r"\\x00.* must have a name without NUL characters"):
+            read_losses(tmp_path / name)
+    with pytest.raises(InputError, match=r"read: File name too long; check the name and the folder\.$"):
+        read_losses(tmp_path / f"{'x' * 300}{kind}")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=rf"x{kind}' does not exist; check the name and the folder"):
+        read_losses(tmp_path / "file" / f"x{kind}")
+
+
+def test_bytes_that_are_no_text_in_a_parquet_file_are_one_sentence(tmp_path):
+    """A string column whose bytes are no UTF-8 is a damaged file, not an error of Arrow."""
+    columns = {
+        "loss": [0.1, 0.2, 0.3, 0.4],
+        "member": [1, 0, 1, 0],
+        "id": ["wxyz0", "wxyz1", "wxyz2", "wxyz3"],
+    }
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pa.table(columns), path, compression="none", use_dictionary=False)
+    text(path, path.read_bytes().replace(b"wxyz", b"\xff\xfe\xfd\xfc"))
+    with pytest.raises(InputError, match=r"x.parquet' is not a whole .parquet file \(.*\); write it again"):
+        read_losses(path)
+
+
+def test_an_encrypted_archive_is_one_sentence(tmp_path):
+    """An entry of an archive that is marked as encrypted cannot be read, and the reason is passed on."""
+    path = write(tmp_path / "x.npz", {"loss": [0.1, 0.2], "member": [1, 0]})
+    content = bytearray(path.read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = content.find(mark)
+        while start >= 0:
+            content[start + offset] |= 1
+            start = content.find(mark, start + 1)
+    with pytest.raises(InputError, match=r"x.npz' is not a whole .npz file \(.*encrypted"):
+        read_losses(text(path, bytes(content)))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a\nb\x1b."), RecursionError(), AssertionError("a b?")])
+def test_whatever_a_reader_raises_is_one_printable_sentence(error):
+    """No type of exception escapes from a damaged file, and its words stay on one line."""
+
+    def read():
+        with readable(Path("x.npz")):
+            raise error
+
+    with pytest.raises(
+        InputError, match=r"^file 'x.npz' is not a whole .npz file \((a b\?|RecursionError)\); "
+    ) as got:
+        read()
+    assert got.value.__cause__ is error
+
+
+def test_a_file_that_claims_to_be_larger_than_memory_is_one_sentence():
+    """An array that cannot be allocated is told from a file that is cut short."""
+
+    def read():
+        with readable(Path("x.npz")):
+            raise MemoryError("Unable to allocate 8 EiB")
+
+    with pytest.raises(
+        InputError, match=r"^file 'x.npz' does not fit in memory \(Unable to allocate 8 EiB\); "
+    ):
+        read()
+
+
+def test_a_missing_package_is_not_called_a_damaged_file():
+    """An import that fails while a file is read stays what it is."""
+
+    def read():
+        with readable(Path("x.npz")):
+            raise ImportError("no pyarrow")
+
+    with pytest.raises(ImportError, match="no pyarrow"):
+        read()
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet", ".npz"])
+def test_flipped_bytes_never_escape(tmp_path, kind):
+    """A file with any few bytes changed is read or refused in one sentence, without a warning."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "loss": rng.normal(size=20),
+        "member": np.arange(20) % 2,
+        "id": [f"r{row}" for row in range(20)],
+    }
+    path = write(tmp_path / f"x{kind}", columns)
+    whole = np.frombuffer(path.read_bytes(), np.uint8)
+    for _ in range(150):
+        content = whole.copy()
+        content[rng.integers(content.size, size=3)] = rng.integers(256, size=3)
+        with contextlib.suppress(InputError):
+            read_losses(text(path, content.tobytes()))
+
+
+def test_extreme_columns_make_no_noise(tmp_path):
+    """Infinities of both signs and numbers beyond the doubles are refused without a warning."""
+    path = text(tmp_path / "x.csv", "loss,member\ninf,1\n-inf,0\n1,1\n2,0\n")
+    with pytest.raises(InputError, match=r"got 2 infinite \(first at row 0"):
+        read_losses(path)
+    wide = np.array([1, 2, np.finfo(np.longdouble).max, 4])
+    with pytest.raises(InputError, match=r"got 1 infinite \(first at row 2"):
+        read_losses(write(tmp_path / "x.npz", {"loss": wide, "member": [1, 0, 1, 0]}))
+
+
+def test_characters_that_are_none_in_an_npz_are_one_sentence(tmp_path):
+    """Text whose code points do not exist is damage."""
+    bad = np.frombuffer(np.array([1, 2, 0x7FFFFFFF, 4], np.uint32).tobytes(), "U1")
+    path = write(tmp_path / "x.npz", {"loss": [0.1, 0.2, 0.3, 0.4], "member": [1, 0, 1, 0], "id": bad})
+    with pytest.raises(InputError, match=r"x.npz' is not a whole .npz file"):
+        read_losses(path)
+
+
+@pytest.mark.parametrize("name", [None, 5, ["loss"]])
+@pytest.mark.parametrize("argument", ["loss_column", "member_column", "id_column"])
+def test_a_column_name_that_is_no_string_is_refused(tmp_path, argument, name):
+    """The argument and what it holds are named; None is a choice for the label columns only."""
+    path = write(tmp_path / "x.csv", COLUMNS)
+    if argument == "id_column" and name is None:
+        assert read_losses(path, id_column=None).id is None
+        return
+    with pytest.raises(InputError, match=rf"^{argument} must be the name of a column, got "):
+        read_losses(path, **{argument: name})
+    if name is not None:
+        with pytest.raises(InputError, match=rf"^{argument} must be the name of a column, got "):
+            read_loss_pair(path, write(tmp_path / "y.csv", COLUMNS), **{argument: name})
 
 
 @pytest.mark.parametrize("name", ["x.pkl", "x.pickle", "x.joblib", "x.npy", "x.PKL"])
@@ -322,14 +462,14 @@ def test_csv_dialects_give_the_same_losses(tmp_path, content):
         ("loss,member\n0.1,1\n0.2,\n", r"column 'member' .* got nan .*first at row 1"),
         (
             "loss,member\n0.1,yes\n0.2,no\n",
-            r"column 'member' .* must hold numbers, got 'yes' \(first at row 0",
+            r"column 'member' .* must hold numbers, got 'yes' \(first at row 0.*; code members as 1 and non-members",
         ),
         ('loss,member,t\n0.1,1,"abc\n0.2,0,b\n', "x.csv' must close every quotation mark, got 1 of them"),
-        ("loss;member\n0.1;1\n", r"no column 'loss', only 'loss;member'.*separated by commas"),
-        ("0.1,1\n0.2,0\n", r"no column 'loss', only '0.1', '1'.*first line must hold the names"),
+        ("loss;member\n0.1;1\n", r"'loss' is not in .*, which has 'loss;member'.*separated by commas"),
+        ("0.1,1\n0.2,0\n", r"'loss' is not in .*, which has '0.1', '1'.*first line must hold the names"),
         ("loss,member,loss\n0.1,1,2\n", "has 2 columns named 'loss'; give each its own name"),
         ("loss,member\n", "column 'loss' of .* is empty"),
-        ("\n\n", "has no column 'loss', only none at all"),
+        ("\n\n", "column 'loss' is not in .*, which has no columns"),
         ("loss,member\n0.1,1\n".encode("utf-16"), "x.csv' is not UTF-8 text"),
     ],
 )
@@ -474,7 +614,9 @@ def test_a_label_column_in_only_one_of_two_files_is_left_out_and_said(tmp_path):
     losses = read_loss_pair(first, second)
     assert losses.id is None
     assert losses.history[-1] == "left out, because only one of the files has it: id"
-    with pytest.raises(InputError, match=r"b.csv' has no column 'key', only 'loss'; name it with id_column="):
+    with pytest.raises(
+        InputError, match=r"'key' is not in .*b.csv', which has 'loss'. Name the column of record"
+    ):
         read_loss_pair(text(tmp_path / "a.csv", "loss,key\n0.1,x\n0.2,y\n"), second, id_column="key")
 
 
@@ -484,6 +626,49 @@ def test_two_files_may_be_of_different_kinds(tmp_path):
         text(tmp_path / "a.csv", "loss\n0.1\n0.2\n"), write(tmp_path / "b.npz", {"loss": [0.9, 0.7]})
     )
     np.testing.assert_array_equal(losses.nonmember, [0.9, 0.7])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_of_one_group_that_marks_the_other_is_refused(tmp_path, kind):
+    """A mixed membership column in either of two files, whole or swapped, points to the single table."""
+    ones, mixed, zeros = (
+        write(tmp_path / f"{name}{kind}", {"loss": [0.1, 0.2, 0.3], "member": member})
+        for name, member in (("ones", [1, 1, 1]), ("mixed", [1, 0, 0]), ("zeros", [0, 0, 0]))
+    )
+    assert read_loss_pair(ones, zeros).n_member == 3
+    sentence = r"^column 'member' of '.*{}' must be {} in every row of a file of {}, got {} other values \(first {} at row"
+    table = r".*; give one table that holds both groups and the membership column, instead of two files\.$"
+    for first, second, words in (
+        (mixed, zeros, (f"mixed{kind}", 1, "members", 2, "0")),
+        (ones, mixed, (f"mixed{kind}", 0, "non-members", 1, "1")),
+        (zeros, ones, (f"zeros{kind}", 1, "members", 3, "0")),
+    ):
+        with pytest.raises(InputError, match=sentence.format(*words) + table):
+            read_loss_pair(first, second)
+        assert read_loss_pair(first, second, member_column=None).n_member == 3
+
+
+@pytest.mark.parametrize("member", ["anna", "", "2"])
+def test_a_membership_column_of_something_else_in_two_files_is_refused(tmp_path, member):
+    """Names, blanks and other numbers under the name of the membership column are no membership."""
+    first = text(tmp_path / "a.csv", f"loss,member\n0.1,True\n0.2,{member}\n")
+    second = text(tmp_path / "b.csv", "loss\n0.9\n0.7\n")
+    with pytest.raises(
+        InputError, match=r"^column 'member' of .*a.csv' must .* at row 1, .*; give one table that"
+    ):
+        read_loss_pair(first, second)
+
+
+def test_a_named_membership_column_of_two_files_must_exist(tmp_path):
+    """Another name than the default is looked for in both files; the default may be absent."""
+    first = text(tmp_path / "a.csv", "loss,in\n0.1,1\n0.2,1\n")
+    second = text(tmp_path / "b.csv", "loss\n0.9\n0.7\n")
+    assert read_loss_pair(first, second).n_nonmember == 2
+    with pytest.raises(InputError, match=r"'in' is not in .*b.csv', .* Name the column of membership"):
+        read_loss_pair(first, second, member_column="in")
+    other = text(tmp_path / "c.csv", "loss,in\n0.9,0\n0.7,1\n")
+    with pytest.raises(InputError, match=r"column 'in' of .*c.csv' must be 0 in every row"):
+        read_loss_pair(first, other, member_column="in")
 
 
 def test_the_same_file_twice_is_refused(tmp_path):
