@@ -67,7 +67,8 @@ def records(name: str, argument: str, pair: Any) -> Records:
 def _labels(name: str, target: Any) -> npt.NDArray[Any]:
     if np.ma.is_masked(target):
         raise InputError(
-            f"{name} y must have no masked values, got {int(np.ma.getmaskarray(target).sum())}; leave those records out."
+            f"{name} y must have no masked values, got {int(np.ma.getmaskarray(target).sum())};"
+            " leave those records out."
         )
     try:
         labels = np.asarray(target)
