@@ -76,8 +76,9 @@ class RandomSplit:
     """A uniformly random split into members and non-members of fixed sizes (a shuffled ``train_test_split``).
 
     Given an unordered pair of one member and one non-member, which of them is the member is a fair coin:
-    the replace-one adjacency. A split stratified in equal shares is one such split within each stratum. Not for splits by time, by source, after deduplication across the split,
-    or for a hold-out that was used for early stopping.
+    the replace-one adjacency. Not for splits by time, by source, after deduplication across the split, or for a
+    hold-out that was used for early stopping. Nor for a stratified split as a whole: pairs are drawn across strata, and
+    the strata's fixed counts tie their coins together; audit each stratum by itself.
     """
 
 

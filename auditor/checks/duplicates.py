@@ -46,7 +46,11 @@ def duplicates(losses: Losses) -> Check:
 
 
 def _given(column: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
-    """The ids that are there, as text: not blank, None or NaN."""
+    """The ids that are there, as text: not blank, None or NaN. A whole number is the same id as an integer or a float."""
+    if column.dtype.kind == "f":
+        column = np.array(
+            [int(x) if np.isfinite(x) and x == int(x) else x for x in column.tolist()], dtype=object
+        )
     text = np.char.strip(column.astype(str))
     missing = np.isin(text, ("", "None", "nan", "NaN", "<NA>")) if column.dtype.kind in "Of" else text == ""
     return np.asarray(text[~missing])

@@ -62,6 +62,8 @@ def test_saturation_counts(rng):
         (["a", "a"], ["c", "d"], Status.WARN, 0),
         (["a", "b"], ["b", "d"], Status.FAIL, 1),
         ([1, 2], ["2", "3"], Status.FAIL, 1),
+        ([1, 2], [2.0, 3.0], Status.FAIL, 1),
+        ([1.5, 2.0], [2.5, 3.0], Status.OK, 0),
     ],
 )
 def test_duplicates_by_id(member, nonmember, status, across):

@@ -44,8 +44,10 @@ def test_scale_and_history_are_kept():
 def test_the_caller_s_array_is_not_frozen():
     """Losses hold their own copy: the column that was passed in stays writable."""
     column = np.array(LOSS)
-    from_columns(column, member=[1, 0, 1, 0])
+    losses = from_columns(column, member=[1, 0, 1, 0])
     column[0] = 5.0
+    assert column[0] == 5.0
+    assert losses.member[0] == LOSS[0]
 
 
 def test_a_mask_that_hides_nothing_is_no_obstacle():

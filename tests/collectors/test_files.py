@@ -1,6 +1,5 @@
 """Loss files of every kind, whole and broken."""
 
-import contextlib
 import os
 import pickle
 import zipfile
@@ -328,11 +327,18 @@ def test_flipped_bytes_never_escape(tmp_path, kind):
     }
     path = write(tmp_path / f"x{kind}", columns)
     whole = np.frombuffer(path.read_bytes(), np.uint8)
+    read, sentences = 0, []
     for _ in range(150):
         content = whole.copy()
         content[rng.integers(content.size, size=3)] = rng.integers(256, size=3)
-        with contextlib.suppress(InputError):
+        try:
             read_losses(text(path, content.tobytes()))
+            read += 1
+        except InputError as error:
+            sentences.append(str(error))
+    assert read + len(sentences) == 150
+    assert sentences
+    assert not any("\n" in sentence for sentence in sentences)
 
 
 def test_extreme_columns_make_no_noise(tmp_path):

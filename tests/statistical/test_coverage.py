@@ -207,6 +207,20 @@ def test_the_branch_wise_bound_covers_on_normals(request, other, clipped):
     assert at_most(over, runs, level=0.06)
 
 
+@pytest.mark.parametrize("other", [(0.0, 1.0), (1.0, 1.2)])
+def test_the_branch_wise_bound_covers_in_a_census(request, other):
+    """With the members' law known, the parametric bound is below that law's own Epsilon* against the population."""
+    rng, runs, delta = np.random.default_rng(20), runs_for(request, 400, 4000), 1e-3
+    members = fit_gaussian(rng.normal(0, 1, 500))
+    truth = supremum(members, Gaussian(*other), delta=delta, clip=delta).value
+    over = 0
+    for _ in range(runs):
+        drawn = fit_gaussian(rng.normal(*other, 500))
+        found = supremum(members, drawn, delta=delta, clip=delta)
+        over += branch_lower_bound(found, members, drawn, sizes=(math.inf, 500), confidence=0.95) > truth
+    assert at_most(over, runs)
+
+
 @pytest.mark.parametrize("shift", [0.0, 0.5, 2.5])
 @pytest.mark.parametrize("size", [60, 600])
 def test_the_auc_interval_covers(request, shift, size):
