@@ -11,7 +11,7 @@ from auditor.report.known import known
 from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, dig, find
 from auditor.report.wording import headline, meaning, verdict_sentence
 from auditor.result import AuditResult
-from auditor.values import Check, Status, Subject
+from auditor.values import Check, Estimate, Status, Subject
 
 __all__ = ["context"]
 
@@ -87,6 +87,7 @@ def _summary(result: AuditResult) -> dict[str, str]:
     rejected = dig(star.details, "fit", "rejected") if star else None
     bound = find(result, CERTIFIED)
     return {
+        "terms": _terms(bound),
         "bound": rows.value(bound),
         "ceiling": rows.ceiling_words(bound) if bound else "",
         "star": rows.value(star),
@@ -94,6 +95,13 @@ def _summary(result: AuditResult) -> dict[str, str]:
         "auc": rows.value(find(result, "auc")),
         "tpr": rows.value(find(result, "tpr_at_fpr.0.01")),
     }
+
+
+def _terms(bound: Estimate | None) -> str:
+    """At which confidence and delta the numbers of a comparison are stated."""
+    if bound is None or bound.delta is None or bound.confidence is None:
+        return ""
+    return f"{formatting.percent(bound.confidence, toward='down')}, delta {formatting.number(bound.delta)}"
 
 
 # --- Checks, data, provenance ---------------------------------------------------------------------

@@ -5,8 +5,10 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
+import auditor
 from auditor.choices import Adjacency
 from auditor.errors import InputError
 from auditor.reading import read_result
@@ -337,3 +339,15 @@ def test_context_changes_nothing(refuted):
     before = plain(refuted.to_dict())
     context(refuted)
     assert plain(refuted.to_dict()) == before
+
+
+def test_the_comparison_says_what_its_numbers_are_about():
+    """The table of several audits names subject, confidence and delta, like every other number on the page."""
+    draws = np.random.default_rng(0)
+    losses = auditor.Losses(member=draws.normal(-1, 1, 400), nonmember=draws.normal(0, 1, 400))
+    page = html.render([auditor.audit(losses, delta=1e-5, confidence=0.9, model=name) for name in ("a", "b")])
+    shown = page[
+        page.index("The audits side by side") : page.index("Bounds of audits with different ceilings")
+    ]
+    assert shown.count("90%, delta 1e-5") == 2
+    assert "describe each model, not its training algorithm" in shown
