@@ -64,17 +64,32 @@ def _table(shown: dict[str, object]) -> "Table":
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("Quantity", min_width=24)
+    table.add_column("Quantity", min_width=13)
     table.add_column("Value", justify="right", no_wrap=True)
     table.add_column("Interval")
     table.add_column("Confidence")
     table.add_column("Ceiling", justify="right", no_wrap=True)
-    table.add_column("About", no_wrap=True)
+    table.add_column("Delta", justify="right", no_wrap=True)
+    table.add_column("About", no_wrap=True, min_width=8)
     groups = shown["groups"]
     for group in groups if isinstance(groups, list) else []:
-        about = group["heading"].removeprefix("About ").removeprefix("the ").removesuffix(" algorithm")
+        about = (
+            group["heading"]
+            .removeprefix("About ")
+            .removeprefix("the ")
+            .removeprefix("this ")
+            .removesuffix(" algorithm")
+        )
         for row in group["rows"]:
             ceiling = row["limit"].removeprefix("ceiling ")
-            cells = (row["title"], row["value"], row["interval"], row["confidence"], ceiling, about)
+            cells = (
+                row["title"],
+                row["value"],
+                row["interval"],
+                row["confidence"],
+                ceiling,
+                row["delta"],
+                about,
+            )
             table.add_row(*(Text(formatting.clean(cell)) for cell in cells))
     return table

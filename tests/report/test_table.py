@@ -16,6 +16,17 @@ def test_lines(refuted):
     assert "Direction" not in text
 
 
+def test_every_number_says_what_it_is_about(refuted):
+    """Subject and delta stand beside each number, on a terminal of 80 columns too."""
+    for width in (80, 120):
+        lines = table.text(refuted, width=width).splitlines()
+        head = next(line for line in lines if "Quantity" in line)
+        assert "Delta" in head
+        assert "About" in head
+        bound = next(line for line in lines if "Certified" in line and "1e-5" in line)
+        assert bound.endswith("model")
+
+
 def test_huge_losses():
     """Losses around 1e300 on either side of 0 are audited and rendered without a warning."""
     rng = np.random.default_rng(0)
