@@ -13,17 +13,25 @@ from auditor.errors import InputError
 
 __all__ = [
     "DPSGD",
+    "FDP",
     "Adjacency",
+    "AnyGuesses",
     "BernoulliSplit",
     "Census",
+    "EachRecord",
     "FixedThreshold",
     "Members",
     "MembershipSplit",
+    "Mixture",
+    "OnePerPerson",
+    "OneRunTest",
+    "Persons",
     "RandomSplit",
     "RankGrid",
     "Sample",
     "Split",
     "StatedClaim",
+    "Steinke",
     "ThresholdRule",
     "TrainingClaim",
     "UnknownSplit",
@@ -77,9 +85,16 @@ class RandomSplit:
 
     Given an unordered pair of one member and one non-member, which of them is the member is a fair coin:
     the replace-one adjacency. Not for splits by time, by source, after deduplication across the split, or for a
-    hold-out that was used for early stopping. Nor for a stratified split as a whole: pairs are drawn across strata, and
-    the strata's fixed counts tie their coins together; audit each stratum by itself.
+    hold-out that was used for early stopping.
+
+    A stratified split fixes the numbers in each stratum, which ties the coins of different strata together: say
+    ``stratified=True`` and give the strata as the ``group`` of the losses; pairs are then drawn within strata.
+
+    >>> RandomSplit(stratified=True)
+    RandomSplit(stratified=True)
     """
+
+    stratified: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,6 +165,72 @@ class Split:
 
 
 ThresholdRule = RankGrid | FixedThreshold | Split
+
+
+# --- What counts as one unit ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EachRecord:
+    """Every record is a unit of its own, whoever it belongs to."""
+
+
+@dataclass(frozen=True)
+class OnePerPerson:
+    """The records of one data subject become one score: the ``by`` (``min``, ``mean`` or ``max``) of their losses.
+
+    Records of one person are not independent, and privacy is promised to persons: intervals then count persons.
+
+    >>> OnePerPerson("min")
+    OnePerPerson(by='min')
+    """
+
+    by: str = "mean"
+
+    def __post_init__(self) -> None:
+        _validate.known("by", self.by, ("min", "mean", "max"))
+
+
+Persons = EachRecord | OnePerPerson
+
+
+# --- Which family is fitted -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Gaussian mixtures of 1 to ``max_components`` components; the smallest number that is not rejected is taken.
+
+    >>> Mixture(max_components=5)
+    Mixture(max_components=5)
+    """
+
+    max_components: int = 20
+
+    def __post_init__(self) -> None:
+        components = _validate.at_least("max_components", self.max_components, least=1)
+        object.__setattr__(self, "max_components", components)
+
+
+# --- How the guesses of a one-run audit are judged -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Steinke:
+    """Steinke, Nasr and Jagielski 2023, Theorem 5.2, at a fixed short list of numbers of guesses that share the error."""
+
+
+@dataclass(frozen=True)
+class FDP:
+    """The recursion of Mahloujifar, Melis and Chaudhuri 2024 on the (epsilon, delta) trade-off curve."""
+
+
+@dataclass(frozen=True)
+class AnyGuesses:
+    """The e-process over every number of guesses at once; delta 0 only [own]."""
+
+
+OneRunTest = Steinke | FDP | AnyGuesses
 
 
 # --- What is claimed -----------------------------------------------------------------------------

@@ -78,6 +78,10 @@ class PerGroup(NamedTuple):
     nonmember: npt.NDArray[Any]
 
 
+# The fields of `Losses` that hold one label for each record.
+PER_RECORD = ("id", "group", "person", "fingerprint")
+
+
 @dataclass(frozen=True, eq=False)
 class Losses:
     """Per-record losses of one model on its members and on non-members; smaller means more like a member.
@@ -88,6 +92,7 @@ class Losses:
         id: Optional record ids, a pair of arrays (members, non-members).
         group: Optional slices to report by (class, region), likewise.
         person: Optional data subject of each record, for records that belong together, likewise.
+        fingerprint: Optional hash of each record's features, so that records of equal content can be found, likewise.
         scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         history: What was done to the losses, first step first.
@@ -105,6 +110,7 @@ class Losses:
     id: PerGroup | None = None
     group: PerGroup | None = None
     person: PerGroup | None = None
+    fingerprint: PerGroup | None = None
     scale: LossScale = LossScale.UNKNOWN
     saturated: tuple[int, int] = (0, 0)
     history: tuple[str, ...] = ()
@@ -113,7 +119,7 @@ class Losses:
         for name in ("member", "nonmember"):
             vector = _validate.loss_vector(name, getattr(self, name))
             object.__setattr__(self, name, vector)
-        for name in ("id", "group", "person"):
+        for name in PER_RECORD:
             labels = getattr(self, name)
             if labels is not None:
                 object.__setattr__(self, name, self._labels(name, labels))
@@ -149,6 +155,35 @@ class Losses:
     def n_nonmember(self) -> int:
         """Number of non-member losses."""
         return self.nonmember.size
+
+    def take(self, *, member: npt.NDArray[Any], nonmember: npt.NDArray[Any], step: str = "") -> "Losses":
+        """Return the records at these positions (or of these masks), with their labels.
+
+        Args:
+            member: Positions or a mask, of the members to keep.
+            nonmember: Likewise for the non-members.
+            step: What this was for, added to the history.
+
+        Counts of saturated records are of the whole set and are not carried over.
+
+        Raises:
+            InputError: Fewer than two records remain in a group.
+
+        >>> Losses(member=[0.1, 0.2, 0.3], nonmember=[0.4, 0.5]).take(member=np.array([2, 0]), nonmember=np.array([0, 1])).member
+        array([0.3, 0.1])
+        """
+        labels: dict[str, Any] = {
+            name: PerGroup(pair.member[member], pair.nonmember[nonmember])
+            for name in PER_RECORD
+            if (pair := getattr(self, name)) is not None
+        }
+        return Losses(
+            member=self.member[member],
+            nonmember=self.nonmember[nonmember],
+            **labels,
+            scale=self.scale,
+            history=(*self.history, step) if step else self.history,
+        )
 
     @cached_property
     def sorted_member(self) -> Floats:

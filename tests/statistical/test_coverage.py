@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from simulation import ALPHA, at_most, runs_for
 
 from auditor import views
 from auditor.choices import BernoulliSplit, Census, FixedThreshold, RandomSplit, RankGrid, Sample, Split
@@ -19,19 +20,6 @@ from auditor.fitters import fit_gaussian, fit_gaussian_pair
 from auditor.fitters.gaussian import Gaussian
 from auditor.tradeoff import count
 from auditor.values import Losses
-
-ALPHA = 0.05
-
-
-def at_most(misses, runs, level=ALPHA):
-    """Whether so many misses are compatible with the level: their tail probability is not below 1e-3."""
-    return stats.binom.sf(misses - 1, runs, level) > 1e-3
-
-
-def runs_for(request, short, long):
-    """Numbers of repetitions, by the size asked for."""
-    return long if request.config.getoption("--long") else short
-
 
 LAWS = {
     "normal": lambda rng, n: rng.normal(size=n),
