@@ -4,16 +4,18 @@ Only a mechanism-level lower bound can refute a claim about the training algorit
 and adjacency. A model-level number is shown beside the claim and never turns into a verdict on it.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from auditor._format import apart, given, number, percent
 from auditor.choices import Adjacency
-from auditor.values import Check, Claim, Comparison, Estimate, Status, Verdict
+from auditor.errors import InputError
+from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 
-__all__ = ["compare", "overall"]
+__all__ = ["compare", "judge", "overall"]
 
 # A failure of one of these makes the question itself unanswerable; a rejected fit does not.
-_VALIDITY = frozenset({"duplicates", "shift", "placebo"})
+_VALIDITY = frozenset({"duplicates", "shift", "placebo", "label_shuffle"})
 _MOST_DECISIVE_FIRST = (Verdict.REFUTED, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_EVALUABLE)
 _MODEL_ROWS = {
     "epsilon": ("epsilon_star.gaussian", "epsilon_bound.clopper_pearson"),
@@ -40,10 +42,7 @@ def compare(
     if not claims or audited is None:
         return ()
     by_name = {estimate.name: estimate for estimate in estimates}
-    failed = [check for check in checks if check.name in _VALIDITY and check.status is Status.FAIL]
-    bound = by_name["epsilon_bound.one_run"]
-    verdict, reason = _verdict(audited, bound, failed, blind=_why_blind(checks))
-    rows = [Comparison(audited, bound.name, verdict, reason)]
+    rows = [judge(audited, by_name["epsilon_bound.one_run"], checks=checks)]
     for claim in claims:
         # Only the claim as it was made stands beside the model's epsilon; its other forms would repeat it.
         if claim.value is not None and (claim.metric != "epsilon" or claim is claims[0]):
@@ -51,6 +50,48 @@ def compare(
                 Comparison(claim, name, None, _ABOUT_THE_MODEL) for name in _MODEL_ROWS.get(claim.metric, ())
             ]
     return tuple(rows)
+
+
+def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> Comparison:
+    """Return the verdict of a number about the training mechanism on a claim about it.
+
+    Args:
+        claim: In the form that the estimate audits: same delta, same adjacency.
+        estimate: A lower bound on the mechanism's epsilon, with ``details["ceiling"]``; or one without a value.
+        checks: A failed validity check makes the verdict ``not_evaluable``.
+
+    Raises:
+        InputError: The estimate is about a model, holds only under a condition that was not checked, or bounds nothing
+            from below: such a number cannot judge a claim, however large it is.
+
+    >>> from auditor.theory import claims
+    >>> from auditor.choices import StatedClaim
+    >>> from auditor.values import Subject
+    >>> claim = claims(StatedClaim(epsilon=1.0, delta=0.0, adjacency="replace-one"), delta=0.0)[0]
+    >>> bound = Estimate("epsilon_bound.one_run", 2.0, 2.0, None, 0.95, "by hand", Subject.MECHANISM, 0.0,
+    ...                  Adjacency.REPLACE_ONE, details={"ceiling": 6.0})
+    >>> str(judge(claim, bound).verdict)
+    'refuted'
+    """
+    refusal = _why_no_judge(estimate)
+    if refusal is not None:
+        raise InputError(f"estimate {estimate.name!r} cannot judge a claim: {refusal}.")
+    failed = [check for check in checks if check.name in _VALIDITY and check.status is Status.FAIL]
+    verdict, reason = _verdict(claim, estimate, failed, blind=_why_blind(checks))
+    return Comparison(claim, estimate.name, verdict, reason, estimate.subject)
+
+
+def _why_no_judge(estimate: Estimate) -> str | None:
+    if estimate.subject is not Subject.MECHANISM:
+        return (
+            "it is about the model, and the claim is about the training mechanism; declare how membership was decided"
+            " and use epsilon_bound.one_run"
+        )
+    if estimate.details.get("conditional"):
+        return "it holds only under a condition that no audit can check; use epsilon_bound.one_run"
+    if estimate.value is not None and estimate.lower is None and "lower_reason" not in estimate.details:
+        return "it is no lower bound, and only a lower bound can refute a claim"
+    return None
 
 
 def overall(comparisons: Iterable[Comparison]) -> Verdict | None:
@@ -62,9 +103,9 @@ def overall(comparisons: Iterable[Comparison]) -> Verdict | None:
 def _why_blind(checks: Iterable[Check]) -> str | None:
     """Why the score could have found nothing on these records whatever the algorithm leaks, if so."""
     by_name = {check.name: check for check in checks}
-    if by_name["ties"].details.get("all_equal"):
+    if "ties" in by_name and by_name["ties"].details.get("all_equal"):
         return "All losses are equal, so this score could not have shown any leak."
-    if by_name["direction"].status is Status.WARN:
+    if "direction" in by_name and by_name["direction"].status is Status.WARN:
         return "Members have the higher losses, so this score looked the wrong way: check that the groups are not swapped."
     return None
 
@@ -72,29 +113,36 @@ def _why_blind(checks: Iterable[Check]) -> str | None:
 def _verdict(
     claim: Claim, estimate: Estimate, failed: Sequence[Check], *, blind: str | None
 ) -> tuple[Verdict, str]:
-    if failed:
-        return Verdict.NOT_EVALUABLE, f"A validity check failed ({failed[0].name}): {failed[0].message}"
-    if estimate.value is None:
-        return (
-            Verdict.NOT_EVALUABLE,
-            f"No statement about the training algorithm is possible: {estimate.reason}.",
-        )
+    unanswerable = _why_not_evaluable(claim, estimate, failed)
+    if unanswerable is not None:
+        return Verdict.NOT_EVALUABLE, unanswerable
     if claim.value is None:
         return (
             Verdict.INCONCLUSIVE,
             f"In the form that this split audits, the claim promises nothing: {claim.note}",
         )
-    mismatch = _mismatch(claim, estimate)
-    if mismatch:
-        return Verdict.NOT_EVALUABLE, mismatch
-    if blind is not None and (estimate.value or 0.0) <= claim.value:
+    if estimate.lower is None:
+        why = estimate.details["lower_reason"]
+        return (
+            Verdict.INCONCLUSIVE,
+            f"The estimate of the training algorithm's epsilon has no lower bound: {why}.",
+        )
+    if blind is not None and estimate.lower <= claim.value:
         return Verdict.INCONCLUSIVE, blind
     return _weighed(claim, claim.value, estimate)
 
 
+def _why_not_evaluable(claim: Claim, estimate: Estimate, failed: Sequence[Check]) -> str | None:
+    if failed:
+        return f"A validity check failed ({failed[0].name}): {failed[0].message}"
+    if estimate.value is None:
+        return f"No statement about the training algorithm is possible: {estimate.reason}."
+    return None if claim.value is None else _mismatch(claim, estimate)
+
+
 def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict, str]:
     """Bound against claim, and ceiling against claim."""
-    bound, ceiling = estimate.value or 0.0, estimate.details["ceiling"]
+    bound, ceiling = estimate.lower or 0.0, estimate.details.get("ceiling", math.inf)
     stated, shown = apart(claimed, bound)
     top = number(ceiling, toward="down")
     level = f"at {percent(estimate.confidence, toward='down')} confidence"
@@ -102,6 +150,13 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
     if bound > claimed:
         return Verdict.REFUTED, (
             f"The training algorithm's epsilon is at least {shown} {level} ({at}), above the claimed {stated}."
+        )
+    curve = estimate.details.get("claimed_curve")
+    if isinstance(curve, Mapping) and curve.get("rejected"):
+        return Verdict.REFUTED, (
+            f"The guesses are more often right than the claimed training allows at any delta ({level}, {claim.adjacency}):"
+            f" its whole trade-off curve is rejected, although the bound of {shown} at this delta alone is not above"
+            f" the claimed {stated}."
         )
     if ceiling <= claimed:
         return Verdict.INCONCLUSIVE, (

@@ -138,7 +138,8 @@ def _claim(raw: Any) -> Claim:
 
 def _comparison(raw: Any) -> Comparison:
     _typed(raw, {"estimate": _TEXT, "reason": _TEXT})
-    return Comparison(**{**raw, "claim": _claim(raw["claim"]), "verdict": _maybe(Verdict, raw["verdict"])})
+    changed = {"verdict": _maybe(Verdict, raw["verdict"]), "subject": _maybe(Subject, raw.get("subject"))}
+    return Comparison(**{**raw, **changed, "claim": _claim(raw["claim"])})
 
 
 def _numbers(name: str, values: Any, length: int | None = None) -> tuple[Any, ...]:

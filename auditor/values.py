@@ -290,6 +290,10 @@ class Estimate:
         adjacency: The neighbouring relation, for a number about the mechanism.
         assumptions: What must hold for the number to mean what it says.
         details: Everything else, JSON-like.
+
+    Raises:
+        InputError: A number about the training mechanism without its adjacency, or one about a model with one: the two
+            subjects never share a row.
     """
 
     name: str
@@ -303,6 +307,18 @@ class Estimate:
     adjacency: Adjacency | None = None
     assumptions: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.subject is Subject.MODEL and self.adjacency is not None:
+            raise InputError(
+                f"estimate {self.name!r} is about a model and so has no adjacency, got {self.adjacency!s}; adjacency"
+                " belongs to the training mechanism."
+            )
+        if self.subject is Subject.MECHANISM and self.value is not None and self.adjacency is None:
+            raise InputError(
+                f"estimate {self.name!r} is about the training mechanism and needs the adjacency it is stated for; give"
+                " 'add-remove' or 'replace-one'."
+            )
 
     @property
     def reason(self) -> str | None:
@@ -345,9 +361,31 @@ class Check:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A claim beside an estimate; ``verdict`` is null where the estimate is about the model and can refute nothing."""
+    """A claim beside an estimate.
+
+    Attributes:
+        claim: What is claimed of the training algorithm.
+        estimate: Name of the estimate.
+        verdict: Null where the estimate stands beside the claim and can refute nothing.
+        reason: Why, in a sentence.
+        subject: What the estimate is about; left out, the mechanism where there is a verdict and the model elsewhere.
+
+    Raises:
+        InputError: A verdict from a number about the model: only a number about the mechanism can judge a claim on it.
+    """
 
     claim: Claim
     estimate: str
     verdict: Verdict | None
     reason: str
+    subject: Subject | None = None
+
+    def __post_init__(self) -> None:
+        if self.subject is None:
+            implied = Subject.MODEL if self.verdict is None else Subject.MECHANISM
+            object.__setattr__(self, "subject", implied)
+        if self.verdict is not None and self.subject is not Subject.MECHANISM:
+            raise InputError(
+                f"estimate {self.estimate!r} is about the model and gives no verdict on a claim about the training"
+                f" mechanism, got {self.verdict!s}; compare the claim with a number about the mechanism."
+            )

@@ -131,7 +131,8 @@ def test_meaning_falls_back(overfitted):
     result = _changed(result, "epsilon_bound.clopper_pearson", value=0.0, lower=0.0)
     assert "at least 68.4% of the time" in wording.meaning(result)
     result = _changed(result, "auc", lower=0.47, upper=0.52)
-    result = _changed(result, "epsilon_bound.one_run", value=0.4, lower=0.4, confidence=0.95)
+    changes = {"value": 0.4, "lower": 0.4, "confidence": 0.95, "adjacency": "replace-one"}
+    result = _changed(result, "epsilon_bound.one_run", **changes)
     assert "training algorithm's epsilon is at least 0.4" in wording.meaning(result)
 
 
