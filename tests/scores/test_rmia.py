@@ -1,0 +1,149 @@
+"""Offline RMIA against the double loop of its definition, in floats and in mpmath."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.errors import InputError
+from auditor.scores import Population, References, rmia, rmia_score
+from auditor.values import Losses
+
+
+def probability(loss, scale):
+    """P of the true class, from its cross-entropy or its negative log-odds, in 60 digits."""
+    loss = mpmath.mpf(float(loss))
+    return mpmath.exp(-loss) if scale == "cross-entropy" else 1 / (1 + mpmath.exp(loss))
+
+
+def ratio(loss, references, a, scale):
+    """P/Phat, as in Zarifzadeh et al. 2024."""
+    out = mpmath.fsum(probability(item, scale) for item in references) / len(references)
+    return probability(loss, scale) / (((1 + a) * out + (1 - a)) / 2)
+
+
+def oracle(losses, references, population, own, *, a, gamma, scale):
+    """The share of population records z with ratio(x)/ratio(z) > gamma, by two loops; and the ratios of x."""
+    with mpmath.workdps(60):
+        xs = [ratio(loss, row, a, scale) for loss, row in zip(losses, references, strict=True)]
+        zs = [ratio(loss, row, a, scale) for loss, row in zip(population, own, strict=True)]
+        return np.array([sum(x / z > gamma for z in zs) / len(zs) for x in xs]), xs
+
+
+def draws(rng, scale, n, m, models):
+    """Losses of n records and m population records, with reference losses, on a scale."""
+    sizes = (n, (n, models), m, (m, models))
+    if scale == "cross-entropy":
+        return [rng.exponential(2.0, size) for size in sizes]
+    return [rng.normal(0, 3, size) for size in sizes]
+
+
+@pytest.mark.parametrize("scale", ["cross-entropy", "log-odds"])
+@pytest.mark.parametrize(("a", "gamma"), [(0.3, 1.0), (0.0, 1.0), (1.0, 1.5), (0.7, 0.5)])
+def test_rmia_is_its_definition(rng, scale, a, gamma):
+    """The score lies within one population record of the double loop's, and orders records by its ratio."""
+    loss, refs, pop, own = draws(rng, scale, 60, 25, 3)
+    expected, ratios = oracle(loss, refs, pop, own, a=a, gamma=gamma, scale=scale)
+    step = rmia(
+        References(member=refs[:30], nonmember=refs[30:]),
+        population=Population(loss=pop, reference=own, scale=scale),
+        a=a,
+        gamma=gamma,
+    )
+    moved = step(Losses(member=loss[:30], nonmember=loss[30:], scale=scale))
+    score = -np.concatenate([moved.member, moved.nonmember])
+    assert np.all(expected - np.clip(score, 0, 1) >= -1e-12)
+    assert np.all(expected - np.clip(score, 0, 1) <= 1 / 25 + 1e-12)
+    assert np.array_equal(np.argsort(score), np.argsort(np.array(ratios, dtype=object)))
+
+
+@pytest.mark.parametrize("gamma", [1.0, 1.3])
+def test_the_published_score_is_the_double_loop(rng, gamma):
+    """rmia_score equals the share counted one by one."""
+    x, z = rng.normal(size=200), rng.normal(size=50)
+    expected = [np.mean(np.exp(item) / np.exp(z) > gamma) for item in x]
+    np.testing.assert_array_equal(rmia_score(x, z, gamma=gamma), expected)
+
+
+def test_equal_ratios_do_not_count():
+    """At gamma 1 a record with the ratio of a population record does not dominate it: the comparison is strict."""
+    np.testing.assert_array_equal(rmia_score(np.array([1.0, 2.0]), np.array([1.0, 1.0, 2.0])), [0.0, 2 / 3])
+
+
+def test_probabilities_below_the_smallest_float_do_not_tie():
+    """Cross-entropies of 800 and 900, whose probabilities are 0 in float64, keep their order as mpmath's do."""
+    loss, refs = np.array([800.0, 900.0, 2000.0, 1e6]), np.full((4, 1), 800.0)
+    pop, own = np.array([850.0, 0.1]), np.array([[800.0], [0.2]])
+    step = rmia(
+        References(member=refs[:2], nonmember=refs[2:]),
+        population=Population(loss=pop, reference=own, scale="cross-entropy"),
+    )
+    moved = step(Losses(member=loss[:2], nonmember=loss[2:], scale="cross-entropy"))
+    assert np.all(np.diff(np.concatenate([moved.member, moved.nonmember])) > 0)
+    expected, _ = oracle(loss, refs, pop, own, a=0.3, gamma=1.0, scale="cross-entropy")
+    published = np.ceil(np.clip(-2 * np.concatenate([moved.member, moved.nonmember]), 0, 2)) / 2
+    np.testing.assert_array_equal(published, expected)
+
+
+def test_records_beyond_the_population_keep_their_order():
+    """Where the published score ties all records beyond every population record, the losses still differ, a nat by 1/n."""
+    loss = np.linspace(0.001, 0.2, 20)
+    pop = np.linspace(1.0, 5.0, 40)
+    step = rmia(
+        References(member=np.ones((10, 1)), nonmember=np.ones((10, 1))),
+        population=Population(loss=pop, reference=np.ones(40), scale="cross-entropy"),
+    )
+    moved = step(Losses(member=loss[:10], nonmember=loss[10:], scale="cross-entropy"))
+    np.testing.assert_allclose(np.diff(moved.member), np.diff(loss[:10]) / 40, rtol=1e-9)
+
+
+def test_unknown_scales_are_read_as_cross_entropy_or_refused():
+    """Losses of unknown scale are cross-entropies when none is negative; otherwise the sentence names the fix."""
+    reference = References(member=[0.5, 0.6], nonmember=[0.7, 0.8])
+    values = {"member": [0.1, 0.2], "nonmember": [0.3, 0.4]}
+    population = Population(loss=[0.5, 0.9], reference=[0.5, 0.9])
+    declared = Population(loss=[0.5, 0.9], reference=[0.5, 0.9], scale="cross-entropy")
+    unknown = rmia(reference, population=population)(Losses(**values))
+    known = rmia(reference, population=declared)(Losses(**values, scale="cross-entropy"))
+    assert np.array_equal(unknown.member, known.member)
+    assert "read as cross-entropy" in unknown.history[-1]
+    with pytest.raises(
+        InputError, match=r"down to -0\.1, which no cross-entropy is; give Losses\(scale='log-odds'\)"
+    ):
+        rmia(reference, population=population)(Losses(member=[-0.1, 0.2], nonmember=[0.3, 0.4]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"a": 1.5}, r"a must lie in \[0, 1\], got 1.5"),
+        ({"gamma": 0.0}, "gamma must be above 0, got 0"),
+        ({"population": Population(loss=[0.5, 0.9])}, "reference models' losses on the population"),
+        (
+            {"population": Population(loss=[0.5, 0.9], reference=np.ones((2, 3)))},
+            "same models, got 1 and 3 columns",
+        ),
+        ({"population": [0.5, 0.9]}, "population must be auditor.Population"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    """Values out of range and populations that cannot serve are refused in one sentence."""
+    reference = References(member=[0.5, 0.6], nonmember=[0.7, 0.8])
+    population = Population(loss=[0.5, 0.9], reference=[0.5, 0.9])
+    with pytest.raises(InputError, match=message):
+        rmia(reference, **{"population": population, **arguments})
+
+
+def test_trusting_the_references_alone_is_the_likelihood_ratio(rng):
+    """With a = 1 the order is that of log P - log Pout: one reference model gives difficulty calibration."""
+    loss, refs, pop, own = draws(rng, "cross-entropy", 40, 30, 1)
+    step = rmia(
+        References(member=refs[:20], nonmember=refs[20:]),
+        population=Population(loss=pop, reference=own),
+        a=1.0,
+    )
+    moved = step(Losses(member=loss[:20], nonmember=loss[20:]))
+    score = np.concatenate([moved.member, moved.nonmember])
+    assert math.isclose(stats.spearmanr(score, loss - refs[:, 0]).statistic, 1.0)
