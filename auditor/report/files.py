@@ -62,8 +62,8 @@ def _problem(target: Path, *, seen: set[Path], taken: set[Path]) -> str | None:
     return next((words for holds, words in problems if holds), None)
 
 
-def write_all(texts: Mapping[Path, str]) -> None:
-    """Write every text to its path, or none of them; a file that is replaced keeps its permissions.
+def write_all(texts: Mapping[Path, str | bytes]) -> None:
+    """Write every text, or every content in bytes, to its path, or none of them; a file that is replaced keeps its permissions.
 
     Each goes to a temporary file beside its target first; the targets are replaced only once all are on disk.
 
@@ -79,8 +79,9 @@ def write_all(texts: Mapping[Path, str]) -> None:
             handle, name = tempfile.mkstemp(dir=target.parent, prefix=".auditor-", suffix=".tmp")
             drafts[target] = Path(name)
             # Lone surrogates, as in a file name that is not text, are written as escapes.
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
+            content = text if isinstance(text, bytes) else text.encode("utf-8", errors="backslashreplace")
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
             mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
             drafts[target].chmod(mode)
         for target, draft in drafts.items():

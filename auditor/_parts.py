@@ -1,0 +1,121 @@
+"""Which records make a slice: the groups, and the bands of loss percentiles; numbers of records decide, losses never."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from auditor import _validate
+from auditor._format import percent
+from auditor._labels import codes
+from auditor.errors import InputError
+from auditor.values import Floats, Losses
+
+__all__ = ["Part", "SliceKind", "bands", "groups", "shares"]
+
+_SHOWN = 20
+
+
+class SliceKind(StrEnum):
+    """What the records of a slice share."""
+
+    GROUP = "group"
+    PERCENTILE = "percentile"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A slice before it is looked at: with the ``reason`` if it is not compared, and with ``losses`` if it is a group."""
+
+    kind: SliceKind
+    label: str
+    n_member: int
+    n_nonmember: int
+    losses: Losses | None = None
+    reason: str = ""
+
+
+def shares(given: Sequence[float]) -> tuple[float, ...]:
+    """Return percentiles as shares, checked.
+
+    >>> shares([5, 50])
+    (0.05, 0.5)
+    """
+    values = [_validate.number("percentiles", item) for item in given]
+    steps = np.diff([0.0, *values, 100.0])
+    if not (steps > 0).all():
+        raise InputError(
+            f"percentiles must rise from above 0 to below 100, got {values[:_SHOWN]}; sort them and leave out repeats."
+        )
+    return tuple(value / 100 for value in values)
+
+
+def groups(losses: Losses, least: int, most: int) -> Iterator[Part]:
+    """Return every group, the one that can be seen best first; then what stands for all others, and for no group."""
+    if losses.group is None:
+        return
+    found = codes(losses.group)
+    size = found.labels.size
+    n1, n0 = (np.bincount(column + 1, minlength=size + 1) for column in (found.member, found.nonmember))
+    names = found.names
+    order = np.lexsort((-(n1 + n0)[1:], -np.minimum(n1, n0)[1:]))
+    for code in order[:most].tolist():
+        counts = int(n1[code + 1]), int(n0[code + 1])
+        if min(counts) < least:
+            few = f"fewer than {least} members or fewer than {least} non-members"
+            yield Part(SliceKind.GROUP, str(names[code]), *counts, reason=few)
+        else:
+            part = Losses(
+                member=losses.member[found.member == code],
+                nonmember=losses.nonmember[found.nonmember == code],
+            )
+            yield Part(SliceKind.GROUP, str(names[code]), *counts, losses=part)
+    rest = order[most:] + 1
+    if rest.size:
+        reason = f"only the {most} largest of {size} groups are compared (by the smaller of the numbers of members and non-members)"
+        yield Part(
+            SliceKind.GROUP,
+            f"({rest.size} smaller groups)",
+            int(n1[rest].sum()),
+            int(n0[rest].sum()),
+            reason=reason,
+        )
+    if n1[0] or n0[0]:
+        reason = "these records carry no group label"
+        yield Part(SliceKind.GROUP, "(no label)", int(n1[0]), int(n0[0]), reason=reason)
+
+
+def bands(losses: Losses, least: int, ends: tuple[float, ...]) -> Iterator[Part]:
+    """Return the bands between quantiles of all losses; ties stay together, and the labels say what share that makes."""
+    n1, n0 = losses.n_member, losses.n_nonmember
+    pooled = np.concatenate([losses.member, losses.nonmember])
+    ranks = np.minimum(np.ceil(np.asarray(ends) * pooled.size).astype(np.int64), pooled.size) - 1
+    edges: Floats = np.unique(np.partition(pooled, ranks)[ranks]) if ranks.size else np.empty(0)
+    upto1 = np.append(np.searchsorted(losses.sorted_member, edges, side="right"), n1)
+    upto0 = np.append(np.searchsorted(losses.sorted_nonmember, edges, side="right"), n0)
+    total = upto1 + upto0
+    keep = np.diff(total, prepend=0) > 0
+    upto1, upto0, total = upto1[keep], upto0[keep], total[keep]
+    if total.size == 1:
+        reason = "there is only one band: the losses are equal, or no percentiles were given"
+        yield Part(SliceKind.PERCENTILE, "all records", n1, n0, reason=reason)
+        return
+    starts = np.concatenate([[0], total[:-1]])
+    for start, end, k1, k0 in zip(
+        starts.tolist(),
+        total.tolist(),
+        np.diff(upto1, prepend=0).tolist(),
+        np.diff(upto0, prepend=0).tolist(),
+        strict=True,
+    ):
+        few = f"fewer than {least} records" if k1 + k0 < least else ""
+        yield Part(SliceKind.PERCENTILE, _label(start, end, pooled.size), k1, k0, reason=few)
+
+
+def _label(start: int, end: int, size: int) -> str:
+    if start == 0:
+        return f"lowest {percent(end / size)} of losses"
+    if end == size:
+        return f"highest {percent((size - start) / size)} of losses"
+    return f"losses from {percent(start / size)} to {percent(end / size)}"

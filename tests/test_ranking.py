@@ -1,0 +1,222 @@
+"""The ranking: its order is that of the true likelihood ratio, its odds are calibrated, and it says what it is not."""
+
+import csv
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyarrow import parquet
+from scipy import stats
+
+from auditor.errors import InputError, OutputError
+from auditor.ranking import COLUMN, NOTE, rank_records
+from auditor.values import Losses
+
+
+def normals(rng, n1, n0, shift=1.0):
+    """Normal losses whose likelihood ratio is exp(-shift x - shift^2/2)."""
+    return Losses(member=rng.normal(-shift, 1, n1), nonmember=rng.normal(0, 1, n0))
+
+
+def log_ratio(x, shift=1.0):
+    """The log of the true likelihood ratio of `normals`."""
+    return -shift * x - shift * shift / 2
+
+
+def test_the_order_is_that_of_the_true_likelihood_ratio(rng):
+    """With a monotone likelihood ratio the ranks are exactly its ranks, and the odds follow it closely."""
+    losses = normals(rng, 3000, 2000)
+    found = rank_records(losses, rng=rng)
+    truth = log_ratio(np.concatenate([losses.member, losses.nonmember]))
+    np.testing.assert_array_equal(np.concatenate(found.rank), stats.rankdata(-truth, method="min"))
+    assert stats.spearmanr(np.concatenate(found.odds), truth).statistic > 0.99
+
+
+@pytest.mark.parametrize(("n1", "n0", "prior"), [(4000, 4000, 0.5), (500, 5000, 0.5), (5000, 500, 0.1)])
+def test_the_odds_are_calibrated(n1, n0, prior):
+    """Among records with odds in a band the expected share of members is the one the odds say, within binomial error."""
+    rng = np.random.default_rng(7)
+    told, true = [], []
+    for _ in range(20):
+        losses = normals(rng, n1, n0)
+        odds = np.concatenate(rank_records(losses, prior=prior, rng=rng).odds)
+        exact = prior / (1 - prior) * np.exp(log_ratio(np.concatenate([losses.member, losses.nonmember])))
+        told.append(odds / (1 + odds))
+        true.append(exact / (1 + exact))
+    told, true = np.concatenate(told), np.concatenate(true)
+    order = np.argsort(told)
+    for part in np.array_split(order, 20):
+        share = true[part].mean()
+        # One audit has a twentieth of the smaller group in a band of twenty: its binomial error.
+        error = math.sqrt(share * (1 - share) / (min(n1, n0) / 20))
+        assert abs(told[part].mean() - share) < error
+
+
+def test_observed_members_are_as_many_as_told(rng):
+    """In one audit the members among records with odds in a band are as many as told, within 4 binomial errors."""
+    losses = normals(rng, 20_000, 20_000, shift=1.5)
+    odds = np.concatenate(rank_records(losses, rng=rng).odds)
+    member = np.arange(40_000) < 20_000
+    misses = []
+    for part in np.array_split(np.argsort(odds), 20):
+        told = np.mean(odds[part] / (1 + odds[part]))
+        misses.append((member[part].mean() - told) / math.sqrt(told * (1 - told) / part.size))
+    assert max(map(abs, misses)) < 4
+    assert np.std(misses) < 2
+
+
+def test_a_records_own_membership_does_not_enter_its_odds(rng):
+    """Changing one record from member to non-member leaves its own odds as they were; so the odds are not fitted to it."""
+    from auditor.ranking import _fitted
+
+    place, membership = np.arange(200), rng.random(200) < 0.5
+    folds, switched = rng.permutation(200) % 5, membership.copy()
+    switched[17] = not switched[17]
+    held = folds == folds[17]
+    fits = [_fitted(place[~held], labels[~held], 200)[17] for labels in (membership, switched)]
+    assert fits[0] == fits[1]
+
+
+def test_fitted_shares_agree_with_a_slow_isotonic_regression(rng):
+    """The fit is the min-max formula of isotonic regression on the records and the pseudo-records."""
+    from auditor.ranking import _fitted
+
+    n1, n0 = 30, 20
+    membership = rng.permutation(np.arange(50) < n1)
+    place = np.sort(rng.integers(0, 25, 50))
+    size = int(place.max()) + 1
+    first, last = max(1, n0 ** (1 / 3) / 2), max(1, n1 ** (1 / 3) / 2)
+    blocks = [(first * n1 / n0, first)]
+    seen = sorted(set(place.tolist()))
+    blocks += [(membership[place == at].sum(), (~membership[place == at]).sum()) for at in seen]
+    blocks += [(last, last * n0 / n1)]
+
+    def mean(i, j):
+        member = sum(a for a, _ in blocks[i : j + 1])
+        return member / (member + sum(b for _, b in blocks[i : j + 1]))
+
+    slow = [
+        min(max(mean(i, j) for j in range(k, len(blocks))) for i in range(k + 1))
+        for k in range(1, len(blocks) - 1)
+    ]
+    np.testing.assert_allclose(_fitted(place, membership, size)[seen], slow, rtol=1e-12)
+
+
+def test_a_perfect_attack_is_not_told_as_certain(rng):
+    """Complete separation of n and n records gives finite odds of about n / (n^(1/3)/2), by the pseudo-records."""
+    found = rank_records(Losses(member=-1 - np.arange(1000.0), nonmember=1 + np.arange(1000.0)), rng=rng)
+    expected = 800 / (800 ** (1 / 3) / 2) + 1
+    # Away from the gap; the records at its edge, held out, lie between the two runs and so between the two odds.
+    np.testing.assert_allclose(found.odds.member[50:], expected, rtol=1e-9)
+    np.testing.assert_allclose(found.odds.nonmember[50:], 1 / expected, rtol=1e-9)
+    assert found.odds.member.max() < expected * (1 + 1e-9)
+
+
+def test_swapped_groups_are_ranked_the_other_way(rng):
+    """When members have the higher losses these come first, with the same odds as mirrored losses have."""
+    losses = normals(rng, 400, 400)
+    mirrored = Losses(member=-losses.member, nonmember=-losses.nonmember)
+    one, other = (rank_records(each, rng=np.random.default_rng(3)) for each in (losses, mirrored))
+    assert (one.low_is_member, other.low_is_member) == (True, False)
+    np.testing.assert_array_equal(one.rank.member, other.rank.member)
+    np.testing.assert_allclose(one.odds.member, other.odds.member)
+
+
+@pytest.mark.parametrize(
+    ("member", "nonmember"),
+    [([0.5, 0.5], [0.5, 0.5]), ([0.1, 0.2], [0.3, 0.4]), ([1e308, -1e308], [1.7e308, -1.7e308])],
+)
+def test_two_records_equal_losses_and_huge_ones(rng, member, nonmember):
+    """The smallest and most extreme input gives finite odds, and equal losses share the first place."""
+    found = rank_records(Losses(member=member, nonmember=nonmember), rng=rng)
+    odds = np.concatenate(found.odds)
+    assert np.isfinite(odds).all()
+    assert (odds > 0).all()
+    if len({*member, *nonmember}) == 1:
+        assert set(np.concatenate(found.rank).tolist()) == {1}
+        np.testing.assert_allclose(odds, 1.0)
+
+
+def test_the_prior_scales_the_odds_and_nothing_else(rng):
+    """A prior of 1% divides the odds at even prior by 99 and leaves the ranks."""
+    losses = normals(rng, 300, 300)
+    even, rare = (rank_records(losses, prior=p, rng=np.random.default_rng(0)) for p in (0.5, 0.01))
+    np.testing.assert_allclose(even.odds.member, 99 * rare.odds.member)
+    np.testing.assert_array_equal(even.rank.member, rare.rank.member)
+    with pytest.raises(InputError, match="prior must lie in"):
+        rank_records(losses, prior=1.0, rng=rng)
+
+
+HOSTILE = ["=1+1", "+cmd|' /C calc'!A0", "-5", 'a"b,c', "line\nbreak", "@SUM(A1)", None, "ü"]
+
+
+def hostile(rng):
+    """Eight members whose ids a spreadsheet might run."""
+    ids = (np.array(HOSTILE, dtype=object), np.arange(8))
+    return Losses(
+        member=rng.normal(-3, 1, 8), nonmember=rng.normal(size=8), id=ids, group=(["a"] * 8, ["b"] * 8)
+    )
+
+
+def test_the_table_says_what_it_is_not(rng):
+    """Members come in order, without losses, and the column of odds carries the warning in its name."""
+    found = rank_records(hostile(rng), rng=rng)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["rank", "row", "id", "group", COLUMN]
+    assert "ranking_only" in COLUMN
+    assert found.note == frame.attrs["note"] == NOTE
+    assert frame["rank"].is_monotonic_increasing
+    whole = found.to_frame(nonmembers=True, with_losses=True)
+    assert len(whole) == 16
+    assert whole.loc[whole["member"], "loss"].tolist() == sorted(found.losses.member.tolist())
+    first = found.top(3)
+    assert [item["rank"] for item in first] == frame["rank"].tolist()[:3]
+    assert set(first[0]) == {"rank", "row", "id", "group", "odds"}
+
+
+def test_files_hold_the_table(rng, tmp_path):
+    """CSV quotes and disarms labels, but not negative numbers; Parquet keeps them exactly and holds the note."""
+    found = rank_records(hostile(rng), rng=rng)
+    frame = found.to_frame()
+    found.write(tmp_path / "who.csv")
+    with (tmp_path / "who.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    by_row = {int(row["row"]): row for row in rows}
+    assert [by_row[at]["id"] for at in range(8)] == [
+        "'=1+1",
+        "'+cmd|' /C calc'!A0",
+        "-5",
+        'a"b,c',
+        "line\nbreak",
+        "'@SUM(A1)",
+        "",
+        "ü",
+    ]
+    np.testing.assert_array_equal([float(row[COLUMN]) for row in rows], frame[COLUMN])
+    found.write(str(tmp_path / "who.parquet"), nonmembers=True, with_losses=True)
+    table = parquet.read_table(tmp_path / "who.parquet")
+    assert table.schema.metadata[b"note"].decode() == NOTE
+    back = table.to_pandas()
+    ids = back[back["member"]].sort_values("row")["id"].tolist()
+    assert [None if pd.isna(item) else item for item in ids] == HOSTILE
+    assert not list(tmp_path.glob(".auditor-*"))
+
+
+def test_files_that_can_not_be_written_are_refused(rng, tmp_path):
+    """Another ending, a missing folder and a folder in place of a file are one sentence each, and leave nothing behind."""
+    found = rank_records(hostile(rng), rng=rng)
+    with pytest.raises(InputError, match=r"path must end in \.csv or \.parquet"):
+        found.write(tmp_path / "who.xlsx")
+    (tmp_path / "folder.parquet").mkdir()
+    for path in ("absent/who.csv", "absent/who.parquet", "folder.parquet"):
+        with pytest.raises(OutputError, match="output path"):
+            found.write(tmp_path / path)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.parquet"]
+
+
+def test_long_labels_are_cut_in_the_summary(rng):
+    """A label of a million characters does not fill a report."""
+    ids = (["x" * 1_000_000, "y"], ["u", "v"])
+    found = rank_records(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4], id=ids), rng=rng)
+    assert max(len(item["id"]) for item in found.top()) < 100

@@ -1,0 +1,178 @@
+"""Slices: each is audited like a set of its own, what is too small is said and costs nothing, bands follow the losses."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor._parts import bands, shares
+from auditor.choices import Census
+from auditor.errors import InputError
+from auditor.estimators import advantage, auc, clopper_pearson
+from auditor.slices import SliceKind, slices, to_frame
+from auditor.tradeoff import count
+from auditor.values import Losses
+
+BOUND = "epsilon_bound.clopper_pearson"
+
+
+def grouped(rng, sizes, shift=1.0):
+    """Normal losses with these numbers of members and of non-members in groups 0, 1, 2..."""
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    n = labels.size
+    return Losses(member=rng.normal(-shift, 1, n), nonmember=rng.normal(0, 1, n), group=(labels, labels))
+
+
+def of_kind(found, kind):
+    """The slices of one kind."""
+    return [part for part in found if part.kind is kind]
+
+
+@pytest.mark.parametrize("members", [None, Census()])
+def test_a_group_is_audited_like_a_set_of_its_own(rng, members):
+    """Each group's numbers are the estimators' at the shared level alpha/m on the group's records alone."""
+    losses, options = grouped(rng, [300, 200, 100]), {} if members is None else {"members": members}
+    found = slices(losses, delta=1e-5, confidence=0.9, **options)
+    groups, compared = of_kind(found, SliceKind.GROUP), len(found)
+    assert [part.label for part in groups] == ["0", "1", "2"]
+    assert {part.compared for part in found} == {compared} == {3 + 10}
+    level = 1 - 0.1 / compared
+    for label, part in enumerate(groups):
+        alone = Losses(
+            member=losses.member[losses.group.member == label],
+            nonmember=losses.nonmember[losses.group.nonmember == label],
+        )
+        counts = count(alone)
+        assert part.estimates == (
+            clopper_pearson(alone, delta=1e-5, confidence=part.estimates[0].confidence, **options),
+            auc(counts, confidence=part.estimates[1].confidence),
+            advantage(counts, confidence=part.estimates[2].confidence, **options),
+        )
+        assert [item.confidence for item in part.estimates] == pytest.approx([level] * 3)
+
+
+def test_bands_hold_what_a_sort_puts_there(rng):
+    """The members' share in each band of percentiles is that of the sorted records, with SciPy's exact interval."""
+    losses = Losses(member=rng.normal(-1, 1, 700), nonmember=rng.normal(0, 1, 1300))
+    found = slices(losses, delta=1e-5)
+    order = np.argsort(np.concatenate([losses.member, losses.nonmember]))
+    inside = order < 700
+    ends = [0, 20, 100, 200, 500, 1000, 1500, 1800, 1900, 1980, 2000]
+    assert [part.label for part in found[:2]] == ["lowest 1% of losses", "losses from 1% to 5%"]
+    assert found[-1].label == "highest 1% of losses"
+    for part, start, end in zip(found, ends[:-1], ends[1:], strict=True):
+        members = int(inside[start:end].sum())
+        item = part.estimate("member_share")
+        exact = stats.binomtest(members, end - start).proportion_ci(1 - 0.05 / 10, method="exact")
+        assert (part.n_member, part.n_nonmember) == (members, end - start - members)
+        assert (item.value, item.lower, item.upper) == pytest.approx((members / (end - start), *exact))
+        assert item.details["lift"] == pytest.approx(members / (end - start) / 0.35)
+
+
+def test_small_slices_are_named_and_spend_nothing(rng):
+    """Groups of few records have no numbers but a reason, and the level of the others is as if they were not there."""
+    losses = grouped(rng, [300, 300, 9, 12])
+    found = of_kind(slices(losses, delta=1e-5), SliceKind.GROUP)
+    assert [part.reason for part in found[:2]] == [None, None]
+    by_label = {part.label: part for part in found}
+    assert "fewer than 10" in by_label["2"].reason
+    assert "not even a perfect attack" in by_label["3"].reason
+    assert {item.value for label in "23" for item in by_label[label].estimates} == {None}
+    assert by_label["2"].estimate(BOUND).delta == 1e-5
+    assert found[0].compared == 2 + 10
+
+
+def test_every_compared_group_could_be_certified(rng):
+    """What is compared has a ceiling above 0, with many tiny groups and with delta near 1."""
+    for delta in (0.0, 0.9):
+        found = of_kind(slices(grouped(rng, range(10, 60)), delta=delta), SliceKind.GROUP)
+        kept = [part for part in found if part.reason is None]
+        assert all(part.estimate(BOUND).details["ceiling"] > 0 for part in kept)
+        assert delta > 0.5 or len(kept) > 20
+
+
+def test_only_the_largest_groups_are_compared(rng):
+    """Of 60 groups the 50 largest are audited, and one slice says how many records are in the others."""
+    found = of_kind(slices(grouped(rng, range(41, 101)), delta=1e-5), SliceKind.GROUP)
+    assert len(found) == 51
+    assert {part.label for part in found[:50]} == {str(label) for label in range(10, 60)}
+    assert found[50].label == "(10 smaller groups)"
+    assert found[50].n_member == sum(range(41, 51))
+    assert "only the 50 largest of 60 groups" in found[50].reason
+
+
+def test_records_without_a_group_are_counted():
+    """Blank labels form no slice, labels of one side only have no comparison, and types do not matter."""
+    losses = Losses(
+        member=np.arange(40.0),
+        nonmember=np.arange(40.0),
+        group=(np.repeat([1.0, np.nan], 20), np.repeat(["1", "only here"], 20)),
+    )
+    found = {part.label: part for part in slices(losses, delta=0.0, percentiles=())}
+    assert (found["1"].n_member, found["1"].n_nonmember) == (20, 20)
+    assert (found["(no label)"].n_member, found["(no label)"].n_nonmember) == (20, 0)
+    assert "fewer than 10 members" in found["only here"].reason
+
+
+def test_ties_stay_in_one_band():
+    """Losses with three values give at most three bands, named by the share of the records they hold."""
+    losses = Losses(
+        member=np.repeat([0.0, 1.0, 2.0], [60, 30, 10]), nonmember=np.repeat([0.0, 1.0, 2.0], 100)
+    )
+    found = slices(losses, delta=0.0)
+    assert [(part.n_member, part.n_nonmember) for part in found] == [(60, 100), (30, 100), (10, 100)]
+    assert [part.label for part in found] == [
+        "lowest 40% of losses",
+        "losses from 40% to 72.5%",
+        "highest 27.5% of losses",
+    ]
+
+
+def test_equal_losses_and_two_records_have_reasons():
+    """Nothing to compare is said, with no warning and no number."""
+    for losses in (
+        Losses(member=np.ones(50), nonmember=np.ones(60)),
+        Losses(member=[1, 2], nonmember=[3, 4]),
+    ):
+        found = slices(losses, delta=0.0)
+        assert {part.reason is None for part in found} == {False}
+        assert {part.compared for part in found} == {0}
+    assert "only one band" in slices(Losses(member=np.ones(50), nonmember=np.ones(60)), delta=0.0)[0].reason
+
+
+def test_extreme_losses_are_sliced(rng):
+    """Losses near the largest double, and a confidence too high to be shared, neither warn nor fail."""
+    values = rng.uniform(-1, 1, size=400) * 1.7e308
+    losses = Losses(member=values[:200], nonmember=values[200:], group=(["a"] * 200, ["a"] * 200))
+    assert slices(losses, delta=0.0)[0].reason is None
+    assert "too high" in slices(losses, delta=0.0, confidence=1 - 2e-12)[0].reason
+
+
+def test_bands_cover_every_record_once(rng):
+    """Whatever the percentiles and the ties, the bands hold all members and all non-members."""
+    for size in (2, 3, 17, 400):
+        for values in (rng.normal(size=2 * size), rng.integers(0, 3, 2 * size) + 0.0):
+            losses = Losses(member=values[:size], nonmember=values[size:])
+            for ends in ((), (50,), (0.1, 33, 99.9), tuple(range(1, 100))):
+                found = list(bands(losses, 10, shares(ends)))
+                assert sum(part.n_member for part in found) == size
+                assert sum(part.n_nonmember for part in found) == size
+
+
+@pytest.mark.parametrize("given", [(0, 50), (50, 100), (50, 20), (20, 20), (np.nan,)])
+def test_percentiles_that_make_no_bands_are_refused(rng, given):
+    """Percentiles must rise strictly within (0, 100)."""
+    with pytest.raises(InputError, match="percentiles must"):
+        slices(grouped(rng, [20]), delta=0.0, percentiles=given)
+
+
+def test_the_table_has_a_row_for_each_slice(rng):
+    """Rows carry the bound with its ceiling, intervals, lifts, and reasons; an unknown estimate names the nearest."""
+    found = slices(grouped(rng, [300, 5]), delta=1e-5)
+    frame = to_frame(found)
+    assert len(frame) == len(found)
+    assert {BOUND, "ceiling", "auc_lower", "advantage_upper", "member_share", "lift", "reason"} <= set(
+        frame.columns
+    )
+    assert frame.loc[0, "auc_lower"] < frame.loc[0, "auc"] < frame.loc[0, "auc_upper"]
+    with pytest.raises(InputError, match="did you mean 'auc'"):
+        found[0].estimate("au")
