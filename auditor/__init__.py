@@ -17,8 +17,12 @@ from auditor.choices import (
     AnyGuesses,
     BernoulliSplit,
     Census,
+    ClopperPearson,
     EachRecord,
     FixedThreshold,
+    Jeffreys,
+    Katz,
+    Melded,
     Mixture,
     OnePerPerson,
     RandomSplit,
@@ -27,6 +31,7 @@ from auditor.choices import (
     Split,
     StatedClaim,
     Steinke,
+    Subset,
     UnknownSplit,
 )
 from auditor.errors import AuditorError, InputError, MissingExtraError, OutputError
@@ -35,8 +40,15 @@ from auditor.result import AuditResult
 from auditor.values import Check, Claim, Comparison, Estimate, Losses, LossScale, Status, Subject, Verdict
 
 if TYPE_CHECKING:
-    from auditor.collectors import Output, collect, from_columns, read_loss_pair, read_losses
+    from auditor.collectors import Output, collect, from_columns, read_features, read_loss_pair, read_losses
+    from auditor.compare import judge
+    from auditor.features import Features
+    from auditor.instances import InstancesResult, audit_instances
+    from auditor.persons import per_person
     from auditor.pipeline import audit
+    from auditor.planning import GaussianAttack, PerfectAttack, Plan, RandomisedResponse, records_needed
+    from auditor.ranking import Ranking, rank_records
+    from auditor.slices import Slice
     from auditor.tradeoff import TradeoffCurve
 
 __all__ = [
@@ -50,47 +62,80 @@ __all__ = [
     "Census",
     "Check",
     "Claim",
+    "ClopperPearson",
     "Comparison",
     "EachRecord",
     "Estimate",
+    "Features",
     "FixedThreshold",
+    "GaussianAttack",
     "InputError",
+    "InstancesResult",
+    "Jeffreys",
+    "Katz",
     "LossScale",
     "Losses",
+    "Melded",
     "MissingExtraError",
     "Mixture",
     "OnePerPerson",
     "Output",
     "OutputError",
+    "PerfectAttack",
+    "Plan",
     "RandomSplit",
+    "RandomisedResponse",
     "RankGrid",
+    "Ranking",
     "Sample",
+    "Slice",
     "Split",
     "StatedClaim",
     "Status",
     "Steinke",
     "Subject",
+    "Subset",
     "TradeoffCurve",
     "UnknownSplit",
     "Verdict",
     "__version__",
     "audit",
+    "audit_instances",
     "collect",
     "from_columns",
+    "judge",
+    "per_person",
+    "rank_records",
+    "read_features",
     "read_loss_pair",
     "read_losses",
     "read_result",
+    "records_needed",
 ]
 
 # Names whose module needs more than numpy are loaded when first used (PEP 562), so that `import auditor` stays light.
 _LATER = {
+    "Features": "auditor.features",
+    "GaussianAttack": "auditor.planning",
+    "InstancesResult": "auditor.instances",
     "Output": "auditor.collectors",
+    "PerfectAttack": "auditor.planning",
+    "Plan": "auditor.planning",
+    "RandomisedResponse": "auditor.planning",
+    "Ranking": "auditor.ranking",
+    "Slice": "auditor.slices",
     "TradeoffCurve": "auditor.tradeoff",
     "audit": "auditor.pipeline",
+    "audit_instances": "auditor.instances",
     "collect": "auditor.collectors",
     "from_columns": "auditor.collectors",
+    "judge": "auditor.compare",
+    "per_person": "auditor.persons",
+    "rank_records": "auditor.ranking",
+    "read_features": "auditor.collectors",
     "read_loss_pair": "auditor.collectors",
     "read_losses": "auditor.collectors",
+    "records_needed": "auditor.planning",
 }
 
 

@@ -6,6 +6,7 @@ A choice is data; who computes with it is elsewhere. Each is checked when it is 
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import get_args
 
 from auditor import _validate
 from auditor._format import given
@@ -18,8 +19,12 @@ __all__ = [
     "AnyGuesses",
     "BernoulliSplit",
     "Census",
+    "ClopperPearson",
     "EachRecord",
     "FixedThreshold",
+    "Jeffreys",
+    "Katz",
+    "Melded",
     "Members",
     "MembershipSplit",
     "Mixture",
@@ -28,10 +33,13 @@ __all__ = [
     "Persons",
     "RandomSplit",
     "RankGrid",
+    "RankInterval",
     "Sample",
     "Split",
     "StatedClaim",
     "Steinke",
+    "Subset",
+    "ThresholdInterval",
     "ThresholdRule",
     "TrainingClaim",
     "UnknownSplit",
@@ -68,7 +76,24 @@ class Census:
     """
 
 
-Members = Sample | Census
+@dataclass(frozen=True)
+class Subset:
+    """The scored members were drawn at random, without repetition, from a training set of ``of`` records.
+
+    Bounds then speak of that training set, as in a `Census`, with hypergeometric limits in place of binomial ones; a
+    miss rate below one training record counts as one record. Intervals without a form for it treat it as a `Sample`.
+
+    >>> Subset(of=50_000)
+    Subset(of=50000)
+    """
+
+    of: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", _validate.at_least("of", self.of, least=2))
+
+
+Members = Sample | Census | Subset
 
 
 # --- How membership was decided ------------------------------------------------------------------
@@ -114,6 +139,37 @@ class BernoulliSplit:
 MembershipSplit = UnknownSplit | RandomSplit | BernoulliSplit
 
 
+# --- How two counts become a bound on a ratio of rates ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClopperPearson:
+    """One exact limit for each of the two rates (Clopper and Pearson 1934), half of the error each."""
+
+
+@dataclass(frozen=True)
+class Melded:
+    """One exact limit for the ratio of the two rates: never below what two limits give, and usually well above.
+
+    At a threshold of fixed rank, the error rate of the ranked group has a known law, so that the hits of the other
+    group can be tested against it directly [own]; the construction is that of Fay, Proschan and Brittain 2015.
+    """
+
+
+@dataclass(frozen=True)
+class Katz:
+    """Large-sample limits of the log of the ratio (Katz et al. 1978): APPROXIMATE, they can promise too much."""
+
+
+@dataclass(frozen=True)
+class Jeffreys:
+    """Limits from Jeffreys' prior on each of the two rates: APPROXIMATE, they can promise too much."""
+
+
+RankInterval = ClopperPearson | Melded
+ThresholdInterval = ClopperPearson | Katz | Jeffreys
+
+
 # --- How a certified bound picks its threshold ----------------------------------------------------
 
 
@@ -122,30 +178,36 @@ class RankGrid:
     """Thresholds at order statistics whose ranks are fixed before the data are seen: {0} and round(1.5^j) < n/2.
 
     ``tails`` is ``"both"``, ``"lower"`` (members are those with low loss) or ``"upper"`` (non-members are those
-    with high loss); both tails share the error probability.
+    with high loss); both tails share the error probability. ``interval`` is `ClopperPearson` or `Melded`.
 
-    >>> RankGrid("lower")
-    RankGrid(tails='lower')
+    >>> RankGrid("lower", interval=Melded())
+    RankGrid(tails='lower', interval=Melded())
     """
 
     tails: str = "both"
+    interval: RankInterval = ClopperPearson()
 
     def __post_init__(self) -> None:
         _validate.known("tails", self.tails, ("both", "lower", "upper"))
+        _validate.instance("interval", self.interval, get_args(RankInterval))
 
 
 @dataclass(frozen=True)
 class FixedThreshold:
     """A threshold chosen without looking at these losses: "member" if loss <= ``threshold``.
 
-    >>> FixedThreshold(0.7)
-    FixedThreshold(threshold=0.7)
+    ``interval`` is `ClopperPearson`, or one of the approximate `Katz` and `Jeffreys`.
+
+    >>> FixedThreshold(0.7).threshold
+    0.7
     """
 
     threshold: float
+    interval: ThresholdInterval = ClopperPearson()
 
     def __post_init__(self) -> None:
         _validate.number("threshold", self.threshold)
+        _validate.instance("interval", self.interval, get_args(ThresholdInterval))
 
 
 @dataclass(frozen=True)

@@ -4,29 +4,19 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from auditor import console
+from auditor import arguments, console
+from auditor import options as given
 from auditor._version import __version__
-from auditor.choices import (
-    DPSGD,
-    Adjacency,
-    BernoulliSplit,
-    Census,
-    MembershipSplit,
-    RandomSplit,
-    Sample,
-    StatedClaim,
-    TrainingClaim,
-    UnknownSplit,
-)
-from auditor.errors import InputError
+from auditor.choices import DPSGD, Melded, Mixture, RankGrid
 from auditor.gates import ExitCode, exit_code, parse
+from auditor.options import MembersOption, OneRunOption, SplitOption
 from auditor.report.files import check_writable, write_all
+from auditor.values import Verdict
 
 __all__ = ["main", "run"]
 
@@ -38,29 +28,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-
-class MembersOption(StrEnum):
-    """What the scored members are."""
-
-    CENSUS = "census"
-    SAMPLE = "sample"
-
-
-class SplitOption(StrEnum):
-    """How membership was decided."""
-
-    UNKNOWN = "unknown"
-    RANDOM = "random"
-    BERNOULLI = "bernoulli"
-
-
 # The command line as given, for the provenance of what it makes.
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
-
-_JSON = typer.Option("--json", metavar="PATH", help="Write the result as JSON; - for standard output.")
-_HTML = typer.Option("--html", metavar="PATH", help="Write the report as one offline HTML page.")
-_QUIET = typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, if asked for).")
-_DEBUG = typer.Option("--debug", help="Show the traceback of an error.")
 
 
 @app.callback(invoke_without_command=True)
@@ -77,10 +46,12 @@ def _root(
 
 @app.command()
 def demo(
-    html: Annotated[Path, _HTML] = Path("auditor-demo.html"),
+    html: Annotated[
+        Path, typer.Option("--html", metavar="PATH", help="Write the report as one offline HTML page.")
+    ] = Path("auditor-demo.html"),
     seed: Annotated[int, typer.Option(help="Of the split, the training and the audits.")] = 0,
-    quiet: Annotated[bool, _QUIET] = False,
-    debug: Annotated[bool, _DEBUG] = False,  # noqa: ARG001 - read by run()
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,  # noqa: ARG001 - read by run()
 ) -> None:
     """Audit two classifiers on data that comes with scikit-learn, and write one page comparing them."""
     from auditor import demo as example
@@ -98,60 +69,51 @@ def demo(
 
 @app.command()
 def audit(
-    losses: Annotated[
-        Path | None, typer.Argument(help="Table of losses (.csv, .parquet, .npz) with a membership column.")
-    ] = None,
-    member_file: Annotated[
-        Path | None, typer.Option(help="Table of member losses, instead of LOSSES.")
-    ] = None,
-    nonmember_file: Annotated[Path | None, typer.Option(help="Table of non-member losses.")] = None,
-    loss_column: Annotated[str, typer.Option(help="Column of losses.")] = "loss",
-    member_column: Annotated[str, typer.Option(help="Column of membership, 0 or 1.")] = "member",
-    higher_is_member: Annotated[
-        bool,
-        typer.Option("--higher-is-member", help="The column is a score: larger means more like a member."),
-    ] = False,
-    delta: Annotated[float | None, typer.Option(help="Default: the claim's, otherwise 1/(n ln n).")] = None,
-    confidence: Annotated[float, typer.Option(help="Of every interval.")] = 0.95,
-    members: Annotated[
-        MembersOption, typer.Option(help="Whether every training record was scored, or a sample.")
-    ] = MembersOption.SAMPLE,
-    training_size: Annotated[
-        int | None, typer.Option(help="Number of training records; default: number of member losses.")
-    ] = None,
-    split: Annotated[SplitOption, typer.Option(help="How membership was decided.")] = SplitOption.UNKNOWN,
-    inclusion: Annotated[
-        float | None, typer.Option(help="Probability of inclusion, for --split bernoulli.")
-    ] = None,
-    claim_epsilon: Annotated[float | None, typer.Option(help="Claimed epsilon.")] = None,
-    claim_delta: Annotated[float | None, typer.Option(help="Delta of the claim.")] = None,
-    claim_adjacency: Annotated[
-        Adjacency | None, typer.Option(help="Of the claim; default: add-remove.")
-    ] = None,
-    noise_multiplier: Annotated[
-        float | None, typer.Option(help="Claimed DP-SGD: noise over clipping norm.")
-    ] = None,
-    sampling_rate: Annotated[
-        float | None, typer.Option(help="Claimed DP-SGD: chance that a record is in a step.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Claimed DP-SGD: number of steps.")] = None,
-    fail_if: Annotated[
-        list[str] | None,
-        typer.Option(help="Exit 1 when true, such as 'epsilon_star.gaussian > 1'; repeatable."),
-    ] = None,
-    model_name: Annotated[str | None, typer.Option(help="Name of the model, for the report.")] = None,
-    html: Annotated[Path | None, _HTML] = None,
-    json: Annotated[str | None, _JSON] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
-    quiet: Annotated[bool, _QUIET] = False,
-    debug: Annotated[bool, _DEBUG] = False,  # noqa: ARG001 - read by run()
+    losses: given.LossTable = None,
+    member_file: given.MemberFile = None,
+    nonmember_file: given.NonmemberFile = None,
+    loss_column: given.LossColumn = "loss",
+    member_column: given.MemberColumn = "member",
+    id_column: given.IdColumn = "id",
+    group_column: given.GroupColumn = "group",
+    person_column: given.PersonColumn = "person",
+    higher_is_member: given.HigherIsMember = False,
+    features: given.Features = None,
+    reference: given.Reference = None,
+    delta: given.Delta = None,
+    confidence: given.Confidence = 0.95,
+    members: given.Members = MembersOption.SAMPLE,
+    training_size: given.TrainingSize = None,
+    persons: given.Persons = None,
+    split: given.Split = SplitOption.UNKNOWN,
+    stratified: given.Stratified = False,
+    inclusion: given.Inclusion = None,
+    one_run_test: given.OneRunTest = OneRunOption.STEINKE,
+    melded: given.Melded = False,
+    mixture: given.Mixture = False,
+    max_components: given.MaxComponents = 20,
+    claim_epsilon: given.ClaimEpsilon = None,
+    claim_delta: given.ClaimDelta = None,
+    claim_adjacency: given.ClaimAdjacency = None,
+    noise_multiplier: given.NoiseMultiplier = None,
+    sampling_rate: given.SamplingRate = None,
+    steps: given.Steps = None,
+    fail_if: given.FailIf = None,
+    model_name: given.ModelName = None,
+    html: given.Html = None,
+    json: given.Json = None,
+    ranking: given.Ranking = None,
+    seed: given.Seed = 0,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,  # noqa: ARG001 - read by run()
 ) -> int:
     """Audit a model from a table of per-record losses (smaller means a better prediction)."""
     from auditor import pipeline
 
     gates = [parse(text) for text in fail_if or []]
-    _check_outputs(html, json, inputs=(losses, member_file, nonmember_file))
-    claim = _claim(
+    inputs = (losses, member_file, nonmember_file, reference)
+    arguments.check_outputs(html, json, others=(ranking,), inputs=inputs)
+    claim = arguments.claim(
         {
             "--claim-epsilon": claim_epsilon,
             "--claim-delta": claim_delta,
@@ -159,28 +121,45 @@ def audit(
         },
         {"--noise-multiplier": noise_multiplier, "--sampling-rate": sampling_rate, "--steps": steps},
     )
-    declared = _split(split, inclusion)
+    declared = arguments.split(split, inclusion=inclusion, stratified=stratified)
     announce = console.announcer(quiet=quiet)
     announce("Reading losses ...")
-    source, collected = _read(
-        losses, member_file, nonmember_file, loss_column, member_column, higher_is_member
-    )
+    columns = {
+        "loss_column": loss_column,
+        "member_column": member_column,
+        "id_column": id_column,
+        "group_column": group_column,
+        "person_column": person_column,
+        "higher_is_member": higher_is_member,
+    }
+    source, collected = arguments.read(losses, member_file, nonmember_file, **columns)
     announce("Auditing ...")
-    result = pipeline.audit(
-        collected,
-        delta=delta,
-        confidence=confidence,
-        members=Census() if members is MembersOption.CENSUS else Sample(),
-        split=declared,
-        claim=claim,
-        training_size=training_size,
-        seed=seed,
-        model=model_name,
-        source=source,
-        command=shlex.join(["auditor", *_ARGUMENTS.get()]),
-    )
+    with console.progress("Fitting mixtures", quiet=quiet) as progress:
+        result = pipeline.audit(
+            collected,
+            delta=delta,
+            confidence=confidence,
+            members=arguments.members(members, training_size=training_size),
+            split=declared,
+            claim=claim,
+            training_size=training_size,
+            persons=arguments.persons(persons),
+            one_run_test=arguments.one_run_test(one_run_test),
+            threshold=RankGrid(interval=Melded()) if melded else RankGrid(),
+            mixture=Mixture(max_components) if mixture else None,
+            features=arguments.features(
+                losses, member_file, nonmember_file, features, member_column=member_column
+            ),
+            reference=None if reference is None else arguments.read(reference, None, None, **columns)[1],
+            seed=seed,
+            model=model_name,
+            source=source,
+            command=shlex.join(["auditor", *_ARGUMENTS.get()]),
+            progress=progress,
+        )
     code = exit_code(result, gates)
-    _write(result, html=html, json=json, quiet=quiet)
+    more = arguments.ranking(collected, ranking, seed=seed)
+    arguments.write(result, html=html, json=json, quiet=quiet, more=more)
     return int(code)
 
 
@@ -190,104 +169,134 @@ def claim(
     sampling_rate: Annotated[float, typer.Option(help="Chance that a record is in a step.")],
     steps: Annotated[int, typer.Option(help="Number of steps.")],
     delta: Annotated[float, typer.Option(help="Delta to state the epsilon at.")],
-    json: Annotated[str | None, _JSON] = None,
-    quiet: Annotated[bool, _QUIET] = False,
-    debug: Annotated[bool, _DEBUG] = False,  # noqa: ARG001 - read by run()
+    json: given.Json = None,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,  # noqa: ARG001 - read by run()
 ) -> None:
     """Print what a DP-SGD training description promises."""
     from auditor import theory
     from auditor.report import claims as shown
 
-    _check_outputs(None, json)
+    arguments.check_outputs(None, json)
     description = DPSGD(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps)
     claims = theory.claims(description, delta=delta)
-    if json is not None:
-        text = shown.to_json(description, claims)
-        console.say(text) if json == "-" else write_all({Path(json): text})
-    if json != "-" and not quiet:
-        console.say(shown.text(description, claims, width=console.width(), color=console.colour()) + "\n")
+    table = shown.text(description, claims, width=console.width(), color=console.colour())
+    arguments.write_text(shown.to_json(description, claims), json=json, quiet=quiet, shown=table + "\n")
 
 
-def _check_outputs(html: Path | None, json: str | None, *, inputs: tuple[Path | None, ...] = ()) -> None:
-    """Refuse outputs that cannot be written before any work is done."""
-    if str(html) == "-":
-        raise InputError(
-            "--html - is not offered: the page goes to a file; name one, or use --json - for the data."
-        )
-    paths = [] if html is None else [html]
-    paths += [] if json in (None, "-") else [Path(str(json))]
-    check_writable(paths, inputs=[path for path in inputs if path is not None])
+@app.command()
+def instances(
+    results: Annotated[
+        list[Path],
+        typer.Argument(help="Results of audits (.json), one for each model that the same algorithm trained."),
+    ],
+    split: given.Split = SplitOption.UNKNOWN,
+    delta: given.Delta = None,
+    confidence: given.Confidence = 0.95,
+    claim_epsilon: given.ClaimEpsilon = None,
+    claim_delta: given.ClaimDelta = None,
+    claim_adjacency: given.ClaimAdjacency = None,
+    noise_multiplier: given.NoiseMultiplier = None,
+    sampling_rate: given.SamplingRate = None,
+    steps: given.Steps = None,
+    json: given.Json = None,
+    seed: given.Seed = 0,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,  # noqa: ARG001 - read by run()
+) -> int:
+    """Audit a training algorithm from several models that it trained, each on a fresh random split."""
+    from auditor import instances as several
+    from auditor.reading import read_result
+
+    arguments.check_outputs(None, json, inputs=tuple(results))
+    claim = arguments.claim(
+        {
+            "--claim-epsilon": claim_epsilon,
+            "--claim-delta": claim_delta,
+            "--claim-adjacency": claim_adjacency,
+        },
+        {"--noise-multiplier": noise_multiplier, "--sampling-rate": sampling_rate, "--steps": steps},
+    )
+    found = several.audit_instances(
+        [read_result(path) for path in results],
+        delta=arguments.needed_delta(delta, claim),
+        confidence=confidence,
+        split=arguments.split(split, inclusion=None),
+        claim=claim,
+        seed=seed,
+    )
+    arguments.write_text(found.to_json(), json=json, quiet=quiet, shown=several.text(found))
+    return int(ExitCode.FAILED if found.verdict is Verdict.REFUTED else ExitCode.DONE)
 
 
-def _claim(stated: dict[str, Any], trained: dict[str, Any]) -> TrainingClaim | None:
-    """One claim or none: stated in epsilon and delta, or as a DP-SGD description."""
-    by_words = {name for name, value in stated.items() if value is not None}
-    by_training = {name for name, value in trained.items() if value is not None}
-    if by_words and by_training:
-        raise InputError(
-            f"one claim at a time: {', '.join(sorted(by_words))} states an epsilon and"
-            f" {', '.join(sorted(by_training))} describes DP-SGD; give one of the two."
-        )
-    if by_training:
-        missing = sorted(set(trained) - by_training)
-        if missing:
-            raise InputError(f"a DP-SGD claim needs {', '.join(trained)}; missing: {', '.join(missing)}.")
-        return DPSGD(*trained.values())
-    if by_words:
-        missing = [name for name in ("--claim-epsilon", "--claim-delta") if stated[name] is None]
-        if missing:
-            raise InputError(
-                f"a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy);"
-                f" missing: {', '.join(missing)}."
-            )
-        epsilon, delta, adjacency = stated.values()
-        return StatedClaim(epsilon, delta, adjacency or Adjacency.ADD_REMOVE)
-    return None
+@app.command()
+def power(
+    epsilon: Annotated[float, typer.Option(help="Epsilon to certify.")],
+    delta: Annotated[float, typer.Option(help="Delta to certify it at.")],
+    confidence: given.Confidence = 0.95,
+    members: given.Members = MembersOption.SAMPLE,
+    training_size: given.TrainingSize = None,
+    split: given.Split = SplitOption.UNKNOWN,
+    inclusion: given.Inclusion = None,
+    mu: Annotated[
+        float | None,
+        typer.Option(help="Assume scores of two normals so many standard deviations apart."),
+    ] = None,
+    attack_epsilon: Annotated[
+        float | None, typer.Option(help="Assume guesses as right as randomised response of this epsilon.")
+    ] = None,
+    chance: Annotated[float, typer.Option(help="Chance of certifying it that is wanted.")] = 0.8,
+    json: given.Json = None,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,  # noqa: ARG001 - read by run()
+) -> int:
+    """Plan an audit: how many records certify a given epsilon, if the attack is as good as assumed (default: perfect)."""
+    import json as encoder
+
+    from auditor import planning
+
+    arguments.check_outputs(None, json)
+    plan = planning.records_needed(
+        epsilon,
+        delta=delta,
+        confidence=confidence,
+        members=arguments.members(members, training_size=training_size),
+        split=arguments.split(split, inclusion=inclusion),
+        attack=arguments.attack(mu, attack_epsilon),
+        power=chance,
+    )
+    text = encoder.dumps(plan.to_dict(), indent=2, allow_nan=False) + "\n"
+    arguments.write_text(text, json=json, quiet=quiet, shown=planning.plan_text(plan))
+    return int(ExitCode.NOT_EVALUABLE if plan.n_member is None else ExitCode.DONE)
 
 
-def _split(split: SplitOption, inclusion: float | None) -> MembershipSplit:
-    if (split is SplitOption.BERNOULLI) != (inclusion is not None):
-        raise InputError(
-            "--split bernoulli and --inclusion go together: give the probability of inclusion, in (0, 1)."
-        )
-    if split is SplitOption.BERNOULLI and inclusion is not None:
-        return BernoulliSplit(inclusion)
-    return RandomSplit() if split is SplitOption.RANDOM else UnknownSplit()
+@app.command()
+def calibration(
+    runs: Annotated[int, typer.Option(help="Runs of each bound, law and size.")] = 1000,
+    sizes: Annotated[str, typer.Option(help="Records in each group, separated by commas.")] = "100,1000",
+    confidence: given.Confidence = 0.95,
+    bounds: Annotated[
+        str | None, typer.Option(help="Names of bounds, separated by commas; default: all.")
+    ] = None,
+    json: given.Json = None,
+    seed: given.Seed = 0,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,  # noqa: ARG001 - read by run()
+) -> int:
+    """Measure how often every bound misses on laws whose truth is known, and print the table (Markdown)."""
+    from auditor.calibration import calibrate
 
-
-def _read(
-    losses: Path | None,
-    member_file: Path | None,
-    nonmember_file: Path | None,
-    loss_column: str,
-    member_column: str,
-    higher_is_member: bool,  # noqa: FBT001
-) -> tuple[str, Any]:
-    """The losses and where they come from: one table, or one for each group."""
-    from auditor import collectors
-
-    options: dict[str, Any] = {"loss_column": loss_column, "higher_is_member": higher_is_member}
-    if losses is not None and member_file is None and nonmember_file is None:
-        return losses.name, collectors.read_losses(losses, member_column=member_column, **options)
-    if losses is None and member_file is not None and nonmember_file is not None:
-        read = collectors.read_loss_pair(member_file, nonmember_file, member_column=member_column, **options)
-        return f"{member_file.name} (members), {nonmember_file.name} (non-members)", read
-    raise InputError("give either one LOSSES table, or both --member-file and --nonmember-file.")
-
-
-def _write(result: Any, *, html: Path | None, json: str | None, quiet: bool) -> None:
-    """Make every text first, so that the files appear together or not at all; then print."""
-    from auditor.report.table import text
-
-    texts = {} if html is None else {html: result.to_html()}
-    as_json = "" if json is None else result.to_json()
-    if json not in (None, "-"):
-        texts[Path(str(json))] = as_json
-    write_all(texts)
-    if json == "-":
-        console.say(as_json)
-    elif not quiet:
-        console.say(text(result, width=console.width(), color=console.colour()) + "\n")
+    arguments.check_outputs(None, json)
+    table = calibrate(
+        runs=runs,
+        sizes=arguments.whole_numbers("--sizes", sizes),
+        confidence=confidence,
+        seed=seed,
+        bounds=None if bounds is None else arguments.names(bounds),
+        announce=console.announcer(quiet=quiet),
+    )
+    arguments.write_text(table.to_json(), json=json, quiet=quiet, shown=table.to_markdown())
+    return int(ExitCode.DONE if table.ok else ExitCode.FAILED)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, 
 __all__ = ["compare", "judge", "overall"]
 
 # A failure of one of these makes the question itself unanswerable; a rejected fit does not.
-_VALIDITY = frozenset({"duplicates", "shift", "placebo", "label_shuffle"})
+_VALIDITY = frozenset({"duplicates", "shift", "placebo", "label_shuffle", "persons"})
 _MOST_DECISIVE_FIRST = (Verdict.REFUTED, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_EVALUABLE)
 _MODEL_ROWS = {
     "epsilon": ("epsilon_star.gaussian", "epsilon_bound.clopper_pearson"),
@@ -137,6 +137,9 @@ def _why_not_evaluable(claim: Claim, estimate: Estimate, failed: Sequence[Check]
         return f"A validity check failed ({failed[0].name}): {failed[0].message}"
     if estimate.value is None:
         return f"No statement about the training algorithm is possible: {estimate.reason}."
+    unfit = estimate.details.get("not_for_claim")
+    if unfit is not None:
+        return f"The bound is about something else than the claim: {unfit}."
     return None if claim.value is None else _mismatch(claim, estimate)
 
 
@@ -178,7 +181,7 @@ def _mismatch(claim: Claim, estimate: Estimate) -> str | None:
     if claim.delta != estimate.delta:
         if estimate.delta == 0:
             return (
-                "An audit on inclusion coins is stated at delta 0 and judges only claims at delta 0, not"
+                "This one-run audit is stated at delta 0 and judges only claims at delta 0, not"
                 f" {given(claim.delta)}."
             )
         return f"The bound is stated at delta {given(estimate.delta)}, this form of the claim at {given(claim.delta)}."

@@ -6,11 +6,12 @@ import re
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from auditor.errors import AuditorError, OutputError
 
-__all__ = ["announcer", "colour", "complain", "forgive_unknown_signs", "say", "width"]
+__all__ = ["announcer", "colour", "complain", "forgive_unknown_signs", "progress", "say", "width"]
 
 # How the command line spells what a sentence calls by its Python name.
 _OPTIONS = {
@@ -56,6 +57,21 @@ def announcer(*, quiet: bool) -> Callable[[str], None]:
     if quiet or stream is None or not stream.isatty():
         return lambda _: None
     return lambda line: print(line, file=stream)
+
+
+@contextmanager
+def progress(words: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield what moves a progress bar (done, total): on standard error, only on a terminal, and only once it is moved."""
+    stream = sys.stderr
+    if quiet or stream is None or not stream.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(file=stream), transient=True) as bar:
+        task = bar.add_task(words, total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
 def colour() -> bool:

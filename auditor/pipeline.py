@@ -1,53 +1,53 @@
 """audit(): the one place that knows the order."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
 
-from auditor import _validate, checks, estimators, views
+from auditor import _validate, checks, estimators, setting, views
 from auditor.choices import (
     DPSGD,
+    FDP,
     Adjacency,
-    BernoulliSplit,
-    Census,
+    AnyGuesses,
+    EachRecord,
     Members,
     MembershipSplit,
+    Mixture,
+    OnePerPerson,
+    OneRunTest,
+    Persons,
     RandomSplit,
     RankGrid,
     Sample,
-    StatedClaim,
+    Steinke,
     ThresholdRule,
     TrainingClaim,
     UnknownSplit,
 )
 from auditor.compare import compare, overall
-from auditor.errors import InputError
 from auditor.estimators import empirical, epsilon_star
 from auditor.estimators.alternatives import alternatives
+from auditor.estimators.gdp import gdp, one_run_gdp
 from auditor.estimators.noise_floor import noise_floor
-from auditor.fitters import fit_gaussian_pair
+from auditor.features import Features
+from auditor.fingerprints import fingerprints
+from auditor.fitters import fit_gaussian_pair, fit_mixture_pair
+from auditor.instances import rank_curves
+from auditor.persons import PersonsFound, claim_reason, mechanism_reason, per_person
 from auditor.provenance import provenance
 from auditor.result import AuditResult
-from auditor.tradeoff import ThresholdCounts, count
+from auditor.setting import Setting, default_delta
+from auditor.slices import slices
+from auditor.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.transforms import published
 from auditor.values import Check, Claim, Estimate, FittedPair, Losses
 
 __all__ = ["audit", "default_delta"]
 
-_SPLIT_NAMES = {UnknownSplit: "unknown", RandomSplit: "random", BernoulliSplit: "bernoulli"}
 _RATES = (0.1, 0.01, 0.001)
-
-
-def default_delta(training_size: int) -> float:
-    """Return 1/(n ln n), the delta that Negoescu et al. 2024 use for n training records.
-
-    >>> round(default_delta(1000), 6)
-    0.000145
-    """
-    n = _validate.at_least("training_size", training_size, least=2)
-    return 1.0 / (n * math.log(n))
 
 
 def audit(
@@ -61,10 +61,16 @@ def audit(
     training_size: int | None = None,
     threshold: ThresholdRule = RankGrid(),  # noqa: B008
     fpr: Iterable[float] = _RATES,
+    persons: Persons | None = None,
+    mixture: Mixture | None = None,
+    one_run_test: OneRunTest = Steinke(),  # noqa: B008
+    features: Features | None = None,
+    reference: Losses | None = None,
     seed: int = 0,
     model: str | None = None,
     source: str | None = None,
     command: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> AuditResult:
     """Audit a model from its losses.
 
@@ -72,16 +78,23 @@ def audit(
         losses: Per-record losses, smaller meaning more like a member.
         delta: In [0, 1). By default the delta of a stated claim, otherwise 1/(n ln n) with n the training size.
         confidence: Of every interval, in (0, 1).
-        members: `Sample` (the scored members are a random sample of the training set) or `Census` (all of it).
+        members: `Sample` (the scored members are a random sample of the training set), `Subset` (the same, of a
+            training set of known size) or `Census` (all of it).
         split: How membership was decided; without a declaration no verdict on a claim is possible.
         claim: What is claimed of the training algorithm: `DPSGD` or `StatedClaim`.
         training_size: Number of training records, by default the number of member losses.
         threshold: How the certified bound picks its threshold.
         fpr: False positive rates to report the true positive rate at.
+        persons: `OnePerPerson`, the default where the losses name persons, or `EachRecord`.
+        mixture: Fit Gaussian mixtures too, up to so many components.
+        one_run_test: How the guesses about the training algorithm are judged.
+        features: The records' features, aligned with the losses: looks for a shift between the groups and for twins.
+        reference: Losses of records like these under a model that was trained on neither group: a placebo audit.
         seed: Of everything random here; the same seed gives the same result.
         model: A name for the model, shown in the report.
         source: Where the losses come from, shown in the report.
         command: The command line, if there was one.
+        progress: Called with (done, total) while mixtures are fitted.
 
     Raises:
         InputError: An argument that cannot be used; the message says which and why.
@@ -98,86 +111,152 @@ def audit(
         ("split", split, get_args(MembershipSplit)),
         ("claim", claim, (*get_args(TrainingClaim), type(None))),
         ("threshold", threshold, get_args(ThresholdRule)),
+        ("persons", persons, (*get_args(Persons), type(None))),
+        ("mixture", mixture, (Mixture, type(None))),
+        ("one_run_test", one_run_test, get_args(OneRunTest)),
+        ("features", features, (Features, type(None))),
+        ("reference", reference, (Losses, type(None))),
     ):
         _validate.instance(name, value, kinds)
-    rates = _rates(fpr)
-    confidence = _validate.confidence(confidence)
+    given = losses
+    if features is not None:
+        features.check_rows(losses)
+        given = replace(losses, fingerprint=fingerprints(features))
+    found = _units(given, persons)
+    losses = found.losses
+    size = setting.training_size(training_size, losses, members)
+    asked = Setting(
+        size=size,
+        delta=setting.delta(delta, claim, size),
+        confidence=_validate.confidence(confidence),
+        members=members,
+        split=split,
+        claim=claim,
+        threshold=threshold,
+        rates=setting.rates(fpr),
+        persons=found.choice,
+        mixture=mixture,
+        one_run_test=one_run_test,
+    )
     seed = _validate.at_least("seed", seed, least=0)
-    size = _training_size(training_size, losses, members)
-    delta = _delta(delta, claim, size)
-    fit_rng, floor_rng, pair_rng = np.random.default_rng(seed).spawn(3)
-    claims, audited = _claims(claim, delta, split)
+    fit_rng, floor_rng, pair_rng, mixture_rng, check_rng = np.random.default_rng(seed).spawn(5)
+    claims, audited = setting.promises(asked)
 
     # The counts come first: they need the most memory, and the transformed losses are not there yet.
     counts = count(losses)
-    area = estimators.auc(counts, confidence=confidence)
-    gap = estimators.advantage(counts, confidence=confidence, members=members)
-    point = empirical.empirical(losses, delta=delta, counts=counts)
+    curve_rows = _from_counts(losses, counts, asked)
     transformed = _sorted_already(published()(_in_order(losses)))
     pair = fit_gaussian_pair(transformed, rng=fit_rng, transform="published")
-    one_run_delta = delta if audited is None or audited.delta is None else audited.delta
+    mixed = None
+    if mixture is not None:
+        mixed = fit_mixture_pair(
+            transformed, choice=mixture, rng=mixture_rng, transform="published", progress=progress
+        )
     estimates = (
         estimators.clopper_pearson(
-            losses, delta=delta, rule=threshold, confidence=confidence, members=members
+            losses, delta=asked.delta, rule=threshold, confidence=asked.confidence, members=members
         ),
-        estimators.one_run(losses, split=split, delta=one_run_delta, confidence=confidence, rng=pair_rng),
-        _parametric(
-            losses,
-            transformed,
-            counts,
-            pair,
-            delta=delta,
-            rng=floor_rng,
-            confidence=confidence,
-            members=members,
+        *_mechanism(found, asked, audited, pair_rng),
+        *_parametric(losses, transformed, counts, (pair, mixed), asked, floor_rng),
+        *curve_rows,
+        *(
+            estimators.tpr_at_fpr(losses, rate=rate, confidence=asked.confidence, members=members)
+            for rate in asked.rates
         ),
-        point,
-        gap,
-        estimators.bayes_security(gap),
-        area,
-        *(estimators.tpr_at_fpr(losses, rate=rate, confidence=confidence, members=members) for rate in rates),
+        gdp(losses, delta=asked.delta, confidence=asked.confidence, members=members),
     )
-    trust = _checks(losses, estimates, pair, audited)
+    trust = _checks(
+        given,
+        found,
+        estimates,
+        (pair, mixed),
+        asked,
+        audited=audited,
+        features=features,
+        reference=reference,
+        rng=check_rng,
+    )
     comparisons = compare(claims, estimates, trust, audited=audited)
     return AuditResult(
-        data=_data(losses, size, delta, confidence, members, split, claim, model),
+        data={"model": model, **asked.described(losses), **_data(found)},
         estimates=estimates,
         claims=claims,
         comparisons=comparisons,
         checks=trust,
-        curves=views.curves(losses, counts, pair, claim=audited, confidence=confidence, members=members),
+        slices=slices(losses, delta=asked.delta, confidence=asked.confidence, members=members),
+        curves=(
+            *views.curves(
+                losses,
+                counts,
+                pair,
+                mixture=mixed,
+                claim=audited,
+                confidence=asked.confidence,
+                members=members,
+            ),
+            *rank_curves(losses),
+        ),
         histograms=views.histograms(losses, transformed, pair),
         verdict=overall(comparisons),
-        provenance=provenance(losses, seed=seed, source=source, command=command),
+        provenance=provenance(given, seed=seed, source=source, command=command),
     )
 
 
-def _rates(fpr: Any) -> tuple[float, ...]:
-    if not isinstance(fpr, Iterable) or isinstance(fpr, str):
-        raise InputError(f"fpr must be a sequence of rates such as (0.1, 0.01), got {fpr!r}.")
-    return tuple(dict.fromkeys(_validate.fraction("fpr", rate) for rate in fpr))
+def _units(losses: Losses, persons: Persons | None) -> PersonsFound:
+    """The units of the audit: as asked for; else persons, where records name them and nobody is in both groups."""
+    if persons is not None:
+        return per_person(losses, choice=persons)
+    found = per_person(losses, choice=EachRecord())
+    # Persons in both groups were split record by record: what one score of theirs rests on would hang on the split.
+    if found.largest == 1 or found.in_both or min(found.persons) < 2:  # noqa: PLR2004
+        return found
+    return per_person(losses, choice=OnePerPerson())
 
 
-def _training_size(training_size: int | None, losses: Losses, members: Members) -> int:
-    if training_size is None:
-        return losses.n_member
-    size = _validate.at_least("training_size", training_size, least=2)
-    if size < losses.n_member:
-        raise InputError(
-            f"training_size must be at least the number of member losses, got {size} for {losses.n_member} members."
-        )
-    if isinstance(members, Census) and size != losses.n_member:
-        raise InputError(
-            f"a census scores every training record, but training_size is {size} and there are {losses.n_member} member"
-            " losses; declare a sample, or leave training_size out."
-        )
-    return size
+def _mechanism(
+    found: PersonsFound, asked: Setting, audited: Claim | None, rng: np.random.Generator
+) -> tuple[Estimate, ...]:
+    """What the declared split says about the training algorithm; the Gaussian reading only where one was declared."""
+    delta = asked.delta if audited is None or audited.delta is None else audited.delta
+    refusal = mechanism_reason(found)
+    split = UnknownSplit() if refusal else asked.split
+    first, second = rng.spawn(2)
+    bound = estimators.one_run(
+        found.losses,
+        split=split,
+        delta=0.0 if isinstance(asked.one_run_test, AnyGuesses) else delta,
+        confidence=asked.confidence,
+        rng=first,
+        test=asked.one_run_test,
+        curve=_claimed_curve(asked),
+    )
+    if isinstance(asked.split, UnknownSplit):
+        return (bound,)
+    gaussian = one_run_gdp(found.losses, split=split, delta=delta, confidence=asked.confidence, rng=second)
+    about = claim_reason(found)
+    extra = {"reason": refusal} if refusal else {} if about is None else {"not_for_claim": about}
+    return tuple(replace(item, details={**item.details, **extra}) for item in (bound, gaussian))
 
 
-def _delta(delta: float | None, claim: TrainingClaim | None, size: int) -> float:
-    if delta is not None:
-        return _validate.fraction("delta", delta, zero=True)
-    return claim.delta if isinstance(claim, StatedClaim) else default_delta(size)
+def _claimed_curve(asked: Setting) -> TradeoffCurve | None:
+    """The whole trade-off curve that DP-SGD promises, for the test that can use it."""
+    if not (isinstance(asked.claim, DPSGD) and isinstance(asked.one_run_test, FDP)):
+        return None
+    if not isinstance(asked.split, RandomSplit):
+        return None
+    from auditor.theory.profile import claimed_curve
+
+    return claimed_curve(asked.claim, adjacency=Adjacency.REPLACE_ONE).curve
+
+
+def _from_counts(losses: Losses, counts: ThresholdCounts, asked: Setting) -> tuple[Estimate, ...]:
+    gap = estimators.advantage(counts, confidence=asked.confidence, members=asked.members)
+    return (
+        empirical.empirical(losses, delta=asked.delta, counts=counts),
+        gap,
+        estimators.bayes_security(gap),
+        estimators.auc(counts, confidence=asked.confidence),
+    )
 
 
 def _in_order(losses: Losses) -> Losses:
@@ -196,88 +275,71 @@ def _sorted_already(losses: Losses) -> Losses:
     return losses
 
 
-def _claims(
-    claim: TrainingClaim | None, delta: float, split: MembershipSplit
-) -> tuple[tuple[Claim, ...], Claim | None]:
-    """Everything the description promises, and the form of it that the declared split audits."""
-    if claim is None:
-        return (), None
-    from auditor import theory
-
-    at = claim.delta if isinstance(claim, StatedClaim) else delta
-    claims = theory.claims(claim, delta=at)
-    stated = claims[0]
-    if isinstance(split, BernoulliSplit):
-        return claims, stated
-    if isinstance(claim, DPSGD):
-        # The accountant's own replace-one epsilon, at the same delta, says more than a conversion, where there is one.
-        own = theory.epsilon(claim, delta=at, adjacency=Adjacency.REPLACE_ONE)
-        if own.value is not None:
-            return claims, own
-    return claims, theory.replace_one(stated)
-
-
 def _parametric(
     losses: Losses,
     transformed: Losses,
     counts: ThresholdCounts,
-    pair: FittedPair,
-    *,
-    delta: float,
-    confidence: float,
-    members: Members,
+    pairs: tuple[FittedPair, FittedPair | None],
+    asked: Setting,
     rng: np.random.Generator,
-) -> Estimate:
-    extra: dict[str, Any] = dict(views.fit_gap(counts, pair))
-    if delta > 0:
-        extra |= alternatives(losses, delta=delta)
-        floor = noise_floor(transformed, delta=delta, clip=delta, rng=rng)
-        extra["noise_floor"] = {
-            "mean": float(floor.mean()),
-            "q95": float(np.quantile(floor, 0.95)),
-            "permutations": int(floor.size),
+) -> tuple[Estimate, ...]:
+    """Epsilon* of the normals, and of the mixtures where they were asked for."""
+    pair, mixed = pairs
+    options: dict[str, Any] = {"delta": asked.delta, "confidence": asked.confidence, "members": asked.members}
+    floor: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    if asked.delta > 0:
+        extra = dict(alternatives(losses, delta=asked.delta))
+        found = noise_floor(transformed, delta=asked.delta, clip=asked.delta, rng=rng)
+        floor["noise_floor"] = {
+            "mean": float(found.mean()),
+            "q95": float(np.quantile(found, 0.95)),
+            "permutations": int(found.size),
         }
-    return epsilon_star.gaussian(pair, delta=delta, confidence=confidence, members=members, extra=extra)
+    star = epsilon_star.gaussian(pair, **options, extra={**views.fit_gap(counts, pair), **extra, **floor})
+    if mixed is None:
+        return (star,)
+    return (star, epsilon_star.mixture(mixed, **options, extra={**views.fit_gap(counts, mixed), **floor}))
 
 
 def _checks(
-    losses: Losses, estimates: tuple[Estimate, ...], pair: FittedPair, audited: Claim | None
+    given: Losses,
+    found: PersonsFound,
+    estimates: tuple[Estimate, ...],
+    pairs: tuple[FittedPair, FittedPair | None],
+    asked: Setting,
+    *,
+    audited: Claim | None,
+    features: Features | None,
+    reference: Losses | None,
+    rng: np.random.Generator,
 ) -> tuple[Check, ...]:
     by_name = {estimate.name: estimate for estimate in estimates}
-    return (
+    shuffle_rng, shift_rng = rng.spawn(2)
+    delta, rule = asked.delta, asked.threshold
+    possible = (
         checks.direction(by_name["auc"]),
-        checks.ties(losses),
-        checks.saturation(losses),
-        checks.duplicates(losses),
-        checks.shift(),
+        checks.ties(given),
+        checks.saturation(given),
+        checks.duplicates(given),
+        checks.persons(found),
+        checks.shift(features, person=given.person, rng=shift_rng),
+        checks.placebo(reference, delta=delta, rule=rule),
+        checks.label_shuffle(
+            found.losses, delta=delta, confidence=asked.confidence, rule=rule, rng=shuffle_rng
+        ),
         checks.power(by_name["epsilon_bound.clopper_pearson"], by_name["epsilon_bound.one_run"], audited),
         checks.sensitivity(by_name["epsilon_star.gaussian"]),
-        checks.goodness_of_fit(pair),
+        checks.goodness_of_fit(*pairs),
     )
+    return tuple(check for check in possible if check is not None)
 
 
-def _data(
-    losses: Losses,
-    size: int,
-    delta: float,
-    confidence: float,
-    members: Members,
-    split: MembershipSplit,
-    claim: TrainingClaim | None,
-    model: str | None,
-) -> dict[str, Any]:
+def _data(found: PersonsFound) -> dict[str, Any]:
+    """What counts as one unit, and of how many independent ones the records are worth."""
     return {
-        "model": model,
-        "n_member": losses.n_member,
-        "n_nonmember": losses.n_nonmember,
-        "training_size": size,
-        "delta": delta,
-        "confidence": confidence,
-        "members": "census" if isinstance(members, Census) else "sample",
-        "split": _SPLIT_NAMES[type(split)],
-        "inclusion": split.inclusion if isinstance(split, BernoulliSplit) else None,
-        "claim": None if claim is None else claim.in_words(),
-        "scale": str(losses.scale),
-        "saturated": list(losses.saturated),
-        "history": list(losses.history),
+        "unit": f"person ({found.choice.by} loss)" if isinstance(found.choice, OnePerPerson) else "record",
+        "records": list(found.records),
+        "persons": list(found.persons) if found.named else None,
+        "effective": list(found.effective) if found.named else None,
     }

@@ -4,12 +4,15 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.choices import Adjacency
 from auditor.errors import InputError
 from auditor.result import SCHEMA_VERSION, AuditResult, Histogram, NamedCurve
 from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+
+if TYPE_CHECKING:
+    from auditor.slices import Slice
 
 __all__ = ["read_result"]
 
@@ -78,6 +81,9 @@ def _result(raw: dict[str, Any]) -> AuditResult:
         verdict=_maybe(Verdict, raw["verdict"]),
         provenance=raw["provenance"],
         schema_version=raw["schema_version"],
+        slices=tuple(
+            _slice(item) for item in _listed(raw.get("slices", []))
+        ),  # not there in the first release
     )
 
 
@@ -116,6 +122,23 @@ def _estimate(raw: Any) -> Estimate:
 
 def _object(raw: Any) -> dict[str, Any]:
     return _typed(raw, {})
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"slices must not be {type(value).__name__}")
+    return value
+
+
+def _slice(raw: Any) -> "Slice":
+    from auditor.slices import Slice, SliceKind
+
+    _typed(raw, {"kind": _TEXT, "label": _TEXT, "estimates": (list,), "confidence": _NUMBER})
+    _typed(raw, dict.fromkeys(("n_member", "n_nonmember", "compared"), (int,)))
+    estimates = tuple(_estimate(item) for item in raw["estimates"])
+    if not estimates:
+        raise ValueError(f"slice {raw['label']!r} has no estimates")
+    return Slice(**{**raw, "kind": SliceKind(raw["kind"]), "estimates": estimates})
 
 
 def _check(raw: Any) -> Check:

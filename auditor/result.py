@@ -21,6 +21,8 @@ from auditor.values import Check, Claim, Comparison, Estimate, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
+    from auditor.slices import Slice
+
 __all__ = ["SCHEMA_VERSION", "AuditResult", "Histogram", "NamedCurve", "plain"]
 
 SCHEMA_VERSION = "1"
@@ -31,7 +33,8 @@ class NamedCurve:
     """One line of the trade-off plot.
 
     Attributes:
-        name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian`` or ``claim``.
+        name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian``, ``mixture`` or ``claim``; or ``ranks.*``, what
+            an audit of several models needs of each.
         label: What the legend says.
         fpr: False positive rates, ascending.
         tpr: True positive rates, as many.
@@ -77,6 +80,7 @@ class AuditResult:
         claims: What the training description promises.
         comparisons: Each claim beside the estimates.
         checks: Whether the audit deserves trust.
+        slices: The audit by group and by loss percentile, with one error probability for all.
         curves: For the trade-off plot, thinned.
         histograms: Binned losses.
         verdict: On the claim; null without a claim.
@@ -93,6 +97,7 @@ class AuditResult:
     verdict: Verdict | None
     provenance: Mapping[str, Any]
     schema_version: str = SCHEMA_VERSION
+    slices: tuple["Slice", ...] = ()
 
     def estimate(self, name: str) -> Estimate:
         """Return the estimate of that name.
@@ -125,7 +130,7 @@ class AuditResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
         order = ("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks")
-        names = [*order, "curves", "histograms", "provenance"]
+        names = [*order, "slices", "curves", "histograms", "provenance"]
         return {name: plain(getattr(self, name)) for name in names}
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

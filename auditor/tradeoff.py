@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor import _validate
+from auditor._envelope import lowest_corners
 from auditor.errors import InputError
 from auditor.values import FittedPair, Floats, Losses
 
@@ -130,13 +131,13 @@ class TradeoffCurve:
         """Return the curve of two fitted densities, on thresholds dense in both tails of both densities.
 
         Args:
-            pair: The fitted densities; each needs ``mean`` and ``sd`` attributes.
-            points: Number of thresholds per density.
+            pair: The fitted densities.
+            points: Number of thresholds per density, and per component of a mixture.
             reach: How many standard deviations the thresholds go to each side.
         """
         z = np.linspace(-reach, reach, points)
         densities = (pair.member, pair.nonmember)
-        thresholds = np.sort(np.concatenate([d.mean + d.sd * z for d in densities]))
+        thresholds = np.sort(np.concatenate([d.spread(z) for d in densities]))
         # Neighbouring values of the normal's tail can be out of order by a rounding.
         fpr, tpr = (
             np.maximum.accumulate(np.exp(d.log_cdf(thresholds))) for d in (pair.nonmember, pair.member)
@@ -166,6 +167,32 @@ class TradeoffCurve:
         tpr = np.array([0.0, delta, 1 - corner, 1.0, 1.0])
         return cls(fpr=fpr, tpr=np.maximum.accumulate(tpr))
 
+    @classmethod
+    def from_profile(cls, epsilons: npt.ArrayLike, *, deltas: npt.ArrayLike) -> "TradeoffCurve":
+        """Return the largest curve that several (epsilon, delta) at once allow: the lowest of their curves.
+
+        The corners are those of that lowest curve, so nothing is cut off between them: it never lies below the curve
+        of a mechanism that has all of these.
+
+        Args:
+            epsilons: Shape (k,), 0 or more, in nats, in any order.
+            deltas: Shape (k,), in [0, 1], the delta at each epsilon.
+
+        Raises:
+            InputError: Arrays that are empty or differ in length, or a number out of range.
+
+        Source: Dong, Roth and Su 2022, Proposition 2.12.
+
+        >>> TradeoffCurve.from_profile([0.0, 1.0], deltas=[0.3, 0.1]).tpr_at(0.0)
+        0.1
+        """
+        fpr, tpr = lowest_corners(*_profile(epsilons, deltas))
+        # The other half mirrors the first in the line TPR = 1 - FPR; a rounding there may put neighbours out of order.
+        return cls(
+            fpr=np.maximum.accumulate(np.concatenate([[0.0], fpr, 1 - tpr[::-1], [1.0]])),
+            tpr=np.maximum.accumulate(np.concatenate([[0.0], tpr, 1 - fpr[::-1], [1.0]])),
+        )
+
     def tpr_at(self, fpr: float) -> float:
         """Return the true positive rate at a false positive rate; at a jump, its upper end.
 
@@ -191,3 +218,16 @@ class TradeoffCurve:
         keep[0], keep[-1] = 0, self.fpr.size - 1
         thresholds = None if self.thresholds is None else self.thresholds[keep]
         return TradeoffCurve(fpr=self.fpr[keep], tpr=self.tpr[keep], thresholds=thresholds)
+
+
+def _profile(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """The profile as two arrays, checked."""
+    arrays = np.atleast_1d(np.asarray(epsilons, dtype=np.float64), np.asarray(deltas, dtype=np.float64))
+    _validate.same_length(("epsilons", "deltas"), (arrays[0].size, arrays[1].size))
+    _validate.at_least("number of epsilons", arrays[0].size, least=1)
+    for name, array, most in (("epsilons", arrays[0], np.inf), ("deltas", arrays[1], 1.0)):
+        wrong = ~((array >= 0) & (array <= most))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(f"{name} must lie in [0, {most:g}], got {array[at]:g} at position {at}.")
+    return arrays[0], arrays[1]

@@ -29,6 +29,7 @@ __all__ = [
     "Estimate",
     "FittedPair",
     "GoodnessOfFit",
+    "KSGrid",
     "LossScale",
     "Losses",
     "PerGroup",
@@ -227,6 +228,14 @@ class Density(Protocol):
         """Log-density."""
         ...
 
+    def quantile(self, probability: Floats) -> Floats:
+        """Smallest points with at least this much probability at or below them."""
+        ...
+
+    def spread(self, z: Floats) -> Floats:
+        """Points at these standard distances from every mean, ascending: dense wherever the density changes."""
+        ...
+
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
         """Independent draws."""
         ...
@@ -242,6 +251,7 @@ class GoodnessOfFit:
         p_value: In [0, 1].
         n: Number of held-out records that the fit was tested on.
         level: The fit is rejected when ``p_value < level``.
+        paper: The published test of the same fit, which decides nothing, or null.
     """
 
     test: str
@@ -249,6 +259,7 @@ class GoodnessOfFit:
     p_value: float
     n: int
     level: float = 0.05
+    paper: "GoodnessOfFit | None" = None
 
     @property
     def rejected(self) -> bool:
@@ -257,8 +268,37 @@ class GoodnessOfFit:
 
 
 @dataclass(frozen=True)
+class KSGrid:
+    """The published test for every number of components and sample size: Negoescu et al. 2024, Figure 6.
+
+    Attributes:
+        components: Numbers of components tried, ascending.
+        sample_sizes: Numbers of held-out records compared with as many draws from the fit, ascending.
+        p_values: One row for each number of components, one column for each sample size.
+        choice_p_values: The p-value of the test that the choice goes by, for 1, 2, ... components, until one survives.
+    """
+
+    components: tuple[int, ...]
+    sample_sizes: tuple[int, ...]
+    p_values: tuple[tuple[float, ...], ...]
+    choice_p_values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class FittedPair:
-    """Two densities, what they were fitted on, and whether each survives its test."""
+    """Two densities, what they were fitted on, and whether each survives its test.
+
+    Attributes:
+        member: Density of the member losses.
+        nonmember: Density of the non-member losses.
+        member_fit: The test of the first.
+        nonmember_fit: The test of the second.
+        n_member: Number of records the first was fitted on.
+        n_nonmember: Number of records the second was fitted on.
+        transform: What was done to the losses.
+        member_grid: The published test for every number of components, where the number was chosen.
+        nonmember_grid: Likewise.
+    """
 
     member: Density
     nonmember: Density
@@ -267,6 +307,8 @@ class FittedPair:
     n_member: int
     n_nonmember: int
     transform: str
+    member_grid: KSGrid | None = None
+    nonmember_grid: KSGrid | None = None
 
     @property
     def rejected(self) -> bool:

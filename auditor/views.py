@@ -25,6 +25,7 @@ def curves(
     counts: ThresholdCounts,
     pair: FittedPair,
     *,
+    mixture: FittedPair | None = None,
     confidence: float,
     members: Members,
     claim: Claim | None,
@@ -32,8 +33,9 @@ def curves(
     """Return the lines of the trade-off plot: measured with its band, fitted, and claimed."""
     found = [_named("empirical", "measured", _empirical(counts))]
     found += _band(losses, confidence, members)
-    if min(pair.member.sd, pair.nonmember.sd) > 0:
-        found.append(_named("gaussian", "normal fit", TradeoffCurve.from_fits(pair, points=201, reach=8.0)))
+    for name, label, fits in (("gaussian", "normal fit", pair), ("mixture", "mixture fit", mixture)):
+        if fits is not None and min(fits.member.sd, fits.nonmember.sd) > 0:
+            found.append(_named(name, label, TradeoffCurve.from_fits(fits, points=201, reach=8.0)))
     if (
         claim is not None
         and claim.value is not None
@@ -158,8 +160,6 @@ def _expected(law: Density, edges: Floats, n: int) -> tuple[float, ...] | None:
 
 def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]:
     """Observed and fitted quantiles at levels dense in both tails."""
-    from scipy import special
-
     least = 0.5 / max(losses.n_member, losses.n_nonmember)
     tail = np.geomspace(least, 0.5, _QUANTILES // 2 + 1)
     levels = np.concatenate([tail, 1 - tail[-2::-1]])
@@ -172,7 +172,7 @@ def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]
         at = np.clip(np.round(levels * ordered.size - 0.5), 0, ordered.size - 1).astype(np.int64)
         found[f"{name}_observed"] = _rounded(ordered[at])
         # At the record's own plotting position, so that two levels that share a record share a point.
-        found[f"{name}_fitted"] = _rounded(law.mean + law.sd * special.ndtri((at + 0.5) / ordered.size))
+        found[f"{name}_fitted"] = _rounded(law.quantile((at + 0.5) / ordered.size))
     return found
 
 
@@ -188,10 +188,8 @@ def fit_gap(counts: ThresholdCounts, pair: FittedPair) -> dict[str, float]:
     at = at[(counts.fp_below[at] >= _REACHED) & (counts.tp_below[at] >= _REACHED)]
     if at.size == 0 or min(pair.member.sd, pair.nonmember.sd) == 0:
         return {}
-    from scipy import special
-
     fpr = counts.fp_below[at] / n0
-    thresholds = pair.nonmember.mean + pair.nonmember.sd * special.ndtri(fpr)
+    thresholds = pair.nonmember.quantile(fpr)
     gaps = pair.member.log_cdf(thresholds) - np.log(counts.tp_below[at] / n1)
     worst = int(np.argmax(np.abs(gaps)))
     return {"curve_gap": float(gaps[worst]), "curve_gap_fpr": float(fpr[worst])}

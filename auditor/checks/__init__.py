@@ -8,6 +8,9 @@
 from auditor.checks.direction import direction
 from auditor.checks.duplicates import duplicates
 from auditor.checks.fit import goodness_of_fit
+from auditor.checks.label_shuffle import label_shuffle
+from auditor.checks.persons import persons
+from auditor.checks.placebo import placebo
 from auditor.checks.power import power
 from auditor.checks.sensitivity import sensitivity
 from auditor.checks.shift import shift
@@ -17,6 +20,9 @@ __all__ = [
     "direction",
     "duplicates",
     "goodness_of_fit",
+    "label_shuffle",
+    "persons",
+    "placebo",
     "power",
     "saturation",
     "sensitivity",

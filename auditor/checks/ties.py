@@ -8,6 +8,10 @@ from auditor.values import Check, Floats, Losses, Status
 __all__ = ["saturation", "ties"]
 
 _MANY = 0.01
+_MOSTLY = (
+    0.5  # fewer distinct losses than this share of the records outside the largest piles are rounded ones
+)
+_LABELS = 2
 
 
 def _longest_run(ordered: Floats) -> tuple[int, float]:
@@ -21,30 +25,67 @@ def _longest_run(ordered: Floats) -> tuple[int, float]:
 
 
 def ties(losses: Losses) -> Check:
-    """Warn when more than 1% of a group shares one loss, and say so when all losses are equal."""
-    (n1, at1), (n0, at0) = _longest_run(losses.sorted_member), _longest_run(losses.sorted_nonmember)
-    shares = n1 / losses.n_member, n0 / losses.n_nonmember
+    """Warn when losses repeat: more than 1% of a group share one, or there are far fewer different ones than records.
+
+    The sentence names what masked the model's confidence: labels only, rounding, or an end of the scale where outputs
+    were cut off (probabilities of 0 and 1, or an answer without the probabilities of the others).
+    """
+    groups = (losses.sorted_member, losses.sorted_nonmember)
+    runs = [_longest_run(group) for group in groups]
+    shares = [length / group.size for (length, _), group in zip(runs, groups, strict=True)]
+    pooled = np.sort(np.concatenate(groups), kind="stable")  # a merge, since both are sorted
+    distinct = 1 + int((pooled[1:] != pooled[:-1]).sum())
     details = {
         "member_share": shares[0],
         "nonmember_share": shares[1],
-        "member_value": at1,
-        "nonmember_value": at0,
-        "all_equal": shares == (1.0, 1.0) and at1 == at0,
+        "member_value": runs[0][1],
+        "nonmember_value": runs[1][1],
+        "distinct": distinct,
+        "all_equal": distinct == 1,
     }
-    if details["all_equal"]:
+    if distinct == 1:
         message = (
             "All losses are equal: this score tells nothing about membership, and every bound is 0. Check that the"
             " loss was computed from probabilities or logits, not from labels."
         )
         return Check("ties", Status.WARN, message, details)
-    if (n1 > 1 and shares[0] > _MANY) or (n0 > 1 and shares[1] > _MANY):
-        message = (
-            f"{percent(shares[0])} of the members and {percent(shares[1])} of the non-members share one loss with others of their"
-            " group: resolution was lost (rounding, hard labels or saturation), so the leak may be larger than measured."
-            " Collect losses from logits if you can."
+    piled = any(length > 1 and share > _MANY for (length, _), share in zip(runs, shares, strict=True))
+    rounded = distinct < _MOSTLY * (pooled.size - sum(length for length, _ in runs))
+    if not piled and not rounded:
+        return Check("ties", Status.OK, "At most 1% of either group shares one loss.", details)
+    # Where the piles differ, what is named is the larger one's.
+    value = runs[int(np.argmax(shares))][1]
+    masked, words = _masking(distinct, pooled.size, rounded=rounded, at_end=value in (pooled[0], pooled[-1]))
+    message = (
+        f"{words}: {percent(shares[0])} of the members and {percent(shares[1])} of the non-members share one loss with"
+        f" others of their group. {_MASKED}"
+    )
+    return Check("ties", Status.WARN, message, {**details, "masked": masked})
+
+
+_MASKED = (
+    "Masked confidence hides a leak without removing it, so the leak may be larger than measured, and it can make the"
+    " Gaussian Epsilon* larger too: rely on the certified bound, and collect losses from logits if you can."
+)
+
+
+def _masking(distinct: int, records: int, *, rounded: bool, at_end: bool) -> tuple[str, str]:
+    """What seems to have masked the model's confidence, as a name and in words."""
+    if distinct <= _LABELS:
+        return (
+            "labels",
+            f"Only {distinct} different losses occur, as from a model that answers with labels alone",
         )
-        return Check("ties", Status.WARN, message, details)
-    return Check("ties", Status.OK, "At most 1% of either group shares one loss.", details)
+    if rounded:
+        return "rounding", (
+            f"Only {distinct:,} different losses occur among {records:,} records, as from rounded or binned outputs"
+        )
+    if at_end:
+        return "end of scale", (
+            "Losses pile up at the end of their scale, as from probabilities of exactly 0 or 1, clipping, or answers that"
+            " leave out all but the top class"
+        )
+    return "one value", "One loss is given to many records, as a default answer or a cut-off would do"
 
 
 def saturation(losses: Losses) -> Check:

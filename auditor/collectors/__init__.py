@@ -4,8 +4,17 @@ Importing it loads numpy only; pandas, pyarrow and scikit-learn are imported in 
 """
 
 from auditor.collectors.arrays import from_columns
+from auditor.collectors.features import read_feature_pair, read_features
 from auditor.collectors.files import read_loss_pair, read_losses
 from auditor.collectors.from_model import collect
 from auditor.collectors.outputs import Output
 
-__all__ = ["Output", "collect", "from_columns", "read_loss_pair", "read_losses"]
+__all__ = [
+    "Output",
+    "collect",
+    "from_columns",
+    "read_feature_pair",
+    "read_features",
+    "read_loss_pair",
+    "read_losses",
+]

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor import _validate
 from auditor.collectors.arrays import from_columns, from_pair
 from auditor.collectors.cells import FROM_ZERO, Column, numbers
+from auditor.collectors.membership import file_path, member_name, membership, refuse_no_names
 from auditor.collectors.tables import Table, opened
 from auditor.errors import InputError
 from auditor.values import Floats, Losses, PerGroup
@@ -19,7 +19,6 @@ __all__ = ["read_loss_pair", "read_losses"]
 
 _MEANING = {"id": "record ids", "group": "slices", "person": "data subjects"}  # by default name
 _GROUPS = (("members", 1), ("non-members", 0))
-_TWO_FILES = "give the two files as members and non-members instead"
 _ONE_TABLE = "give one table that holds both groups and the membership column, instead of two files"
 
 
@@ -61,8 +60,8 @@ def read_losses(
     ...     read_losses(path).member
     array([0.1, 0.2])
     """
-    _refuse_no_names(loss_column=loss_column, member_column=member_column)
-    file = _path(path)
+    refuse_no_names(loss_column=loss_column, member_column=member_column)
+    file = file_path(path)
     table = opened(file)
     if _is_two_arrays(table, file, loss_column):
         return _two_arrays(table, file, higher_is_member)
@@ -70,10 +69,10 @@ def read_losses(
     labels = _labels(
         table, place, id_column=id_column, group_column=group_column, person_column=person_column
     )
-    names = [_loss_name(loss_column, table, place), _member_name(member_column, table, place)]
+    names = [_loss_name(loss_column, table, place), member_name(member_column, table, place)]
     columns = table.read(names, text=list(labels.values()))
     loss = _losses(columns[loss_column], name=loss_column, file=file, rows=table.rows)
-    member = _membership(columns[member_column], table, f"column {member_column!r} of {str(file)!r}")
+    member = membership(columns[member_column], table, f"column {member_column!r} of {str(file)!r}")
     chosen: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
     return from_columns(
         loss,
@@ -121,8 +120,8 @@ def read_loss_pair(
     ...     read_loss_pair(*paths).nonmember
     array([0.9, 0.7])
     """
-    _refuse_no_names(loss_column=loss_column)
-    files = (_path(member_path), _path(nonmember_path))
+    refuse_no_names(loss_column=loss_column)
+    files = (file_path(member_path), file_path(nonmember_path))
     if files[0] == files[1]:
         raise InputError(f"member and non-member files must differ, got {str(files[0])!r} twice.")
     tables = [opened(file) for file in files]
@@ -163,29 +162,11 @@ def _loss_name(name: str, table: Table, place: str) -> str:
     return _validate.column_name(name, what="losses", file=place, options=table.names, hint=hint)
 
 
-def _member_name(name: str, table: Table, place: str) -> str:
-    hint = f"Name the column of membership if it is called otherwise, or {_TWO_FILES}."
-    return _validate.column_name(name, what="membership", file=place, options=table.names, hint=hint)
-
-
-def _membership(column: Column, table: Table, place: str) -> npt.NDArray[np.bool_]:
-    values = numbers(column, place=place, rows=table.rows, truth=True, fix=_validate.CODING)
-    member = _validate.membership(_counted(place, table), values)
-    count = int(member.sum())
-    if count in (0, member.size):
-        kind = "non-member (0)" if count else "member (1)"
-        raise InputError(
-            f"{place} must mark both groups, got {member.size} records and no {kind}; {_validate.CODING}, or"
-            f" {_TWO_FILES}."
-        )
-    return member
-
-
 def _refuse_mixed(table: Table, file: Path, name: str | None, group: tuple[str, int]) -> None:
     """Refuse a file of one group whose membership column says that it holds others."""
     if name is None or (name == "member" and name not in table.names):
         return
-    _refuse_no_names(member_column=name)
+    refuse_no_names(member_column=name)
     _validate.column_name(name, what="membership", file=f"file {str(file)!r}", options=table.names)
     words, code = group
     place = f"column {name!r} of {str(file)!r}"
@@ -201,10 +182,6 @@ def _refuse_mixed(table: Table, file: Path, name: str | None, group: tuple[str, 
         )
 
 
-def _counted(place: str, table: Table) -> str:
-    return place if table.rows == FROM_ZERO else f"{place} (rows below the header)"
-
-
 def _labels(table: Table, place: str, **columns: str | None) -> dict[str, str]:
     """Return which label columns to read: the default names if present, any other name in any case."""
     result = {}
@@ -212,7 +189,7 @@ def _labels(table: Table, place: str, **columns: str | None) -> dict[str, str]:
         field = argument.removesuffix("_column")
         if name is None or (name == field and name not in table.names):
             continue
-        _refuse_no_names(**{argument: name})
+        refuse_no_names(**{argument: name})
         result[field] = _validate.column_name(name, what=_MEANING[field], file=place, options=table.names)
     return result
 
@@ -234,12 +211,6 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _refuse_no_names(**arguments: object) -> None:
-    for argument, name in arguments.items():
-        if not isinstance(name, str):
-            raise InputError(f"{argument} must be the name of a column, got {name!r}.")
-
-
 def _is_two_arrays(table: Table, file: Path, loss_column: str) -> bool:
     names: Sequence[str] = table.names
     return (
@@ -254,18 +225,3 @@ def _two_arrays(table: Table, file: Path, higher_is_member: bool) -> Losses:  # 
     return from_pair(
         member, nonmember=nonmember, labels={}, higher_is_member=higher_is_member, history=history
     )
-
-
-def _path(path: str | os.PathLike[str]) -> Path:
-    try:
-        result = Path(path)
-        str(result).encode()
-    except TypeError:
-        raise InputError(f"path must be the name of a file, got {type(path).__name__}.") from None
-    except UnicodeEncodeError:  # neither Arrow nor a report could write such a name
-        raise InputError(
-            f"file {str(result)!r} must have a name in UTF-8; rename it or its folder."
-        ) from None
-    if "\0" in str(result):
-        raise InputError(f"file {str(result)!r} must have a name without NUL characters; check the name.")
-    return result

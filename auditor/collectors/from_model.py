@@ -12,6 +12,8 @@ from auditor.collectors.log_odds import LogOdds, settled
 from auditor.collectors.outputs import Output
 from auditor.collectors.records import Predict, Records, records, score
 from auditor.errors import AuditorError, InputError
+from auditor.features import Features
+from auditor.fingerprints import fingerprints
 from auditor.values import Losses, LossScale, PerGroup
 
 __all__ = ["assembled", "collect"]
@@ -45,8 +47,9 @@ def collect(
         batch_size: Records for each call of the model; default all of a group at once.
 
     Returns:
-        Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, and a history that says
-        which output of the model was used. Probabilities of exactly 0 or 1 are placed at the logit of the spacing
+        Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, a fingerprint of each record's
+        features (none where they cannot be hashed, as for lists of images), and a history that says which output of the
+        model was used. Probabilities of exactly 0 or 1 are placed at the logit of the spacing
         of the floats the model returned, or further out (`auditor.collectors.log_odds.settled`).
 
     Raises:
@@ -65,6 +68,7 @@ def collect(
     member, nonmember = records("member", "members", members), records("nonmember", "nonmembers", nonmembers)
     labels = {"id": _pair("ids", ids, member, nonmember), "group": _pair("groups", groups, member, nonmember)}
     labels["person"] = _pair("persons", persons, member, nonmember)
+    labels["fingerprint"] = _fingerprint(member, nonmember)
     output = Output(_validate.known("output", output, [str(item) for item in Output]))
     names = None if classes is None else _distinct(classes)
     size = None if batch_size is None else _validate.at_least("batch_size", batch_size, least=1)
@@ -143,6 +147,14 @@ def _pair(name: str, pair: Any, member: Records, nonmember: Records) -> PerGroup
     for group, column in zip((member, nonmember), result, strict=True):
         _validate.same_length((f"{group.name} y", f"{group.name} {name}"), (len(group), column.size))
     return result
+
+
+def _fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
+    """Hashes of the features, by which records of equal content are found; None where they are no plain values."""
+    try:
+        return fingerprints(Features(member=member.features, nonmember=nonmember.features))
+    except InputError:
+        return None
 
 
 def _distinct(classes: Sequence[Any]) -> list[Any]:

@@ -29,7 +29,16 @@ def advantage(
 
     Both distribution functions lie within c_i = sqrt(log(4/alpha)/(2 n_i)) of the empirical ones, on the sides that
     matter (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant), so the supremum lies within c_1 + c_0 of the
-    empirical one. A census knows the member side. The plain value is biased upward on a finite sample.
+    empirical one. A census knows the member side; a subset of the training set is treated as a sample. The plain value
+    is biased upward on a finite sample.
+
+    Args:
+        counts: From `auditor.tradeoff.count`.
+        confidence: Of the interval, in (0, 1).
+        members: `Sample` (default), `Subset` or `Census`.
+
+    Raises:
+        InputError: A confidence outside (0, 1).
 
     >>> from auditor.tradeoff import count
     >>> from auditor.values import Losses
@@ -60,6 +69,12 @@ def advantage(
 
 def bayes_security(threshold_advantage: Estimate) -> Estimate:
     """Return 1 - advantage with its upper limit; stronger attackers may exist, so there is no lower limit.
+
+    Args:
+        threshold_advantage: From `advantage`, with a value and a lower limit.
+
+    Raises:
+        ValueError: An advantage without a value.
 
     Source: Cherubin et al. 2024, Section 2.3: beta = 1 - adv for two equally likely secrets.
 

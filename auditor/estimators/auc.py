@@ -21,7 +21,15 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
 
     The interval is the hull of two: DeLong's variance on the logit scale, and Newcombe's score interval (2006,
     method 5), which stays open where the sample separates perfectly and DeLong's variance is 0. With fewer than 20
-    records in a group it is widened to what the Dvoretzky-Kiefer-Wolfowitz inequality guarantees.
+    records in a group it is widened to what the Dvoretzky-Kiefer-Wolfowitz inequality guarantees. Members are taken for
+    a sample, which for a census is wider than needed.
+
+    Args:
+        counts: From `auditor.tradeoff.count`.
+        confidence: Of the interval, in (0, 1).
+
+    Raises:
+        InputError: A confidence outside (0, 1).
 
     >>> from auditor.tradeoff import count
     >>> from auditor.values import Losses

@@ -1,25 +1,32 @@
-"""``epsilon_star.gaussian``: the parametric Epsilon* of Negoescu et al. 2024, Section 3.1 and Appendix B.
+"""``epsilon_star.gaussian`` and ``epsilon_star.mixture``: the parametric Epsilon* of Negoescu et al. 2024.
 
-It describes one model, and bounds the epsilon of the training algorithm neither from above nor from below.
+Section 3.1 and Appendix B. It describes one model, and bounds the epsilon of the training algorithm neither from above
+nor from below.
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from auditor import _validate
 from auditor.choices import Census, Members, Sample
-from auditor.estimators.gaussian_supremum import Supremum, best_region, supremum
-from auditor.estimators.uncertainty import branch_lower_bound, standard_error
+from auditor.estimators import gaussian_supremum, mixture_supremum, mixture_uncertainty
+from auditor.estimators.branches import Supremum
+from auditor.estimators.fit_details import fit_details
+from auditor.estimators.uncertainty import branch_lower_bound, largest_lower_bound, standard_error
 from auditor.fitters.gaussian import Gaussian
-from auditor.values import Estimate, FittedPair, GoodnessOfFit, Subject
+from auditor.fitters.mixture import MixtureOfGaussians
+from auditor.values import Estimate, FittedPair, Subject
 
-__all__ = ["gaussian"]
+__all__ = ["gaussian", "mixture"]
 
 # A rate counts as reached by the data when this many records are expected beyond it.
 _RECORDS_BEYOND = 10
 _HALF = 0.5
 # With fewer, the bound misses more often than it says even on normal data (10% of the runs at 100 for 5%).
 _ENOUGH_RECORDS = 300
+_ENOUGH_FOR_MIXTURES = 2000
+_CEILING = "the value is a ceiling, not an estimate with an error"
 
 
 def gaussian(
@@ -58,32 +65,116 @@ def gaussian(
     delta = _validate.fraction("delta", delta, zero=True)
     _validate.confidence(confidence)
     member, nonmember = _normals(pair)
-    details = {"transform": pair.transform, "fit": _fit_details(pair), **(extra or {})}
+    details = {"transform": pair.transform, "fit": fit_details(pair), **(extra or {})}
     if delta == 0:
-        reason = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
-        return _gaussian_estimate(None, None, None, delta, {**details, "reason": reason})
-    found = supremum(member, nonmember, delta=delta, clip=delta)
-    sizes = (math.inf if isinstance(members, Census) else pair.n_member, pair.n_nonmember)
-    lower, without = None, _why_no_lower(pair)
+        return _without_value(_estimate("gaussian", None, None, None, delta, details))
+    found = gaussian_supremum.supremum(member, nonmember, delta=delta, clip=delta)
+    sizes = _sizes(pair, members)
+    lower, without = None, _why_no_lower(pair, _ENOUGH_RECORDS)
     if without is None:
         lower = branch_lower_bound(found, member, nonmember, sizes=sizes, confidence=confidence)
-        without = None if lower is not None else "the value is a ceiling, not an estimate with an error"
+        without = None if lower is not None else _CEILING
+    se = standard_error(found.best, member, nonmember, sizes=sizes)
+    robust = standard_error(found.best, member, nonmember, sizes=sizes, normal=False)
+    details |= _place_details(found, pair, delta) | {
+        "unclipped": gaussian_supremum.supremum(member, nonmember, delta=delta).value,
+        "supported": _supported(pair, delta),
+        "standard_error": se if math.isfinite(se) else None,
+        "standard_error_from_moments": robust if math.isfinite(robust) else None,
+        "best_region": gaussian_supremum.best_region(member, nonmember, delta=delta),
+    }
     if without is not None:
         details["lower_reason"] = without
-    details |= _value_details(found, pair, delta, sizes)
-    return _gaussian_estimate(found.value, lower, None if lower is None else confidence, delta, details)
+    return _estimate("gaussian", found.value, lower, confidence, delta, details)
 
 
-def _why_no_lower(pair: FittedPair) -> str | None:
+def mixture(
+    pair: FittedPair,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    members: Members = Sample(),  # noqa: B008 - a frozen value
+    extra: dict[str, Any] | None = None,
+) -> Estimate:
+    """Return the parametric Epsilon* of two fitted mixtures of normals, clipped at delta as published.
+
+    Args:
+        pair: Mixtures fitted to transformed losses; see `auditor.fitters.fit_mixture_pair`.
+        delta: In [0, 1); at 0 the row has no value and says why.
+        confidence: Of the lower bound, which is conditional on the fit and absent when the fit is rejected, with fewer
+            than 2,000 records in a group, and where two components can hardly be told apart.
+        members: `Sample` or `Census`.
+        extra: More details to carry.
+
+    The details are those of `gaussian`, except the best region, and the grid of published tests.
+
+    Raises:
+        InputError: delta outside [0, 1) or confidence outside (0, 1).
+
+    >>> import numpy as np
+    >>> from auditor.choices import Mixture
+    >>> from auditor.fitters import fit_mixture_pair
+    >>> from auditor.values import Losses
+    >>> rng = np.random.default_rng(0)
+    >>> losses = Losses(member=rng.normal(-1, 1, 4000), nonmember=rng.normal(0, 1, 4000))
+    >>> estimate = mixture(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-5)
+    >>> estimate.lower < 3.984 < estimate.value + 0.5
+    True
+    """
+    delta = _validate.fraction("delta", delta, zero=True)
+    _validate.confidence(confidence)
+    laws = _mixtures(pair)
+    details = {"transform": pair.transform, "fit": fit_details(pair), **(extra or {})}
+    if delta == 0:
+        return _without_value(_estimate("mixture", None, None, None, delta, details))
+    found = mixture_supremum.supremum(*laws, delta=delta, clip=delta)
+    lower, without, se = _mixture_lower(found, pair, confidence, _sizes(pair, members))
+    details |= _place_details(found, pair, delta) | {
+        "unclipped": mixture_supremum.supremum(*laws, delta=delta).value,
+        "supported": _supported(pair, delta),
+        "standard_error": se,
+    }
+    if without is not None:
+        details["lower_reason"] = without
+    return _estimate("mixture", found.value, lower, confidence, delta, details)
+
+
+def _mixture_lower(
+    found: Supremum, pair: FittedPair, confidence: float, sizes: tuple[float, float]
+) -> tuple[float | None, str | None, float | None]:
+    """The lower bound, or why there is none, and the standard error of the value."""
+    if min(pair.member.sd, pair.nonmember.sd) == 0 or found.saturated:
+        return None, _why_no_lower(pair, _ENOUGH_FOR_MIXTURES) or _CEILING, None
+    member, nonmember = (mixture_uncertainty.QuantileVariance(law) for law in _mixtures(pair))
+    errors = [
+        mixture_uncertainty.standard_error(branch, member, nonmember, sizes=sizes)
+        for branch in found.branches
+    ]
+    se = errors[found.branches.index(found.best)]
+    without = _why_no_lower(pair, _ENOUGH_FOR_MIXTURES)
+    if without is None and (member.singular or nonmember.singular):
+        without = "two components of a mixture can hardly be told apart, so its error is not known"
+    lower = None if without else largest_lower_bound(found, errors, confidence=confidence)
+    return lower, without, se if math.isfinite(se) else None
+
+
+def _sizes(pair: FittedPair, members: Members) -> tuple[float, float]:
+    return math.inf if isinstance(members, Census) else pair.n_member, pair.n_nonmember
+
+
+def _without_value(estimate: Estimate) -> Estimate:
+    reason = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
+    return replace(estimate, details={**estimate.details, "reason": reason})
+
+
+def _why_no_lower(pair: FittedPair, enough: int) -> str | None:
     """Why there is no lower bound, if so: it is conditional on the fit, and linear in the fitted parameters."""
     if pair.rejected:
         return "the fit is rejected"
     if min(pair.member.sd, pair.nonmember.sd) == 0:
         return "a group has one single loss, so there is no spread to fit"
-    if min(pair.n_member, pair.n_nonmember) < _ENOUGH_RECORDS:
-        return (
-            f"the lower bound needs at least {_ENOUGH_RECORDS} records in each group to hold its confidence"
-        )
+    if min(pair.n_member, pair.n_nonmember) < enough:
+        return f"the lower bound needs at least {enough} records in each group to hold its confidence"
     return None
 
 
@@ -93,28 +184,31 @@ def _normals(pair: FittedPair) -> tuple[Gaussian, Gaussian]:
     return pair.member, pair.nonmember
 
 
-def _value_details(
-    found: Supremum, pair: FittedPair, delta: float, sizes: tuple[float, float]
-) -> dict[str, Any]:
-    member, nonmember = _normals(pair)
-    supported_clip = max(delta, _RECORDS_BEYOND / min(pair.n_member, pair.n_nonmember))
-    se = standard_error(found.best, member, nonmember, sizes=sizes)
-    robust = standard_error(found.best, member, nonmember, sizes=sizes, normal=False)
-    # Half the records or more beyond the clip: too few to support any threshold.
-    supported = None
-    if supported_clip < _HALF:
-        supported = supremum(member, nonmember, delta=delta, clip=supported_clip).value
+def _mixtures(pair: FittedPair) -> tuple[MixtureOfGaussians, MixtureOfGaussians]:
+    if not isinstance(pair.member, MixtureOfGaussians) or not isinstance(pair.nonmember, MixtureOfGaussians):
+        raise TypeError("epsilon_star.mixture needs two fitted mixtures")
+    return pair.member, pair.nonmember
+
+
+def _place_details(found: Supremum, pair: FittedPair, delta: float) -> dict[str, Any]:
     return {
         "clip": delta,
         "branch": found.best.name if found.value > 0 else None,
         "saturated": found.saturated,
         "at": _attained(found, pair),
-        "unclipped": supremum(member, nonmember, delta=delta).value,
-        "supported": {"clip": supported_clip, "value": supported},
-        "standard_error": se if math.isfinite(se) else None,
-        "standard_error_from_moments": robust if math.isfinite(robust) else None,
-        "best_region": best_region(member, nonmember, delta=delta),
     }
+
+
+def _supported(pair: FittedPair, delta: float) -> dict[str, Any]:
+    """The value where at least 10 records are expected beyond the threshold."""
+    clip = max(delta, _RECORDS_BEYOND / min(pair.n_member, pair.n_nonmember))
+    if clip >= _HALF:  # too few records to support any threshold
+        return {"clip": clip, "value": None}
+    if isinstance(pair.member, Gaussian) and isinstance(pair.nonmember, Gaussian):
+        found = gaussian_supremum.supremum(pair.member, pair.nonmember, delta=delta, clip=clip)
+    else:
+        found = mixture_supremum.supremum(*_mixtures(pair), delta=delta, clip=clip)
+    return {"clip": clip, "value": found.value}
 
 
 def _attained(found: Supremum, pair: FittedPair) -> dict[str, Any] | None:
@@ -134,42 +228,29 @@ def _attained(found: Supremum, pair: FittedPair) -> dict[str, Any] | None:
     }
 
 
-def _fit_details(pair: FittedPair) -> dict[str, Any]:
-    return {
-        "rejected": pair.rejected,
-        "member": _law_details(pair.member, pair.member_fit),
-        "nonmember": _law_details(pair.nonmember, pair.nonmember_fit),
-    }
+_LAWS = {"gaussian": ("normals", "normal"), "mixture": ("mixtures of normals", "mixtures of normals")}
 
 
-def _law_details(law: Any, fit: GoodnessOfFit) -> dict[str, Any]:
-    return {
-        "mean": law.mean,
-        "sd": law.sd,
-        "skew": law.skew,
-        "kurtosis": law.kurtosis,
-        "test": fit.test,
-        "ks_statistic": fit.statistic,
-        "ks_p_value": fit.p_value,
-        "ks_n": fit.n,
-        "level": fit.level,
-    }
-
-
-def _gaussian_estimate(
-    value: float | None, lower: float | None, confidence: float | None, delta: float, details: dict[str, Any]
+def _estimate(
+    family: str,
+    value: float | None,
+    lower: float | None,
+    confidence: float | None,
+    delta: float,
+    details: dict[str, Any],
 ) -> Estimate:
+    fitted, assumed = _LAWS[family]
     return Estimate(
-        name="epsilon_star.gaussian",
+        name=f"epsilon_star.{family}",
         value=value,
         lower=lower,
         upper=None,
-        confidence=confidence,
-        method="exact supremum over two fitted normals; Negoescu et al. 2024, Section 3.1 and Appendix B",
+        confidence=None if lower is None else confidence,
+        method=f"exact supremum over two fitted {fitted}; Negoescu et al. 2024, Section 3.1 and Appendix B",
         subject=Subject.MODEL,
         delta=delta,
         assumptions=(
-            "transformed losses of each group are normal",
+            f"transformed losses of each group are {assumed}",
             "records within each group are independent draws",
             "model-based: extrapolates beyond the data, and can be biased upward when the fit is wrong",
         ),

@@ -20,59 +20,12 @@ from scipy import optimize, special
 
 from auditor import _validate
 from auditor.errors import InputError
+from auditor.estimators.branches import BEYOND, BRANCHES, Branch, Supremum, nothing, point_mass, separated
 from auditor.fitters.gaussian import Gaussian
 
 __all__ = ["Branch", "Supremum", "best_region", "supremum"]
 
-# name: (is the member law the numerator?, is it the upper tail?)
-_BRANCHES = {"m1": (True, False), "m2": (False, True), "m3": (True, True), "m4": (False, False)}
 _EXP_LIMIT = 700.0
-# Ratios of distances and spreads beyond this would overflow when squared, and no float could tell them apart anyway.
-_BEYOND = 1e100
-
-
-@dataclass(frozen=True)
-class Branch:
-    """One of the four ratios at its largest.
-
-    Attributes:
-        name: ``m1`` to ``m4``.
-        epsilon: Log of the ratio, or 0 where it never exceeds 1.
-        threshold: Where it is attained; NaN where ``epsilon`` is 0.
-        z_numerator: Threshold in standard units of the numerator law, measured towards its lower tail.
-        z_denominator: Likewise for the denominator law.
-        hazard: d(epsilon)/d(threshold) that a shift of either law feels: the factor of the standard error.
-        on_clip: Whether a clip holds the threshold back.
-    """
-
-    name: str
-    epsilon: float
-    threshold: float = math.nan
-    z_numerator: float = math.nan
-    z_denominator: float = math.nan
-    hazard: float = math.nan
-    on_clip: bool = False
-
-
-@dataclass(frozen=True)
-class Supremum:
-    """The largest of the four branches.
-
-    Attributes:
-        value: Epsilon*, in nats.
-        branches: All four, m1 first.
-        best: The largest branch.
-        fpr: False positive rate at the best threshold; NaN at value 0 and when saturated.
-        fnr: False negative rate there.
-        saturated: The clip leaves no threshold because the laws are totally separated; ``value`` is the ceiling.
-    """
-
-    value: float
-    branches: tuple[Branch, ...]
-    best: Branch
-    fpr: float
-    fnr: float
-    saturated: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,15 +110,15 @@ def supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, clip: float
     member, nonmember = _without_specks(member, nonmember)
     same_point = member.sd == 0 and nonmember.sd == 0 and member.mean == nonmember.mean
     if same_point or clip >= 0.5:  # noqa: PLR2004 - no threshold is allowed, and the ceiling is 0 too
-        return _nothing()
+        return nothing()
     low, high = _interval(member, nonmember, clip)
     if low > high or (member.sd == 0 and nonmember.sd == 0):
-        return _separated(clip, delta)
-    if abs(member.mean - nonmember.mean) > _BEYOND * max(member.sd, nonmember.sd):
-        return _separated(clip, delta)
+        return separated(clip, delta)
+    if abs(member.mean - nonmember.mean) > BEYOND * max(member.sd, nonmember.sd):
+        return separated(clip, delta)
     if member.sd == 0 or nonmember.sd == 0:
-        return _point_mass(member, nonmember, delta, clip)
-    branches = tuple(_branch(name, member, nonmember, delta, (low, high)) for name in _BRANCHES)
+        return point_mass(member, nonmember, delta, clip)
+    branches = tuple(_branch(name, member, nonmember, delta, (low, high)) for name in BRANCHES)
     best = max(branches, key=lambda branch: branch.epsilon)
     if best.epsilon == 0:
         return Supremum(0.0, branches, best, math.nan, math.nan)
@@ -178,48 +131,8 @@ def _without_specks(member: Gaussian, nonmember: Gaussian) -> tuple[Gaussian, Ga
     """A law whose spread is nothing beside the other's is a point mass: its square would underflow."""
     laws = (member, nonmember)
     widest = max(member.sd, nonmember.sd)
-    member, nonmember = (Gaussian(law.mean, 0.0) if law.sd < widest / _BEYOND else law for law in laws)
+    member, nonmember = (Gaussian(law.mean, 0.0) if law.sd < widest / BEYOND else law for law in laws)
     return member, nonmember
-
-
-def _nothing() -> Supremum:
-    branches = tuple(Branch(name, 0.0) for name in _BRANCHES)
-    return Supremum(0.0, branches, branches[0], math.nan, math.nan)
-
-
-def _separated(clip: float, delta: float) -> Supremum:
-    """No threshold keeps both error rates inside the clip: total separation, the worst leak, reads as the ceiling."""
-    ceiling = math.inf if clip == 0 else math.log(max(1.0, (1 - clip - delta) / clip))
-    branches = tuple(Branch(name, ceiling, on_clip=clip > 0) for name in _BRANCHES)
-    return Supremum(ceiling, branches, branches[0], math.nan, math.nan, saturated=True)
-
-
-def _point_mass(member: Gaussian, nonmember: Gaussian, delta: float, clip: float) -> Supremum:
-    """One group has a single loss inside the other's range: the limit of a standard deviation that goes to 0.
-
-    At that loss the normal's tail F is fixed, and the point law's own rate runs through all of [clip, 1 - clip].
-    """
-    point, law = (member, nonmember) if member.sd == 0 else (nonmember, member)
-    f = float(special.ndtr((point.mean - law.mean) / law.sd))
-    ratios = [(1 - clip - delta, f), (1 - f - delta, clip), (1 - clip - delta, 1 - f), (f - delta, clip)]
-    if law is member:
-        ratios = [ratios[index] for index in (3, 2, 1, 0)]
-    branches = tuple(
-        Branch(name, _log_or_zero(*ratio), point.mean, on_clip=True)
-        for name, ratio in zip(_BRANCHES, ratios, strict=True)
-    )
-    best = max(branches, key=lambda branch: branch.epsilon)
-    own = (
-        clip if best.name in ("m1", "m2") else 1 - clip
-    )  # the point law's miss rate, or its false alarm rate
-    fpr, fnr = (f, own) if law is nonmember else (own, 1 - f)
-    return Supremum(best.epsilon, branches, best, fpr, fnr)
-
-
-def _log_or_zero(numerator: float, denominator: float) -> float:
-    if numerator <= 0:
-        return 0.0
-    return math.inf if denominator == 0 else max(0.0, math.log(numerator / denominator))
 
 
 def _interval(member: Gaussian, nonmember: Gaussian, clip: float) -> tuple[float, float]:
@@ -234,7 +147,7 @@ def _interval(member: Gaussian, nonmember: Gaussian, clip: float) -> tuple[float
 def _branch(
     name: str, member: Gaussian, nonmember: Gaussian, delta: float, interval: tuple[float, float]
 ) -> Branch:
-    member_first, upper = _BRANCHES[name]
+    member_first, upper = BRANCHES[name]
     p, q = (member, nonmember) if member_first else (nonmember, member)
     sign = -1.0 if upper else 1.0
     low, high = sorted(sign * end for end in interval)

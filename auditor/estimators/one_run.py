@@ -1,25 +1,45 @@
 """``epsilon_bound.one_run``: a lower bound on the training mechanism's epsilon from one trained model.
 
-It needs to know how membership was decided, and refuses otherwise. The guesses may depend only on the model's output
-and on the unordered records, never on who is a member.
+It needs to know how membership was decided, and refuses otherwise. Which test judges the guesses is a choice; each
+holds its level for any mechanism and any score.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from auditor import _validate
-from auditor.choices import Adjacency, BernoulliSplit, MembershipSplit, RandomSplit
+from auditor.choices import FDP, Adjacency, AnyGuesses, MembershipSplit, OneRunTest, Steinke
+from auditor.estimators import f_dp
+from auditor.estimators.any_guesses import any_guesses_bound
+from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses, numbers_of_guesses
 from auditor.estimators.steinke import biased_bound, steinke_bound
+from auditor.tradeoff import TradeoffCurve
 from auditor.values import Estimate, Losses, Subject
 
 __all__ = ["one_run"]
 
-# Numbers of guesses to try, as shares of the bits, fixed before any data are seen; they share the error.
-_SHARES = (1.0, 0.25, 0.05)
 _NAME = "epsilon_bound.one_run"
-# Group sizes this unlikely under the declared coins mean that the declaration is not true of these records.
-_CONTRADICTION = 1e-3
+_PURE = "pure epsilon: the bound is stated at delta 0 whatever delta the audit has, and judges no claim at a larger delta"
+_FAIR_ONLY = (
+    "the f-DP recursion is proven for inclusion coins of probability 0.5 only, not {inclusion:g}; take the test of"
+    " Steinke et al. or the one over every number of guesses"
+)
+_CURVE_NEEDS_FDP = "a whole claimed curve is judged by the f-DP recursion only; choose that test"
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What one test makes of the guesses: the rows it tried, and what a perfect attack would have shown."""
+
+    tried: list[dict[str, Any]]
+    ceiling: float
+    delta: float
+    method: str
+    assumptions: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 def one_run(
@@ -29,20 +49,32 @@ def one_run(
     delta: float,
     confidence: float = 0.95,
     rng: np.random.Generator,
+    test: OneRunTest = Steinke(),  # noqa: B008 - a frozen value
+    curve: TradeoffCurve | None = None,
 ) -> Estimate:
     """Return the lower bound on the mechanism's epsilon that the declared split supports.
 
     Args:
         losses: Smaller means more like a member.
         split: How membership was decided. `RandomSplit` gives the replace-one adjacency, `BernoulliSplit` the
-            add/remove adjacency (at delta 0), `UnknownSplit` an estimate without a value and the reason.
-        delta: In [0, 1); for a `BernoulliSplit` the bound is stated at delta 0 whatever is asked.
+            add/remove adjacency, `UnknownSplit` an estimate without a value and the reason. A stratified
+            `RandomSplit` pairs within the strata named by ``losses.group``.
+        delta: In [0, 1). The bound of `AnyGuesses`, and that of `Steinke` on a `BernoulliSplit`, is stated at delta 0
+            whatever is asked.
         confidence: In (0, 1).
         rng: Draws the pairs and breaks ties.
+        test: `Steinke` (default), `FDP` (of inclusion coins only fair ones) or `AnyGuesses`.
+        curve: The whole claimed trade-off curve, for the adjacency that the split audits and for both orders of two
+            neighbours. With `FDP`, ``details["claimed_curve"]`` says whether the same guesses reject it. That costs
+            no further error: whenever one of the two statements is wrong, the mechanism's true curve was rejected.
 
     Raises:
-        InputError: delta outside [0, 1) or confidence outside (0, 1).
+        InputError: delta outside [0, 1), confidence outside (0, 1), or a test that is not one.
 
+    Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2024; `AnyGuesses` and the biased coins
+    are [own], derived where they are computed.
+
+    >>> from auditor.choices import RandomSplit
     >>> losses = Losses(member=np.linspace(0, 1, 100), nonmember=np.linspace(2, 3, 100))
     >>> estimate = one_run(losses, split=RandomSplit(), delta=1e-5, rng=np.random.default_rng(0))
     >>> estimate.value == estimate.details["ceiling"]
@@ -50,19 +82,36 @@ def one_run(
     """
     delta = _validate.fraction("delta", delta, zero=True)
     alpha = 1 - _validate.confidence(confidence)
-    match split:
-        case RandomSplit():
-            return _random(losses, delta, alpha, rng)
-        case BernoulliSplit():
-            return _bernoulli(losses, split.inclusion, alpha, rng)
-        case _:
-            return _without_value(delta, _UNDECLARED)
-
-
-_UNDECLARED = (
-    "it was not declared how membership was decided; a statement about the training algorithm needs members and"
-    " non-members split uniformly at random, or independent inclusion coins, and the auditor's word for it"
-)
+    _validate.instance("test", test, (Steinke, FDP, AnyGuesses))
+    guesses = draw_guesses(losses, split=split, rng=rng)
+    if isinstance(guesses, NoGuesses):
+        return _without_value(delta, guesses.reason)
+    if isinstance(test, FDP) and not guesses.fair:
+        return _without_value(delta, _FAIR_ONLY.format(inclusion=guesses.inclusion))
+    judged = _judge(guesses, test, delta, alpha, curve)
+    if curve is not None and not isinstance(test, FDP):
+        judged.details["claimed_curve"] = {"rejected": None, "reason": _CURVE_NEEDS_FDP}
+    best = max(judged.tried, key=lambda row: row["bound"])
+    return Estimate(
+        name=_NAME,
+        value=best["bound"],
+        lower=best["bound"],
+        upper=None,
+        confidence=round(1 - alpha, 12),
+        method=f"one-run audit on {guesses.evidence}; {judged.method}",
+        subject=Subject.MECHANISM,
+        delta=judged.delta,
+        adjacency=guesses.adjacency,
+        assumptions=(*judged.assumptions, *guesses.assumptions),
+        details={
+            **guesses.details,
+            "ceiling": judged.ceiling,
+            "guesses": best["guesses"],
+            "correct": best["correct"],
+            "tried": judged.tried,
+            **judged.details,
+        },
+    )
 
 
 def _without_value(delta: float, reason: str) -> Estimate:
@@ -79,131 +128,84 @@ def _without_value(delta: float, reason: str) -> Estimate:
     )
 
 
-def _numbers_of_guesses(bits: int) -> tuple[int, ...]:
-    return tuple(sorted({max(1, round(share * bits)) for share in _SHARES}, reverse=True))
+def _judge(
+    guesses: Guesses, test: OneRunTest, delta: float, alpha: float, curve: TradeoffCurve | None
+) -> _Judged:
+    match test:
+        case AnyGuesses():
+            return _any_number(guesses, alpha)
+        case FDP():
+            return _f_dp(guesses, delta, alpha, curve)
+        case _:
+            coins = guesses.adjacency is Adjacency.ADD_REMOVE
+            return _biased(guesses, alpha) if coins else _steinke(guesses, delta, alpha)
 
 
-# --- Random pairs, replace-one -------------------------------------------------------------------
+def _steinke(guesses: Guesses, delta: float, alpha: float) -> _Judged:
+    bits = guesses.right.size
+
+    def bound(r: int, v: int, share: float) -> float:
+        return steinke_bound(bits=bits, guesses=r, correct=v, delta=delta, alpha=share)
+
+    return _judged(guesses, alpha, bound, delta, "Steinke, Nasr and Jagielski 2023, Theorem 5.2")
 
 
-def _random(losses: Losses, delta: float, alpha: float, rng: np.random.Generator) -> Estimate:
-    right = _pair_outcomes(losses, rng)
-    bits = right.size
-    tried = _numbers_of_guesses(bits)
-    share = alpha / len(tried)
-    found = []
-    for guesses in tried:
-        correct = int(right[:guesses].sum())
-        bound = steinke_bound(bits=bits, guesses=guesses, correct=correct, delta=delta, alpha=share)
-        found.append({"guesses": guesses, "correct": correct, "bound": bound})
-    ceiling = max(steinke_bound(bits=bits, guesses=r, correct=r, delta=delta, alpha=share) for r in tried)
-    return _estimate(
-        found,
-        {"pairs": bits, "ceiling": ceiling},
-        delta=delta,
-        adjacency=Adjacency.REPLACE_ONE,
-        confidence=1 - alpha,
-        method="one-run audit on random pairs; Steinke, Nasr and Jagielski 2023, Theorem 5.2",
-        assumptions=(
-            "members and non-members were split uniformly at random before training (declared, not checked)",
-            "the hold-out took no part in training, early stopping or selection",
-        ),
+def _biased(guesses: Guesses, alpha: float) -> _Judged:
+    def bound(r: int, v: int, share: float) -> float:
+        in_and_out = r // 2, r - r // 2
+        return biased_bound(guesses=in_and_out, correct=v, inclusion=guesses.inclusion, alpha=share)
+
+    return _judged(guesses, alpha, bound, 0.0, "Poisson-binomial form of Steinke, Nasr and Jagielski 2023")
+
+
+def _f_dp(guesses: Guesses, delta: float, alpha: float, curve: TradeoffCurve | None) -> _Judged:
+    bits = guesses.right.size
+
+    def bound(r: int, v: int, share: float) -> float:
+        return f_dp.epsilon_bound(bits=bits, guesses=r, correct=v, delta=delta, alpha=share)
+
+    judged = _judged(guesses, alpha, bound, delta, "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024")
+    if curve is not None:
+        judged.details["claimed_curve"] = _claimed_curve(curve, judged.tried, bits, alpha)
+    return judged
+
+
+def _claimed_curve(
+    curve: TradeoffCurve, tried: list[dict[str, Any]], bits: int, alpha: float
+) -> dict[str, Any]:
+    """Whether any of the numbers of guesses refutes the whole curve, and the first that does."""
+    smallest_fpr, share = f_dp.of_curve(curve), alpha / len(tried)
+    for row in tried:
+        r, v = row["guesses"], row["correct"]
+        if f_dp.rejects(smallest_fpr, bits=bits, guesses=r, correct=v, alpha=share):
+            return {"rejected": True, "guesses": r, "correct": v}
+    perfect = any(
+        f_dp.rejects(smallest_fpr, bits=bits, guesses=row["guesses"], correct=row["guesses"], alpha=share)
+        for row in tried
     )
+    return {"rejected": False, "could_have_been": perfect}
 
 
-def _pair_outcomes(losses: Losses, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Pair members with non-members at random, most confident pair first; true where the lower loss is the member's.
-
-    Confidence is the distance of the two losses in pooled ranks: it depends on the unordered pair only, and no
-    increasing map of the losses changes it. A tied pair counts as a wrong guess, which can only lower the bound.
-    """
-    bits = min(losses.n_member, losses.n_nonmember)
-    member = losses.member[rng.permutation(losses.n_member)[:bits]]
-    nonmember = losses.nonmember[rng.permutation(losses.n_nonmember)[:bits]]
-    _, rank = np.unique(np.concatenate([member, nonmember]), return_inverse=True)
-    gap = np.abs(rank[:bits] - rank[bits:])
-    # The sort is stable over randomly ordered pairs, so ties in confidence are broken by chance.
-    order = np.argsort(-gap, kind="stable")
-    return np.asarray((member < nonmember)[order])
-
-
-# --- Inclusion coins, add/remove ------------------------------------------------------------------
-
-
-def _bernoulli(losses: Losses, inclusion: float, alpha: float, rng: np.random.Generator) -> Estimate:
-    refusal = _wrong_proportion(losses, inclusion)
-    if refusal is not None:
-        return _without_value(0.0, refusal)
-    is_member = _ordered_membership(losses, rng)
-    tried = _numbers_of_guesses(is_member.size)
-    share = alpha / len(tried)
-    found, ceilings = [], []
-    for guesses in tried:
-        n_in, n_out = guesses // 2, guesses - guesses // 2
-        correct = int(is_member[:n_in].sum() + (~is_member[is_member.size - n_out :]).sum())
-        bound, ceiling = (
-            biased_bound(guesses=(n_in, n_out), correct=right, inclusion=inclusion, alpha=share)
-            for right in (correct, guesses)
-        )
-        ceilings.append(ceiling)
-        found.append({"guesses": guesses, "correct": correct, "bound": bound})
-    return _estimate(
-        found,
-        {"records": int(is_member.size), "inclusion": inclusion, "ceiling": max(ceilings)},
-        delta=0.0,
-        adjacency=Adjacency.ADD_REMOVE,
-        confidence=1 - alpha,
-        method="one-run audit on inclusion coins; Poisson-binomial form of Steinke, Nasr and Jagielski 2023",
-        assumptions=(
-            f"each record was included by an independent coin of probability {inclusion:g} (declared, not checked)",
-            "every record that had a coin was scored, or a sample of them drawn without looking at membership",
-            "the hold-out took no part in training, early stopping or selection",
-        ),
+def _any_number(guesses: Guesses, alpha: float) -> _Judged:
+    prior = guesses.inclusion / (1 - guesses.inclusion)
+    odds = (1.0,) if guesses.fair else (1 / prior, prior)  # "out" and "in" guesses in turn
+    found, perfect = (
+        any_guesses_bound(right, alpha=alpha, odds=odds)
+        for right in (guesses.right, np.ones_like(guesses.right))
     )
+    row = {"guesses": found.guesses, "correct": found.correct, "bound": found.bound}
+    method = "e-process over every number of guesses"
+    return _Judged([row], perfect.bound, 0.0, method, assumptions=(_PURE,))
 
 
-def _wrong_proportion(losses: Losses, inclusion: float) -> str | None:
-    """Why the groups' sizes contradict the declared coin, if they do: then the declared odds are not the real ones."""
-    from scipy import stats
-
-    records = losses.n_member + losses.n_nonmember
-    if stats.binomtest(losses.n_member, records, inclusion).pvalue >= _CONTRADICTION:
-        return None
-    return (
-        f"{losses.n_member:,} members among {records:,} scored records do not come from coins of probability"
-        f" {inclusion:g}; score every record that had a coin, or a sample of them drawn without looking at membership"
-    )
-
-
-def _ordered_membership(losses: Losses, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Membership of all records in ascending order of loss, ties in random order."""
-    values = np.concatenate([losses.member, losses.nonmember])
-    shuffle = rng.permutation(values.size)
-    order = shuffle[np.argsort(values[shuffle], kind="stable")]
-    return np.asarray(order < losses.n_member)
-
-
-def _estimate(
-    found: list[dict[str, Any]],
-    extra: dict[str, Any],
-    *,
-    delta: float,
-    adjacency: Adjacency,
-    confidence: float,
-    method: str,
-    assumptions: tuple[str, ...],
-) -> Estimate:
-    best = max(found, key=lambda row: row["bound"])
-    return Estimate(
-        name=_NAME,
-        value=best["bound"],
-        lower=best["bound"],
-        upper=None,
-        confidence=round(confidence, 12),
-        method=method,
-        subject=Subject.MECHANISM,
-        delta=delta,
-        adjacency=adjacency,
-        assumptions=assumptions,
-        details={**extra, "guesses": best["guesses"], "correct": best["correct"], "tried": found},
-    )
+def _judged(
+    guesses: Guesses, alpha: float, bound: Callable[[int, int, float], float], delta: float, method: str
+) -> _Judged:
+    """Every number of guesses of the fixed list, at its share of the error."""
+    numbers = numbers_of_guesses(guesses.right.size)
+    share = alpha / len(numbers)
+    tried = [
+        {"guesses": r, "correct": guesses.correct(r), "bound": bound(r, guesses.correct(r), share)}
+        for r in numbers
+    ]
+    return _Judged(tried, max(bound(r, r, share) for r in numbers), delta, method)

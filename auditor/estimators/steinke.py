@@ -19,7 +19,7 @@ from auditor import _validate
 from auditor.errors import InputError
 from auditor.values import Floats
 
-__all__ = ["biased_bound", "biased_p_value", "steinke_bound", "steinke_p_value"]
+__all__ = ["biased_bound", "biased_p_value", "check_counts", "steinke_bound", "steinke_p_value"]
 
 _LARGEST_EPSILON = 60.0
 # Binomial mass further than this many standard deviations (and records) below the count never matters.
@@ -42,7 +42,7 @@ def steinke_p_value(*, bits: int, guesses: int, correct: int, epsilon: float, de
     >>> round(steinke_p_value(bits=1000, guesses=600, correct=600, epsilon=4.0, delta=1e-5), 10)
     0.0012625634
     """
-    _check_counts(bits, guesses, correct)
+    check_counts(bits, guesses, correct)
     epsilon, delta = _validate.nonnegative("epsilon", epsilon), _validate.fraction("delta", delta, zero=True)
     if correct == 0:
         return 1.0
@@ -75,7 +75,7 @@ def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
     >>> round(steinke_bound(bits=1000, guesses=1000, correct=700, delta=1e-5, alpha=0.05), 6)
     0.73174
     """
-    _check_counts(bits, guesses, correct)
+    check_counts(bits, guesses, correct)
     _validate.fraction("alpha", alpha)
     return _largest_refuted(
         lambda eps: steinke_p_value(bits=bits, guesses=guesses, correct=correct, epsilon=eps, delta=delta),
@@ -97,13 +97,13 @@ def biased_p_value(*, guesses: tuple[int, int], correct: int, inclusion: float, 
     11.0
     """
     n_in, n_out = guesses
-    _check_counts(n_in + n_out, n_in + n_out, correct)
+    check_counts(n_in + n_out, n_in + n_out, correct)
     prior = float(special.logit(_validate.fraction("inclusion", inclusion)))
     right_in, right_out = float(special.expit(epsilon + prior)), float(special.expit(epsilon - prior))
     mass = _binomial(n_in, right_in)
     # P[W >= v] = sum over the "in" successes j of P[Bin(out) >= v - j].
     need = correct - np.arange(n_in + 1, dtype=np.float64)
-    return min(1.0, float(np.dot(mass, _upper_tail(n_out, need, right_out))))
+    return min(1.0, float(np.einsum("i,i->", mass, _upper_tail(n_out, need, right_out))))
 
 
 def biased_bound(*, guesses: tuple[int, int], correct: int, inclusion: float, alpha: float) -> float:
@@ -133,7 +133,8 @@ def _upper_tail(n: int, need: Floats, p: float) -> Floats:
     return np.where(need <= 0, 1.0, np.where(need > n, 0.0, tail))
 
 
-def _check_counts(bits: int, guesses: int, correct: int) -> None:
+def check_counts(bits: int, guesses: int, correct: int) -> None:
+    """Refuse counts that do not fit together."""
     _validate.at_least("guesses", guesses, least=1)
     _validate.at_least("correct guesses", correct, least=0)
     if correct > guesses or guesses > bits:

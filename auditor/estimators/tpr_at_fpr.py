@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from auditor import _validate
-from auditor.choices import Census, Members, Sample
-from auditor.estimators.binomial import lower_limit, upper_limit
+from auditor.choices import Members, Sample
+from auditor.estimators.binomial import upper_limit
+from auditor.estimators.member_limits import MemberLimits
 from auditor.values import Estimate, Losses, Subject
 
 __all__ = ["guaranteed_rank", "tpr_at_fpr"]
@@ -43,10 +44,17 @@ def tpr_at_fpr(
 
     The threshold is the (k+1)-th smallest non-member loss (strictly below it means "member"), with k fixed before the
     data are seen. Half of the error covers the FPR, half the TPR (all of it the FPR, in a census). ``value`` is the
-    observed TPR there. Each rate has its own guarantee; they do not hold jointly.
+    observed TPR there. Each rate has its own guarantee; they do not hold jointly. There is no upper limit: an attacker
+    who sees more than the loss can do better.
+
+    Args:
+        losses: Smaller means more like a member.
+        rate: The false positive rate that must not be exceeded, in (0, 1).
+        confidence: In (0, 1).
+        members: `Sample` (default), `Subset` or `Census`; the TPR is then that of the law, or of the training set.
 
     Raises:
-        InputError: A rate or confidence outside (0, 1).
+        InputError: A rate or confidence outside (0, 1), or a subset of fewer records than were scored.
 
     >>> losses = Losses(member=np.linspace(0, 1, 500), nonmember=np.linspace(2, 3, 500))
     >>> tpr_at_fpr(losses, rate=0.1).value
@@ -56,8 +64,8 @@ def tpr_at_fpr(
     """
     rate = _validate.fraction("fpr", rate)
     alpha = 1 - _validate.confidence(confidence)
-    census = isinstance(members, Census)
-    spent = alpha if census else alpha / 2
+    limits = MemberLimits(members, losses.n_member)
+    spent = alpha / limits.limits
     n1, n0 = losses.n_member, losses.n_nonmember
     rank = guaranteed_rank(rate, n_nonmember=n0, alpha=spent)
     if rank is None:
@@ -66,7 +74,7 @@ def tpr_at_fpr(
         return _estimate(rate, None, None, None, {"rate": rate, "reason": reason})
     threshold = float(losses.sorted_nonmember[rank])
     hits = int(np.searchsorted(losses.sorted_member, threshold, side="left"))
-    lower = hits / n1 if census else float(lower_limit(hits, n1, spent))
+    lower = float(limits.tpr_lower(hits, spent))
     details: dict[str, Any] = {
         "rate": rate,
         "rank": rank,

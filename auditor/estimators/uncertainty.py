@@ -9,16 +9,14 @@ For a sample that is not normal, 1 + z^2/2 becomes 1 + z skew + z^2 (kurtosis - 
 """
 
 import math
+from collections.abc import Sequence
 
 from scipy import special
 
-from auditor.estimators.gaussian_supremum import Branch, Supremum
+from auditor.estimators.branches import BRANCHES, Branch, Supremum
 from auditor.fitters.gaussian import Gaussian
 
-__all__ = ["branch_lower_bound", "standard_error"]
-
-_MEMBER_FIRST = {"m1": True, "m2": False, "m3": True, "m4": False}
-_UPPER_TAIL = {"m1": False, "m2": True, "m3": True, "m4": False}
+__all__ = ["branch_lower_bound", "largest_lower_bound", "standard_error"]
 
 
 def standard_error(
@@ -43,8 +41,9 @@ def standard_error(
     if math.isnan(branch.hazard):
         return math.inf
     sides = [(member, sizes[0]), (nonmember, sizes[1])]
-    numerator, denominator = sides if _MEMBER_FIRST[branch.name] else sides[::-1]
-    sign = -1.0 if _UPPER_TAIL[branch.name] else 1.0
+    member_first, upper = BRANCHES[branch.name]
+    numerator, denominator = sides if member_first else sides[::-1]
+    sign = -1.0 if upper else 1.0
     variance = 0.0
     for (law, n), z in ((numerator, branch.z_numerator), (denominator, branch.z_denominator)):
         spread = 1 + z * z / 2 if normal else 1 + sign * z * law.skew + z * z * (law.kurtosis - 1) / 4
@@ -65,10 +64,21 @@ def branch_lower_bound(
     Linear in the fitted parameters, so it needs records: on normal data its misses stay near the level from about 300
     records in each group on, and it is conditional on normality. None where the value is a ceiling.
     """
+    errors = [standard_error(branch, member, nonmember, sizes=sizes) for branch in found.branches]
+    return largest_lower_bound(found, errors, confidence=confidence)
+
+
+def largest_lower_bound(found: Supremum, errors: Sequence[float], *, confidence: float) -> float | None:
+    """Return max(0, max_j [eps_j - z SE_j]) from the standard errors of the four branches; None at a ceiling.
+
+    Args:
+        found: From `supremum`.
+        errors: One for each branch, in their order.
+        confidence: Each branch is tested at a quarter of its error.
+    """
     if found.saturated or (found.value > 0 and math.isnan(found.best.hazard)):
         return None
     z = -float(special.ndtri((1 - confidence) / 4))
-    errors = [standard_error(branch, member, nonmember, sizes=sizes) for branch in found.branches]
     return max(
         0.0, *(branch.epsilon - z * error for branch, error in zip(found.branches, errors, strict=True))
     )

@@ -1,5 +1,6 @@
 """A result as the plain dictionary that the page is filled from: formatting only, nothing is recomputed."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -8,7 +9,8 @@ from auditor.report import formatting, labels, rows
 from auditor.report.beside import claim_section
 from auditor.report.fit import fit_sentences
 from auditor.report.known import known
-from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, dig, find
+from auditor.report.lookup import CERTIFIED, MIXTURE, ONE_RUN, STAR, dig, find
+from auditor.report.risk import risk_section
 from auditor.report.wording import headline, meaning, verdict_sentence
 from auditor.result import AuditResult
 from auditor.values import Check, Estimate, Status, Subject
@@ -31,7 +33,8 @@ def context(result: AuditResult) -> dict[str, Any]:
         "groups": _groups(result),
         "behind": [rows.behind(item) for item in result.estimates],
         "claim": claim_section(result),
-        "fit": fit_sentences(find(result, STAR)),
+        "risk": risk_section(result),
+        "fit": fit_sentences(find(result, STAR), mixture=find(result, MIXTURE)),
         "read_first": _read_first(result.checks),
         "read_first_tone": "bad" if any(item.status is Status.FAIL for item in result.checks) else "caution",
         "checks": [_check(item, result.data) for item in result.checks],
@@ -144,15 +147,18 @@ def _data(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     members = {
         "census": "every training record was scored",
         "sample": "a random sample of the training records",
+        "subset": "drawn at random from the training set, of which the bounds speak",
     }
     split = {
         "unknown": "unknown, so nothing can be said about the training algorithm",
-        "random": "declared uniformly random",
+        "random": "declared uniformly random"
+        + (", stratified by group" if data.get("stratified") is True else ""),
         "bernoulli": "declared independent coins",
     }
     saturated = _listed(data.get("saturated")) or (None, None)
     history = _listed(data.get("history"))
     return [
+        *_units(data),
         ("Members", f"{formatting.count(data.get('n_member'))}; {_known(members, data.get('members'))}"),
         ("Non-members", formatting.count(data.get("n_nonmember"))),
         ("Training set size", formatting.count(data.get("training_size"))),
@@ -166,6 +172,33 @@ def _data(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("What was done to the losses", "; ".join(map(str, history)) or "nothing"),
     ]
+
+
+def _units(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was counted, where records name their person."""
+    records, persons = _listed(data.get("records")), _listed(data.get("persons"))
+    effective = _listed(data.get("effective"))
+    if len(records) != len(_GROUPS) or len(persons) != len(_GROUPS):
+        return []
+    words = [
+        f"{formatting.count(n)} records of {formatting.count(m)} {who}"
+        for n, m, who in zip(records, persons, _GROUPS, strict=True)
+    ]
+    shown = [
+        ("Counted as one unit", str(data.get("unit") or "record")),
+        ("Records and persons", "; ".join(words)),
+    ]
+    if len(effective) == len(_GROUPS):
+        worth = " and ".join(formatting.count(_whole(x)) for x in effective)
+        shown.append(("Independent records they are worth", f"about {worth} (members, non-members)"))
+    return shown
+
+
+_GROUPS = ("members", "non-members")
+
+
+def _whole(x: Any) -> Any:
+    return round(x) if isinstance(x, float) and math.isfinite(x) else x
 
 
 def _pairs(x: object) -> Iterable[tuple[object, object]]:

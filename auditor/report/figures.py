@@ -30,9 +30,15 @@ _SIZE, _TALL = (4.4, 3.7), (4.4, 4.4)
 _LINES: dict[str, dict[str, Any]] = {
     "empirical": {"color": ACCENT, "linewidth": 1.8, "zorder": 5},
     "gaussian": {"color": INK, "linewidth": 1.1, "linestyle": (0, (5, 2)), "zorder": 4},
+    "mixture": {"color": INK, "linewidth": 1.1, "linestyle": (0, (5, 1.5, 1, 1.5)), "zorder": 4},
     "claim": {"color": INK, "linewidth": 1.6, "linestyle": (0, (1, 1.2)), "zorder": 3},
 }
-_WORDS = {"empirical": "Measured", "gaussian": "Gaussian fit", "claim": "Most the claim allows"}
+_WORDS = {
+    "empirical": "Measured",
+    "gaussian": "Gaussian fit",
+    "mixture": "Mixture fit",
+    "claim": "Most the claim allows",
+}
 
 
 def tradeoff_figure(result: AuditResult) -> "Figure | None":

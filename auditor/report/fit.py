@@ -1,4 +1,4 @@
-"""The Gaussian fit behind Epsilon*, in words: what to know before quoting it, and how it was tested."""
+"""The fits behind Epsilon*, in words: what to know before quoting it, and how they were tested."""
 
 from typing import Any
 
@@ -39,19 +39,33 @@ def star_notes(star: Estimate) -> list[str]:
     return notes
 
 
-def fit_sentences(star: Estimate | None) -> list[str]:
-    """Return the test of the Gaussian fits in words."""
+def fit_sentences(star: Estimate | None, *, mixture: Estimate | None = None) -> list[str]:
+    """Return the tests of the Gaussian fits in words, then those of the mixtures where there are any."""
+    sentences = _one_fit(star)
+    fit = dig(mixture.details, "fit") if mixture else None
+    if not fit or not hasattr(fit, "get"):
+        return sentences
+    counts = [amount(fit, side, "components") for side in ("member", "nonmember")]
+    if None not in counts:
+        members, others = (formatting.count(int(count or 0)) for count in counts)
+        sentences.append(
+            f"Mixtures were fitted too: {members} normals for the members, {others} for the others."
+        )
+    return [*sentences, *_one_fit(mixture)]
+
+
+def _one_fit(star: Estimate | None) -> list[str]:
     fit = dig(star.details, "fit") if star else None
     if not fit or not hasattr(fit, "get"):
         return []
     sentences = [text for side in ("member", "nonmember") if (text := _fit_of(side, dig(fit, side)))]
-    gap, where = amount(fit, "curve_gap"), amount(fit, "curve_gap_fpr")
+    gap, where = (amount(star.details, name) if star else None for name in ("curve_gap", "curve_gap_fpr"))
     if gap:
         place = "" if where is None else f" (at a false alarm rate of {formatting.percent(where)})"
         side = "above" if gap > 0 else "below"
         sentences.append(
             f"Where there are records to compare with, the fitted trade-off curve lies up to"
-            f" {formatting.number(abs(gap))} in epsilon {side} the measured one{place}."
+            f" {formatting.number(abs(gap))} nats of epsilon {side} the measured one{place}."
         )
     if fit.get("rejected"):
         sentences.append("The fit is rejected: read the certified bound, which needs no fit.")

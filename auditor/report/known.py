@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.report.lookup import number
 from auditor.result import AuditResult
 from auditor.values import Check, Claim, Comparison, Estimate
+
+if TYPE_CHECKING:
+    from auditor.slices import Slice
 
 __all__ = ["known"]
 
@@ -20,6 +23,7 @@ def known(result: AuditResult) -> AuditResult:
         claims=tuple(map(_claim, result.claims)),
         comparisons=tuple(map(_comparison, result.comparisons)),
         checks=tuple(map(_check, result.checks)),
+        slices=tuple(_slice(item) for item in result.slices),
         provenance=_mapping(result.provenance),
     )
 
@@ -47,6 +51,10 @@ def _estimate(item: Estimate) -> Estimate:
         assumptions=assumptions,
         details=details,
     )
+
+
+def _slice(item: "Slice") -> "Slice":
+    return replace(item, label=_text(item.label), estimates=tuple(map(_estimate, item.estimates)))
 
 
 def _claim(item: Claim) -> Claim:

@@ -51,6 +51,11 @@ ADVICE = {
         Status.UNKNOWN,
     ): "Ask how the non-members were chosen. If they come from another time, source or"
     " filter than the training records, do not read these numbers as leakage.",
+    (
+        "persons",
+        Status.WARN,
+    ): "Ask for one score per person (--persons mean), keep equally many records of each person, and split by person so"
+    " that nobody is in both groups.",
     ("sensitivity", Status.WARN): "Rely on the certified bound, which moves little with single records.",
 }
 
@@ -75,6 +80,25 @@ _LABELS = {
     ),
     "epsilon_star.mixture": Label(
         "Epsilon*, mixture fit", "The same with a mixture of normal curves in each group."
+    ),
+    "epsilon_bound.gdp": Label(
+        "Bound if the curve is Gaussian",
+        "What the losses would imply if their trade-off curve were Gaussian; on other losses it can exceed the truth.",
+    ),
+    "epsilon_bound.one_run_gdp": Label(
+        "Training algorithm, if Gaussian",
+        "The same for the training algorithm, if its trade-off curve were Gaussian. It refutes nothing.",
+    ),
+    "epsilon_bound.instances": Label(
+        "Training algorithm bound, several models",
+        "A certified bound on the training algorithm's epsilon from several models with fresh splits.",
+    ),
+    "epsilon_bar": Label(
+        "Epsilon-bar",
+        "What the averaged rates of several models show; an estimate that tends to be too high.",
+    ),
+    "epsilon_bar.log_mean_exp": Label(
+        "Log mean exp(Epsilon*)", "An average over models: it lies above epsilon-bar and judges no claim."
     ),
     "epsilon_star.empirical": Label(
         "Epsilon*, no fit",

@@ -7,11 +7,23 @@ from typing import Any
 from auditor.result import AuditResult
 from auditor.values import Estimate
 
-__all__ = ["CERTIFIED", "ONE_RUN", "STAR", "amount", "ceiling", "dig", "find", "number", "powerless"]
+__all__ = [
+    "CERTIFIED",
+    "MIXTURE",
+    "ONE_RUN",
+    "STAR",
+    "amount",
+    "ceiling",
+    "dig",
+    "find",
+    "number",
+    "powerless",
+]
 
 CERTIFIED = "epsilon_bound.clopper_pearson"
 ONE_RUN = "epsilon_bound.one_run"
 STAR = "epsilon_star.gaussian"
+MIXTURE = "epsilon_star.mixture"
 
 
 def find(result: AuditResult, name: str) -> Estimate | None:

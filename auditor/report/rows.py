@@ -4,7 +4,7 @@ from typing import Any
 
 from auditor.report import formatting, labels
 from auditor.report.fit import star_notes
-from auditor.report.lookup import STAR, amount, ceiling, dig, powerless
+from auditor.report.lookup import MIXTURE, STAR, amount, ceiling, dig, powerless
 from auditor.values import Estimate
 
 __all__ = ["behind", "ceiling_words", "interval_words", "row", "tile", "value"]
@@ -47,7 +47,14 @@ def _confidence(estimate: Estimate) -> str:
         return formatting.MISSING
     if estimate.confidence is None:
         return _POINT
-    return formatting.percent(estimate.confidence) + (", if the fit holds" if _is_fitted(estimate) else "")
+    return formatting.percent(estimate.confidence) + _condition(estimate)
+
+
+def _condition(estimate: Estimate) -> str:
+    """What the stated confidence hangs on, where it hangs on something that no audit can check."""
+    if dig(estimate.details, "conditional"):
+        return ", if the curve is Gaussian"
+    return ", if the fit holds" if _is_fitted(estimate) else ""
 
 
 def interval_words(estimate: Estimate) -> str:
@@ -58,9 +65,10 @@ def interval_words(estimate: Estimate) -> str:
     if _is_bound(estimate):
         if not estimate.value and powerless(estimate):
             return "too few records to certify anything"
-        found = "certified" if estimate.value else "no evidence"
-        return ", ".join(part for part in (f"{found} {level}", ceiling_words(estimate)) if part)
-    return f"{formatting.interval(estimate)} {level}" + (", if the fit holds" if _is_fitted(estimate) else "")
+        conditional = _condition(estimate)
+        found = ("at least this" if conditional else "certified") if estimate.value else "no evidence"
+        return ", ".join(part for part in (f"{found} {level}{conditional}", ceiling_words(estimate)) if part)
+    return f"{formatting.interval(estimate)} {level}{_condition(estimate)}"
 
 
 def _no_interval(estimate: Estimate) -> list[str]:
@@ -116,7 +124,7 @@ def behind(estimate: Estimate) -> dict[str, Any]:
         "title": labels.describe(estimate).title,
         "method": formatting.sentence(estimate.method),
         "assumptions": [item.rstrip(".") for item in estimate.assumptions],
-        "notes": [*(star_notes(estimate) if estimate.name == STAR else []), *_facts(estimate)],
+        "notes": [*(star_notes(estimate) if estimate.name in (STAR, MIXTURE) else []), *_facts(estimate)],
     }
 
 

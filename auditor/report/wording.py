@@ -5,9 +5,9 @@ from typing import NamedTuple
 from auditor.report import formatting
 from auditor.report.findings import meaning
 from auditor.report.fit import star_notes, within_noise
-from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, ceiling, dig, find, powerless
+from auditor.report.lookup import CERTIFIED, MIXTURE, ONE_RUN, STAR, amount, ceiling, dig, find, powerless
 from auditor.result import AuditResult
-from auditor.values import Claim, Comparison, Estimate, Verdict
+from auditor.values import Claim, Comparison, Estimate, Status, Verdict
 
 __all__ = ["Headline", "headline", "meaning", "verdict_sentence"]
 
@@ -107,17 +107,51 @@ def _worded(verdict: Verdict, estimate: Estimate, numbers: tuple[float, float], 
 
 
 def headline(result: AuditResult) -> Headline:
-    """Return the leading number: Epsilon*, or the certified bound where Epsilon* cannot be relied on."""
+    """Return the leading number: Epsilon*, or another where the Gaussian fit cannot be relied on.
+
+    A mixture that was asked for and is not rejected comes next, then the certified bound, which needs no fit.
+    """
     star, bound = find(result, STAR), find(result, CERTIFIED)
-    if star is not None and star.value is not None:
-        noise, without = within_noise(star), dig(star.details, "lower_reason")
-        rejected = dig(star.details, "fit", "rejected") is True
-        if not rejected and noise is None and without is None:
-            return Headline(star, " ".join(["An estimate that trusts the Gaussian fit.", *star_notes(star)]))
-        why = "The Gaussian fit is rejected by its test, so the certified bound leads; it needs no fit."
-        if not rejected:
-            why = f"{noise or 'Epsilon* has no interval here.'} The certified bound leads; it allows for chance."
-    else:
+    if star is None or star.value is None:
         reason = (star.reason if star else None) or "it was not computed"
-        why = f"Epsilon* has no value ({formatting.tidy(reason).rstrip('.')}), so the certified bound leads."
-    return Headline(bound, why)
+        why = f"Epsilon* has no value ({formatting.tidy(reason).rstrip('.')})"
+        return _instead(result, bound, f"{why}, so the certified bound leads.", why)
+    if dig(star.details, "fit", "rejected") is True:
+        why = f"The Gaussian fit is rejected by its test{_gap(star)}"
+        return _instead(result, bound, f"{why}, so the certified bound leads; it needs no fit.", why)
+    blunted = _blunted(result)
+    if blunted:
+        return Headline(bound, f"{blunted} The certified bound leads; it needs no fit.")
+    noise = within_noise(star)
+    if noise is not None or dig(star.details, "lower_reason") is not None:
+        why = noise or "Epsilon* has no interval here."
+        return Headline(bound, f"{why} The certified bound leads; it allows for chance.")
+    return Headline(star, " ".join(["An estimate that trusts the Gaussian fit.", *star_notes(star)]))
+
+
+def _instead(result: AuditResult, bound: Estimate | None, sentence: str, why: str) -> Headline:
+    """The mixture where one was asked for and holds, the certified bound with its sentence otherwise."""
+    mixture = find(result, MIXTURE)
+    if mixture is None or mixture.value is None or mixture.lower is None or _blunted(result):
+        return Headline(bound, sentence)
+    if dig(mixture.details, "fit", "rejected") is not False or within_noise(mixture) is not None:
+        return Headline(bound, sentence)
+    notes = " ".join(star_notes(mixture))
+    return Headline(mixture, f"{why}, so the mixture leads, which is not rejected. {notes}".strip())
+
+
+def _gap(star: Estimate) -> str:
+    """How far the fitted curve lies from the measured one, in nats, where there are records to compare with."""
+    gap = amount(star.details, "curve_gap")
+    if not gap:
+        return ""
+    side = "above" if gap > 0 else "below"
+    return f" (its curve lies up to {formatting.number(abs(gap))} nats {side} the measured one)"
+
+
+def _blunted(result: AuditResult) -> str | None:
+    """Why no curve fitted to these losses can lead: the model's confidences were rounded, masked or cut off."""
+    for check in result.checks:
+        if check.name in ("ties", "saturation") and check.status is Status.WARN:
+            return "Many losses share one value, as after rounded or masked outputs, and a fitted curve then misleads."
+    return None

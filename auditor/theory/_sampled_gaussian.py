@@ -13,8 +13,15 @@ import numpy as np
 
 from auditor.choices import DPSGD, Adjacency
 from auditor.theory._loss_grid import TAIL, Grid
+from auditor.values import Floats
 
-__all__ = ["accountant_epsilon", "accountant_has_replace_one", "reaches", "renyi_epsilon"]
+__all__ = [
+    "accountant_deltas",
+    "accountant_epsilon",
+    "accountant_has_replace_one",
+    "reaches",
+    "renyi_epsilon",
+]
 
 # A Fourier transform raised to the power T carries rounding errors into delta: at most T x 1e-17 was seen against
 # the exact Gaussian composition (noise 1 to 3000, up to 1e6 steps). Five times that is taken off delta beforehand.
@@ -35,6 +42,36 @@ def reaches(training: DPSGD, *, delta: float) -> bool:
 
 def accountant_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency, grid: Grid) -> float:
     """Return an upper bound on epsilon by privacy loss distributions, discretised pessimistically; infinity if none."""
+    composed = _composed(training, adjacency, grid)
+    if composed is None:
+        return math.inf
+    target = delta - _ROUNDING_PER_STEP * training.steps
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(composed.get_epsilon_for_delta(target))
+        # It divides by a sum of e^-L, which overflows between 709 and 745 nats.
+        return 746.0 if math.isinf(value) and composed.get_delta_for_epsilon(746.0) <= target else value
+
+
+def accountant_deltas(
+    training: DPSGD, *, adjacency: Adjacency, grid: Grid, points: int
+) -> tuple[Floats, Floats] | None:
+    """Return epsilons from 0 to where delta drowns in rounding error, and upper bounds on delta there; null if none."""
+    composed = _composed(training, adjacency, grid)
+    if composed is None:
+        return None
+    rounding = _ROUNDING_PER_STEP * training.steps
+    least = min(max(1e-13, 10 * rounding), 0.5)
+    with np.errstate(over="ignore", invalid="ignore"):
+        furthest = min(float(composed.get_epsilon_for_delta(least)), 700.0)
+        # Dense near 0, where most of a curve's bend is.
+        epsilons = furthest * np.linspace(0.0, 1.0, points) ** 2
+        # One at a time: for many at once it subtracts running sums, which may round a delta down.
+        deltas = np.array([float(composed.get_delta_for_epsilon(value)) for value in epsilons.tolist()])
+    return epsilons, np.clip(deltas + rounding, 0.0, 1.0)
+
+
+def _composed(training: DPSGD, adjacency: Adjacency, grid: Grid) -> Any:
+    """Return the privacy loss distribution of all steps, discretised pessimistically; null if there is none."""
     from dp_accounting.pld import privacy_loss_distribution as pld
     from dp_accounting.privacy_accountant import NeighboringRelation
 
@@ -52,13 +89,8 @@ def accountant_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency, g
             **relation,
         )
     except ValueError:  # dp_accounting 0.4 refuses deltas that rounding put out of order
-        return math.inf
-    composed = _self_compose(step, int(training.steps), grid.inner)
-    target = delta - _ROUNDING_PER_STEP * training.steps
-    with np.errstate(over="ignore", invalid="ignore"):
-        value = float(composed.get_epsilon_for_delta(target))
-        # It divides by a sum of e^-L, which overflows between 709 and 745 nats.
-        return 746.0 if math.isinf(value) and composed.get_delta_for_epsilon(746.0) <= target else value
+        return None
+    return _self_compose(step, int(training.steps), grid.inner)
 
 
 def _self_compose(step: Any, steps: int, inner: int) -> Any:

@@ -255,3 +255,23 @@ def test_bad_groups_are_refused_before_the_model_runs(members, sentence):
 
     with pytest.raises(InputError, match=sentence):
         collect(never, members=members, nonmembers=(Z, Y))
+
+
+@pytest.mark.parametrize(
+    "features",
+    [[[1, 2], [3, 4]], np.array([[1.0, 2.0], [3.0, 4.0]]), ["a text", "another"], [["a", 1], ["b", 2]]],
+)
+def test_fingerprints_of_the_features_come_along(features):
+    """Equal records of both groups have equal fingerprints, different ones not, whatever holds the features."""
+    losses = collect(
+        lambda x: np.full(len(x), 0.4), members=(features, [0, 1]), nonmembers=(features[::-1], [0, 1])
+    )
+    assert losses.fingerprint.member.tolist() == losses.fingerprint.nonmember[::-1].tolist()
+    assert losses.fingerprint.member[0] != losses.fingerprint.member[1]
+
+
+def test_features_that_cannot_be_hashed_have_no_fingerprint():
+    """Records of different lengths are scored all the same."""
+    records = [[1, 2], [3]]
+    losses = collect(lambda x: np.full(len(x), 0.4), members=(records, [0, 1]), nonmembers=(records, [0, 1]))
+    assert losses.fingerprint is None

@@ -1,16 +1,38 @@
 """Certified bounds: limits, ceilings and counts against published values and an oracle."""
 
+import math
+from fractions import Fraction
+
+import mpmath
 import numpy as np
 import pytest
 from oracles import exact_binomial_upper
+from scipy import stats
+from scipy.stats.contingency import relative_risk
 from statsmodels.stats.proportion import proportion_confint
 
-from auditor.choices import Census, FixedThreshold, RankGrid, Sample, Split
+from auditor.choices import (
+    Census,
+    ClopperPearson,
+    FixedThreshold,
+    Jeffreys,
+    Katz,
+    Melded,
+    RankGrid,
+    Sample,
+    Split,
+    Subset,
+)
 from auditor.errors import InputError
+from auditor.estimators import melded, tpr_at_fpr
 from auditor.estimators.binomial import lower_limit, upper_limit
 from auditor.estimators.clopper_pearson import clopper_pearson, confusion_bound
+from auditor.estimators.hypergeometric import lower_count, upper_count
 from auditor.estimators.rank_grid import ranks
 from auditor.values import Losses
+
+# The design's reference values are those of two limits for each rank, whatever the default is.
+TWO_LIMITS = RankGrid(interval=ClopperPearson())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +95,7 @@ def test_backpropagation_clipping_case():
 def test_ceiling_references(n, one_threshold, grid):
     """The ceilings of a perfect attack at delta 0, for one threshold and for the rank grid (design)."""
     losses = Losses(member=np.zeros(n), nonmember=np.ones(n))
-    by_grid = clopper_pearson(losses, delta=0.0)
+    by_grid = clopper_pearson(losses, delta=0.0, rule=TWO_LIMITS)
     by_threshold = clopper_pearson(losses, delta=0.0, rule=FixedThreshold(0.5))
     assert by_grid.details["ceiling"] == pytest.approx(grid, abs=1e-6)
     assert by_threshold.details["ceiling"] == pytest.approx(one_threshold, abs=1e-6)
@@ -94,7 +116,7 @@ def test_rank_grid_by_hand():
         best = max(best, np.log(max(lower_limit(hits, 40, level) - 1e-3, 1e-300) / upper_limit(k, 40, level)))
         hits = int(np.sum(nonmember > member[39 - k]))
         best = max(best, np.log(max(lower_limit(hits, 40, level) - 1e-3, 1e-300) / upper_limit(k, 40, level)))
-    found = clopper_pearson(Losses(member=member, nonmember=nonmember), delta=1e-3)
+    found = clopper_pearson(Losses(member=member, nonmember=nonmember), delta=1e-3, rule=TWO_LIMITS)
     assert found.value == pytest.approx(best, rel=1e-12)
 
 
@@ -105,7 +127,7 @@ def test_mean_bound_references(rng):
         draws = [Losses(member=rng.normal(-1, 1, 1000), nonmember=rng.normal(0, 1, 1000)) for _ in range(300)]
         return np.mean([clopper_pearson(losses, delta=1e-5, rule=rule).value for losses in draws])
 
-    assert mean(RankGrid()) == pytest.approx(1.326, abs=0.05)
+    assert mean(TWO_LIMITS) == pytest.approx(1.326, abs=0.05)
     assert mean(Split()) == pytest.approx(1.083, abs=0.06)
 
 
@@ -119,7 +141,11 @@ def test_one_tail_spends_the_error_on_one_tail():
     assert clopper_pearson(losses, delta=0.0, rule=RankGrid("upper")).details["tail"] == "upper"
 
 
-@pytest.mark.parametrize("rule", [RankGrid(), FixedThreshold(1.0), FixedThreshold(0.5), Split()])
+@pytest.mark.parametrize(
+    "rule",
+    [TWO_LIMITS, RankGrid(interval=Melded()), FixedThreshold(1.0), FixedThreshold(0.5), Split()]
+    + [FixedThreshold(at, interval) for at in (1.0, 0.5) for interval in (Katz(), Jeffreys())],
+)
 def test_equal_losses_give_exactly_zero(rule):
     """All-equal losses certify nothing under any rule, with no residue of rounding."""
     losses = Losses(member=np.ones(500), nonmember=np.ones(500))
@@ -186,11 +212,268 @@ def test_a_census_ceiling_is_never_passed():
     assert found.value == pytest.approx(found.details["ceiling"])
 
 
-@pytest.mark.parametrize("rule", [RankGrid(), RankGrid("upper"), RankGrid("lower"), FixedThreshold(0.5)])
-@pytest.mark.parametrize("members", [Census(), Sample()])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        RankGrid(tails, interval)
+        for tails in ("both", "upper", "lower")
+        for interval in (ClopperPearson(), Melded())
+    ]
+    + [FixedThreshold(0.5)],
+)
+@pytest.mark.parametrize("members", [Census(), Sample(), Subset(of=2), Subset(of=3)])
 def test_two_records_are_enough_for_a_bound(rule, members):
     """The smallest groups have a bound and a ceiling, even where a census leaves a tail no rank at all."""
     found = clopper_pearson(
         Losses(member=[0.0, 0.1], nonmember=[1.0, 2.0]), delta=0.0, rule=rule, members=members
     )
     assert 0 <= found.value <= found.details["ceiling"] < 10
+
+
+# --- One limit for the ratio -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("k", "n0", "v", "n1"), [(0, 10, 10, 10), (3, 50, 20, 40), (400, 1000, 500, 900), (7, 9, 1, 5)]
+)
+def test_the_melded_p_value_counts_orderings(k, n0, v, n1):
+    """At epsilon 0 and delta 0 the p-value is that of v others among the first v + k of all orderings: hypergeometric."""
+    expected = stats.hypergeom.sf(v - 1, n0 + n1, n1, v + k)
+    candidate = melded.Ranked(np.array([k]), n0, np.array([v]), n1)
+    assert melded.p_value(0.0, candidate, delta=0.0)[0] == pytest.approx(expected, rel=1e-9, abs=4e-12)
+
+
+@pytest.mark.parametrize(
+    ("k", "n0", "v", "n1", "epsilon", "delta"),
+    [
+        (0, 100, 60, 80, 3.0, 1e-3),
+        (5, 40, 35, 40, 1.2, 0.1),
+        (2, 10**6, 500, 10**6, 4.0, 1e-5),
+        (0, 2, 1, 2, 0.5, 0.3),
+        (300, 1000, 990, 1000, 1.0, 0.0),
+        (0, 10**6, 10**6, 10**6, 11.0, 0.0),
+    ],
+)
+def test_the_melded_p_value_against_quadrature(k, n0, v, n1, epsilon, delta):
+    """The p-value is the mean binomial tail over the law of the ranked rate, by adaptive quadrature in mpmath."""
+
+    def integrand(u):
+        b = stats.beta.ppf(float(u), k + 1, n0 - k)
+        return mpmath.mpf(float(stats.binom.sf(v - 1, n1, min(1.0, math.exp(epsilon) * b + delta))))
+
+    turn = stats.beta.cdf(min(1.0, max(0.0, (v / n1 - delta) * math.exp(-epsilon))), k + 1, n0 - k)
+    points = sorted({0.0, 1.0, *(float(np.clip(turn + step, 0, 1)) for step in np.linspace(-0.1, 0.1, 9))})
+    expected = float(mpmath.quad(integrand, points))
+    candidate = melded.Ranked(np.array([k]), n0, np.array([v]), n1)
+    found = melded.p_value(epsilon, candidate, delta=delta)[0]
+    assert found == pytest.approx(expected, rel=1e-6, abs=4e-12)
+
+
+def test_the_melded_bound_is_the_best_of_all_ranks(rng):
+    """The search over ranks finds the largest of the bounds that slow bisection gives, rank by rank and tail by tail."""
+    member, nonmember = np.sort(rng.normal(-1, 1, 90)), np.sort(rng.normal(size=70))
+    delta, expected = 0.02, 0.0
+    tails = (nonmember, member), (-member[::-1], -nonmember[::-1])
+    level = 0.05 / sum(ranks(own.size).size for own, _ in tails)
+    for own, other in tails:
+        for k in ranks(own.size):
+            hits = int(np.sum(other < own[k]))
+            candidate = melded.Ranked(np.array([k]), own.size, np.array([hits]), other.size)
+            low, high = 0.0, 20.0
+            for _ in range(50):
+                middle = (low + high) / 2
+                refuted = melded.p_value(middle, candidate, delta=delta)[0] <= level
+                low, high = (middle, high) if refuted else (low, middle)
+            expected = max(expected, low)
+    found = clopper_pearson(Losses(member, nonmember), delta=delta, rule=RankGrid(interval=Melded()))
+    assert found.value == pytest.approx(expected, abs=1e-7)
+    assert found.value > 0.5
+
+
+@pytest.mark.parametrize("tails", ["both", "lower", "upper"])
+@pytest.mark.parametrize("delta", [0.0, 1e-2])
+def test_melding_never_gives_less(rng, tails, delta):
+    """The melded bound is at least that of two limits on any data, ties included, and so is its ceiling."""
+    for shift, size in ((0.0, 40), (0.5, 300), (2.0, 1000), (5.0, 200)):
+        for cut in (2, 8):
+            losses = Losses(
+                member=np.round(rng.normal(-shift, 1, size), cut),
+                nonmember=np.round(rng.normal(size=2 * size), cut),
+            )
+            two, one = (
+                clopper_pearson(losses, delta=delta, rule=RankGrid(tails, interval))
+                for interval in (ClopperPearson(), Melded())
+            )
+            assert one.value >= two.value
+            assert one.details["ceiling"] > two.details["ceiling"]
+            assert one.value <= one.details["ceiling"] + 1e-9
+
+
+def test_melding_gains_a_quarter():
+    """On the design's first case, mean 1.326 by two limits, one limit for the ratio gives 1.67 (truth 4.38)."""
+    rng, found = np.random.default_rng(8), []
+    for _ in range(150):
+        losses = Losses(member=rng.normal(-1, 1, 1000), nonmember=rng.normal(0, 1, 1000))
+        found.append(clopper_pearson(losses, delta=1e-5, rule=RankGrid(interval=Melded())).value)
+    assert np.mean(found) == pytest.approx(1.67, abs=0.05)
+
+
+@pytest.mark.parametrize("confidence", [1e-3, 0.5, 1 - 1e-11])
+def test_melding_survives_any_confidence(confidence):
+    """Levels near 0 and near 1 have a bound between 0 and the ceiling."""
+    losses = Losses(member=np.arange(500.0), nonmember=np.arange(500.0) + 300)
+    found = clopper_pearson(losses, delta=1e-3, confidence=confidence, rule=RankGrid(interval=Melded()))
+    assert 0 <= found.value <= found.details["ceiling"] + 1e-9
+
+
+def test_nothing_to_meld_in_a_census(rng):
+    """Where one of the two rates is known exactly, both kinds of limits are the same."""
+    losses = Losses(member=rng.normal(-1, 1, 300), nonmember=rng.normal(size=400))
+    for members in (Census(), Subset(of=900)):
+        one, two = (
+            clopper_pearson(losses, delta=1e-3, members=members, rule=RankGrid(interval=interval))
+            for interval in (Melded(), ClopperPearson())
+        )
+        assert (one.value, one.method) == (two.value, two.method)
+
+
+# --- A random subset of a finite training set ----------------------------------------------------------
+
+
+def exact_lower(x, n, population, alpha):
+    """The smallest number marked with P[x or more of n drawn] above alpha, in exact fractions."""
+    for marked in range(population + 1):
+        ways = sum(math.comb(marked, j) * math.comb(population - marked, n - j) for j in range(x, n + 1))
+        if Fraction(ways, math.comb(population, n)) > Fraction(alpha):
+            return marked
+    raise AssertionError
+
+
+@pytest.mark.parametrize(("n", "population"), [(5, 5), (6, 7), (10, 25), (12, 100)])
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-4])
+def test_hypergeometric_limits_against_fractions(n, population, alpha):
+    """Both limits of every count equal those of exact rational arithmetic."""
+    options = {"drawn": n, "population": population, "alpha": alpha}
+    lows = [exact_lower(x, n, population, alpha) for x in range(n + 1)]
+    assert lower_count(np.arange(n + 1), **options).tolist() == lows
+    assert upper_count(np.arange(n + 1), **options).tolist() == [population - low for low in reversed(lows)]
+
+
+def test_ranks_of_a_subset_follow_the_same_law():
+    """The number of records above the (k+1)-th largest drawn one passes its limit as rarely as stated, by enumeration."""
+    n, population, alpha = 4, 10, 0.2
+    for k in range(n):
+        limit = int(upper_count(k, drawn=n, population=population, alpha=alpha))
+        # The (k+1)-th largest drawn record has rank j + 1 from above: k of the j above it were drawn.
+        chance = [
+            Fraction(math.comb(j, k) * math.comb(population - j - 1, n - k - 1), math.comb(population, n))
+            for j in range(population)
+        ]
+        assert sum(chance) == 1
+        assert sum(chance[limit + 1 :]) <= Fraction(alpha)
+        assert sum(chance[limit:]) > Fraction(alpha)
+
+
+def test_a_subset_lies_between_a_sample_and_a_census(rng):
+    """A large training set gives the sample's bound, a fully scored one nearly the census's, in every rule."""
+    losses = Losses(member=rng.normal(-1, 1, 400), nonmember=rng.normal(size=400))
+    for rule in (TWO_LIMITS, FixedThreshold(-2.0)):
+        sample, census, far, near, all_scored = (
+            clopper_pearson(losses, delta=1e-3, members=members, rule=rule).value
+            for members in (Sample(), Census(), Subset(of=10**7), Subset(of=500), Subset(of=400))
+        )
+        assert far == pytest.approx(sample, abs=1e-3)
+        assert sample < near < all_scored < census
+
+
+def test_a_fully_scored_subset_knows_the_tpr(rng):
+    """With every training record scored, the limit of the TPR at a guaranteed FPR is the count itself."""
+    losses = Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(size=400))
+    found = tpr_at_fpr(losses, rate=0.1, members=Subset(of=200))
+    assert found.lower == found.value
+    assert tpr_at_fpr(losses, rate=0.1, members=Subset(of=400)).lower < found.value
+
+
+def test_a_subset_says_what_it_compares(rng):
+    """The assumptions of a subset's bound name the size of the training set."""
+    losses = Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(size=200))
+    words = clopper_pearson(losses, delta=1e-3, members=Subset(of=1000)).assumptions
+    assert any("drawn at random from the 1,000 training records" in text for text in words)
+
+
+@pytest.mark.parametrize("rule", [TWO_LIMITS, FixedThreshold(0.5), Split()])
+def test_a_subset_must_fit(rule):
+    """A training set smaller than what was scored is refused."""
+    losses = Losses(member=np.arange(10.0), nonmember=np.arange(10.0))
+    with pytest.raises(InputError, match="as many records as were scored, got of = 9 for 10 member losses"):
+        clopper_pearson(losses, delta=0.0, members=Subset(of=9), rule=rule)
+
+
+# --- Approximate limits --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("counts", [(40, 100, 10, 120), (3, 50, 1, 60)])
+def test_katz_against_scipy(counts):
+    """At delta 0 the Katz bound of TPR/FPR is the lower end of SciPy's relative-risk interval."""
+    tp, n1, fp, n0 = counts
+    expected = relative_risk(tp, n1, fp, n0).confidence_interval(0.95).low
+    assert confusion_bound(*counts, delta=0.0, interval=Katz()) == pytest.approx(max(0.0, math.log(expected)))
+
+
+def test_katz_with_delta_is_the_delta_method():
+    """With delta the variance is the propagated one, found here by finite differences of the log-ratio."""
+    tp, n1, fp, n0, delta, step = 60, 200, 20, 300, 0.05, 1e-6
+    value = lambda p, q: math.log((p - delta) / q)  # noqa: E731
+    p, q = tp / n1, fp / n0
+    slopes = (
+        (value(p + step, q) - value(p - step, q)) / (2 * step),
+        (value(p, q + step) - value(p, q - step)) / (2 * step),
+    )
+    spread = math.sqrt(slopes[0] ** 2 * p * (1 - p) / n1 + slopes[1] ** 2 * q * (1 - q) / n0)
+    expected = value(p, q) - stats.norm.isf(0.025) * spread
+    assert confusion_bound(tp, n1, fp, n0, delta=delta, interval=Katz()) == pytest.approx(expected, rel=1e-6)
+
+
+def test_jeffreys_against_statsmodels():
+    """The Jeffreys bound is the ratio of statsmodels' Jeffreys limits."""
+    low, _ = proportion_confint(70, 100, alpha=0.05, method="jeffreys")
+    _, high = proportion_confint(10, 90, alpha=0.05, method="jeffreys")
+    found = confusion_bound(70, 100, 10, 90, delta=1e-3, interval=Jeffreys())
+    assert found == pytest.approx(math.log((low - 1e-3) / high), rel=1e-9)
+
+
+@pytest.mark.parametrize("interval", [Katz(), Jeffreys()])
+def test_approximate_limits_say_so(rng, interval):
+    """A bound from approximate limits is flagged in its details, its method and its assumptions, and has a ceiling."""
+    losses = Losses(member=rng.normal(-1, 1, 300), nonmember=rng.normal(size=300))
+    found = clopper_pearson(losses, delta=1e-3, rule=FixedThreshold(-1.0, interval))
+    assert found.details["approximate"] is True
+    assert "an approximation" in found.method
+    assert any("approximate limits" in words for words in found.assumptions)
+    assert 0 < found.value < found.details["ceiling"]
+    assert "approximate" not in clopper_pearson(losses, delta=1e-3).details
+
+
+@pytest.mark.parametrize("members", [Census(), Subset(of=500)])
+def test_approximate_limits_are_for_samples(members):
+    """Approximate limits of a census or a subset are refused in one sentence."""
+    losses = Losses(member=np.arange(10.0), nonmember=np.arange(10.0))
+    with pytest.raises(InputError, match=r"Katz\(\) limits are offered for members=Sample\(\) only"):
+        clopper_pearson(losses, delta=0.0, members=members, rule=FixedThreshold(3.0, Katz()))
+
+
+def test_limits_in_the_wrong_place_are_refused():
+    """Approximate limits on a rank grid, and one limit for the ratio at a fixed threshold, are not offered."""
+    with pytest.raises(InputError, match=r"interval must be auditor\.ClopperPearson or auditor\.Melded"):
+        RankGrid(interval=Katz())
+    with pytest.raises(InputError, match=r"interval must be auditor\.ClopperPearson or auditor\.Katz"):
+        FixedThreshold(0.0, Melded())
+    with pytest.raises(InputError, match="interval must be"):
+        confusion_bound(1, 2, 1, 2, delta=0.0, interval=Melded())
+
+
+@pytest.mark.parametrize("interval", [Katz(), Jeffreys()])
+@pytest.mark.parametrize("counts", [(0, 1, 0, 1), (5, 5, 0, 5), (0, 5, 5, 5), (5, 5, 5, 5)])
+def test_empty_cells_have_a_bound(interval, counts):
+    """Empty cells give a finite bound of 0 or more under approximate limits too."""
+    assert 0 <= confusion_bound(*counts, delta=1e-3, interval=interval) < 10

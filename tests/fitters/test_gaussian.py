@@ -86,3 +86,11 @@ def test_no_scale_overflows(rng, scale):
     assert scaled.mean / scale == pytest.approx(plain.mean)
     assert scaled.sd / scale == pytest.approx(plain.sd)
     assert (scaled.skew, scaled.kurtosis) == pytest.approx((plain.skew, plain.kurtosis))
+
+
+def test_the_pair_keeps_the_published_test(rng):
+    """Each fit is decided by its distance from half of the records, with the published test kept beside it."""
+    pair = fit_gaussian_pair(Losses(member=rng.normal(size=500), nonmember=rng.normal(size=3000)), rng=rng)
+    assert (pair.member_fit.n, pair.nonmember_fit.n) == (250, 1500)
+    assert (pair.member_fit.paper.n, pair.nonmember_fit.paper.n) == (250, 1000)
+    assert (pair.member_grid, pair.nonmember_grid) == (None, None)

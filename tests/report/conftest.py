@@ -29,10 +29,10 @@ def _star(value, *, lower, rejected, saturated=False, floor=0.12):
         "rejected": rejected,
         "member": side | {"ks_statistic": 0.041, "ks_p_value": p_value, "ks_n": 1000},
         "nonmember": side | {"ks_statistic": 0.022, "ks_p_value": 0.61, "ks_n": 1000},
-        "curve_gap": 0.41,
-        "curve_gap_fpr": 0.0123,
     }
     details = {
+        "curve_gap": 0.41,
+        "curve_gap_fpr": 0.0123,
         "transform": "published",
         "clip": DELTA,
         "branch": "m1",

@@ -269,7 +269,7 @@ def test_odd_content(refuted, junk):
     ]
     partly = [replace(item, details=dict.fromkeys(item.details, junk)) for item in refuted.estimates]
     fit = [
-        replace(item, details={"fit": dict.fromkeys(("member", "curve_gap", "rejected"), junk)})
+        replace(item, details={"curve_gap": junk, "fit": dict.fromkeys(("member", "rejected"), junk)})
         for item in spoiled
     ]
     claims = tuple(replace(item, value=junk, delta=junk, note=junk) for item in refuted.claims)

@@ -1,0 +1,238 @@
+"""What the command line was given becomes values, and results become files: no mathematics."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from auditor import _validate, console
+from auditor.choices import (
+    DPSGD,
+    FDP,
+    Adjacency,
+    AnyGuesses,
+    BernoulliSplit,
+    Census,
+    EachRecord,
+    Members,
+    MembershipSplit,
+    OnePerPerson,
+    OneRunTest,
+    Persons,
+    RandomSplit,
+    Sample,
+    StatedClaim,
+    Steinke,
+    Subset,
+    TrainingClaim,
+    UnknownSplit,
+)
+from auditor.errors import InputError
+from auditor.options import MembersOption, OneRunOption, PersonsOption, SplitOption
+from auditor.report.files import check_writable, write_all
+
+__all__ = [
+    "attack",
+    "check_outputs",
+    "claim",
+    "features",
+    "members",
+    "names",
+    "needed_delta",
+    "one_run_test",
+    "persons",
+    "ranking",
+    "read",
+    "split",
+    "whole_numbers",
+    "write",
+    "write_text",
+]
+
+
+def check_outputs(
+    html: Path | None,
+    json: str | None,
+    *,
+    others: tuple[Path | None, ...] = (),
+    inputs: tuple[Path | None, ...] = (),
+) -> None:
+    """Refuse outputs that cannot be written before any work is done."""
+    if str(html) == "-":
+        raise InputError(
+            "--html - is not offered: the page goes to a file; name one, or use --json - for the data."
+        )
+    paths = [path for path in (html, *others) if path is not None]
+    paths += [] if json in (None, "-") else [Path(str(json))]
+    check_writable(paths, inputs=[path for path in inputs if path is not None])
+
+
+def claim(stated: dict[str, Any], trained: dict[str, Any]) -> TrainingClaim | None:
+    """Return one claim or none: stated in epsilon and delta, or as a DP-SGD description."""
+    by_words = {name for name, value in stated.items() if value is not None}
+    by_training = {name for name, value in trained.items() if value is not None}
+    if by_words and by_training:
+        raise InputError(
+            f"one claim at a time: {', '.join(sorted(by_words))} states an epsilon and"
+            f" {', '.join(sorted(by_training))} describes DP-SGD; give one of the two."
+        )
+    if by_training:
+        missing = sorted(set(trained) - by_training)
+        if missing:
+            raise InputError(f"a DP-SGD claim needs {', '.join(trained)}; missing: {', '.join(missing)}.")
+        return DPSGD(*trained.values())
+    if by_words:
+        missing = [name for name in ("--claim-epsilon", "--claim-delta") if stated[name] is None]
+        if missing:
+            raise InputError(
+                f"a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy);"
+                f" missing: {', '.join(missing)}."
+            )
+        epsilon, delta, adjacency = stated.values()
+        return StatedClaim(epsilon, delta, adjacency or Adjacency.ADD_REMOVE)
+    return None
+
+
+def members(option: MembersOption, *, training_size: int | None) -> Members:
+    """Return what the scored members are."""
+    if option is MembersOption.SUBSET:
+        if training_size is None:
+            raise InputError(
+                "--members subset needs --training-size: the number of records it was drawn from."
+            )
+        return Subset(of=training_size)
+    return Census() if option is MembersOption.CENSUS else Sample()
+
+
+def split(option: SplitOption, *, inclusion: float | None, stratified: bool = False) -> MembershipSplit:
+    """Return the declared split."""
+    if (option is SplitOption.BERNOULLI) != (inclusion is not None):
+        raise InputError(
+            "--split bernoulli and --inclusion go together: give the probability of inclusion, in (0, 1)."
+        )
+    if stratified and option is not SplitOption.RANDOM:
+        raise InputError("--stratified goes with --split random: it says how the random split was made.")
+    if option is SplitOption.BERNOULLI and inclusion is not None:
+        return BernoulliSplit(inclusion)
+    return RandomSplit(stratified=stratified) if option is SplitOption.RANDOM else UnknownSplit()
+
+
+def persons(option: PersonsOption | None) -> Persons | None:
+    """Return what counts as one unit, or nothing where that was left open."""
+    if option is None:
+        return None
+    return EachRecord() if option is PersonsOption.EACH else OnePerPerson(str(option))
+
+
+def one_run_test(option: OneRunOption) -> OneRunTest:
+    """Return how guesses are judged."""
+    tests: dict[OneRunOption, OneRunTest] = {
+        OneRunOption.STEINKE: Steinke(),
+        OneRunOption.F_DP: FDP(),
+        OneRunOption.ANY_GUESSES: AnyGuesses(),
+    }
+    return tests[option]
+
+
+def read(
+    losses: Path | None, member_file: Path | None, nonmember_file: Path | None, **columns: Any
+) -> tuple[str, Any]:
+    """Return where the losses come from and the losses: one table, or one for each group."""
+    from auditor import collectors
+
+    if losses is not None and member_file is None and nonmember_file is None:
+        return losses.name, collectors.read_losses(losses, **columns)
+    if losses is None and member_file is not None and nonmember_file is not None:
+        found = collectors.read_loss_pair(member_file, nonmember_file, **columns)
+        return f"{member_file.name} (members), {nonmember_file.name} (non-members)", found
+    raise InputError("give either one LOSSES table, or both --member-file and --nonmember-file.")
+
+
+def features(
+    losses: Path | None,
+    member_file: Path | None,
+    nonmember_file: Path | None,
+    columns: str | None,
+    *,
+    member_column: str,
+) -> Any:
+    """Return the features that stand beside the losses, or none."""
+    if columns is None:
+        return None
+    from auditor import collectors
+
+    if losses is not None:
+        return collectors.read_features(losses, columns=names(columns), member_column=member_column)
+    if member_file is not None and nonmember_file is not None:
+        return collectors.read_feature_pair(member_file, nonmember_file, columns=names(columns))
+    return None
+
+
+def names(text: str) -> list[str]:
+    """Return the names between the commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def whole_numbers(option: str, text: str) -> list[int]:
+    """Return the whole numbers between the commas."""
+    return [_validate.at_least(option, number, least=1) for number in names(text)]
+
+
+def needed_delta(delta: float | None, claim: TrainingClaim | None) -> float:
+    """Return delta, where no number of training records could give one."""
+    if delta is not None:
+        return delta
+    if isinstance(claim, StatedClaim):
+        return claim.delta
+    raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
+
+
+def attack(mu: float | None, epsilon: float | None) -> Any:
+    """Return the attack that a plan assumes."""
+    from auditor.planning import GaussianAttack, PerfectAttack, RandomisedResponse
+
+    if mu is not None and epsilon is not None:
+        raise InputError("one attack at a time: give --mu or --attack-epsilon, not both.")
+    if mu is not None:
+        return GaussianAttack(mu)
+    return PerfectAttack() if epsilon is None else RandomisedResponse(epsilon)
+
+
+def ranking(losses: Any, path: Path | None, *, seed: int) -> dict[Path, str | bytes]:
+    """Return the file of ranked records that was asked for."""
+    if path is None:
+        return {}
+    import numpy as np
+
+    from auditor.ranking import rank_records
+
+    return {path: rank_records(losses, rng=np.random.default_rng(seed)).as_file(path)}
+
+
+def write(
+    result: Any, *, html: Path | None, json: str | None, quiet: bool, more: Mapping[Path, str | bytes]
+) -> None:
+    """Make every text first, so that the files appear together or not at all; then print."""
+    from auditor.report.table import text
+
+    texts: dict[Path, str | bytes] = dict(more)
+    if html is not None:
+        texts[html] = result.to_html()
+    as_json = "" if json is None else result.to_json()
+    if json not in (None, "-"):
+        texts[Path(str(json))] = as_json
+    write_all(texts)
+    if json == "-":
+        console.say(as_json)
+    elif not quiet:
+        console.say(text(result, width=console.width(), color=console.colour()) + "\n")
+
+
+def write_text(text: str, *, json: str | None, quiet: bool, shown: str) -> None:
+    """Write the JSON where it was asked for, and print what a person reads."""
+    if json == "-":
+        console.say(text)
+        return
+    if json is not None:
+        write_all({Path(json): text})
+    if not quiet:
+        console.say(shown)

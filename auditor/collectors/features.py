@@ -1,0 +1,112 @@
+"""Columns of a file of losses that describe the records become `Features`, in the order of the losses."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from auditor import _validate
+from auditor.collectors.cells import Column, numbers
+from auditor.collectors.membership import file_path, member_name, membership, refuse_no_names
+from auditor.collectors.tables import Table, opened
+from auditor.errors import InputError
+from auditor.features import Features
+
+__all__ = ["read_feature_pair", "read_features"]
+
+
+def read_features(
+    path: str | os.PathLike[str], *, columns: Sequence[str], member_column: str = "member"
+) -> Features:
+    r"""Read what is known of the records beside their losses, from the file that holds the losses.
+
+    Args:
+        path: A ``.csv``, ``.parquet`` or ``.npz`` file; the kinds of file are those of `read_losses`.
+        columns: The columns to read. A CSV column of which every cell is a number or blank holds numbers, any other
+            one text; a blank is a missing value.
+        member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
+
+    Returns:
+        The features of both groups, each in the order of the file, which is that of `read_losses`.
+
+    Raises:
+        InputError: A file that cannot be read, a missing column, or membership other than 0 and 1.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "losses.csv"
+    ...     _ = path.write_text("loss,member,age,job\n0.1,1,31,cook\n0.9,0,45,\n0.2,1,28,judge\n")
+    ...     features = read_features(path, columns=["age", "job"])
+    >>> features.names, features.n_member, features.n_nonmember
+    (('age', 'job'), 2, 1)
+    """
+    refuse_no_names(member_column=member_column)
+    file = file_path(path)
+    table = opened(file)
+    place = f"file {str(file)!r}"
+    names = _names(columns, table, place)
+    marks = table.read([member_name(member_column, table, place)], text=[])[member_column]
+    mask = membership(marks, table, f"column {member_column!r} of {str(file)!r}")
+    found = _read(table, names, file)
+    for name, column in found.items():
+        _validate.same_length([member_column, name], [mask.size, column.size])
+    return Features(*({name: column[side] for name, column in found.items()} for side in (mask, ~mask)))
+
+
+def read_feature_pair(
+    member_path: str | os.PathLike[str], nonmember_path: str | os.PathLike[str], *, columns: Sequence[str]
+) -> Features:
+    r"""Read what is known of the records from one file for each group, as `read_loss_pair` reads the losses.
+
+    Args:
+        member_path: Of the members.
+        nonmember_path: Of the non-members, with the same columns.
+        columns: The columns to read, as for `read_features`.
+
+    Raises:
+        InputError: A file that cannot be read, or a missing column.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = [pathlib.Path(folder) / name for name in ("in.csv", "out.csv")]
+    ...     _ = [path.write_text("loss,age\n0.1,31\n0.2,40\n") for path in paths]
+    ...     read_feature_pair(*paths, columns=["age"]).n_nonmember
+    2
+    """
+    sides = []
+    for path in (member_path, nonmember_path):
+        file = file_path(path)
+        table = opened(file)
+        sides.append(_read(table, _names(columns, table, f"file {str(file)!r}"), file))
+    return Features(*sides)
+
+
+def _names(columns: Sequence[str], table: Table, place: str) -> list[str]:
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+        raise InputError(f"columns must be a list of names of columns, got {columns!r}.")
+    for name in columns:
+        refuse_no_names(columns=name)
+    return [
+        _validate.column_name(name, what="features", file=place, options=table.names)
+        for name in dict.fromkeys(columns)
+    ]
+
+
+def _read(table: Table, names: list[str], file: Path) -> dict[str, Column]:
+    columns = table.read(names, text=[])
+    return {
+        name: _typed(column, f"column {name!r} of {str(file)!r}", table.rows)
+        for name, column in columns.items()
+    }
+
+
+def _typed(column: Column, place: str, rows: str) -> Column:
+    """Text that holds only numbers as numbers; other text as it is, with None where it is blank."""
+    if column.dtype.kind not in "OUT":
+        return column
+    try:
+        return numbers(column, place=place, rows=rows)
+    except InputError:
+        values = column.tolist()
+        return np.array([None if value == "" else value for value in values], dtype=object)

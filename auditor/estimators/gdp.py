@@ -1,0 +1,217 @@
+"""``epsilon_bound.gdp`` and ``epsilon_bound.one_run_gdp``: what the guesses imply if the trade-off curve is Gaussian.
+
+mu-Gaussian DP says Phi^-1(1 - FPR) - Phi^-1(FNR) <= mu at every threshold, so upper limits of both rates give
+
+    mu_L = Phi^-1(1 - FPR_U) - Phi^-1(FNR_U),
+
+and one mu stands for an epsilon at every delta. Erratum to the lecture slides "Gaussian DP and Privacy Auditing"
+(CSCI 699, week 4), which put the lower limit of the second rate there: both limits must be upper ones. On curves that
+are not Gaussian the epsilon can exceed the truth, so both numbers are labelled conditional and refute no claim.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from auditor import _validate
+from auditor.choices import Census, Members, MembershipSplit, Sample
+from auditor.estimators import f_dp
+from auditor.estimators.binomial import upper_limit
+from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses, numbers_of_guesses
+from auditor.estimators.rank_grid import ranks
+from auditor.theory.gaussian import gaussian_epsilon
+from auditor.values import Estimate, Floats, Losses, Subject
+
+__all__ = ["gdp", "one_run_gdp"]
+
+_CONDITION = "conditional on a Gaussian trade-off curve: on other scores it can exceed the truth"
+_NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
+_FAIR_ONLY = "the f-DP recursion is proven for inclusion coins of probability 0.5 only, not {inclusion:g}"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The largest certified mu and where it comes from, and the mu of a perfect attack."""
+
+    mu: float
+    perfect: float
+    details: dict[str, Any]
+
+
+def gdp(
+    losses: Losses,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    members: Members = Sample(),  # noqa: B008 - a frozen value
+) -> Estimate:
+    """Return the epsilon of this model's losses at ``delta`` if their trade-off curve were Gaussian.
+
+    mu_L is the largest over thresholds at ranks fixed before the data are seen, in both tails, with a union bound.
+
+    Args:
+        losses: Smaller means more like a member.
+        delta: In [0, 1); at 0 there is no value, and the reason says why.
+        confidence: In (0, 1).
+        members: Which members were scored. A finite training set has no Gaussian curve, so a `Census` too counts as
+            a draw from one.
+
+    Raises:
+        InputError: delta outside [0, 1) or confidence outside (0, 1).
+
+    Source: Nasr et al. 2023, Section 4, over the rank grid [own].
+
+    >>> rng = np.random.default_rng(0)
+    >>> losses = Losses(member=rng.normal(-1, 1, 5000), nonmember=rng.normal(0, 1, 5000))
+    >>> estimate = gdp(losses, delta=1e-5)
+    >>> 0.7 < estimate.details["mu"] < 1
+    True
+    """
+    delta = _validate.fraction("delta", delta, zero=True)
+    alpha = 1 - _validate.confidence(confidence)
+    scored = (
+        "every training record was scored, as a draw from that curve"
+        if isinstance(members, Census)
+        else "the scored members are a random sample of the training set"
+    )
+    return _estimate(
+        _over_the_grid(losses, alpha),
+        delta=delta,
+        confidence=1 - alpha,
+        name="epsilon_bound.gdp",
+        method="Gaussian trade-off curve through Clopper-Pearson limits on the rank grid; Nasr et al. 2023",
+        subject=Subject.MODEL,
+        assumptions=(
+            "records within each group are independent draws",
+            "membership labels are right",
+            scored,
+        ),
+    )
+
+
+def one_run_gdp(
+    losses: Losses,
+    *,
+    split: MembershipSplit,
+    delta: float,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+) -> Estimate:
+    """Return the training mechanism's epsilon at ``delta`` if its trade-off curve were Gaussian.
+
+    That the mechanism is not mu-Gaussian-DP for any mu below mu_L is certified; its epsilon is not.
+
+    Args:
+        losses: Smaller means more like a member.
+        split: How membership was decided: a `RandomSplit` or a fair `BernoulliSplit`; otherwise there is no value.
+        delta: In [0, 1); at 0 there is no value, and the reason says why.
+        confidence: In (0, 1).
+        rng: Draws the pairs and breaks ties.
+
+    Raises:
+        InputError: delta outside [0, 1) or confidence outside (0, 1).
+
+    Source: Mahloujifar, Melis and Chaudhuri 2024.
+
+    >>> from auditor.choices import RandomSplit
+    >>> losses = Losses(member=np.linspace(0, 1, 100), nonmember=np.linspace(2, 3, 100))
+    >>> estimate = one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=np.random.default_rng(0))
+    >>> estimate.value == estimate.details["ceiling"]
+    True
+    """
+    delta = _validate.fraction("delta", delta, zero=True)
+    alpha = 1 - _validate.confidence(confidence)
+    guesses = draw_guesses(losses, split=split, rng=rng)
+    if isinstance(guesses, Guesses) and not guesses.fair:
+        guesses = NoGuesses(_FAIR_ONLY.format(inclusion=guesses.inclusion))
+    evidence = guesses.evidence if isinstance(guesses, Guesses) else "membership coins"
+    shown: dict[str, Any] = {
+        "name": "epsilon_bound.one_run_gdp",
+        "method": f"f-DP recursion for Gaussian curves on {evidence}; Mahloujifar, Melis and Chaudhuri 2024",
+        "subject": Subject.MECHANISM,
+        "delta": delta,
+    }
+    if isinstance(guesses, NoGuesses):
+        details = {"conditional": True, "reason": guesses.reason}
+        return Estimate(**shown, value=None, lower=None, upper=None, confidence=None, details=details)
+    return _estimate(
+        _over_the_guesses(guesses, alpha),
+        confidence=1 - alpha,
+        adjacency=guesses.adjacency,
+        assumptions=guesses.assumptions,
+        **shown,
+    )
+
+
+def _over_the_grid(losses: Losses, alpha: float) -> _Found:
+    """The largest mu over the ranks of both tails; see `auditor.estimators.rank_grid` for the limits."""
+    member, nonmember = losses.sorted_member, losses.sorted_nonmember
+    low, high = ranks(nonmember.size), ranks(member.size)
+    level = alpha / (2 * (low.size + high.size))
+    thresholds = np.concatenate([nonmember[low], member[member.size - 1 - high]])
+    # Lower tail: "member" strictly below a non-member's loss. Upper tail: "non-member" strictly above a member's.
+    missed = member.size - np.searchsorted(member, thresholds[: low.size], side="left")
+    accepted = np.searchsorted(nonmember, thresholds[low.size :], side="right")
+    false_alarms, misses = np.concatenate([low, accepted]), np.concatenate([missed, high])
+    fpr, fnr = upper_limit(false_alarms, nonmember.size, level), upper_limit(misses, member.size, level)
+    mu = _mu(fpr, fnr)
+    fewest_alarms, fewest_misses = np.append(low, 0 * accepted), np.append(0 * missed, high)
+    perfect = _mu(
+        upper_limit(fewest_alarms, nonmember.size, level), upper_limit(fewest_misses, member.size, level)
+    )
+    best = int(np.argmax(mu))
+    details = {
+        "tail": "lower" if best < low.size else "upper",
+        "rank": int(np.append(low, high)[best]),
+        "threshold": float(thresholds[best]),
+        "fpr_upper": float(fpr[best]),
+        "fnr_upper": float(fnr[best]),
+        "level_per_limit": level,
+    }
+    return _Found(float(mu[best]), float(perfect.max()), details)
+
+
+def _mu(fpr: Floats, fnr: Floats) -> Floats:
+    """Phi^-1(1 - FPR) - Phi^-1(FNR), as two lower tails so that small rates keep their digits."""
+    return np.asarray(-special.ndtri(fpr) - special.ndtri(fnr))
+
+
+def _over_the_guesses(guesses: Guesses, alpha: float) -> _Found:
+    """The largest mu over the fixed numbers of guesses, which share the error."""
+    bits = guesses.right.size
+    numbers = numbers_of_guesses(bits)
+
+    def bound(r: int, v: int) -> float:
+        return f_dp.gdp_bound(bits=bits, guesses=r, correct=v, alpha=alpha / len(numbers))
+
+    tried = [
+        {"guesses": r, "correct": guesses.correct(r), "mu": bound(r, guesses.correct(r))} for r in numbers
+    ]
+    best = max(tried, key=lambda row: row["mu"])
+    details = {**guesses.details, "guesses": best["guesses"], "correct": best["correct"], "tried": tried}
+    return _Found(best["mu"], max(bound(r, r) for r in numbers), details)
+
+
+def _estimate(
+    found: _Found, *, delta: float, confidence: float, assumptions: tuple[str, ...], **shown: Any
+) -> Estimate:
+    mu, perfect = max(0.0, found.mu), max(0.0, found.perfect)
+    details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **found.details}
+    if delta == 0:
+        details["reason"] = _NO_EPSILON
+        return Estimate(
+            **shown, value=None, lower=None, upper=None, confidence=None, delta=delta, details=details
+        )
+    value = gaussian_epsilon(mu, delta=delta)
+    return Estimate(
+        **shown,
+        value=value,
+        lower=value,
+        upper=None,
+        confidence=round(confidence, 12),
+        delta=delta,
+        assumptions=(_CONDITION, *assumptions),
+        details={**details, "ceiling": gaussian_epsilon(perfect, delta=delta)},
+    )

@@ -1,0 +1,142 @@
+"""The options of the command line, declared once: names, types and help texts."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from auditor.choices import Adjacency
+
+__all__: list[str] = []  # everything here is for cli.py and arguments.py
+
+
+class MembersOption(StrEnum):
+    """What the scored members are."""
+
+    CENSUS = "census"
+    SAMPLE = "sample"
+    SUBSET = "subset"
+
+
+class SplitOption(StrEnum):
+    """How membership was decided."""
+
+    UNKNOWN = "unknown"
+    RANDOM = "random"
+    BERNOULLI = "bernoulli"
+
+
+class PersonsOption(StrEnum):
+    """How the records of one person are joined."""
+
+    MEAN = "mean"
+    MIN = "min"
+    MAX = "max"
+    EACH = "each"
+
+
+class OneRunOption(StrEnum):
+    """How the guesses of a one-run audit are judged."""
+
+    STEINKE = "steinke"
+    F_DP = "f-dp"
+    ANY_GUESSES = "any-guesses"
+
+
+# --- The records ----------------------------------------------------------------------------------
+
+LossTable = Annotated[
+    Path | None,
+    typer.Argument(help="Table of losses (.csv, .parquet, .npz) with a membership column."),
+]
+MemberFile = Annotated[Path | None, typer.Option(help="Table of member losses, instead of LOSSES.")]
+NonmemberFile = Annotated[Path | None, typer.Option(help="Table of non-member losses.")]
+LossColumn = Annotated[str, typer.Option(help="Column of losses.")]
+MemberColumn = Annotated[str, typer.Option(help="Column of membership, 0 or 1.")]
+IdColumn = Annotated[str, typer.Option(help="Column of record ids, if there is one.")]
+GroupColumn = Annotated[str, typer.Option(help="Column of groups to report by (class, region), if any.")]
+PersonColumn = Annotated[str, typer.Option(help="Column of data subjects, if there is one.")]
+HigherIsMember = Annotated[
+    bool,
+    typer.Option("--higher-is-member", help="The column is a score: larger means more like a member."),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES", help="Feature columns of LOSSES, separated by commas: looks for shift and twins."
+    ),
+]
+Reference = Annotated[
+    Path | None,
+    typer.Option(help="Losses of the same records under a model trained on neither group: a placebo audit."),
+]
+
+# --- What is asked --------------------------------------------------------------------------------
+
+Delta = Annotated[float | None, typer.Option(help="Default: the claim's, otherwise 1/(n ln n).")]
+Confidence = Annotated[float, typer.Option(help="Of every interval.")]
+Members = Annotated[
+    MembersOption,
+    typer.Option(
+        help="Whether every training record was scored, a sample, or a random subset of --training-size."
+    ),
+]
+TrainingSize = Annotated[
+    int | None, typer.Option(help="Number of training records; default: number of member losses.")
+]
+Split = Annotated[SplitOption, typer.Option(help="How membership was decided.")]
+Stratified = Annotated[
+    bool, typer.Option("--stratified", help="The random split was stratified by the group column.")
+]
+Inclusion = Annotated[float | None, typer.Option(help="Probability of inclusion, for --split bernoulli.")]
+OneRunTest = Annotated[
+    OneRunOption, typer.Option(help="How the guesses about the training algorithm are judged.")
+]
+Persons = Annotated[
+    PersonsOption | None,
+    typer.Option(
+        help="One score per person (the mean, min or max loss), or each record; default: mean, where persons are whole."
+    ),
+]
+Melded = Annotated[
+    bool,
+    typer.Option("--melded", help="Certify with one limit for the ratio of rates: tighter, and as proven."),
+]
+Mixture = Annotated[bool, typer.Option("--mixture", help="Fit Gaussian mixtures too.")]
+MaxComponents = Annotated[int, typer.Option(help="Largest number of components, for --mixture.")]
+
+# --- What is claimed ------------------------------------------------------------------------------
+
+ClaimEpsilon = Annotated[float | None, typer.Option(help="Claimed epsilon.")]
+ClaimDelta = Annotated[float | None, typer.Option(help="Delta of the claim.")]
+ClaimAdjacency = Annotated[Adjacency | None, typer.Option(help="Of the claim; default: add-remove.")]
+NoiseMultiplier = Annotated[float | None, typer.Option(help="Claimed DP-SGD: noise over the clipping norm.")]
+SamplingRate = Annotated[
+    float | None, typer.Option(help="Claimed DP-SGD: chance that a record is in a step.")
+]
+Steps = Annotated[int | None, typer.Option(help="Claimed DP-SGD: number of steps.")]
+
+# --- What comes out -------------------------------------------------------------------------------
+
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(help="Exit 1 when true, such as 'epsilon_star.gaussian > 1'; repeatable."),
+]
+ModelName = Annotated[str | None, typer.Option(help="Name of the model, for the report.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="PATH", help="Write the report as one offline HTML page.")
+]
+Json = Annotated[
+    str | None,
+    typer.Option("--json", metavar="PATH", help="Write the result as JSON; - for standard output."),
+]
+Ranking = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="Write the records by how exposed they look (.csv or .parquet)."),
+]
+Seed = Annotated[int, typer.Option(help="Of everything random.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, if asked for).")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -1,0 +1,91 @@
+"""Who is at risk, as strings: the slices by group and by loss percentile."""
+
+from typing import Any
+
+from auditor.report import formatting, rows
+from auditor.report.lookup import CERTIFIED, amount
+from auditor.result import AuditResult
+from auditor.slices import Slice, SliceKind
+from auditor.values import Estimate
+
+__all__ = ["risk_section"]
+
+_MOST = 60  # rows of a table that a reader looks through
+
+
+def risk_section(result: AuditResult) -> dict[str, Any] | None:
+    """Return the two tables with what their intervals mean; null without slices."""
+    groups = [item for item in result.slices if item.kind is SliceKind.GROUP]
+    bands = [item for item in result.slices if item.kind is SliceKind.PERCENTILE]
+    if not result.slices:
+        return None
+    return {
+        "note": _note(result.slices),
+        "groups": [_group(item) for item in groups[:_MOST]],
+        "bands": [_band(item) for item in bands[:_MOST]],
+        "overall": _overall(bands),
+    }
+
+
+def _note(found: tuple[Slice, ...]) -> str:
+    compared = max(item.compared for item in found)
+    if compared == 0:
+        return "No slice has enough records for an interval."
+    level = formatting.percent(found[0].confidence, toward="down")
+    return (
+        f"All {formatting.count(compared)} slices with an interval are compared at once: each kind of interval holds for"
+        f" every slice together at {level} confidence, so the slice that stands out most may be quoted."
+    )
+
+
+def _group(item: Slice) -> dict[str, str]:
+    bound = _find(item, CERTIFIED)
+    delta = formatting.given(bound.delta) if bound else formatting.MISSING
+    return {
+        **_sizes(item),
+        "bound": rows.value(bound),
+        "limit": rows.ceiling_words(bound) if bound and bound.value is not None else "",
+        "delta": "" if delta == formatting.MISSING else f"delta {delta}",
+        "auc": rows.value(_find(item, "auc")),
+        "auc_interval": _interval(_find(item, "auc")),
+        "advantage": rows.value(_find(item, "advantage")),
+        "advantage_interval": _interval(_find(item, "advantage")),
+    }
+
+
+def _band(item: Slice) -> dict[str, str]:
+    share = _find(item, "member_share")
+    lift = amount(share.details, "lift") if share else None
+    times = "" if lift is None else f"{lift:.2f} times the overall share"
+    low, high = (share.lower, share.upper) if share else (None, None)
+    interval = formatting.MISSING
+    if low is not None and high is not None:
+        interval = f"[{formatting.percent(low, toward='down')}, {formatting.percent(high, toward='up')}]"
+    return {
+        **_sizes(item),
+        "share": formatting.MISSING if share is None else formatting.percent(share.value),
+        "interval": interval,
+        "lift": times,
+    }
+
+
+def _sizes(item: Slice) -> dict[str, str]:
+    return {
+        "label": formatting.tidy(item.label),
+        "members": formatting.count(item.n_member),
+        "others": formatting.count(item.n_nonmember),
+        "reason": formatting.sentence(item.reason) if item.reason else "",
+    }
+
+
+def _overall(bands: list[Slice]) -> str:
+    members, others = sum(item.n_member for item in bands), sum(item.n_nonmember for item in bands)
+    return formatting.percent(members / (members + others)) if members + others else formatting.MISSING
+
+
+def _find(item: Slice, name: str) -> Estimate | None:
+    return next((estimate for estimate in item.estimates if estimate.name == name), None)
+
+
+def _interval(estimate: Estimate | None) -> str:
+    return formatting.interval(estimate) if estimate is not None and estimate.value is not None else ""

@@ -1,0 +1,161 @@
+"""Certified bounds beside those of jax_privacy's CanaryScoreAuditor: time, mean bound, false alarms and coverage.
+
+Both libraries are needed, in an environment of its own (Python 3.11 or later), from the root of this repository:
+
+    python -m venv bench
+    bench/bin/pip install . jax-privacy
+    OMP_NUM_THREADS=1 bench/bin/python reports/benchmarks/against_jax_privacy.py
+
+Compared is the same kind of bound: Clopper-Pearson limits, the larger of TPR/FPR and TNR/FNR, nominal 95%, threshold
+chosen by the method. Theirs: Bonferroni over the corners of the curve's hull (their default; the number of corners is
+counted in the same data, so that its level is not proven) and a split in halves. Times are processor time, the best of
+several tries, raw losses to bound. Takes a few minutes; ``--quick`` a tenth of the runs. The numbers of one run are in
+``against_jax_privacy.md``.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from jax_privacy import auditing
+from scipy import stats
+
+import auditor
+from auditor.choices import Melded, RankGrid
+from auditor.estimators import clopper_pearson
+
+DELTA = 1e-5
+ALPHA = 0.05
+MILLION = 1_000_000
+
+Method = Callable[[np.ndarray, np.ndarray], float]
+
+
+def ours(rule: RankGrid) -> Method:
+    """The rank grid's bound of member and non-member losses."""
+    return lambda member, nonmember: (
+        clopper_pearson(auditor.Losses(member, nonmember), delta=DELTA, rule=rule).value
+    )
+
+
+def theirs(strategy: auditing.ThresholdStrategy) -> Method:
+    """jax_privacy's bound; it calls high scores members, so the losses change sign."""
+    return lambda member, nonmember: auditing.CanaryScoreAuditor(-member, -nonmember).epsilon_clopper_pearson(
+        ALPHA, DELTA, one_sided=False, threshold_strategy=strategy
+    )
+
+
+METHODS: dict[str, Method] = {
+    "auditor, rank grid": ours(RankGrid()),
+    "auditor, rank grid, melded": ours(RankGrid(interval=Melded())),
+    "jax_privacy, Bonferroni": theirs(auditing.Bonferroni()),
+    "jax_privacy, split": theirs(auditing.Split(0.5, seed=0)),
+}
+
+
+def best_time(action: Callable[[], object], tries: int) -> float:
+    """The least processor time of several runs, in seconds."""
+    spent = []
+    for _ in range(tries):
+        start = time.process_time()
+        action()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def times() -> None:
+    """Processor time at 1e6 + 1e6 losses, as multiples of the rank grid's."""
+    rng = np.random.default_rng(0)
+    draw = rng.normal(-1, 1, MILLION), rng.normal(0, 1, MILLION)
+    print("\n| method | input | relative | seconds here |\n| --- | --- | ---: | ---: |")
+    fastest = math.nan
+    for handed_over in (False, True):
+        # `Losses` copies arrays that somebody could still write to, and keeps read-only ones as they are.
+        for array in draw:
+            array.setflags(write=not handed_over)
+        for name, method in METHODS.items():
+            seconds = best_time(lambda method=method: method(*draw), 9)
+            fastest = seconds if math.isnan(fastest) else fastest
+            kind = "read-only" if handed_over else "writable"
+            print(f"| {name} | {kind} | {seconds / fastest:.1f} | {seconds:.4f} |")
+
+
+def mean_bounds(share: float) -> None:
+    """Mean bounds, and how often they exceed the truth, on the same draws for every method."""
+    print(
+        "\n| losses | n | truth |", " | ".join(METHODS), "|\n| --- | ---: | ---: |" + " ---: |" * len(METHODS)
+    )
+    for mu, truth in ((1.0, 4.377178), (2.0, 9.997256)):
+        for n, runs in ((1000, 400), (10_000, 200)):
+            rng = np.random.default_rng(int(n + mu))
+            found = np.array(
+                [
+                    [method(*draw) for method in METHODS.values()]
+                    for draw in (
+                        (rng.normal(-mu, 1, n), rng.normal(0, 1, n)) for _ in range(round(share * runs))
+                    )
+                ]
+            )
+            spread = found.std(axis=0, ddof=1) / math.sqrt(len(found))
+            cells = [
+                f"{mean:.3f} ({1.96 * error:.3f}), {100 * np.mean(column > truth):.0f}% above"
+                for mean, error, column in zip(found.mean(axis=0), spread, found.T, strict=True)
+            ]
+            print(f"| N(-{mu:g}, 1) against N(0, 1) | {n:,} | {truth:.3f} |", " | ".join(cells), "|")
+
+
+def false_alarms(share: float) -> None:
+    """How often a bound above 0 is reported for identical distributions, with the 95% binomial interval."""
+    header = "\n| noise: members, non-members | runs |"
+    print(header, " | ".join(METHODS), "|\n| --- | ---: |" + " ---: |" * len(METHODS))
+    for n1, n0, runs in ((1000, 1000, 4000), (20_000, 200, 2000), (100_000, 50, 1500)):
+        rng, tries = np.random.default_rng(n1), round(share * runs)
+        alarms = np.zeros(len(METHODS), dtype=int)
+        for _ in range(tries):
+            draw = rng.random(n1), rng.random(n0)
+            alarms += [method(*draw) > 0 for method in METHODS.values()]
+        print(f"| {n1:,}, {n0:,} | {tries:,} |", " | ".join(rate(int(count), tries) for count in alarms), "|")
+
+
+def rate(misses: int, runs: int) -> str:
+    """A rate in percent with its interval."""
+    low, high = stats.binomtest(misses, runs).proportion_ci(method="exact")
+    return f"{100 * misses / runs:.1f}% ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def coverage(share: float) -> None:
+    """How often the bound exceeds the truth where a whole range of thresholds attains it (TPR = e FPR on a quarter)."""
+    epsilon, edge = 1.0, 0.25
+    print("\n| members e times as dense below 0.25 | runs |", " | ".join(METHODS), "|")
+    print("| --- | ---: |" + " ---: |" * len(METHODS))
+    for n1, n0, runs in ((1000, 1000, 2000), (100_000, 50, 1000)):
+        rng, tries = np.random.default_rng(n0), round(share * runs)
+        low = edge * math.exp(epsilon)
+        truth = max(epsilon, math.log((1 - edge) / (1 - low)))
+        above = np.zeros(len(METHODS), dtype=int)
+        for _ in range(tries):
+            inside = rng.random(n1) < low
+            member = np.where(inside, edge * rng.random(n1), edge + (1 - edge) * rng.random(n1))
+            draw = member, rng.random(n0)
+            above += [method(*draw) > truth for method in METHODS.values()]
+        print(
+            f"| {n1:,}, {n0:,}; truth {truth:.3f} | {tries:,} |",
+            " | ".join(rate(int(c), tries) for c in above),
+            "|",
+        )
+
+
+def main() -> None:
+    """Print all tables."""
+    share = 0.1 if "--quick" in sys.argv else 1.0
+    print(f"Nominal level {1 - ALPHA:.0%}, delta {DELTA:g}; mean (95% half-width); processor time.")
+    times()
+    mean_bounds(share)
+    false_alarms(share)
+    coverage(share)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Features are read from the file of the losses, in the order of the losses."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from auditor import InputError
+from auditor.collectors import read_feature_pair, read_features, read_losses
+from auditor.features import Features
+from auditor.fingerprints import fingerprints
+
+FRAME = pd.DataFrame(
+    {
+        "loss": [0.1, 0.9, 0.2, 0.7, 0.5],
+        "member": [1, 0, 1, 0, 1],
+        "age": [31.0, 45.0, np.nan, 52.0, 19.0],
+        "job": ["cook", "judge", "", "cook", "007"],
+        "zip": ["01", "2", "3", "4", "5"],
+    }
+)
+
+
+@pytest.fixture(params=["csv", "parquet", "npz"])
+def path(request, tmp_path):
+    """The same table in each kind of file."""
+    file = tmp_path / f"losses.{request.param}"
+    if request.param == "csv":
+        FRAME.to_csv(file, index=False)
+    elif request.param == "parquet":
+        FRAME.to_parquet(file)
+    else:
+        np.savez(
+            file,
+            **{name: FRAME[name].to_numpy(str if FRAME[name].dtype == "str" else None) for name in FRAME},
+        )
+    return file
+
+
+def test_rows_are_in_the_order_of_the_losses(path):
+    """Members and non-members keep the order of the file, as their losses do."""
+    features = read_features(path, columns=["age", "job"])
+    losses = read_losses(path)
+    features.check_rows(losses)
+    by_loss = dict(zip(FRAME["loss"], FRAME["age"], strict=True))
+    for table, values in zip(features.tables, (losses.member, losses.nonmember), strict=True):
+        np.testing.assert_array_equal(table.column(0).astype(float), [by_loss[value] for value in values])
+    assert features.tables[1].column(1).tolist() == ["judge", "cook"]
+
+
+def test_every_kind_of_file_gives_the_same_content(path):
+    """Numbers, gaps and text have the fingerprints of the frame they came from."""
+    features = read_features(path, columns=["age", "job"])
+    frame = FRAME[["age", "job"]].replace({"job": {"": None}})
+    expected = fingerprints(Features(frame[FRAME["member"] == 1], frame[FRAME["member"] == 0]))
+    found = fingerprints(features)
+    np.testing.assert_array_equal(found.member, expected.member)
+    np.testing.assert_array_equal(found.nonmember, expected.nonmember)
+
+
+def test_two_files_are_read_as_two_groups(tmp_path):
+    """One file for each group gives each group its rows."""
+    for name, rows in (("in", FRAME[:2]), ("out", FRAME[2:])):
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    features = read_feature_pair(tmp_path / "in.csv", tmp_path / "out.csv", columns=["age", "job"])
+    assert (features.n_member, features.n_nonmember) == (2, 3)
+    assert features.tables[1].column(1).tolist() == [None, "cook", "007"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ("age", "columns must be a list of names of columns, got 'age'"),
+        ([], "columns must be a list of names"),
+        ([3], "columns must be the name of a column, got 3"),
+        (["ag"], r"column 'ag' is not in .* did you mean 'age'\?"),
+    ],
+)
+def test_bad_columns_are_one_sentence(path, columns, words):
+    """A single name, no name, a number and an unknown name are refused with the fix."""
+    with pytest.raises(InputError, match=words):
+        read_features(path, columns=columns)
+
+
+def test_columns_named_twice_are_read_once(path):
+    """A column given twice counts once."""
+    assert read_features(path, columns=["age", "age"]).names == ("age",)

@@ -1,0 +1,128 @@
+"""Numbers that hold if the trade-off curve is Gaussian: formulas, labels and reasons."""
+
+import math
+
+import numpy as np
+import pytest
+from oracles import exact_binomial_upper, gaussian_mechanism_epsilon
+from scipy import special
+
+from auditor.choices import BernoulliSplit, Census, RandomSplit, UnknownSplit
+from auditor.errors import InputError
+from auditor.estimators.f_dp import gdp_bound
+from auditor.estimators.gdp import gdp, one_run_gdp
+from auditor.estimators.rank_grid import ranks
+from auditor.values import Losses, Subject
+
+FAR = Losses(member=np.linspace(0, 1, 300), nonmember=np.linspace(2, 3, 300))
+LABEL = "conditional on a Gaussian trade-off curve: on other scores it can exceed the truth"
+
+
+def slow_mu(losses, alpha):
+    """Both tails, rank by rank, with mpmath's limits: Phi^-1(1 - FPR_U) - Phi^-1(FNR_U)."""
+    member, nonmember = np.sort(losses.member), np.sort(losses.nonmember)
+    n1, n0 = member.size, nonmember.size
+    level = alpha / (2 * (ranks(n0).size + ranks(n1).size))
+    found = []
+    for k in ranks(n0):
+        misses = int(np.sum(member >= nonmember[k]))
+        found.append((exact_binomial_upper(int(k), n0, level), exact_binomial_upper(misses, n1, level)))
+    for k in ranks(n1):
+        alarms = int(np.sum(nonmember <= member[n1 - 1 - k]))
+        found.append((exact_binomial_upper(alarms, n0, level), exact_binomial_upper(int(k), n1, level)))
+    return max(special.ndtri(1 - fpr) - special.ndtri(fnr) for fpr, fnr in found)
+
+
+@pytest.mark.parametrize(("sizes", "shift"), [((30, 50), 1.0), ((60, 20), 3.0)])
+def test_mu_is_the_best_over_ranks_and_tails(rng, sizes, shift):
+    """mu_L equals a slow scan of every rank with exact limits, and epsilon is that of the Gaussian mechanism."""
+    losses = Losses(member=rng.normal(-shift, 1, sizes[0]), nonmember=rng.normal(0, 1, sizes[1]))
+    found = gdp(losses, delta=1e-3)
+    expected = slow_mu(losses, 1 - 0.95)
+    if expected > 0:
+        assert found.details["mu"] == pytest.approx(expected, abs=1e-7)
+        assert found.value == pytest.approx(gaussian_mechanism_epsilon(expected, 1e-3), abs=1e-6)
+    else:
+        assert found.details["mu"] == found.value == 0
+
+
+@pytest.mark.parametrize("kind", ["model", "pairs", "coins"])
+def test_the_label_comes_first(rng, kind):
+    """Each number says first that it is conditional, in words and in its details, and whom it is about."""
+    if kind == "model":
+        found = gdp(FAR, delta=1e-5)
+        assert (found.name, found.subject, found.adjacency) == ("epsilon_bound.gdp", Subject.MODEL, None)
+    else:
+        split = RandomSplit() if kind == "pairs" else BernoulliSplit(0.5)
+        found = one_run_gdp(FAR, split=split, delta=1e-5, rng=rng)
+        assert (found.name, found.subject) == ("epsilon_bound.one_run_gdp", Subject.MECHANISM)
+        assert found.adjacency == ("replace-one" if kind == "pairs" else "add-remove")
+    assert found.assumptions[0] == LABEL
+    assert found.details["conditional"] is True
+    assert found.value == found.lower == found.details["ceiling"] > 3
+    assert found.upper is None
+
+
+def test_one_run_mu_is_the_recursions(rng):
+    """The one-run mu is the largest of the recursion over the fixed numbers of guesses, at a third of the error each."""
+    losses = Losses(member=rng.normal(-2, 1, 400), nonmember=rng.normal(0, 1, 400))
+    found = one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=rng)
+    bounds = [
+        gdp_bound(bits=400, guesses=row["guesses"], correct=row["correct"], alpha=(1 - 0.95) / 3)
+        for row in found.details["tried"]
+    ]
+    assert [row["guesses"] for row in found.details["tried"]] == [400, 100, 20]
+    assert found.details["mu"] == pytest.approx(max(bounds), abs=1e-12)
+    assert found.value == pytest.approx(gaussian_mechanism_epsilon(max(bounds), 1e-5), abs=1e-6)
+
+
+def test_delta_zero_has_no_value_and_says_why(rng):
+    """At delta 0 a Gaussian curve has no finite epsilon: no value, the reason, and mu all the same."""
+    for found in (gdp(FAR, delta=0.0), one_run_gdp(FAR, split=RandomSplit(), delta=0.0, rng=rng)):
+        assert found.value is found.lower is found.confidence is None
+        assert "no finite epsilon at delta 0" in found.reason
+        assert found.details["mu"] > 1
+
+
+@pytest.mark.parametrize(
+    ("split", "reason"),
+    [
+        (UnknownSplit(), "not declared"),
+        (BernoulliSplit(0.48), "probability 0.5 only, not 0.48"),
+        (RandomSplit(stratified=True), "no group labels"),
+    ],
+)
+def test_without_fair_coins_there_is_no_one_run_number(rng, split, reason):
+    """An undeclared split, an unfair coin and missing strata give no value and the reason."""
+    found = one_run_gdp(FAR, split=split, delta=1e-5, rng=rng)
+    assert found.value is None
+    assert reason in found.reason
+    assert found.details["conditional"] is True
+
+
+def test_extreme_losses_give_numbers(rng):
+    """Constant, tied, huge and reversed losses give 0 or a finite number, for two records too."""
+    for member, nonmember in (
+        (np.ones(50), np.ones(80)),
+        ([1.0, 1.0], [1.0, 1.0]),
+        ([-1e308, 1e308], [1e308, -1e308]),
+        (FAR.nonmember, FAR.member),
+    ):
+        losses = Losses(member=member, nonmember=nonmember)
+        assert gdp(losses, delta=1e-5).value == 0
+        assert one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=rng).value == 0
+    huge = Losses(member=np.full(500, -1e308), nonmember=np.full(500, 1e308))
+    assert math.isfinite(gdp(huge, delta=1e-300).value)
+
+
+def test_a_census_is_a_draw_from_the_curve():
+    """A finite training set has no Gaussian curve, so a census gets the same number and says what it counts as."""
+    census = gdp(FAR, delta=1e-5, members=Census())
+    assert census.value == gdp(FAR, delta=1e-5).value
+    assert "as a draw from that curve" in census.assumptions[-1]
+
+
+def test_a_delta_of_one_is_refused():
+    """Delta outside [0, 1) is refused in one sentence."""
+    with pytest.raises(InputError, match="delta must lie"):
+        gdp(FAR, delta=1.0)

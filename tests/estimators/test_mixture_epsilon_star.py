@@ -1,0 +1,146 @@
+"""``epsilon_star.mixture``: its standard error, its lower bound, and what the row says."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from auditor.choices import Census, Mixture
+from auditor.estimators import mixture_supremum
+from auditor.estimators.epsilon_star import gaussian, mixture
+from auditor.estimators.mixture_uncertainty import QuantileVariance, standard_error
+from auditor.fitters import fit_gaussian_pair, fit_mixture, fit_mixture_pair
+from auditor.fitters.mixture import MixtureOfGaussians
+from auditor.values import Losses
+
+MEMBERS = MixtureOfGaussians((0.3, 0.7), (0.0, 3.0), (1.0, 1.0))
+OTHERS = MixtureOfGaussians((0.2, 0.8), (0.5, 4.0), (1.0, 1.2))
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Mixtures fitted to 4000 records of each of two mixtures."""
+    rng = np.random.default_rng(11)
+    losses = Losses(member=MEMBERS.sample(4000, rng), nonmember=OTHERS.sample(4000, rng))
+    return fit_mixture_pair(losses, choice=Mixture(3), rng=rng, transform="none")
+
+
+@pytest.mark.parametrize(("z", "upper"), [(-3.0, False), (0.4, False), (2.5, True)])
+def test_one_component_is_the_normals_error(z, upper):
+    """For one component n times the variance of a quantile is sd^2 (1 + z^2/2)."""
+    law = MixtureOfGaussians((1.0,), (5.0,), (2.0,))
+    expected = 4 * (1 + z * z / 2)
+    assert QuantileVariance(law).at(5 + 2 * z, upper=upper) == pytest.approx(expected, rel=1e-6)
+
+
+def test_standard_error_reference():
+    """N(0,1) given N(1,1.2), delta 1e-5, n = 2000 per group, no clip: .757950 (design reference)."""
+    laws = [MixtureOfGaussians((1.0,), (m,), (s,)) for m, s in ((0.0, 1.0), (1.0, 1.2))]
+    best = mixture_supremum.supremum(*laws, delta=1e-5).best
+    found = standard_error(best, *map(QuantileVariance, laws), sizes=(2000, 2000))
+    assert found == pytest.approx(0.757950, abs=5e-7)
+
+
+def test_the_error_of_a_quantile_is_what_repeated_fits_show():
+    """The standard error of a mixture's quantiles, far out too, matches their spread over repeated fits."""
+    rng, n = np.random.default_rng(12), 3000
+    levels = np.array([1e-4, 0.1, 0.6, 0.999])
+    found = np.array(
+        [fit_mixture(MEMBERS.sample(n, rng), components=2, rng=rng).quantile(levels) for _ in range(120)]
+    )
+    variance = QuantileVariance(MEMBERS)
+    claimed = [
+        math.sqrt(variance.at(float(at), upper=level > 0.5) / n)
+        for at, level in zip(MEMBERS.quantile(levels), levels, strict=True)
+    ]
+    np.testing.assert_allclose(claimed, found.std(axis=0), rtol=0.25)
+
+
+def test_either_tail_gives_the_same_error():
+    """The variance at a point does not depend on which tail it is computed from."""
+    variance = QuantileVariance(OTHERS)
+    assert variance.at(2.0, upper=True) == pytest.approx(variance.at(2.0, upper=False), rel=1e-9)
+
+
+def test_equal_components_have_no_error():
+    """Two components in the same place cannot be told apart: the information is singular."""
+    twice = QuantileVariance(MixtureOfGaussians((0.5, 0.5), (0.0, 0.0), (1.0, 1.0)))
+    assert twice.singular
+    assert math.isinf(twice.at(0.3, upper=False))
+
+
+def test_the_row_says_what_was_fitted_and_where_it_is_attained(pair):
+    """Components, both tests, the grid, the three values, the place and the error are all in the details, as JSON."""
+    estimate = mixture(pair, delta=1e-5, extra={"more": 1})
+    details = json.loads(json.dumps(estimate.details))
+    assert estimate.name == "epsilon_star.mixture"
+    assert details["fit"]["member"]["components"] == len(details["fit"]["member"]["weights"]) == 2
+    assert details["fit"]["paper"]["member"]["ks_n"] == 1000
+    assert details["fit"]["grid"]["nonmember"]["components"] == [1, 2, 3]
+    assert details["clip"] == 1e-5
+    assert details["supported"]["value"] < estimate.value <= details["unclipped"] + 1e-6
+    assert details["at"]["on_clip"] in (True, False)
+    assert details["standard_error"] > 0
+    assert details["more"] == 1
+    truth = mixture_supremum.supremum(MEMBERS, OTHERS, delta=1e-5, clip=1e-5).value
+    assert abs(estimate.value - truth) < 4 * details["standard_error"]
+    assert 0 < estimate.lower < estimate.value
+    assert estimate.confidence == 0.95
+
+
+def test_a_census_has_only_the_non_members_uncertainty(pair):
+    """When every member was scored the lower bound is higher."""
+    sample, census = mixture(pair, delta=1e-5), mixture(pair, delta=1e-5, members=Census())
+    assert census.details["standard_error"] < sample.details["standard_error"]
+    assert census.lower > sample.lower
+
+
+def test_a_rejected_fit_has_no_interval(rng):
+    """A rejected mixture leaves the value, and takes away the lower bound and the confidence, with the reason."""
+    losses = Losses(member=rng.choice([0.0, 5.0, 9.0], 4000), nonmember=rng.normal(size=4000))
+    estimate = mixture(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-4)
+    assert estimate.value is not None
+    assert (estimate.lower, estimate.confidence) == (None, None)
+    assert estimate.details["lower_reason"] == "the fit is rejected"
+
+
+def test_few_records_have_no_interval(rng):
+    """Below 2000 records in a group there is no lower bound, and the reason says how many are needed."""
+    losses = Losses(member=rng.normal(size=500), nonmember=rng.normal(size=4000))
+    estimate = mixture(fit_mixture_pair(losses, choice=Mixture(1), rng=rng), delta=1e-4)
+    assert estimate.lower is None
+    assert "at least 2000 records" in estimate.details["lower_reason"]
+
+
+def test_one_single_loss_has_no_interval(rng):
+    """A group without any spread still has a value, and a reason instead of a bound."""
+    losses = Losses(member=np.full(3000, 1.0), nonmember=rng.normal(size=3000))
+    estimate = mixture(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-4)
+    assert estimate.value is not None
+    assert "one single loss" in estimate.details["lower_reason"]
+
+
+def test_total_separation_is_a_ceiling_without_a_bound(rng):
+    """Separated groups read as the ceiling, flagged, and carry no lower bound."""
+    losses = Losses(member=rng.normal(size=3000), nonmember=rng.normal(60, 1, 3000))
+    estimate = mixture(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-4)
+    assert estimate.value == pytest.approx(math.log((1 - 2e-4) / 1e-4))
+    assert estimate.details["saturated"]
+    assert (estimate.lower, estimate.details["at"]) == (None, None)
+
+
+def test_delta_zero_is_a_row_with_a_reason(pair):
+    """At delta 0 the row is present, without a value, and says why."""
+    estimate = mixture(pair, delta=0.0)
+    assert estimate.value is None
+    assert "delta is 0" in estimate.reason
+
+
+def test_the_families_are_not_mixed_up(pair, rng):
+    """Each estimator takes only pairs of its own family."""
+    normals = fit_gaussian_pair(Losses(member=rng.normal(size=50), nonmember=rng.normal(size=50)), rng=rng)
+    with pytest.raises(TypeError, match="two fitted mixtures"):
+        mixture(normals, delta=1e-5)
+    with pytest.raises(TypeError, match="two fitted normals"):
+        gaussian(pair, delta=1e-5)

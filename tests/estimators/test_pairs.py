@@ -1,0 +1,70 @@
+"""Random pairs: how many, from which strata, and in an order that membership does not decide."""
+
+import numpy as np
+import pytest
+
+from auditor.estimators.pairs import random_pairs
+from auditor.values import Losses, PerGroup
+
+
+def in_strata(rng, sizes, **labels):
+    """Losses in which a member is below the non-members of its own stratum only, and above those of earlier ones."""
+    member = np.concatenate([np.full(n, 10.0 * k) for k, (n, _) in enumerate(sizes)])
+    nonmember = np.concatenate([np.full(n, 10.0 * k + 1) for k, (_, n) in enumerate(sizes)])
+    names = labels.get("names", [f"s{k}" for k in range(len(sizes))])
+    group = PerGroup(
+        np.repeat(np.array(names), [n for n, _ in sizes]), np.repeat(np.array(names), [n for _, n in sizes])
+    )
+    order, other = rng.permutation(member.size), rng.permutation(nonmember.size)
+    return Losses(
+        member=member[order],
+        nonmember=nonmember[other],
+        group=PerGroup(group.member[order], group.nonmember[other]),
+    )
+
+
+def test_pairs_stay_within_strata(rng):
+    """Each stratum gives as many pairs as its smaller side, all of them with the member below by construction."""
+    losses = in_strata(rng, [(5, 8), (30, 10), (7, 0), (0, 9)])
+    found = random_pairs(losses, strata=losses.group, rng=rng)
+    assert found.right.size == 5 + 10
+    assert found.right.all()
+    assert (found.left_out, found.strata) == (42 + 27 - 30, 2)
+    # Across strata the lower loss is often the non-member's, so this data can tell the two ways apart.
+    assert not random_pairs(losses, rng=rng).right.all()
+
+
+def test_records_without_a_label_give_no_pairs(rng):
+    """A blank label is no stratum: its records are left out on both sides."""
+    losses = in_strata(rng, [(5, 5), (20, 20)], names=["a", ""])
+    found = random_pairs(losses, strata=losses.group, rng=rng)
+    assert (found.right.size, found.left_out, found.strata) == (5, 40, 1)
+
+
+def test_labels_are_met_across_types(rng):
+    """Stratum 1 is the same stratum as an integer and as a float."""
+    strata = PerGroup(np.array([1, 1, 2]), np.array([1.0, 2.0, 3.0]))
+    losses = Losses(member=[0.0, 0.0, 0.0], nonmember=[1.0, 1.0, 1.0], group=strata)
+    found = random_pairs(losses, strata=strata, rng=rng)
+    assert (found.right.size, found.left_out) == (2, 2)
+
+
+def test_no_common_stratum_gives_no_pairs(rng):
+    """Strata with one side empty give nothing to guess about."""
+    losses = in_strata(rng, [(5, 0), (0, 5)])
+    assert random_pairs(losses, strata=losses.group, rng=rng).right.size == 0
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+def test_the_widest_gap_comes_first(rng, stratified):
+    """Pairs come by falling distance in ranks, so the first guesses are right far more often than the last."""
+    losses = Losses(member=rng.normal(-1.5, 1, 400), nonmember=rng.normal(0, 1, 400))
+    strata = PerGroup(np.arange(400) % 2, np.arange(400) % 2) if stratified else None
+    right = random_pairs(losses, strata=strata, rng=rng).right
+    assert right[:100].mean() > 0.97
+    assert right[-100:].mean() < 0.7
+
+
+def test_a_tie_is_a_wrong_guess(rng):
+    """All losses equal: no guess is right, whatever the order."""
+    assert not random_pairs(Losses(member=np.ones(30), nonmember=np.ones(40)), rng=rng).right.any()

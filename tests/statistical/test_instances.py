@@ -1,0 +1,134 @@
+"""The bound of several instances holds its level for every kind of mechanism; a bootstrap does not with few of them."""
+
+import math
+
+import numpy as np
+import pytest
+from simulation import ALPHA, at_most, runs_for
+
+from auditor.instances import rank_curves
+from auditor.instances.bounds import bootstrap_lower, certified, point
+from auditor.instances.curves import Evidence, on_common_grid
+from auditor.values import Losses
+
+N = 100  # records in each group
+
+
+def noise(rng):
+    """No leak at all."""
+    return rng.random(N), rng.random(N)
+
+
+def response(rng):
+    """Losses whose ratio of densities is e or 1/e everywhere: epsilon 1."""
+    truthful = rng.random(N) < math.e / (1 + math.e)
+    cut = 1 / (1 + math.e)
+    return np.where(truthful, rng.random(N) * cut, cut + rng.random(N) * (1 - cut)), rng.random(N)
+
+
+def shift(rng):
+    """Members lower by one standard deviation."""
+    return rng.normal(-1, 1, N), rng.normal(size=N)
+
+
+def varying(rng):
+    """The leak differs from model to model, from none to large."""
+    return rng.normal(-rng.gamma(1, 1), 1, N), rng.normal(size=N)
+
+
+def rarely_nothing(rng):
+    """One model in 33 leaks nothing, the others reveal most of their members."""
+    leaks = rng.random() < 0.97
+    revealed = rng.random(N) < (0.9 if leaks else 1 / N)
+    return np.where(revealed, -1.0 - rng.random(N), rng.random(N)), rng.random(N)
+
+
+def rarely_all(rng):
+    """One model in 20 reveals everything, the others nothing."""
+    return rng.normal(-20 if rng.random() < 0.05 else 0, 1, N), rng.normal(size=N)
+
+
+MECHANISMS = (noise, response, shift, varying, rarely_nothing, rarely_all)
+
+
+def population(mechanism, *, size=400):
+    """Many models of a mechanism: drawing from them is drawing models, and their own eps-bar is known exactly."""
+    rng = np.random.default_rng(30)
+    curves = [rank_curves(Losses(*mechanism(rng))) for _ in range(size)]
+    return on_common_grid([{curve.name: curve for curve in item} for item in curves])
+
+
+def drawn(models, instances, rng):
+    """So many instances, drawn independently."""
+    rows = rng.integers(0, models.hits.shape[0], instances)
+    return Evidence(models.hits[rows], models.rates, models.weights, models.names)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_certified_bound_covers_eps_bar(request, mechanism):
+    """With 2, 10 and 50 instances the bound exceeds the mechanism's own eps-bar in at most 5% of the audits."""
+    models, rng, runs = population(mechanism), np.random.default_rng(31), runs_for(request, 20, 400)
+    for delta in (0.0, 1e-2):
+        truth = point(models, delta)[0]
+        for instances in (2, 10, 50):
+            over = sum(
+                certified(drawn(models, instances, rng), delta, ALPHA)[0] > truth + 1e-9 for _ in range(runs)
+            )
+            assert at_most(over, runs), (instances, delta)
+
+
+def test_randomised_response_stays_below_its_epsilon(request):
+    """Losses with epsilon 1 exactly are never certified above it more often than 1 in 20, and near it with 50 instances."""
+    models, rng, runs = population(response), np.random.default_rng(32), runs_for(request, 40, 1000)
+    bounds = [certified(drawn(models, 50, rng), 0.0, ALPHA)[0] for _ in range(runs)]
+    assert at_most(sum(bound > 1 for bound in bounds), runs)
+    assert np.mean(bounds) > 0.75
+
+
+def test_the_level_is_that_of_the_error_probability(request):
+    """A bet at its fairest, all or nothing, wins as often as Markov's inequality allows and no more."""
+    # One attack that calls everyone in one model of ten: two instances win 100 times the stake once in 100.
+    rng, runs = np.random.default_rng(33), runs_for(request, 400, 8000)
+    hits = (rng.random((runs, 2, 1)) < 0.1).astype(float)
+    alone = (np.array([0.1]), np.array([1.0]), ("ranks.low_members",))
+    over = sum(certified(Evidence(item, *alone), 0.0, ALPHA)[0] > 0 for item in hits)
+    assert over > 0
+    assert at_most(over, runs, level=0.01)
+
+
+def mostly_leaking(rng, *, instances):
+    """One attack that is wrong once in 1000: it finds about 900 of 1000 members, or in one model of 33 a single one."""
+    leaks = rng.random((instances, 1)) < 0.97
+    share = np.where(leaks, rng.binomial(1000, 0.9, (instances, 1)) / 1000, 1e-3)
+    return Evidence(share, np.array([1e-3]), np.array([1.0]), ("ranks.low_members",))
+
+
+MOSTLY_LEAKING = math.log(0.97 * 900 + 0.03)
+
+
+@pytest.mark.parametrize("instances", [10, 20, 50])
+def test_the_simulation_can_fail(request, instances):
+    """A studentised bootstrap over up to 50 instances is too high where one model in 33 hardly leaks; the bound is not."""
+    rng, runs = np.random.default_rng(34), runs_for(request, 20, 300)
+    draws = [mostly_leaking(rng, instances=instances) for _ in range(runs)]
+    resampled = sum(bootstrap_lower(item, 0.0, ALPHA, rng=rng) > MOSTLY_LEAKING for item in draws)
+    assert not at_most(resampled, runs)
+    assert at_most(sum(certified(item, 0.0, ALPHA)[0] > MOSTLY_LEAKING for item in draws), runs)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_bootstrap_holds_from_a_hundred_instances(mechanism):
+    """Where the bootstrap is shown, from 100 instances on, it exceeds eps-bar in at most 5% of the audits."""
+    models, rng, runs = population(mechanism), np.random.default_rng(35), 200
+    truth = point(models, 0.0)[0]
+    over = sum(bootstrap_lower(drawn(models, 100, rng), 0.0, ALPHA, rng=rng) > truth for _ in range(runs))
+    assert at_most(over, runs)
+
+
+@pytest.mark.long
+def test_the_bootstrap_holds_at_a_hundred_where_it_failed_at_fifty():
+    """With 100 instances one of the rare models is there in 95% of the audits, and the bootstrap is wrong in no more than that."""
+    rng, runs = np.random.default_rng(36), 400
+    draws = (mostly_leaking(rng, instances=100) for _ in range(runs))
+    assert at_most(sum(bootstrap_lower(item, 0.0, ALPHA, rng=rng) > MOSTLY_LEAKING for item in draws), runs)

@@ -1,0 +1,337 @@
+"""audit(): mixtures, persons, one-run tests, features, placebo, slices, and which number leads the report."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import auditor
+from auditor import (
+    DPSGD,
+    FDP,
+    AnyGuesses,
+    BernoulliSplit,
+    EachRecord,
+    Features,
+    Losses,
+    Mixture,
+    OnePerPerson,
+    RandomSplit,
+    StatedClaim,
+    Status,
+    Subset,
+    Verdict,
+)
+from auditor.errors import InputError
+from auditor.report.wording import headline
+
+SAMPLE = Path(__file__).parent.parent / "reports" / "sample" / "adult-overfitted.json"
+
+
+def two_humps(rng, n, shift):
+    """Two normals far apart: no single normal fits."""
+    return np.concatenate([rng.normal(-4 - shift, 0.5, n // 2), rng.normal(3 - shift, 1.0, n - n // 2)])
+
+
+@pytest.fixture
+def humps(rng):
+    """Losses that are mixtures of two normals in each group."""
+    return Losses(member=two_humps(rng, 3000, 1.0), nonmember=two_humps(rng, 3000, 0.0))
+
+
+# --- Mixtures, and what leads ---------------------------------------------------------------------
+
+
+def test_a_rejected_gaussian_gives_way_to_the_certified_bound(humps):
+    """Where the normals are rejected the headline is the certified bound, with the gap of the curves in nats."""
+    result = auditor.audit(humps, delta=1e-4)
+    lead = headline(result)
+    assert lead.estimate.name == "epsilon_bound.clopper_pearson"
+    assert "rejected" in lead.sentence
+    assert "nats" in lead.sentence
+    assert result.estimate("epsilon_star.gaussian").value > 0
+    assert result.check("goodness_of_fit").status is Status.WARN
+
+
+def test_a_mixture_that_was_asked_for_and_fits_leads(humps):
+    """The mixture takes the place of the rejected normals; it is not fitted unless asked for."""
+    assert "epsilon_star.mixture" not in {item.name for item in auditor.audit(humps, delta=1e-4).estimates}
+    result = auditor.audit(humps, delta=1e-4, mixture=Mixture(max_components=4))
+    mixture = result.estimate("epsilon_star.mixture")
+    assert headline(result).estimate is mixture
+    assert mixture.details["fit"]["rejected"] is False
+    assert [mixture.details["fit"][side]["components"] for side in ("member", "nonmember")] == [2, 2]
+    assert "mixture" in {curve.name for curve in result.curves}
+    assert "2 normals for the members" in result.to_html()
+
+
+def test_the_mixture_comes_back_with_the_seed(humps):
+    """The same seed gives the same mixture, to the last digit."""
+    first, second = (
+        auditor.audit(humps, delta=1e-4, mixture=Mixture(3), seed=5).estimate("epsilon_star.mixture")
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def masked(probabilities):
+    """A defence that hides how sure the model is: the predicted class gets .55, every other class .05."""
+    shown = np.full_like(probabilities, 0.05)
+    shown[np.arange(len(shown)), probabilities.argmax(axis=1)] = 0.55
+    return shown
+
+
+@pytest.mark.parametrize("mixture", [None, Mixture(3)])
+def test_masked_confidences_never_lead_with_a_fit(rng, mixture):
+    """Masking makes the fitted Epsilon* of a defended model go up; it stays in the result, warned about, and never leads."""
+    margins = np.concatenate([rng.normal(3.2, 1.4, 1500), rng.normal(2.9, 1.5, 1500)])
+    sure = 1 / (1 + np.exp(-margins))  # of class 0, which is true; the rest is on class 1
+    honest = np.column_stack([sure, 1 - sure, np.zeros((3000, 8))])
+    values = {}
+    for name, shown in (("honest", honest), ("masked", masked(honest))):
+        rows = iter((shown[:1500], shown[1500:]))
+        losses = auditor.collect(
+            lambda _, rows=rows: next(rows),
+            members=(np.zeros((1500, 1)), np.zeros(1500, dtype=int)),
+            nonmembers=(np.zeros((1500, 1)), np.zeros(1500, dtype=int)),
+        )
+        result = auditor.audit(losses, delta=1e-5, mixture=mixture)
+        values[name] = result.estimate("epsilon_star.gaussian").value
+    assert values["masked"] > values["honest"]
+    assert headline(result).estimate.name == "epsilon_bound.clopper_pearson"
+    assert {result.check(name).status for name in ("ties", "goodness_of_fit")} == {Status.WARN}
+
+
+# --- Persons --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def families(rng):
+    """Four records of each of 300 + 300 persons; the person decides most of the loss."""
+    member, nonmember = (np.repeat(rng.normal(0, 2, 300), 4) + rng.normal(0, 0.1, 1200) for _ in range(2))
+    people = np.repeat(np.arange(600), 4)
+    return Losses(member=member, nonmember=nonmember, person=(people[:1200], people[1200:]))
+
+
+def test_persons_are_counted_where_they_are_named(families):
+    """With a person column each person has one score by default, and the numbers are stated."""
+    result = auditor.audit(families, split=RandomSplit())
+    assert (result.data["n_member"], result.data["records"], result.data["persons"]) == (
+        300,
+        [1200, 1200],
+        [300, 300],
+    )
+    assert result.check("persons").status is Status.OK
+    assert result.estimate("epsilon_bound.one_run").value is not None
+    assert "1,200 records of 300 members" in result.to_html()
+
+
+def test_each_record_can_be_asked_for_with_a_warning(families):
+    """Counting clustered records one by one is possible, with the effective number and a warning."""
+    result = auditor.audit(families, persons=EachRecord(), split=RandomSplit())
+    assert result.data["n_member"] == 1200
+    assert result.data["effective"][0] < 400
+    assert result.check("persons").status is Status.WARN
+    assert result.estimate("epsilon_bound.one_run").value is None  # the coins were tossed by person
+
+
+def test_a_bound_on_persons_judges_no_claim_on_records(families):
+    """A bound on whole persons does not judge a claim that is made for single records."""
+    result = auditor.audit(families, split=RandomSplit(), claim=StatedClaim(0.1, 1e-5))
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert "person" in result.comparisons[0].reason
+
+
+def test_persons_in_both_groups_are_counted_by_record(rng):
+    """Where persons stand in both groups, membership was decided by record, so records are what is counted."""
+    people = rng.integers(0, 300, 2400)
+    losses = Losses(
+        member=rng.normal(size=1200), nonmember=rng.normal(size=1200), person=(people[:1200], people[1200:])
+    )
+    result = auditor.audit(losses, split=RandomSplit())
+    assert result.data["unit"] == "record"
+    assert result.estimate("epsilon_bound.one_run").value is not None
+    joined = auditor.audit(losses, split=RandomSplit(), persons=OnePerPerson("min"))
+    assert "both groups" in joined.estimate("epsilon_bound.one_run").reason
+
+
+# --- The training algorithm -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def leaky(rng):
+    """A clear leak."""
+    return Losses(member=rng.normal(-2, 1, 800), nonmember=rng.normal(0, 1, 800))
+
+
+def test_every_one_run_test_can_be_chosen(leaky):
+    """Each test gives the row with its own method, and the e-process states delta 0."""
+    for test, words, delta in (
+        (FDP(), "Mahloujifar", 1e-5),
+        (AnyGuesses(), "every number of guesses", 0.0),
+        (auditor.Steinke(), "Theorem 5.2", 1e-5),
+    ):
+        row = auditor.audit(leaky, delta=1e-5, split=RandomSplit(), one_run_test=test).estimate(
+            "epsilon_bound.one_run"
+        )
+        assert words.lower() in row.method.lower()
+        assert row.delta == delta
+        assert row.value > 1
+
+
+def test_the_e_process_judges_only_pure_claims(leaky):
+    """A bound stated at delta 0 refutes a claim at delta 0 and does not judge one at another delta."""
+    options = {"split": RandomSplit(), "one_run_test": AnyGuesses()}
+    pure = auditor.audit(leaky, claim=StatedClaim(0.2, 0.0, "replace-one"), **options)
+    assert pure.verdict is Verdict.REFUTED
+    approximate = auditor.audit(leaky, claim=StatedClaim(0.2, 1e-5, "replace-one"), **options)
+    assert approximate.verdict is Verdict.NOT_EVALUABLE
+
+
+def test_the_whole_claimed_curve_is_judged(leaky):
+    """With f-DP the trade-off curve that DP-SGD promises is tested whole, where the accountant has it."""
+    result = auditor.audit(
+        leaky, delta=1e-5, split=RandomSplit(), claim=DPSGD(2.0, 0.01, 100), one_run_test=FDP()
+    )
+    found = result.estimate("epsilon_bound.one_run").details.get("claimed_curve")
+    assert result.verdict is Verdict.REFUTED
+    assert found is None or found["rejected"] is True
+
+
+def test_strata_are_paired_apart(rng):
+    """A stratified split without its strata is refused; with them pairs are drawn within strata."""
+    losses = Losses(member=rng.normal(-1, 1, 600), nonmember=rng.normal(0, 1, 600))
+    split = RandomSplit(stratified=True)
+    assert "group" in auditor.audit(losses, split=split).estimate("epsilon_bound.one_run").reason
+    groups = rng.integers(0, 3, 600)
+    with_strata = Losses(member=losses.member, nonmember=losses.nonmember, group=(groups, groups))
+    row = auditor.audit(with_strata, split=split).estimate("epsilon_bound.one_run")
+    assert row.details["strata"] == 3
+    assert row.details["pairs"] == 600
+
+
+def test_the_gaussian_reading_is_labelled(rng):
+    """The GDP conversion stands beside the bound, marked conditional, and a claim that only it exceeds is not refuted."""
+    losses = Losses(member=rng.normal(-1, 1, 800), nonmember=rng.normal(0, 1, 800))
+    result = auditor.audit(losses, delta=1e-5, split=RandomSplit())
+    bound, gaussian = (result.estimate(f"epsilon_bound.{name}").value for name in ("one_run", "one_run_gdp"))
+    assert bound < gaussian
+    assert result.estimate("epsilon_bound.one_run_gdp").details["conditional"] is True
+    between = StatedClaim((bound + gaussian) / 2, 1e-5, "replace-one")
+    judged = auditor.audit(losses, delta=1e-5, split=RandomSplit(), claim=between)
+    assert judged.verdict is Verdict.NOT_REFUTED
+    assert "if the curve is Gaussian" in judged.to_html()
+
+
+def test_unbalanced_coins_run(rng):
+    """Inclusion coins give the add/remove bound beside the other rows."""
+    inside = rng.random(1000) < 0.5
+    values = np.where(inside, rng.normal(-2, 1, 1000), rng.normal(0, 1, 1000))
+    result = auditor.audit(
+        Losses(member=values[inside], nonmember=values[~inside]), split=BernoulliSplit(0.5)
+    )
+    assert result.estimate("epsilon_bound.one_run").value > 0.5
+
+
+def test_a_subset_needs_no_second_size(leaky):
+    """The size of a subset's training set is the training size; another one is refused."""
+    result = auditor.audit(leaky, members=Subset(of=4000))
+    assert (result.data["training_size"], result.data["members"]) == (4000, "subset")
+    with pytest.raises(InputError, match="training_size must be that of the subset"):
+        auditor.audit(leaky, members=Subset(of=4000), training_size=5000)
+
+
+# --- Trust ----------------------------------------------------------------------------------------
+
+
+def test_a_shift_makes_the_claim_not_evaluable(rng, leaky):
+    """Features that tell the groups apart make every verdict not_evaluable, and the reason says so."""
+    shifted = Features(member=rng.normal(1, 1, (800, 3)), nonmember=rng.normal(0, 1, (800, 3)))
+    same = Features(member=rng.normal(0, 1, (800, 3)), nonmember=rng.normal(0, 1, (800, 3)))
+    claim = StatedClaim(0.1, 1e-5)
+    for features, status, verdict in (
+        (shifted, Status.FAIL, Verdict.NOT_EVALUABLE),
+        (same, Status.OK, Verdict.REFUTED),
+    ):
+        result = auditor.audit(leaky, split=RandomSplit(), claim=claim, features=features)
+        assert result.check("shift").status is status
+        assert result.verdict is verdict
+    with pytest.raises(InputError, match="one row for each loss"):
+        auditor.audit(leaky, features=Features(member=[[1.0]], nonmember=[[1.0]]))
+
+
+def test_a_confounded_placebo_makes_the_claim_not_evaluable(rng, leaky):
+    """A reference model that separates the groups, though trained on neither, makes the verdict not_evaluable."""
+    claim, split = StatedClaim(0.1, 1e-5), RandomSplit()
+    confounded = Losses(member=rng.normal(-2, 1, 800), nonmember=rng.normal(0, 1, 800))
+    fair = Losses(member=rng.normal(0, 1, 800), nonmember=rng.normal(0, 1, 800))
+    result = auditor.audit(leaky, split=split, claim=claim, reference=confounded)
+    assert result.check("placebo").status is Status.FAIL
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert auditor.audit(leaky, split=split, claim=claim, reference=fair).verdict is Verdict.REFUTED
+
+
+def test_twins_across_the_groups_make_the_claim_not_evaluable(rng, leaky):
+    """Records of equal content in both groups are found by their features, and the claim is not judged."""
+    cells = rng.normal(size=(1600, 4))
+    features = Features(member=cells[:800], nonmember=np.concatenate([cells[:400], cells[1200:]]))
+    result = auditor.audit(leaky, split=RandomSplit(), claim=StatedClaim(0.1, 1e-5), features=features)
+    assert result.check("duplicates").status is Status.FAIL
+    assert result.verdict is Verdict.NOT_EVALUABLE
+
+
+def test_a_rejected_fit_does_not_stop_a_verdict(humps):
+    """A rejected fit is a warning: the claim is judged all the same."""
+    result = auditor.audit(humps, split=RandomSplit(), claim=StatedClaim(0.01, 1e-6))
+    assert result.check("goodness_of_fit").status is Status.WARN
+    assert result.verdict is Verdict.REFUTED
+
+
+def test_the_method_is_tried_on_shuffled_labels(leaky):
+    """The self-test on the user's own records is part of every audit."""
+    assert auditor.audit(leaky).check("label_shuffle").status is Status.OK
+
+
+# --- Slices ---------------------------------------------------------------------------------------
+
+
+def test_slices_are_in_the_result_and_come_back(rng, tmp_path):
+    """Groups and loss bands are in the JSON and on the page, and are read back as they were."""
+    member = np.concatenate([rng.normal(-3, 1, 500), rng.normal(0, 1, 500)])
+    groups = np.repeat(["<b>rare</b>", "common"], 500)
+    losses = Losses(member=member, nonmember=rng.normal(0, 1, 1000), group=(groups, groups))
+    result = auditor.audit(losses)
+    by_label = {item.label: item for item in result.slices}
+    assert by_label["<b>rare</b>"].estimate("epsilon_bound.clopper_pearson").value > 1
+    assert by_label["common"].estimate("epsilon_bound.clopper_pearson").value == 0
+    text = result.to_json(tmp_path / "result.json")
+    read = auditor.read_result(tmp_path / "result.json")
+    assert read.slices == result.slices
+    assert read.to_html() == result.to_html()
+    assert "<b>rare</b>" not in result.to_html()
+    assert "&lt;b&gt;rare&lt;/b&gt;" in result.to_html()
+    assert json.loads(text)["slices"][0]["kind"] == "group"
+
+
+def test_a_result_of_the_first_release_is_read(tmp_path):
+    """A result without slices and without subjects of comparisons, as first written, still reads and renders."""
+    if not SAMPLE.exists():
+        pytest.skip("the sample report is not part of this copy")
+    raw = json.loads(SAMPLE.read_text(encoding="utf-8"))
+    raw.pop("slices", None)
+    for comparison in raw["comparisons"]:
+        comparison.pop("subject", None)
+    (tmp_path / "old.json").write_text(json.dumps(raw), encoding="utf-8")
+    read = auditor.read_result(tmp_path / "old.json")
+    assert read.slices == ()
+    assert "<html" in read.to_html()
+
+
+@pytest.mark.parametrize("damage", [{"slices": 1}, {"slices": [{}]}, {"slices": [{"kind": "group"}]}])
+def test_damaged_slices_are_refused(tmp_path, damage, leaky):
+    """A result whose slices are not what they should be is refused in one sentence."""
+    raw = auditor.audit(leaky).to_dict() | damage
+    (tmp_path / "bad.json").write_text(json.dumps(raw), encoding="utf-8")
+    with pytest.raises(InputError, match="damaged"):
+        auditor.read_result(tmp_path / "bad.json")
