@@ -33,6 +33,7 @@ from auditor.report.files import check_writable, write_all
 __all__ = [
     "attack",
     "check_outputs",
+    "check_ranking",
     "claim",
     "features",
     "members",
@@ -195,6 +196,12 @@ def attack(mu: float | None, epsilon: float | None) -> Any:
     if mu is not None:
         return GaussianAttack(mu)
     return PerfectAttack() if epsilon is None else RandomisedResponse(epsilon)
+
+
+def check_ranking(path: Path | None) -> None:
+    """Refuse a file of ranked records that could not be written for its name, before any work is done."""
+    if path is not None and path.suffix.lower() not in {".csv", ".parquet"}:
+        raise InputError(f"--ranking must end in .csv or .parquet, got {str(path)!r}; name the file so.")
 
 
 def ranking(losses: Any, path: Path | None, *, seed: int) -> dict[Path, str | bytes]:

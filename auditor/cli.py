@@ -113,6 +113,7 @@ def audit(
     gates = [parse(text) for text in fail_if or []]
     inputs = (losses, member_file, nonmember_file, reference)
     arguments.check_outputs(html, json, others=(ranking,), inputs=inputs)
+    arguments.check_ranking(ranking)
     claim = arguments.claim(
         {
             "--claim-epsilon": claim_epsilon,
