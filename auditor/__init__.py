@@ -40,7 +40,15 @@ from auditor.result import AuditResult
 from auditor.values import Check, Claim, Comparison, Estimate, Losses, LossScale, Status, Subject, Verdict
 
 if TYPE_CHECKING:
-    from auditor.collectors import Output, collect, from_columns, read_features, read_loss_pair, read_losses
+    from auditor.collectors import (
+        Output,
+        collect,
+        from_columns,
+        read_feature_pair,
+        read_features,
+        read_loss_pair,
+        read_losses,
+    )
     from auditor.compare import judge
     from auditor.features import Features
     from auditor.instances import InstancesResult, audit_instances
@@ -106,6 +114,7 @@ __all__ = [
     "judge",
     "per_person",
     "rank_records",
+    "read_feature_pair",
     "read_features",
     "read_loss_pair",
     "read_losses",
@@ -132,6 +141,7 @@ _LATER = {
     "judge": "auditor.compare",
     "per_person": "auditor.persons",
     "rank_records": "auditor.ranking",
+    "read_feature_pair": "auditor.collectors",
     "read_features": "auditor.collectors",
     "read_loss_pair": "auditor.collectors",
     "read_losses": "auditor.collectors",

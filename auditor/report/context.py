@@ -113,7 +113,9 @@ def _terms(bound: Estimate | None) -> str:
 def _check(check: Check, data: Mapping[str, Any]) -> dict[str, Any]:
     advice = dig(check.details, "advice") or labels.ADVICE.get((check.name, check.status), "")
     if check.name == "shift" and str(data.get("split")) in {"random", "bernoulli"}:
-        advice = dig(check.details, "advice") or labels.DECLARED_RANDOM
+        found = check.status is Status.FAIL
+        declared = labels.DECLARED_AND_CONTRADICTED if found else labels.DECLARED_RANDOM
+        advice = dig(check.details, "advice") or declared
     return {
         "name": check.name,
         "title": _title(check),

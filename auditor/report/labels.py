@@ -6,7 +6,18 @@ from auditor.report import formatting
 from auditor.report.lookup import amount
 from auditor.values import Estimate, Status, Subject, Verdict
 
-__all__ = ["ABOUT", "ADVICE", "DECLARED_RANDOM", "STATUS", "VERDICT", "Label", "Sign", "describe", "metric"]
+__all__ = [
+    "ABOUT",
+    "ADVICE",
+    "DECLARED_AND_CONTRADICTED",
+    "DECLARED_RANDOM",
+    "STATUS",
+    "VERDICT",
+    "Label",
+    "Sign",
+    "describe",
+    "metric",
+]
 
 
 @dataclass(frozen=True)
@@ -45,12 +56,18 @@ ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training algorithm
 
 # What to do, where the check's own sentence does not say it.
 ADVICE = {
-    ("duplicates", Status.UNKNOWN): "Give the records an id column, and duplicates will be looked for.",
+    ("duplicates", Status.UNKNOWN): "Give the records an id column, or their features, and duplicates will be"
+    " looked for.",
     (
         "shift",
         Status.UNKNOWN,
     ): "Ask how the non-members were chosen. If they come from another time, source or"
     " filter than the training records, do not read these numbers as leakage.",
+    ("ties", Status.WARN): "Ask for the model's logits, or for unrounded probabilities of all classes.",
+    (
+        "label_shuffle",
+        Status.FAIL,
+    ): "Do not rely on the certified bound here until records are independent: one score per person, one of each copy.",
     (
         "persons",
         Status.WARN,
@@ -63,6 +80,11 @@ ADVICE = {
 DECLARED_RANDOM = (
     "Confirm the declared random split: if the declaration is true, it rules out a shift between the two groups; if it is"
     " not, do not read these numbers as leakage."
+)
+
+# For a shift that was found although the split was declared random.
+DECLARED_AND_CONTRADICTED = (
+    "The declared random split cannot be true of these records: find out how the groups were made."
 )
 
 _LABELS = {
