@@ -1,5 +1,6 @@
 """Which records make a slice: the groups, and the bands of loss percentiles; numbers of records decide, losses never."""
 
+import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -89,9 +90,9 @@ def groups(losses: Losses, least: int, most: int) -> Iterator[Part]:
 def bands(losses: Losses, least: int, ends: tuple[float, ...]) -> Iterator[Part]:
     """Return the bands between quantiles of all losses; ties stay together, and the labels say what share that makes."""
     n1, n0 = losses.n_member, losses.n_nonmember
-    pooled = np.concatenate([losses.member, losses.nonmember])
-    ranks = np.minimum(np.ceil(np.asarray(ends) * pooled.size).astype(np.int64), pooled.size) - 1
-    edges: Floats = np.unique(np.partition(pooled, ranks)[ranks]) if ranks.size else np.empty(0)
+    size = n1 + n0
+    ranks = np.minimum(np.ceil(np.asarray(ends) * size).astype(np.int64), size) - 1
+    edges: Floats = np.unique([_ranked(losses, rank) for rank in ranks.tolist()])
     upto1 = np.append(np.searchsorted(losses.sorted_member, edges, side="right"), n1)
     upto0 = np.append(np.searchsorted(losses.sorted_nonmember, edges, side="right"), n0)
     total = upto1 + upto0
@@ -110,7 +111,19 @@ def bands(losses: Losses, least: int, ends: tuple[float, ...]) -> Iterator[Part]
         strict=True,
     ):
         few = f"fewer than {least} records" if k1 + k0 < least else ""
-        yield Part(SliceKind.PERCENTILE, _label(start, end, pooled.size), k1, k0, reason=few)
+        yield Part(SliceKind.PERCENTILE, _label(start, end, size), k1, k0, reason=few)
+
+
+def _ranked(losses: Losses, rank: int) -> float:
+    """The loss of this rank, from 0, among all records: by bisection in each sorted group, without sorting both together."""
+    groups = losses.sorted_member, losses.sorted_nonmember
+
+    def upto(value: float) -> int:
+        return sum(int(np.searchsorted(group, value, side="right")) for group in groups)
+
+    # The first loss of each group up to which there are enough records; the smaller of the two is the one.
+    first = [bisect.bisect_left(group, rank + 1, key=lambda value: upto(float(value))) for group in groups]
+    return min(float(group[at]) for group, at in zip(groups, first, strict=True) if at < group.size)
 
 
 def _label(start: int, end: int, size: int) -> str:

@@ -119,9 +119,9 @@ def _drawn(owner: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArra
     """Positions of whole persons drawn at random, until there are enough records."""
     if owner.size <= _LARGEST:
         return np.arange(owner.size)
-    unit, inverse = np.unique(owner, return_inverse=True)
-    if unit.size == owner.size:
+    if (owner[1:] > owner[:-1]).all():  # every record by itself
         return rng.choice(owner.size, _LARGEST, replace=False)
+    unit, inverse = np.unique(owner, return_inverse=True)
     turn = rng.permutation(unit.size)[inverse]
     order = np.argsort(turn, kind="stable")
     last = turn[order[_LARGEST - 1]]
