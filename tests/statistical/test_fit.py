@@ -76,7 +76,7 @@ def test_what_is_not_normal_is_mostly_rejected(request, draw, least):
 @pytest.mark.parametrize("spare", [0, 2])
 def test_mixtures_with_enough_components_are_seldom_rejected(request, law, spare):
     """A mixture with the true number of components, or more, is rejected in at most 5% of the runs."""
-    rng, runs, k = np.random.default_rng(5), runs_for(request, 12, 600), law.components + spare
+    rng, runs, k = np.random.default_rng(5), runs_for(request, 8, 600), law.components + spare
     rejected = sum(
         held_out_test(law.sample(500, rng), lambda x: fit_mixture(x, components=k, rng=rng), rng=rng).rejected
         for _ in range(runs)
@@ -87,7 +87,7 @@ def test_mixtures_with_enough_components_are_seldom_rejected(request, law, spare
 @pytest.mark.parametrize("law", [NORMAL, TWO, HEAVY])
 def test_more_components_are_seldom_asked_for_in_vain(request, law):
     """The evidence for more components exceeds 20 in at most 5% of the runs when there are no more."""
-    rng, runs, alarms = np.random.default_rng(6), runs_for(request, 12, 400), 0
+    rng, runs, alarms = np.random.default_rng(6), runs_for(request, 6, 400), 0
     k = law.components
     for _ in range(runs):
         candidates = [fit_mixture(law.sample(400, rng), components=j, rng=rng) for j in range(1, k + 3)]
@@ -115,7 +115,7 @@ def test_the_mixtures_lower_bound_covers(members, others, delta):
 
 def test_the_mixtures_lower_bound_covers_in_brief():
     """The same from choice to bound in a few runs on two mixtures of two."""
-    rng, runs, over = np.random.default_rng(8), 8, 0
+    rng, runs, over = np.random.default_rng(8), 4, 0
     truth = mixture_supremum.supremum(TWO, SHIFTED, delta=1e-3, clip=1e-3).value
     for _ in range(runs):
         losses = Losses(member=TWO.sample(2000, rng), nonmember=SHIFTED.sample(2000, rng))
