@@ -7,6 +7,7 @@ and adjacency. A model-level number is shown beside the claim and never turns in
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from auditor import _validate
 from auditor._format import apart, given, number, percent
 from auditor.choices import Adjacency
 from auditor.errors import InputError
@@ -73,6 +74,7 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
     >>> str(judge(claim, bound).verdict)
     'refuted'
     """
+    _validate.known("claim metric", claim.metric, ("epsilon",))
     refusal = _why_no_judge(estimate)
     if refusal is not None:
         raise InputError(f"estimate {estimate.name!r} cannot judge a claim: {refusal}.")
@@ -102,11 +104,14 @@ def overall(comparisons: Iterable[Comparison]) -> Verdict | None:
 
 def _why_blind(checks: Iterable[Check]) -> str | None:
     """Why the score could have found nothing on these records whatever the algorithm leaks, if so."""
-    by_name = {check.name: check for check in checks}
-    if "ties" in by_name and by_name["ties"].details.get("all_equal"):
-        return "All losses are equal, so this score could not have shown any leak."
-    if "direction" in by_name and by_name["direction"].status is Status.WARN:
-        return "Members have the higher losses, so this score looked the wrong way: check that the groups are not swapped."
+    for check in checks:
+        if check.name == "ties" and check.details.get("all_equal"):
+            return "All losses are equal, so this score could not have shown any leak."
+        if check.name == "direction" and check.status is Status.WARN:
+            return (
+                "Members have the higher losses, so this score looked the wrong way: check that the groups are not"
+                " swapped."
+            )
     return None
 
 
@@ -161,10 +166,15 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
             f" its whole trade-off curve is rejected, although the bound of {shown} at this delta alone is not above"
             f" the claimed {stated}."
         )
-    if ceiling <= claimed:
+    if ceiling <= claimed and not (isinstance(curve, Mapping) and curve.get("could_have_been")):
         return Verdict.INCONCLUSIVE, (
             f"A perfect attack on these records would have shown {top} by this method ({at}), not above the claimed"
             f" {stated}: the audit had no power to refute it."
+        )
+    if ceiling <= claimed:
+        return Verdict.NOT_REFUTED, (
+            f"The guesses are not more often right than the claimed training allows ({level}, {claim.adjacency}); a perfect"
+            " attack would have had its whole trade-off curve rejected. This does not prove the claim."
         )
     return Verdict.NOT_REFUTED, (
         f"The lower bound of {shown} {level} ({at}) does not exceed the claimed {stated}; a perfect attack would have"

@@ -9,6 +9,7 @@ and eps_L = sup{eps: the right side is at most alpha}. For biased membership coi
 binomials, one for the "in" guesses and one for the "out" guesses [own].
 """
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -76,7 +77,13 @@ def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
     0.73174
     """
     check_counts(bits, guesses, correct)
-    _validate.fraction("alpha", alpha)
+    alpha, delta = _validate.fraction("alpha", alpha), _validate.fraction("delta", delta, zero=True)
+    return _bound(int(bits), int(guesses), int(correct), delta, alpha)
+
+
+# Ceilings and simulations ask for the same few bounds again and again.
+@functools.lru_cache(maxsize=4096)
+def _bound(bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
     return _largest_refuted(
         lambda eps: steinke_p_value(bits=bits, guesses=guesses, correct=correct, epsilon=eps, delta=delta),
         alpha,

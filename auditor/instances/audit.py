@@ -24,9 +24,10 @@ from auditor.errors import InputError
 from auditor.instances.curves import ATTACKS, Evidence, on_common_grid, rank_curves
 from auditor.instances.estimates import estimates
 from auditor.instances.result import InstancesResult
+from auditor.instances.trust import checks_of, not_for_claim, persons_refusal
 from auditor.provenance import input_hash
 from auditor.result import AuditResult, NamedCurve
-from auditor.values import Check, Claim, Losses, Status
+from auditor.values import Claim, Losses
 
 __all__ = ["audit_instances"]
 
@@ -80,10 +81,11 @@ def audit_instances(
         evidence,
         delta=stated_at,
         confidence=confidence,
-        refusal=_refusal(split),
+        refusal=_refusal(split) or persons_refusal(found),
+        about=not_for_claim(found),
         rng=np.random.default_rng(seed),
     )
-    judged = () if audited is None else (judge(audited, rows[0], checks=_failed(found)),)
+    judged = () if audited is None else (judge(audited, rows[0], checks=checks_of(found)),)
     return InstancesResult(
         data=_data(found, evidence, stated_at, confidence, split, claim),
         estimates=rows,
@@ -169,12 +171,6 @@ def _claims(claim: TrainingClaim | None, delta: float) -> tuple[tuple[Claim, ...
         if own.value is not None:
             return claims, own
     return claims, theory.replace_one(claims[0])
-
-
-def _failed(instances: Sequence[Instance]) -> tuple[Check, ...]:
-    """The checks that any of the audits failed: what makes one instance unusable makes the whole so."""
-    results = (item for item in instances if isinstance(item, AuditResult))
-    return tuple(check for item in results for check in item.checks if check.status is Status.FAIL)
 
 
 def _data(

@@ -24,10 +24,27 @@ _DECLARED = (
 
 
 def estimates(
-    evidence: Evidence, *, delta: float, confidence: float, refusal: str | None, rng: np.random.Generator
+    evidence: Evidence,
+    *,
+    delta: float,
+    confidence: float,
+    refusal: str | None,
+    about: str | None = None,
+    rng: np.random.Generator,
 ) -> tuple[Estimate, Estimate, Estimate]:
-    """Return the certified bound, the point value, and log E[exp eps*]; the first two need a random split."""
+    """Return the certified bound, the point value, and log E[exp eps*]; the first two need a random split.
+
+    Args:
+        evidence: What the instances show.
+        delta: To state epsilon at.
+        confidence: Of the bound.
+        refusal: Why nothing can be said about the mechanism, if so.
+        about: Why the bound cannot judge a claim on single records, if so.
+        rng: Of the bootstrap.
+    """
     certified, point = _bound(evidence, delta, confidence), _point(evidence, delta, confidence, rng)
+    if about is not None:
+        certified = dataclasses.replace(certified, details={**certified.details, "not_for_claim": about})
     if refusal is not None:
         certified, point = (_without_value(item, refusal) for item in (certified, point))
     return certified, point, _log_mean_exp(evidence, delta)
