@@ -53,7 +53,11 @@ def shares(given: Sequence[float]) -> tuple[float, ...]:
 
 
 def groups(losses: Losses, least: int, most: int) -> Iterator[Part]:
-    """Return every group, the one that can be seen best first; then what stands for all others, and for no group."""
+    """Return the groups, the one that can be seen best first; then what stands for all others, and for no group.
+
+    A group with fewer than ``least`` members or non-members is not named: its counts could tell which side a record of
+    its own was on. All such groups make one part together.
+    """
     if losses.group is None:
         return
     found = codes(losses.group)
@@ -61,27 +65,21 @@ def groups(losses: Losses, least: int, most: int) -> Iterator[Part]:
     n1, n0 = (np.bincount(column + 1, minlength=size + 1) for column in (found.member, found.nonmember))
     names = found.names
     order = np.lexsort((-(n1 + n0)[1:], -np.minimum(n1, n0)[1:]))
-    for code in order[:most].tolist():
-        counts = int(n1[code + 1]), int(n0[code + 1])
-        if min(counts) < least:
-            few = f"fewer than {least} members or fewer than {least} non-members"
-            yield Part(SliceKind.GROUP, str(names[code]), *counts, reason=few)
-        else:
-            part = Losses(
-                member=losses.member[found.member == code],
-                nonmember=losses.nonmember[found.nonmember == code],
-            )
-            yield Part(SliceKind.GROUP, str(names[code]), *counts, losses=part)
-    rest = order[most:] + 1
-    if rest.size:
-        reason = f"only the {most} largest of {size} groups are compared (by the smaller of the numbers of members and non-members)"
-        yield Part(
-            SliceKind.GROUP,
-            f"({rest.size} smaller groups)",
-            int(n1[rest].sum()),
-            int(n0[rest].sum()),
-            reason=reason,
+    enough = int((np.minimum(n1, n0)[1:] >= least).sum())
+    for code in order[: min(most, enough)].tolist():
+        part = Losses(
+            member=losses.member[found.member == code],
+            nonmember=losses.nonmember[found.nonmember == code],
         )
+        yield Part(SliceKind.GROUP, str(names[code]), part.n_member, part.n_nonmember, losses=part)
+    rest, small = order[most:enough] + 1, order[enough:] + 1
+    reason = f"only the {most} largest of {size} groups are compared (by the smaller of the numbers of members and non-members)"
+    few = f"fewer than {least} members or fewer than {least} non-members"
+    for some, kind, why in ((rest, "smaller {}", reason), (small, "{} too small to audit", few)):
+        if some.size:
+            noun = "group" if some.size == 1 else "groups"
+            label = f"({some.size} {kind.format(noun)})"
+            yield Part(SliceKind.GROUP, label, int(n1[some].sum()), int(n0[some].sum()), reason=why)
     if n1[0] or n0[0]:
         reason = "these records carry no group label"
         yield Part(SliceKind.GROUP, "(no label)", int(n1[0]), int(n0[0]), reason=reason)

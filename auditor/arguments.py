@@ -1,6 +1,6 @@
 """What the command line was given becomes values, and results become files: no mathematics."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from auditor.choices import (
     EachRecord,
     Members,
     MembershipSplit,
+    Mixture,
     OnePerPerson,
     OneRunTest,
     Persons,
@@ -37,6 +38,7 @@ __all__ = [
     "claim",
     "features",
     "members",
+    "mixture",
     "names",
     "needed_delta",
     "one_run_test",
@@ -93,8 +95,12 @@ def claim(stated: dict[str, Any], trained: dict[str, Any]) -> TrainingClaim | No
     return None
 
 
-def members(option: MembersOption, *, training_size: int | None) -> Members:
-    """Return what the scored members are."""
+def members(option: MembersOption, *, training_size: int | None, only_subset: bool = False) -> Members:
+    """Return what the scored members are; ``only_subset`` refuses a training size that would have no effect."""
+    if only_subset and training_size is not None and option is not MembersOption.SUBSET:
+        raise InputError(
+            "--training-size goes with --members subset: a plan for a sample does not depend on it."
+        )
     if option is MembersOption.SUBSET:
         if training_size is None:
             raise InputError(
@@ -124,8 +130,23 @@ def persons(option: PersonsOption | None) -> Persons | None:
     return EachRecord() if option is PersonsOption.EACH else OnePerPerson(str(option))
 
 
-def one_run_test(option: OneRunOption) -> OneRunTest:
+def mixture(components: int | None, *, asked: bool) -> Mixture | None:
+    """Return which mixtures to fit, if any."""
+    if not asked:
+        if components is not None:
+            raise InputError("--max-components goes with --mixture: it says how far the mixtures go.")
+        return None
+    return Mixture() if components is None else Mixture(components)
+
+
+def one_run_test(option: OneRunOption | None, *, split: SplitOption) -> OneRunTest:
     """Return how guesses are judged."""
+    if option is None:
+        return Steinke()
+    if split is SplitOption.UNKNOWN:
+        raise InputError(
+            "--one-run-test goes with --split random or bernoulli: without a split there is no such test."
+        )
     tests: dict[OneRunOption, OneRunTest] = {
         OneRunOption.STEINKE: Steinke(),
         OneRunOption.F_DP: FDP(),
@@ -155,27 +176,38 @@ def features(
     columns: str | None,
     *,
     member_column: str,
+    not_features: Sequence[str],
 ) -> Any:
     """Return the features that stand beside the losses, or none."""
     if columns is None:
         return None
+    wanted = names("--features", columns)
     from auditor import collectors
 
     if losses is not None:
-        return collectors.read_features(losses, columns=names(columns), member_column=member_column)
+        return collectors.read_features(
+            losses, columns=wanted, member_column=member_column, not_features=not_features
+        )
     if member_file is not None and nonmember_file is not None:
-        return collectors.read_feature_pair(member_file, nonmember_file, columns=names(columns))
+        # Files of one group may still have a column that says which one.
+        others = (member_column, *not_features)
+        return collectors.read_feature_pair(member_file, nonmember_file, columns=wanted, not_features=others)
     return None
 
 
-def names(text: str) -> list[str]:
-    """Return the names between the commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+def names(option: str, text: str) -> list[str]:
+    """Return the names between the commas, none of them empty."""
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise InputError(
+            f"{option} must be names with one comma between each two, got {text!r}, which has an empty name; take it out."
+        )
+    return found
 
 
 def whole_numbers(option: str, text: str) -> list[int]:
     """Return the whole numbers between the commas."""
-    return [_validate.at_least(option, number, least=1) for number in names(text)]
+    return [_validate.at_least(option, number, least=1) for number in names(option, text)]
 
 
 def needed_delta(delta: float | None, claim: TrainingClaim | None) -> float:

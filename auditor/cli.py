@@ -12,9 +12,9 @@ import typer
 from auditor import arguments, console
 from auditor import options as given
 from auditor._version import __version__
-from auditor.choices import DPSGD, Melded, Mixture, RankGrid
+from auditor.choices import DPSGD, Melded, RankGrid
 from auditor.gates import ExitCode, exit_code, parse
-from auditor.options import MembersOption, OneRunOption, SplitOption
+from auditor.options import MembersOption, SplitOption
 from auditor.report.files import check_writable, write_all
 from auditor.values import Verdict
 
@@ -88,10 +88,10 @@ def audit(
     split: given.Split = SplitOption.UNKNOWN,
     stratified: given.Stratified = False,
     inclusion: given.Inclusion = None,
-    one_run_test: given.OneRunTest = OneRunOption.STEINKE,
+    one_run_test: given.OneRunTest = None,
     melded: given.Melded = False,
     mixture: given.Mixture = False,
-    max_components: given.MaxComponents = 20,
+    max_components: given.MaxComponents = None,
     claim_epsilon: given.ClaimEpsilon = None,
     claim_delta: given.ClaimDelta = None,
     claim_adjacency: given.ClaimAdjacency = None,
@@ -145,11 +145,16 @@ def audit(
             claim=claim,
             training_size=training_size,
             persons=arguments.persons(persons),
-            one_run_test=arguments.one_run_test(one_run_test),
+            one_run_test=arguments.one_run_test(one_run_test, split=split),
             threshold=RankGrid(interval=Melded()) if melded else RankGrid(),
-            mixture=Mixture(max_components) if mixture else None,
+            mixture=arguments.mixture(max_components, asked=mixture),
             features=arguments.features(
-                losses, member_file, nonmember_file, features, member_column=member_column
+                losses,
+                member_file,
+                nonmember_file,
+                features,
+                member_column=member_column,
+                not_features=(loss_column, id_column, person_column),
             ),
             reference=None if reference is None else arguments.read(reference, None, None, **columns)[1],
             seed=seed,
@@ -192,7 +197,7 @@ def instances(
         typer.Argument(help="Results of audits (.json), one for each model that the same algorithm trained."),
     ],
     split: given.Split = SplitOption.UNKNOWN,
-    delta: given.Delta = None,
+    delta: given.InstancesDelta = None,
     confidence: given.Confidence = 0.95,
     claim_epsilon: given.ClaimEpsilon = None,
     claim_delta: given.ClaimDelta = None,
@@ -261,7 +266,7 @@ def power(
         epsilon,
         delta=delta,
         confidence=confidence,
-        members=arguments.members(members, training_size=training_size),
+        members=arguments.members(members, training_size=training_size, only_subset=True),
         split=arguments.split(split, inclusion=inclusion),
         attack=arguments.attack(mu, attack_epsilon),
         power=chance,
@@ -293,7 +298,7 @@ def calibration(
         sizes=arguments.whole_numbers("--sizes", sizes),
         confidence=confidence,
         seed=seed,
-        bounds=None if bounds is None else arguments.names(bounds),
+        bounds=None if bounds is None else arguments.names("--bounds", bounds),
         announce=console.announcer(quiet=quiet),
     )
     arguments.write_text(table.to_json(), json=json, quiet=quiet, shown=table.to_markdown())

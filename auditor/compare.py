@@ -13,13 +13,13 @@ from auditor.choices import Adjacency
 from auditor.errors import InputError
 from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 
-__all__ = ["compare", "judge", "overall"]
+__all__ = ["compare", "failed_validity", "judge", "overall"]
 
 # A failure of one of these makes the question itself unanswerable; a rejected fit does not.
 _VALIDITY = frozenset({"duplicates", "shift", "placebo", "label_shuffle", "persons"})
 _MOST_DECISIVE_FIRST = (Verdict.REFUTED, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_EVALUABLE)
 _MODEL_ROWS = {
-    "epsilon": ("epsilon_star.gaussian", "epsilon_bound.clopper_pearson"),
+    "epsilon": ("epsilon_star.gaussian", "epsilon_star.mixture", "epsilon_bound.clopper_pearson"),
     "advantage": ("advantage",),
     "bayes_security": ("bayes_security",),
 }
@@ -48,7 +48,9 @@ def compare(
         # Only the claim as it was made stands beside the model's epsilon; its other forms would repeat it.
         if claim.value is not None and (claim.metric != "epsilon" or claim is claims[0]):
             rows += [
-                Comparison(claim, name, None, _ABOUT_THE_MODEL) for name in _MODEL_ROWS.get(claim.metric, ())
+                Comparison(claim, name, None, _ABOUT_THE_MODEL)
+                for name in _MODEL_ROWS.get(claim.metric, ())
+                if name in by_name
             ]
     return tuple(rows)
 
@@ -78,9 +80,14 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
     refusal = _why_no_judge(estimate)
     if refusal is not None:
         raise InputError(f"estimate {estimate.name!r} cannot judge a claim: {refusal}.")
-    failed = [check for check in checks if check.name in _VALIDITY and check.status is Status.FAIL]
+    failed = failed_validity(checks)
     verdict, reason = _verdict(claim, estimate, failed, blind=_why_blind(checks))
     return Comparison(claim, estimate.name, verdict, reason, estimate.subject)
+
+
+def failed_validity(checks: Iterable[Check]) -> list[Check]:
+    """Return the failed checks that leave every number about leakage without its meaning."""
+    return [check for check in checks if check.name in _VALIDITY and check.status is Status.FAIL]
 
 
 def _why_no_judge(estimate: Estimate) -> str | None:

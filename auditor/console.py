@@ -17,6 +17,8 @@ __all__ = ["announcer", "colour", "complain", "forgive_unknown_signs", "progress
 _OPTIONS = {
     "claimed epsilon": "--claim-epsilon",
     "claimed delta": "--claim-delta",
+    "power": "--chance",
+    "max_components": "--max-components",
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from auditor import _validate
+from auditor.compare import failed_validity
 from auditor.errors import InputError
 from auditor.result import AuditResult
 from auditor.values import Verdict
@@ -52,6 +53,8 @@ class Gate:
     def outcome(self, result: AuditResult) -> ExitCode:
         """Return FAILED when the condition is true, NOT_EVALUABLE when there is nothing to compare.
 
+        Where a validity check failed no number measures leakage, so none passes and none fails.
+
         Raises:
             InputError: No estimate of that name; the message names the nearest.
         """
@@ -64,6 +67,8 @@ class Gate:
             actual: Any = result.verdict
         else:
             actual = _looked_up(self.name, result)
+            if failed_validity(result.checks):
+                return ExitCode.NOT_EVALUABLE  # the number is there, and does not measure leakage
         if actual is None:
             return ExitCode.NOT_EVALUABLE
         return ExitCode.FAILED if _OPERATORS[self.symbol](actual, self.bound) else ExitCode.DONE

@@ -75,6 +75,9 @@ Reference = Annotated[
 # --- What is asked --------------------------------------------------------------------------------
 
 Delta = Annotated[float | None, typer.Option(help="Default: the claim's, otherwise 1/(n ln n).")]
+InstancesDelta = Annotated[
+    float | None, typer.Option(help="Delta to state epsilon at; default: the claim's.")
+]
 Confidence = Annotated[float, typer.Option(help="Of every interval.")]
 Members = Annotated[
     MembersOption,
@@ -91,7 +94,8 @@ Stratified = Annotated[
 ]
 Inclusion = Annotated[float | None, typer.Option(help="Probability of inclusion, for --split bernoulli.")]
 OneRunTest = Annotated[
-    OneRunOption, typer.Option(help="How the guesses about the training algorithm are judged.")
+    OneRunOption | None,
+    typer.Option(help="How the guesses about the training algorithm are judged; default: steinke."),
 ]
 Persons = Annotated[
     PersonsOption | None,
@@ -104,7 +108,9 @@ Melded = Annotated[
     typer.Option("--melded", help="Certify with one limit for the ratio of rates: tighter, and as proven."),
 ]
 Mixture = Annotated[bool, typer.Option("--mixture", help="Fit Gaussian mixtures too.")]
-MaxComponents = Annotated[int, typer.Option(help="Largest number of components, for --mixture.")]
+MaxComponents = Annotated[
+    int | None, typer.Option(help="Largest number of components, for --mixture; default: 20.")
+]
 
 # --- What is claimed ------------------------------------------------------------------------------
 

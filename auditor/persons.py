@@ -5,6 +5,7 @@ persons, so the units to count are persons.
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import get_args
 
@@ -22,6 +23,7 @@ __all__ = ["MIXED", "PersonsFound", "claim_reason", "mechanism_reason", "per_per
 MIXED = "(mixed)"
 _SURELY = 1e-3
 _LEAST = 2
+_EXACT = 10_000  # pairs of persons up to which the exact law of the test of sizes is counted out
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,12 +177,20 @@ def _in_both(found: Codes) -> tuple[int, float]:
 
 
 def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
-    """Kolmogorov and Smirnov's two-sample test of the records per person, which ties make conservative."""
-    if max(member.max(), nonmember.max()) == 1:
+    """Kolmogorov and Smirnov's two-sample test of the records per person, which ties make conservative.
+
+    The asymptotic law calls three persons against three surely different, where chance alone gives one in ten.
+    """
+    if max(member.max(), nonmember.max()) == 1 or min(member.size, nonmember.size) < _LEAST:
         return 1.0
     from scipy import stats
 
-    return float(stats.ks_2samp(member, nonmember, method="asymp").pvalue)
+    if member.size * nonmember.size > _EXACT:
+        return float(stats.ks_2samp(member, nonmember, method="asymp").pvalue)
+    with warnings.catch_warnings():
+        # Rounding can lift an exact p of 1 above 1, and SciPy then says that it takes the asymptotic one.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return float(stats.ks_2samp(member, nonmember, method="exact").pvalue)
 
 
 # --- One score per person --------------------------------------------------------------------------

@@ -23,11 +23,13 @@ from auditor.choices import (
     RankGrid,
     Sample,
     Steinke,
+    Subset,
     ThresholdRule,
     TrainingClaim,
     UnknownSplit,
 )
 from auditor.compare import compare, overall
+from auditor.errors import InputError
 from auditor.estimators import empirical, epsilon_star
 from auditor.estimators.alternatives import alternatives
 from auditor.estimators.gdp import gdp, one_run_gdp
@@ -89,7 +91,7 @@ def audit(
         mixture: Fit Gaussian mixtures too, up to so many components.
         one_run_test: How the guesses about the training algorithm are judged.
         features: The records' features, aligned with the losses: looks for a shift between the groups and for twins.
-        reference: Losses of records like these under a model that was trained on neither group: a placebo audit.
+        reference: Losses of the same records under a model that was trained on neither group: a placebo audit.
         seed: Of everything random here; the same seed gives the same result.
         model: A name for the model, shown in the report.
         source: Where the losses come from, shown in the report.
@@ -124,7 +126,12 @@ def audit(
         given = replace(losses, fingerprint=fingerprints(features))
     found = _units(given, persons)
     losses = found.losses
-    size = setting.training_size(training_size, losses, members)
+    if found.combined and isinstance(members, Subset):
+        raise InputError(
+            f"members must be auditor.Sample or auditor.Census where a score stands for a person, got {members}; the number"
+            " of persons in the training set is not known."
+        )
+    size = setting.training_size(training_size, given, members)
     asked = Setting(
         size=size,
         delta=setting.delta(delta, claim, size),
@@ -324,7 +331,7 @@ def _checks(
         checks.duplicates(given),
         checks.persons(found),
         checks.shift(features, person=given.person, rng=shift_rng),
-        checks.placebo(reference, delta=delta, rule=rule),
+        checks.placebo(reference, audited=given, delta=delta, rule=rule),
         checks.label_shuffle(
             found.losses, delta=delta, confidence=asked.confidence, rule=rule, rng=shuffle_rng
         ),
@@ -341,5 +348,5 @@ def _data(found: PersonsFound) -> dict[str, Any]:
         "unit": f"person ({found.choice.by} loss)" if isinstance(found.choice, OnePerPerson) else "record",
         "records": list(found.records),
         "persons": list(found.persons) if found.named else None,
-        "effective": list(found.effective) if found.named else None,
+        "effective": list(found.persons if found.combined else found.effective) if found.named else None,
     }

@@ -1,12 +1,11 @@
 """Which records first? The audited records in the order of their posterior membership odds: a ranking, no certificate.
 
-The odds that a record with loss l is a member are the prior odds times the likelihood ratio f1(l)/f0(l), which is taken
-to be monotone in the loss and estimated by isotonic regression of membership, cross-fitted: no record's own membership
-enters its own odds. They describe records with such a loss, on average; nothing is certified for any one person, and a
-record far down the list may be given away by a stronger attack.
+The odds that a record with loss l is a member are the prior odds times the likelihood ratio f1(l)/f0(l), which is
+estimated once, from all records, as a function of the loss: monotone in it unless the data clearly say otherwise. They
+describe records with such a loss, on average; nothing is certified for any one person, and a record far down the list may
+be given away by a stronger attack.
 """
 
-import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor import _validate
-from auditor._labels import Integers
-from auditor.values import Floats, Losses, PerGroup
+from auditor._ratio import estimate
+from auditor.values import Losses, PerGroup
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +27,6 @@ NOTE = "a ranking, not a certified probability for any one person"
 COLUMN = "posterior_odds_ranking_only"
 _LABELS = ("id", "group", "person")
 _LONGEST = 80
-_FOLDS = 5
-_HALF = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +34,14 @@ class Ranking:
     """The records of an audit and their posterior membership odds; every pair is (members, non-members).
 
     Attributes:
-        rank: Place of each record among all audited records, 1 for the loss that speaks most for membership; records
-            of equal loss share a place.
+        rank: Place of each record among all audited records, 1 for the highest odds; records of equal odds share a
+            place, so the order of the ranks is the order of the odds.
         odds: Estimated odds that a record with this loss is a member, above 0: prior odds times likelihood ratio.
-            Each fold has its own estimate, so odds of neighbours in rank may be slightly out of order.
         prior: Share of members among the records that an attacker chooses from.
-        low_is_member: Whether low losses speak for membership, as they do unless the groups are swapped.
+        monotone: Whether the odds only fall, or only rise, with the loss; if not, the leak is in other losses than the
+            lowest or the highest, and an attack by one threshold on the loss understates it.
+        low_is_member: Whether a member's loss is more often below a non-member's than above it, or as often; if
+            ``monotone``, whether low losses speak for membership.
         losses: The losses, with the labels of their records.
         note: What the numbers are not.
     """
@@ -50,6 +49,7 @@ class Ranking:
     rank: PerGroup
     odds: PerGroup
     prior: float
+    monotone: bool
     low_is_member: bool
     losses: Losses
     note: str = NOTE
@@ -139,16 +139,21 @@ def _short(label: object) -> str:
 def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator) -> Ranking:
     """Return every record's rank by its estimated posterior odds of being a member.
 
-    In five folds (fewer with fewer records) the membership of the other records is regressed on the loss, falling or
-    rising as the AUC says. An isotonic fit is too extreme at its ends, so pseudo-records that are neutral as to
-    membership stand there: at the end of the members they hold n0^(1/3)/2 non-members, at least one, and likewise at the
-    other (a Laplace rule whose weight grows as the penalty of Woodroofe and Sun 1993 does). Where members have both the
-    lowest and the highest losses a monotone function cannot follow, and the odds at one of these ends are too low.
+    Two estimates of the likelihood ratio compete in five folds (fewer with fewer records): isotonic regression of
+    membership on the loss, falling or rising as the AUC says, and the ratio within 4, 8, ... or 256 bands of equally many
+    records, which may go up and down. Bands are taken if the log-likelihood of the held-out records is higher than with
+    the isotonic fit by more than two standard errors, and then with their best number; members and non-members must be
+    at least 20 a band on average. The estimate chosen is fitted to all records, and equal odds share a rank.
+
+    Pseudo-records that are neutral as to membership keep odds from being too extreme and from following single records:
+    with n records in the smaller group n^(1/3)/2 of its kind, at least one, in each band; of the isotonic fit n0^(1/3)/2
+    non-members at the end of the members and likewise at the other (a Laplace rule whose weight grows as the penalty of
+    Woodroofe and Sun 1993 does). A record is one of those that its own odds are fitted to.
 
     Args:
         losses: Smaller means more like a member; at least two of each group.
         prior: In (0, 1): the odds are stated for records of which this share are members, however many were audited.
-        rng: Deals the folds.
+        rng: Deals the folds that choose the estimate.
 
     Raises:
         InputError: prior outside (0, 1).
@@ -156,63 +161,26 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
     >>> rng = np.random.default_rng(0)
     >>> losses = Losses(member=rng.normal(-1, 1, 4000), nonmember=rng.normal(0, 1, 4000), id=(range(4000), range(4000)))
     >>> found = rank_records(losses, rng=rng)
-    >>> found.top(1)[0]["row"] == int(np.argmin(losses.member)), bool(found.odds.member.max() > 5)
-    (True, True)
+    >>> first = losses.member[found.rank.member == found.rank.member.min()]
+    >>> found.monotone, bool(first.max() < np.sort(losses.member)[400]), bool(found.odds.member.max() > 5)
+    (True, True, True)
     """
     _validate.instance("losses", losses, (Losses,))
     prior = _validate.fraction("prior", prior)
     n1, n0 = losses.n_member, losses.n_nonmember
     levels, place = np.unique(np.concatenate([losses.member, losses.nonmember]), return_inverse=True)
     membership = np.concatenate([np.ones(n1, dtype=np.bool_), np.zeros(n0, dtype=np.bool_)])
-    falling = _falling(place, membership, levels.size)
-    if not falling:
-        place = levels.size - 1 - place
-    folds = np.concatenate([_deal(n, min(_FOLDS, n1, n0), rng) for n in (n1, n0)])
-    share = np.empty(place.size)
-    for fold in range(int(folds.max()) + 1):
-        held = folds == fold
-        share[held] = _fitted(place[~held], membership[~held], levels.size)[place[held]]
-    # A cross-fitted share is for the audited mix of members and non-members: divide its odds out, put the prior's in.
-    odds = share / (1 - share) * (n0 / n1) * (prior / (1 - prior))
-    records = np.bincount(place, minlength=levels.size)
-    rank = 1 + np.concatenate([[0], np.cumsum(records)[:-1]])[place]
+    ratio = estimate(place, membership, levels.size, rng=rng)
+    # Ranked before the prior comes in: a tiny one could make different odds equal.
+    values, order = np.unique(-ratio.levels, return_inverse=True)
+    records = np.bincount(order[place], minlength=values.size)
+    rank = (1 + np.cumsum(records) - records)[order[place]]
+    odds = ratio.levels[place] * (prior / (1 - prior))
     return Ranking(
         rank=PerGroup(rank[:n1], rank[n1:]),
         odds=PerGroup(odds[:n1], odds[n1:]),
         prior=prior,
-        low_is_member=falling,
+        monotone=ratio.monotone,
+        low_is_member=ratio.falling,
         losses=losses,
     )
-
-
-def _falling(place: Integers, membership: npt.NDArray[np.bool_], size: int) -> bool:
-    """Whether a member's loss is more often below a non-member's than above it, or as often."""
-    member = np.bincount(place[membership], minlength=size)
-    other = np.bincount(place[~membership], minlength=size)
-    below = np.cumsum(member) - member
-    return bool((other * (below + _HALF * member)).sum() >= _HALF * member.sum() * float(other.sum()))
-
-
-def _deal(size: int, folds: int, rng: np.random.Generator) -> Integers:
-    """A fold for each record, as many in each as can be."""
-    return np.asarray(rng.permutation(size) % folds, dtype=np.int64)
-
-
-def _fitted(place: Integers, membership: npt.NDArray[np.bool_], size: int) -> Floats:
-    """The isotonic share of members at every place, falling, and straight between the places that were seen."""
-    from sklearn.isotonic import isotonic_regression
-
-    total = np.bincount(place, minlength=size)
-    member = np.bincount(place[membership], minlength=size)
-    seen = np.flatnonzero(total)
-    n1, n0 = int(member.sum()), int(total.sum() - member.sum())
-    # Pseudo-records in the proportion of the sample: counted in non-members at the members' end, and the reverse.
-    first, last = _pseudo(n0) * (n1 + n0) / n0, _pseudo(n1) * (n1 + n0) / n1
-    values = np.concatenate([[n1 / (n1 + n0)], member[seen] / total[seen], [n1 / (n1 + n0)]])
-    weights = np.concatenate([[first], total[seen], [last]])
-    fit = isotonic_regression(values, sample_weight=weights, increasing=False)[1:-1]
-    return np.interp(np.arange(size), seen, np.asarray(fit, dtype=np.float64))
-
-
-def _pseudo(size: int) -> float:
-    return max(1.0, _HALF * math.cbrt(size))

@@ -43,6 +43,10 @@ def read_result(path: str | os.PathLike[str]) -> AuditResult:
     raw = _parsed(path)
     if not isinstance(raw, dict) or "schema_version" not in raw:
         raise InputError(f"result file {str(path)!r} is not an audit result: it has no schema_version.")
+    if raw.get("kind") == "instances":
+        raise InputError(
+            f"result file {str(path)!r} holds the audit of several models; give the result of one model's audit."
+        )
     if raw["schema_version"] != SCHEMA_VERSION:
         raise InputError(
             f"result file {str(path)!r} has schema_version {raw['schema_version']!r}; this release reads"

@@ -36,7 +36,7 @@ class Slice:
 
     Attributes:
         kind: A label in ``Losses.group``, or a band of loss percentiles of all records.
-        label: Which one.
+        label: Which one; in brackets what stands for several groups or for records without a label.
         n_member: Members in it.
         n_nonmember: Non-members in it.
         confidence: With which each quantity holds for all compared slices at once.
@@ -120,8 +120,11 @@ def slices(
         delta: In [0, 1), of the certified bounds.
         confidence: Of each quantity, for all slices at once, in (0, 1).
         members: `Census` if every training record was scored.
-        min_records: Fewest members, and fewest non-members, of a group that is compared; fewest records of a band.
-        most: With more groups than this those with most records of both kinds are compared; one slice stands for the rest.
+        min_records: Fewest members, and fewest non-members, of a group that is compared; fewest records of a band. All
+            smaller groups make one slice without their labels, since the counts of a group of one would tell which side
+            its record was on.
+        most: With more groups than this those with most records of both kinds are compared; one slice stands for the
+            rest of those that are not too small.
         percentiles: Where bands end, ascending, in (0, 100).
 
     Raises:

@@ -123,7 +123,9 @@ class TradeoffCurve:
         fpr = np.concatenate([[0.0], fp / counts.n_nonmember, [1.0]])
         tpr = np.concatenate([[0.0], tp / counts.n_member, [1.0]])
         # "Strictly below t" is the same rule as "at or below the float before t".
-        at = np.stack([np.nextafter(counts.thresholds, -np.inf), counts.thresholds], axis=1).ravel()
+        with np.errstate(over="ignore"):  # below the lowest float lies minus infinity
+            before = np.nextafter(counts.thresholds, -np.inf)
+        at = np.stack([before, counts.thresholds], axis=1).ravel()
         return cls(fpr=fpr, tpr=tpr, thresholds=np.concatenate([[-np.inf], at, [np.inf]]))
 
     @classmethod

@@ -143,13 +143,24 @@ def _binned(
 
     low = min(at(member, share), at(nonmember, share))
     high = max(at(member, 1 - share), at(nonmember, 1 - share))
-    width = (high - low) or max(abs(low), 1.0) * 1e-3
-    edges = np.linspace(low, low + width, _BINS + 1)
+    edges = _edges(low, high)
     counts = []
     for ordered in (member, nonmember):
         cuts = np.searchsorted(ordered, edges[1:-1], side="left")
         counts.append(tuple(int(n) for n in np.diff(np.concatenate([[0], cuts, [ordered.size]]))))
     return edges, counts[0], counts[1]
+
+
+def _edges(low: float, high: float) -> Floats:
+    """Equally wide bins, ascending and finite at any scale."""
+    if low == high:
+        # Toward zero, where there is room even beside the largest double.
+        away = max(abs(low), 1.0) * 1e-3
+        low, high = (low - away, high) if low > 1 else (low, high + away)
+    if math.isfinite(high - low):
+        return np.linspace(low, high, _BINS + 1)
+    share = np.linspace(0.0, 1.0, _BINS + 1)
+    return low * (1 - share) + high * share
 
 
 def _expected(law: Density, edges: Floats, n: int) -> tuple[float, ...] | None:

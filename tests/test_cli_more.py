@@ -106,7 +106,9 @@ def test_the_ranking_is_written_with_the_rest(table, capsys):
     ("arguments", "words"),
     [
         (["--split", "unknown", "--stratified"], "--split random"),
-        (["--max-components", "0", "--mixture"], "max_components"),
+        (["--max-components", "0", "--mixture"], "--max-components"),
+        (["--max-components", "3"], "--mixture"),
+        (["--one-run-test", "f-dp"], "--split random"),
         (["--reference", "nowhere.csv"], "nowhere.csv"),
         (["--person-column", "nobody"], "nobody"),
     ],
@@ -177,3 +179,71 @@ def test_calibration_prints_the_table(capsys):
     assert "did you mean 'rank_grid'" in capsys.readouterr().err
     assert run("calibration", "--sizes", "many") == 2
     assert "--sizes" in capsys.readouterr().err
+
+
+def test_gates_do_not_pass_on_groups_that_cannot_be_compared(table, tmp_path, capsys):
+    """Where a validity check failed, a gate on a number about leakage is not evaluable: exit code 3 either way."""
+    frame = pd.read_csv(table)
+    frame["age"] += 40 * frame["member"]
+    frame.to_csv(tmp_path / "shifted.csv", index=False)
+    for gate in ("epsilon_bound.clopper_pearson > 100", "epsilon_bound.clopper_pearson > 0.01"):
+        options = ("--features", "age,income", "--fail-if", gate, "--quiet")
+        assert run("audit", tmp_path / "shifted.csv", *options) == 3
+    assert run("audit", table, "--features", "age,income", "--fail-if", gate, "--quiet") == 1
+    capsys.readouterr()
+
+
+def test_plans_refuse_what_has_no_effect(capsys):
+    """A training size without a subset, and a chance that is none, are refused by the names of their options."""
+    assert run("power", "--epsilon", 1, "--delta", 1e-5, "--training-size", 300) == 2
+    assert "--members subset" in capsys.readouterr().err
+    assert run("power", "--epsilon", 1, "--delta", 1e-5, "--chance", 1.2) == 2
+    assert "--chance" in capsys.readouterr().err
+
+
+# --- Columns that are no features, and references of other records ---------------------------------
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ("age,,income", "--features must be names with one comma between each two, got 'age,,income'"),
+        ("age,", "has an empty name"),
+        ("age,loss", "must not name 'loss'"),
+        ("member", "must not name 'member'"),
+        ("record", "must not name 'record'"),
+        ("owner,age", "must not name 'owner'"),
+    ],
+)
+def test_only_features_are_features(table, capsys, features, words):
+    """An empty name and the columns of losses, membership, ids and persons are refused in one sentence."""
+    columns = ("--id-column", "record", "--person-column", "owner")
+    assert run("audit", table, "--features", features, *columns) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_two_files_refuse_membership_as_a_feature(table, tmp_path, capsys):
+    """A membership column in one file for each group is no feature, and the region may be one."""
+    frame = pd.read_csv(table)
+    for value in (0, 1):
+        frame[frame["member"] == value].to_csv(tmp_path / f"{value}.csv", index=False)
+    files = ("--member-file", tmp_path / "1.csv", "--nonmember-file", tmp_path / "0.csv")
+    assert run("audit", *files, "--features", "member") == 2
+    assert "must not name 'member'" in capsys.readouterr().err
+    assert run("audit", *files, "--features", "region", "--group-column", "region", "--quiet") in (0, 1)
+
+
+def test_a_reference_of_other_records_is_refused(table, capsys):
+    """The audited file itself, fewer records, and swapped membership are no reference."""
+    assert run("audit", table, "--reference", table) == 2
+    assert "reference losses are the audited losses" in capsys.readouterr().err
+    other = table.with_name("other.csv")
+    frame = pd.read_csv(table.with_name("reference.csv"))
+    frame[1:].to_csv(other, index=False)
+    assert run("audit", table, "--reference", other) == 2
+    assert "600 members and 600 non-members, got 599 and 600" in capsys.readouterr().err
+    frame.assign(member=1 - frame["member"]).to_csv(other, index=False)
+    assert run("audit", table, "--reference", other, "--id-column", "record") == 2
+    assert "600 of 600 member ids and 600 of 600 non-member ids" in capsys.readouterr().err

@@ -5,10 +5,11 @@ import dataclasses
 import pytest
 
 from auditor import audit
+from auditor.checks import power
 from auditor.choices import Adjacency, RandomSplit, StatedClaim
 from auditor.compare import judge
 from auditor.errors import InputError
-from auditor.values import Claim, Comparison, Estimate, Losses, Subject, Verdict
+from auditor.values import Claim, Comparison, Estimate, Losses, Status, Subject, Verdict
 
 CLAIM = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
 BOUND = Estimate(
@@ -91,3 +92,35 @@ def test_a_stated_add_remove_claim_is_converted(rng):
     assert judged.value == pytest.approx(1.0)
     assert judged.delta == pytest.approx((1 + 1.6487212707001282) * 1e-6)
     assert judged.adjacency is Adjacency.REPLACE_ONE
+
+
+def test_only_an_epsilon_is_judged():
+    """A claim of another metric has no lower bound here to be judged by."""
+    with pytest.raises(InputError, match="claim metric must be one of 'epsilon'"):
+        judge(dataclasses.replace(CLAIM, metric="advantage"), BOUND)
+
+
+def test_the_power_to_reject_a_curve_counts():
+    """A claim above the ceiling at one delta is not refuted, not inconclusive, where its curve could have been rejected."""
+    details = {"ceiling": 0.8, "claimed_curve": {"rejected": False, "could_have_been": True}}
+    able = dataclasses.replace(BOUND, value=0.5, lower=0.5, details=details)
+    assert judge(CLAIM, able).verdict is Verdict.NOT_REFUTED
+    unable = dataclasses.replace(able, details={"ceiling": 0.8, "claimed_curve": {"rejected": False}})
+    assert judge(CLAIM, unable).verdict is Verdict.INCONCLUSIVE
+    assert power(able_certified(), able, CLAIM).status is Status.OK
+    assert power(able_certified(), unable, CLAIM).status is Status.WARN
+
+
+def able_certified():
+    """A certified bound with a ceiling."""
+    return Estimate(
+        "epsilon_bound.clopper_pearson",
+        1.0,
+        1.0,
+        None,
+        0.95,
+        "by hand",
+        Subject.MODEL,
+        1e-5,
+        details={"ceiling": 5.0},
+    )

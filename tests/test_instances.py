@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from auditor import audit, read_result
 from auditor.choices import DPSGD, BernoulliSplit, RandomSplit, StatedClaim, UnknownSplit
 from auditor.compare import judge
 from auditor.errors import InputError
@@ -375,3 +376,59 @@ def test_the_same_seed_gives_the_same_result(rng):
     )
     assert first["estimates"] == second["estimates"]
     assert set(ATTACKS) == {curve.name for curve in rank_curves(models[0])}
+
+
+# --- What one model's audit would refuse ------------------------------------------------------------
+
+
+def by_person(rng, instances=12):
+    """Models whose leak is a person's: eight records of one person move together."""
+    people = np.repeat(np.arange(200), 8)
+    for _ in range(instances):
+        member, nonmember = (np.repeat(rng.laplace(at, 1, 100), 8) for at in (-1, 0))
+        noise = rng.normal(0, 1e-6, (2, 800))
+        yield Losses(
+            member=member + noise[0], nonmember=nonmember + noise[1], person=(people[:800], people[800:])
+        )
+
+
+def test_persons_are_not_taken_for_records(rng):
+    """Records of persons that were split whole say nothing here, and one score per person judges no claim on records."""
+    claim = StatedClaim(0.05, 0.0, "replace-one")
+    models = list(by_person(rng))
+    bare = audit_instances(models, delta=1e-5, split=RandomSplit(), claim=claim)
+    assert bare.verdict is Verdict.NOT_EVALUABLE
+    assert "person" in bare.estimate("epsilon_bound.instances").reason
+    results = [audit(model, split=RandomSplit()) for model in models]
+    combined = audit_instances(results, delta=1e-5, split=RandomSplit(), claim=claim)
+    assert combined.estimate("epsilon_bound.instances").value > 0.05
+    assert combined.verdict is Verdict.NOT_EVALUABLE
+    assert "person" in combined.comparisons[0].reason
+
+
+def test_overlap_and_blindness_are_seen_in_bare_losses(rng):
+    """Ids in both groups make bare losses not evaluable, and members with the higher losses make them inconclusive."""
+    claim = StatedClaim(3.0, 0.0, "replace-one")
+    ids = (range(200), range(200))
+    same = [Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200), id=ids) for _ in range(5)]
+    found = audit_instances(same, delta=0.0, split=RandomSplit(), claim=claim)
+    assert found.verdict is Verdict.NOT_EVALUABLE
+    swapped = [Losses(member=rng.normal(0.5, 1, 200), nonmember=rng.normal(0, 1, 200)) for _ in range(5)]
+    blind = audit_instances(swapped, delta=0.0, split=RandomSplit(), claim=claim)
+    assert blind.verdict is Verdict.INCONCLUSIVE
+
+
+def test_the_text_tells_the_form_that_was_judged(rng):
+    """A converted claim is shown as it was made and as it was judged; the point value says that it has no interval."""
+    models = [Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200)) for _ in range(5)]
+    lines = text(audit_instances(models, delta=1e-5, split=RandomSplit(), claim=StatedClaim(1.0, 1e-5)))
+    assert "Claimed: epsilon 1 at delta 1e-5 (add-remove); judged as epsilon 2 at delta 3.72e-5" in lines
+    assert "point estimate, no interval" in lines
+
+
+def test_a_result_of_several_models_is_no_audit(rng, tmp_path):
+    """Reading the audit of several models as that of one is refused in words."""
+    models = [Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200)) for _ in range(2)]
+    audit_instances(models, delta=1e-5).to_json(tmp_path / "several.json")
+    with pytest.raises(InputError, match="several models"):
+        read_result(tmp_path / "several.json")

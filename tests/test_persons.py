@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from simulation import at_most
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
@@ -209,3 +210,45 @@ def test_the_training_algorithm_is_not_judged_on_the_wrong_units():
     single = Losses(member=[1.0, 2.0], nonmember=[3.0, 4.0], person=(["a", "b"], ["c", "d"]))
     assert mechanism_reason(per_person(single, choice=OnePerPerson())) is None
     assert claim_reason(per_person(single, choice=OnePerPerson())) is None
+
+
+def sized(member, nonmember):
+    """Persons with these numbers of records, all of different losses."""
+    sizes = np.concatenate([member, nonmember])
+    owner, split = np.repeat(np.arange(sizes.size), sizes), int(np.sum(member))
+    values = np.arange(owner.size, dtype=float)
+    return Losses(member=values[:split], nonmember=values[split:], person=(owner[:split], owner[split:]))
+
+
+def test_sizes_of_few_persons_are_counted_out():
+    """Three persons with two records against three with one: 2 of the 20 splits are so unequal, so p is 0.1."""
+    found = per_person(sized([2, 2, 2], [1, 1, 1]), choice=OnePerPerson())
+    assert found.sizes_p_value == pytest.approx(2 / 20, rel=1e-12)
+    assert persons(found).status is not Status.FAIL
+    surely = per_person(sized([2] * 10, [1] * 10), choice=OnePerPerson())
+    assert surely.sizes_p_value == pytest.approx(2 / 184756, rel=1e-6)  # 2 of the (20 choose 10) splits
+    assert persons(surely).status is Status.FAIL
+
+
+@pytest.mark.parametrize("other", [[1, 1, 1], [1], [5] * 30])
+def test_the_sizes_of_one_person_say_nothing(other):
+    """One single person in a group gives no warning and no p-value below 1."""
+    found = per_person(sized([4], [*other, 1, 1]), choice=EachRecord())
+    assert found.sizes_p_value == 1.0
+
+
+@pytest.mark.parametrize("people", [3, 5, 8])
+def test_sizes_keep_their_level(rng, people):
+    """Among all persons of one law, few or many in ties, p is at most a with a chance of at most a."""
+    runs = 400
+    p = np.array(
+        [
+            per_person(
+                sized(1 + rng.geometric(0.4, people), 1 + rng.geometric(0.4, people)), choice=EachRecord()
+            ).sizes_p_value
+            for _ in range(runs)
+        ]
+    )
+    assert np.all((p >= 0) & (p <= 1))
+    for level in (0.01, 0.1, 0.2):
+        assert at_most(int((p <= level).sum()), runs, level)

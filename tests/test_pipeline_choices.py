@@ -143,6 +143,16 @@ def test_a_bound_on_persons_judges_no_claim_on_records(families):
     assert "person" in result.comparisons[0].reason
 
 
+def test_the_training_size_counts_records(families):
+    """Delta and a census go by the records of the training set, whatever is counted as one unit."""
+    result = auditor.audit(families)
+    assert result.data["training_size"] == 1200
+    assert result.data["delta"] == pytest.approx(1 / (1200 * np.log(1200)))
+    assert auditor.audit(families, members=auditor.Census(), training_size=1200).data["members"] == "census"
+    with pytest.raises(InputError, match="number of persons"):
+        auditor.audit(families, members=Subset(of=5000))
+
+
 def test_persons_in_both_groups_are_counted_by_record(rng):
     """Where persons stand in both groups, membership was decided by record, so records are what is counted."""
     people = rng.integers(0, 300, 2400)

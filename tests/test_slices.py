@@ -68,17 +68,34 @@ def test_bands_hold_what_a_sort_puts_there(rng):
         assert item.details["lift"] == pytest.approx(members / (end - start) / 0.35)
 
 
-def test_small_slices_are_named_and_spend_nothing(rng):
+def test_small_slices_spend_nothing(rng):
     """Groups of few records have no numbers but a reason, and the level of the others is as if they were not there."""
     losses = grouped(rng, [300, 300, 9, 12])
     found = of_kind(slices(losses, delta=1e-5), SliceKind.GROUP)
+    assert [part.label for part in found] == ["0", "1", "3", "(1 group too small to audit)"]
     assert [part.reason for part in found[:2]] == [None, None]
-    by_label = {part.label: part for part in found}
-    assert "fewer than 10" in by_label["2"].reason
-    assert "not even a perfect attack" in by_label["3"].reason
-    assert {item.value for label in "23" for item in by_label[label].estimates} == {None}
-    assert by_label["2"].estimate(BOUND).delta == 1e-5
+    assert "not even a perfect attack" in found[2].reason
+    assert "fewer than 10" in found[3].reason
+    assert {item.value for part in found[2:] for item in part.estimates} == {None}
+    assert found[3].estimate(BOUND).delta == 1e-5
     assert found[0].compared == 2 + 10
+
+
+def test_groups_too_small_to_audit_are_not_named(rng):
+    """Groups with few members or few non-members are one slice with their summed counts, whatever ``most`` is."""
+    labels = [f"r{at}" for at in range(30)]
+    losses = Losses(
+        member=rng.normal(size=240),
+        nonmember=rng.normal(size=220),
+        group=([*["a"] * 100, *["b"] * 50, *["c"] * 60, *labels], [*["a"] * 100, *["b"] * 50, *["c"] * 70]),
+    )
+    found = of_kind(slices(losses, delta=0.0), SliceKind.GROUP)
+    assert [part.label for part in found] == ["a", "c", "b", "(30 groups too small to audit)"]
+    assert (found[3].n_member, found[3].n_nonmember) == (30, 0)
+    assert found[3].reason == "fewer than 10 members or fewer than 10 non-members"
+    few = of_kind(slices(losses, delta=0.0, most=2), SliceKind.GROUP)
+    assert [part.label for part in few] == ["a", "c", "(1 smaller group)", "(30 groups too small to audit)"]
+    assert [(part.n_member, part.n_nonmember) for part in few[2:]] == [(50, 50), (30, 0)]
 
 
 def test_every_compared_group_could_be_certified(rng):
@@ -101,7 +118,7 @@ def test_only_the_largest_groups_are_compared(rng):
 
 
 def test_records_without_a_group_are_counted():
-    """Blank labels form no slice, labels of one side only have no comparison, and types do not matter."""
+    """Blank labels form no slice, labels of one side only are too small to audit, and types do not matter."""
     losses = Losses(
         member=np.arange(40.0),
         nonmember=np.arange(40.0),
@@ -110,7 +127,7 @@ def test_records_without_a_group_are_counted():
     found = {part.label: part for part in slices(losses, delta=0.0, percentiles=())}
     assert (found["1"].n_member, found["1"].n_nonmember) == (20, 20)
     assert (found["(no label)"].n_member, found["(no label)"].n_nonmember) == (20, 0)
-    assert "fewer than 10 members" in found["only here"].reason
+    assert "fewer than 10 members" in found["(1 group too small to audit)"].reason
 
 
 def test_ties_stay_in_one_band():

@@ -1,9 +1,13 @@
 """Views for the report: nothing lost in the bins, curves that are curves, gaps with the right sign."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
 
+import auditor
 from auditor import views
 from auditor.choices import Adjacency, Sample
 from auditor.fitters import fit_gaussian_pair
@@ -107,3 +111,37 @@ def test_no_gap_where_too_few_records_reach():
     """With fewer than ten non-members to stand on there is no gap to give."""
     few = Losses(member=[0.0, 1.0, 2.0], nonmember=[0.5, 1.5, 2.5])
     assert views.fit_gap(count(few), fit_gaussian_pair(few, rng=np.random.default_rng(0))) == {}
+
+
+@pytest.mark.parametrize(
+    ("member", "nonmember"),
+    [
+        ([-1.7e308, 0.0, 1.0, 2.0], [1.7e308, 0.0, 1.0, 2.0]),
+        ([-1.7976931348623157e308, 0.0], [1.7976931348623157e308, 0.0]),
+        ([1.7976931348623157e308] * 3, [1.7976931348623157e308] * 3),
+        ([-1.7976e308] * 3, [-1.7976e308] * 3),
+        ([5e-324, 0.0], [0.0, 5e-324]),
+    ],
+)
+def test_bins_at_the_ends_of_the_doubles(member, nonmember):
+    """Losses of any size get finite ascending edges that hold every record, and a result without NaN."""
+    result = auditor.audit(Losses(member=member, nonmember=nonmember))
+    for found in result.histograms:
+        assert np.all(np.isfinite(found.edges))
+        assert np.all(np.diff(found.edges) >= 0)
+        assert min(found.member + found.nonmember) >= 0
+        assert (sum(found.member), sum(found.nonmember)) == (len(member), len(nonmember))
+    text = result.to_json()
+    json.loads(text, parse_constant=pytest.fail)  # called for NaN and infinities
+    assert not re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)
+
+
+def test_wide_bins_are_equally_wide():
+    """From -1.5e308 to 1.5e308 the edges are the exact fractions, computed with whole numbers."""
+    wide = Losses(member=[-1.5e308, 0.0], nonmember=[1.5e308, 0.0])
+    same = Losses(member=[0.0, 0.0], nonmember=[0.0, 0.0])
+    pair = fit_gaussian_pair(same, rng=np.random.default_rng(0))
+    edges = views.histograms(wide, same, pair)[1].edges
+    low, high = int(-1.5e308), int(1.5e308)
+    expected = [float((low * (60 - i) + high * i) // 60) for i in range(61)]
+    np.testing.assert_allclose(edges, expected, rtol=1e-5, atol=1e295)

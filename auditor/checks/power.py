@@ -21,6 +21,13 @@ def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Chec
     ceiling = certified.details["ceiling"]
     details = {"model_ceiling": ceiling, "mechanism_ceiling": mechanism.details.get("ceiling")}
     if claim is not None and claim.value is not None and mechanism.value is not None:
+        curve = mechanism.details.get("claimed_curve") or {}
+        if curve.get("rejected") or curve.get("could_have_been"):
+            message = (
+                "A perfect attack on these records would have had the claim's whole trade-off curve rejected: the audit had"
+                " room to refute it."
+            )
+            return Check("power", Status.OK, message, {**details, "claimed": claim.value})
         return _against_claim(mechanism.details["ceiling"], claim.value, details)
     top = number(ceiling, toward="down")
     message = f"With these numbers of records, a perfect attack would be certified at {top} by this method."

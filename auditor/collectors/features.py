@@ -17,7 +17,11 @@ __all__ = ["read_feature_pair", "read_features"]
 
 
 def read_features(
-    path: str | os.PathLike[str], *, columns: Sequence[str], member_column: str = "member"
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str],
+    member_column: str = "member",
+    not_features: Sequence[str] = (),
 ) -> Features:
     r"""Read what is known of the records beside their losses, from the file that holds the losses.
 
@@ -26,12 +30,14 @@ def read_features(
         columns: The columns to read. A CSV column of which every cell is a number or blank holds numbers, any other
             one text; a blank is a missing value.
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
+        not_features: Columns with another part to play, such as those of losses, ids and persons: none of them, nor
+            that of membership, may be among the features. The column of groups may.
 
     Returns:
         The features of both groups, each in the order of the file, which is that of `read_losses`.
 
     Raises:
-        InputError: A file that cannot be read, a missing column, or membership other than 0 and 1.
+        InputError: A file that cannot be read, a missing column, one that is no feature, or membership other than 0 and 1.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +51,7 @@ def read_features(
     file = file_path(path)
     table = opened(file)
     place = f"file {str(file)!r}"
-    names = _names(columns, table, place)
+    names = _names(columns, table, place, (member_column, *_others(not_features)))
     marks = table.read([member_name(member_column, table, place)], text=[])[member_column]
     mask = membership(marks, table, f"column {member_column!r} of {str(file)!r}")
     found = _read(table, names, file)
@@ -55,7 +61,11 @@ def read_features(
 
 
 def read_feature_pair(
-    member_path: str | os.PathLike[str], nonmember_path: str | os.PathLike[str], *, columns: Sequence[str]
+    member_path: str | os.PathLike[str],
+    nonmember_path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str],
+    not_features: Sequence[str] = (),
 ) -> Features:
     r"""Read what is known of the records from one file for each group, as `read_loss_pair` reads the losses.
 
@@ -63,9 +73,10 @@ def read_feature_pair(
         member_path: Of the members.
         nonmember_path: Of the non-members, with the same columns.
         columns: The columns to read, as for `read_features`.
+        not_features: Columns with another part to play, as for `read_features`.
 
     Raises:
-        InputError: A file that cannot be read, or a missing column.
+        InputError: A file that cannot be read, a missing column, or one that is no feature.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -78,15 +89,29 @@ def read_feature_pair(
     for path in (member_path, nonmember_path):
         file = file_path(path)
         table = opened(file)
-        sides.append(_read(table, _names(columns, table, f"file {str(file)!r}"), file))
+        names = _names(columns, table, f"file {str(file)!r}", _others(not_features))
+        sides.append(_read(table, names, file))
     return Features(*sides)
 
 
-def _names(columns: Sequence[str], table: Table, place: str) -> list[str]:
+def _others(not_features: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(not_features, str) or not isinstance(not_features, Sequence):
+        raise InputError(f"not_features must be a list of names of columns, got {not_features!r}.")
+    return tuple(not_features)
+
+
+def _names(columns: Sequence[str], table: Table, place: str, others: tuple[str, ...]) -> list[str]:
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise InputError(f"columns must be a list of names of columns, got {columns!r}.")
     for name in columns:
         refuse_no_names(columns=name)
+        if not name.strip():
+            raise InputError(f"columns must hold no empty name, got {list(columns)!r}; take it out.")
+        if name in others and name in table.names:
+            raise InputError(
+                f"columns must not name {name!r} in {place}, which is a column of losses, membership, ids or persons:"
+                " naming it makes any leak look like a shift; name columns that describe the records."
+            )
     return [
         _validate.column_name(name, what="features", file=place, options=table.names)
         for name in dict.fromkeys(columns)

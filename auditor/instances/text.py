@@ -25,7 +25,12 @@ def text(result: InstancesResult) -> str:
     No claim to judge
     """
     sign = VERDICT[result.verdict]
-    lines = [f"{sign.symbol} {sign.word}", *(item.reason for item in result.comparisons), ""]
+    lines = [
+        f"{sign.symbol} {sign.word}",
+        *_judged(result),
+        *(item.reason for item in result.comparisons),
+        "",
+    ]
     count = formatting.count(result.data["n_instances"])
     lines.append(f"{count} models of one training algorithm, delta {formatting.given(result.data['delta'])}")
     width = max(map(len, _TITLES.values()))
@@ -33,6 +38,32 @@ def text(result: InstancesResult) -> str:
     reasons = dict.fromkeys(item.reason for item in result.estimates if item.reason)
     lines += [formatting.sentence(reason) for reason in reasons]
     return formatting.clean("\n".join(lines)) + "\n"
+
+
+def _judged(result: InstancesResult) -> list[str]:
+    """In which form the claim was judged, where that is not how it was made."""
+    stated = result.claims[0] if result.claims else None
+    found = []
+    for item in result.comparisons:
+        if stated is not None and item.claim != stated and item.claim.value is not None:
+            as_made, judged = (
+                f"epsilon {formatting.given(claim.value)} at delta {formatting.given(claim.delta)} ({claim.adjacency})"
+                for claim in (stated, item.claim)
+            )
+            found.append(f"Claimed: {as_made}; judged as {judged}, which it implies.")
+    return found
+
+
+def _point(estimate: Estimate) -> str:
+    bootstrap = estimate.details.get("bootstrap") or {}
+    if bootstrap.get("lower") is not None:
+        level = formatting.percent(bootstrap.get("confidence", _LEVEL), toward="down")
+        return f"point estimate; bootstrap over models: at least {formatting.number(bootstrap['lower'], toward='down')} ({level})"
+    reason = bootstrap.get("lower_reason")
+    return f"point estimate, no interval: {reason}" if reason else "point estimate"
+
+
+_LEVEL = 0.95
 
 
 def _value(estimate: Estimate) -> str:
@@ -46,4 +77,4 @@ def _value(estimate: Estimate) -> str:
         return f"at least {at_least} ({level} confidence, {estimate.adjacency}; ceiling {ceiling}), {about}"
     if estimate.name == LOG_MEAN_EXP:
         return f"{formatting.number(estimate.value)}, an average over models: neither refutes nor supports a claim"
-    return f"{formatting.number(estimate.value)} ({estimate.adjacency}), {about}"
+    return f"{formatting.number(estimate.value)} ({estimate.adjacency}), {about}; {_point(estimate)}"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from auditor.compare import failed_validity
 from auditor.report import formatting, labels, rows
 from auditor.report.beside import claim_section
 from auditor.report.fit import fit_sentences
@@ -59,7 +60,13 @@ def _headline(result: AuditResult) -> dict[str, str]:
     lead = headline(result)
     if lead.estimate is None:
         return {"label": "Headline", "value": formatting.MISSING, "note": "", "sentence": lead.sentence}
-    return rows.tile(lead.estimate) | {"sentence": lead.sentence}
+    return _tile(result, lead.estimate) | {"sentence": lead.sentence}
+
+
+def _tile(result: AuditResult, estimate: Estimate) -> dict[str, str]:
+    """The tile of an estimate, which certifies nothing about leakage where a validity check failed."""
+    invalid = {"note": "a validity check failed"} if failed_validity(result.checks) else {}
+    return rows.tile(estimate) | invalid
 
 
 # --- The numbers ----------------------------------------------------------------------------------
@@ -69,7 +76,7 @@ def _tiles(result: AuditResult) -> list[dict[str, str]]:
     lead = headline(result).estimate
     names = (CERTIFIED, ONE_RUN, "tpr_at_fpr.0.01", "auc")
     found = [item for name in names if (item := find(result, name)) is not None and item is not lead]
-    return [rows.tile(item) for item in found if item.name != ONE_RUN or item.value is not None]
+    return [_tile(result, item) for item in found if item.name != ONE_RUN or item.value is not None]
 
 
 def _groups(result: AuditResult) -> list[dict[str, Any]]:
@@ -142,6 +149,10 @@ def _read_first(checks: Sequence[Check]) -> str:
 
 def _size(data: Mapping[str, Any]) -> str:
     members, others = formatting.count(data.get("n_member")), formatting.count(data.get("n_nonmember"))
+    records = _listed(data.get("records"))
+    if str(data.get("unit")).startswith("person") and len(records) == len(_GROUPS):
+        inside, outside = map(formatting.count, records)
+        return f"{members} persons in the training data ({inside} records) and {others} others ({outside} records) scored"
     return f"{members} training records and {others} others scored"
 
 

@@ -1,5 +1,6 @@
 """What was found, in one sentence that a decision can rest on."""
 
+from auditor.compare import failed_validity
 from auditor.report import formatting, labels
 from auditor.report.lookup import CERTIFIED, ONE_RUN, ceiling, find, powerless
 from auditor.result import AuditResult
@@ -14,9 +15,33 @@ def meaning(result: AuditResult) -> str:
     Which rate is quoted is fixed by the number of records (the smallest rate that they resolve), not by how large
     the finding is: quoting the most striking of several intervals would void its confidence.
     """
+    failed = failed_validity(result.checks)
+    if failed:
+        names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
+        return (
+            f"The two groups cannot be compared as they are (failed check: {names}), so the numbers below do not measure"
+            " what the model gives away about its training records."
+        )
     makers = (_of_rate, _of_advantage, _of_bound, _of_auc, _of_one_run)
     found = next((text for maker in makers if (text := maker(result)) is not None), None)
-    return found or _of_nothing(result)
+    return _of_persons(result, found or _of_nothing(result))
+
+
+def _of_persons(result: AuditResult, text: str) -> str:
+    """The same sentence about persons, where one score stands for a person."""
+    if not str(result.data.get("unit")).startswith("person"):
+        return text
+    words = (
+        ("training records", "persons in the training data"),
+        ("training record", "person in the training data"),
+        ("other records", "other persons"),
+        ("other record", "other person"),
+        ("this many records", "this many persons"),
+        ("too few records", "too few persons"),
+    )
+    for record, person in words:
+        text = text.replace(record, person)
+    return text
 
 
 def _level(estimate: Estimate) -> str:
@@ -55,7 +80,7 @@ def _of_advantage(result: AuditResult) -> str | None:
 
 def _of_bound(result: AuditResult) -> str | None:
     row = find(result, CERTIFIED)
-    if row is None or not row.lower or row.lower <= 0:
+    if row is None or not row.lower or row.lower <= 0 or row.details.get("approximate"):
         return None
     return (
         f"{_level(row)}, the losses of this model tell training records from others: the certified bound is epsilon"

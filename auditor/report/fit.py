@@ -41,7 +41,7 @@ def star_notes(star: Estimate) -> list[str]:
 
 def fit_sentences(star: Estimate | None, *, mixture: Estimate | None = None) -> list[str]:
     """Return the tests of the Gaussian fits in words, then those of the mixtures where there are any."""
-    sentences = _one_fit(star)
+    sentences = _one_fit(star, "Gaussian")
     fit = dig(mixture.details, "fit") if mixture else None
     if not fit or not hasattr(fit, "get"):
         return sentences
@@ -51,10 +51,10 @@ def fit_sentences(star: Estimate | None, *, mixture: Estimate | None = None) -> 
         sentences.append(
             f"Mixtures were fitted too: {members} normals for the members, {others} for the others."
         )
-    return [*sentences, *_one_fit(mixture)]
+    return [*sentences, *_one_fit(mixture, "mixture")]
 
 
-def _one_fit(star: Estimate | None) -> list[str]:
+def _one_fit(star: Estimate | None, kind: str) -> list[str]:
     fit = dig(star.details, "fit") if star else None
     if not fit or not hasattr(fit, "get"):
         return []
@@ -68,7 +68,7 @@ def _one_fit(star: Estimate | None) -> list[str]:
             f" {formatting.number(abs(gap))} nats of epsilon {side} the measured one{place}."
         )
     if fit.get("rejected"):
-        sentences.append("The fit is rejected: read the certified bound, which needs no fit.")
+        sentences.append(f"The {kind} fit is rejected: the certified bound needs no fit.")
     elif _few(fit):
         sentences.append(
             "So few held-out records cannot reject anything: whether the curves fit is not known, and the certified bound"
@@ -76,7 +76,7 @@ def _one_fit(star: Estimate | None) -> list[str]:
         )
     elif fit.get("rejected") is False:
         sentences.append(
-            "The fit is not rejected. That is not proof that it is right, least of all in the tails."
+            f"The {kind} fit is not rejected. That is not proof that it is right, least of all in the tails."
         )
     return sentences
 

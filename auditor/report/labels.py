@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from auditor.report import formatting
-from auditor.report.lookup import amount
+from auditor.report.lookup import amount, dig
 from auditor.values import Estimate, Status, Subject, Verdict
 
 __all__ = [
@@ -140,6 +140,11 @@ _LABELS = {
     ),
 }
 
+_APPROXIMATE = Label(
+    "Approximate epsilon bound",
+    "From large-sample limits at one threshold: it can promise too much, and certifies nothing.",
+)
+
 _METRICS = {"epsilon": "Epsilon", "advantage": "Membership advantage", "bayes_security": "Bayes security"}
 
 
@@ -152,6 +157,8 @@ def describe(estimate: Estimate) -> Label:
             f"Training records recognised when {formatting.odds(rate)} is accepted;"
             f" guessing recognises {formatting.percent(rate)}.",
         )
+    if dig(estimate.details, "approximate"):
+        return _APPROXIMATE
     return _LABELS.get(estimate.name, Label(formatting.clean(estimate.name), ""))
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from auditor.persons import MIXED
 from auditor.report import formatting, rows
 from auditor.report.lookup import CERTIFIED, amount
 from auditor.result import AuditResult
@@ -21,6 +22,7 @@ def risk_section(result: AuditResult) -> dict[str, Any] | None:
         return None
     return {
         "note": _note(result.slices),
+        "noun": "persons" if str(result.data.get("unit")).startswith("person") else "records",
         "groups": [_group(item) for item in groups[:_MOST]],
         "bands": [_band(item) for item in bands[:_MOST]],
         "overall": _overall(bands),
@@ -35,7 +37,14 @@ def _note(found: tuple[Slice, ...]) -> str:
     return (
         f"All {formatting.count(compared)} slices with an interval are compared at once: each kind of interval holds for"
         f" every slice together at {level} confidence, so the slice that stands out most may be quoted."
+        f"{_mixed(found)}"
     )
+
+
+def _mixed(found: tuple[Slice, ...]) -> str:
+    if any(item.label == MIXED for item in found):
+        return f" {MIXED} stands for persons whose records are in several groups."
+    return ""
 
 
 def _group(item: Slice) -> dict[str, str]:

@@ -66,7 +66,8 @@ def interval_words(estimate: Estimate) -> str:
         if not estimate.value and powerless(estimate):
             return "too few records to certify anything"
         conditional = _condition(estimate)
-        found = ("at least this" if conditional else "certified") if estimate.value else "no evidence"
+        sure = "about" if dig(estimate.details, "approximate") else "certified"
+        found = ("at least this" if conditional else sure) if estimate.value else "no evidence"
         return ", ".join(part for part in (f"{found} {level}{conditional}", ceiling_words(estimate)) if part)
     return f"{formatting.interval(estimate)} {level}{_condition(estimate)}"
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from auditor.compare import failed_validity
 from auditor.report import formatting
 from auditor.report.findings import meaning
 from auditor.report.fit import star_notes, within_noise
@@ -31,13 +32,21 @@ def verdict_sentence(result: AuditResult) -> str:
         return f"The claim cannot be judged from this audit. {formatting.sentence(reason)}".strip()
     estimate = find(result, judged.estimate) if judged else None
     numbers = _numbers(judged, estimate)
-    if judged is None or estimate is None or numbers is None:
+    top = ceiling(estimate)
+    if judged is None or estimate is None or numbers is None or _by_curve(result.verdict, numbers, top):
         reason = formatting.sentence(judged.reason) if judged else ""
         return f"{_PLAIN[result.verdict]} {reason}".strip()
-    top = ceiling(estimate)
     if result.verdict is Verdict.INCONCLUSIVE and top is not None and top > numbers[0] and judged.reason:
         return f"The audit is inconclusive. {formatting.sentence(judged.reason)}"  # it had room, and yet no power
     return _worded(result.verdict, estimate, numbers, _terms(result, judged, numbers))
+
+
+def _by_curve(verdict: Verdict, numbers: tuple[float, float], top: float | None) -> bool:
+    """Whether the claim was judged by its whole trade-off curve, which the bound at one delta does not show."""
+    claimed, bound = numbers
+    if verdict is Verdict.REFUTED:
+        return bound <= claimed
+    return verdict is Verdict.NOT_REFUTED and top is not None and top <= claimed
 
 
 _PLAIN = {
@@ -111,7 +120,17 @@ def headline(result: AuditResult) -> Headline:
 
     A mixture that was asked for and is not rejected comes next, then the certified bound, which needs no fit.
     """
+    lead = _lead(result)
+    bound = find(result, CERTIFIED)
+    if bound is not None and dig(bound.details, "approximate"):  # asked for, and no certificate
+        return lead._replace(sentence=lead.sentence.replace("certified bound", "approximate bound"))
+    return lead
+
+
+def _lead(result: AuditResult) -> Headline:
     star, bound = find(result, STAR), find(result, CERTIFIED)
+    if failed_validity(result.checks):
+        return Headline(bound, "A validity check failed, so no number here measures leakage.")
     if star is None or star.value is None:
         reason = (star.reason if star else None) or "it was not computed"
         why = f"Epsilon* has no value ({formatting.tidy(reason).rstrip('.')})"
@@ -146,7 +165,10 @@ def _gap(star: Estimate) -> str:
     if not gap:
         return ""
     side = "above" if gap > 0 else "below"
-    return f" (its curve lies up to {formatting.number(abs(gap))} nats {side} the measured one)"
+    return (
+        f" (where there are records to compare with, its curve lies up to {formatting.number(abs(gap))} nats {side} the"
+        " measured one; Epsilon* is read further out)"
+    )
 
 
 def _blunted(result: AuditResult) -> str | None:

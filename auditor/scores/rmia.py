@@ -23,6 +23,9 @@ from auditor.values import Floats, Losses, LossScale
 __all__ = ["rmia", "rmia_score"]
 
 _FARTHEST = 1e300  # nats; differences of two log-ratios stay finite
+_NEAREST = (
+    1e-300  # nats; closer neighbours of the population are ties, so that the slope between others is finite
+)
 
 
 def rmia(reference: References, *, population: Population, a: float = 0.3, gamma: float = 1.0) -> Transform:
@@ -146,7 +149,7 @@ def _log_mean(logs: Floats) -> Floats:
 
 def _continued(ratio: Floats, ranked: Floats) -> Floats:
     """The share of the population below each record, linear between neighbours and by 1/n a nat beyond the ends."""
-    first = np.r_[True, ranked[1:] > ranked[:-1]]
+    first = np.r_[True, np.diff(ranked) > _NEAREST]
     below = np.flatnonzero(first)  # the number of population records below each of its distinct values
     order = np.argsort(ratio)  # a search for neighbours one after the other finds them in the cache
     asked = ratio[order]

@@ -1,5 +1,6 @@
 """The placebo audit asks whether a model that saw nothing separates the groups."""
 
+import numpy as np
 import pytest
 
 from auditor import InputError
@@ -44,3 +45,56 @@ def test_a_bad_level_is_one_sentence():
     """A probability of false alarms outside (0, 1) is refused by name."""
     with pytest.raises(InputError, match=r"^false_alarms must lie in \(0, 1\), got 2"):
         placebo(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0]), delta=0.0, false_alarms=2)
+
+
+# --- The reference is of the audited records ------------------------------------------------------
+
+
+@pytest.fixture
+def audited(rng):
+    """Losses of 30 members and 20 non-members with ids."""
+    return Losses(
+        member=rng.normal(size=30), nonmember=rng.normal(size=20), id=(np.arange(30), np.arange(30, 50))
+    )
+
+
+def refused(reference, audited):
+    """The sentence with which a reference is refused."""
+    with pytest.raises(InputError) as error:
+        placebo(reference, audited=audited, delta=0.0)
+    return str(error.value)
+
+
+def test_the_same_records_in_any_order_are_accepted(rng, audited):
+    """Ids may be in another order and of another type; without ids equal counts are enough."""
+    names = (rng.permutation(30).astype(str), rng.permutation(np.arange(30.0, 50.0)))
+    for ids in (names, None):
+        reference = Losses(member=rng.normal(size=30), nonmember=rng.normal(size=20), id=ids)
+        assert placebo(reference, audited=audited, delta=0.0).status is Status.OK
+
+
+def test_other_records_are_refused_with_their_number(rng, audited):
+    """Other counts, other ids and swapped membership are refused, and the sentence counts what is missing."""
+    member, nonmember = rng.normal(size=30), rng.normal(size=20)
+    words = refused(Losses(member=member[:29], nonmember=nonmember), audited)
+    assert words.startswith(
+        "reference must hold the audited records, 30 members and 20 non-members, got 29 and 20"
+    )
+    other = Losses(member=member, nonmember=nonmember, id=(np.arange(2, 32), np.arange(30, 50)))
+    assert "2 of 30 member ids and 0 of 20 non-member ids" in refused(other, audited)
+    even = audited.take(member=np.arange(20), nonmember=np.arange(20))
+    swapped = Losses(member=nonmember, nonmember=member[:20], id=(even.id.nonmember, even.id.member))
+    assert "20 of 20 member ids and 20 of 20 non-member ids" in refused(swapped, even)
+    twice = Losses(member=member, nonmember=nonmember, id=(np.r_[0, np.arange(29)], np.arange(30, 50)))
+    assert "1 of 30 member ids" in refused(twice, audited)
+
+
+def test_the_audited_losses_are_no_reference(rng, audited):
+    """The audited file itself, in any order, is refused; right-or-wrong losses may agree by coincidence."""
+    assert refused(audited, audited).startswith("reference losses are the audited losses themselves (all 50")
+    mixed = audited.take(member=rng.permutation(30), nonmember=rng.permutation(20))
+    assert "themselves" in refused(mixed, audited)
+    assert "themselves" in refused(*[Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4])] * 2)
+    for pair in (([0.0] * 9 + [1.0], [0.0] * 5 + [1.0] * 5), ([0.0, 0.0], [0.0, 0.0])):
+        few = Losses(member=pair[0], nonmember=pair[1])
+        assert placebo(few, audited=few, delta=0.0).status is Status.OK

@@ -84,3 +84,35 @@ def test_bad_columns_are_one_sentence(path, columns, words):
 def test_columns_named_twice_are_read_once(path):
     """A column given twice counts once."""
     assert read_features(path, columns=["age", "age"]).names == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("columns", "others", "words"),
+    [
+        (
+            ["age", "loss"],
+            ["loss"],
+            r"^columns must not name 'loss' in file .* makes any leak look like a shift",
+        ),
+        (["member"], [], "^columns must not name 'member' in file"),
+        (["zip", "age"], ("loss", "zip"), "^columns must not name 'zip'"),
+        (["age", " "], [], r"^columns must hold no empty name, got \['age', ' '\]"),
+        (["age"], "loss", "^not_features must be a list of names of columns, got 'loss'"),
+        (["id"], ["id"], "^column 'id' is not in"),
+    ],
+)
+def test_columns_that_are_no_features_are_refused(path, columns, others, words):
+    """Losses, membership and what else has a part to play are no features, in one sentence."""
+    with pytest.raises(InputError, match=words) as error:
+        read_features(path, columns=columns, not_features=others)
+    assert "\n" not in str(error.value)
+
+
+def test_two_files_refuse_the_same_columns(tmp_path):
+    """With one file for each group the columns that are no features are refused too, and others are read."""
+    for name in ("in", "out"):
+        FRAME.to_csv(tmp_path / f"{name}.csv", index=False)
+    paths = [tmp_path / "in.csv", tmp_path / "out.csv"]
+    with pytest.raises(InputError, match=r"^columns must not name 'loss'"):
+        read_feature_pair(*paths, columns=["loss"], not_features=["loss"])
+    assert read_feature_pair(*paths, columns=["age"], not_features=["loss"]).names == ("age",)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from auditor.choices import Census, Mixture
 from auditor.estimators import mixture_supremum
@@ -144,3 +145,33 @@ def test_the_families_are_not_mixed_up(pair, rng):
         mixture(normals, delta=1e-5)
     with pytest.raises(TypeError, match="two fitted normals"):
         gaussian(pair, delta=1e-5)
+
+
+@pytest.mark.parametrize("n", [60, 300, 2500])
+@pytest.mark.parametrize("far", [1e20, 1e160, 1e300])
+def test_records_far_from_all_others_are_no_nonsense(rng, n, far):
+    """An extreme record in each group gives no warning, no NaN, and no finite error that is not one."""
+    losses = Losses(
+        member=np.r_[far, rng.normal(-1, 1, n - 1)], nonmember=np.r_[rng.normal(0, 1, n - 1), -far]
+    )
+    row = mixture(fit_mixture_pair(losses, choice=Mixture(3), rng=rng), delta=1e-5)
+    json.dumps(row.details, allow_nan=False)
+    assert math.isfinite(row.value)
+    assert row.lower is None or 0 <= row.lower <= row.value
+
+
+@pytest.mark.parametrize("far", [1e3, 1e14, 1e17, 1e20, 1e154, 1e160, 1e300])
+def test_the_error_beside_a_component_far_away(far):
+    """Records that surely belong to one component give its normal's error and that of its share, or an infinite one.
+
+    With q where w F(z) is fixed, dq = -sd (dm/sd + z dlog sd) - F/(w f) dw, and n times the variances of the three
+    are 1/w, 1/(2 w) and w (1 - w).
+    """
+    law = MixtureOfGaussians((0.9, 0.1), (0.0, far), (1.0, far / 100))
+    variance = QuantileVariance(law)
+    expected = 3 / 0.9 + (stats.norm.cdf(-2) / stats.norm.pdf(-2)) ** 2 * 0.1 / 0.9
+    assert variance.at(-2.0, upper=False) in (math.inf, pytest.approx(expected, rel=1e-6))
+    assert far > 1e20 or variance.at(-2.0, upper=False) < math.inf
+    for point in (30.0, 1e3, far / 2, far, 2 * far, -far):
+        for upper in (False, True):
+            assert variance.at(point, upper=upper) >= 0

@@ -271,7 +271,7 @@ def refuted(overfitted):
         ),
         checks=checks(
             goodness_of_fit=(Status.WARN, "The Gaussian fit of the members is rejected (p = 0.0021)."),
-            duplicates=(Status.FAIL, "31 records occur in both groups."),
+            power=(Status.FAIL, "31 records are too few."),
         ),
         curves=curves(member, nonmember, shift=0.74, claimed=1.0),
         histograms=histograms(member, nonmember),

@@ -169,10 +169,8 @@ def test_infinite_values(hostile):
 def test_checks_say_what_to_do(refuted):
     """A check that is not fine shows its state as a word, and the page says it before the numbers."""
     text = Page(html.render([refuted])).text
-    assert "31 records occur in both groups." in text
-    assert text.index("read 1 failed check: duplicates; 1 warning: goodness of fit.") < text.index(
-        "The numbers"
-    )
+    assert "31 records are too few." in text
+    assert text.index("read 1 failed check: power; 1 warning: goodness of fit.") < text.index("The numbers")
 
 
 def test_shift_advice(overfitted, refuted):

@@ -12,7 +12,7 @@ def test_lines(refuted):
     text = table.text(refuted, width=120)
     assert text.startswith("✕ Claim refuted\n")
     assert "recognises at least 12.3%" in text
-    assert text.index("Epsilon*, Gaussian fit") < text.index("✕ Failed Duplicates: 31 records")
+    assert text.index("Epsilon*, Gaussian fit") < text.index("✕ Failed Power: 31 records")
     assert "Direction" not in text
 
 
@@ -59,5 +59,5 @@ def test_markup_is_text(refuted):
     """Square brackets and colons in a name are not instructions to the table."""
     from dataclasses import replace
 
-    check = replace(refuted.checks[3], message="[bold red]:smile:[/nope] 3 records")
+    check = replace(refuted.check("power"), message="[bold red]:smile:[/nope] 3 records")
     assert "[bold red]:smile:[/nope] 3 records" in table.text(replace(refuted, checks=(check,)))

@@ -8,9 +8,10 @@ import pytest
 
 from auditor import estimators
 from auditor.report import rows, wording
+from auditor.report.context import context
 from auditor.report.fit import fit_sentences
 from auditor.tradeoff import count
-from auditor.values import Comparison, Losses, Verdict
+from auditor.values import Check, Comparison, Losses, Status, Verdict
 
 
 def _without(result, *names):
@@ -166,7 +167,9 @@ def test_meaning_on_pure_noise(n):
             estimators.auc(counts),
             *(estimators.tpr_at_fpr(losses, rate=rate) for rate in (0.1, 0.01, 0.001)),
         )
-        found += not wording.meaning(SimpleNamespace(estimates=rows)).startswith("No evidence")
+        found += not wording.meaning(SimpleNamespace(estimates=rows, checks=(), data={})).startswith(
+            "No evidence"
+        )
     assert found <= 0.05 * runs + 2 * np.sqrt(0.05 * 0.95 * runs)
 
 
@@ -235,7 +238,9 @@ def test_fit_in_words(overfitted, refuted):
     assert "differ by at most 4.1% of the records" in text
     assert "p = 0.28" in text
     assert "not proof" in text
-    assert "The fit is rejected" in " ".join(fit_sentences(refuted.estimate("epsilon_star.gaussian")))
+    assert "The Gaussian fit is rejected" in " ".join(
+        fit_sentences(refuted.estimate("epsilon_star.gaussian"))
+    )
     assert fit_sentences(None) == []
 
 
@@ -247,3 +252,59 @@ def test_fit_on_few_records(overfitted):
     text = " ".join(fit_sentences(replace(star, details=dict(star.details) | {"fit": fit})))
     assert "So few held-out records cannot reject anything" in text
     assert "The fit is not rejected" not in text
+
+
+# --- What a failed check, a person and an approximation change --------------------------------------
+
+
+@pytest.mark.parametrize("name", ["shift", "duplicates", "placebo", "label_shuffle", "persons"])
+def test_a_failed_validity_check_takes_the_meaning(overfitted, name):
+    """Where the groups cannot be compared no sentence and no tile speaks of recognised records or of a certificate."""
+    invalid = replace(overfitted, checks=(*overfitted.checks, Check(name, Status.FAIL, "The groups differ.")))
+    shown = context(invalid)
+    assert "do not measure what the model gives away" in shown["meaning"]
+    assert "recognise" not in shown["meaning"]
+    assert "no number here measures leakage" in shown["headline"]["sentence"]
+    assert {tile["note"] for tile in (shown["headline"], *shown["tiles"])} == {"a validity check failed"}
+
+
+def test_persons_are_called_persons(overfitted):
+    """Where a score stands for a person, the sentences speak of persons and the size names both."""
+    data = {**overfitted.data, "unit": "person (mean loss)", "records": [8000, 9000], "persons": [2000, 2000]}
+    shown = context(replace(overfitted, data=data))
+    assert "persons in the training data" in shown["meaning"]
+    assert "training record" not in shown["meaning"]
+    assert shown["size"].startswith("2,000 persons in the training data (8,000 records)")
+
+
+def test_an_approximate_bound_is_not_called_certified(overfitted):
+    """Katz and Jeffreys limits are shown as approximate, in the row, the tile and the headline."""
+    name = "epsilon_bound.clopper_pearson"
+    details = {**overfitted.estimate(name).details, "approximate": True}
+    result = _changed(overfitted, name, details=details)
+    row = rows.row(result.estimate(name))
+    assert row["title"] == "Approximate epsilon bound"
+    assert "certified" not in rows.tile(result.estimate(name))["note"]
+    rejected = _changed(result, "epsilon_star.gaussian", details={"fit": {"rejected": True}}, lower=None)
+    assert "approximate bound leads" in wording.headline(rejected).sentence
+
+
+def test_a_claim_judged_by_its_whole_curve_is_told_so(refuted):
+    """Where the bound at one delta is below the claim, the refutation rests on the whole curve and says that."""
+    low = _changed(refuted, "epsilon_bound.one_run", value=0.2, lower=0.2)
+    comparison = replace(refuted.comparisons[0], reason="its whole trade-off curve is rejected")
+    text = wording.verdict_sentence(replace(low, comparisons=(comparison,)))
+    assert text == "The claim is refuted. Its whole trade-off curve is rejected."
+
+
+def test_the_fits_are_named(refuted):
+    """The sentences on two fits say which is rejected."""
+    star = refuted.estimate("epsilon_star.gaussian")
+    fit = {**star.details["fit"], "rejected": False}
+    for side in ("member", "nonmember"):
+        fit[side] = {**fit[side], "components": 3}
+    mixture = replace(star, name="epsilon_star.mixture", details={"fit": fit})
+    text = " ".join(fit_sentences(star, mixture=mixture))
+    assert "The Gaussian fit is rejected" in text
+    assert "3 normals for the members" in text
+    assert "The mixture fit is not rejected" in text

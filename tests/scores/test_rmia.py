@@ -9,6 +9,7 @@ from scipy import stats
 
 from auditor.errors import InputError
 from auditor.scores import Population, References, rmia, rmia_score
+from auditor.scores.rmia import _continued
 from auditor.values import Losses
 
 
@@ -147,3 +148,26 @@ def test_trusting_the_references_alone_is_the_likelihood_ratio(rng):
     moved = step(Losses(member=loss[:20], nonmember=loss[20:]))
     score = np.concatenate([moved.member, moved.nonmember])
     assert math.isclose(stats.spearmanr(score, loss - refs[:, 0]).statistic, 1.0)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-320, 1e-310, 1e-200])
+def test_differences_below_the_smallest_normal_double(rng, size):
+    """Losses that are all but equal give finite scores in the order of the ratio, as every loss does."""
+    loss, refs, pop, own = (values * size for values in draws(rng, "cross-entropy", 48, 20, 1))
+    step = rmia(
+        References(member=refs[:24], nonmember=refs[24:]),
+        population=Population(loss=pop, reference=own, scale="cross-entropy"),
+        a=1.0,
+    )
+    moved = step(Losses(member=loss[:24], nonmember=loss[24:], scale="cross-entropy"))
+    score = -np.concatenate([moved.member, moved.nonmember])
+    assert np.all((score >= -1e-12) & (score <= 1 + 1e-12))
+    order = np.argsort(loss)
+    assert np.all(np.diff(score[order]) <= 1e-12)
+
+
+def test_neighbours_closer_than_the_smallest_double_are_ties():
+    """Population records within 1e-300 nats share a step, and the others keep their shares."""
+    ranked = np.array([0.0, 1e-320, 2e-320, 1.0])
+    found = _continued(np.array([-1.0, 0.0, 0.5, 1.0, 2.0]), ranked)
+    np.testing.assert_allclose(found, np.array([-1.0, 0.0, 1.5, 3.0, 4.0]) / 4, atol=1e-12)
