@@ -11,7 +11,7 @@ from auditor import _validate
 from auditor._format import percent
 from auditor._labels import codes
 from auditor.errors import InputError
-from auditor.values import Floats, Losses
+from auditor.values import Floats, Losses, PerGroup
 
 __all__ = ["Part", "SliceKind", "bands", "groups", "shares"]
 
@@ -21,6 +21,7 @@ _SHOWN = 20
 class SliceKind(StrEnum):
     """What the records of a slice share."""
 
+    CLASS = "class"
     GROUP = "group"
     PERCENTILE = "percentile"
 
@@ -53,14 +54,30 @@ def shares(given: Sequence[float]) -> tuple[float, ...]:
 
 
 def groups(losses: Losses, least: int, most: int) -> Iterator[Part]:
+    """Return the classes and the groups, each as `_labelled` has them; groups that are the classes are not said twice."""
+    classes, others = losses.label, losses.group
+    if classes is not None and (others is None or not _same(classes, others)):
+        yield from _labelled(losses, classes, SliceKind.CLASS, least, most)
+    if others is not None:
+        yield from _labelled(losses, others, SliceKind.GROUP, least, most)
+
+
+def _same(one: PerGroup, other: PerGroup) -> bool:
+    first, second = codes(one), codes(other)
+    return np.array_equal(first.member, second.member) and np.array_equal(first.nonmember, second.nonmember)
+
+
+_NOUNS = {SliceKind.CLASS: ("class", "classes"), SliceKind.GROUP: ("group", "groups")}
+
+
+def _labelled(losses: Losses, labels: PerGroup, kind: SliceKind, least: int, most: int) -> Iterator[Part]:
     """Return the groups, the one that can be seen best first; then what stands for all others, and for no group.
 
     A group with fewer than ``least`` members or non-members is not named: its counts could tell which side a record of
     its own was on. All such groups make one part together.
     """
-    if losses.group is None:
-        return
-    found = codes(losses.group)
+    found = codes(labels)
+    one, several = _NOUNS[kind]
     size = found.labels.size
     n1, n0 = (np.bincount(column + 1, minlength=size + 1) for column in (found.member, found.nonmember))
     names = found.names
@@ -71,18 +88,17 @@ def groups(losses: Losses, least: int, most: int) -> Iterator[Part]:
             member=losses.member[found.member == code],
             nonmember=losses.nonmember[found.nonmember == code],
         )
-        yield Part(SliceKind.GROUP, str(names[code]), part.n_member, part.n_nonmember, losses=part)
+        yield Part(kind, str(names[code]), part.n_member, part.n_nonmember, losses=part)
     rest, small = order[most:enough] + 1, order[enough:] + 1
-    reason = f"only the {most} largest of {size} groups are compared (by the smaller of the numbers of members and non-members)"
+    reason = f"only the {most} largest of {size} {several} are compared (by the smaller of the numbers of members and non-members)"
     few = f"fewer than {least} members or fewer than {least} non-members"
-    for some, kind, why in ((rest, "smaller {}", reason), (small, "{} too small to audit", few)):
+    for some, words, why in ((rest, "smaller {}", reason), (small, "{} too small to audit", few)):
         if some.size:
-            noun = "group" if some.size == 1 else "groups"
-            label = f"({some.size} {kind.format(noun)})"
-            yield Part(SliceKind.GROUP, label, int(n1[some].sum()), int(n0[some].sum()), reason=why)
+            label = f"({some.size} {words.format(one if some.size == 1 else several)})"
+            yield Part(kind, label, int(n1[some].sum()), int(n0[some].sum()), reason=why)
     if n1[0] or n0[0]:
-        reason = "these records carry no group label"
-        yield Part(SliceKind.GROUP, "(no label)", int(n1[0]), int(n0[0]), reason=reason)
+        reason = f"these records carry no {one} label"
+        yield Part(kind, "(no label)", int(n1[0]), int(n0[0]), reason=reason)
 
 
 def bands(losses: Losses, least: int, ends: tuple[float, ...]) -> Iterator[Part]:

@@ -77,6 +77,7 @@ def audit(
     id_column: given.IdColumn = "id",
     group_column: given.GroupColumn = "group",
     person_column: given.PersonColumn = "person",
+    label_column: given.LabelColumn = None,
     higher_is_member: given.HigherIsMember = False,
     features: given.Features = None,
     reference: given.Reference = None,
@@ -131,6 +132,7 @@ def audit(
         "id_column": id_column,
         "group_column": group_column,
         "person_column": person_column,
+        "label_column": label_column,
         "higher_is_member": higher_is_member,
     }
     source, collected = arguments.read(losses, member_file, nonmember_file, **columns)

@@ -57,6 +57,7 @@ MemberColumn = Annotated[str, typer.Option(help="Column of membership, 0 or 1.")
 IdColumn = Annotated[str, typer.Option(help="Column of record ids, if there is one.")]
 GroupColumn = Annotated[str, typer.Option(help="Column of groups to report by (class, region), if any.")]
 PersonColumn = Annotated[str, typer.Option(help="Column of data subjects, if there is one.")]
+LabelColumn = Annotated[str | None, typer.Option(help="Column of true classes, to report by class.")]
 HigherIsMember = Annotated[
     bool,
     typer.Option("--higher-is-member", help="The column is a score: larger means more like a member."),

@@ -212,7 +212,7 @@ def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
         _scores(values[order], first, choice.by)
         for values, order, first in zip((losses.member, losses.nonmember), orders, starts, strict=True)
     ]
-    labels = {name: _kept(getattr(losses, name), orders, starts, mixed=name == "group") for name in _LABELS}
+    labels = {name: _kept(getattr(losses, name), orders, starts, mixed=name in _MAY_MIX) for name in _LABELS}
     return Losses(
         member=scores[0],
         nonmember=scores[1],
@@ -223,7 +223,8 @@ def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
     )
 
 
-_LABELS = ("id", "group", "person", "fingerprint")
+_LABELS = ("id", "group", "label", "person", "fingerprint")
+_MAY_MIX = ("group", "label")
 
 
 def _starts(ordered: Integers) -> Integers:

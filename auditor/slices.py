@@ -116,7 +116,7 @@ def slices(
     such a sum is less spread than a binomial of the same mean (Hoeffding 1956), which Clopper-Pearson limits cover.
 
     Args:
-        losses: With ``group`` for slices by group.
+        losses: With ``label`` for slices by class and ``group`` for slices by group.
         delta: In [0, 1), of the certified bounds.
         confidence: Of each quantity, for all slices at once, in (0, 1).
         members: `Census` if every training record was scored.

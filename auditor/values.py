@@ -80,7 +80,7 @@ class PerGroup(NamedTuple):
 
 
 # The fields of `Losses` that hold one label for each record.
-PER_RECORD = ("id", "group", "person", "fingerprint")
+PER_RECORD = ("id", "group", "label", "person", "fingerprint")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,8 @@ class Losses:
         member: Shape (n1,), finite, read-only, float64; n1 >= 2.
         nonmember: Shape (n0,), as above.
         id: Optional record ids, a pair of arrays (members, non-members).
-        group: Optional slices to report by (class, region), likewise.
+        group: Optional slices to report by (region, age band), likewise.
+        label: Optional true class of each record, which is reported by too, likewise.
         person: Optional data subject of each record, for records that belong together, likewise.
         fingerprint: Optional hash of each record's features, so that records of equal content can be found, likewise.
         scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
@@ -115,6 +116,7 @@ class Losses:
     scale: LossScale = LossScale.UNKNOWN
     saturated: tuple[int, int] = (0, 0)
     history: tuple[str, ...] = ()
+    label: PerGroup | None = None
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):

@@ -58,6 +58,20 @@ def test_columns_have_names_of_their_own(table, capsys):
     assert status(by_record, "persons") == "warn"
 
 
+def test_true_classes_are_read_where_they_are_named(table, capsys):
+    """The column of classes is read only when named, for two files too, and each class is a slice."""
+    result = audited(table, capsys, "--label-column", "region")
+    assert {item["label"] for item in result["slices"] if item["kind"] == "class"} == {"north", "south"}
+    assert not [item for item in audited(table, capsys)["slices"] if item["kind"] == "class"]
+    frame = pd.read_csv(table)
+    paths = [table.with_name(name) for name in ("in.csv", "out.csv")]
+    for path, side in zip(paths, (1, 0), strict=True):
+        frame[frame["member"] == side].drop(columns="member").to_csv(path, index=False)
+    files = ("--member-file", paths[0], "--nonmember-file", paths[1], "--label-column", "region")
+    assert run("audit", *files, "--json", "-") == 0
+    assert {item["kind"] for item in json.loads(capsys.readouterr().out)["slices"]} == {"class", "percentile"}
+
+
 def test_features_and_reference_are_checked(table, capsys):
     """Named feature columns bring the shift test, a reference table brings the placebo audit."""
     result = audited(

@@ -324,6 +324,34 @@ def test_slices_are_in_the_result_and_come_back(rng, tmp_path):
     assert json.loads(text)["slices"][0]["kind"] == "group"
 
 
+def test_classes_are_slices_of_a_collected_model(rng):
+    """A collected model is reported by its true classes, and by groups beside them; groups that are the classes are told once."""
+    labels = np.tile(["cat", "dog"], 300)
+    scores = {"cat": 2.0, "dog": 0.0}
+
+    def logits(features):
+        margin = features[:, 0]
+        return np.column_stack([margin, -margin])
+
+    member, nonmember = (
+        (np.where(labels == "cat", 1, -1) * (rng.normal(0, 1, 600) + gain)).reshape(-1, 1)
+        for gain in (np.array([scores[label] for label in labels]), 0)
+    )
+    options = {"classes": ["cat", "dog"], "output": auditor.Output.LOGITS}
+    pair = {"members": (member, labels), "nonmembers": (nonmember, labels)}
+    regions = np.repeat(["north", "south"], 300)
+    result = auditor.audit(auditor.collect(logits, **pair, **options, groups=(regions, regions)))
+    found = {(str(item.kind), item.label): item for item in result.slices}
+    assert found["class", "cat"].estimate("epsilon_bound.clopper_pearson").value > 1
+    assert found["class", "dog"].estimate("epsilon_bound.clopper_pearson").value == 0
+    assert ("group", "north") in found
+    assert len({item.compared for item in result.slices}) == 1
+    page = result.to_html()
+    assert page.index("By class") < page.index("By group") < page.index("By loss")
+    same = auditor.audit(auditor.collect(logits, **pair, **options, groups=(labels, labels)))
+    assert {str(item.kind) for item in same.slices} == {"group", "percentile"}
+
+
 def test_a_result_of_the_first_release_is_read(tmp_path):
     """A result without slices and without subjects of comparisons, as first written, still reads and renders."""
     if not SAMPLE.exists():

@@ -24,6 +24,7 @@ def from_columns(
     id: npt.ArrayLike | None = None,  # noqa: A002  # the name of the field in Losses
     group: npt.ArrayLike | None = None,
     person: npt.ArrayLike | None = None,
+    label: npt.ArrayLike | None = None,
     higher_is_member: bool = False,
     scale: LossScale = LossScale.UNKNOWN,
     history: Sequence[str] = (),
@@ -36,6 +37,7 @@ def from_columns(
         id: Optional record ids, shape (n,).
         group: Optional slices to report by, shape (n,).
         person: Optional data subject of each record, shape (n,).
+        label: Optional true class of each record, shape (n,).
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
         scale: What the loss is, if that is known.
         history: Where the column came from, first step first.
@@ -53,7 +55,7 @@ def from_columns(
     """
     values = _validate.finite_column("the loss column", loss)
     mask = _mask("the member column", member)
-    given = _given(id, group, person)
+    given = _given(id=id, group=group, person=person, label=label)
     labels = {name: _validate.column(f"the {name} column", column) for name, column in given.items()}
     names = ["loss", "member", *labels]
     _validate.same_length(names, [values.size, mask.size, *(column.size for column in labels.values())])
@@ -100,8 +102,5 @@ def _mask(name: str, member: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _given(
-    ids: npt.ArrayLike | None, group: npt.ArrayLike | None, person: npt.ArrayLike | None
-) -> dict[str, npt.ArrayLike]:
-    columns = (("id", ids), ("group", group), ("person", person))
-    return {name: column for name, column in columns if column is not None}
+def _given(**columns: npt.ArrayLike | None) -> dict[str, npt.ArrayLike]:
+    return {name: column for name, column in columns.items() if column is not None}

@@ -17,7 +17,12 @@ from auditor.values import Floats, Losses, PerGroup
 
 __all__ = ["read_loss_pair", "read_losses"]
 
-_MEANING = {"id": "record ids", "group": "slices", "person": "data subjects"}  # by default name
+_MEANING = {
+    "id": "record ids",
+    "group": "slices",
+    "person": "data subjects",
+    "label": "true classes",
+}  # by default name
 _GROUPS = (("members", 1), ("non-members", 0))
 _ONE_TABLE = "give one table that holds both groups and the membership column, instead of two files"
 
@@ -30,6 +35,7 @@ def read_losses(
     id_column: str | None = "id",
     group_column: str | None = "group",
     person_column: str | None = "person",
+    label_column: str | None = None,
     higher_is_member: bool = False,
 ) -> Losses:
     r"""Read losses and membership from one file.
@@ -44,6 +50,7 @@ def read_losses(
             None reads none. In a CSV ids are read as text, so that leading zeros survive.
         group_column: Slices to report by, likewise.
         person_column: Data subject of each record, likewise.
+        label_column: The true class of each record, to report by; read only if named.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
 
     Returns:
@@ -67,7 +74,12 @@ def read_losses(
         return _two_arrays(table, file, higher_is_member)
     place = f"file {str(file)!r}"
     labels = _labels(
-        table, place, id_column=id_column, group_column=group_column, person_column=person_column
+        table,
+        place,
+        id_column=id_column,
+        group_column=group_column,
+        person_column=person_column,
+        label_column=label_column,
     )
     names = [_loss_name(loss_column, table, place), member_name(member_column, table, place)]
     columns = table.read(names, text=list(labels.values()))
@@ -92,6 +104,7 @@ def read_loss_pair(
     id_column: str | None = "id",
     group_column: str | None = "group",
     person_column: str | None = "person",
+    label_column: str | None = None,
     higher_is_member: bool = False,
 ) -> Losses:
     r"""Read losses from two files, one for the members and one for the non-members.
@@ -105,6 +118,7 @@ def read_loss_pair(
         id_column: Record ids, read if both files have them; see `read_losses`.
         group_column: Slices to report by, likewise.
         person_column: Data subject of each record, likewise.
+        label_column: The true class of each record, to report by; read only if named.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
 
     Returns:
@@ -125,7 +139,12 @@ def read_loss_pair(
     if files[0] == files[1]:
         raise InputError(f"member and non-member files must differ, got {str(files[0])!r} twice.")
     tables = [opened(file) for file in files]
-    wanted = {"id_column": id_column, "group_column": group_column, "person_column": person_column}
+    wanted = {
+        "id_column": id_column,
+        "group_column": group_column,
+        "person_column": person_column,
+        "label_column": label_column,
+    }
     found = [
         _labels(table, f"file {str(file)!r}", **wanted) for table, file in zip(tables, files, strict=True)
     ]

@@ -68,6 +68,7 @@ def collect(
     member, nonmember = records("member", "members", members), records("nonmember", "nonmembers", nonmembers)
     labels = {"id": _pair("ids", ids, member, nonmember), "group": _pair("groups", groups, member, nonmember)}
     labels["person"] = _pair("persons", persons, member, nonmember)
+    labels["label"] = PerGroup(member.labels, nonmember.labels)
     labels["fingerprint"] = _fingerprint(member, nonmember)
     output = Output(_validate.known("output", output, [str(item) for item in Output]))
     names = None if classes is None else _distinct(classes)

@@ -37,7 +37,11 @@ def empirical(
     """
     delta = _validate.fraction("delta", delta, zero=True)
     clip = _validate.fraction("clip", clip)
-    details: dict[str, Any] = {"clip": clip, "saturated": False}
+    details: dict[str, Any] = {
+        "clip": clip,
+        "saturated": False,
+        "lower_reason": "a maximum over noisy ratios has no interval of its own; the certified bound has one",
+    }
     counts = count(losses) if counts is None else counts
     best = _largest_ratio(losses, counts, delta, clip)
     if best is not None:

@@ -16,14 +16,17 @@ _MOST = 60  # rows of a table that a reader looks through
 
 def risk_section(result: AuditResult) -> dict[str, Any] | None:
     """Return the two tables with what their intervals mean; null without slices."""
-    groups = [item for item in result.slices if item.kind is SliceKind.GROUP]
+    tables = [
+        (heading, [_group(item) for item in result.slices if item.kind is kind][:_MOST])
+        for heading, kind in (("By class", SliceKind.CLASS), ("By group", SliceKind.GROUP))
+    ]
     bands = [item for item in result.slices if item.kind is SliceKind.PERCENTILE]
     if not result.slices:
         return None
     return {
         "note": _note(result.slices),
         "noun": "persons" if str(result.data.get("unit")).startswith("person") else "records",
-        "groups": [_group(item) for item in groups[:_MOST]],
+        "tables": [{"heading": heading, "rows": shown} for heading, shown in tables if shown],
         "bands": [_band(item) for item in bands[:_MOST]],
         "overall": _overall(bands),
     }
