@@ -147,7 +147,7 @@ def audit(
     )
     seed = _validate.at_least("seed", seed, least=0)
     fit_rng, floor_rng, pair_rng, mixture_rng, check_rng = np.random.default_rng(seed).spawn(5)
-    claims, audited = setting.promises(asked)
+    claims, audited = setting.promises(claim, delta=asked.delta, split=split)
 
     # The counts come first: they need the most memory, and the transformed losses are not there yet.
     counts = count(losses)
@@ -242,7 +242,15 @@ def _mechanism(
     gaussian = one_run_gdp(found.losses, split=split, delta=delta, confidence=asked.confidence, rng=second)
     about = claim_reason(found)
     extra = {"reason": refusal} if refusal else {} if about is None else {"not_for_claim": about}
-    return tuple(replace(item, details={**item.details, **extra}) for item in (bound, gaussian))
+    person = (
+        ()
+        if about is None
+        else ("a score stands for a person: neighbours differ in all records of one person",)
+    )
+    return tuple(
+        replace(item, details={**item.details, **extra}, assumptions=(*item.assumptions, *person))
+        for item in (bound, gaussian)
+    )
 
 
 def _claimed_curve(asked: Setting) -> TradeoffCurve | None:

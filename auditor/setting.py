@@ -90,20 +90,28 @@ class Setting:
         }
 
 
-def promises(asked: Setting) -> tuple[tuple[Claim, ...], Claim | None]:
-    """Return everything that the description promises, and the form of it that the declared split audits."""
-    if asked.claim is None:
+def promises(
+    claim: TrainingClaim | None, *, delta: float, split: MembershipSplit
+) -> tuple[tuple[Claim, ...], Claim | None]:
+    """Return everything that the description promises, and the form of it that the declared split audits.
+
+    Args:
+        claim: `DPSGD`, `StatedClaim` or none.
+        delta: To state DP-SGD's epsilon at; a stated claim has its own.
+        split: A `BernoulliSplit` audits the claim as it was made, any other its form for replaced records.
+    """
+    if claim is None:
         return (), None
     from auditor import theory
 
-    at = asked.claim.delta if isinstance(asked.claim, StatedClaim) else asked.delta
-    claims = theory.claims(asked.claim, delta=at)
+    at = claim.delta if isinstance(claim, StatedClaim) else delta
+    claims = theory.claims(claim, delta=at)
     stated = claims[0]
-    if isinstance(asked.split, BernoulliSplit):
+    if isinstance(split, BernoulliSplit):
         return claims, stated
-    if isinstance(asked.claim, DPSGD):
+    if isinstance(claim, DPSGD):
         # The accountant's own replace-one epsilon, at the same delta, says more than a conversion, where there is one.
-        own = theory.epsilon(asked.claim, delta=at, adjacency=Adjacency.REPLACE_ONE)
+        own = theory.epsilon(claim, delta=at, adjacency=Adjacency.REPLACE_ONE)
         if own.value is not None:
             return claims, own
     return claims, theory.replace_one(stated)

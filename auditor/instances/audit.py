@@ -10,8 +10,6 @@ import numpy as np
 from auditor import _validate
 from auditor._version import __version__
 from auditor.choices import (
-    DPSGD,
-    Adjacency,
     BernoulliSplit,
     MembershipSplit,
     RandomSplit,
@@ -27,7 +25,8 @@ from auditor.instances.result import InstancesResult
 from auditor.instances.trust import checks_of, not_for_claim, persons_refusal
 from auditor.provenance import input_hash
 from auditor.result import AuditResult, NamedCurve
-from auditor.values import Claim, Losses
+from auditor.setting import promises
+from auditor.values import Losses
 
 __all__ = ["audit_instances"]
 
@@ -75,7 +74,7 @@ def audit_instances(
     seed = _validate.at_least("seed", seed, least=0)
     hashes = _hashes(found)
     evidence = on_common_grid([_curves(index, item) for index, item in enumerate(found)])
-    claims, audited = _claims(claim, delta)
+    claims, audited = promises(claim, delta=delta, split=RandomSplit())
     stated_at = delta if audited is None or audited.delta is None else audited.delta
     rows = estimates(
         evidence,
@@ -156,21 +155,6 @@ def _refusal(split: MembershipSplit) -> str | None:
         "it was not declared how membership was decided; a statement about the training algorithm needs a fresh,"
         " uniformly random split for every instance, and the auditor's word for it"
     )
-
-
-def _claims(claim: TrainingClaim | None, delta: float) -> tuple[tuple[Claim, ...], Claim | None]:
-    """Everything the description promises, and its form for replaced records, which a random split audits."""
-    if claim is None:
-        return (), None
-    from auditor import theory
-
-    claims = theory.claims(claim, delta=delta)
-    if isinstance(claim, DPSGD):
-        # The accountant's own replace-one epsilon says more than a conversion, where there is one.
-        own = theory.epsilon(claim, delta=delta, adjacency=Adjacency.REPLACE_ONE)
-        if own.value is not None:
-            return claims, own
-    return claims, theory.replace_one(claims[0])
 
 
 def _data(
