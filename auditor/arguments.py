@@ -69,8 +69,25 @@ def check_outputs(
     check_writable(paths, inputs=[path for path in inputs if path is not None])
 
 
-def claim(stated: dict[str, Any], trained: dict[str, Any]) -> TrainingClaim | None:
+def claim(
+    claim_epsilon: float | None,
+    claim_delta: float | None,
+    claim_adjacency: Adjacency | None,
+    noise_multiplier: float | None,
+    sampling_rate: float | None,
+    steps: int | None,
+) -> TrainingClaim | None:
     """Return one claim or none: stated in epsilon and delta, or as a DP-SGD description."""
+    stated: dict[str, Any] = {
+        "--claim-epsilon": claim_epsilon,
+        "--claim-delta": claim_delta,
+        "--claim-adjacency": claim_adjacency,
+    }
+    trained: dict[str, Any] = {
+        "--noise-multiplier": noise_multiplier,
+        "--sampling-rate": sampling_rate,
+        "--steps": steps,
+    }
     by_words = {name for name, value in stated.items() if value is not None}
     by_training = {name for name, value in trained.items() if value is not None}
     if by_words and by_training:

@@ -116,12 +116,7 @@ def audit(
     arguments.check_outputs(html, json, others=(ranking,), inputs=inputs)
     arguments.check_ranking(ranking)
     claim = arguments.claim(
-        {
-            "--claim-epsilon": claim_epsilon,
-            "--claim-delta": claim_delta,
-            "--claim-adjacency": claim_adjacency,
-        },
-        {"--noise-multiplier": noise_multiplier, "--sampling-rate": sampling_rate, "--steps": steps},
+        claim_epsilon, claim_delta, claim_adjacency, noise_multiplier, sampling_rate, steps
     )
     declared = arguments.split(split, inclusion=inclusion, stratified=stratified)
     announce = console.announcer(quiet=quiet)
@@ -218,12 +213,7 @@ def instances(
 
     arguments.check_outputs(None, json, inputs=tuple(results))
     claim = arguments.claim(
-        {
-            "--claim-epsilon": claim_epsilon,
-            "--claim-delta": claim_delta,
-            "--claim-adjacency": claim_adjacency,
-        },
-        {"--noise-multiplier": noise_multiplier, "--sampling-rate": sampling_rate, "--steps": steps},
+        claim_epsilon, claim_delta, claim_adjacency, noise_multiplier, sampling_rate, steps
     )
     found = several.audit_instances(
         [read_result(path) for path in results],

@@ -141,6 +141,7 @@ def test_a_bound_on_persons_judges_no_claim_on_records(families):
     result = auditor.audit(families, split=RandomSplit(), claim=StatedClaim(0.1, 1e-5))
     assert result.verdict is Verdict.NOT_EVALUABLE
     assert "person" in result.comparisons[0].reason
+    assert "refute" not in result.check("power").message
 
 
 def test_the_training_size_counts_records(families):
@@ -280,6 +281,15 @@ def test_a_confounded_placebo_makes_the_claim_not_evaluable(rng, leaky):
     assert result.check("placebo").status is Status.FAIL
     assert result.verdict is Verdict.NOT_EVALUABLE
     assert auditor.audit(leaky, split=split, claim=claim, reference=fair).verdict is Verdict.REFUTED
+
+
+def test_a_threshold_of_this_model_is_not_asked_of_the_placebo(rng, leaky):
+    """A fixed threshold, exact or approximate, is of this model's scale; the placebo finds a confounded reference anyway."""
+    confounded = Losses(member=rng.normal(98, 1, 800), nonmember=rng.normal(100, 1, 800))
+    for interval in (auditor.ClopperPearson(), auditor.Katz()):
+        rule = auditor.FixedThreshold(-1.0, interval=interval)
+        result = auditor.audit(leaky, threshold=rule, reference=confounded)
+        assert result.check("placebo").status is Status.FAIL
 
 
 def test_twins_across_the_groups_make_the_claim_not_evaluable(rng, leaky):

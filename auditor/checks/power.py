@@ -20,7 +20,8 @@ def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Chec
     """
     ceiling = certified.details["ceiling"]
     details = {"model_ceiling": ceiling, "mechanism_ceiling": mechanism.details.get("ceiling")}
-    if claim is not None and claim.value is not None and mechanism.value is not None:
+    judged = mechanism.value is not None and "not_for_claim" not in mechanism.details
+    if claim is not None and claim.value is not None and judged:
         curve = mechanism.details.get("claimed_curve") or {}
         if curve.get("rejected") or curve.get("could_have_been"):
             message = (
