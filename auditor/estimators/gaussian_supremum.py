@@ -14,7 +14,7 @@ branch's value is the root of H(eps) = d. This replaces the paper's grid of two 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy import optimize, special
 
@@ -118,13 +118,30 @@ def supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, clip: float
         return separated(clip, delta)
     if member.sd == 0 or nonmember.sd == 0:
         return point_mass(member, nonmember, delta, clip)
-    branches = tuple(_branch(name, member, nonmember, delta, (low, high)) for name in BRANCHES)
-    best = max(branches, key=lambda branch: branch.epsilon)
-    if best.epsilon == 0:
-        return Supremum(0.0, branches, best, math.nan, math.nan)
-    fpr = float(special.ndtr((best.threshold - nonmember.mean) / nonmember.sd))
-    fnr = float(special.ndtr((member.mean - best.threshold) / member.sd))
-    return Supremum(best.epsilon, branches, best, fpr, fnr)
+    unit = min(member, nonmember, key=lambda law: law.sd)
+    return _in_units(_scaled(member, unit), _scaled(nonmember, unit), unit, delta, clip)
+
+
+def _scaled(law: Gaussian, unit: Gaussian) -> Gaussian:
+    return Gaussian((law.mean - unit.mean) / unit.sd, law.sd / unit.sd)
+
+
+def _in_units(member: Gaussian, nonmember: Gaussian, unit: Gaussian, delta: float, clip: float) -> Supremum:
+    """The supremum of two laws in units of the narrower one, where thresholds near it lose no digits to its distance from 0."""
+    low, high = _interval(member, nonmember, clip)
+    if low > high:
+        return separated(clip, delta)
+    scaled = [_branch(name, member, nonmember, delta, (low, high)) for name in BRANCHES]
+    at = max(range(len(scaled)), key=lambda place: scaled[place].epsilon)
+    branches = tuple(
+        replace(item, threshold=unit.mean + unit.sd * item.threshold, hazard=item.hazard / unit.sd)
+        for item in scaled
+    )
+    if scaled[at].epsilon == 0:
+        return Supremum(0.0, branches, branches[at], math.nan, math.nan)
+    fpr = float(special.ndtr((scaled[at].threshold - nonmember.mean) / nonmember.sd))
+    fnr = float(special.ndtr((member.mean - scaled[at].threshold) / member.sd))
+    return Supremum(scaled[at].epsilon, branches, branches[at], fpr, fnr)
 
 
 def _without_specks(member: Gaussian, nonmember: Gaussian) -> tuple[Gaussian, Gaussian]:

@@ -187,6 +187,18 @@ def test_extreme_laws_neither_fail_nor_contradict(mean, spread, other, delta, cl
     assert best_region(*laws, delta=delta) >= free
 
 
+def test_a_narrow_law_far_from_zero_loses_no_digits():
+    """Shifting both laws far along the losses changes nothing, even where floats there are coarser than the narrow law."""
+    wide, narrow = 1e7, 1e-9
+    near = supremum(Gaussian(-33554433.0, wide), Gaussian(0.0, narrow), delta=1e-300)
+    far = supremum(Gaussian(0.0, wide), Gaussian(33554433.0, narrow), delta=1e-300)
+    assert far.value == pytest.approx(near.value, rel=1e-12)
+    assert (
+        far.value
+        >= supremum(Gaussian(0.0, wide), Gaussian(33554433.0, narrow), delta=1e-300, clip=1e-300).value
+    )
+
+
 def test_best_region_far_beyond_the_exponent_range():
     """Regions worth hundreds of thousands of nats are not cut off where probabilities underflow."""
     laws = Gaussian(0.0, 1e-3), Gaussian(0.1, 0.3)
