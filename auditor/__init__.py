@@ -37,6 +37,7 @@ from auditor.choices import (
 from auditor.errors import AuditorError, InputError, MissingExtraError, OutputError
 from auditor.reading import read_result
 from auditor.result import AuditResult
+from auditor.training import FixedSizeSampling, PoissonSampling
 from auditor.values import Check, Claim, Comparison, Estimate, Losses, LossScale, Status, Subject, Verdict
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ __all__ = [
     "EachRecord",
     "Estimate",
     "Features",
+    "FixedSizeSampling",
     "FixedThreshold",
     "GaussianAttack",
     "InputError",
@@ -91,6 +93,7 @@ __all__ = [
     "OutputError",
     "PerfectAttack",
     "Plan",
+    "PoissonSampling",
     "RandomSplit",
     "RandomisedResponse",
     "RankGrid",

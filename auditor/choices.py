@@ -11,6 +11,7 @@ from typing import get_args
 from auditor import _validate
 from auditor._format import given
 from auditor.errors import InputError
+from auditor.training import DPSGD
 
 __all__ = [
     "DPSGD",
@@ -296,41 +297,6 @@ OneRunTest = Steinke | FDP | AnyGuesses
 
 
 # --- What is claimed -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class DPSGD:
-    """DP-SGD with Poisson sampling: the sum of clipped gradients plus N(0, (noise_multiplier x clip)^2), ``steps`` times.
-
-    Attributes:
-        noise_multiplier: Noise standard deviation over the clipping norm, above 0.
-        sampling_rate: Probability that a record enters a step, in (0, 1].
-        steps: Number of steps, 1 or more.
-
-    Raises:
-        InputError: A parameter out of range.
-
-    >>> DPSGD(noise_multiplier=1.1, sampling_rate=0.004, steps=14040).in_words()
-    'DP-SGD with noise multiplier 1.1, sampling rate 0.004 and 14,040 steps'
-    """
-
-    noise_multiplier: float
-    sampling_rate: float
-    steps: int
-
-    def __post_init__(self) -> None:
-        noise = _validate.positive("noise_multiplier", self.noise_multiplier)
-        rate = _validate.fraction("sampling_rate", self.sampling_rate, one=True)
-        steps = _validate.at_least("steps", self.steps, least=1)
-        for name, value in (("noise_multiplier", noise), ("sampling_rate", rate), ("steps", steps)):
-            object.__setattr__(self, name, value)
-
-    def in_words(self) -> str:
-        """Return the description as a phrase."""
-        return (
-            f"DP-SGD with noise multiplier {given(self.noise_multiplier)}, sampling rate {given(self.sampling_rate)}"
-            f" and {self.steps:,} steps"
-        )
 
 
 @dataclass(frozen=True)

@@ -151,8 +151,11 @@ def _check(raw: Any) -> Check:
 
 
 def _claim(raw: Any) -> Claim:
-    changed = {**_object(raw), **{name: _restored(_object(raw)[name]) for name in ("value", "delta")}}
+    later = ("lower", "upper", "confidence")  # not there in the first releases
+    restored = {name: _restored(_object(raw)[name]) for name in ("value", "delta")}
+    changed = {**_object(raw), **restored, **{name: _restored(raw.get(name)) for name in later}}
     kinds = {
+        **dict.fromkeys(later, _MAYBE_NUMBER),
         "metric": _TEXT,
         "value": _MAYBE_NUMBER,
         "delta": _MAYBE_NUMBER,

@@ -375,13 +375,16 @@ class Claim:
     """One number that a training description promises.
 
     Attributes:
-        metric: ``epsilon``, ``bayes_security`` or ``advantage``.
+        metric: ``epsilon``, ``bayes_security``, ``advantage`` or another name of `auditor.theory`.
         value: Null when it cannot be computed here; ``note`` then says why.
         delta: The delta it is stated at, or null where there is none.
         adjacency: The neighbouring relation.
         method: How it follows from the description, in words.
-        proven: False for approximations.
+        proven: False for approximations and for estimates by simulation.
         note: What to keep in mind when reading it.
+        lower: Lower end of the interval of an estimate by simulation; null elsewhere.
+        upper: Upper end, likewise.
+        confidence: Level of that interval; null elsewhere.
     """
 
     metric: str
@@ -391,6 +394,20 @@ class Claim:
     method: str
     proven: bool
     note: str = ""
+    lower: float | None = None
+    upper: float | None = None
+    confidence: float | None = None
+
+    @property
+    def status(self) -> str:
+        """``proven``, ``approximation`` (no error bound) or ``estimate`` (by simulation, with an interval).
+
+        >>> Claim("advantage", 0.1, None, Adjacency.REPLACE_ONE, "by hand", proven=False).status
+        'approximation'
+        """
+        if self.proven:
+            return "proven"
+        return "approximation" if self.confidence is None else "estimate"
 
 
 @dataclass(frozen=True)

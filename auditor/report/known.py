@@ -65,6 +65,9 @@ def _claim(item: Claim) -> Claim:
         delta=number(item.delta),
         method=_text(item.method),
         note=_text(item.note),
+        lower=number(item.lower),
+        upper=number(item.upper),
+        confidence=number(item.confidence),
     )
 
 
