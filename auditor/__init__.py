@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         read_features,
         read_loss_pair,
         read_losses,
+        read_schedule,
     )
     from auditor.compare import judge
     from auditor.features import Features
@@ -122,6 +123,7 @@ __all__ = [
     "read_loss_pair",
     "read_losses",
     "read_result",
+    "read_schedule",
     "records_needed",
 ]
 
@@ -148,6 +150,7 @@ _LATER = {
     "read_features": "auditor.collectors",
     "read_loss_pair": "auditor.collectors",
     "read_losses": "auditor.collectors",
+    "read_schedule": "auditor.collectors",
     "records_needed": "auditor.planning",
 }
 

@@ -17,6 +17,7 @@ from auditor.errors import InputError
 Floats = npt.NDArray[np.float64]
 
 _SMALLEST_ERROR = 1e-12
+_ROOMS = ("auditor.sensitivity", "auditor.theory")
 
 __all__ = [
     "at_least",
@@ -93,12 +94,18 @@ def instance(name: str, value: object, kinds: Sequence[type]) -> None:
     """Refuse a value of another type than these: a choice is a value, not its name or its class."""
     if isinstance(value, tuple(kinds)):
         return
-    wanted = " or ".join("None" if kind is type(None) else f"auditor.{kind.__name__}" for kind in kinds)
+    wanted = " or ".join("None" if kind is type(None) else _public(kind) for kind in kinds)
     if isinstance(value, type) and value in kinds:
         raise InputError(
             f"{name} must be an instance, got the class {value.__name__}; write {value.__name__}(...)."
         )
     raise InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}.")
+
+
+def _public(kind: type) -> str:
+    """Where a caller finds a type: in the package, or in one of its rooms."""
+    room = ".".join(kind.__module__.split(".")[:2])
+    return f"{room if room in _ROOMS else 'auditor'}.{kind.__name__}"
 
 
 def known(name: str, value: object, options: Iterable[str]) -> str:

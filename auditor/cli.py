@@ -12,7 +12,7 @@ import typer
 from auditor import arguments, console
 from auditor import options as given
 from auditor._version import __version__
-from auditor.choices import DPSGD, Melded, RankGrid
+from auditor.choices import Melded, RankGrid
 from auditor.gates import ExitCode, exit_code, parse
 from auditor.options import MembersOption, SplitOption
 from auditor.report.files import check_writable, write_all
@@ -99,6 +99,8 @@ def audit(
     noise_multiplier: given.NoiseMultiplier = None,
     sampling_rate: given.SamplingRate = None,
     steps: given.Steps = None,
+    schedule: given.Schedule = None,
+    fixed_size: given.FixedSize = False,
     fail_if: given.FailIf = None,
     model_name: given.ModelName = None,
     html: given.Html = None,
@@ -112,11 +114,18 @@ def audit(
     from auditor import pipeline
 
     gates = [parse(text) for text in fail_if or []]
-    inputs = (losses, member_file, nonmember_file, reference)
+    inputs = (losses, member_file, nonmember_file, reference, schedule)
     arguments.check_outputs(html, json, others=(ranking,), inputs=inputs)
     arguments.check_ranking(ranking)
     claim = arguments.claim(
-        claim_epsilon, claim_delta, claim_adjacency, noise_multiplier, sampling_rate, steps
+        claim_epsilon,
+        claim_delta,
+        claim_adjacency,
+        noise_multiplier,
+        sampling_rate,
+        steps,
+        schedule,
+        fixed_size=fixed_size,
     )
     declared = arguments.split(split, inclusion=inclusion, stratified=stratified)
     announce = console.announcer(quiet=quiet)
@@ -168,23 +177,59 @@ def audit(
 
 @app.command()
 def claim(
-    noise_multiplier: Annotated[float, typer.Option(help="Noise standard deviation over the clipping norm.")],
-    sampling_rate: Annotated[float, typer.Option(help="Chance that a record is in a step.")],
-    steps: Annotated[int, typer.Option(help="Number of steps.")],
-    delta: Annotated[float, typer.Option(help="Delta to state the epsilon at.")],
+    delta: Annotated[float, typer.Option(help="Delta to state epsilon at.")],
+    noise_multiplier: Annotated[
+        float | None, typer.Option(help="Noise standard deviation over the clipping norm.")
+    ] = None,
+    sampling_rate: Annotated[float | None, typer.Option(help="Chance that a record is in a step.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of steps.")] = None,
+    schedule: given.Schedule = None,
+    fixed_size: given.FixedSize = False,
+    fpr: Annotated[str, typer.Option(help="False positive rates, separated by commas.")] = "0.1,0.01,0.001",
+    prior: Annotated[
+        float, typer.Option(help="Chance that a record was in, before the attacker looks.")
+    ] = 0.5,
+    every_method: Annotated[
+        bool, typer.Option("--every-method", help="Show each number by every method, not only by the best.")
+    ] = False,
+    compositions: Annotated[
+        bool, typer.Option("--compositions", help="Add epsilon by every composition theorem.")
+    ] = False,
+    monte_carlo: Annotated[
+        int | None, typer.Option(metavar="RUNS", help="Add the advantage by so many simulated runs.")
+    ] = None,
     json: given.Json = None,
+    seed: Annotated[int, typer.Option(help="Of --monte-carlo.")] = 0,
     quiet: given.Quiet = False,
     debug: given.Debug = False,  # noqa: ARG001 - read by run()
 ) -> None:
-    """Print what a DP-SGD training description promises."""
+    """Print what a DP-SGD training description promises, for both kinds of neighbours; JSON has every method."""
     from auditor import theory
     from auditor.report import claims as shown
 
-    arguments.check_outputs(None, json)
-    description = DPSGD(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps)
-    claims = theory.claims(description, delta=delta)
-    table = shown.text(description, claims, width=console.width(), color=console.colour())
-    arguments.write_text(shown.to_json(description, claims), json=json, quiet=quiet, shown=table + "\n")
+    arguments.check_outputs(None, json, inputs=(schedule,))
+    rates = arguments.false_positive_rates(fpr)
+    description = arguments.training(noise_multiplier, sampling_rate, steps, schedule, fixed_size=fixed_size)
+    with console.progress("Simulating", quiet=quiet) as progress:
+        more = arguments.more_claims(
+            description,
+            delta=delta,
+            compositions=compositions,
+            runs=monte_carlo,
+            seed=seed,
+            progress=progress,
+        )
+    claims = theory.overview(description, delta=delta, rates=rates, prior=prior)
+    sentences = theory.in_words(claims, rates=rates, prior=prior)
+    table = shown.text(
+        description,
+        (*(claims if every_method else theory.leading(claims)), *more),
+        sentences=sentences,
+        width=console.width(),
+        color=console.colour(),
+    )
+    whole = shown.to_json(description, (*claims, *more), delta=delta, prior=prior, sentences=sentences)
+    arguments.write_text(whole, json=json, quiet=quiet, shown=table + "\n")
 
 
 @app.command()
@@ -202,6 +247,8 @@ def instances(
     noise_multiplier: given.NoiseMultiplier = None,
     sampling_rate: given.SamplingRate = None,
     steps: given.Steps = None,
+    schedule: given.Schedule = None,
+    fixed_size: given.FixedSize = False,
     json: given.Json = None,
     seed: given.Seed = 0,
     quiet: given.Quiet = False,
@@ -211,9 +258,16 @@ def instances(
     from auditor import instances as several
     from auditor.reading import read_result
 
-    arguments.check_outputs(None, json, inputs=tuple(results))
+    arguments.check_outputs(None, json, inputs=(*results, schedule))
     claim = arguments.claim(
-        claim_epsilon, claim_delta, claim_adjacency, noise_multiplier, sampling_rate, steps
+        claim_epsilon,
+        claim_delta,
+        claim_adjacency,
+        noise_multiplier,
+        sampling_rate,
+        steps,
+        schedule,
+        fixed_size=fixed_size,
     )
     found = several.audit_instances(
         [read_result(path) for path in results],

@@ -26,6 +26,7 @@ _OPTIONS = {
             "delta",
             "inclusion",
             "noise_multiplier",
+            "prior",
             "sampling_rate",
             "seed",
             "steps",

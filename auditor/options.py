@@ -123,6 +123,16 @@ SamplingRate = Annotated[
     float | None, typer.Option(help="Claimed DP-SGD: chance that a record is in a step.")
 ]
 Steps = Annotated[int | None, typer.Option(help="Claimed DP-SGD: number of steps.")]
+Schedule = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.",
+    ),
+]
+FixedSize = Annotated[
+    bool, typer.Option("--fixed-size", help="Batches have a fixed size; default: Poisson sampling.")
+]
 
 # --- What comes out -------------------------------------------------------------------------------
 

@@ -1,7 +1,13 @@
 """Shared fixtures and the switch for long simulations."""
 
+import importlib
+import os
+
 import numpy as np
 import pytest
+
+# What each optional extra must bring, by the names of its modules.
+EXTRAS = {"torch": ("torch", "opacus"), "tensorflow": ("tensorflow", "tensorflow_privacy")}
 
 
 def pytest_addoption(parser):
@@ -22,3 +28,19 @@ def pytest_collection_modifyitems(config, items):
 def rng():
     """A fresh generator with a fixed seed."""
     return np.random.default_rng(20261121)
+
+
+@pytest.fixture(scope="session")
+def require_extra():
+    """Skip where an extra is missing, but fail where AUDITOR_REQUIRE_EXTRAS (names, comma-separated) says it is there."""
+
+    def require(name):
+        try:
+            for module in EXTRAS[name]:
+                importlib.import_module(module)
+        except ImportError as error:
+            if name in os.environ.get("AUDITOR_REQUIRE_EXTRAS", "").split(","):
+                pytest.fail(f"the extra {name} is required here and cannot be imported: {error}")
+            pytest.skip(f"needs the extra {name}: {error}")
+
+    return require

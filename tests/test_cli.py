@@ -216,20 +216,6 @@ def test_a_failure_while_writing_leaves_nothing(table, monkeypatch):
     assert set(table.parent.iterdir()) == before
 
 
-def test_claim_prints_what_is_promised(capsys, tmp_path):
-    """Claim prints a table with each number's method and status, and the same as JSON."""
-    arguments = ("--noise-multiplier", "1", "--sampling-rate", "0.01", "--steps", "1000", "--delta", "1e-5")
-    assert run("claim", *arguments) == 0
-    text = capsys.readouterr().out
-    assert "proven" in text
-    assert "approximation" in text
-    assert run("claim", *arguments, "--json", tmp_path / "c.json", "--quiet") == 0
-    claims = json.loads((tmp_path / "c.json").read_text())["claims"]
-    # Accountant eps(1e-5) add/remove (.01, 1, 1000): 1.828237 (design reference, tolerance 3e-4).
-    assert claims[0]["value"] == pytest.approx(1.828237, abs=3e-4)
-    assert (claims[0]["metric"], claims[0]["adjacency"]) == ("epsilon", "add-remove")
-
-
 @pytest.mark.parametrize("arguments", [("claim", "--steps", "3"), ("nonsense",), ("claim", "--delta")])
 def test_usage_errors(capsys, arguments):
     """Usage errors are one sentence and exit code 2."""

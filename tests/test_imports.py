@@ -18,6 +18,9 @@ HEAVY = (
     "rich",
     "typer",
     "dp_accounting",
+    "torch",
+    "tensorflow",
+    "opacus",
 )
 
 
@@ -28,10 +31,12 @@ def test_import_loads_nothing_heavy():
     assert found.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", ["auditor.theory", "auditor.collectors", "auditor.values", "auditor.cli"])
+@pytest.mark.parametrize(
+    "module", ["auditor.theory", "auditor.sensitivity", "auditor.collectors", "auditor.values", "auditor.cli"]
+)
 def test_rooms_load_no_plotting_or_tables(module):
     """No room loads matplotlib, pandas, scikit-learn or scipy.stats before it needs them."""
-    code = f"import sys, {module}; print([n for n in ('matplotlib', 'pandas', 'sklearn', 'scipy.stats') if n in sys.modules])"
+    code = f"import sys, {module}; print([n for n in ('matplotlib', 'pandas', 'sklearn', 'scipy.stats', 'torch', 'tensorflow') if n in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

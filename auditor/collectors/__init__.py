@@ -8,6 +8,7 @@ from auditor.collectors.features import read_feature_pair, read_features
 from auditor.collectors.files import read_loss_pair, read_losses
 from auditor.collectors.from_model import collect
 from auditor.collectors.outputs import Output
+from auditor.collectors.schedule import read_schedule
 
 __all__ = [
     "Output",
@@ -17,4 +18,5 @@ __all__ = [
     "read_features",
     "read_loss_pair",
     "read_losses",
+    "read_schedule",
 ]

@@ -1,58 +1,145 @@
 """What a training description promises, as a table for the terminal and as JSON."""
 
-import dataclasses
 import io
 import json
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from auditor._format import given, number
-from auditor.choices import TrainingClaim
+from auditor._format import given, number, percent
+from auditor.choices import DPSGD, Adjacency
 from auditor.result import SCHEMA_VERSION, plain
 from auditor.values import Claim
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 __all__ = ["text", "to_json"]
 
+_ABOUT = {
+    Adjacency.ADD_REMOVE: "One record added or removed (add-remove)",
+    Adjacency.REPLACE_ONE: "One record replaced (replace-one): a training record against a fresh one",
+}
+_NAMES = {
+    "epsilon": "Epsilon",
+    "mu": "Mu (Gaussian DP)",
+    "advantage": "Advantage (TPR - FPR)",
+    "bayes_security": "Bayes security (beta*)",
+    "success_rate": "Attacker's success rate",
+}
+_AT = re.compile(r"(.*)_at_(fpr|prior)\.(.*)")
 
-def to_json(description: TrainingClaim, claims: Sequence[Claim]) -> str:
+
+def to_json(
+    description: DPSGD,
+    claims: Sequence[Claim],
+    *,
+    delta: float | None = None,
+    prior: float = 0.5,
+    sentences: Sequence[str] = (),
+) -> str:
     """Return the description and its claims as JSON text.
 
-    >>> from auditor.choices import DPSGD
+    Args:
+        description: The training run; one that differs from step to step is told by its kinds of steps.
+        claims: What it promises.
+        delta: The delta that was asked for.
+        prior: The prior that the success rates are for.
+        sentences: The claims in words.
+
     >>> '"steps": 10' in to_json(DPSGD(noise_multiplier=1.0, sampling_rate=0.1, steps=10), [])
     True
     """
     found: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "description": {"type": type(description).__name__, **dataclasses.asdict(description)},
-        "claims": [dataclasses.asdict(claim) for claim in claims],
+        "description": _described(description),
+        "delta": delta,
+        "prior": prior,
+        "claims": [{**vars(claim), "status": claim.status} for claim in claims],
+        "in_words": list(sentences),
     }
     return json.dumps(plain(found), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def text(
-    description: TrainingClaim, claims: Sequence[Claim], *, width: int = 110, color: bool = False
-) -> str:
-    """Return the claims as a table; each says whether it is proven, and its note stands beneath."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+def _described(description: DPSGD) -> dict[str, Any]:
+    """The run as JSON-like values; a parameter that differs from step to step is null and stands in the phases."""
+    names = ("noise_multiplier", "sampling_rate", "clipping_norm")
+    values = {name: getattr(description, name) for name in names}
+    return {
+        "type": type(description).__name__,
+        **{name: None if isinstance(value, tuple) else value for name, value in values.items()},
+        "steps": description.steps,
+        "sampling": "fixed-size" if description.fixed_size else "poisson",
+        "phases": [vars(phase) for phase in description.phases],
+    }
 
-    table = Table(title=description.in_words(), box=box.SIMPLE_HEAD, title_justify="left")
-    for name in ("quantity", "value", "delta", "adjacency", "status", "method"):
-        table.add_column(name)
-    notes: list[str] = []
-    for claim in claims:
-        mark = _mark(notes, claim.note)
-        value = number(claim.value, digits=6)
-        delta = given(claim.delta)
-        status = "proven" if claim.proven else "approximation"
-        table.add_row(claim.metric + mark, value, delta, str(claim.adjacency), status, claim.method)
+
+def text(
+    description: DPSGD,
+    claims: Sequence[Claim],
+    *,
+    sentences: Sequence[str] = (),
+    width: int = 110,
+    color: bool = False,
+) -> str:
+    """Return the claims as one table for each kind of neighbours; each number with its status, and notes beneath."""
+    from rich.console import Console
+
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, force_terminal=color, no_color=not color, highlight=False)
-    console.print(table)
+    console.print(description.in_words(), markup=False)
+    console.print("Against an attacker who sees every iterate.", markup=False)
+    notes: list[str] = []
+    for adjacency in dict.fromkeys(claim.adjacency for claim in claims):
+        console.print()
+        _print_table(console, [claim for claim in claims if claim.adjacency is adjacency], notes)
     for index, note in enumerate(notes, start=1):
         console.print(f"({index}) {note}", markup=False)
-    return buffer.getvalue().rstrip("\n")
+    if sentences:
+        console.print("\nIn words:", markup=False)
+        for sentence in sentences:
+            console.print(f"- {sentence}", markup=False)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+
+
+def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=_ABOUT[claims[0].adjacency], box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False
+    )
+    table.add_column("Quantity")
+    table.add_column("Value", justify="right", no_wrap=True)
+    table.add_column("Status", no_wrap=True)
+    table.add_column("Method")
+    for claim in claims:
+        cells = (_name(claim), _value(claim) + _mark(notes, claim.note), claim.status, claim.method)
+        table.add_row(*(Text(cell) for cell in cells))
+    console.print(table)
+
+
+def _name(claim: Claim) -> str:
+    at = _AT.fullmatch(claim.metric)
+    if claim.metric == "epsilon" and claim.delta is not None:
+        return f"Epsilon at delta {given(claim.delta)}"
+    if at is None:
+        return _NAMES.get(claim.metric, claim.metric)
+    what, kind, where = at.groups()
+    if kind == "prior":
+        return f"{_NAMES.get(what, what)} at prior {where}"
+    return f"TPR at {percent(float(where))} FPR" if what == "tpr" else claim.metric
+
+
+def _value(claim: Claim) -> str:
+    # A bound stays one when it is rounded.
+    toward = ("down" if claim.metric == "bayes_security" else "up") if claim.proven else "nearest"
+    shown = number(claim.value, digits=4, toward=toward)
+    if claim.lower is None or claim.upper is None or claim.confidence is None:
+        return shown
+    interval = f"[{number(claim.lower, digits=4)}, {number(claim.upper, digits=4)}]"
+    return f"{shown} {interval} ({percent(claim.confidence)})"
 
 
 def _mark(notes: list[str], note: str) -> str:

@@ -50,7 +50,7 @@ def value(x: float | None, *, name: str, toward: str = "nearest") -> str:
     """Return a number in the form that suits the estimate or the claim of that name."""
     if name.startswith("tpr_at_fpr"):
         return percent(x, toward=toward)
-    if name in {"auc", "advantage", "bayes_security"}:
+    if name in {"auc", "advantage", "bayes_security", "attribute_advantage", "attribute_bayes_security"}:
         return unit(x, toward=toward)
     return number(x, toward=toward)
 

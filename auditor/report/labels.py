@@ -145,7 +145,13 @@ _APPROXIMATE = Label(
     "From large-sample limits at one threshold: it can promise too much, and certifies nothing.",
 )
 
-_METRICS = {"epsilon": "Epsilon", "advantage": "Membership advantage", "bayes_security": "Bayes security"}
+_METRICS = {
+    "epsilon": "Epsilon",
+    "advantage": "Membership advantage",
+    "bayes_security": "Bayes security",
+    "attribute_advantage": "Attribute inference advantage",
+    "attribute_bayes_security": "Bayes security (attribute inference)",
+}
 
 
 def describe(estimate: Estimate) -> Label:

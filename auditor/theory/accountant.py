@@ -18,6 +18,8 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
     DP-SGD is accounted as a Poisson-sampled Gaussian mechanism, with privacy loss distributions that are rounded
     up, so the value is an upper bound, within 3e-4 of the exact one in ordinary settings. Where those reach their
     limits (a delta near rounding error, almost no noise) a looser proven bound stands in, and ``method`` says so.
+    Many different steps are accounted as fewer kinds of steps, none of them more private, and ``note`` says so.
+    Batches of a fixed size are accounted for replaced records only; for added ones the value is null.
 
     Args:
         claim: DP-SGD parameters, or a stated (epsilon, delta).
@@ -31,7 +33,8 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
     Raises:
         InputError: Delta is outside [0, 1), or the adjacency is unknown.
 
-    Source: Doroshenko et al. 2022 (Connect the Dots); Balle and Wang 2018 for a sampling rate of 1.
+    Source: Doroshenko et al. 2022 (Connect the Dots); Balle and Wang 2018 for a sampling rate of 1; Balle, Barthe and
+    Gaboardi 2018, Theorem 11, for batches of a fixed size.
 
     >>> from auditor.choices import DPSGD
     >>> round(epsilon(DPSGD(1.0, 0.01, 1000), delta=1e-5).value, 3)

@@ -7,7 +7,12 @@ from auditor._format import given
 from auditor.errors import InputError
 from auditor.values import Claim
 
-__all__ = ["bayes_security_from_advantage", "humphries"]
+__all__ = ["bayes_security_from_advantage", "humphries", "rough_epsilon"]
+
+_ROUGH = (
+    "A rough estimate and no bound: it asks which epsilon would allow this advantage to some algorithm, not what"
+    " DP-SGD promises, and usually lies far below the accountant's."
+)
 
 
 def humphries(claim: Claim) -> Claim:
@@ -79,6 +84,46 @@ def bayes_security_from_advantage(claim: Claim) -> Claim:
         return _derived(claim, metric="bayes_security", value=None, method=method, note=claim.note)
     note = "A lower bound for every attacker." if claim.proven else "From an advantage that is not proven."
     return _derived(claim, metric="bayes_security", value=1 - claim.value, method=method, note=note)
+
+
+def rough_epsilon(claim: Claim, *, delta: float) -> Claim:
+    """Return the smallest epsilon whose Humphries bound allows this advantage: a rough estimate from one closed form.
+
+    log((1 + Adv - 2 delta)/(1 - Adv)), which is log((2 - beta* - 2 delta)/beta*) for a Bayes security beta*. The paper
+    calls it a lower bound on epsilon. It is one only where the advantage is exact or is itself a lower bound; from the
+    closed forms, which are approximations, it bounds nothing (erratum to its Section 4.2.1), and it says nothing about
+    how large epsilon may be.
+
+    Args:
+        claim: A ``bayes_security`` or ``advantage`` claim.
+        delta: In [0, 1).
+
+    Returns:
+        ``epsilon`` in nats, 0 or more, never proven; infinite at an advantage of 1; null when the claim has no value.
+
+    Raises:
+        InputError: The claim is about something else, or delta is out of range.
+
+    Source: Cherubin et al. 2024, Section 4.2.1, inverting Humphries et al. 2020.
+
+    >>> from auditor.choices import DPSGD
+    >>> from auditor.theory import bayes_security_closed_form
+    >>> round(rough_epsilon(bayes_security_closed_form(DPSGD(1.0, 0.01, 1000)), delta=1e-5).value, 6)
+    0.506908
+    """
+    _validate.known("claim metric", claim.metric, ("bayes_security", "advantage"))
+    delta = _validate.fraction("delta", delta, zero=True)
+    method = f"rough estimate by inverting the Humphries bound; {claim.method}"
+    if claim.value is None:
+        note = f"No {claim.metric.replace('_', ' ')}: {claim.note}"
+        return Claim("epsilon", None, delta, claim.adjacency, method, proven=False, note=note)
+    # Whichever is given is exact; the other follows from it.
+    is_security = claim.metric == "bayes_security"
+    security, advantage = (claim.value, 1 - claim.value) if is_security else (1 - claim.value, claim.value)
+    # (1 + Adv - 2 d)/(1 - Adv) = 1 + 2 (Adv - d)/(1 - Adv)
+    excess = advantage - delta
+    value = 0.0 if excess <= 0 else math.inf if security <= 0 else math.log1p(2 * excess / security)
+    return Claim("epsilon", value, delta, claim.adjacency, method, proven=False, note=_ROUGH)
 
 
 def _derived(claim: Claim, *, metric: str, value: float | None, method: str, note: str) -> Claim:

@@ -5,6 +5,7 @@ from auditor.choices import Adjacency, StatedClaim, TrainingClaim
 from auditor.theory.accountant import epsilon, replace_one
 from auditor.theory.advantage import bayes_security_from_advantage, humphries
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
+from auditor.theory.total_variation import total_variation
 from auditor.values import Claim
 
 __all__ = ["claims"]
@@ -14,7 +15,7 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
     """Return every number that follows from one training description.
 
     Membership inference on train-versus-fresh records is a question about replaced records, so advantage and
-    Bayes security follow from the replace-one epsilon: the accountant's where there is one, else the converted.
+    Bayes security are those for replaced records: exact for DP-SGD, from the (converted) epsilon for a statement.
 
     Args:
         claim: DP-SGD parameters, or a stated (epsilon, delta).
@@ -22,7 +23,8 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
 
     Returns:
         For DP-SGD: the add/remove epsilon, the replace-one epsilon by the accountant (null with the reason if it
-        cannot) and by conversion, the advantage, the Bayes security it leaves, and the two approximations of it.
+        cannot) and by conversion, the advantage, the Bayes security it leaves, and the two approximations of it;
+        for batches of a fixed size only what is about replaced records.
         For a statement: its epsilon, the replace-one conversion of an add/remove one, advantage, Bayes security.
 
     Raises:
@@ -38,17 +40,18 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
         converted = replace_one(own)
         rows = (own,) if converted is own else (own, converted)
         return (*rows, *_attacker(converted))
-    add_remove = epsilon(claim, delta=delta)
     accounted = epsilon(claim, delta=delta, adjacency=Adjacency.REPLACE_ONE)
-    converted = replace_one(add_remove)
-    return (
-        add_remove,
-        accounted,
-        converted,
-        *_attacker(converted if accounted.value is None else accounted),
+    advantage = total_variation(claim, adjacency=Adjacency.REPLACE_ONE)
+    rest = (
+        advantage,
+        bayes_security_from_advantage(advantage),
         bayes_security_closed_form(claim),
         bayes_security_moment_matched(claim),
     )
+    if claim.fixed_size:
+        return (accounted, *rest)
+    add_remove = epsilon(claim, delta=delta)
+    return (add_remove, accounted, replace_one(add_remove), *rest)
 
 
 def _attacker(claim: Claim) -> tuple[Claim, Claim]:

@@ -5,53 +5,76 @@ Both forms speak about the attacker of train-versus-fresh-record membership infe
 and whose two worlds differ in one replaced record.
 """
 
-import math
-
+from auditor._format import number
 from auditor.choices import DPSGD, Adjacency
+from auditor.theory._gaussian_form import ClosedForm, Corollary7, MomentMatched, log_half_mu, overlap
 from auditor.values import Claim
 
-__all__ = ["bayes_security_closed_form", "bayes_security_moment_matched"]
+__all__ = [
+    "ClosedForm",
+    "Corollary7",
+    "MomentMatched",
+    "bayes_security_closed_form",
+    "bayes_security_moment_matched",
+]
 
 _CLOSED_FORM_NOTE = (
-    "An approximation that can be on the unsafe side (too high) for a small sampling rate and many steps:"
-    " at rate 0.001, noise 1, 50,000 steps the advantage is 0.1912 and this gives 0.1769."
+    "An approximation that can be on the unsafe side (too high) for a small sampling rate and many steps, the more"
+    " so the lower the noise: at rate 0.001, noise 1, 50,000 steps the advantage is 0.1912 and this gives 0.1769."
     " The paper calls it a bound; our erratum on its Corollary 7 shows that it is none."
 )
+_NO_SAMPLING_NOTE = "Exact, because every record takes part in every step."
 _MOMENT_MATCHED_NOTE = (
     "An approximation, not a bound: it came out on the safe side (below the exact value) in every setting tried,"
     " without a proof that it always does."
 )
+_FIXED_SIZE_NOTE = " The form is for batches by independent coins; batches of a fixed size give away more."
+# Below this, the two forms agree as well as either is known.
+_AGREEMENT = 1e-4
 
 
 def bayes_security_closed_form(training: DPSGD) -> Claim:
     """Return the published closed form of the Bayes security of DP-SGD, 1 - erf(p sqrt(T) / (sqrt2 s)).
 
-    An approximation (``proven`` is false). The paper calls it a bound, but its error term exceeds 1 at p = 0.001,
-    T = 50,000, s = 1, where the form overstates security (erratum to Corollary 7).
+    An approximation (``proven`` is false) unless every record takes part in every step. The paper calls it a bound,
+    but its error term exceeds 1 at p = 0.001, T = 50,000, s = 1, where the form overstates security (erratum to
+    Corollary 7). With vectors p^2 T / s^2 becomes the sum of p_t^2 / s_t^2 [own].
 
     Args:
-        training: Noise multiplier s, sampling rate p, steps T.
+        training: Noise multiplier s, sampling rate p, steps T. For batches of a fixed size the form is the same, and
+            its value is too high already at large noise, which the note says.
 
     Returns:
-        ``bayes_security`` in [0, 1] for replace-one neighbours, precise to its last digits even when tiny.
+        ``bayes_security`` in [0, 1] for replace-one neighbours, precise to its last digits even when tiny. The note
+        says by how much it may be too high here.
 
     Source: Cherubin et al. 2024, Corollary 7, with the erratum above.
 
     >>> round(bayes_security_closed_form(DPSGD(1.0, 0.01, 1000)).value, 6)
     0.75183
     """
-    # Each step contributes the log-ratio of N(p, s^2) and N(-p, s^2): mu = 2 p sqrt(T) / s in all.
-    half_mu = (
-        math.log(training.sampling_rate) + math.log(training.steps) / 2 - math.log(training.noise_multiplier)
-    )
+    value = _value(log_half_mu(training, form=Corollary7()))
+    unsampled = all(phase.sampling_rate == 1 for phase in training.phases)
     return Claim(
         metric="bayes_security",
-        value=_gaussian_overlap(half_mu),
+        value=value,
         delta=None,
         adjacency=Adjacency.REPLACE_ONE,
         method="closed form 1 - erf(p sqrt(T) / (sqrt(2) s)) (Cherubin et al. 2024, Corollary 7)",
-        proven=False,
-        note=_CLOSED_FORM_NOTE,
+        proven=unsampled,
+        note=_NO_SAMPLING_NOTE if unsampled else _closed_form_note(training, value),
+    )
+
+
+def _closed_form_note(training: DPSGD, value: float) -> str:
+    """Name the unsafe regime, and how far into it this setting is."""
+    note = _CLOSED_FORM_NOTE + (_FIXED_SIZE_NOTE if training.fixed_size else "")
+    excess = value - _value(log_half_mu(training, form=MomentMatched()))
+    if excess <= _AGREEMENT:
+        return note + " Here it agrees with the moment-matched form."
+    return (
+        note
+        + f" Here it may be too high by up to {number(excess)}, its distance from the moment-matched form."
     )
 
 
@@ -60,7 +83,10 @@ def bayes_security_moment_matched(training: DPSGD) -> Claim:
 
     [own] One step's log-ratio is, for small p, about p (e^((2x-1)/(2s^2)) - e^((-2x-1)/(2s^2))) with x ~ N(0, s^2),
     whose variance is 4 p^2 sinh(1/s^2); the closed form keeps only 4 p^2 / s^2 of it. So this value is never
-    above the closed form. An approximation (``proven`` is false).
+    above the closed form. An approximation (``proven`` is false). Variances of different steps add.
+
+    For batches of a fixed size, one step of the dominating pair has for small p the variance
+    2 p^2 (e^(m^2) Phi(3m/2) + 3 Phi(-m/2) - 2) with m = 2/s, which takes the place of 4 p^2 sinh(1/s^2).
 
     Args:
         training: Noise multiplier s, sampling rate p, steps T.
@@ -68,36 +94,24 @@ def bayes_security_moment_matched(training: DPSGD) -> Claim:
     Returns:
         ``bayes_security`` in [0, 1] for replace-one neighbours; exactly 0 once it falls below every double.
 
+    Source: own derivation; Dong, Roth and Su 2022, Corollary 5.4 (corrected) for batches of a fixed size.
+
     >>> round(bayes_security_moment_matched(DPSGD(1.0, 0.01, 1000)).value, 6)
     0.73174
     """
-    half_mu = (
-        math.log(training.sampling_rate)
-        + (math.log(training.steps) + _log_sinh_inverse_square(training.noise_multiplier)) / 2
-    )
+    method = "moment-matched form 1 - erf(p sqrt(T sinh(1/s^2)) / sqrt(2))"
+    if training.fixed_size:
+        method = "moment-matched form for batches of a fixed size (variance of the dominating pair)"
     return Claim(
         metric="bayes_security",
-        value=_gaussian_overlap(half_mu),
+        value=_value(log_half_mu(training, form=MomentMatched())),
         delta=None,
         adjacency=Adjacency.REPLACE_ONE,
-        method="moment-matched form 1 - erf(p sqrt(T sinh(1/s^2)) / sqrt(2))",
+        method=method,
         proven=False,
         note=_MOMENT_MATCHED_NOTE,
     )
 
 
-def _gaussian_overlap(log_half_mu: float) -> float:
-    """Return 1 - TV(N(0, 1), N(mu, 1)) = erfc(mu / (2 sqrt2)) from log(mu / 2)."""
-    from scipy.special import erfc
-
-    # erfc underflows to 0 from mu/2 = 39 on, so capping the exponent changes nothing.
-    return float(erfc(math.exp(min(log_half_mu, 10.0)) / math.sqrt(2)))
-
-
-def _log_sinh_inverse_square(noise: float) -> float:
-    """Return log sinh(u) at u = 1/noise^2, without overflow for tiny noise or underflow for huge noise."""
-    log_u = -2 * math.log(noise)
-    if log_u < -20:  # noqa: PLR2004  sinh(u) = u to all digits
-        return log_u
-    u = math.exp(min(log_u, 700.0))  # a larger u saturates the value to 0 all the same
-    return u + math.log(-math.expm1(-2 * u)) - math.log(2)
+def _value(log_half: float) -> float:
+    return float(overlap(log_half))

@@ -6,14 +6,23 @@ from auditor._format import number
 from auditor.choices import DPSGD, Adjacency
 from auditor.theory import _sampled_gaussian as sampled
 from auditor.theory._loss_grid import in_range, loss_grid, resolvable
+from auditor.theory._merging import MOST_PHASES, kinds_of
+from auditor.theory._step_pairs import StepPair
 from auditor.theory.gaussian import gaussian_epsilon
+from auditor.theory.renyi import fixed_size_epsilon
+from auditor.training import Phase
 from auditor.values import Claim
 
-__all__ = ["dpsgd_epsilon"]
+__all__ = ["FIXED_SIZE_NEEDS_REPLACE_ONE", "dpsgd_epsilon", "ever_drawn", "merging_note", "unsampled_mu"]
 
 _SAFETY = "An upper bound for an attacker who sees every iterate."
 _ACCOUNTANT = "privacy loss distributions (dp-accounting)"
 _NEEDS = "The replace-one epsilon of sampled DP-SGD needs dp-accounting 0.6.0 or later: pip install -U dp-accounting."
+FIXED_SIZE_NEEDS_REPLACE_ONE = (
+    "Batches of a fixed size are accounted for replaced records only: with one record more or less, the size would"
+    " change."
+)
+_FIXED_SIZE = " Batches of a fixed size must be drawn anew at every step; passes over the shuffled records are not covered."
 
 
 def dpsgd_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency) -> Claim:
@@ -22,47 +31,91 @@ def dpsgd_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency) -> Cla
     return Claim("epsilon", value, delta, adjacency, method, proven=True, note=note)
 
 
+def ever_drawn(training: DPSGD) -> float:
+    """Return a bound on the probability that a record is ever drawn: the sum of the sampling rates, at most 1."""
+    return min(1.0, sum(phase.steps * phase.sampling_rate for phase in training.phases))
+
+
+def unsampled_mu(training: DPSGD, *, adjacency: Adjacency) -> float:
+    """Return the distance of the two worlds, in noise standard deviations, if every record took part in every step."""
+    distance = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
+    # d sqrt(sum of T/s^2) in logs, because the squares may leave the range of a double.
+    logs = [math.log(phase.steps) / 2 - math.log(phase.noise_multiplier) for phase in training.phases]
+    largest = max(logs)
+    log_sum = largest + math.log(sum(math.exp(2 * (item - largest)) for item in logs)) / 2
+    return math.exp(min(math.log(distance) + log_sum, 600.0))
+
+
+def merging_note(training: DPSGD) -> str:
+    """Return a sentence that says that steps were merged; empty if they were not."""
+    if len(training.phases) <= MOST_PHASES:
+        return ""
+    return (
+        f" Its {len(training.phases):,} different steps are accounted as fewer kinds of steps, none of them more private,"
+        " so it may be a little loose."
+    )
+
+
 def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[float | None, str, str]:
-    """Return the value, the method and the note, edge cases first."""
-    if delta == 0:
-        return math.inf, "Gaussian noise", "A Gaussian mechanism has no finite epsilon at delta 0."
-    if training.sampling_rate * training.steps <= delta:
-        # The two worlds differ only if the record is ever drawn: probability at most p T.
-        return 0.0, "union bound over the steps", "The record enters training with probability at most delta."
-    everyone = _unsampled(training, delta=delta, adjacency=adjacency)
-    if training.sampling_rate == 1:
+    """Return the value, the method and the note."""
+    plain = _without_accountant(training, delta=delta, adjacency=adjacency)
+    if plain is not None:
+        return plain
+    everyone = gaussian_epsilon(unsampled_mu(training, adjacency=adjacency), delta=delta)
+    if all(phase.sampling_rate == 1 for phase in training.phases):
         return everyone, "exact Gaussian composition", _SAFETY
-    if adjacency is Adjacency.REPLACE_ONE and not sampled.accountant_has_replace_one():
-        return None, _ACCOUNTANT, _NEEDS
-    value, method, note = _amplified(training, delta=delta, adjacency=adjacency)
+    value, method, note = _amplified(training, delta=delta, pair=StepPair.of(training, adjacency))
     if everyone <= value:
+        # A sampled step mixes the unsampled pair with a pair of equal laws, so it is never easier to tell apart.
         loose = " It lets every record into every step, so it may be loose."
         return everyone, "Gaussian composition without sampling", _SAFETY + loose
-    return value, method, note
+    return value, method, note + (_FIXED_SIZE if training.fixed_size else "")
 
 
-def _unsampled(training: DPSGD, *, delta: float, adjacency: Adjacency) -> float:
-    """Return the epsilon if every record took part in every step: exact at rate 1, an upper bound below it."""
-    # A sampled step mixes the unsampled pair with a pair of equal laws, so it is never easier to tell apart.
-    distance = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
-    log_mu = math.log(distance) + math.log(training.steps) / 2 - math.log(training.noise_multiplier)
-    return gaussian_epsilon(math.exp(min(log_mu, 700.0)), delta=delta)
+def _without_accountant(
+    training: DPSGD, *, delta: float, adjacency: Adjacency
+) -> tuple[float | None, str, str] | None:
+    """Return the answer where none can be computed or none need be."""
+    if training.fixed_size and adjacency is Adjacency.ADD_REMOVE:
+        return None, _ACCOUNTANT, FIXED_SIZE_NEEDS_REPLACE_ONE
+    if delta == 0:
+        return math.inf, "Gaussian noise", "A Gaussian mechanism has no finite epsilon at delta 0."
+    if ever_drawn(training) <= delta:
+        # The two worlds differ only if the record is ever drawn: probability at most the sum of the rates.
+        return 0.0, "union bound over the steps", "The record enters training with probability at most delta."
+    sampling = any(phase.sampling_rate < 1 for phase in training.phases)
+    coins = StepPair.of(training, adjacency) is StepPair.REPLACE_ONE
+    if sampling and coins and not sampled.accountant_has_replace_one():
+        return None, _ACCOUNTANT, _NEEDS
+    return None
 
 
-def _amplified(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[float, str, str]:
+def _amplified(training: DPSGD, *, delta: float, pair: StepPair) -> tuple[float, str, str]:
     """Return a bound that profits from the sampling: the accountant's, or a looser one beyond its range."""
-    raised = resolvable(training)
+    raised = resolvable(training.phases)
     if not in_range(raised):
         return math.inf, "", ""  # the bound without sampling is at hand
-    note = _SAFETY
-    if raised != training:
-        note += f" Accounted at sampling rate {number(raised.sampling_rate)}: a smaller one drowns in rounding error."
-    grid = loss_grid(raised, adjacency=adjacency)
-    if grid is not None and sampled.reaches(raised, delta=delta):
-        value = sampled.accountant_epsilon(raised, delta=delta, adjacency=adjacency, grid=grid)
+    note = _SAFETY + merging_note(training)
+    if raised != training.phases:
+        note += f" Accounted at {_what(raised)}: a smaller one drowns in rounding error."
+    kinds = kinds_of(raised, pair=pair)
+    grid = loss_grid(kinds, pair=pair)
+    if grid is not None and sampled.reaches(kinds, delta=delta):
+        value = sampled.accountant_epsilon(kinds, delta=delta, pair=pair, grid=grid)
         if math.isfinite(value):
             coarse = f" The accountant's grid is coarse here ({grid.spacing:.2g} nats), so it may be loose."
             return value, _ACCOUNTANT, note if grid.fine else note + coarse
-    value = sampled.renyi_epsilon(raised, delta=delta, adjacency=adjacency)
     note += " Beyond the numerical range of privacy loss distributions, so it may be loose."
+    if pair is StepPair.FIXED_SIZE:
+        return fixed_size_epsilon(raised, delta=delta), "Renyi divergences (quadrature)", note
+    value = sampled.renyi_epsilon(raised, delta=delta, pair=pair)
     return value, "Renyi divergences (dp-accounting)", note
+
+
+def _what(raised: tuple[Phase, ...]) -> str:
+    least = min(phase.sampling_rate for phase in raised)
+    return (
+        f"sampling rate {number(least)}"
+        if len(raised) == 1
+        else f"sampling rates of {number(least)} and more"
+    )

@@ -1,6 +1,5 @@
 """The whole trade-off curve that a training description allows, not only its epsilon at one delta."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,10 @@ from auditor import _validate
 from auditor.choices import DPSGD, Adjacency, StatedClaim, TrainingClaim
 from auditor.theory import _sampled_gaussian as sampled
 from auditor.theory._loss_grid import in_range, loss_grid, resolvable
+from auditor.theory._merging import kinds_of
+from auditor.theory._step_pairs import StepPair
 from auditor.theory.accountant import epsilon, replace_one
+from auditor.theory.dpsgd import FIXED_SIZE_NEEDS_REPLACE_ONE, ever_drawn, merging_note, unsampled_mu
 from auditor.theory.gaussian import gaussian_epsilon
 from auditor.tradeoff import TradeoffCurve
 from auditor.values import Floats
@@ -59,8 +61,11 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     if isinstance(claim, StatedClaim):
         return _stated(claim, relation)
-    unsampled = claim.sampling_rate == 1
-    if relation is Adjacency.REPLACE_ONE and not unsampled and not sampled.accountant_has_replace_one():
+    if claim.fixed_size and relation is Adjacency.ADD_REMOVE:
+        return ClaimedCurve(None, _as_phrase(FIXED_SIZE_NEEDS_REPLACE_ONE))
+    unsampled = all(phase.sampling_rate == 1 for phase in claim.phases)
+    poisson = StepPair.of(claim, relation) is StepPair.REPLACE_ONE
+    if poisson and not unsampled and not sampled.accountant_has_replace_one():
         return ClaimedCurve(None, _NEEDS)
     parts = [_unsampled(claim, relation), _rarely_drawn(claim)]
     accounted = None if unsampled else _accounted(claim, relation)
@@ -71,6 +76,8 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
         note = "exact Gaussian composition"
     elif accounted is None:
         note = "Gaussian composition without sampling, so it may be loose"
+    elif merging := merging_note(claim):
+        note += f"; {_as_phrase(merging)}"
     epsilons, deltas = (np.concatenate(column) for column in zip(*parts, strict=True))
     return ClaimedCurve(TradeoffCurve.from_profile(epsilons, deltas=deltas), note)
 
@@ -93,9 +100,7 @@ def _unsampled(training: DPSGD, adjacency: Adjacency) -> tuple[Floats, Floats]:
     """Every record in every step: delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu); Balle and Wang 2018."""
     from scipy.special import log_ndtr
 
-    distance = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
-    log_mu = math.log(distance) + math.log(training.steps) / 2 - math.log(training.noise_multiplier)
-    mu = math.exp(min(log_mu, 600.0))
+    mu = unsampled_mu(training, adjacency=adjacency)
     furthest = min(gaussian_epsilon(mu, delta=_ROUNDING), _LARGEST_EPSILON)
     epsilons = furthest * np.linspace(0.0, 1.0, _POINTS)
     upper = np.exp(log_ndtr(mu / 2 - epsilons / mu))
@@ -104,14 +109,22 @@ def _unsampled(training: DPSGD, adjacency: Adjacency) -> tuple[Floats, Floats]:
 
 
 def _rarely_drawn(training: DPSGD) -> tuple[Floats, Floats]:
-    """The two worlds differ only if the record is ever drawn: delta at most p T at epsilon 0."""
-    return np.zeros(1), np.full(1, min(1.0, training.sampling_rate * training.steps))
+    """The two worlds differ only if the record is ever drawn: delta at most the sum of the rates at epsilon 0."""
+    return np.zeros(1), np.full(1, ever_drawn(training))
 
 
 def _accounted(training: DPSGD, adjacency: Adjacency) -> tuple[Floats, Floats] | None:
     """The accountant's deltas, or null beyond its range."""
-    raised = resolvable(training)
-    grid = loss_grid(raised, adjacency=adjacency) if in_range(raised) else None
+    raised, pair = resolvable(training.phases), StepPair.of(training, adjacency)
+    if not in_range(raised):
+        return None
+    kinds = kinds_of(raised, pair=pair)
+    grid = loss_grid(kinds, pair=pair)
     if grid is None:
         return None
-    return sampled.accountant_deltas(raised, adjacency=adjacency, grid=grid, points=_POINTS)
+    return sampled.accountant_deltas(kinds, pair=pair, grid=grid, points=_POINTS)
+
+
+def _as_phrase(sentence: str) -> str:
+    words = sentence.strip().rstrip(".")
+    return words[0].lower() + words[1:]

@@ -13,6 +13,8 @@ from auditor.errors import InputError
 from auditor.theory import _sampled_gaussian as sampled
 from auditor.theory import epsilon
 from auditor.theory._loss_grid import loss_grid
+from auditor.theory._merging import kinds_of
+from auditor.theory._step_pairs import StepPair
 from auditor.theory.gaussian import gaussian_epsilon
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -137,8 +139,9 @@ def test_no_sampling_is_plain_gaussian_composition(adjacency):
 def test_long_compositions_do_not_fall_below_the_truth(noise, steps, delta):
     """With almost no sampling, thousands of steps agree with the exact Gaussian, never below it by rounding."""
     training = DPSGD(noise, 1 - 1e-13, steps)
-    grid = loss_grid(training, adjacency=ADD_REMOVE)
-    value = sampled.accountant_epsilon(training, delta=delta, adjacency=ADD_REMOVE, grid=grid)
+    kinds = kinds_of(training.phases, pair=StepPair.ADD_REMOVE)
+    grid = loss_grid(kinds, pair=StepPair.ADD_REMOVE)
+    value = sampled.accountant_epsilon(kinds, delta=delta, pair=StepPair.ADD_REMOVE, grid=grid)
     exact = gaussian_epsilon(math.sqrt(steps) / noise, delta=delta)
     assert exact - 1e-9 <= value <= exact + 3e-3
 
@@ -186,10 +189,11 @@ def test_tiny_delta_is_bounded_by_renyi():
 def test_renyi_replace_one_lies_above_add_remove():
     """The replace-one Renyi bound is twice an add/remove one at a smaller delta, so more than twice at the same."""
     training = DPSGD(1.0, 0.001, 10_000)
-    add_remove = sampled.renyi_epsilon(training, delta=1e-14, adjacency=ADD_REMOVE)
-    assert (
-        2 * add_remove < sampled.renyi_epsilon(training, delta=1e-14, adjacency=REPLACE_ONE) < 3 * add_remove
+    add_remove, replaced = (
+        sampled.renyi_epsilon(training.phases, delta=1e-14, pair=pair)
+        for pair in (StepPair.ADD_REMOVE, StepPair.REPLACE_ONE)
     )
+    assert 2 * add_remove < replaced < 3 * add_remove
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.choices import Adjacency
 from auditor.errors import InputError
-from auditor.theory import bayes_security_from_advantage, humphries
+from auditor.theory.advantage import bayes_security_from_advantage, humphries, rough_epsilon
 from auditor.values import Claim
 
 STATED = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
@@ -89,3 +89,46 @@ def test_missing_delta_is_refused():
     """An epsilon without its delta bounds nothing."""
     with pytest.raises(InputError, match="needs its delta"):
         humphries(replace(STATED, delta=None))
+
+
+def test_rough_epsilon_inverts_the_bound():
+    """The rough epsilon of a Humphries advantage, or of the security it leaves, is the epsilon it came from."""
+    for epsilon in (0.01, 1.0, 7.0):
+        advantage = humphries(replace(STATED, value=epsilon))
+        for claim in (advantage, bayes_security_from_advantage(advantage)):
+            rough = rough_epsilon(claim, delta=1e-5)
+            assert rough.value == pytest.approx(epsilon, rel=1e-9)
+            assert (rough.metric, rough.delta, rough.adjacency) == ("epsilon", 1e-5, claim.adjacency)
+
+
+def test_rough_epsilon_is_the_printed_formula():
+    """It is log((2 - beta - 2 delta)/beta), Cherubin et al. 2024, Section 4.2.1."""
+    security = Claim("bayes_security", 0.98, None, Adjacency.REPLACE_ONE, "stated", proven=True)
+    expected = math.log((2 - 0.98 - 2e-3) / 0.98)
+    assert rough_epsilon(security, delta=1e-3).value == pytest.approx(expected, rel=1e-12)
+
+
+def test_rough_epsilon_is_never_proven():
+    """Whatever it comes from, it is labelled a rough estimate and no bound."""
+    rough = rough_epsilon(humphries(STATED), delta=1e-5)
+    assert rough.status == "approximation"
+    assert "rough" in rough.method
+    assert "no bound" in rough.note
+
+
+def test_rough_epsilon_edges():
+    """No advantage is 0, full advantage infinite, a null claim stays null, and the rest is refused."""
+    security = Claim("bayes_security", 1.0, None, Adjacency.REPLACE_ONE, "stated", proven=True)
+    assert rough_epsilon(security, delta=0.0).value == 0.0
+    assert rough_epsilon(replace(security, value=0.99), delta=0.5).value == 0.0
+    assert rough_epsilon(replace(security, value=0.0), delta=0.5).value == math.inf
+    assert rough_epsilon(replace(security, value=1e-300), delta=0.0).value == pytest.approx(691.47, abs=0.01)
+    missing = rough_epsilon(replace(security, value=None, note="Nothing known."), delta=0.0)
+    assert missing.value is None
+    assert "Nothing known." in missing.note
+    with pytest.raises(
+        InputError, match="claim metric must be one of 'bayes_security', 'advantage', got 'epsilon'"
+    ):
+        rough_epsilon(STATED, delta=0.0)
+    with pytest.raises(InputError, match="delta must lie in"):
+        rough_epsilon(security, delta=1.0)

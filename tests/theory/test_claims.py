@@ -13,6 +13,7 @@ from auditor.choices import DPSGD, Adjacency, StatedClaim
 from auditor.errors import InputError
 from auditor.theory import _sampled_gaussian as sampled
 from auditor.theory import claims
+from auditor.training import FixedSizeSampling
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 
@@ -33,24 +34,29 @@ def test_dpsgd_rows_in_display_order():
 
 
 def test_dpsgd_rows_fit_together():
-    """Deltas are the asked one, the asked one and the converted one; the lower bound is below both approximations."""
-    first, accounted, converted, advantage, bound, closed, matched = claims(DPSGD(1.0, 0.01, 200), delta=1e-6)
+    """Deltas are the asked one, the asked one and the converted one; the exact advantage is below what epsilon implies."""
+    first, accounted, converted, advantage, bound, closed, matched = claims(
+        DPSGD(1.0, 0.01, 1000), delta=1e-6
+    )
     assert (first.delta, accounted.delta) == (1e-6, 1e-6)
     assert converted.delta == pytest.approx((1 + math.exp(first.value)) * 1e-6)
     source = converted if accounted.value is None else accounted
-    expected = (math.expm1(source.value) + 2 * source.delta) / (math.exp(source.value) + 1)
-    assert advantage.value == pytest.approx(expected, rel=1e-12)
+    implied = (math.expm1(source.value) + 2 * source.delta) / (math.exp(source.value) + 1)
+    assert 0 < advantage.value < implied
     assert bound.value == 1 - advantage.value
-    assert bound.value < matched.value <= closed.value
+    # statistics.md, section 7: exact total variation and both closed forms at (.01, 1e3, 1).
+    assert advantage.value == pytest.approx(0.2643522, abs=5e-8)
+    assert closed.value == pytest.approx(0.75182963, abs=5e-9)
+    assert matched.value == pytest.approx(0.73173984, abs=5e-9)
 
 
 def test_dpsgd_with_an_old_accountant(monkeypatch):
-    """Without replace-one in the accountant that row stays, null, and the advantage uses the converted epsilon."""
+    """Without replace-one in the accountant that row stays, null, and the advantage is exact all the same."""
     monkeypatch.setattr(sampled, "accountant_has_replace_one", lambda: False)
-    rows = claims(DPSGD(1.0, 0.01, 200), delta=1e-6)
+    rows = claims(DPSGD(1.0, 0.01, 1000), delta=1e-6)
     assert rows[1].value is None
     assert "dp-accounting" in rows[1].note
-    assert rows[3].value == pytest.approx(math.tanh(rows[2].value / 2), abs=1e-4)
+    assert rows[3].value == pytest.approx(0.2643522, abs=5e-8)
 
 
 def test_dpsgd_without_protection():
@@ -58,17 +64,39 @@ def test_dpsgd_without_protection():
     first, _, converted, advantage, bound, closed, matched = claims(DPSGD(0.05, 0.5, 100), delta=1e-5)
     assert first.value > 1_000
     assert converted.value is None
-    if advantage.value is not None:  # null where dp-accounting has no replace-one to derive it from
-        assert (advantage.value, bound.value) == (1.0, 0.0)
+    assert advantage.value == pytest.approx(1.0, abs=1e-12)
+    assert bound.value == pytest.approx(0.0, abs=1e-12)
     assert closed.value == pytest.approx(0, abs=1e-20)
     assert matched.value == 0.0
 
 
 def test_dpsgd_at_delta_zero():
-    """At delta 0 every epsilon is infinite and the derived rows follow; the approximations remain."""
-    rows = claims(DPSGD(1.0, 0.01, 10), delta=0)
-    assert [row.value for row in rows[:5]] == [math.inf, math.inf, math.inf, 1.0, 0.0]
+    """At delta 0 every epsilon is infinite; the advantage and the approximations, which have no delta, remain."""
+    rows = claims(DPSGD(1.0, 0.01, 1000), delta=0)
+    assert [row.value for row in rows[:3]] == [math.inf, math.inf, math.inf]
+    assert rows[3].value == pytest.approx(0.2643522, abs=5e-8)
     assert 0 < rows[6].value <= rows[5].value < 1
+
+
+def test_batches_of_fixed_size_are_about_replaced_records():
+    """Such a run promises nothing about added records, so its first row is the replace-one epsilon."""
+    rows = claims(DPSGD(2.0, 0.05, 30, sampling=FixedSizeSampling()), delta=1e-5)
+    assert [(row.metric, row.adjacency) for row in rows] == [
+        (metric, REPLACE_ONE)
+        for metric in ("epsilon", "advantage", "bayes_security", "bayes_security", "bayes_security")
+    ]
+    assert all(row.value is not None for row in rows)
+
+
+def test_vectors_of_steps():
+    """A run described step by step promises what the equal run promises, row by row."""
+    one = claims(DPSGD(1.5, 0.05, 40), delta=1e-5)
+    two = claims(DPSGD([1.5] * 40, [0.05] * 40), delta=1e-5)
+    assert one == two
+    mixed = claims(DPSGD([1.5] * 20 + [3.0] * 20, 0.05), delta=1e-5)
+    for milder, row in zip(mixed, one, strict=True):
+        better = milder.value > row.value if row.metric == "bayes_security" else milder.value < row.value
+        assert better, row.metric
 
 
 def test_stated_add_remove_rows():

@@ -1,11 +1,19 @@
-"""The exact epsilon of a Gaussian mechanism against published values and 60-digit arithmetic."""
+"""The exact epsilon, delta and mu of a Gaussian mechanism against published values and exact arithmetic."""
 
 import math
 
 import mpmath
+import numpy as np
 import pytest
+from scipy import stats
 
-from auditor.theory.gaussian import gaussian_epsilon
+from auditor.theory.gaussian import (
+    gaussian_delta,
+    gaussian_deltas,
+    gaussian_epsilon,
+    gaussian_epsilons,
+    gaussian_mu,
+)
 
 
 def exact_delta(mu, epsilon):
@@ -56,3 +64,59 @@ def test_edges(mu, delta, expected):
         assert exact_delta(mu, result) <= delta * (1 + 1e-12)
     else:
         assert result == expected
+
+
+# statistics.md, section 7: delta(mu=1, eps=1) and mu(eps, 1e-5).
+def test_reference_delta_and_mu():
+    """Delta and mu agree with the reference to all its digits."""
+    assert gaussian_delta(1.0, epsilon=1.0) == pytest.approx(0.12693674, abs=5e-9)
+    assert gaussian_mu(1.0, delta=1e-5) == pytest.approx(0.268051, abs=6e-7)
+    assert gaussian_mu(8.0, delta=1e-5) == pytest.approx(1.666031, abs=6e-7)
+
+
+@pytest.mark.parametrize("mu", [1e-12, 1e-6, 1.4e-3, 1.5e-3, 0.1, 1.0, 30.0, 75.0, 1000.0])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 1e-3, 1.0, 100.0, 1e4])
+def test_delta_is_exact(mu, epsilon):
+    """Delta agrees with exact arithmetic to eleven digits, on both sides of the switch between its two forms."""
+    exact = 0.0 if epsilon / mu > 100 else exact_delta(mu, epsilon)
+    assert gaussian_delta(mu, epsilon=epsilon) == pytest.approx(exact, rel=1e-11, abs=1e-299)
+
+
+@pytest.mark.parametrize("epsilon", [1e-20, 1e-9, 1e-3, 1.0, 8.0, 1e4])
+@pytest.mark.parametrize("delta", [1e-300, 1e-20, 1e-5, 0.5, 1 - 1e-9])
+def test_mu_inverts_the_exact_delta(epsilon, delta):
+    """Put into the exact formula, mu gives the delta it was asked for."""
+    mu = gaussian_mu(epsilon, delta=delta)
+    assert exact_delta(mu, epsilon) == pytest.approx(delta, rel=1e-9)
+
+
+def test_many_at_once_are_the_same():
+    """The vectorised epsilons and deltas are those of the functions for one setting, never below them by a digit."""
+    mus, deltas = np.array([0.0, 1e-3, 0.05, 1.0, 20.0, 300.0, 1e10, 1e200]), np.array([1e-300, 1e-10, 0.3])
+    many = gaussian_epsilons(mus, deltas=deltas[:, None])
+    for row, delta in zip(many, deltas.tolist(), strict=True):
+        assert row == pytest.approx([gaussian_epsilon(mu, delta=delta) for mu in mus.tolist()], rel=1e-12)
+    assert gaussian_epsilons([1.0, 1.0, 0.0], deltas=[0.0, 1.5, 0.0]).tolist() == [math.inf, 0.0, 0.0]
+    ones = [gaussian_delta(1.3, epsilon=epsilon) for epsilon in (0.0, 2.0)]
+    assert gaussian_deltas(1.3, epsilons=[0.0, 2.0]).tolist() == ones
+
+
+def test_extremes_of_delta_and_mu():
+    """Equal laws, laws far apart and settings beyond a double give their limits."""
+    assert gaussian_delta(0.0, epsilon=1.0) == 0.0
+    assert gaussian_delta(1e300, epsilon=1e4) == 1.0
+    assert gaussian_delta(1e-320, epsilon=1e4) == 0.0
+    assert gaussian_mu(1.0, delta=0.0) == 0.0
+    assert gaussian_mu(0.0, delta=0.5) == pytest.approx(2 * stats.norm.ppf(0.75), rel=1e-14)
+    assert gaussian_mu(1e300, delta=0.5) == pytest.approx(math.sqrt(2) * 1e150, rel=1e-12)
+
+
+def test_monotone():
+    """Delta grows with mu and falls with epsilon; mu grows with both."""
+    by_epsilon = gaussian_deltas(1.0, epsilons=np.linspace(0, 30, 301))
+    by_mu = [gaussian_delta(mu, epsilon=1.0) for mu in np.geomspace(1e-5, 100, 200).tolist()]
+    assert np.all(np.diff(by_epsilon) <= 0)
+    assert np.all(np.diff(by_mu) >= 0)
+    mus = [[gaussian_mu(epsilon, delta=delta) for delta in (1e-9, 1e-5, 0.1)] for epsilon in (0.0, 0.1, 3.0)]
+    assert np.all(np.diff(mus, axis=0) > 0)
+    assert np.all(np.diff(mus, axis=1) > 0)

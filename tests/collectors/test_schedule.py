@@ -1,0 +1,66 @@
+"""A training run from a table of steps: what it becomes, and every way in which the table can be wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from auditor import DPSGD, FixedSizeSampling, read_schedule
+from auditor.errors import InputError
+
+
+def written(folder, text, name="steps.csv"):
+    """The path of a file with this text."""
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_one_row_for_each_step(tmp_path):
+    """Rows are steps in order; the clipping norm is read where it is there."""
+    path = written(tmp_path, "sampling_rate,noise_multiplier,clipping_norm\n0.1,1.0,2.0\n0.2,1.5,3.0\n")
+    assert read_schedule(path) == DPSGD([1.0, 1.5], [0.1, 0.2], 2, [2.0, 3.0])
+
+
+def test_rows_may_stand_for_many_steps(tmp_path):
+    """A column of steps repeats rows, in Parquet too; equal rows are the plain run."""
+    table = pd.DataFrame({"noise_multiplier": [1.0, 2.0], "sampling_rate": [0.1, 0.1], "steps": [2, 3]})
+    table.to_parquet(tmp_path / "steps.parquet")
+    assert read_schedule(tmp_path / "steps.parquet") == DPSGD([1.0, 1.0, 2.0, 2.0, 2.0], 0.1)
+    np.savez(tmp_path / "one.npz", noise_multiplier=[1.0], sampling_rate=[0.5], steps=[7])
+    fixed = read_schedule(tmp_path / "one.npz", sampling=FixedSizeSampling())
+    assert fixed == DPSGD(1.0, 0.5, 7, sampling=FixedSizeSampling())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("noise_multiplier\n1\n", ["'sampling_rate'", "steps.csv"]),
+        (
+            "noise_multiplier,sampling_rate\n1,0\n",
+            ["'sampling_rate'", "in (0, 1]", "got 0 (row 0", "below the header"],
+        ),
+        (
+            "noise_multiplier,sampling_rate\n1,0.1\n-2,0.1\n",
+            ["'noise_multiplier'", "above 0", "got -2 (row 1"],
+        ),
+        ("noise_multiplier,sampling_rate,steps\n1,0.1,1.5\n", ["'steps'", "whole number", "got 1.5 (row 0"]),
+        (
+            "noise_multiplier,sampling_rate,steps\n1,0.1,9e9\n",
+            ["at most 10,000,000 steps", "got 9,000,000,000"],
+        ),
+        ("noise_multiplier,sampling_rate\nx,0.1\n", ["'noise_multiplier'", "numbers", "'x'"]),
+        ("noise_multiplier,sampling_rate\n,0.1\n", ["'noise_multiplier'", "finite"]),
+        ("noise_multiplier,sampling_rate\n", ["'noise_multiplier'"]),
+    ],
+)
+def test_bad_tables(tmp_path, text, words):
+    """Each fault is one sentence with the column, the rule, the value and the row."""
+    with pytest.raises(InputError) as caught:
+        read_schedule(written(tmp_path, text))
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_no_pickles(tmp_path):
+    """A pickle is refused by its name before it is opened."""
+    with pytest.raises(InputError, match="pickle"):
+        read_schedule(written(tmp_path, "x", name="steps.pkl"))

@@ -1,0 +1,64 @@
+"""Completions are checked when they are built."""
+
+import numpy as np
+import pytest
+
+from auditor.errors import InputError
+from auditor.sensitivity import Columns, Rewritten
+
+
+def test_rows_overwrite_only_their_columns():
+    """A completion knows the columns it writes and the values it writes there."""
+    rows, written = Columns([3, 1], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).rows(5)
+    assert written.tolist() == [False, True, False, True, False]
+    assert rows[:, 3].tolist() == [1.0, 3.0, 5.0]
+    assert rows[:, 1].tolist() == [2.0, 4.0, 6.0]
+
+
+def test_one_hot_and_extremes():
+    """A categorical attribute is one row for each category; extremes say that they are an assumption."""
+    assert Columns.one_hot([0, 2]).rows(3)[0].tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    pair = Columns.extremes([0, 1], low=[0, 5], high=[1, 9])
+    assert pair.values.tolist() == [[0.0, 5.0], [1.0, 9.0]]
+    assert pair.extremes_only
+    assert not Columns(0, [1, 2]).extremes_only
+
+
+def test_values_cannot_be_changed_later():
+    """The values are a copy that nobody can write to."""
+    values = np.array([1.0, 2.0])
+    kept = Columns(0, values)
+    values[0] = 9.0
+    assert kept.values[0, 0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        kept.values[0, 0] = 9.0
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "sentence"),
+    [
+        (0, [1.0], "at least 2 values of the attribute, got 1"),
+        (0, [1.0, np.nan], "must be finite, got 1"),
+        (0, ["a", "b"], "must be numbers"),
+        ([0, 1], [1.0, 2.0], r"2 columns, got shape \(2,\)"),
+        (-1, [1.0, 2.0], "columns must be a whole number of 0 or more, got -1"),
+        ([1, 1], [[1, 2], [3, 4]], "each once"),
+        ([], [[], []], "at least one column"),
+    ],
+)
+def test_bad_columns_are_one_sentence(columns, values, sentence):
+    """A column or a value that cannot be used is refused when it is given."""
+    with pytest.raises(InputError, match=sentence):
+        Columns(columns, values)
+
+
+def test_bad_rewriting_is_one_sentence():
+    """A rewriting must be a function that returns batches of the shape it got, for two values or more."""
+    with pytest.raises(InputError, match="complete must be a function"):
+        Rewritten("age", (1, 2))
+    with pytest.raises(InputError, match="at least 2 values"):
+        Rewritten(lambda batch, _: batch, (1,))
+    with pytest.raises(InputError, match=r"shape it got, \(4, 3\), got \(3,\) for value 1"):
+        Rewritten(lambda batch, _: batch[0], (1, 2)).batches(np.zeros((4, 3)))
+    with pytest.raises(InputError, match="got 1 and 2"):
+        Columns.extremes(0, low=1.0, high=[1.0, 2.0])

@@ -1,0 +1,229 @@
+"""The TensorFlow tracker against gradients taken one by one, and training without it."""
+
+import itertools
+import math
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+from auditor.errors import InputError
+from auditor.sensitivity import (
+    Approximate,
+    Columns,
+    Full,
+    Rewritten,
+    TensorFlowSensitivityTracker,
+    _tensorflow,
+    largest_distance,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+VALUES = (-1.0, 0.0, 0.5, 2.0)
+
+
+@pytest.fixture(autouse=True)
+def tf(require_extra):
+    """TensorFlow, freshly seeded; tests here are skipped without it."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        require_extra("tensorflow")
+    module = pytest.importorskip("tensorflow")
+    module.keras.utils.set_random_seed(7)
+    return module
+
+
+def layers(tf):
+    """A small network with dropout."""
+    return [
+        tf.keras.layers.Dense(8, activation="tanh"),
+        tf.keras.layers.Dropout(0.5),
+        tf.keras.layers.Dense(1),
+    ]
+
+
+def network(tf, width=5):
+    """The network, built."""
+    model = tf.keras.Sequential(layers(tf))
+    model.build((None, width))
+    return model
+
+
+def data(n=12):
+    """Toy features, and whether the first is positive."""
+    features = np.random.default_rng(3).normal(size=(n, 5)).astype(np.float32)
+    return features, (features[:, :1] > 0).astype(np.float32)
+
+
+def losses(tf):
+    """One cross-entropy for each record."""
+    return tf.keras.losses.BinaryCrossentropy(from_logits=True, reduction=tf.losses.Reduction.NONE)
+
+
+def slowly(tf, model, features, labels, *, values, norm):
+    """The largest distance by one tape for each record and value of the first feature, and every pair of values."""
+    largest = 0.0
+    for record, label in zip(features, labels, strict=True):
+        gradients = []
+        for value in values:
+            completed = record.copy()
+            completed[0] = value
+            with tf.GradientTape() as tape:
+                loss = losses(tf)(label[None], model(completed[None], training=False))
+            parts = tape.gradient(loss, model.trainable_variables)
+            flat = np.concatenate([part.numpy().ravel() for part in parts]).astype(np.float64)
+            gradients.append(flat / max(1.0, np.linalg.norm(flat) / norm))
+        largest = max(largest, *(np.linalg.norm(a - b) for a, b in itertools.combinations(gradients, 2)))
+    return largest
+
+
+@pytest.mark.parametrize("norm", [0.05, 100.0])
+def test_gradients_agree_with_one_tape_each(tf, norm):
+    """The distance is the one that a tape gives record by record and value by value, in parts or whole."""
+    model, (features, labels) = network(tf), data()
+
+    def write(batch, value):
+        return tf.where(tf.range(5) == 0, value, batch)
+
+    expected = slowly(tf, model, features, labels, values=VALUES, norm=norm)
+    for completions, most in (
+        (Columns(0, VALUES), 2**25),
+        (Columns(0, VALUES), 1),
+        (Rewritten(write, VALUES), 2**25),
+    ):
+        tracker = TensorFlowSensitivityTracker(
+            model, losses(tf), completions=completions, clipping_norm=norm, most_numbers=most
+        )
+        tracker.observe(features, labels)
+        tracker.end_step()
+        tracker.observe(features[:0], labels[:0])
+        tracker.end_step()
+        assert tracker.sensitivities == pytest.approx([expected, 0.0], rel=3e-6)
+
+
+def test_approximate_is_between_once_and_twice_full(tf):
+    """The approximate distance is never below the exact one, nor above twice it."""
+    model, (features, labels) = network(tf), data()
+    found = []
+    for distance in (Full(), Approximate()):
+        tracker = TensorFlowSensitivityTracker(
+            model, losses(tf), completions=Columns(0, VALUES), clipping_norm=0.3, distance=distance
+        )
+        for row in range(12):
+            tracker.observe(features[row : row + 1], labels[row : row + 1])
+            tracker.end_step()
+        found.append(tracker.sensitivities)
+    full, approximate = found
+    assert (full <= approximate * (1 + 1e-6)).all()
+    assert (approximate <= 2 * full * (1 + 1e-6)).all()
+    assert (full <= 0.6).all()
+
+
+@pytest.mark.parametrize("distance", [Full(), Approximate()])
+def test_distances_are_those_of_numpy(tf, rng, distance):
+    """The distances on tensors are those of the core on arrays, for sets of every size and order."""
+    for points in (2, 3, 8) * 7:
+        sets = rng.normal(size=(6, points, 2)) * rng.exponential(size=(6, 1, 1))
+        known = float(rng.exponential())
+        expected = largest_distance(sets, distance=distance, known=known)
+        assert _tensorflow.largest(tf, tf.constant(sets), distance=distance, known=known) == pytest.approx(
+            expected, rel=1e-12
+        )
+
+
+def fit(tf, *, kind, tracked):
+    """Train by `fit` with tensorflow-privacy; return the weights, a draw of what follows, and the tracker."""
+    from tensorflow_privacy import DPKerasSGDOptimizer
+    from tensorflow_privacy.privacy.keras_models.dp_keras_model import DPSequential
+
+    tf.keras.utils.set_random_seed(5)
+    if kind == "optimizer":
+        model = network(tf)
+        optimizer = DPKerasSGDOptimizer(l2_norm_clip=0.7, noise_multiplier=1.3, learning_rate=0.3)
+        model.compile(optimizer=optimizer, loss=losses(tf))
+    else:
+        model = DPSequential(0.7, 1.3, use_xla=False, layers=layers(tf))
+        model.build((None, 5))
+        model.compile(
+            optimizer=tf.keras.optimizers.SGD(0.3), loss=tf.keras.losses.BinaryCrossentropy(from_logits=True)
+        )
+    tracker = None
+    if tracked:
+        tracker = TensorFlowSensitivityTracker(
+            model, losses(tf), completions=Columns(0, VALUES), clipping_norm=0.7
+        )
+        tracker.attach()
+    features, labels = data()
+    before = [weight.copy() for weight in model.get_weights()]
+    model.fit(features, labels, batch_size=4, epochs=2, verbose=0, shuffle=False)
+    return before, model, float(tf.random.normal(())), tracker
+
+
+@pytest.mark.parametrize("kind", ["optimizer", "model"])
+def test_fit_is_the_same_bit_for_bit(tf, kind):
+    """With and without the tracker `fit` gives the same weights and leaves the same random state, with R for each step."""
+    _, plain, draw, _ = fit(tf, kind=kind, tracked=False)
+    before, other, other_draw, tracker = fit(tf, kind=kind, tracked=True)
+    assert all(np.array_equal(a, b) for a, b in zip(plain.get_weights(), other.get_weights(), strict=True))
+    assert draw == other_draw
+    assert tracker.sensitivities.shape == (6,)
+    # The first batch was seen at the weights that training started from, not at those it led to.
+    features, labels = data()
+    other.set_weights(before)
+    expected = slowly(tf, other, features[:4], labels[:4], values=VALUES, norm=0.7)
+    assert tracker.sensitivities[0] == pytest.approx(expected, rel=3e-6)
+    training = tracker.training(sampling_rate=1 / 3)
+    assert training.noise_multiplier == pytest.approx(1.3, rel=1e-6)
+    assert (training.steps, training.sampling_rate) == (6, 1 / 3)
+    shift = np.linalg.norm(tracker.sensitivities) / (0.7 * training.noise_multiplier)
+    assert tracker.claims(training)[0].value == pytest.approx(1 - math.erf(shift / 3 / (2 * math.sqrt(2))))
+    assert "do not publish" in tracker.summary(training)
+
+
+def test_bad_input_is_one_sentence(tf):
+    """A model without weights or with BatchNormalization, or not trained by DP-SGD, is refused by name."""
+    ages = Columns(0, VALUES)
+    with pytest.raises(InputError, match="must be a Keras model, got str"):
+        TensorFlowSensitivityTracker("model", losses(tf), completions=ages, clipping_norm=1.0)
+    with pytest.raises(InputError, match="must be built"):
+        TensorFlowSensitivityTracker(
+            tf.keras.Sequential(layers(tf)), losses(tf), completions=ages, clipping_norm=1.0
+        )
+    mixed = tf.keras.Sequential([tf.keras.layers.BatchNormalization()])
+    mixed.build((None, 5))
+    with pytest.raises(InputError, match="no BatchNormalization"):
+        TensorFlowSensitivityTracker(mixed, losses(tf), completions=ages, clipping_norm=1.0)
+    model = network(tf)
+    tracker = TensorFlowSensitivityTracker(model, losses(tf), completions=ages, clipping_norm=1.0)
+    with pytest.raises(InputError, match="compiled before"):
+        tracker.attach()
+    model.compile(optimizer="sgd", loss=losses(tf))
+    with pytest.raises(InputError, match="tensorflow-privacy with the clipping norm"):
+        tracker.attach()
+    with pytest.raises(InputError, match="got no noise"):
+        tracker.training(sampling_rate=0.1)
+    with pytest.raises(InputError, match="finite"):
+        tracker.observe(np.full((2, 5), np.nan, dtype=np.float32), np.zeros((2, 1), dtype=np.float32))
+
+
+def test_microbatches_of_several_records_are_refused(tf):
+    """Clipping by groups of records is not clipping record by record, and stops the training."""
+    from tensorflow_privacy import DPKerasSGDOptimizer
+
+    model = network(tf)
+    optimizer = DPKerasSGDOptimizer(
+        l2_norm_clip=1.0, noise_multiplier=1.0, num_microbatches=2, learning_rate=0.1
+    )
+    model.compile(optimizer=optimizer, loss=losses(tf))
+    tracker = TensorFlowSensitivityTracker(
+        model, losses(tf), completions=Columns(0, VALUES), clipping_norm=1.0
+    )
+    tracker.attach()
+    with pytest.raises(Exception, match="2 microbatches for a batch of 4"):
+        model.fit(*data(), batch_size=4, epochs=1, verbose=0)

@@ -1,0 +1,401 @@
+"""The PyTorch tracker against gradients taken one by one, closed forms, and training without it."""
+
+import copy
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from auditor.choices import DPSGD
+from auditor.errors import InputError
+from auditor.sensitivity import (
+    Approximate,
+    Columns,
+    Full,
+    Rewritten,
+    TorchSensitivityTracker,
+    _torch,
+    largest_distance,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # Opacus's, about its hooks and its random numbers
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+VALUES = (-1.0, 0.0, 0.5, 2.0)
+
+
+@pytest.fixture(autouse=True)
+def torch(require_extra):
+    """PyTorch, freshly seeded; tests here are skipped without it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        require_extra("torch")
+    module = pytest.importorskip("torch")
+    module.manual_seed(7)
+    return module
+
+
+def network(torch, *, width=5, classes=3):
+    """A small network with dropout."""
+    return torch.nn.Sequential(
+        torch.nn.Linear(width, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, classes)
+    )
+
+
+def slowly(torch, model, loss_fn, features, labels, *, column, values, norm):
+    """The largest distance by one backward pass for each record and value, and every pair of values."""
+    model.eval()
+    largest = 0.0
+    for record, label in zip(features, labels, strict=True):
+        gradients = []
+        for value in values:
+            completed = record.clone()
+            completed[..., column] = value
+            model.zero_grad()
+            loss_fn(model(completed[None]), label[None]).backward()
+            flat = torch.cat([p.grad.reshape(-1) for p in model.parameters()]).double()
+            gradients.append(flat / max(1.0, float(flat.norm()) / norm))
+        largest = max(largest, *(float((a - b).norm()) for a, b in itertools.combinations(gradients, 2)))
+    return largest
+
+
+@pytest.mark.parametrize("norm", [0.05, 1.0, 100.0])
+def test_gradients_agree_with_one_backward_pass_each(torch, norm):
+    """The distance is the one that autograd gives record by record and value by value, whatever the clip."""
+    model, loss_fn = network(torch), torch.nn.CrossEntropyLoss()
+    features, labels = torch.randn(9, 5), torch.randint(0, 3, (9,))
+    tracker = TorchSensitivityTracker(model, loss_fn, completions=Columns(2, VALUES), clipping_norm=norm)
+    tracker.observe(features, labels)
+    tracker.end_step()
+    expected = slowly(torch, model, loss_fn, features, labels, column=2, values=VALUES, norm=norm)
+    assert tracker.sensitivities == pytest.approx([expected], rel=2e-6)
+
+
+def test_pieces_make_no_difference(torch):
+    """A bound on memory that takes the records one by one, or batches that come in parts, change nothing."""
+    model, loss_fn = network(torch), torch.nn.CrossEntropyLoss()
+    features, labels = torch.randn(7, 5), torch.randint(0, 3, (7,))
+    found = []
+    for most, parts in ((2**25, [7]), (1, [7]), (2**25, [3, 0, 4])):
+        tracker = TorchSensitivityTracker(
+            model, loss_fn, completions=Columns(0, VALUES), clipping_norm=1.0, most_numbers=most
+        )
+        for part_x, part_y in zip(features.split(parts), labels.split(parts), strict=True):
+            tracker.observe(part_x, part_y)
+        tracker.end_step()
+        found.append(float(tracker.sensitivities[0]))
+    assert found == pytest.approx([found[0]] * 3, rel=1e-6)
+
+
+def test_logistic_regression_by_hand(torch):
+    """The gradient of logistic regression is (sigma - y) (x, 1), so two values give its distance in closed form."""
+    model = torch.nn.Linear(2, 1)
+    weight, bias = model.weight.detach().numpy()[0].astype(float), float(model.bias.detach())
+    tracker = TorchSensitivityTracker(
+        model,
+        torch.nn.BCEWithLogitsLoss(),
+        completions=Columns.extremes(0, low=-3.0, high=4.0),
+        clipping_norm=0.5,
+    )
+    tracker.observe(torch.tensor([[9.0, 1.5]]), torch.tensor([[1.0]]))
+    tracker.end_step()
+    clipped = []
+    for value in (-3.0, 4.0):
+        record = np.array([value, 1.5])
+        gradient = (1 / (1 + math.exp(-(weight @ record + bias))) - 1) * np.append(record, 1.0)
+        clipped.append(gradient / max(1.0, np.linalg.norm(gradient) / 0.5))
+    assert tracker.sensitivities[0] == pytest.approx(np.linalg.norm(clipped[0] - clipped[1]), rel=1e-5)
+
+
+def test_several_axes_and_whole_numbers(torch):
+    """The columns are those of the last axis, and features may be whole numbers that the network embeds."""
+    embed = torch.nn.Sequential(torch.nn.Embedding(6, 3), torch.nn.Flatten(), torch.nn.Linear(12, 2))
+    loss_fn, labels = torch.nn.CrossEntropyLoss(), torch.tensor([0, 1])
+    codes = torch.randint(0, 6, (2, 4))
+    tracker = TorchSensitivityTracker(embed, loss_fn, completions=Columns(1, [0, 3, 5]), clipping_norm=1.0)
+    tracker.observe(codes, labels)
+    image = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2))
+    pictures = torch.randn(2, 3, 4)
+    other = TorchSensitivityTracker(image, loss_fn, completions=Columns(1, VALUES), clipping_norm=1.0)
+    other.observe(pictures, labels)
+    tracker.end_step()
+    other.end_step()
+    assert tracker.sensitivities[0] == pytest.approx(
+        slowly(torch, embed, loss_fn, codes, labels, column=1, values=(0, 3, 5), norm=1.0), rel=2e-6
+    )
+    assert other.sensitivities[0] == pytest.approx(
+        slowly(torch, image, loss_fn, pictures, labels, column=1, values=VALUES, norm=1.0), rel=2e-6
+    )
+    broken = TorchSensitivityTracker(embed, loss_fn, completions=Columns(1, [0.5, 3]), clipping_norm=1.0)
+    with pytest.raises(InputError, match="whole numbers"):
+        broken.observe(codes, labels)
+
+
+def test_rewriting_is_the_same_as_columns(torch):
+    """A function that writes a column gives what naming the column gives."""
+    model, loss_fn = network(torch), torch.nn.CrossEntropyLoss()
+    features, labels = torch.randn(6, 5), torch.randint(0, 3, (6,))
+
+    def write(batch, value):
+        return torch.where(torch.arange(5) == 3, value, batch)
+
+    found = []
+    for completions in (Columns(3, VALUES), Rewritten(write, VALUES)):
+        tracker = TorchSensitivityTracker(model, loss_fn, completions=completions, clipping_norm=1.0)
+        tracker.observe(features, labels)
+        tracker.end_step()
+        found.append(float(tracker.sensitivities[0]))
+    assert found[0] == found[1] > 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_approximate_is_between_once_and_twice_full(torch, scale):
+    """The approximate distance is never below the exact one, nor above twice it, and the exact one at most 2 C."""
+    model, loss_fn = network(torch), torch.nn.CrossEntropyLoss()
+    for _ in range(20):
+        features, labels = scale * torch.randn(4, 5), torch.randint(0, 3, (4,))
+        found = []
+        for distance in (Full(), Approximate()):
+            tracker = TorchSensitivityTracker(
+                model, loss_fn, completions=Columns(1, VALUES), clipping_norm=0.3, distance=distance
+            )
+            tracker.observe(features, labels)
+            tracker.end_step()
+            found.append(float(tracker.sensitivities[0]))
+        assert found[0] <= min(found[1] * (1 + 1e-6), 0.6)
+        assert found[1] <= 2 * found[0] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("distance", [Full(), Approximate()])
+@pytest.mark.parametrize("points", [2, 3, 8])
+def test_distances_are_those_of_numpy(torch, rng, distance, points):
+    """The distances on tensors are those of the core on arrays, for sets of every size and order."""
+    for _ in range(30):
+        sets = rng.normal(size=(6, points, 2)) * rng.exponential(size=(6, 1, 1))
+        known = float(rng.exponential())
+        expected = largest_distance(sets, distance=distance, known=known)
+        assert _torch.largest(torch, torch.tensor(sets), distance=distance, known=known) == pytest.approx(
+            expected, rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("mode", ["functorch", "ew"])
+def test_other_ways_of_opacus(torch, mode):
+    """Networks that Opacus differentiates in another way give the distances of the plain network."""
+    from opacus.grad_sample import wrap_model
+
+    plain, loss_fn = network(torch), torch.nn.CrossEntropyLoss()
+    features, labels = torch.randn(4, 5), torch.randint(0, 3, (4,))
+    expected = slowly(torch, plain, loss_fn, features, labels, column=0, values=VALUES, norm=1.0)
+    wrapped = wrap_model(plain.train(), grad_sample_mode=mode)
+    tracker = TorchSensitivityTracker(wrapped, loss_fn, completions=Columns(0, VALUES), clipping_norm=1.0)
+    tracker.observe(features, labels)
+    tracker.end_step()
+    assert tracker.sensitivities == pytest.approx([expected], rel=2e-6)
+
+
+def train(torch, *, tracked, steps=12, physical=None, rate=0.2, clip=1.0, seed=3):
+    """Train with Opacus on toy data; return the weights, the random state, the gradients and the tracker."""
+    from opacus import PrivacyEngine
+    from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+    torch.manual_seed(seed)
+    features = torch.randn(40, 5)
+    labels = (features[:, 0] > 0).long()
+    plain, loss_fn = network(torch, classes=2), torch.nn.CrossEntropyLoss()
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(features, labels), batch_size=int(40 * rate)
+    )
+    engine = PrivacyEngine(accountant="rdp")
+    model, optimizer, loader = engine.make_private(
+        module=plain,
+        optimizer=torch.optim.SGD(plain.parameters(), lr=0.5),
+        data_loader=loader,
+        noise_multiplier=1.2,
+        max_grad_norm=clip,
+    )
+    tracker = None
+    if tracked:
+        tracker = TorchSensitivityTracker(model, loss_fn, completions=Columns(0, VALUES), clipping_norm=clip)
+        tracker.attach(optimizer)
+    model.train()
+    sizes = []
+
+    def epoch(batches):
+        for x, y in tracker.watch(batches) if tracked else batches:
+            sizes.append(len(x))
+            optimizer.zero_grad()
+            loss_fn(model(x), y).backward()
+            optimizer.step()
+            if sum(entry[2] for entry in engine.accountant.history) >= steps:
+                return
+
+    while sum(entry[2] for entry in engine.accountant.history) < steps:
+        if physical is None:
+            epoch(loader)
+        else:
+            with BatchMemoryManager(
+                data_loader=loader, max_physical_batch_size=physical, optimizer=optimizer
+            ) as parts:
+                epoch(parts)
+    gradients = [parameter.grad.clone() for parameter in plain.parameters()]
+    return plain, torch.get_rng_state(), gradients, tracker, engine, sizes
+
+
+@pytest.mark.parametrize("physical", [None, 3])
+def test_training_is_the_same_bit_for_bit(torch, physical):
+    """With and without the tracker: the same weights, the same last gradients, the same random state."""
+    plain, state, gradients, *_ = train(torch, tracked=False, physical=physical)
+    other, other_state, other_gradients, tracker, *_ = train(torch, tracked=True, physical=physical)
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), other.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(gradients, other_gradients, strict=True))
+    assert torch.equal(state, other_state)
+    assert tracker.sensitivities.shape == (12,)
+    assert (tracker.sensitivities <= 2.0).all()
+
+
+def test_a_split_batch_is_one_step(torch):
+    """Batches that Opacus splits to save memory give one distance for each update, the same as unsplit."""
+    *_, whole, _, sizes = train(torch, tracked=True)
+    *_, split, _, smaller = train(torch, tracked=True, physical=3)
+    assert max(sizes) > 3 >= max(smaller)
+    assert split.sensitivities == pytest.approx(whole.sensitivities, rel=1e-4)
+
+
+def test_empty_batches_count_as_zero(torch):
+    """A step whose Poisson draw was empty has distance 0, and the others have not."""
+    *_, tracker, _, sizes = train(torch, tracked=True, rate=0.05, steps=40)
+    assert 0 in sizes
+    assert [size == 0 for size in sizes] == [distance == 0 for distance in tracker.sensitivities]
+
+
+def test_the_engine_describes_the_run(torch):
+    """The accountant's record becomes the description, and the claims follow from it with the privacy note."""
+    *_, tracker, engine, _ = train(torch, tracked=True)
+    training = tracker.training(engine)
+    assert training == DPSGD(1.2, 0.2, 12)
+    rows = tracker.claims(training)
+    assert [row.metric for row in rows[:2]] == ["attribute_bayes_security", "attribute_advantage"]
+    expected = 1 - math.erf(0.2 * np.linalg.norm(tracker.sensitivities) / (2 * math.sqrt(2) * 1.2))
+    assert rows[0].value == pytest.approx(expected, rel=1e-12)
+    assert "do not publish" in rows[0].note
+    assert "do not publish" in tracker.summary(training)
+
+
+def test_the_model_is_left_as_it_was(torch):
+    """Training modes, hooks and gradients are the same objects afterwards, also when the batch was refused."""
+    from opacus import GradSampleModule
+
+    model = GradSampleModule(network(torch))
+    model.train()
+    inner = model._module
+    inner[0].register_forward_hook(lambda *_: None)
+    before = [
+        (
+            part.training,
+            part._forward_hooks,
+            dict(part._forward_hooks),
+            part._backward_hooks,
+            dict(part._backward_hooks),
+        )
+        for part in inner.modules()
+    ]
+    model(torch.randn(2, 5)).sum().backward()
+    kept = copy.deepcopy([parameter.grad_sample for parameter in inner.parameters()])
+    tracker = TorchSensitivityTracker(
+        model, torch.nn.CrossEntropyLoss(), completions=Columns(0, VALUES), clipping_norm=1.0
+    )
+    tracker.observe(torch.randn(2, 5), torch.tensor([0, 1]))
+    with pytest.raises(InputError, match="finite"):
+        tracker.observe(torch.full((2, 5), math.nan), torch.tensor([0, 1]))
+    for part, (mode, hooks, items, backward, backward_items) in zip(inner.modules(), before, strict=True):
+        assert part.training is mode is True
+        assert part._forward_hooks is hooks
+        assert dict(hooks) == items
+        assert part._backward_hooks is backward
+        assert dict(backward) == backward_items
+    assert all(
+        torch.equal(parameter.grad_sample, old)
+        for parameter, old in zip(inner.parameters(), kept, strict=True)
+    )
+
+
+def test_frozen_parameters_do_not_count(torch):
+    """Only the parameters that training clips are compared."""
+    model, loss_fn = network(torch), torch.nn.CrossEntropyLoss()
+    for parameter in model[0].parameters():
+        parameter.requires_grad_(False)
+    features, labels = torch.randn(3, 5), torch.randint(0, 3, (3,))
+    tracker = TorchSensitivityTracker(model, loss_fn, completions=Columns(0, VALUES), clipping_norm=10.0)
+    tracker.observe(features, labels)
+    tracker.end_step()
+    head = model[3]
+    alone = TorchSensitivityTracker(
+        head,
+        loss_fn,
+        completions=Rewritten(
+            lambda hidden, value: (
+                model[1](model[0](torch.where(torch.arange(5) == 0, value, features))).detach() + 0 * hidden
+            ),
+            VALUES,
+        ),
+        clipping_norm=10.0,
+    )
+    alone.observe(torch.zeros(3, 8), labels)
+    alone.end_step()
+    assert tracker.sensitivities[0] == pytest.approx(alone.sensitivities[0], rel=1e-5)
+
+
+def test_huge_gradients_are_clipped_and_not_lost(torch):
+    """A gradient whose square overflows single precision is still clipped to the norm, not to 0."""
+    model = torch.nn.Linear(1, 1, bias=False)
+    tracker = TorchSensitivityTracker(
+        model, lambda out, _: out.sum(), completions=Columns(0, [-1e30, 1e30]), clipping_norm=1.0
+    )
+    tracker.observe(torch.zeros(1, 1), torch.zeros(1))
+    tracker.end_step()
+    assert tracker.sensitivities[0] == pytest.approx(2.0, rel=1e-6)
+
+
+def test_bad_input_is_one_sentence(torch):
+    """BatchNorm, a plain optimizer, another clip, a random network and a missing observation are each named."""
+    loss_fn, ages = torch.nn.CrossEntropyLoss(), Columns(0, VALUES)
+    mixed = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.BatchNorm1d(4))
+    with pytest.raises(InputError, match=r"BatchNorm.*'1'"):
+        TorchSensitivityTracker(mixed, loss_fn, completions=ages, clipping_norm=1.0)
+    with pytest.raises(InputError, match=r"must be a torch\.nn\.Module, got str"):
+        TorchSensitivityTracker("model", loss_fn, completions=ages, clipping_norm=1.0)
+    model = network(torch)
+    tracker = TorchSensitivityTracker(model, loss_fn, completions=ages, clipping_norm=1.0)
+    with pytest.raises(InputError, match="make_private returned, got SGD"):
+        tracker.attach(torch.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(InputError, match="column 9 of 5"):
+        TorchSensitivityTracker(model, loss_fn, completions=Columns(9, VALUES), clipping_norm=1.0).observe(
+            torch.zeros(2, 5), torch.tensor([0, 1])
+        )
+    from opacus.optimizers import DPOptimizer
+
+    optimizer = DPOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        noise_multiplier=1.0,
+        max_grad_norm=2.0,
+        expected_batch_size=4,
+    )
+    with pytest.raises(InputError, match=r"got max_grad_norm 2\.0"):
+        tracker.attach(optimizer)
+    with pytest.raises(InputError, match="step 1 ended before"):
+        tracker.end_step()
+
+    class Noisy(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x + torch.randn_like(x))
+
+    noisy = TorchSensitivityTracker(Noisy(5, 3), loss_fn, completions=ages, clipping_norm=1.0)
+    state = torch.get_rng_state()
+    with pytest.raises(InputError, match="record by record, without randomness"):
+        noisy.observe(torch.zeros(2, 5), torch.tensor([0, 1]))
+    assert torch.equal(state, torch.get_rng_state())

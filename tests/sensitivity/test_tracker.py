@@ -1,0 +1,137 @@
+"""The tracker without a framework: logistic regression by hand, steps, and what it says."""
+
+import importlib
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from auditor.choices import DPSGD
+from auditor.errors import InputError, MissingExtraError
+from auditor.sensitivity import (
+    Approximate,
+    Columns,
+    SensitivityTracker,
+    TensorFlowSensitivityTracker,
+    TorchSensitivityTracker,
+)
+
+
+def logistic(features, labels, weights, values):
+    """Gradients of logistic regression with the first feature set to each value: (sigma(w x) - y) x."""
+    completed = np.repeat(features[:, None], len(values), axis=1)
+    completed[:, :, 0] = values
+    slope = 1 / (1 + np.exp(-completed @ weights)) - labels[:, None]
+    return slope[..., None] * completed
+
+
+def test_logistic_regression_trained_to_the_end(rng):
+    """DP-SGD by hand gives one distance for each step, each that of its worst record, and Corollary 10 from them."""
+    features = rng.normal(size=(200, 4))
+    labels = (features[:, 1] > 0).astype(float)
+    values, weights, clip, noise, rate = np.linspace(-2, 2, 9), np.zeros(4), 0.8, 1.5, 0.1
+    tracker, expected = SensitivityTracker(clipping_norm=clip), []
+    for _ in range(25):
+        drawn = rng.random(200) < rate
+        batch = logistic(features[drawn], labels[drawn], weights, values)
+        tracker.observe(batch)
+        tracker.end_step()
+        worst = 0.0
+        for record in batch:
+            short = [g / max(1.0, np.linalg.norm(g) / clip) for g in record]
+            worst = max(worst, *(np.linalg.norm(a - b) for a in short for b in short))
+        expected.append(worst)
+        slope = 1 / (1 + np.exp(-features[drawn] @ weights)) - labels[drawn]
+        gradients = slope[:, None] * features[drawn]
+        gradients /= np.maximum(1.0, np.linalg.norm(gradients, axis=1, keepdims=True) / clip)
+        weights = weights - 0.5 * (gradients.sum(0) + noise * clip * rng.normal(size=4)) / 20
+    assert tracker.sensitivities == pytest.approx(expected, rel=1e-12)
+    row = tracker.claims(DPSGD(noise, rate, 25, clip))[0]
+    assert row.value == pytest.approx(
+        1 - math.erf(rate * np.linalg.norm(expected) / (2 * math.sqrt(2) * noise * clip)), rel=1e-12
+    )
+
+
+def test_steps_are_the_largest_of_their_parts():
+    """Batches between two updates are one step, an empty one counts as 0, and a step without any is refused."""
+    tracker = SensitivityTracker(clipping_norm=1.0)
+    for distances in ([0.5, 0.7, 0.1, []], [[]], [0.0]):
+        for distance in distances:
+            tracker.observe(np.empty((0, 2, 1)) if distance == [] else [[[0.0], [distance]]])
+        tracker.end_step()
+    assert tracker.sensitivities == pytest.approx([0.7, 0.0, 0.0])
+    with pytest.raises(InputError, match="step 4 ended before a batch was observed"):
+        tracker.end_step()
+
+
+def test_claims_say_what_was_assumed():
+    """The approximate distance, the extremes and the measured distances are named in the notes, and nothing is proven."""
+    tracker = SensitivityTracker(clipping_norm=1.0, distance=Approximate(), extremes_only=True)
+    tracker.observe([[[0.0], [0.5]]])
+    tracker.end_step()
+    rows = [row for row in tracker.claims(DPSGD(1.0, 0.5, 1)) if row.metric.startswith("attribute")]
+    assert len(rows) == 6
+    for row in rows:
+        assert "upper bounds" in row.note
+        assert "Only the extreme values" in row.note
+        assert "do not publish it where membership matters" in row.note
+        assert not row.proven
+    assert "measured during it" in rows[-1].note
+
+
+def test_summary_ends_in_the_privacy_note():
+    """The text for people names the largest distance, both threats, and that it is not to be published."""
+    tracker = SensitivityTracker(clipping_norm=1.0)
+    tracker.observe([[[0.0], [0.5]]])
+    tracker.end_step()
+    text = tracker.summary(DPSGD(1.0, 0.5, 1))
+    assert text.startswith("1 steps; largest distance 0.5, at most 2.")
+    assert "against attribute inference" in text
+    assert "against membership inference" in text
+    assert "do not publish it where membership matters" in text.splitlines()[-1]
+
+
+def test_bad_input_is_one_sentence():
+    """Shapes, infinite gradients, another number of steps and another clip are each named."""
+    tracker = SensitivityTracker(clipping_norm=1.0)
+    with pytest.raises(InputError, match=r"shape \(records, completions, parameters\), got \(2,\)"):
+        tracker.observe([1.0, 2.0])
+    with pytest.raises(InputError, match="must be numbers of shape"):
+        tracker.observe([["a"]])
+    with pytest.raises(InputError, match="gradients must be finite"):
+        tracker.observe([[[np.inf], [0.0]]])
+    tracker.observe([[[0.0], [0.5]]])
+    tracker.end_step()
+    with pytest.raises(InputError, match="each of the 3 steps, got 1"):
+        tracker.claims(DPSGD(1.0, 0.5, 3))
+    with pytest.raises(InputError, match="clipping norm that was tracked, 1, got 2"):
+        tracker.claims(DPSGD(1.0, 0.5, 1, 2.0))
+    with pytest.raises(InputError, match="clipping_norm must be above 0"):
+        SensitivityTracker(clipping_norm=0)
+    with pytest.raises(InputError, match=r"distance must be auditor\.sensitivity\.Full"):
+        SensitivityTracker(clipping_norm=1, distance="full")
+
+
+def test_importing_loads_no_framework():
+    """The package loads neither PyTorch nor TensorFlow nor scipy until a tracker needs them."""
+    code = "import sys, auditor.sensitivity; print([n for n in ('torch', 'tensorflow', 'opacus', 'scipy') if n in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("tracker", "module", "extra"),
+    [(TorchSensitivityTracker, "torch", "torch"), (TensorFlowSensitivityTracker, "tensorflow", "tensorflow")],
+)
+def test_missing_extra_is_one_sentence(monkeypatch, tracker, module, extra):
+    """Without the framework the error holds the command that installs it."""
+
+    def missing(name):
+        raise ImportError(f"No module named {name!r}")
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'privacy-auditor\[{extra}\]'"):
+        tracker(None, None, completions=Columns(0, [0, 1]), clipping_norm=1.0)
+    assert module in str(extra)

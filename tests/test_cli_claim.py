@@ -1,0 +1,161 @@
+"""`auditor claim`: the table, the JSON, the words, and what it refuses."""
+
+import json
+
+import pytest
+
+from auditor.cli import run as run_line
+
+RUN = ("--noise-multiplier", "1", "--sampling-rate", "0.01", "--steps", "1000")
+CLAIM = ("claim", *RUN, "--delta", "1e-5")
+QUANTITIES = ["epsilon", "mu", "advantage", "bayes_security", "success_rate"]
+RATES = ["tpr_at_fpr.0.1", "tpr_at_fpr.0.01", "tpr_at_fpr.0.001"]
+
+
+def run(*arguments):
+    """Run the command line."""
+    return run_line([str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """The JSON of one description, with every extra."""
+    path = tmp_path_factory.mktemp("claim") / "c.json"
+    extras = ("--compositions", "--monte-carlo", "2000", "--json", path, "--quiet")
+    assert run(*CLAIM, *extras) == 0
+    return json.loads(path.read_text())
+
+
+def test_every_quantity_for_both_neighbours(found):
+    """Epsilon, mu, advantage, Bayes security, success rate and three TPRs, each with a method and a status."""
+    for adjacency in ("add-remove", "replace-one"):
+        rows = [row for row in found["claims"] if row["adjacency"] == adjacency]
+        assert {row["metric"] for row in rows} == {*QUANTITIES, *RATES}
+        assert all(row["method"] and row["status"] in {"proven", "approximation", "estimate"} for row in rows)
+        assert all(row["proven"] == (row["status"] == "proven") for row in rows)
+
+
+def test_reference_values(found):
+    """The leading numbers are those of statistics.md, section 7, at (.01, 1, 1000)."""
+    first = {(row["metric"], row["adjacency"]): row["value"] for row in reversed(found["claims"][:40])}
+    assert first["epsilon", "add-remove"] == pytest.approx(1.828237, abs=3e-4)
+    assert (found["claims"][0]["metric"], found["claims"][0]["adjacency"]) == ("epsilon", "add-remove")
+    assert first["advantage", "add-remove"] == pytest.approx(0.1610176, abs=5e-8)
+    assert first["advantage", "replace-one"] == pytest.approx(0.2643522, abs=5e-8)
+    assert first["bayes_security", "replace-one"] == pytest.approx(1 - 0.2643522, abs=5e-8)
+    assert first["success_rate", "replace-one"] == pytest.approx((1 + 0.2643522) / 2, abs=5e-8)
+    forms = [
+        row["value"] for row in found["claims"] if row["metric"] == "bayes_security" and not row["proven"]
+    ]
+    assert forms == pytest.approx([0.75182963, 0.73173984], abs=5e-9)
+
+
+def test_extras(found):
+    """The composition theorems and the simulation stand after the overview, the latter with its interval."""
+    methods = [row["method"] for row in found["claims"] if row["metric"] == "epsilon"]
+    assert any("basic composition" in method for method in methods)
+    assert any("advanced composition" in method for method in methods)
+    estimates = [row for row in found["claims"] if row["status"] == "estimate"]
+    assert [row["adjacency"] for row in estimates] == ["add-remove", "replace-one"]
+    for row, exact in zip(estimates, (0.1610176, 0.2643522), strict=True):
+        assert row["lower"] < exact < row["upper"]
+        assert row["confidence"] == 0.95
+
+
+def test_the_description_is_told_back(found):
+    """The JSON says what it is about: the run, the delta and the prior."""
+    assert (found["delta"], found["prior"], found["description"]["sampling"]) == (1e-5, 0.5, "poisson")
+    assert found["description"]["phases"] == [{"noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000}]
+    assert len(found["in_words"]) == 5
+
+
+def test_the_table(capsys):
+    """The table shows each quantity once for each kind of neighbours, rounded so that bounds stay bounds, and words."""
+    assert run(*CLAIM) == 0
+    text = capsys.readouterr().out
+    for words in (
+        "add-remove",
+        "replace-one",
+        "Epsilon at delta 1e-5",
+        "TPR at 0.1% FPR",
+        "proven",
+        "approximation",
+        "0.2644",
+        "0.7356",
+        "out of 100",
+        "who sees every iterate",
+    ):
+        assert words in text
+    assert text.count("Advantage") == 2
+    assert run(*CLAIM, "--every-method") == 0
+    assert capsys.readouterr().out.count("Advantage") > 4
+
+
+def test_steps_from_a_table(tmp_path, capsys):
+    """A schedule of two kinds of steps gives one promise, told in ranges."""
+    path = tmp_path / "steps.csv"
+    path.write_text("noise_multiplier,sampling_rate,steps\n1.0,0.01,50\n2.0,0.02,50\n")
+    assert run("claim", "--schedule", path, "--delta", "1e-5", "--json", "-") == 0
+    described = json.loads(capsys.readouterr().out)["description"]
+    assert (described["noise_multiplier"], described["steps"]) == (None, 100)
+    assert [phase["steps"] for phase in described["phases"]] == [50, 50]
+
+
+def test_batches_of_a_fixed_size(capsys):
+    """They are accounted for replaced records only; the other rows are there, without a value and with the reason."""
+    arguments = ("--noise-multiplier", "2", "--sampling-rate", "0.05", "--steps", "20", "--delta", "1e-5")
+    assert run("claim", *arguments, "--fixed-size", "--json", "-") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["description"]["sampling"] == "fixed-size"
+    for row in found["claims"]:
+        if row["adjacency"] == "add-remove":
+            assert row["value"] is None
+            assert "replaced records only" in row["note"]
+    leading = [
+        row for row in found["claims"] if row["adjacency"] == "replace-one" and row["metric"] == "advantage"
+    ]
+    assert 0 < leading[0]["value"] < 1
+
+
+def test_prior_and_rates(capsys):
+    """Another prior and other rates are told by the names of their rows."""
+    assert run(*CLAIM, "--prior", "0.1", "--fpr", "0.05", "--json", "-") == 0
+    metrics = {row["metric"] for row in json.loads(capsys.readouterr().out)["claims"]}
+    assert {"success_rate_at_prior.0.1", "tpr_at_fpr.0.05"} <= metrics
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("--noise-multiplier", "0", "--sampling-rate", "0.1", "--steps", "3"),
+            ["--noise-multiplier", "above 0"],
+        ),
+        (
+            ("--noise-multiplier", "1", "--sampling-rate", "1.1", "--steps", "3"),
+            ["--sampling-rate", "(0, 1]", "1.1"],
+        ),
+        (("--noise-multiplier", "1", "--sampling-rate", "0.1", "--steps", "0"), ["--steps", "1 or more"]),
+        (("--noise-multiplier", "1", "--sampling-rate", "0.1", "--steps", "2.5"), ["--steps", "2.5"]),
+        (("--noise-multiplier", "1"), ["missing", "--sampling-rate", "--steps", "--schedule"]),
+        ((*RUN, "--schedule", "x.csv"), ["--schedule", "cannot stand beside"]),
+        ((*RUN, "--delta", "1"), ["--delta", "[0, 1)"]),
+        ((*RUN, "--prior", "1"), ["--prior", "(0, 1)"]),
+        ((*RUN, "--fpr", "0"), ["--fpr", "(0, 1]"]),
+        ((*RUN, "--monte-carlo", "1"), ["--monte-carlo", "2 or more"]),
+        ((*RUN, "--monte-carlo", "10", "--seed", "-1"), ["--seed", "0 or more"]),
+    ],
+)
+def test_bad_input(capsys, arguments, words):
+    """One sentence with the option, the rule and the value, and exit code 2."""
+    delta = () if "--delta" in arguments else ("--delta", "1e-5")
+    assert run("claim", *arguments, *delta) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert all(word in error for word in words), error
+
+
+def test_nothing_is_half_written(tmp_path, capsys):
+    """An output in a folder that is not there is refused before any work."""
+    assert run(*CLAIM, "--json", tmp_path / "no" / "c.json") == 2
+    assert "no" in capsys.readouterr().err

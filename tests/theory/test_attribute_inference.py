@@ -1,0 +1,259 @@
+"""Attribute inference against the forms of the paper, reference values, mpmath and exact quadrature."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy.stats import binom, norm
+
+from auditor.choices import DPSGD, Adjacency
+from auditor.errors import InputError
+from auditor.theory._attribute_bounds import log_spread, steps_of
+from auditor.theory.attribute_inference import attribute_inference
+from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
+from auditor.training import FixedSizeSampling
+
+PUBLISHED, MATCHED, BOUND = 1, 3, 5  # places of the advantages
+
+
+def advantages(training, distances):
+    """The three advantages: published, moment-matched, bound."""
+    return [row.value for row in attribute_inference(training, sensitivities=distances)[1:6:2]]
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps"), [(1.0, 0.01, 1000), (3.51, 256 / 32561, 2540), (0.7, 0.2, 5)]
+)
+def test_largest_distance_is_membership(noise, rate, steps):
+    """At R = 2 C Corollary 10 is Corollary 7, and the moment-matched forms agree too."""
+    training = DPSGD(noise, rate, steps, clipping_norm=0.3)
+    rows = attribute_inference(training, sensitivities=np.full(steps, 0.6))
+    assert rows[0].value == pytest.approx(bayes_security_closed_form(training).value, rel=1e-12)
+    assert rows[2].value == pytest.approx(bayes_security_moment_matched(training).value, rel=1e-9)
+    assert [row.metric for row in rows[6:]] == ["bayes_security"] * 3
+
+
+def test_corollary_10_with_vectors_by_mpmath(rng):
+    """The published form sums (p R / (s C))^2 over steps of different rate, noise, clip and distance."""
+    steps = 7
+    rate, noise, clip = rng.random(steps), rng.uniform(1, 5, steps), rng.uniform(0.1, 9, steps)
+    distance = 2 * clip * rng.random(steps)
+    rows = attribute_inference(DPSGD(noise, rate, clipping_norm=clip), sensitivities=distance)
+    with mpmath.workdps(40):
+        terms = [(p * r / (s * c)) ** 2 for p, r, s, c in zip(rate, distance, noise, clip, strict=True)]
+        expected = mpmath.erfc(mpmath.sqrt(mpmath.fsum(terms)) / (2 * mpmath.sqrt(2)))
+    assert rows[0].value == pytest.approx(float(expected), rel=1e-12)
+    assert rows[1].value == pytest.approx(1 - float(expected), rel=1e-12)
+
+
+def test_repeated_steps_are_one_description():
+    """One number for all steps, one for each, and vectors of equal numbers give the same to the last digits."""
+    short = attribute_inference(DPSGD(1.3, 0.05, 40), sensitivities=0.7)
+    each = attribute_inference(DPSGD([1.3] * 40, [0.05] * 40), sensitivities=[0.7] * 40)
+    assert [row.value for row in short] == pytest.approx([row.value for row in each], rel=1e-12)
+
+
+def test_one_step_is_exact():
+    """For one step the bound is the total variation itself, p (2 Phi(r / 2) - 1) with r = R / (s C)."""
+    for rate, noise, distance in ((0.3, 0.4, 1.0), (0.01, 1.0, 2.0), (1.0, 5.0, 0.1)):
+        exact = rate * (2 * norm.cdf(distance / noise / 2) - 1)
+        assert advantages(DPSGD(noise, rate, 1), distance)[2] == pytest.approx(exact, rel=1e-9)
+
+
+def test_without_sampling_all_is_exact():
+    """At rate 1 the bound and Corollary 10 are the total variation of Gaussians sqrt(sum r^2) apart."""
+    distances = np.array([0.1, 0.8, 0.0, 2.0])
+    exact = 2 * norm.cdf(np.linalg.norm(distances) / 3.0 / 2) - 1
+    published, _, bound = advantages(DPSGD(3.0, 1.0, 4), distances)
+    assert published == pytest.approx(exact, rel=1e-12)
+    assert bound == pytest.approx(exact, rel=1e-12)
+
+
+def test_revealed_draws_bound_their_expectation():
+    """The expectation over the number of draws, exact by the binomial, is below its closed form (erf(sqrt(x)) is concave)."""
+    for rate, noise, steps, distance in ((0.3, 2.0, 30, 1.0), (0.8, 4.0, 200, 0.5), (0.5, 1.0, 6, 2.0)):
+        draws = np.arange(steps + 1)
+        shift = np.sqrt(draws) * distance / noise
+        exact = binom.pmf(draws, steps, rate) @ (2 * norm.cdf(shift / 2) - 1)
+        jensen = math.erf(math.sqrt(steps * rate) * distance / noise / (2 * math.sqrt(2)))
+        assert exact <= jensen
+        assert advantages(DPSGD(noise, rate, steps), distance)[2] <= jensen * (1 + 1e-12)
+
+
+def exact_total_variation(rate, noise, steps, low, high, cells=2**19):
+    """TV of ``steps`` draws of (1-p) N(0) + p N(high) against the same with ``low``, by the law of the log-ratio on a grid."""
+    x = np.linspace(-9 * noise - 2, 9 * noise + 2, 20_001)
+    up = 1 - rate + rate * np.exp((2 * x * high - high**2) / (2 * noise**2))
+    down = 1 - rate + rate * np.exp((2 * x * low - low**2) / (2 * noise**2))
+    weight, loss = norm.pdf(x, scale=noise) * (x[1] - x[0]) * up, np.log(up / down)
+    seen = np.abs(loss[weight > 1e-15]).max()
+    reach = min(1.05 * steps * np.abs(loss).max(), 4 * seen + 20 * math.sqrt(steps * (weight @ loss**2)))
+    # Each mass goes to the two cells around it so that its mean stays: the error is of second order in the step.
+    place = loss * cells / (2 * reach)
+    floor = np.floor(place).astype(int)
+    law = np.bincount(floor % cells, weight * (floor + 1 - place), cells)
+    law += np.bincount((floor + 1) % cells, weight * (place - floor), cells)
+    total = np.fft.irfft(np.fft.rfft(law) ** steps, cells)
+    values = np.fft.fftfreq(cells) * 2 * reach
+    return float(total @ -np.expm1(-np.maximum(values, 0)))
+
+
+def test_the_oracle_knows_reference_values():
+    """The oracle gives the exact add/remove and replace-one total variations of statistics.md, section 7."""
+    for low, high, expected in ((0.0, 1.0, 0.1610176), (-1.0, 1.0, 0.2643522)):
+        assert exact_total_variation(0.01, 1.0, 1000, low, high) == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize("noise", [0.6, 1.0, 3.0])
+@pytest.mark.parametrize(("rate", "steps"), [(0.01, 300), (0.1, 20), (0.6, 5)])
+@pytest.mark.parametrize("distance", [0.2, 1.0, 1.7])
+def test_bound_and_matched_form_are_above_the_truth(noise, rate, steps, distance):
+    """For gradients on one line, C and C - R, the exact advantage is below the bound and the moment-matched form."""
+    exact = exact_total_variation(rate, noise, steps, 1 - distance, 1.0)
+    published, matched, bound = advantages(DPSGD(noise, rate, steps), distance)
+    assert exact <= bound + 1e-6
+    assert exact <= matched + 1e-6
+    assert published <= matched
+
+
+def test_published_form_is_on_the_unsafe_side():
+    """At p = .01, s = 1, T = 1000 and gradients 0 and C, the exact advantage is .1610 and Corollary 10 gives .1256."""
+    rows = attribute_inference(DPSGD(1.0, 0.01, 1000), sensitivities=1.0)
+    assert rows[PUBLISHED].value == pytest.approx(0.12563, abs=1e-5)
+    assert rows[MATCHED].value > 0.1610176
+    assert "0.1610" in rows[PUBLISHED].note
+    assert "erratum" in rows[PUBLISHED].note
+
+
+@pytest.mark.parametrize(("noise", "distance"), [(0.5, 0.1), (0.5, 1.3), (1.0, 1.0), (2.0, 0.6), (2.0, 2.0)])
+def test_spread_is_the_worst_arrangement(noise, distance):
+    """The closed form of the largest integral of (N(g) - N(h))^2 / N(0) is what a grid over arrangements finds."""
+    u = 1 / noise**2
+    worst = 0.0
+    for a in np.linspace(0, 1, 201):
+        for b in np.linspace(0, 1, 201):
+            if abs(a - b) <= distance <= a + b + 1e-12:
+                inner = (a * a + b * b - distance**2) / 2
+                worst = max(worst, math.exp(u * a * a) + math.exp(u * b * b) - 2 * math.exp(u * inner))
+    found = math.exp(float(log_spread(steps_of(DPSGD(noise, 0.1, 1), np.asarray(distance)), reach=1.0)))
+    assert found >= worst * (1 - 1e-12)
+    assert found == pytest.approx(worst, rel=0.03)
+
+
+def test_spread_is_the_integral():
+    """One arrangement by quadrature: g = 0.3, h = 1 on a line, whose distance is 0.7."""
+
+    def integrand(x):
+        return (norm.pdf(x, 0.3, 0.8) - norm.pdf(x, 1.0, 0.8)) ** 2 / norm.pdf(x, 0.0, 0.8)
+
+    value, _ = integrate.quad(integrand, -10, 12, epsabs=1e-12)
+    u = 1 / 0.64
+    line = math.exp(u * 0.09) + math.exp(u) - 2 * math.exp(u * 0.3)
+    assert value == pytest.approx(line, rel=1e-8)
+
+
+def test_fixed_size_batches_are_never_safer():
+    """In a batch of fixed size the record took another's place, which may be farther away."""
+    for distance in (0.1, 1.0, 2.0):
+        poisson = advantages(DPSGD(1.0, 0.05, 100), distance)
+        fixed = advantages(DPSGD(1.0, 0.05, 100, sampling=FixedSizeSampling()), distance)
+        assert fixed[0] == poisson[0]
+        assert fixed[1] > poisson[1]
+        assert fixed[2] >= poisson[2]
+
+
+def test_monotone_in_every_parameter():
+    """A larger distance, rate or number of steps never protects more, more noise never less, by any form."""
+    columns = [
+        [advantages(DPSGD(1.0, 0.05, 50), r) for r in (0.0, 1e-9, 0.1, 0.7, 1.0, 1.3, 2.0)],
+        [advantages(DPSGD(1.0, p, 50), 0.5) for p in (1e-6, 1e-3, 0.1, 0.5, 0.9)],
+        [advantages(DPSGD(1.0, 0.05, t), 0.5) for t in (1, 2, 50, 1000, 10**7)],
+        [advantages(DPSGD(s, 0.05, 50), 0.5) for s in (1e6, 50.0, 3.0, 1.0, 0.3, 0.01)],
+    ]
+    for column in columns:
+        assert (np.diff(np.array(column), axis=0) >= -1e-15).all()
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps", "distance", "expected"),
+    [
+        (1e-300, 0.5, 10**7, 1.0, 1.0),
+        (0.05, 1.0, 10**7, 2.0, 1.0),
+        (1e200, 0.5, 5, 1.0, 0.0),
+        (1.0, 1.0, 5, 0.0, 0.0),
+        (1.0, 0.1, 5, 0.0, 0.0),
+        (1e-308, 0.5, 3, 1e-300, None),
+    ],
+)
+def test_extremes_saturate_without_warnings(noise, rate, steps, distance, expected):
+    """No overflow, no underflow and no meaningless number at either end of every parameter."""
+    found = advantages(DPSGD(noise, rate, steps), distance)
+    assert all(0 <= value <= 1 for value in found)
+    if expected is not None:
+        assert [found[0], found[2]] == pytest.approx([expected, expected], abs=1e-100)
+
+
+def test_tiny_advantages_keep_their_digits():
+    """An advantage of 1e-9 is not the difference of two numbers near 1."""
+    published, _, bound = advantages(DPSGD(1e6, 1e-3, 1), 1.0)
+    assert published == pytest.approx(1e-9 / math.sqrt(2 * math.pi), rel=1e-9)
+    assert bound == pytest.approx(1e-9 / math.sqrt(2 * math.pi), rel=1e-9)
+
+
+def test_standing_depends_on_whether_the_distances_were_measured():
+    """Only distances fixed in advance prove the bound; measured ones carry the privacy note, and neither form is a proof."""
+    training = DPSGD(1.0, 0.1, 3)
+    measured = attribute_inference(training, sensitivities=[0.1, 0.2, 0.3])
+    fixed = attribute_inference(training, sensitivities=[0.1, 0.2, 0.3], fixed_in_advance=True)
+    assert [row.status for row in measured[:6]] == ["approximation"] * 6
+    assert [row.status for row in fixed[:6]] == ["approximation"] * 4 + ["proven"] * 2
+    assert [row.value for row in measured] == [row.value for row in fixed]
+    assert all("do not publish it where membership matters" in row.note for row in measured[:6])
+    assert not any("do not publish" in row.note for row in fixed)
+    assert "no proof" in measured[5].note
+    assert {row.adjacency for row in measured} == {Adjacency.REPLACE_ONE}
+    assert [row.metric for row in measured] == [
+        *["attribute_bayes_security", "attribute_advantage"] * 3,
+        *["bayes_security"] * 3,
+    ]
+
+
+def test_never_more_than_membership():
+    """Where the distances give no smaller bound, it is the exact advantage on the whole record, proven without them."""
+    training = DPSGD(0.7, 0.02, 100)
+    rows = attribute_inference(training, sensitivities=2.0)
+    exact = exact_total_variation(0.02, 0.7, 100, -1.0, 1.0)
+    assert rows[5].value == pytest.approx(exact, abs=1e-5)
+    assert rows[4].value == rows[8].value == 1 - rows[5].value
+    assert rows[5].status == rows[8].status == "proven"
+    assert "whole record" in rows[5].note
+    smaller = attribute_inference(training, sensitivities=0.1)
+    assert smaller[5].value < rows[5].value
+    assert smaller[5].status == "approximation"
+
+
+@pytest.mark.parametrize(
+    ("distances", "sentence"),
+    [
+        ([0.1, 0.2], "one number for each of the 3 steps, got 2"),
+        ([], "each of the 3 steps, got 0"),
+        ([[0.1]], r"got shape \(1, 1\)"),
+        ([0.1, 2.5, 0.1], "got 2.5 at step 2, where the clipping norm is 1"),
+        ([0.1, -0.5, 0.1], "got -0.5 at step 2"),
+        ([0.1, 0.2, math.nan], "got nan at step 3"),
+        (math.inf, "got inf at step 1"),
+        ("many", "must be numbers"),
+    ],
+)
+def test_bad_distances_are_one_sentence(distances, sentence):
+    """Distances outside [0, 2 C], or not one for each step, are refused by step."""
+    with pytest.raises(InputError, match=sentence):
+        attribute_inference(DPSGD(1.0, 0.1, 3), sensitivities=distances)
+
+
+def test_rounding_above_twice_the_clip_is_allowed():
+    """A distance that single precision puts a millionth above 2 C is 2 C."""
+    exact, above = (advantages(DPSGD(1.0, 0.1, 3), r) for r in (2.0, 2.000001))
+    assert exact == above

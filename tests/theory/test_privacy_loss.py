@@ -1,0 +1,291 @@
+"""The exact law of the privacy loss: against quadrature, the accountant's brackets, closed forms and references."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from auditor.choices import DPSGD, Adjacency
+from auditor.errors import InputError
+from auditor.theory._one_step import Step
+from auditor.theory.privacy_loss import Unresolved, composed
+from auditor.training import FixedSizeSampling
+
+ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
+BOTH = [ADD_REMOVE, REPLACE_ONE]
+
+
+def mixture(x, *, rate, noise, shift):
+    """Density of (1 - rate) N(0, noise^2) + rate N(shift, noise^2)."""
+    return (1 - rate) * stats.norm.pdf(x, 0, noise) + rate * stats.norm.pdf(x, shift, noise)
+
+
+def pair(x, *, rate, noise, adjacency):
+    """The two densities of one step."""
+    first = mixture(x, rate=rate, noise=noise, shift=1.0)
+    shift, share = (-1.0, rate) if adjacency is REPLACE_ONE else (0.0, 0.0)
+    return first, mixture(x, rate=share, noise=noise, shift=shift)
+
+
+def on_a_grid(noise, rate, steps, adjacency, epsilons):
+    """Brute force: sums of the loss on a grid of 1e-4 nats, by repeated squaring of its histogram's transform."""
+    x = np.linspace(-12 * noise - 1, 12 * noise + 1, 2_000_001)
+    first, second = pair(x, rate=rate, noise=noise, adjacency=adjacency)
+    loss, width = np.log(first / second), x[1] - x[0]
+    spacing = 2e-4
+    low = math.floor(loss.min() / spacing)
+    place = loss / spacing - low
+    below = np.floor(place).astype(int)
+    share, mass = place - below, first * width
+    size = 2 ** math.ceil(math.log2(steps * (below.max() + 3)))
+    histogram = np.bincount(below, mass * (1 - share), size) + np.bincount(below + 1, mass * share, size)
+    total = np.fft.irfft(np.fft.rfft(histogram) ** steps, size)
+    sums = (np.arange(size) + steps * low) * spacing
+    return [float(np.sum((total * -np.expm1(epsilon - sums))[sums > epsilon])) for epsilon in epsilons]
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps"), [(1.0, 0.1, 5), (0.8, 0.3, 4), (2.0, 0.5, 7), (0.6, 0.05, 20)]
+)
+def test_against_a_fine_histogram(noise, rate, steps, adjacency):
+    """Deltas agree with a brute-force convolution of the loss on a fine grid, to its accuracy."""
+    epsilons = [-0.5, 0.0, 0.3, 1.0, 2.0]
+    law = composed(DPSGD(noise, rate, steps), adjacency=adjacency)
+    expected = on_a_grid(noise, rate, steps, adjacency, epsilons)
+    assert law.hockey_stick(np.exp(epsilons)) == pytest.approx(expected, abs=2e-7)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.1), (0.5, 0.5), (0.3, 0.01), (3.0, 0.9)])
+def test_one_step_against_quadrature(noise, rate, adjacency):
+    """The closed forms of one step agree with the integral of the positive part, on both sides of 0."""
+    law = composed(DPSGD(noise, rate, 1), adjacency=adjacency)
+
+    def excess(x, a):
+        first, second = pair(x, rate=rate, noise=noise, adjacency=adjacency)
+        return np.maximum(first - a * second, 0)
+
+    x = np.linspace(-15 * noise - 1, 15 * noise + 1, 400_001)
+    for a in (0.3, 0.95, 1.0, 1.05, 2.0, 5.0):
+        expected = integrate.trapezoid(excess(x, a), x)
+        assert float(law.hockey_stick(a)) == pytest.approx(expected, abs=1e-8)
+    assert law.total_variation() == pytest.approx(float(law.hockey_stick(1.0)), rel=1e-12)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps"), [(1.0, 0.01, 1000), (0.6, 0.01, 100), (2.0, 0.05, 500), (0.5, 0.002, 3000)]
+)
+def test_inside_the_accountants_brackets(noise, rate, steps, adjacency):
+    """Deltas lie between the accountant's optimistic and pessimistic ones, and next to the latter."""
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    neighbours = pytest.importorskip("dp_accounting.privacy_accountant").NeighboringRelation
+    kind = neighbours.REPLACE_ONE if adjacency is REPLACE_ONE else neighbours.ADD_OR_REMOVE_ONE
+    law = composed(DPSGD(noise, rate, steps), adjacency=adjacency)
+    epsilons = np.array([0.0, 0.2, 1.0, 2.0])
+    try:
+        above = pld.from_gaussian_mechanism(
+            noise, sampling_prob=rate, value_discretization_interval=5e-4, neighboring_relation=kind
+        ).self_compose(steps)
+    except TypeError:  # dp-accounting 0.4
+        if adjacency is REPLACE_ONE:
+            pytest.skip("this accountant has no replace-one")
+        above = pld.from_gaussian_mechanism(
+            noise, sampling_prob=rate, value_discretization_interval=5e-4
+        ).self_compose(steps)
+    bounds = np.array([above.get_delta_for_epsilon(float(epsilon)) for epsilon in epsilons])
+    gap = bounds - law.delta_at(epsilons)
+    assert gap.min() > -1e-9
+    # The spacing g adds a variance of about g^2 / 6 to each step: T g^2 / 12 nats at most.
+    assert gap.max() < steps * 5e-4**2 / 12 * 2 + 1e-6
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_without_sampling_it_is_gaussian(adjacency):
+    """At rate 1 the law is that of two normals; errata: delta(mu = 1, eps = 1) = .12693674."""
+    distance = 2 if adjacency is REPLACE_ONE else 1
+    law = composed(DPSGD(3.0 * distance, 1.0, 9), adjacency=adjacency)
+    assert float(law.delta_at(1.0)) == pytest.approx(0.12693674, abs=5e-9)
+    assert law.total_variation() == pytest.approx(2 * stats.norm.cdf(0.5) - 1, rel=1e-14)
+    rates = np.array([1e-6, 0.01, 0.5, 0.99])
+    assert law.tpr_at(rates) == pytest.approx(stats.norm.cdf(stats.norm.ppf(rates) + 1), rel=1e-4)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_almost_no_sampling_is_near_no_sampling(adjacency):
+    """The Fourier form runs into the Gaussian one as the rate goes to 1, and vectors may mix both."""
+    gaussian = composed(DPSGD(4.0, 1.0, 6), adjacency=adjacency)
+    nearly = composed(DPSGD(4.0, 1 - 1e-9, 6), adjacency=adjacency)
+    mixed = composed(DPSGD(4.0, [1.0, 1.0, 1.0, *[1 - 1e-9] * 3]), adjacency=adjacency)
+    for law in (nearly, mixed):
+        assert law.total_variation() == pytest.approx(gaussian.total_variation(), rel=1e-6)
+        assert law.delta_at([0.5, 2.0]) == pytest.approx(gaussian.delta_at([0.5, 2.0]), abs=1e-7)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_vectors_compose_in_any_order(adjacency):
+    """Steps of different kinds give one law whatever their order, between those of the mildest and the harshest."""
+    noise, rate = [0.8, 1.5, 0.8, 3.0] * 25, [0.02, 0.1, 0.02, 0.3] * 25
+    law = composed(DPSGD(noise, rate), adjacency=adjacency)
+    backwards = composed(DPSGD(noise[::-1], rate[::-1]), adjacency=adjacency)
+    assert law.total_variation() == pytest.approx(backwards.total_variation(), rel=1e-12)
+    parts = [
+        composed(DPSGD(s, p, 100), adjacency=adjacency).total_variation()
+        for s, p in zip(noise, rate, strict=True)
+    ]
+    assert min(parts) < law.total_variation() < max(parts)
+
+
+def test_sixty_different_steps():
+    """The delta at dp-accounting's epsilon (public compose, spacing 5e-4) is the one asked for: many kinds, few digits lost."""
+    law = composed(DPSGD(np.linspace(0.8, 1.6, 60), 0.01), adjacency=ADD_REMOVE)
+    # dp-accounting 0.6.0: epsilon .441094 at delta 1e-4, 1.157071 at delta 1e-6.
+    assert law.delta_at([0.441094, 1.157071]) == pytest.approx([1e-4, 1e-6], rel=5e-4)
+
+
+def test_two_different_steps_against_double_quadrature():
+    """Two steps of different noise and rate: the total variation is that of the product of their outputs."""
+    x = np.linspace(-14.0, 15.0, 2801)
+    first, second = pair(x, rate=0.4, noise=0.9, adjacency=ADD_REMOVE)
+    third, fourth = pair(x, rate=0.15, noise=1.3, adjacency=ADD_REMOVE)
+    gap = np.abs(np.multiply.outer(first, third) - np.multiply.outer(second, fourth))
+    expected = gap.sum() * (x[1] - x[0]) ** 2 / 2
+    law = composed(DPSGD([0.9, 1.3], [0.4, 0.15]), adjacency=ADD_REMOVE)
+    assert law.total_variation() == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 40])
+def test_batches_of_fixed_size_at_full_rate(steps):
+    """A batch of everybody is no sampling: N(0, 1) against N(2 sqrt(T) / s, 1)."""
+    whole = composed(DPSGD(5.0, 1.0, steps, sampling=FixedSizeSampling()), adjacency=REPLACE_ONE)
+    nearly = composed(DPSGD(5.0, 1 - 1e-10, steps, sampling=FixedSizeSampling()), adjacency=REPLACE_ONE)
+    expected = math.erf(2 * math.sqrt(steps) / 5 / math.sqrt(8))
+    assert whole.total_variation() == pytest.approx(expected, rel=1e-14)
+    assert nearly.total_variation() == pytest.approx(expected, rel=1e-6)
+
+
+def test_batches_of_fixed_size_one_step():
+    """One step follows delta(eps) = p delta_Gauss(log(1 + (e^eps - 1) / p)), Balle, Barthe and Gaboardi 2018."""
+    law = composed(DPSGD(1.2, 0.2, 1, sampling=FixedSizeSampling()), adjacency=REPLACE_ONE)
+    mu = 2 / 1.2
+    for epsilon in (0.0, 0.5, 2.0):
+        inner = math.log1p(math.expm1(epsilon) / 0.2)
+        gauss = stats.norm.cdf(mu / 2 - inner / mu) - math.exp(inner) * stats.norm.cdf(-mu / 2 - inner / mu)
+        assert float(law.delta_at(epsilon)) == pytest.approx(0.2 * gauss, rel=1e-10)
+
+
+def test_batches_of_fixed_size_by_simulation():
+    """Three steps: the mean of (1 - e^-S)+ over draws of the dominating pair's loss is the total variation."""
+    rng = np.random.default_rng(7)
+    noise, rate, steps, n = 1.0, 0.1, 3, 400_000
+    total = np.zeros(n)
+    for _ in range(steps):
+        x = noise * rng.standard_normal(n) + 2 * (rng.random(n) < rate)
+        loss = np.log1p(rate * np.expm1(2 * (x - 1) / noise**2))
+        # Under P: the mass where L > 0 is that of the mixture there, where L < 0 that of N(0) there, mirrored.
+        u, mirrored = rng.random(n), noise * rng.standard_normal(n)
+        other = np.log1p(rate * np.expm1(2 * (mirrored - 1) / noise**2))
+        above = stats.norm.sf(1 / noise) * (1 - rate) + rate * stats.norm.cdf(1 / noise)
+        below = stats.norm.sf(1 / noise)
+        step = np.where(x > 1, loss, 0.0)
+        # Given x <= 1 (probability 1 - above), a share below / (1 - above) goes to the mirror image.
+        lower = stats.truncnorm.rvs(1 / noise, np.inf, size=n, random_state=rng) * noise
+        other = np.log1p(rate * np.expm1(2 * (lower - 1) / noise**2))
+        step = np.where((x <= 1) & (u < below / (1 - above)), -other, step)
+        total += step
+    seen = np.maximum(-np.expm1(-total), 0)
+    law = composed(DPSGD(noise, rate, steps, sampling=FixedSizeSampling()), adjacency=REPLACE_ONE)
+    assert law.total_variation() == pytest.approx(seen.mean(), abs=5 * seen.std() / math.sqrt(n))
+
+
+def test_the_transform_is_a_mean_over_both_laws():
+    """psi(0) is the Bhattacharyya coefficient and the atom is what the continuous part leaves, by quadrature."""
+    x = np.linspace(-12.0, 13.0, 200_001)
+    for replaced, adjacency in ((False, ADD_REMOVE), (True, REPLACE_ONE)):
+        first, second = pair(x, rate=0.3, noise=0.9, adjacency=adjacency)
+        expected = integrate.trapezoid(np.sqrt(first * second), x)
+        step = Step(0.9, 0.3, replaced, fixed_size=False)
+        assert 1 - step.unlike(np.zeros(1))[0].real == pytest.approx(expected, rel=1e-9)
+    fixed = Step(0.9, 0.3, replaced=True, fixed_size=True)
+    assert fixed.atom == pytest.approx(0.7 * (stats.norm.cdf(1 / 0.9) - stats.norm.cdf(-1 / 0.9)), rel=1e-12)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_a_large_rate_alone(adjacency):
+    """The rate at an FPR does not depend on what else is asked; for replaced records the curve mirrors itself."""
+    law = composed(DPSGD(0.7, 0.05, 60), adjacency=adjacency)
+    alone, beside = law.tpr_at([0.9])[0], law.tpr_at([0.001, 0.9])[1]
+    assert alone == pytest.approx(beside, abs=1e-7)
+    assert alone < 1
+    if adjacency is REPLACE_ONE:  # the curve is its own mirror image
+        assert law.tpr_at([1 - alone])[0] == pytest.approx(0.1, abs=1e-5)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_curve_and_profile_are_two_views_of_one_law(adjacency):
+    """The largest TPR - FPR is the total variation, and no point of the curve is above any (epsilon, delta) line."""
+    law = composed(DPSGD(1.0, 0.02, 400), adjacency=adjacency)
+    fpr = np.linspace(0, 1, 401)
+    tpr = law.tpr_at(fpr)
+    assert np.max(tpr - fpr) == pytest.approx(law.total_variation(), abs=1e-5)
+    assert np.all(np.diff(tpr) >= -1e-12)
+    for epsilon in (0.0, 0.5, 1.0):
+        delta = float(law.delta_at(epsilon))
+        assert np.all(tpr <= np.exp(epsilon) * fpr + delta + 1e-9)
+        assert np.all(1 - fpr <= np.exp(epsilon) * (1 - tpr) + delta + 1e-9)
+    assert law.tpr_at(0.0) == 0.0
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_monotone(adjacency):
+    """More noise is never worse; more steps and a larger rate never better."""
+
+    def tv(noise=1.0, rate=0.02, steps=200):
+        return composed(DPSGD(noise, rate, steps), adjacency=adjacency).total_variation()
+
+    assert np.all(np.diff([tv(noise=s) for s in (0.4, 0.6, 1.0, 3.0, 30.0, 3000.0)]) < 0)
+    assert np.all(np.diff([tv(rate=p) for p in (1e-6, 1e-3, 0.02, 0.3, 0.9, 1.0)]) >= 0)
+    assert np.all(np.diff([tv(steps=n) for n in (1, 2, 3, 10, 100, 10**4, 10**7)]) >= 0)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps"),
+    [
+        (0.05, 0.5, 10**7),
+        (0.05, 1.0, 10**7),
+        (1e-300, 1.0, 1),
+        (1e300, 0.3, 5),
+        (0.06, 0.9, 10**7),
+        (1.0, 1e-12, 10**7),
+        (30.0, 0.3, 10**7),
+        (0.5, 1 - 1e-12, 3),
+        (1e6, 1e-9, 10),
+    ],
+)
+def test_extremes_give_a_number(noise, rate, steps, adjacency):
+    """At the ends of the ranges there is a number in [0, 1] and no warning; with all noise drowned it is 1."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        law = composed(DPSGD(noise, rate, steps), adjacency=adjacency)
+        found = law.total_variation()
+        assert 0 <= found <= 1
+        assert np.all((law.delta_at([0, 1, 600]) >= 0) & (law.delta_at([0, 1, 600]) <= 1))
+        assert np.all(np.diff(law.tpr_at([0.0, 1e-9, 0.1, 1.0])) >= 0)
+    if noise < 1 and steps > 1000:
+        assert found == 1.0
+
+
+def test_what_has_no_law_is_refused():
+    """Almost no noise with sampling, and fixed batches for added records, are refused in a sentence."""
+    with pytest.raises(Unresolved, match=r"noise multiplier of 0\.05 or more .* got 0\.04"):
+        composed(DPSGD(0.04, 0.1, 10), adjacency=ADD_REMOVE)
+    with pytest.raises(Unresolved, match="replaced records only"):
+        composed(DPSGD(1.0, 0.1, 10, sampling=FixedSizeSampling()), adjacency=ADD_REMOVE)
+    law = composed(DPSGD(1.0, 0.1, 10), adjacency=ADD_REMOVE)
+    for wrong in (lambda: law.delta_at(-0.1), lambda: law.tpr_at(1.1), lambda: law.hockey_stick(0.0)):
+        with pytest.raises(InputError, match="must"):
+            wrong()

@@ -1,0 +1,362 @@
+"""Steps with different noise and sampling rates: the accountant, its merging of many steps, and its curve."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import erf, erfinv, ndtr
+
+from auditor.choices import DPSGD, Adjacency
+from auditor.theory import _sampled_gaussian as sampled
+from auditor.theory import epsilon
+from auditor.theory._loss_grid import loss_grid
+from auditor.theory._merging import MOST_PHASES, kinds_of
+from auditor.theory._step_deltas import step_deltas
+from auditor.theory._step_pairs import StepPair
+from auditor.theory.gaussian import gaussian_epsilon
+from auditor.theory.profile import claimed_curve
+from auditor.training import FixedSizeSampling, Phase
+
+ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
+# dp-accounting 0.4 has no replace-one for the sampled Gaussian.
+ADJACENCIES = list(Adjacency) if sampled.accountant_has_replace_one() else [ADD_REMOVE]
+FIXED = FixedSizeSampling()
+
+
+# --- Oracles -----------------------------------------------------------------------------------------
+
+
+def step_losses(noise, rate, adjacency):
+    """One step's losses on a grid of outputs, and the masses of both laws."""
+    x = np.linspace(-1 - 9 * noise, 1 + 9 * noise, 200_001)
+    bell = np.exp(-(x**2) / (2 * noise**2))
+    bell /= bell.sum()
+    up = 1 - rate + rate * np.exp((2 * x - 1) / (2 * noise**2))
+    down = (
+        1 - rate + rate * np.exp((-2 * x - 1) / (2 * noise**2))
+        if adjacency is REPLACE_ONE
+        else np.ones_like(x)
+    )
+    loss = np.log(up) - np.log(down)
+    return [(loss, bell * up), (-loss, bell * down)]
+
+
+def convolved_delta(training, adjacency, at, *, rule, spacing=2e-3):
+    """The larger delta of both orders, from losses rounded by the rule and convolved step by step."""
+    laws = [step_losses(s, p, adjacency) for s, p in zip(*columns(training), strict=True)]
+    found = []
+    for order in (0, 1):
+        total, start = np.ones(1), 0
+        for law in laws:
+            loss, mass = law[order]
+            index = rule(loss / spacing).astype(int)
+            total = np.convolve(total, np.bincount(index - index.min(), weights=mass))
+            start += index.min()
+        grid = (np.arange(total.size) + start) * spacing
+        above = grid > at
+        found.append(float(total[above] @ -np.expm1(at - grid[above])))
+    return max(found)
+
+
+def columns(training):
+    """Noise and rate of every step."""
+    shape = (training.steps,)
+    return (
+        np.broadcast_to(training.noise_multiplier, shape),
+        np.broadcast_to(training.sampling_rate, shape),
+    )
+
+
+def best_event_delta(noise, rate, a, adjacency):
+    """H_a of one step: the loss grows with x, so the best event is x > c, found by bisection."""
+
+    def ratio(x):
+        up = math.log1p(rate * math.expm1((2 * x - 1) / (2 * noise**2)))
+        down = (
+            math.log1p(rate * math.expm1((-2 * x - 1) / (2 * noise**2))) if adjacency is REPLACE_ONE else 0.0
+        )
+        return up - down - math.log(a)
+
+    low, high = -8 * noise - 2, 8 * noise + 2
+    cut = low if ratio(low) >= 0 else high if ratio(high) <= 0 else brentq(ratio, low, high, xtol=1e-13)
+    other = -1.0 if adjacency is REPLACE_ONE else 0.0
+    tail = lambda mean: (1 - rate) * ndtr(-cut / noise) + rate * ndtr((mean - cut) / noise)  # noqa: E731
+    return max(tail(1.0) - a * tail(other), 0.0)
+
+
+def gaussian_delta(mu, at):
+    """Delta of N(mu, 1) against N(0, 1)."""
+    return ndtr(mu / 2 - at / mu) - math.exp(at) * ndtr(-mu / 2 - at / mu)
+
+
+# --- Few different steps -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "training",
+    [
+        DPSGD([0.8, 1.0, 2.0, 5.0], [0.1, 0.02, 0.3, 0.5]),
+        DPSGD([1.0, 1.0, 3.0], 0.05),
+        DPSGD(2.0, [0.9, 0.001, 0.1, 1.0]),
+    ],
+)
+def test_epsilon_lies_between_roundings(training, adjacency):
+    """At the epsilon found, delta lies between convolutions of losses rounded down and rounded up."""
+    found = epsilon(training, delta=1e-5, adjacency=adjacency).value
+    assert convolved_delta(training, adjacency, found, rule=np.floor) <= 1e-5
+    assert convolved_delta(training, adjacency, found, rule=np.ceil) >= 1e-5
+    # The convolution can fail: a twentieth of a nat to either side is told apart.
+    assert convolved_delta(training, adjacency, found - 0.05, rule=np.floor) > 1e-5
+    assert convolved_delta(training, adjacency, found + 0.05, rule=np.ceil) < 1e-5
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_equal_steps_agree_with_the_number(adjacency):
+    """Steps that differ in the twelfth digit have the epsilon of equal steps, from above, by another route."""
+    equal = epsilon(DPSGD(1.0, 0.01, 1000), delta=1e-5, adjacency=adjacency).value
+    split = DPSGD(np.repeat([1.0, 1 + 1e-12], 500), 0.01)
+    assert len(split.phases) == 2
+    assert epsilon(split, delta=1e-5, adjacency=adjacency).value == pytest.approx(equal, abs=1e-5)
+    assert epsilon(DPSGD([1.0] * 1000, 0.01), delta=1e-5, adjacency=adjacency).value == equal
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_no_sampling_is_one_gaussian(adjacency):
+    """At rate 1, steps of noise s_t are one Gaussian with means sqrt(sum 1/s_t^2) apart, twice that if replaced."""
+    noise = np.array([3.0, 5.0, 5.0, 40.0])
+    distance = 2 if adjacency is REPLACE_ONE else 1
+    mu = distance * math.sqrt(np.sum(noise**-2.0))
+    claim = epsilon(DPSGD(noise, 1.0), delta=1e-6, adjacency=adjacency)
+    assert claim.value == pytest.approx(gaussian_epsilon(mu, delta=1e-6), rel=1e-12)
+    assert "exact Gaussian" in claim.method
+
+
+def test_rarely_drawn_record_is_free():
+    """Where the rates of all steps sum to at most delta, epsilon 0 is proven."""
+    claim = epsilon(DPSGD(0.01, [1e-7, 3e-7, 5e-7]), delta=9.1e-7)
+    assert claim.value == 0.0
+    assert epsilon(DPSGD(0.01, [1e-7, 3e-7, 5e-7]), delta=8.9e-7).value > 0
+
+
+def test_order_changes_nothing():
+    """The order of the steps has no influence."""
+    noise, rate = np.array([1.0, 2.0, 3.0, 1.0]), np.array([0.1, 0.3, 0.2, 0.4])
+    one, other = DPSGD(noise, rate), DPSGD(noise[::-1], rate[::-1])
+    assert epsilon(one, delta=1e-5) == epsilon(other, delta=1e-5)
+
+
+def test_tiny_delta_is_bounded_by_renyi():
+    """A delta below rounding error gets a looser bound, and says so."""
+    training = DPSGD(np.linspace(1, 2, 5).repeat(200), 0.001)
+    claim = epsilon(training, delta=1e-15)
+    assert claim.value > epsilon(training, delta=1e-11).value
+    assert "Renyi" in claim.method
+    assert "loose" in claim.note
+
+
+# --- Closed forms of one step ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize(
+    ("noise", "rate"), [(1.0, 0.1), (0.4, 0.01), (3.0, 0.8), (1.0, 1 - 1e-9), (50.0, 1e-4)]
+)
+def test_closed_deltas_equal_the_best_event(noise, rate, adjacency):
+    """The closed-form deltas of one step equal those of the best event, found by bisection, at either sign."""
+    pair = StepPair.REPLACE_ONE if adjacency is REPLACE_ONE else StepPair.ADD_REMOVE
+    at = np.concatenate([-np.geomspace(3, 1e-3, 12), [0.0], np.geomspace(1e-3, 3, 12)])
+    forward, backward = step_deltas(Phase(noise, rate, 1), pair, epsilons=at)
+    expected = np.array([best_event_delta(noise, rate, math.exp(value), adjacency) for value in at])
+    assert forward == pytest.approx(expected, abs=2e-14)
+    # The other order: delta'(eps) = 1 - e^eps + e^eps delta(-eps).
+    assert backward == pytest.approx(-np.expm1(at) + np.exp(at) * expected[::-1], abs=3e-13)
+
+
+@pytest.mark.parametrize("pair", list(StepPair))
+@pytest.mark.parametrize("noise", [1e-3, 0.05, 1.0, 1e6])
+@pytest.mark.parametrize("rate", [1e-12, 0.5, 1.0])
+def test_closed_deltas_survive_extremes(pair, noise, rate):
+    """At extreme noise, rates and epsilons every delta is a probability."""
+    at = np.concatenate([-np.geomspace(1e-9, 700, 30), [0.0], np.geomspace(1e-9, 700, 30)])
+    for deltas in step_deltas(Phase(noise, rate, 1), pair, epsilons=at):
+        assert np.isfinite(deltas).all()
+        assert ((deltas >= 0) & (deltas <= 1)).all()
+
+
+# --- Many different steps ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", [*Adjacency, None])
+def test_divergences_are_convex_in_advantage_and_rate(adjacency, rng):
+    """[own] H_a lies below its chord in the unsampled advantage 2 Phi(d/(2s)) - 1, and in the rate: 6,000 chords.
+
+    In the noise itself it does not, so the test can fail.
+    """
+    pair = {ADD_REMOVE: StepPair.ADD_REMOVE, REPLACE_ONE: StepPair.REPLACE_ONE, None: StepPair.FIXED_SIZE}[
+        adjacency
+    ]
+    at = np.linspace(-6, 6, 41)
+    scale = pair.distance / (2 * math.sqrt(2))
+    above = False
+    for _ in range(50):
+        noise = np.sort(np.exp(rng.uniform(-1, 2, 2)))
+        rate = np.sort(10 ** rng.uniform(-4, 0, 2))
+        share = rng.random()
+        mix = lambda pair_: share * pair_[0] + (1 - share) * pair_[1]  # noqa: B023, E731
+        middle = scale / erfinv(mix(erf(scale / noise)))
+
+        def both(s, p):
+            return np.stack(step_deltas(Phase(float(s), float(p), 1), pair, epsilons=at))
+
+        assert (both(middle, rate[0]) <= mix([both(s, rate[0]) for s in noise]) + 1e-13).all()
+        assert (both(noise[0], mix(rate)) <= mix([both(noise[0], p) for p in rate]) + 1e-13).all()
+        above |= bool(
+            (both(mix(1 / noise) ** -1, rate[0]) > mix([both(s, rate[0]) for s in noise]) + 1e-9).any()
+        )
+    assert above
+
+
+MANY = {
+    "noise": DPSGD(np.linspace(8.0, 16.0, 1000), 1 - 1e-13),
+    "wide": DPSGD(np.geomspace(6.0, 60.0, 1000), 1 - 1e-13),
+}
+
+
+@pytest.mark.parametrize("training", list(MANY.values()), ids=list(MANY))
+@pytest.mark.parametrize("pair", list(StepPair))
+def test_many_steps_are_never_below_the_exact_gaussian(training, pair):
+    """With almost no sampling, merged steps have the exact Gaussian's epsilon, from above, within 1%."""
+    kinds = kinds_of(training.phases, pair=pair)
+    assert len(training.phases) == 1000 > len(kinds)
+    grid = loss_grid(kinds, pair=pair)
+    mu = pair.distance * math.sqrt(sum(phase.steps / phase.noise_multiplier**2 for phase in training.phases))
+    for delta in (1e-10, 1e-5):
+        found = sampled.accountant_epsilon(kinds, delta=delta, pair=pair, grid=grid)
+        exact = gaussian_epsilon(mu, delta=delta)
+        assert exact < found < 1.01 * exact + 3e-3
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("varying", ["noise", "rate"])
+def test_merging_costs_little(varying, adjacency):
+    """Merged steps give an epsilon above that of the steps as they are, by less than 1% if one parameter varies."""
+    count = 2 * MOST_PHASES
+    noise = np.linspace(0.8, 1.6, count) if varying == "noise" else 1.0
+    rate = np.linspace(0.01, 0.04, count) if varying == "rate" else 0.02
+    training = DPSGD(noise, rate)
+    claim = epsilon(training, delta=1e-5, adjacency=adjacency)
+    exact = as_they_are(training, adjacency, 1e-5)
+    # Both grids round up, by up to about 1e-3.
+    assert 0.999 * exact < claim.value < 1.01 * exact
+    assert "different steps" in claim.note
+
+
+def test_merging_two_parameters_costs_more():
+    """Where noise and rate vary independently, merged steps cost up to 15% of epsilon, and the note says so."""
+    rng = np.random.default_rng(3)
+    training = DPSGD(rng.uniform(0.8, 1.6, 150), rng.uniform(0.01, 0.04, 150))
+    claim = epsilon(training, delta=1e-5)
+    exact = as_they_are(training, ADD_REMOVE, 1e-5)
+    assert 0.999 * exact < claim.value < 1.15 * exact
+    assert "loose" in claim.note
+
+
+def as_they_are(training, adjacency, delta):
+    """Epsilon without merging: every step a kind of its own."""
+    pair = StepPair.of(training, adjacency)
+    kinds = [kinds_of((phase,), pair=pair)[0] for phase in training.phases]
+    grid = loss_grid(tuple(kinds), pair=pair)
+    return sampled.accountant_epsilon(tuple(kinds), delta=delta, pair=pair, grid=grid)
+
+
+@pytest.mark.parametrize("sampling", [DPSGD(1, 1, 1).sampling, FIXED])
+def test_kinds_keep_the_steps_and_never_gain_privacy(sampling, rng):
+    """Merging keeps the number of steps, stays within a limit, and averages to no less leakage in each sense."""
+    training = DPSGD(rng.uniform(0.5, 5, 700), rng.uniform(0.001, 0.9, 700), sampling=sampling)
+    pair = StepPair.of(training, REPLACE_ONE)
+    kinds = kinds_of(training.phases, pair=pair)
+    assert sum(kind.steps for kind in kinds) == 700
+    assert len(kinds) <= 240
+    for kind in kinds:
+        assert sum(weight for weight, _ in kind.parts) == pytest.approx(1.0)
+        assert kind.least_private.noise_multiplier == min(p.noise_multiplier for _, p in kind.parts)
+
+    def leak(weighted):
+        return sum(w * erf(pair.distance / (2 * math.sqrt(2) * p.noise_multiplier)) for w, p in weighted)
+
+    before = leak([(phase.steps, phase) for phase in training.phases])
+    after = sum(kind.steps * leak(kind.parts) for kind in kinds)
+    assert before <= after < 1.2 * before
+
+
+def test_a_thousand_steps_take_seconds():
+    """A thousand different steps are accounted in seconds, curve included."""
+    training = DPSGD(np.linspace(0.8, 1.6, 1000), np.linspace(0.005, 0.02, 1000))
+    start = time.perf_counter()
+    assert 0 < epsilon(training, delta=1e-5).value < 10
+    assert claimed_curve(training).curve is not None
+    assert time.perf_counter() - start < 60  # about 6 s on an idle core
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_monotone_in_every_parameter(adjacency):
+    """More noise in any step lowers epsilon; a larger rate in any step, or one step more, raises it."""
+    noise, rate = np.linspace(1.0, 2.0, 5), np.linspace(0.01, 0.05, 5)
+
+    def value(noise=noise, rate=rate):
+        return epsilon(DPSGD(noise, rate), delta=1e-5, adjacency=adjacency).value
+
+    base = value()
+    for step in range(5):
+        one = np.arange(5) == step
+        assert value(noise=noise * (1 + one)) < base < value(rate=rate * (1 + one))
+    assert value(np.append(noise, 3.0), np.append(rate, 0.01)) > base
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    "training",
+    [
+        DPSGD([1e-200, 1.0, 1e200], 0.5),
+        DPSGD([0.05, 1.0], [1.0, 1e-9]),
+        DPSGD([1e-3, 1e6], [1e-9, 0.5]),
+        DPSGD(np.geomspace(1e-3, 1e6, 200), np.geomspace(1e-9, 1.0, 200)),
+        DPSGD(np.repeat([0.5, 1e6, 2.0], 40_000), np.repeat([1e-6, 0.9, 0.2], 40_000)),
+        DPSGD(1e6, np.geomspace(1e-12, 1e-3, 300)),
+        DPSGD(np.repeat([0.05, 0.06], 500_000), 1.0),
+    ],
+)
+def test_extremes_give_a_bound_and_a_curve(training, adjacency):
+    """Extreme vectors give a bound no larger than without sampling, and a valid curve, never NaN."""
+    claim = epsilon(training, delta=1e-5, adjacency=adjacency)
+    distance = 2 if adjacency is REPLACE_ONE else 1
+    mu = distance * math.hypot(
+        *(math.sqrt(phase.steps) / phase.noise_multiplier for phase in training.phases)
+    )
+    assert 0 <= claim.value <= gaussian_epsilon(mu, delta=1e-5) * (1 + 1e-9)
+    assert claim.note
+    found = claimed_curve(training, adjacency=adjacency).curve
+    rates = np.linspace(0, 1, 21)
+    assert (np.array([found.tpr_at(float(rate)) for rate in rates]) >= rates - 1e-12).all()
+
+
+# --- Curve -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("size", [4, MOST_PHASES + 12])
+def test_the_curve_agrees_with_the_epsilon(size, adjacency):
+    """The curve of a vector lies on or below the lines of its own epsilon at a delta, and touches them."""
+    training = DPSGD(np.linspace(1.0, 2.0, size), 0.05)
+    found = claimed_curve(training, adjacency=adjacency)
+    assert ("different steps" in found.note) == (size > MOST_PHASES)
+    for delta in (1e-7, 1e-4):
+        value = epsilon(training, delta=delta, adjacency=adjacency).value
+        rates = np.linspace(0.0, 0.2, 41)
+        lines = delta + math.exp(value) * rates
+        gap = lines - [found.curve.tpr_at(float(rate)) for rate in rates]
+        assert gap.min() >= -1e-6
+        assert gap.min() < 0.02
