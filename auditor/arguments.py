@@ -6,9 +6,7 @@ from typing import Any
 
 from auditor import _validate, console
 from auditor.choices import (
-    DPSGD,
     FDP,
-    Adjacency,
     AnyGuesses,
     BernoulliSplit,
     Census,
@@ -21,36 +19,27 @@ from auditor.choices import (
     Persons,
     RandomSplit,
     Sample,
-    StatedClaim,
     Steinke,
     Subset,
-    TrainingClaim,
     UnknownSplit,
 )
 from auditor.errors import InputError
 from auditor.options import MembersOption, OneRunOption, PersonsOption, SplitOption
 from auditor.report.files import check_writable, write_all
-from auditor.training import FixedSizeSampling, PoissonSampling
-from auditor.values import Claim
 
 __all__ = [
     "attack",
     "check_outputs",
     "check_ranking",
-    "claim",
-    "false_positive_rates",
     "features",
     "members",
     "mixture",
-    "more_claims",
     "names",
-    "needed_delta",
     "one_run_test",
     "persons",
     "ranking",
     "read",
     "split",
-    "training",
     "whole_numbers",
     "write",
     "write_text",
@@ -72,113 +61,6 @@ def check_outputs(
     paths = [path for path in (html, *others) if path is not None]
     paths += [] if json in (None, "-") else [Path(str(json))]
     check_writable(paths, inputs=[path for path in inputs if path is not None])
-
-
-def claim(
-    claim_epsilon: float | None,
-    claim_delta: float | None,
-    claim_adjacency: Adjacency | None,
-    noise_multiplier: float | None,
-    sampling_rate: float | None,
-    steps: int | None,
-    schedule: Path | None = None,
-    *,
-    fixed_size: bool = False,
-) -> TrainingClaim | None:
-    """Return one claim or none: stated in epsilon and delta, or as a DP-SGD description."""
-    stated: dict[str, Any] = {
-        "--claim-epsilon": claim_epsilon,
-        "--claim-delta": claim_delta,
-        "--claim-adjacency": claim_adjacency,
-    }
-    trained: dict[str, Any] = {
-        "--noise-multiplier": noise_multiplier,
-        "--sampling-rate": sampling_rate,
-        "--steps": steps,
-        "--schedule": schedule,
-        "--fixed-size": fixed_size or None,
-    }
-    by_words = {name for name, value in stated.items() if value is not None}
-    by_training = {name for name, value in trained.items() if value is not None}
-    if by_words and by_training:
-        raise InputError(
-            f"one claim at a time: {', '.join(sorted(by_words))} states an epsilon and"
-            f" {', '.join(sorted(by_training))} describes DP-SGD; give one of the two."
-        )
-    if by_training:
-        return training(noise_multiplier, sampling_rate, steps, schedule, fixed_size=fixed_size)
-    if by_words:
-        missing = [name for name in ("--claim-epsilon", "--claim-delta") if stated[name] is None]
-        if missing:
-            raise InputError(
-                f"a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy);"
-                f" missing: {', '.join(missing)}."
-            )
-        epsilon, delta, adjacency = stated.values()
-        return StatedClaim(epsilon, delta, adjacency or Adjacency.ADD_REMOVE)
-    return None
-
-
-def training(
-    noise_multiplier: float | None,
-    sampling_rate: float | None,
-    steps: int | None,
-    schedule: Path | None,
-    *,
-    fixed_size: bool,
-) -> DPSGD:
-    """Return a DP-SGD description: three numbers for all steps, or a table of steps."""
-    sampling = FixedSizeSampling() if fixed_size else PoissonSampling()
-    numbers = {"--noise-multiplier": noise_multiplier, "--sampling-rate": sampling_rate, "--steps": steps}
-    missing = [name for name, value in numbers.items() if value is None]
-    if schedule is not None:
-        if len(missing) < len(numbers):
-            there = ", ".join(name for name in numbers if name not in missing)
-            raise InputError(
-                f"--schedule describes every step, so it cannot stand beside {there}; give one of the two."
-            )
-        from auditor.collectors import read_schedule
-
-        return read_schedule(schedule, sampling=sampling)
-    if missing:
-        raise InputError(
-            f"a DP-SGD description needs {', '.join(numbers)}, or --schedule; missing: {', '.join(missing)}."
-        )
-    return DPSGD(noise_multiplier, sampling_rate, steps, sampling=sampling)
-
-
-def false_positive_rates(text: str) -> tuple[float, ...]:
-    """Return the rates between the commas, each once."""
-    return tuple(dict.fromkeys(_validate.fraction("--fpr", rate, one=True) for rate in names("--fpr", text)))
-
-
-def more_claims(
-    described: DPSGD,
-    *,
-    delta: float,
-    compositions: bool,
-    runs: int | None,
-    seed: int,
-    progress: Any,
-) -> tuple[Claim, ...]:
-    """Return what was asked for beyond the overview: every composition theorem, and the advantage by simulation."""
-    import numpy as np
-
-    from auditor import theory
-
-    found: list[Claim] = []
-    rng = np.random.default_rng(_validate.at_least("--seed", seed, least=0))
-    for adjacency in Adjacency:
-        if compositions:
-            found += theory.compare_compositions(described, delta=delta, adjacency=adjacency)
-        if runs is not None:
-            samples = _validate.at_least("--monte-carlo", runs, least=2)
-            found.append(
-                theory.total_variation_monte_carlo(
-                    described, adjacency=adjacency, samples=samples, rng=rng, progress=progress
-                )
-            )
-    return tuple(found)
 
 
 def members(option: MembersOption, *, training_size: int | None, only_subset: bool = False) -> Members:
@@ -294,15 +176,6 @@ def names(option: str, text: str) -> list[str]:
 def whole_numbers(option: str, text: str) -> list[int]:
     """Return the whole numbers between the commas."""
     return [_validate.at_least(option, number, least=1) for number in names(option, text)]
-
-
-def needed_delta(delta: float | None, claim: TrainingClaim | None) -> float:
-    """Return delta, where no number of training records could give one."""
-    if delta is not None:
-        return delta
-    if isinstance(claim, StatedClaim):
-        return claim.delta
-    raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
 
 
 def attack(mu: float | None, epsilon: float | None) -> Any:

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from auditor import arguments, console
+from auditor import arguments, claim_arguments, console
 from auditor import options as given
 from auditor._version import __version__
-from auditor.choices import Melded, RankGrid
+from auditor.choices import Adjacency, Melded, RankGrid
 from auditor.gates import ExitCode, exit_code, parse
-from auditor.options import MembersOption, SplitOption
+from auditor.options import MembersOption, MethodOption, SplitOption
 from auditor.report.files import check_writable, write_all
 from auditor.values import Verdict
 
@@ -117,7 +117,7 @@ def audit(
     inputs = (losses, member_file, nonmember_file, reference, schedule)
     arguments.check_outputs(html, json, others=(ranking,), inputs=inputs)
     arguments.check_ranking(ranking)
-    claim = arguments.claim(
+    claim = claim_arguments.claim(
         claim_epsilon,
         claim_delta,
         claim_adjacency,
@@ -208,10 +208,12 @@ def claim(
     from auditor.report import claims as shown
 
     arguments.check_outputs(None, json, inputs=(schedule,))
-    rates = arguments.false_positive_rates(fpr)
-    description = arguments.training(noise_multiplier, sampling_rate, steps, schedule, fixed_size=fixed_size)
+    rates = claim_arguments.false_positive_rates(fpr)
+    description = claim_arguments.training(
+        noise_multiplier, sampling_rate, steps, schedule, fixed_size=fixed_size
+    )
     with console.progress("Simulating", quiet=quiet) as progress:
-        more = arguments.more_claims(
+        more = claim_arguments.more_claims(
             description,
             delta=delta,
             compositions=compositions,
@@ -230,6 +232,51 @@ def claim(
     )
     whole = shown.to_json(description, (*claims, *more), delta=delta, prior=prior, sentences=sentences)
     arguments.write_text(whole, json=json, quiet=quiet, shown=table + "\n")
+
+
+@app.command()
+def parameters(
+    advantage: Annotated[float | None, typer.Option(help="Largest wanted advantage (TPR - FPR).")] = None,
+    bayes_security: Annotated[float | None, typer.Option(help="Smallest wanted Bayes security.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Largest wanted epsilon, with --delta.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Delta of the wanted epsilon.")] = None,
+    tpr: Annotated[
+        float | None, typer.Option(help="Largest wanted true positive rate, with --at-fpr.")
+    ] = None,
+    at_fpr: Annotated[float | None, typer.Option(help="False positive rate of the wanted TPR.")] = None,
+    noise_multiplier: Annotated[
+        float | None, typer.Option(help="Noise standard deviation over the clipping norm.")
+    ] = None,
+    sampling_rate: Annotated[float | None, typer.Option(help="Chance that a record is in a step.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of steps.")] = None,
+    adjacency: Annotated[
+        Adjacency | None, typer.Option(help="Default: replace-one; for an epsilon add-remove.")
+    ] = None,
+    fixed_size: given.FixedSize = False,
+    method: Annotated[
+        MethodOption, typer.Option(help="Exact, or one of the closed forms (approximate).")
+    ] = MethodOption.EXACT,
+    json: given.Json = None,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,  # noqa: ARG001 - read by run()
+) -> None:
+    """Find the noise multiplier, sampling rate or number of steps that keeps a wanted promise, from the other two."""
+    from auditor.report import claims as shown
+
+    arguments.check_outputs(None, json)
+    target = claim_arguments.wanted(
+        adjacency,
+        advantage=advantage,
+        bayes_security=bayes_security,
+        epsilon=epsilon,
+        delta=delta,
+        tpr=tpr,
+        at_fpr=at_fpr,
+    )
+    found = claim_arguments.parameter(
+        target, noise_multiplier, sampling_rate, steps, fixed_size=fixed_size, method=method
+    )
+    arguments.write_text(shown.found_to_json(found), json=json, quiet=quiet, shown=found.in_words() + "\n")
 
 
 @app.command()
@@ -259,7 +306,7 @@ def instances(
     from auditor.reading import read_result
 
     arguments.check_outputs(None, json, inputs=(*results, schedule))
-    claim = arguments.claim(
+    claim = claim_arguments.claim(
         claim_epsilon,
         claim_delta,
         claim_adjacency,
@@ -271,7 +318,7 @@ def instances(
     )
     found = several.audit_instances(
         [read_result(path) for path in results],
-        delta=arguments.needed_delta(delta, claim),
+        delta=claim_arguments.needed_delta(delta, claim),
         confidence=confidence,
         split=arguments.split(split, inclusion=None),
         claim=claim,

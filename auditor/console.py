@@ -18,6 +18,11 @@ _OPTIONS = {
     "claimed epsilon": "--claim-epsilon",
     "claimed delta": "--claim-delta",
     "power": "--chance",
+    "wanted Bayes security": "--bayes-security",
+    "wanted advantage": "--advantage",
+    "wanted epsilon": "--epsilon",
+    "wanted true positive rate": "--tpr",
+    "at_fpr": "--at-fpr",
     "max_components": "--max-components",
     **{
         name: f"--{name.replace('_', '-')}"

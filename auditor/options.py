@@ -44,6 +44,14 @@ class OneRunOption(StrEnum):
     ANY_GUESSES = "any-guesses"
 
 
+class MethodOption(StrEnum):
+    """How a promise follows from the parameters of a training run."""
+
+    EXACT = "exact"
+    CLOSED_FORM = "closed-form"
+    MOMENT_MATCHED = "moment-matched"
+
+
 # --- The records ----------------------------------------------------------------------------------
 
 LossTable = Annotated[

@@ -14,7 +14,9 @@ from auditor.values import Claim
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["text", "to_json"]
+    from auditor.theory.targets import FoundParameter
+
+__all__ = ["found_to_json", "text", "to_json"]
 
 _ABOUT = {
     Adjacency.ADD_REMOVE: "One record added or removed (add-remove)",
@@ -59,6 +61,19 @@ def to_json(
         "in_words": list(sentences),
     }
     return json.dumps(plain(found), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def found_to_json(found: "FoundParameter") -> str:
+    """Return a parameter that was found for a promise as JSON text."""
+    content: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "name": found.name,
+        "value": found.value,
+        "wanted": found.target.in_words(),
+        "description": _described(found.training),
+        "promise": {**vars(found.promise), "status": found.promise.status},
+    }
+    return json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def _described(description: DPSGD) -> dict[str, Any]:
