@@ -23,7 +23,8 @@ class PoissonSampling:
 class FixedSizeSampling:
     """Each step draws a batch of fixed size, uniformly and without repetition; ``sampling_rate`` is its share.
 
-    The size of the training set is then public, so such a run is accounted for replaced records only.
+    Every step draws anew: passes over shuffled records are another thing and not covered. The size of the training set
+    is then public, so such a run is accounted for replaced records only.
     """
 
 

@@ -7,6 +7,7 @@ earlier steps gave.
 import heapq
 import inspect
 import math
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -62,6 +63,7 @@ def accountant_epsilon(kinds: tuple[Kind, ...], *, delta: float, pair: StepPair,
         return 746.0 if math.isinf(value) and composed.get_delta_for_epsilon(746.0) <= target else value
 
 
+@lru_cache(maxsize=8)
 def accountant_deltas(
     kinds: tuple[Kind, ...], *, pair: StepPair, grid: Grid, points: int
 ) -> tuple[Floats, Floats] | None:
@@ -77,9 +79,14 @@ def accountant_deltas(
         epsilons = furthest * np.linspace(0.0, 1.0, points) ** 2
         # One at a time: for many at once it subtracts running sums, which may round a delta down.
         deltas = np.array([float(composed.get_delta_for_epsilon(value)) for value in epsilons.tolist()])
-    return epsilons, np.clip(deltas + rounding, 0.0, 1.0)
+    deltas = np.clip(deltas + rounding, 0.0, 1.0)
+    for array in (epsilons, deltas):  # they are handed out again
+        array.setflags(write=False)
+    return epsilons, deltas
 
 
+# Epsilon, advantage and every rate of one run follow from one composition.
+@lru_cache(maxsize=4)
 def _composed(kinds: tuple[Kind, ...], pair: StepPair, grid: Grid) -> Any:
     """Return the privacy loss distribution of all steps, discretised pessimistically; null if there is none."""
     if len(kinds) == 1:

@@ -6,7 +6,7 @@ from auditor import _validate
 from auditor.choices import DPSGD, Adjacency
 from auditor.errors import InputError
 from auditor.theory.accountant import epsilon, replace_one
-from auditor.theory.advantage import bayes_security_from_advantage, humphries
+from auditor.theory.advantage import bayes_security_from_advantage, humphries, rough_epsilon
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
 from auditor.theory.gdp import mu_clt, mu_without_sampling
 from auditor.theory.priors import success_rate
@@ -47,8 +47,8 @@ def overview(
         InputError: A number out of range, or an unknown adjacency.
 
     >>> rows = overview(DPSGD(1.0, 0.01, 1000), delta=1e-5, rates=(0.1,))
-    >>> [(row.metric, round(row.value, 3)) for row in leading(rows) if row.adjacency == "replace-one"][2:4]
-    [('advantage', 0.264), ('bayes_security', 0.736)]
+    >>> [(row.metric, round(row.value, 3)) for row in leading(rows) if row.adjacency == "replace-one"][3:]
+    [('advantage', 0.264), ('bayes_security', 0.736), ('success_rate', 0.632), ('tpr_at_fpr.0.1', 0.272)]
     """
     delta = _validate.fraction("delta", delta, zero=True)
     belief = _validate.fraction("prior", prior)
@@ -72,6 +72,8 @@ def _rows(
     yield renyi_epsilon(training, delta=delta, adjacency=adjacency)
     if converted is not None:
         yield converted
+    if adjacency is Adjacency.REPLACE_ONE:
+        yield rough_epsilon(bayes_security_closed_form(training), delta=delta)
     everyone = mu_without_sampling(training, adjacency=adjacency)
     yield everyone
     if any(phase.sampling_rate < 1 for phase in training.phases):

@@ -13,7 +13,7 @@ The second form keeps the digits of a tiny total variation. One step, and steps 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -156,7 +156,13 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
     0.264352
     """
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
-    replaced = relation is Adjacency.REPLACE_ONE
+    return _composed(training, relation)
+
+
+@lru_cache(maxsize=8)
+def _composed(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
+    """The law, kept for the next question about the same run."""
+    replaced = adjacency is Adjacency.REPLACE_ONE
     if training.fixed_size and not replaced:
         raise Unresolved("batches of a fixed size are accounted for replaced records only.")
     sampled = [phase for phase in training.phases if phase.sampling_rate < 1]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from auditor.choices import DPSGD, Adjacency
+from auditor.theory import privacy_loss
 from auditor.theory.closed_form import bayes_security_closed_form
 from auditor.theory.closed_form_grids import bayes_security_grid
 from auditor.theory.monte_carlo import SampleVariance, total_variation_monte_carlo
-from auditor.theory.privacy_loss import composed
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 
@@ -64,7 +64,8 @@ def test_exact_total_variation_against_monte_carlo(request, adjacency, reference
     some = DPSGD(1.0, 0.01, steps // share)
     by_paper = best_time(lambda: plain_loop(some, adjacency, full), 1 if share == 1 else 3) * share
     by_blocks = best_time(lambda: monte_carlo(some, adjacency, full), 1 if share == 1 else 3) * share
-    exact = lambda: composed(training, adjacency=adjacency).total_variation()  # noqa: E731
+    # Past the cache that serves a second question about the same run.
+    exact = lambda: privacy_loss._composed.__wrapped__(training, adjacency).total_variation()  # noqa: E731
     by_inversion = min(best_time(exact, 20) for _ in range(3))
     error = abs(exact() - reference)
     claim = monte_carlo(training, adjacency, 32_768, interval=SampleVariance())
