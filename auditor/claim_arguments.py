@@ -89,7 +89,9 @@ def training(
 
 def false_positive_rates(text: str) -> tuple[float, ...]:
     """Return the rates between the commas, each once."""
-    return tuple(dict.fromkeys(_validate.fraction("--fpr", rate, one=True) for rate in names("--fpr", text)))
+    rates = [_validate.fraction("--fpr", rate, one=True) for rate in names("--fpr", text)]
+    # Six digits, as the names of the quantities show them.
+    return tuple(dict.fromkeys(float(f"{rate:g}") for rate in rates))
 
 
 def more_claims(

@@ -225,7 +225,8 @@ def claim(
     sentences = theory.in_words(claims, rates=rates, prior=prior)
     table = shown.text(
         description,
-        (*(claims if every_method else theory.leading(claims)), *more),
+        claims if every_method else theory.leading(claims),
+        more=more,
         sentences=sentences,
         width=console.width(),
         color=console.colour(),

@@ -66,7 +66,7 @@ def test_the_description_is_told_back(found):
     """The JSON says what it is about: the run, the delta and the prior."""
     assert (found["delta"], found["prior"], found["description"]["sampling"]) == (1e-5, 0.5, "poisson")
     assert found["description"]["phases"] == [{"noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000}]
-    assert len(found["in_words"]) == 5
+    assert len(found["in_words"]) == 6
 
 
 def test_the_table(capsys):

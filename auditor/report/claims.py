@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ _NAMES = {
     "bayes_security": "Bayes security (beta*)",
     "success_rate": "Attacker's success rate",
 }
+_NEAR_ONE = 0.999
 _AT = re.compile(r"(.*)_at_(fpr|prior)\.(.*)")
 
 
@@ -93,11 +95,21 @@ def text(
     description: DPSGD,
     claims: Sequence[Claim],
     *,
+    more: Sequence[Claim] = (),
     sentences: Sequence[str] = (),
     width: int = 110,
     color: bool = False,
 ) -> str:
-    """Return the claims as one table for each kind of neighbours; each number with its status, and notes beneath."""
+    """Return the claims as one table for each kind of neighbours; each number with its status, and notes beneath.
+
+    Args:
+        description: The training run.
+        claims: What it promises.
+        more: The same quantities by other methods, for tables of their own.
+        sentences: The claims in words, for whom first.
+        width: Columns of the terminal.
+        color: Whether to add colour codes.
+    """
     from rich.console import Console
 
     buffer = io.StringIO()
@@ -105,32 +117,36 @@ def text(
     console.print(description.in_words(), markup=False)
     console.print("Against an attacker who sees every iterate.", markup=False)
     notes: list[str] = []
-    for adjacency in dict.fromkeys(claim.adjacency for claim in claims):
-        console.print()
-        _print_table(console, [claim for claim in claims if claim.adjacency is adjacency], notes)
+    for title, rows in (("", claims), ("Other methods. ", more)):
+        for adjacency in dict.fromkeys(claim.adjacency for claim in rows):
+            console.print()
+            ours = [claim for claim in rows if claim.adjacency is adjacency]
+            _print_table(console, ours, notes, title=title + _ABOUT[adjacency])
     for index, note in enumerate(notes, start=1):
         console.print(f"({index}) {note}", markup=False)
     if sentences:
-        console.print("\nIn words:", markup=False)
-        for sentence in sentences:
+        console.print(f"\nIn words. {sentences[0]}", markup=False)
+        for sentence in sentences[1:]:
             console.print(f"- {sentence}", markup=False)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 
-def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str]) -> None:
+def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str], *, title: str) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=_ABOUT[claims[0].adjacency], box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False
-    )
+    if all(claim.value is None for claim in claims):
+        console.print(f"{title}: {min((claim.note for claim in claims), key=len)}", markup=False)
+        return
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     table.add_column("Quantity")
     table.add_column("Value", justify="right", no_wrap=True)
     table.add_column("Status", no_wrap=True)
     table.add_column("Method")
     for claim in claims:
-        cells = (_name(claim), _value(claim) + _mark(notes, claim.note), claim.status, claim.method)
+        status = "not available" if claim.value is None else claim.status
+        cells = (_name(claim), _value(claim) + _mark(notes, claim.note), status, claim.method)
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
 
@@ -150,7 +166,10 @@ def _name(claim: Claim) -> str:
 def _value(claim: Claim) -> str:
     # A bound stays one when it is rounded.
     toward = ("down" if claim.metric == "bayes_security" else "up") if claim.proven else "nearest"
-    shown = number(claim.value, digits=4, toward=toward)
+    digits = 4
+    if claim.value is not None and _NEAR_ONE < claim.value < 1:
+        digits = min(15, 2 - math.floor(math.log10(1 - claim.value)))  # two digits of what is missing to 1
+    shown = number(claim.value, digits=digits, toward=toward)
     if claim.lower is None or claim.upper is None or claim.confidence is None:
         return shown
     interval = f"[{number(claim.lower, digits=4)}, {number(claim.upper, digits=4)}]"

@@ -50,11 +50,11 @@ class Inversion:
     error: float
     atom: float
 
-    def excess(self, epsilon: Floats) -> Floats:
-        """Return sup P(A) - e^eps Q(A) at each epsilon."""
+    def excess(self, epsilon: Floats, *, backward: bool = False) -> Floats:
+        """Return sup P(A) - e^eps Q(A) at each epsilon, or that with P and Q exchanged, whose transform is conjugate."""
         flat = np.atleast_1d(epsilon).ravel()
         found = []
-        real, imaginary = self.weight * self.psi.real, self.weight * self.psi.imag
+        real, imaginary = self.weight * self.psi.real, self.weight * self.psi.imag * (-1 if backward else 1)
         for block in np.array_split(flat, max(1, -(-flat.size * self.t.size // _BLOCK))):
             angle = np.multiply.outer(block, self.t)
             found.append(

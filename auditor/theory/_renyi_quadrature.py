@@ -18,6 +18,7 @@ __all__ = ["kullback_leibler", "log_moment_excess"]
 
 # Normal tails beyond so many standard deviations weigh less than e^-72 of what lies within.
 _REACH = 12.0
+_MOST_NOISE = 1e100
 # A component takes over from another within so many times s^2.
 _TURN = 40.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -62,7 +63,8 @@ def _log_sum(values: Floats) -> float:
 def _law(phase: Phase, pair: StepPair, order: float) -> _Law:
     # Two means 2 apart at noise s are two means 1 apart at noise s/2.
     scale = 2.0 if pair is StepPair.FIXED_SIZE else 1.0
-    noise, rate = phase.noise_multiplier / scale, phase.sampling_rate
+    # More noise than this counts as this much, which can only be worse.
+    noise, rate = min(phase.noise_multiplier, _MOST_NOISE) / scale, phase.sampling_rate
     x, width = _nodes(noise, rate, order, pair)
     base = np.log(width) - ((x / noise) ** 2) / 2 - math.log(noise * math.sqrt(2 * math.pi))
     upper = log_mixture(x, noise=noise, rate=rate, mean=1.0)

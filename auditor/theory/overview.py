@@ -20,6 +20,8 @@ from auditor.values import Claim
 __all__ = ["in_words", "leading", "overview"]
 
 RATES = (0.1, 0.01, 0.001)
+_ALIKE = 1e-6
+_WHICH = {Adjacency.ADD_REMOVE: "added or removed", Adjacency.REPLACE_ONE: "replaced by another"}
 
 
 def overview(
@@ -40,7 +42,7 @@ def overview(
         adjacencies: Which kinds of neighbours.
 
     Returns:
-        For each adjacency in turn, each quantity by every method, the best proven one first (see `leading`). A number
+        For each adjacency in turn, each quantity by every method; `leading` picks the best. A number
         that cannot be computed is there, null, with the reason in its note.
 
     Raises:
@@ -95,12 +97,13 @@ def _rows(
 
 
 def leading(claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Return one claim for each quantity and adjacency: the first that has a value and is proven, else the first.
+    """Return one claim for each quantity and adjacency: the best proven one, else the first with a value, else the first.
 
-    Of mu both remain where records are sampled: the proven one ignores the sampling, the other is asymptotic.
+    An epsilon competes with others at its delta only. Of mu both remain where records are sampled: the proven one ignores
+    the sampling, the other is asymptotic.
 
     >>> from auditor.choices import Adjacency
-    >>> rows = [Claim("epsilon", value, 0.0, Adjacency.ADD_REMOVE, "by hand", value > 1) for value in (1.0, 2.0)]
+    >>> rows = [Claim("epsilon", value, 0.0, Adjacency.ADD_REMOVE, "by hand", value > 1) for value in (1.0, 3.0, 2.0)]
     >>> leading(rows)[0].value
     2.0
     """
@@ -108,13 +111,20 @@ def leading(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     for claim in claims:
         key = (claim.metric, claim.adjacency, claim.metric == "mu" and claim.proven)
         best = found.setdefault(key, claim)
-        if _rank(claim) > _rank(best):
+        if claim.delta == best.delta and _better(claim, best):
             found[key] = claim
     return tuple(found.values())
 
 
-def _rank(claim: Claim) -> int:
-    return 0 if claim.value is None else 1 + claim.proven
+def _better(claim: Claim, best: Claim) -> bool:
+    """Whether a claim says more than the best so far."""
+    if claim.value is None or best.value is None:
+        return claim.value is not None
+    if not (claim.proven and best.proven):
+        return claim.proven
+    # Rounding decides nothing between two methods that agree.
+    gain = (claim.value - best.value) * (1 if claim.metric == "bayes_security" else -1)
+    return gain > _ALIKE * abs(best.value)
 
 
 def in_words(
@@ -122,12 +132,14 @@ def in_words(
 ) -> tuple[str, ...]:
     """Return the leading claims on replaced records as sentences with "out of 100", or on added ones without those.
 
+    The first sentence says whom the others are about.
+
     Args:
         claims: From `overview`, with the same rates and prior.
         rates: As there.
         prior: As there.
 
-    >>> print(in_words(overview(DPSGD(2.0, 0.01, 100), delta=1e-6, rates=(0.1,)), rates=(0.1,))[1])
+    >>> print(in_words(overview(DPSGD(2.0, 0.01, 100), delta=1e-6, rates=(0.1,)), rates=(0.1,))[2])
     The attacker is right about at most 52 out of 100 records; guessing without the model is right about 50 out of 100.
     """
     shown = leading(claims)
@@ -135,6 +147,10 @@ def in_words(
     relation = Adjacency.REPLACE_ONE if Adjacency.REPLACE_ONE in relations else Adjacency.ADD_REMOVE
     by_metric = {claim.metric: claim for claim in shown if claim.adjacency is relation}
     success = next(claim for metric, claim in by_metric.items() if metric.startswith("success_rate"))
-    sentences = [odds_in_words(by_metric["advantage"]), success_in_words(success, prior=prior)]
+    sentences = [
+        f"About one record that is {_WHICH[relation]}, and an attacker who sees every iterate of the training.",
+        odds_in_words(by_metric["advantage"]),
+        success_in_words(success, prior=prior),
+    ]
     sentences += [rates_in_words(by_metric[f"tpr_at_fpr.{rate:g}"], fpr=rate) for rate in rates]
     return tuple(sentences)

@@ -11,7 +11,6 @@ The second form keeps the digits of a tiny total variation. One step, and steps 
 """
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -23,6 +22,7 @@ from auditor import _validate
 from auditor.choices import DPSGD, Adjacency
 from auditor.errors import InputError
 from auditor.theory._inversion import Inversion, invert
+from auditor.theory._laws import LARGEST_EPSILON, GaussianLaw, OneStepLaw, PrivacyLoss
 from auditor.theory._one_step import Step
 from auditor.values import Floats
 
@@ -35,7 +35,6 @@ _MOST_NOISE = 1e6
 _LEAST_RATE = 1e-12
 # A larger numerical error makes other bounds better.
 _LARGEST_ERROR = 2e-3
-_LARGEST_EPSILON = 700.0
 # Log of 1e-9 over the rounding of a double.
 _DIGITS = 14.5
 _DEVIATIONS = 100.0
@@ -43,101 +42,11 @@ _DEVIATIONS = 100.0
 _BUDGET = 4e7
 _DEAREST = 20
 _OFTEN_ENOUGH = 48.0
-_GRID = 257
-_REFINED = 33
+_FALLING = 257
 
 
 class Unresolved(InputError):  # noqa: N818 - a state of the numbers, said in one word
     """The law cannot be computed well; a bound by other means may still be there."""
-
-
-class PrivacyLoss(ABC):
-    """The law of the privacy loss of one training run, for one kind of neighbours.
-
-    P is the law of all iterates with the record in (or with the first of two records), Q that without it (or with the
-    second); the attacker sees every iterate.
-    """
-
-    @property
-    def error(self) -> float:
-        """How far above the truth the total variation may be, numerically; it is rounded up."""
-        return 1e-15
-
-    @abstractmethod
-    def total_variation(self) -> float:
-        """Return sup P(A) - Q(A): the advantage of the best attacker."""
-
-    @abstractmethod
-    def _excess(self, epsilon: Floats) -> Floats:
-        """Return sup P(A) - e^epsilon Q(A) for any real epsilon."""
-
-    def hockey_stick(self, a: npt.ArrayLike) -> Floats:
-        """Return sup P(A) - a Q(A).
-
-        Args:
-            a: Any shape, above 0.
-
-        >>> from auditor.choices import DPSGD, Adjacency
-        >>> law = composed(DPSGD(1.0, 1.0, 1), adjacency=Adjacency.ADD_REMOVE)
-        >>> round(float(law.hockey_stick(np.e)), 8)  # statistics.md: delta(mu = 1, eps = 1)
-        0.12693674
-        """
-        factor = _positive("a", a)
-        return self._clipped(np.log(factor))
-
-    def delta_at(self, epsilon: npt.ArrayLike) -> Floats:
-        """Return the smallest delta at each epsilon, the larger one of both orders.
-
-        Args:
-            epsilon: Any shape, 0 or more, in nats.
-        """
-        eps = np.asarray(epsilon, dtype=np.float64)
-        if not np.all((eps >= 0) & (eps < math.inf)):
-            raise InputError("epsilon must be 0 or more and finite.")
-        eps = np.minimum(eps, _LARGEST_EPSILON)
-        # sup Q - e^eps P = 1 - e^eps (1 - sup (P - e^-eps Q)).
-        backward = 1 - np.exp(eps) * (1 - self._clipped(-eps))
-        return np.asarray(np.maximum(self._clipped(eps), np.clip(backward, 0.0, 1.0)))
-
-    def tpr_at(self, fpr: npt.ArrayLike) -> Floats:
-        """Return the largest true positive rate of any attacker at each false positive rate.
-
-        Positive means "the record is in". By duality it is the least of e^eps FPR + sup(P - e^eps Q) over real eps.
-
-        Args:
-            fpr: Any shape, in [0, 1].
-
-        Source: Neyman and Pearson 1933; Mahloujifar et al. 2022, Corollary 11, with its least over a.
-        """
-        rate = np.asarray(fpr, dtype=np.float64)
-        if not np.all((rate >= 0) & (rate <= 1)):
-            raise InputError("fpr must lie in [0, 1].")
-        flat = np.atleast_1d(rate).ravel()
-        positive = flat[flat > 0]
-        reach = self._support(float(positive.min()) if positive.size else 1.0)
-        grid = np.sinh(np.linspace(-8.0, 8.0, _GRID)) / math.sinh(8.0) * reach
-        excess = self._clipped(grid)
-        found = np.array([self._least(float(value), grid, excess) for value in flat])
-        return np.asarray(np.clip(found, flat, 1.0).reshape(rate.shape))
-
-    def _least(self, fpr: float, grid: Floats, excess: Floats) -> float:
-        """The least of the lines at one rate: on the grid, then twice on a finer one about the best."""
-        if fpr == 0:
-            return 0.0  # whatever P can give, Q can give
-        for _ in range(2):
-            best = int(np.argmin(np.exp(grid) * fpr + excess))
-            grid = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)], _REFINED)
-            excess = self._clipped(grid)
-        return float(np.min(np.exp(grid) * fpr + excess))
-
-    @abstractmethod
-    def _support(self, fpr: float) -> float:
-        """Return an epsilon beyond which no line is lowest at this rate."""
-
-    def _clipped(self, epsilon: Floats) -> Floats:
-        eps = np.asarray(epsilon, dtype=np.float64)
-        least = np.maximum(0.0, -np.expm1(np.minimum(eps, 0.0)))
-        return np.asarray(np.clip(self._excess(eps), least, 1.0))
 
 
 def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
@@ -156,11 +65,11 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
     0.264352
     """
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
-    return _composed(training, relation)
+    return _law_of(training, relation)
 
 
 @lru_cache(maxsize=8)
-def _composed(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
+def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
     """The law, kept for the next question about the same run."""
     replaced = adjacency is Adjacency.REPLACE_ONE
     if training.fixed_size and not replaced:
@@ -171,7 +80,7 @@ def _composed(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
     # In logs: noise may be as small as a double goes.
     mu = math.sqrt(sum(phase.steps * _square(distance / phase.noise_multiplier) for phase in everyone))
     if not sampled:
-        return _Gaussian(mu)
+        return GaussianLaw(mu)
     least = min(phase.noise_multiplier for phase in sampled)
     if least < _LEAST_NOISE:
         raise Unresolved(
@@ -187,8 +96,8 @@ def _composed(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
         for phase in sampled
     )
     if training.steps == 1:
-        return _OneStep(steps[0][0])
-    law = _Composed(steps, mu)
+        return OneStepLaw(steps[0][0])
+    law = _FourierLaw(steps, mu)
     if not law.error <= _LARGEST_ERROR:
         raise Unresolved(
             f"the exact law is known to {law.error:.1g} only for so little noise and so few draws."
@@ -200,89 +109,8 @@ def _square(x: float) -> float:
     return min(x, 1e150) ** 2
 
 
-def _positive(name: str, values: npt.ArrayLike) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.all((array > 0) & (array < math.inf)):
-        raise InputError(f"{name} must be above 0 and finite.")
-    return array
-
-
 @dataclass(frozen=True)
-class _Gaussian(PrivacyLoss):
-    """N(mu, 1) against N(0, 1): steps without sampling."""
-
-    mu: float
-
-    def total_variation(self) -> float:
-        return math.erf(self.mu / math.sqrt(8))
-
-    def _excess(self, epsilon: Floats) -> Floats:
-        from scipy.special import log_ndtr
-
-        if self.mu == 0:
-            return -np.expm1(np.minimum(epsilon, 0.0))
-        upper = np.exp(log_ndtr(self.mu / 2 - epsilon / self.mu))
-        lower = np.exp(np.minimum(epsilon + log_ndtr(-self.mu / 2 - epsilon / self.mu), 0.0))
-        return np.asarray(upper - lower)
-
-    def _support(self, fpr: float) -> float:
-        from scipy.special import ndtri
-
-        furthest = self.mu * (self.mu / 2 + abs(float(ndtri(fpr)))) if fpr < 1 else self.mu**2
-        return min(furthest + 1.0, _LARGEST_EPSILON)
-
-
-@dataclass(frozen=True)
-class _OneStep(PrivacyLoss):
-    """One sampled step: closed forms."""
-
-    step: Step
-
-    def total_variation(self) -> float:
-        # The best test asks on which side of the middle the output lies.
-        half = 1.0 if self.step.replaced else 0.5
-        return self.step.rate * math.erf(half / (self.step.noise * math.sqrt(2)))
-
-    def _excess(self, epsilon: Floats) -> Floats:
-        if self.step.fixed_size:
-            size = np.abs(epsilon)
-            amplified = self.step.rate * _Gaussian(2 / self.step.noise)._clipped(  # noqa: SLF001 - same module
-                np.log1p(np.expm1(np.minimum(size, _LARGEST_EPSILON)) / self.step.rate)
-            )
-            # Both orders are alike: sup P - e^-eps Q = 1 - e^-eps (1 - sup P - e^eps Q).
-            return np.where(epsilon >= 0, amplified, 1 - np.exp(-size) * (1 - amplified))
-        return self._replaced(epsilon) if self.step.replaced else self._added(epsilon)
-
-    def _added(self, epsilon: Floats) -> Floats:
-        from scipy.special import ndtr
-
-        p, s = self.step.rate, self.step.noise
-        factor = np.exp(np.minimum(epsilon, _LARGEST_EPSILON))
-        above = np.expm1(np.minimum(epsilon, _LARGEST_EPSILON)) + p  # e^eps - (1 - p)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            x = s**2 * np.log(above / p) + 0.5
-            found = p * ndtr((1 - x) / s) - above * ndtr(-x / s)
-        return np.where(above > 0, found, 1 - factor)
-
-    def _replaced(self, epsilon: Floats) -> Floats:
-        from scipy.special import ndtr
-
-        p, s = self.step.rate, self.step.noise
-        eps = np.clip(epsilon, -_LARGEST_EPSILON, _LARGEST_EPSILON)
-        # (1-p) + p c y = e^eps ((1-p) + p c / y) with y = e^{x/s^2}, c = e^{-1/(2 s^2)}.
-        with np.errstate(over="ignore"):
-            ratio = (1 - p) / p * np.sinh(eps / 2) * math.exp(min(1 / (2 * s**2), 700.0))
-        x = s**2 * (eps / 2 + np.arcsinh(ratio))
-        first = (1 - p) * ndtr(-x / s) + p * ndtr((1 - x) / s)
-        second = (1 - p) * ndtr(-x / s) + p * ndtr((-1 - x) / s)
-        return np.asarray(first - np.exp(eps) * second)
-
-    def _support(self, fpr: float) -> float:
-        return min(-2 * math.log(fpr) + 40.0, _LARGEST_EPSILON)
-
-
-@dataclass(frozen=True)
-class _Composed(PrivacyLoss):
+class _FourierLaw(PrivacyLoss):
     """Several steps, some of them sampled: by Fourier inversion."""
 
     steps: tuple[tuple[Step, int], ...]
@@ -298,16 +126,49 @@ class _Composed(PrivacyLoss):
         return min(1.0, found.total_variation + found.error)
 
     def _excess(self, epsilon: Floats) -> Floats:
+        return self._inverted(epsilon, backward=False)
+
+    def _backward(self, epsilon: Floats) -> Floats:
+        return self._inverted(epsilon, backward=True)
+
+    def _not_above(self, epsilon: Floats) -> Floats:
+        grid, bounds = self._falling
+        place = np.searchsorted(grid, epsilon, side="right") - 1
+        return np.asarray(bounds[np.maximum(place, 0)])
+
+    @cached_property
+    def _falling(self) -> tuple[Floats, Floats]:
+        """Epsilons from 0 on, and the least delta so far."""
+        grid = self._furthest * np.linspace(0.0, 1.0, _FALLING) ** 2
+        return grid, np.minimum.accumulate(self._both_orders(grid))
+
+    def _inverted(self, epsilon: Floats, *, backward: bool) -> Floats:
         near = np.clip(epsilon, -self._furthest, self._furthest)
-        found = self._inversion(float(np.max(np.abs(near), initial=0.0)))
-        # Rounded up, so that what follows stays an upper bound.
-        excess = found.excess(near) + found.error * np.exp(near / 2)
+        # One inversion for each band of epsilons: what one gives does not depend on what else is asked.
+        bands = self._bands(near)
+        excess = np.empty(near.shape)
+        for band in np.unique(bands):
+            there = bands == band
+            excess[there] = self._inversion(float(band)).excess(near[there], backward=backward)
+        excess += self._padding(near)
         # In a = e^eps it is convex, 1 at 0 and never rising: a bound where e^{eps/2} would swamp the digits.
         return np.where(epsilon < near, 1 - np.exp(epsilon - near) * (1 - np.minimum(excess, 1.0)), excess)
 
-    def _inversion(self, epsilon: float) -> Inversion:
+    def _padding(self, epsilon: Floats) -> Floats:
+        near = np.clip(epsilon, -self._furthest, self._furthest)
+        bands = self._bands(near)
+        errors = {float(band): self._inversion(float(band)).error for band in np.unique(bands)}
+        return np.asarray(np.vectorize(errors.get, otypes=[np.float64])(bands) * np.exp(near / 2))
+
+    def _bands(self, epsilon: Floats) -> Floats:
+        """Powers of two that hold each epsilon: 0 alone, then from about the deviation on."""
+        least = math.floor(math.log2(self._facts["deviation"]))
+        with np.errstate(divide="ignore"):
+            powers = np.maximum(np.ceil(np.log2(np.abs(epsilon))), least)
+        return np.where(epsilon == 0, 0.0, 2.0**powers)
+
+    def _inversion(self, frequency: float) -> Inversion:
         """The inversion for epsilons up to this one, kept for the next call."""
-        frequency = 2.0 ** math.ceil(math.log2(epsilon)) if epsilon > 0 else 0.0
         if frequency not in self._found:
             self._found[frequency] = invert(self.log_psi, frequency=frequency, **self._facts)
         return self._found[frequency]
@@ -318,7 +179,7 @@ class _Composed(PrivacyLoss):
         log_shared = float(self.log_psi(np.zeros(1))[0].real)
         deviation = self._facts["deviation"]
         quick = max(_DEVIATIONS * deviation, min(_OFTEN_ENOUGH, 10 * _DEVIATIONS * deviation))
-        return float(min(2 * (_DIGITS - log_shared), quick, _LARGEST_EPSILON))
+        return float(min(2 * (_DIGITS - log_shared), quick, LARGEST_EPSILON))
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
@@ -345,10 +206,6 @@ class _Composed(PrivacyLoss):
             log_size = log_size + count * size
             turn = turn + count * np.arctan2(y, 1 + x)
         return log_size + 1j * turn
-
-    def _support(self, fpr: float) -> float:
-        # Q(S > eps) <= e^{-eps/2} psi(0), and psi(0) <= 1; lines flatter than e^-21 gain less than 1e-9.
-        return min(max(-2 * math.log(fpr) + 1.0, 21.0), 60.0)
 
 
 def _log(x: float) -> float:

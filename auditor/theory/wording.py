@@ -93,10 +93,10 @@ def odds_in_words(claim: Claim) -> str:
             " that you did. If you participate, all of them may."
         )
     base = _base(corner)
-    # Of the two whole numbers next to the best point of the curve, the one that tells more.
+    # Of the two whole numbers next to the best point of the curve, the one that tells more, or else the nearer.
     beside = {int((corner * base).to_integral_value(rounding)) for rounding in (ROUND_FLOOR, ROUND_CEILING)}
     pairs = [(without, _reached(claim, without, base)) for without in sorted(beside)]
-    without, with_you = max(pairs, key=lambda pair: pair[1] - pair[0])
+    without, with_you = max(pairs, key=lambda pair: (pair[1] - pair[0], -abs(pair[0] - corner * base)))
     return (
         f"If {apart}, {without:,} out of {base:,} potential outcomes will lead an observer to believe that"
         f" you did. If you participate, {_most(claim)} {with_you:,} out of {base:,} potential outcomes will lead the"

@@ -11,6 +11,7 @@ from auditor.choices import DPSGD, Adjacency
 from auditor.errors import InputError
 from auditor.theory._one_step import Step
 from auditor.theory.privacy_loss import Unresolved, composed
+from auditor.theory.profile import claimed_curve
 from auditor.training import FixedSizeSampling
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -237,6 +238,65 @@ def test_curve_and_profile_are_two_views_of_one_law(adjacency):
         assert np.all(tpr <= np.exp(epsilon) * fpr + delta + 1e-9)
         assert np.all(1 - fpr <= np.exp(epsilon) * (1 - tpr) + delta + 1e-9)
     assert law.tpr_at(0.0) == 0.0
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize(
+    "training",
+    [
+        DPSGD(1.0, 1.0, 1),
+        DPSGD(1.0, 0.01, 1),
+        DPSGD(0.4185, 0.0183362, 67),
+        DPSGD(1.0, 0.01, 10),
+        DPSGD(2.0, 0.1, 400),
+    ],
+    ids=lambda run: run.in_words(),
+)
+def test_delta_falls_with_epsilon(training, adjacency):
+    """Delta does not rise, and at 60 hardly anything is left: no error is multiplied by e^epsilon."""
+    law = composed(training, adjacency=adjacency)
+    deltas = law.delta_at(np.linspace(0.0, 60.0, 121))
+    assert np.all(np.diff(deltas) <= 1e-6)
+    assert deltas[-1] < 1e-4
+    assert law.delta_at(0.0) == pytest.approx(law.total_variation(), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps"), [(1.0, 0.1, 1), (0.7, 0.3, 1), (1.0, 0.1, 5), (0.8, 0.3, 4)]
+)
+def test_the_other_order(noise, rate, steps):
+    """Added or removed: the delta of "removed" against "added" agrees with brute force on the mirrored pair."""
+    law = composed(DPSGD(noise, rate, steps), adjacency=ADD_REMOVE)
+    epsilons = np.array([0.02, 0.05, 0.2, 0.4])
+    forward = on_a_grid(noise, rate, steps, ADD_REMOVE, epsilons)
+    # sup Q - e^eps P = 1 - e^eps (1 - sup (P - e^-eps Q)), harmless at small epsilons.
+    mirrored = on_a_grid(noise, rate, steps, ADD_REMOVE, -epsilons)
+    backward = 1 - np.exp(epsilons) * (1 - np.array(mirrored))
+    assert law.delta_at(epsilons) == pytest.approx(np.maximum(forward, backward), abs=5e-7)
+    assert law._backward(epsilons) == pytest.approx(np.maximum(backward, 0), abs=5e-7)
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+def test_neighbours_in_an_array_do_not_matter(adjacency):
+    """One value asked alone is the value asked with others."""
+    law = composed(DPSGD(0.4, 1e-3, 100), adjacency=adjacency)
+    alone = law.hockey_stick([1.356])
+    for other in (3000.0, 1e-5):
+        assert law.hockey_stick([1.356, other])[0] == alone[0]
+
+
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize("fpr", [1e-3, 1e-5])
+def test_few_steps_at_small_rates(adjacency, fpr):
+    """Few steps resolve slowly; still the rate is within 2% of the accountant's, or says that it is rounded up."""
+    training = DPSGD(1.0, 0.01, 10)
+    law = composed(training, adjacency=adjacency)
+    claimed = claimed_curve(training, adjacency=adjacency)
+    if claimed.curve is None:
+        pytest.skip("this accountant has no replace-one")
+    bound = claimed.curve.tpr_at(fpr)
+    assert law.tpr_at(fpr) - law.tpr_error_at(fpr) <= bound
+    assert law.tpr_at(fpr) <= bound * 1.02
 
 
 @pytest.mark.parametrize("adjacency", BOTH)
