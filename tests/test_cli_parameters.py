@@ -50,8 +50,17 @@ def test_each_parameter_can_be_the_one_that_is_found(capsys, wish, name):
     """Whichever of the three is left out is found, and the sentence says what it keeps and by which method."""
     assert run(*wish) == 0
     text = capsys.readouterr().out
-    assert text.lower().startswith(name)
+    assert name in text.lower().split("keep")[0]
     assert "proven" in text
+
+
+def test_an_unsafe_answer_says_so(capsys):
+    """Noise that keeps the wish by the published form only is printed with the exact number, which breaks the wish."""
+    settings = ("--sampling-rate", "0.001", "--steps", "50000", "--method", "closed-form")
+    assert run("--advantage", "0.1769", *settings) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("By the closed form of Corollary 7, noise multiplier 1.00022 keeps")
+    assert "0.191, which does not keep it" in text
 
 
 @pytest.mark.parametrize(
@@ -66,6 +75,27 @@ def test_each_parameter_can_be_the_one_that_is_found(capsys, wish, name):
         (("--advantage", "0.1", "--at-fpr", "0.1"), ["--tpr and --at-fpr go together"]),
         (("--advantage", "1.5", "--steps", "5", "--noise-multiplier", "1"), ["--advantage", "(0, 1)", "1.5"]),
         (("--advantage", "0.1", "--steps", "5"), ["give two of", "got 1"]),
+        (
+            ("--advantage", "1e-300", "--sampling-rate", "0.01", "--steps", "1000"),
+            ["--advantage", "1e-12", "1e-300"],
+        ),
+        (
+            (
+                "--tpr",
+                "0.0010000000000000002",
+                "--at-fpr",
+                "0.001",
+                "--sampling-rate",
+                "0.01",
+                "--steps",
+                "9",
+            ),
+            ["--tpr", "1e-12 or more above", "0.0010000000000000002"],
+        ),
+        (
+            ("--advantage", "1e-12", "--sampling-rate", "0.01", "--steps", "1000000000"),
+            ["no noise multiplier up to 1e12 was found", "ask for less protection"],
+        ),
         (("--tpr", "0.01", "--at-fpr", "0.1", "--steps", "5", "--sampling-rate", "0.1"), ["--tpr", "above"]),
     ],
 )

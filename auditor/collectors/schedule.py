@@ -17,6 +17,7 @@ __all__ = ["read_schedule"]
 _NEEDED = ("noise_multiplier", "sampling_rate")
 _OPTIONAL = ("clipping_norm", "steps")
 _MOST_STEPS = 10_000_000
+_HINT = "Name the columns of a schedule 'noise_multiplier' and 'sampling_rate', and 'clipping_norm' and 'steps' if any."
 
 
 def read_schedule(
@@ -47,23 +48,26 @@ def read_schedule(
     file = Path(path)
     table = opened(file)
     place = f"file {str(file)!r}"
-    for name in _NEEDED:
-        _validate.column_name(name, what=name.replace("_", " "), file=place, options=table.names)
-    names = [*_NEEDED, *(name for name in _OPTIONAL if name in table.names)]
+    names = [*_NEEDED, *(name for name in _OPTIONAL if _meant(name, table.names))]
+    for name in names:
+        _validate.column_name(name, what=name.replace("_", " "), file=place, options=table.names, hint=_HINT)
     columns = table.read(names, text=[])
     found = {name: _column(columns[name], name=name, file=file, rows=table.rows) for name in names}
-    steps = found.pop("steps", np.ones(len(found[_NEEDED[0]])))
-    _refuse(
-        "steps",
-        steps,
-        (steps < 1) | (steps != np.floor(steps)),
-        "a whole number of 1 or more",
-        file,
-        table.rows,
+    _validate.same_length(
+        [f"column {name!r} of {str(file)!r}" for name in names], [len(found[name]) for name in names]
     )
-    if steps.sum() > _MOST_STEPS:
+    if not found[_NEEDED[0]].size:
         raise InputError(
-            f"{place} must describe at most {_MOST_STEPS:,} steps, got {steps.sum():,.0f}; describe a run of equal steps"
+            f"{place} must describe at least one step, got a table without rows; add a row for each step."
+        )
+    steps = found.pop("steps", np.ones(len(found[_NEEDED[0]])))
+    parts = (steps < 1) | (steps != np.floor(steps))
+    _refuse("steps", steps, parts, "a whole number of 1 or more", file, table.rows)
+    with np.errstate(over="ignore"):
+        total = steps.sum()
+    if total > _MOST_STEPS:
+        raise InputError(
+            f"{place} must describe at most {_MOST_STEPS:,} steps, got {total:,.0f}; describe a run of equal steps"
             " by one noise multiplier, sampling rate and number of steps."
         )
     counts = steps.astype(np.int64)
@@ -71,9 +75,20 @@ def read_schedule(
     return DPSGD(**repeated, sampling=sampling)
 
 
+def _meant(name: str, names: list[str]) -> bool:
+    """Return whether the file has this column, if only in other capitals: then it must not be passed over."""
+    return name in {found.casefold() for found in names}
+
+
 def _column(column: Floats, *, name: str, file: Path, rows: str) -> Floats:
     place = f"column {name!r} of {str(file)!r}"
-    found = _validate.finite_column(place, numbers(column, place=place, rows=rows), rows=rows)
+    found = numbers(_validate.column(place, column), place=place, rows=rows)
+    for kind, bad in (("NaN or blank", np.isnan(found)), ("infinite", np.isinf(found))):
+        if bad.any():
+            raise InputError(
+                f"{place} must hold a finite number in every row, got {int(bad.sum())} {kind} (first at row"
+                f" {int(np.argmax(bad))}, {rows}); fill in the value of that step."
+            )
     if name == "sampling_rate":
         _refuse(name, found, (found <= 0) | (found > 1), "in (0, 1]", file, rows)
     elif name != "steps":
@@ -92,5 +107,6 @@ def _refuse(
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"column {name!r} of {str(file)!r} must be {rule}, got {column[row]:g} (row {row}, {rows})."
+            f"column {name!r} of {str(file)!r} must be {rule}, got {column[row]:g} (row {row}, {rows}); correct that"
+            " step."
         )

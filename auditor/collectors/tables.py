@@ -61,7 +61,7 @@ def opened(path: Path) -> Table:
         if status is None:
             raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
         if status.st_size == 0:
-            raise InputError(f"file {str(path)!r} is empty; write the losses again.")
+            raise InputError(f"file {str(path)!r} is empty; write it again.")
         return _READERS[suffix](path)
 
 
@@ -117,7 +117,7 @@ class NpzTable:
             if column.ndim != 1:
                 raise InputError(
                     f"array {name!r} of {str(self._path)!r} must be one-dimensional, got shape {column.shape}; save one"
-                    " number for each record."
+                    " number for each row."
                 )
         return columns
 

@@ -74,6 +74,7 @@ def found_to_json(found: "FoundParameter") -> str:
         "wanted": found.target.in_words(),
         "description": _described(found.training),
         "promise": {**vars(found.promise), "status": found.promise.status},
+        "exact": None if found.exact is None else {**vars(found.exact), "status": found.exact.status},
     }
     return json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 

@@ -1,6 +1,6 @@
 """What the PyTorch tracker does with networks and tensors."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -9,7 +9,19 @@ from auditor.errors import InputError
 from auditor.sensitivity.completions import Completions, Rewritten
 from auditor.sensitivity.distances import Approximate, Distance
 
-__all__ = ["clipped", "completed", "inner", "largest", "undisturbed"]
+__all__ = [
+    "StepHook",
+    "Watched",
+    "clipped",
+    "completed",
+    "has_dropout",
+    "inner",
+    "largest",
+    "shuffled",
+    "tensor",
+    "undisturbed",
+    "weighs_evenly",
+]
 
 
 def inner(model: Any, torch: Any) -> Any:
@@ -33,6 +45,75 @@ def inner(model: Any, torch: Any) -> Any:
     return model
 
 
+def has_dropout(model: Any, torch: Any) -> bool:
+    """Return whether a layer drops units in training; what a `forward` drops by itself cannot be seen."""
+    layer = torch.nn.modules.dropout._DropoutNd  # noqa: SLF001  the base of all of them
+    # Recurrent and attention layers drop by a number of their own.
+    rates = [part.p if isinstance(part, layer) else getattr(part, "dropout", 0) for part in model.modules()]
+    return any(isinstance(rate, int | float) and rate > 0 for rate in rates)
+
+
+def weighs_evenly(loss_fn: Any, torch: Any) -> None:
+    """Refuse a loss that averages with weights: it divides by those of the batch, which for one record cancels them."""
+    loss = torch.nn.modules.loss
+    even = (loss.BCELoss, loss.BCEWithLogitsLoss, loss.MultiMarginLoss, loss.MultiLabelSoftMarginLoss)
+    if (
+        getattr(loss_fn, "weight", None) is not None
+        and getattr(loss_fn, "reduction", None) == "mean"
+        and not isinstance(loss_fn, even)
+    ):
+        raise InputError(
+            f"loss_fn must average over records with equal weights, got {type(loss_fn).__name__} with weight and"
+            " reduction 'mean', which divides by the weights of the batch; train on the mean of the loss with reduction"
+            " 'none' and give that loss here."
+        )
+
+
+def shuffled(loader: Any, torch: Any) -> bool:
+    """Return whether a loader is seen to pass over its records instead of drawing each batch anew."""
+    sampler: Any = getattr(loader, "batch_sampler", None)
+    while type(sampler).__module__.startswith("opacus.") and hasattr(sampler, "max_batch_size"):
+        sampler = sampler.sampler  # BatchMemoryManager splits the batches of another one
+    passing = (
+        torch.utils.data.RandomSampler,
+        torch.utils.data.SequentialSampler,
+        torch.utils.data.DistributedSampler,
+    )
+    return isinstance(getattr(sampler, "sampler", None), passing)
+
+
+def tensor(name: str, values: Any, torch: Any) -> Any:
+    """Return a tensor, or an array or list as one."""
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(
+            f"{name} must be a tensor or an array of numbers, got {type(values).__name__}."
+        ) from None
+
+
+class Watched:
+    """The batches of a loader, each observed before it is handed out; it still shows how they are drawn."""
+
+    def __init__(self, batches: Iterable[Any], *, observe: Callable[[Any, Any], None]) -> None:
+        self.batch_sampler = getattr(batches, "batch_sampler", None)
+        self._batches, self._observe = iter(batches), observe
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        batch = next(self._batches)
+        if not isinstance(batch, tuple | list) or len(batch) != 2:  # noqa: PLR2004  a pair
+            size = f" of {len(batch)}" if isinstance(batch, tuple | list) else ""
+            raise InputError(
+                f"batches must be pairs of features and labels, got a {type(batch).__name__}{size}; call observe for"
+                " each batch."
+            )
+        self._observe(*batch)
+        return batch[0], batch[1]
+
+
 @contextmanager
 def undisturbed(model: Any) -> Iterator[None]:
     """Set a network to prediction, without the hooks of Opacus, and then back exactly as it was."""
@@ -51,6 +132,31 @@ def undisturbed(model: Any) -> Iterator[None]:
             part.training = mode
             for name, registered in kept.items():
                 setattr(part, name, registered)
+
+
+class StepHook:
+    """A hook on Opacus's optimizer around the one that was there."""
+
+    def __init__(self, optimizer: Any, *, before: Callable[[Any], None], after: Callable[[], None]) -> None:
+        self._optimizer, self._before, self._after = optimizer, before, after
+        self._earlier = optimizer.step_hook
+        self._on = True
+        optimizer.attach_step_hook(self)
+
+    def __call__(self, stepping: Any) -> None:
+        on = self._on
+        if on:  # refused before the accountant counts the step
+            self._before(stepping)
+        if self._earlier is not None:
+            self._earlier(stepping)
+        if on:
+            self._after()
+
+    def remove(self) -> None:
+        """Restore the earlier hook; where another was put around this one, only pass on to it."""
+        self._on = False
+        if self._optimizer.step_hook is self:
+            self._optimizer.attach_step_hook(self._earlier)
 
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")

@@ -1,6 +1,6 @@
 """How the values of a sensitive attribute are written into a record, as values: one record becomes one for each value."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,8 +22,8 @@ class Columns:
 
     Attributes:
         columns: Index of the column, counting from 0, or the indices of several; each 0 or more.
-        values: Shape (completions,) for one column, else (completions, columns), at least two, as the network sees
-            them (after scaling).
+        values: Shape (completions,) for one column, else (completions, columns), at least two different ones, as the
+            network sees them (after scaling).
         extremes_only: Whether values between these were left out because domain knowledge says that they are closer
             together: cheap, and an assumption, which the claims then state.
 
@@ -63,7 +63,12 @@ class Columns:
             raise InputError(
                 f"low and high must have one number for each column, got {low.size} and {high.size}."
             )
-        return cls(columns, np.stack([low, high]), extremes_only=True)
+        pair = cls(columns, np.stack([low, high]), extremes_only=True)
+        if (pair.values[0] > pair.values[1]).any():
+            raise InputError(
+                f"low must not be above high, got {pair.values[0].tolist()} and {pair.values[1].tolist()}."
+            )
+        return pair
 
     @classmethod
     def one_hot(cls, columns: Sequence[int]) -> "Columns":
@@ -107,15 +112,16 @@ class Columns:
 class Rewritten:
     """Any other attribute: ``complete(features, value)`` returns the batch with that value written into every record.
 
-    It must leave its argument as it is, and return an array or tensor of the same shape and type.
+    It gets a copy of its own for every value, in which it may write, and returns an array or tensor of the same shape
+    and type.
 
     Attributes:
         complete: The function; features come as the tracker got them (an array or a tensor).
-        values: The values of the attribute, at least two.
+        values: The values of the attribute, at least two different ones.
         extremes_only: As in `Columns`.
 
     Raises:
-        InputError: No function, or fewer than two values.
+        InputError: No function, or fewer than two different values.
 
     >>> second = Rewritten(lambda batch, value: np.where(np.arange(3) == 1, value, batch), values=(0.0, 0.5, 1.0))
     >>> [batch.tolist() for batch in second.batches(np.array([[7.0, 8.0, 9.0]]))]
@@ -131,11 +137,10 @@ class Rewritten:
             raise InputError(
                 f"complete must be a function of a batch and a value, got {type(self.complete).__name__}."
             )
+        if isinstance(self.values, str | bytes) or not isinstance(self.values, Iterable):
+            raise InputError(f"values must be a list of values of the attribute, got {self.values!r}.")
         values = tuple(self.values)
-        if len(values) < _FEWEST:
-            raise InputError(
-                f"values must hold at least 2 values of the attribute, got {len(values)}; one has nothing to infer."
-            )
+        _at_least_two(1 + any(not np.array_equal(values[0], value) for value in values[1:]) if values else 0)
         object.__setattr__(self, "values", values)
 
     @property
@@ -147,15 +152,17 @@ class Rewritten:
         """Return the batch once for each value.
 
         Raises:
-            InputError: A batch of another shape came back.
+            InputError: A batch of another shape or type came back.
         """
-        completed: list[Batch] = [self.complete(features, value) for value in self.values]
-        wanted = tuple(getattr(features, "shape", ()))
+        # Copied before and after: the function may write into what it gets, and may return the same array every time.
+        completed: list[Batch] = [_copy(self.complete(_copy(features), value)) for value in self.values]
+        wanted = _described(features)
         for value, batch in zip(self.values, completed, strict=True):
-            got = tuple(getattr(batch, "shape", ()))
+            got = _described(batch)
             if got != wanted:
                 raise InputError(
-                    f"complete must return a batch of the shape it got, {wanted}, got {got} for value {value!r}."
+                    f"complete must return a batch of the shape and type it got, {wanted}, got {got} for value"
+                    f" {value!r}."
                 )
         return completed
 
@@ -164,8 +171,31 @@ Completions = Columns | Rewritten
 _FEWEST = 2
 
 
+def _copy(batch: Any) -> Any:
+    """Return an array or tensor with memory of its own; TensorFlow's tensors cannot be written to."""
+    if hasattr(batch, "clone"):
+        return batch.clone()
+    return np.copy(batch) if isinstance(batch, np.ndarray) else batch
+
+
+def _described(batch: Any) -> str:
+    if not hasattr(batch, "shape") or not hasattr(batch, "dtype"):
+        return type(batch).__name__
+    # PyTorch's types print with its name, which an array's do not have: the two are not the same here either.
+    return f"{tuple(batch.shape)} of {getattr(batch.dtype, 'name', batch.dtype)}"
+
+
+def _at_least_two(different: int) -> None:
+    if different < _FEWEST:
+        raise InputError(
+            f"values must hold at least 2 different values of the attribute, got {different}; one has nothing to infer."
+        )
+
+
 def _indices(columns: Any) -> tuple[int, ...]:
     listed = np.atleast_1d(np.asarray(columns, dtype=object)).tolist()
+    if any(isinstance(column, bool | np.bool_) for column in listed):
+        raise InputError(f"columns must be indices, counting from 0, got {columns!r}.")
     indices = tuple(_validate.at_least("columns", column, least=0) for column in listed)
     if not indices or len(set(indices)) < len(indices):
         raise InputError(f"columns must name at least one column, each once, got {listed}.")
@@ -183,11 +213,8 @@ def _table(values: Any, width: int) -> Floats:
         raise InputError(
             f"values must have one row for each value of the attribute and {width} columns, got shape {table.shape}."
         )
-    if len(table) < _FEWEST:
-        raise InputError(
-            f"values must hold at least 2 values of the attribute, got {len(table)}; one has nothing to infer."
-        )
     if not np.isfinite(table).all():
         raise InputError(f"values must be finite, got {int((~np.isfinite(table)).sum())} that are not.")
+    _at_least_two(len(np.unique(table, axis=0)))
     table.setflags(write=False)
     return table

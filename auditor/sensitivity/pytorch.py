@@ -8,10 +8,22 @@ from auditor import _validate
 from auditor.choices import DPSGD
 from auditor.errors import InputError
 from auditor.sensitivity._extra import framework
-from auditor.sensitivity._torch import clipped, completed, inner, largest, undisturbed
-from auditor.sensitivity.completions import Columns, Completions, Rewritten
+from auditor.sensitivity._model_steps import ModelSteps
+from auditor.sensitivity._torch import (
+    StepHook,
+    Watched,
+    clipped,
+    completed,
+    has_dropout,
+    inner,
+    largest,
+    shuffled,
+    tensor,
+    undisturbed,
+    weighs_evenly,
+)
+from auditor.sensitivity.completions import Completions
 from auditor.sensitivity.distances import Distance, Full
-from auditor.sensitivity.tracker import Steps
 from auditor.training import PoissonSampling, Sampling
 
 __all__ = ["TorchSensitivityTracker"]
@@ -21,7 +33,7 @@ _POISSON = PoissonSampling()
 
 
 @final
-class TorchSensitivityTracker(Steps):
+class TorchSensitivityTracker(ModelSteps):
     """How far a sensitive attribute moves the clipped gradients of a PyTorch training, step by step.
 
     ::
@@ -34,15 +46,21 @@ class TorchSensitivityTracker(Steps):
 
     Every record of every batch is looked at, with every completion, at the parameters that its update starts from.
     Nothing of the training changes: not the weights, the gradients, the hooks or the random numbers. The network is
-    evaluated as for prediction (`eval`), because dropout would add its own randomness to the distances. The gradients
-    are those of the parameters that require one. All processes of a distributed training would need to be merged,
-    which this does not do.
+    evaluated as for prediction (`eval`), because dropout would add its own randomness to the distances: with dropout
+    the distances of training can be larger than those measured, up to 2 C, and the claims say so where a layer has it.
+    The gradients are those of the parameters that require one. All processes of a distributed training would need to be
+    merged, which this does not do.
+
+    What is promised is that of batches drawn anew in every step. A run with ``make_private(poisson_sampling=False)``
+    passes over shuffled records, which no claim here covers; where the loader shows it, the claims say so.
 
     The numbers come from the training records: do not publish them where membership matters (`summary` says so).
 
     Args:
         model: The network, before or after `make_private`.
-        loss_fn: ``loss_fn(outputs, labels)`` for a batch of one record: the loss that training averages.
+        loss_fn: ``loss_fn(outputs, labels)`` for a batch of one record: the loss that training averages, with equal
+            weights for all records. One that divides by something of the whole batch (the sum of class weights, the
+            number of tokens that count) would be measured too small.
         completions: The values of the attribute: `Columns` or `Rewritten`.
         clipping_norm: C of DP-SGD, above 0.
         distance: `Full` (default) or `Approximate`.
@@ -68,55 +86,70 @@ class TorchSensitivityTracker(Steps):
     ) -> None:
         torch = framework("torch", called="PyTorch", extra="torch")
         super().__init__(
+            loss_fn,
+            completions=completions,
             clipping_norm=clipping_norm,
             distance=distance,
-            extremes_only=getattr(completions, "extremes_only", False),
+            most_numbers=most_numbers,
         )
-        _validate.instance("completions", completions, (Columns, Rewritten))
-        self._completions = completions
-        self._most = _validate.at_least("most_numbers", most_numbers, least=1)
+        weighs_evenly(loss_fn, torch)
         self._model = inner(model, torch)
-        self._loss_fn = loss_fn
+        self._dropout(present=has_dropout(self._model, torch))
+        self._hook: StepHook | None = None
 
     def attach(self, optimizer: Any) -> None:
-        """Let every update of an Opacus optimizer end a step; its own hook, the accountant's, runs first.
+        """Let every update of an Opacus optimizer end a step, after its own hook, the accountant's.
 
-        Batches that `BatchMemoryManager` splits are one step.
+        Batches that `BatchMemoryManager` splits are one step. A step that was not observed is refused before the
+        accountant counts it.
 
         Args:
             optimizer: The `DPOptimizer` that `make_private` returned.
 
         Raises:
-            InputError: Another optimizer, or one with another clipping norm.
+            InputError: Another optimizer, one with another or a changing clipping norm, or a tracker that is attached.
         """
+        if self._hook is not None:
+            raise InputError(
+                "attach must be called once for a tracker; call detach before another optimizer."
+            )
         if not callable(getattr(optimizer, "attach_step_hook", None)):
             raise InputError(
                 f"optimizer must be the one that Opacus's make_private returned, got {type(optimizer).__name__};"
                 " without it, call end_step after each update."
             )
+        if hasattr(optimizer, "clipbound_learning_rate"):
+            raise InputError(
+                "optimizer must keep one clipping norm, got one whose norm adapts to the gradients; clip flat."
+            )
         self._same_norm(optimizer)
-        earlier = optimizer.step_hook
 
-        def hook(stepping: Any) -> None:
-            if earlier is not None:
-                earlier(stepping)
+        def before(stepping: Any) -> None:
             self._same_norm(stepping)
-            self.end_step()
+            self._observed()
 
-        optimizer.attach_step_hook(hook)
+        self._hook = StepHook(optimizer, before=before, after=self.end_step)
+
+    def detach(self) -> None:
+        """Let the optimizer go on without this tracker, whose steps stay; nothing happens where none is attached."""
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
 
     def watch(self, batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Yield the batches of a loader, each observed just before it is handed out.
+
+        A batch that was handed out and not trained on counts into the next step, which errs on the safe side.
 
         Args:
             batches: Pairs of features and labels; the loader of `make_private` or of `BatchMemoryManager`.
 
         Raises:
-            InputError: As in `observe`.
+            InputError: As in `observe`, or batches that are no pairs.
         """
-        for features, labels in batches:
-            self.observe(features, labels)
-            yield features, labels
+        torch = framework("torch", called="PyTorch", extra="torch")
+        self._shuffled = self._shuffled or shuffled(batches, torch)
+        return Watched(batches, observe=self.observe)
 
     def observe(self, features: Any, labels: Any) -> None:
         """Take in one batch, or a part of it, before its update.
@@ -126,9 +159,12 @@ class TorchSensitivityTracker(Steps):
             labels: Tensor with one label, or one row of labels, for each.
 
         Raises:
-            InputError: Gradients that are not finite or cannot be had record by record, or completions that do not fit.
+            InputError: No batch, gradients that are not finite or cannot be had record by record, or completions that do
+                not fit.
         """
         torch = framework("torch", called="PyTorch", extra="torch")
+        features, labels = tensor("features", features, torch), tensor("labels", labels, torch)
+        self._checked(features, labels)
         farthest = self._open or 0.0
         with undisturbed(self._model):
             parameters = {
@@ -136,10 +172,8 @@ class TorchSensitivityTracker(Steps):
                 for name, parameter in self._model.named_parameters()
                 if parameter.requires_grad
             }
-            each = sum(parameter.numel() for parameter in parameters.values()) * self._completions.count
-            rows = max(1, self._most // max(each, 1))
-            for start in range(0, len(features), rows):
-                part = slice(start, start + rows)
+            numbers = sum(parameter.numel() for parameter in parameters.values())
+            for part in self._parts(len(features), parameters=numbers):
                 gradients = self._gradients(torch, parameters, features[part], labels[part])
                 points = clipped(torch, gradients, self.clipping_norm)
                 if points is None:
@@ -152,12 +186,17 @@ class TorchSensitivityTracker(Steps):
 
         Args:
             engine: The `PrivacyEngine`, after training.
-            sampling: `PoissonSampling` unless `make_private` was told otherwise.
+            sampling: How batches were drawn: `PoissonSampling`, which is what `make_private` sees to. Shuffled batches
+                (``poisson_sampling=False``) are neither of the two choices.
 
         Raises:
-            InputError: The engine has not seen a step.
+            InputError: No engine, or one that has not seen a step.
         """
-        history = engine.accountant.history
+        history = getattr(getattr(engine, "accountant", None), "history", None)
+        if not isinstance(history, list):
+            raise InputError(
+                f"engine must be the PrivacyEngine of the training, got {type(engine).__name__}."
+            )
         if not history:
             raise InputError("engine must have seen at least 1 step, got none; call this after training.")
         noise, rate = ([entry[place] for entry in history for _ in range(int(entry[2]))] for place in (0, 1))
@@ -185,9 +224,10 @@ class TorchSensitivityTracker(Steps):
             found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(
                 parameters, records, repeated
             )
-        except RuntimeError as error:
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
             raise InputError(
-                f"model must allow gradients record by record, without randomness: {_validate.one_line(error)}."
+                "gradients must be possible for one record at a time, by torch.func and without randomness, got from"
+                f" model or loss_fn: {_validate.one_line(error)}."
             ) from error
         flat = torch.cat([gradient.reshape(len(records), -1) for gradient in found.values()], dim=1)
         return flat.to(torch.promote_types(flat.dtype, torch.float32)).reshape(len(features), count, -1)

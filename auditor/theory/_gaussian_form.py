@@ -6,18 +6,22 @@ p^2 k(s): at rate p and noise multiplier s, for one replaced record. A form is a
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from auditor.choices import DPSGD
+from auditor.errors import InputError
 from auditor.training import FixedSizeSampling, Sampling
 from auditor.values import Floats
 
 __all__ = [
+    "UNCOVERED",
     "ClosedForm",
     "Corollary7",
     "MomentMatched",
+    "covers",
+    "is_sampled",
     "log_half_mu",
     "log_k",
     "log_wanted",
@@ -28,25 +32,62 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Corollary7:
-    """The published closed form, k(s) = 1/s^2: can be on the unsafe side (Cherubin et al. 2024, Corollary 7)."""
+    """The published closed form, k(s) = 1/s^2: can be on the unsafe side (Cherubin et al. 2024, Corollary 7).
+
+    It is about batches drawn by independent coins; batches of a fixed size give more away.
+    """
+
+    caveat: ClassVar[str] = "can be on the unsafe side"
+
+    def in_words(self) -> str:
+        """Return its name as a phrase."""
+        return "closed form of Corollary 7"
 
 
 @dataclass(frozen=True)
 class MomentMatched:
     """The second moment of one step's log-ratio, k(s) = sinh(1/s^2): on the safe side wherever it was tried [own]."""
 
+    caveat: ClassVar[str] = "was on the safe side wherever it was tried, which is no proof"
+
+    def in_words(self) -> str:
+        """Return its name as a phrase."""
+        return "moment-matched closed form"
+
 
 ClosedForm = Corollary7 | MomentMatched
 
 
+UNCOVERED = (
+    "the published form is about batches drawn by independent coins, and batches of a fixed size give away more; use the"
+    " moment-matched form"
+)
+
+
+def covers(form: ClosedForm, *, sampling: Sampling, sampled: bool) -> bool:
+    """Return whether a form is about batches drawn like this; ``sampled``: whether any sampling rate is below 1."""
+    return not (sampled and isinstance(form, Corollary7) and isinstance(sampling, FixedSizeSampling))
+
+
 def log_half_mu(training: DPSGD, *, form: ClosedForm) -> float:
-    """Return log(mu / 2), half the distance of the two Gaussians that the form takes the run for; steps add up."""
+    """Return log(mu / 2), half the distance of the two Gaussians that the form takes the run for; steps add up.
+
+    Raises:
+        InputError: The form is not about batches drawn like this.
+    """
     phases = training.phases
+    if not covers(form, sampling=training.sampling, sampled=is_sampled(training)):
+        raise InputError(f"{UNCOVERED}.")
     noise = np.array([phase.noise_multiplier for phase in phases])
     rate = np.array([phase.sampling_rate for phase in phases])
     steps = np.array([float(phase.steps) for phase in phases])
     parts = 2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, sampling=training.sampling)
     return float(np.logaddexp.reduce(parts)) / 2
+
+
+def is_sampled(training: DPSGD) -> bool:
+    """Return whether any step leaves records out."""
+    return any(phase.sampling_rate < 1 for phase in training.phases)
 
 
 def noise_of(log_share: Floats, *, form: ClosedForm, sampling: Sampling) -> Floats:

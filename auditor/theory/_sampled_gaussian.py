@@ -25,7 +25,6 @@ __all__ = [
     "accountant_epsilon",
     "accountant_has_replace_one",
     "reaches",
-    "renyi_epsilon",
 ]
 
 # A Fourier transform raised to the power T carries rounding errors into delta: at most T x 1e-17 was seen against
@@ -77,8 +76,12 @@ def accountant_deltas(
         furthest = min(float(composed.get_epsilon_for_delta(least)), 700.0)
         # Dense near 0, where most of a curve's bend is.
         epsilons = furthest * np.linspace(0.0, 1.0, points) ** 2
-        # One at a time: for many at once it subtracts running sums, which may round a delta down.
-        deltas = np.array([float(composed.get_delta_for_epsilon(value)) for value in epsilons.tolist()])
+        if accountant_has_replace_one():
+            # One at a time: for many at once it subtracts running sums, which may round a delta down.
+            deltas = np.array([float(composed.get_delta_for_epsilon(value)) for value in epsilons.tolist()])
+        else:
+            # dp_accounting 0.4 has one way for one and for many, a loop over all losses.
+            deltas = np.asarray(composed.get_delta_for_epsilon(epsilons.tolist()), dtype=np.float64)
     deltas = np.clip(deltas + rounding, 0.0, 1.0)
     for array in (epsilons, deltas):  # they are handed out again
         array.setflags(write=False)
@@ -141,26 +144,3 @@ def _self_compose(step: Any, steps: int, inner: int, tail: float) -> Any:
     outer, rest = divmod(steps, inner)
     composed = step.self_compose(inner, tail / outer).self_compose(outer, tail)
     return composed.compose(step.self_compose(rest, tail)) if rest else composed
-
-
-def renyi_epsilon(phases: tuple[Phase, ...], *, delta: float, pair: StepPair) -> float:
-    """Return an upper bound on epsilon by Renyi divergences: looser, but good at every delta."""
-    import dp_accounting
-    from dp_accounting import rdp
-
-    # Whole orders only: for fractional ones dp_accounting's series does not always converge.
-    accountant = rdp.RdpAccountant(orders=[*range(2, 65), 128, 256, 512, 1024])
-    for phase in phases:
-        step = dp_accounting.PoissonSampledDpEvent(
-            phase.sampling_rate, dp_accounting.GaussianDpEvent(phase.noise_multiplier)
-        )
-        accountant.compose(dp_accounting.SelfComposedDpEvent(step, phase.steps))
-    if pair is StepPair.ADD_REMOVE:
-        return float(accountant.get_epsilon(delta))
-    # It knows add/remove only: find a smaller delta from which (2 eps, (1 + e^eps) delta) stays below this one.
-    for halvings in range(1, 200):
-        smaller = delta * 0.5**halvings
-        bound = float(accountant.get_epsilon(smaller)) if smaller > 0 else math.inf
-        if bound + math.log(max(smaller, 1e-320)) < 0 and smaller + math.exp(bound) * smaller <= delta:
-            return 2 * bound
-    return math.inf

@@ -4,7 +4,7 @@ import math
 
 from auditor import _validate
 from auditor._format import given
-from auditor.choices import Adjacency, StatedClaim, TrainingClaim
+from auditor.choices import DPSGD, Adjacency, StatedClaim, TrainingClaim
 from auditor.errors import InputError
 from auditor.theory.dpsgd import dpsgd_epsilon
 from auditor.values import Claim
@@ -17,7 +17,8 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
 
     DP-SGD is accounted as a Poisson-sampled Gaussian mechanism, with privacy loss distributions that are rounded
     up, so the value is an upper bound, within 3e-4 of the exact one in ordinary settings. Where those reach their
-    limits (a delta near rounding error, almost no noise) a looser proven bound stands in, and ``method`` says so.
+    limits (a delta near rounding error, almost no noise, very many steps) it is the smallest of theirs, of one by Renyi
+    divergences and of Gaussian composition without sampling, and ``method`` says which.
     Many different steps are accounted as fewer kinds of steps, none of them more private, and ``note`` says so.
     Batches of a fixed size are accounted for replaced records only; for added ones the value is null.
 
@@ -31,7 +32,7 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
         statement does not imply one; it is never silently 0.
 
     Raises:
-        InputError: Delta is outside [0, 1), or the adjacency is unknown.
+        InputError: The claim is of another type, delta is outside [0, 1), or the adjacency is unknown.
 
     Source: Doroshenko et al. 2022 (Connect the Dots); Balle and Wang 2018 for a sampling rate of 1; Balle, Barthe and
     Gaboardi 2018, Theorem 11, for batches of a fixed size.
@@ -42,6 +43,7 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
     >>> epsilon(StatedClaim(2.0, 1e-6), delta=1e-5).value
     2.0
     """
+    _validate.instance("claim", claim, [DPSGD, StatedClaim])
     delta = _validate.fraction("delta", delta, zero=True)
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     if isinstance(claim, StatedClaim):
@@ -70,6 +72,7 @@ def replace_one(claim: Claim) -> Claim:
     >>> converted.value, round(converted.delta, 10)
     (2.0, 3.71828e-05)
     """
+    _validate.instance("claim", claim, [Claim])
     _validate.known("claim metric", claim.metric, ("epsilon",))
     if claim.adjacency is Adjacency.REPLACE_ONE:
         return claim

@@ -14,6 +14,8 @@ _ROUGH = (
     " DP-SGD promises, and usually lies far below the accountant's."
 )
 
+_WORDS = {"bayes_security": "Bayes security", "advantage": "advantage"}
+
 
 def humphries(claim: Claim) -> Claim:
     """Return the largest membership advantage (TPR - FPR) that an (epsilon, delta) claim allows.
@@ -38,6 +40,7 @@ def humphries(claim: Claim) -> Claim:
     >>> round(humphries(epsilon(StatedClaim(1.0, 1e-5), delta=1e-5)).value, 8)
     0.46212254
     """
+    _validate.instance("claim", claim, [Claim])
     _validate.known("claim metric", claim.metric, ("epsilon",))
     method = "advantage of (epsilon, delta)-DP (Humphries et al.)"
     if claim.value is None:
@@ -78,6 +81,7 @@ def bayes_security_from_advantage(claim: Claim) -> Claim:
     >>> bayes_security_from_advantage(advantage).value
     0.75
     """
+    _validate.instance("claim", claim, [Claim])
     _validate.known("claim metric", claim.metric, ("advantage",))
     method = f"1 - advantage; {claim.method}"
     if claim.value is None:
@@ -111,11 +115,12 @@ def rough_epsilon(claim: Claim, *, delta: float) -> Claim:
     >>> round(rough_epsilon(bayes_security_closed_form(DPSGD(1.0, 0.01, 1000)), delta=1e-5).value, 6)
     0.506908
     """
+    _validate.instance("claim", claim, [Claim])
     _validate.known("claim metric", claim.metric, ("bayes_security", "advantage"))
     delta = _validate.fraction("delta", delta, zero=True)
     method = f"rough estimate by inverting the Humphries bound; {claim.method}"
     if claim.value is None:
-        note = f"No {claim.metric.replace('_', ' ')}: {claim.note}"
+        note = f"No {_WORDS[claim.metric]}: {claim.note}"
         return Claim("epsilon", None, delta, claim.adjacency, method, proven=False, note=note)
     # Whichever is given is exact; the other follows from it.
     is_security = claim.metric == "bayes_security"

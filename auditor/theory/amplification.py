@@ -10,7 +10,7 @@ Which neighbours this is about depends on how batches are drawn (Balle, Barthe a
 * batches of a fixed size without repetition: replace-one, from the step's replace-one epsilon and delta;
 * independent coins, replaced records: the same formula holds if the step is (epsilon, delta)-DP both when a record is
   replaced and when it is left out [own, from their advanced joint convexity]. A Gaussian step's replace-one numbers
-  (twice the distance) cover both.
+  (twice the distance) cover both. It is loose: the step's own pair of laws gives less.
 """
 
 from typing import NamedTuple
@@ -78,13 +78,14 @@ def amplified_curve(curve: TradeoffCurve, *, sampling_rate: float) -> TradeoffCu
         sampling_rate: Probability q that the record is in the batch, in (0, 1].
 
     Raises:
-        InputError: The sampling rate is out of range.
+        InputError: The curve is no TradeoffCurve, or the sampling rate is out of range.
 
     Source: Dong, Roth and Su 2022, Section 4.
 
     >>> amplified_curve(TradeoffCurve([0.0, 0.2, 1.0], [0.0, 0.8, 1.0]), sampling_rate=0.5).tpr_at(0.2)
     0.5
     """
+    _validate.instance("curve", curve, [TradeoffCurve])
     rate = _validate.fraction("sampling_rate", sampling_rate, one=True)
     tpr = rate * curve.tpr + (1 - rate) * curve.fpr
     # The two weights may add up to a rounding less than 1.
@@ -103,7 +104,7 @@ def symmetric_amplified_curve(curve: TradeoffCurve, *, sampling_rate: float) -> 
         sampling_rate: Probability that a record is in the batch, in (0, 1].
 
     Raises:
-        InputError: The sampling rate is out of range.
+        InputError: The curve is no TradeoffCurve, or the sampling rate is out of range.
 
     Source: Dong, Roth and Su 2022, Theorem 4.2.
 

@@ -68,7 +68,7 @@ def attribute_inference(
         training: Noise multiplier s, sampling rate p, clipping norm C, steps T, each a number or one for each step.
         sensitivities: R_t, one for each step or one for all: the largest distance of the clipped gradients of one
             record over the values of its sensitive attribute, in the units of the gradients, 0 <= R_t <= 2 C.
-            `auditor.sensitivity` measures them during training.
+            `auditor.sensitivity` measures them during training, with dropout off; with it they can be larger.
         fixed_in_advance: Whether the distances hold for every record, drawn or not, and were fixed before training
             (for example 2 C). Only then is the bound proven, unless membership gives the smallest; measured distances
             depend on what earlier steps gave.

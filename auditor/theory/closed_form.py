@@ -5,9 +5,19 @@ Both forms speak about the attacker of train-versus-fresh-record membership infe
 and whose two worlds differ in one replaced record.
 """
 
+from auditor import _validate
 from auditor._format import number
 from auditor.choices import DPSGD, Adjacency
-from auditor.theory._gaussian_form import ClosedForm, Corollary7, MomentMatched, log_half_mu, overlap
+from auditor.theory._gaussian_form import (
+    UNCOVERED,
+    ClosedForm,
+    Corollary7,
+    MomentMatched,
+    covers,
+    is_sampled,
+    log_half_mu,
+    overlap,
+)
 from auditor.values import Claim
 
 __all__ = [
@@ -28,7 +38,6 @@ _MOMENT_MATCHED_NOTE = (
     "An approximation, not a bound: it came out on the safe side (below the exact value) in every setting tried,"
     " without a proof that it always does."
 )
-_FIXED_SIZE_NOTE = " The form is for batches by independent coins; batches of a fixed size give away more."
 # Below this, the two forms agree as well as either is known.
 _AGREEMENT = 1e-4
 
@@ -41,40 +50,47 @@ def bayes_security_closed_form(training: DPSGD) -> Claim:
     Corollary 7). With vectors p^2 T / s^2 becomes the sum of p_t^2 / s_t^2 [own].
 
     Args:
-        training: Noise multiplier s, sampling rate p, steps T. For batches of a fixed size the form is the same, and
-            its value is too high already at large noise, which the note says.
+        training: Noise multiplier s, sampling rate p, steps T.
 
     Returns:
         ``bayes_security`` in [0, 1] for replace-one neighbours, precise to its last digits even when tiny. The note
-        says by how much it may be too high here.
+        says by how much it may be too high here. Null for batches of a fixed size at a sampling rate below 1: the form
+        is about independent coins, and would be too high for them already at large noise.
+
+    Raises:
+        InputError: ``training`` is no `DPSGD`.
 
     Source: Cherubin et al. 2024, Corollary 7, with the erratum above.
 
     >>> round(bayes_security_closed_form(DPSGD(1.0, 0.01, 1000)).value, 6)
     0.75183
     """
+    _validate.instance("training", training, (DPSGD,))
+    sampled = is_sampled(training)
+    method = "closed form 1 - erf(p sqrt(T) / (sqrt(2) s)) (Cherubin et al. 2024, Corollary 7)"
+    if not covers(Corollary7(), sampling=training.sampling, sampled=sampled):
+        note = f"{UNCOVERED[:1].upper()}{UNCOVERED[1:]}."
+        return Claim("bayes_security", None, None, Adjacency.REPLACE_ONE, method, proven=False, note=note)
     value = _value(log_half_mu(training, form=Corollary7()))
-    unsampled = all(phase.sampling_rate == 1 for phase in training.phases)
     return Claim(
         metric="bayes_security",
         value=value,
         delta=None,
         adjacency=Adjacency.REPLACE_ONE,
-        method="closed form 1 - erf(p sqrt(T) / (sqrt(2) s)) (Cherubin et al. 2024, Corollary 7)",
-        proven=unsampled,
-        note=_NO_SAMPLING_NOTE if unsampled else _closed_form_note(training, value),
+        method=method,
+        proven=not sampled,
+        note=_closed_form_note(training, value) if sampled else _NO_SAMPLING_NOTE,
     )
 
 
 def _closed_form_note(training: DPSGD, value: float) -> str:
     """Name the unsafe regime, and how far into it this setting is."""
-    note = _CLOSED_FORM_NOTE + (_FIXED_SIZE_NOTE if training.fixed_size else "")
     excess = value - _value(log_half_mu(training, form=MomentMatched()))
     if excess <= _AGREEMENT:
-        return note + " Here it agrees with the moment-matched form."
+        return f"{_CLOSED_FORM_NOTE} Here it agrees with the moment-matched form."
     return (
-        note
-        + f" Here it may be too high by up to {number(excess)}, its distance from the moment-matched form."
+        f"{_CLOSED_FORM_NOTE} Here it may be too high by up to {number(excess)}, its distance from the moment-matched"
+        " form."
     )
 
 
@@ -94,11 +110,15 @@ def bayes_security_moment_matched(training: DPSGD) -> Claim:
     Returns:
         ``bayes_security`` in [0, 1] for replace-one neighbours; exactly 0 once it falls below every double.
 
+    Raises:
+        InputError: ``training`` is no `DPSGD`.
+
     Source: own derivation; Dong, Roth and Su 2022, Corollary 5.4 (corrected) for batches of a fixed size.
 
     >>> round(bayes_security_moment_matched(DPSGD(1.0, 0.01, 1000)).value, 6)
     0.73174
     """
+    _validate.instance("training", training, (DPSGD,))
     method = "moment-matched form 1 - erf(p sqrt(T sinh(1/s^2)) / sqrt(2))"
     if training.fixed_size:
         method = "moment-matched form for batches of a fixed size (variance of the dominating pair)"

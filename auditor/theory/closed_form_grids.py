@@ -12,7 +12,16 @@ import numpy.typing as npt
 
 from auditor import _validate
 from auditor.errors import InputError
-from auditor.theory._gaussian_form import ClosedForm, Corollary7, log_k, log_wanted, noise_of, overlap
+from auditor.theory._gaussian_form import (
+    UNCOVERED,
+    ClosedForm,
+    Corollary7,
+    covers,
+    log_k,
+    log_wanted,
+    noise_of,
+    overlap,
+)
 from auditor.training import PoissonSampling, Sampling
 from auditor.values import Floats
 
@@ -40,7 +49,8 @@ def bayes_security_grid(
         In [0, 1], replace-one, of the shape that the three broadcast to; a million in well under a second.
 
     Raises:
-        InputError: A number out of range, or shapes that do not broadcast.
+        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
+            size, which it is not about.
 
     Source: as `bayes_security_closed_form` and `bayes_security_moment_matched`.
 
@@ -51,7 +61,7 @@ def bayes_security_grid(
     noise, rate, count = _settings(
         noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps
     )
-    _check_choices(form, sampling)
+    _check_choices(form, sampling, sampled=bool(np.any(rate < 1)))
     log_half = np.log(rate) + (np.log(count) + log_k(noise, form=form, sampling=sampling)) / 2
     return overlap(log_half)
 
@@ -77,7 +87,8 @@ def sampling_rate_grid(
         In [0, 1]: 1 where every rate will do, 0 where none does that a double can hold.
 
     Raises:
-        InputError: A number out of range, or shapes that do not broadcast.
+        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
+            size, which it is not about.
 
     Source: Cherubin et al. 2024, Eq. 4.
 
@@ -87,7 +98,7 @@ def sampling_rate_grid(
     wanted, noise, count = _settings(
         bayes_security=bayes_security, noise_multiplier=noise_multiplier, steps=steps
     )
-    _check_choices(form, sampling)
+    _check_choices(form, sampling, sampled=True)
     log_rate = log_wanted(wanted) - (np.log(count) + log_k(noise, form=form, sampling=sampling)) / 2
     return np.exp(np.minimum(log_rate, 0.0))
 
@@ -113,7 +124,8 @@ def noise_multiplier_grid(
         Above 0, of the shape that the three broadcast to.
 
     Raises:
-        InputError: A number out of range, or shapes that do not broadcast.
+        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
+            size, which it is not about.
 
     Source: Cherubin et al. 2024, Eq. 4, solved for the noise.
 
@@ -121,7 +133,7 @@ def noise_multiplier_grid(
     array([0.5627, 2.8207])
     """
     wanted, rate, count = _settings(bayes_security=bayes_security, sampling_rate=sampling_rate, steps=steps)
-    _check_choices(form, sampling)
+    _check_choices(form, sampling, sampled=bool(np.any(rate < 1)))
     return noise_of(2 * (log_wanted(wanted) - np.log(rate)) - np.log(count), form=form, sampling=sampling)
 
 
@@ -160,6 +172,8 @@ def _grid(name: str, values: npt.ArrayLike) -> Floats:
     return array
 
 
-def _check_choices(form: ClosedForm, sampling: Sampling) -> None:
+def _check_choices(form: ClosedForm, sampling: Sampling, *, sampled: bool) -> None:
     _validate.instance("form", form, get_args(ClosedForm))
     _validate.instance("sampling", sampling, get_args(Sampling))
+    if not covers(form, sampling=sampling, sampled=sampled):
+        raise InputError(f"form and sampling do not fit: {UNCOVERED}, form=MomentMatched().")

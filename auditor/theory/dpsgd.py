@@ -1,23 +1,27 @@
 """The epsilon of DP-SGD: the tightest of the bounds that work for its parameters."""
 
 import math
+from collections.abc import Iterator
 
 from auditor._format import number
 from auditor.choices import DPSGD, Adjacency
 from auditor.theory import _sampled_gaussian as sampled
-from auditor.theory._loss_grid import in_range, loss_grid, resolvable
+from auditor.theory._loss_grid import Grid, in_range, loss_grid, resolvable
 from auditor.theory._merging import MOST_PHASES, kinds_of
 from auditor.theory._step_pairs import StepPair
 from auditor.theory.gaussian import gaussian_epsilon
-from auditor.theory.renyi import fixed_size_epsilon
+from auditor.theory.renyi import MOST_SINGLY, phases_epsilon
 from auditor.training import Phase
 from auditor.values import Claim
 
 __all__ = ["FIXED_SIZE_NEEDS_REPLACE_ONE", "dpsgd_epsilon", "ever_drawn", "merging_note", "unsampled_mu"]
 
 _SAFETY = "An upper bound for an attacker who sees every iterate."
+_EVERYONE = "Gaussian composition without sampling"
+_RENYI = "Renyi divergences (quadrature)"
 _ACCOUNTANT = "privacy loss distributions (dp-accounting)"
 _NEEDS = "The replace-one epsilon of sampled DP-SGD needs dp-accounting 0.6.0 or later: pip install -U dp-accounting."
+_BEYOND = " Beyond the numerical range of privacy loss distributions, so it may be loose."
 FIXED_SIZE_NEEDS_REPLACE_ONE = (
     "Batches of a fixed size are accounted for replaced records only: with one record more or less, the size would"
     " change."
@@ -64,12 +68,10 @@ def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[floa
     everyone = gaussian_epsilon(unsampled_mu(training, adjacency=adjacency), delta=delta)
     if all(phase.sampling_rate == 1 for phase in training.phases):
         return everyone, "exact Gaussian composition", _SAFETY
-    value, method, note = _amplified(training, delta=delta, pair=StepPair.of(training, adjacency))
-    if everyone <= value:
-        # A sampled step mixes the unsampled pair with a pair of equal laws, so it is never easier to tell apart.
-        loose = " It lets every record into every step, so it may be loose."
-        return everyone, "Gaussian composition without sampling", _SAFETY + loose
-    return value, method, note + (_FIXED_SIZE if training.fixed_size else "")
+    # A sampled step mixes the unsampled pair with a pair of equal laws, so it is never easier to tell apart.
+    loose = " It lets every record into every step, so it may be loose."
+    sampling = _amplified(training, delta=delta, pair=StepPair.of(training, adjacency))
+    return min(((everyone, _EVERYONE, _SAFETY + loose), *sampling), key=lambda bound: bound[0])
 
 
 def _without_accountant(
@@ -90,26 +92,37 @@ def _without_accountant(
     return None
 
 
-def _amplified(training: DPSGD, *, delta: float, pair: StepPair) -> tuple[float, str, str]:
-    """Return a bound that profits from the sampling: the accountant's, or a looser one beyond its range."""
+def _amplified(training: DPSGD, *, delta: float, pair: StepPair) -> Iterator[tuple[float, str, str]]:
+    """Yield bounds that profit from the sampling: the accountant's, and another one where that reaches its limits."""
+    merged = merging_note(training)
+    ending = _FIXED_SIZE if training.fixed_size else ""
     raised = resolvable(training.phases)
-    if not in_range(raised):
-        return math.inf, "", ""  # the bound without sampling is at hand
-    note = _SAFETY + merging_note(training)
-    if raised != training.phases:
-        note += f" Accounted at {_what(raised)}: a smaller one drowns in rounding error."
-    kinds = kinds_of(raised, pair=pair)
-    grid = loss_grid(kinds, pair=pair)
-    if grid is not None and sampled.reaches(kinds, delta=delta):
-        value = sampled.accountant_epsilon(kinds, delta=delta, pair=pair, grid=grid)
-        if math.isfinite(value):
-            coarse = f" The accountant's grid is coarse here ({grid.spacing:.2g} nats), so it may be loose."
-            return value, _ACCOUNTANT, note if grid.fine else note + coarse
-    note += " Beyond the numerical range of privacy loss distributions, so it may be loose."
-    if pair is StepPair.FIXED_SIZE:
-        return fixed_size_epsilon(raised, delta=delta), "Renyi divergences (quadrature)", note
-    value = sampled.renyi_epsilon(raised, delta=delta, pair=pair)
-    return value, "Renyi divergences (dp-accounting)", note
+    value, grid = _accounted(raised, delta=delta, pair=pair)
+    if grid is not None:
+        limits = []
+        if raised != training.phases:
+            limits.append(f" Accounted at {_what(raised)}: a smaller one drowns in rounding error.")
+        if not grid.fine:
+            limits.append(
+                f" The accountant's grid is coarse here ({grid.spacing:.2g} nats), so it may be loose."
+            )
+        yield value, _ACCOUNTANT, _SAFETY + merged + "".join(limits) + ending
+        if not limits:
+            return
+    note = _SAFETY + (merged if len(training.phases) > MOST_SINGLY else "") + _BEYOND + ending
+    yield phases_epsilon(training.phases, pair=pair, delta=delta), _RENYI, note
+
+
+def _accounted(phases: tuple[Phase, ...], *, delta: float, pair: StepPair) -> tuple[float, Grid | None]:
+    """Return the accountant's bound and its grid; infinity and none beyond its range."""
+    if in_range(phases):
+        kinds = kinds_of(phases, pair=pair)
+        grid = loss_grid(kinds, pair=pair)
+        if grid is not None and sampled.reaches(kinds, delta=delta):
+            value = sampled.accountant_epsilon(kinds, delta=delta, pair=pair, grid=grid)
+            if math.isfinite(value):
+                return value, grid
+    return math.inf, None
 
 
 def _what(raised: tuple[Phase, ...]) -> str:

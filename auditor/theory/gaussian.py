@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from auditor.values import Floats
 
-__all__ = ["gaussian_delta", "gaussian_deltas", "gaussian_epsilon", "gaussian_epsilons", "gaussian_mu"]
+__all__ = [
+    "gaussian_delta",
+    "gaussian_deltas",
+    "gaussian_epsilon",
+    "gaussian_epsilons",
+    "gaussian_mu",
+    "log_delta_at",
+]
 
 # Beyond this shift (in noise standard deviations) the squares below leave the range of a double.
 _LARGEST_MU = 1e150
@@ -85,10 +92,10 @@ def gaussian_epsilons(mus: npt.ArrayLike, *, deltas: npt.ArrayLike) -> Floats:
     result = np.where((mu == 0) | (delta >= 1), 0.0, np.inf)
     mu, log_delta = mu[usable], np.log(np.minimum(delta[usable], 1.0))
     low, high = np.full_like(mu, _LOWEST), np.minimum(mu / 2, _HIGHEST)
-    none = _log_delta(high, mu) <= log_delta
+    none = log_delta_at(high, mu) <= log_delta
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        over = _log_delta(middle, mu) > log_delta
+        over = log_delta_at(middle, mu) > log_delta
         low, high = np.where(over, low, middle), np.where(over, middle, high)
     result[usable] = np.where(none, 0.0, mu * (mu / 2 - low))
     return result
@@ -123,7 +130,7 @@ def gaussian_deltas(mu: float, *, epsilons: npt.ArrayLike) -> Floats:
         return np.zeros_like(epsilon)
     with np.errstate(over="ignore"):
         a = mu / 2 - epsilon / mu
-    return np.asarray(np.exp(_log_delta(np.clip(a, _FURTHEST, None), np.asarray(mu))))
+    return np.asarray(np.exp(log_delta_at(np.clip(a, _FURTHEST, None), np.asarray(mu))))
 
 
 def gaussian_mu(epsilon: float, *, delta: float) -> float:
@@ -151,13 +158,13 @@ def gaussian_mu(epsilon: float, *, delta: float) -> float:
 
     def excess(u: float) -> float:
         mu = scale * math.exp(u)
-        return float(_log_delta(np.asarray(scale * math.sinh(u)), np.asarray(mu))) - math.log(delta)
+        return float(log_delta_at(np.asarray(scale * math.sinh(u)), np.asarray(mu))) - math.log(delta)
 
     low, high = math.asinh(_LOWEST / scale), math.asinh(_HIGHEST / scale)
     return scale * math.exp(float(brentq(excess, low, high, xtol=1e-16 * high, rtol=1e-15)))
 
 
-def _log_delta(a: Floats, mu: Floats) -> Floats:
+def log_delta_at(a: Floats, mu: Floats) -> Floats:
     """Return log(Phi(a) - e^eps Phi(a - mu)), eps = mu (mu/2 - a), for a of -1e8 or more and mu above 0."""
     from scipy.special import erfcx, log_ndtr
 

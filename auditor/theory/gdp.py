@@ -28,6 +28,10 @@ ASYMPTOTIC = (
     " accountant's 3.816."
 )
 FIXED_SIZE = "Batches of a fixed size are accounted for replaced records only."
+_IGNORES_SAMPLING = (
+    "It ignores the sampling, as if every record were in every step, so it may be loose: usually far too large to be of"
+    " use where records are sampled."
+)
 # So many standard deviations out no rate is a double.
 _FURTHEST = 40.0
 # How far computed deltas may be from the exact ones; they are raised by it.
@@ -77,6 +81,7 @@ def composed_mu(mus: Iterable[float]) -> float:
     >>> composed_mu([3.0, 4.0])
     5.0
     """
+    _validate.instance("mus", mus, (Iterable,))
     listed = [_validate.nonnegative(f"mu of step {place}", mu) for place, mu in enumerate(mus, start=1)]
     if not listed:
         raise InputError("mus must have one number for each step, got none.")
@@ -86,7 +91,8 @@ def composed_mu(mus: Iterable[float]) -> float:
 def mu_without_sampling(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the mu of DP-SGD if every record took part in every step, sqrt(sum of (1/s_t)^2), twice it for replace-one.
 
-    Exact if the sampling rate is 1. Below it, an upper bound that gains nothing from the sampling.
+    Exact if the sampling rate is 1. Below it, an upper bound that ignores the sampling and is usually far too large to
+    be of use.
 
     Args:
         training: Noise multipliers s_t, sampling rates and steps.
@@ -96,19 +102,20 @@ def mu_without_sampling(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD
         ``mu``, proven; null for batches of a fixed size and added or removed records.
 
     Raises:
-        InputError: The adjacency is unknown.
+        InputError: The adjacency is unknown, or ``training`` is no `DPSGD`.
 
     Source: Dong, Roth and Su 2022, Theorem 2.7 and Corollary 3.3.
 
     >>> round(mu_without_sampling(DPSGD(2.0, 1.0, 100)).value, 12)
     5.0
     """
+    _validate.instance("training", training, (DPSGD,))
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     method = "exact Gaussian composition" if _unsampled(training) else "Gaussian composition without sampling"
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         return Claim("mu", None, None, relation, method, proven=True, note=FIXED_SIZE)
     log_squares = [_log_square_unsampled(phase.noise_multiplier, relation) for phase in training.phases]
-    note = "" if _unsampled(training) else "It lets every record into every step, so it may be loose."
+    note = "" if _unsampled(training) else _IGNORES_SAMPLING
     return Claim("mu", _root_of_sum(training, log_squares), None, relation, method, proven=True, note=note)
 
 
@@ -133,11 +140,12 @@ def mu_clt(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> C
         size and added or removed records.
 
     Raises:
-        InputError: The adjacency is unknown.
+        InputError: The adjacency is unknown, or ``training`` is no `DPSGD`.
 
     >>> round(mu_clt(DPSGD(1.0, 0.001, 10_000)).value, 6)
     0.131083
     """
+    _validate.instance("training", training, (DPSGD,))
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     if _unsampled(training) or (training.fixed_size and relation is Adjacency.ADD_REMOVE):
         return mu_without_sampling(training, adjacency=relation)

@@ -10,12 +10,13 @@ from typing import Any, get_args
 import numpy as np
 
 from auditor import _validate
-from auditor._format import given, number
+from auditor._format import number
 from auditor.choices import DPSGD, Adjacency
 from auditor.errors import InputError
 from auditor.theory._boundary import Axis, boundary
 from auditor.theory._gaussian_form import ClosedForm
 from auditor.theory._promise import (
+    exact_beside,
     excess,
     gaussian_half_mu,
     guessed_noise,
@@ -23,14 +24,16 @@ from auditor.theory._promise import (
     keeps,
     log_share_of,
     promise,
+    seldom_enough,
 )
-from auditor.theory.targets import Exact, FoundParameter, Method, Target
+from auditor.theory.targets import Exact, FoundParameter, Method, Target, WantedEpsilon, on_its_side
 from auditor.training import PoissonSampling, Sampling
+from auditor.values import Claim
 
 __all__ = ["FoundParameter", "noise_multiplier_for", "sampling_rate_for", "steps_for"]
 
 _NOISE = (1e-6, 1e12)
-_RATE = (1e-15, 1.0)
+_RATE = (1e-300, 1.0)
 _STEPS = (1.0, 1e12)
 
 
@@ -56,8 +59,8 @@ def noise_multiplier_for(
         The noise multiplier, within about 1e-5 (relatively) of the smallest and never below what the method needs.
 
     Raises:
-        InputError: A number out of range; a target that every noise keeps, with what almost no noise gives; a closed
-            form that says nothing about the target.
+        InputError: A number out of range; a target that every noise keeps, with what almost no noise gives; one that no
+            noise up to 1e12 was found to keep; a closed form that says nothing about the target.
 
     Source: Cherubin et al. 2024, Eq. 4, for the closed form.
 
@@ -67,14 +70,15 @@ def noise_multiplier_for(
     >>> found.value, found.status
     (2.82066, 'approximation')
     """
-    base = _base(target, method, DPSGD(1.0, sampling_rate, steps, sampling=sampling))
+    _check(target, method)
+    base = _covered(target, DPSGD(1.0, sampling_rate, steps, sampling=sampling))
     if isinstance(method, Exact):
         _refuse_any_noise(target, base)
-    share = sum(phase.steps * phase.sampling_rate**2 for phase in base.phases)
-    log_share = 2 * math.log(gaussian_half_mu(target, method=method)) - math.log(share)
+    shares = [math.log(phase.steps) + 2 * math.log(phase.sampling_rate) for phase in base.phases]
+    log_share = 2 * math.log(gaussian_half_mu(target, method=method)) - float(np.logaddexp.reduce(shares))
     guess = guessed_noise(target, log_share, method=method, sampling=sampling)
     axis = Axis(
-        "noise_multiplier",
+        "noise multiplier",
         lambda noise: replace(base, noise_multiplier=noise),
         upward=True,
         whole=False,
@@ -102,7 +106,8 @@ def sampling_rate_for(
         method: As in `noise_multiplier_for`.
 
     Returns:
-        The sampling rate, within about 1e-5 (relatively) of the largest and never above what the method allows.
+        The sampling rate, within about 1e-5 (relatively) of the largest and never above what the method allows. By the
+        exact method there is one for every target that is not absurdly small: one so small that the record is hardly ever drawn.
 
     Raises:
         InputError: A number out of range, or a closed form that says nothing about the target.
@@ -115,14 +120,15 @@ def sampling_rate_for(
     >>> found.value
     0.000354527
     """
-    base = _base(target, method, DPSGD(noise_multiplier, 1.0, steps, sampling=sampling))
+    _check(target, method)
+    base = _covered(target, DPSGD(noise_multiplier, 1.0, steps, sampling=sampling))
     shares = [
         math.log(phase.steps) + log_share_of(target, phase.noise_multiplier, method=method, sampling=sampling)
         for phase in base.phases
     ]
     log_rate = math.log(gaussian_half_mu(target, method=method)) - float(np.logaddexp.reduce(shares)) / 2
     axis = Axis(
-        "sampling_rate",
+        "sampling rate",
         lambda rate: replace(base, sampling_rate=rate),
         upward=False,
         whole=False,
@@ -131,11 +137,11 @@ def sampling_rate_for(
     )
     everyone = promise(target, base, method=method)
     if keeps(target, everyone):
-        return FoundParameter(axis.name, 1.0, target, base, everyone)
-    # Where the record is seldom enough drawn at all, the promise holds.
-    seldom = -math.expm1(math.log1p(-harmless_draw(target)) / base.steps)
+        return FoundParameter("sampling_rate", 1.0, target, base, everyone, method)
     guess = math.exp(max(-700.0, min(0.0, log_rate)))
-    return _found(axis, target, method, max(guess, seldom) if isinstance(method, Exact) else guess)
+    if isinstance(method, Exact):
+        guess = max(guess, seldom_enough(target, steps=base.steps))
+    return _found(axis, target, method, guess)
 
 
 def steps_for(
@@ -169,8 +175,10 @@ def steps_for(
     >>> steps_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, sampling_rate=0.001, method=Corollary7()).value
     628
     """
-    noise, rate = float(_validate.positive("noise_multiplier", noise_multiplier)), float(sampling_rate)
-    base = _base(target, method, DPSGD(noise, rate, 1, sampling=sampling))
+    _check(target, method)
+    noise = _validate.positive("noise_multiplier", noise_multiplier)
+    rate = _validate.fraction("sampling_rate", sampling_rate, one=True)
+    base = _covered(target, DPSGD(noise, rate, 1, sampling=sampling))
     first = promise(target, base, method=method)
     if not keeps(target, first):
         raise InputError(
@@ -189,22 +197,27 @@ def steps_for(
     )
     guess = math.exp(max(0.0, min(100.0, log_steps)))
     if isinstance(method, Exact) and rate < 1:  # so few that the record is seldom enough drawn at all
-        guess = max(guess, math.log1p(-harmless_draw(target)) / math.log1p(-rate))
+        guess = max(guess, min(_STEPS[1], math.log1p(-harmless_draw(target)) / math.log1p(-rate)))
     found = _found(axis, target, method, guess)
     if found.value >= _STEPS[1] - 1:
         raise InputError(
-            f"even {_STEPS[1]:g} steps keep the wanted {target.in_words()}; want more than that, or take less noise or"
+            f"even {number(_STEPS[1])} steps keep the wanted {target.in_words()}; want more than that, or take less noise or"
             " a larger sampling rate."
         )
     return replace(found, value=int(found.value))
 
 
-def _base(target: Target, method: Method, training: DPSGD) -> DPSGD:
+def _check(target: Target, method: Method) -> None:
     _validate.instance("target", target, get_args(Target))
     _validate.instance("method", method, (Exact, *get_args(ClosedForm)))
+
+
+def _covered(target: Target, training: DPSGD) -> DPSGD:
+    """Return the run if the wish is about something that batches drawn like its promise."""
     if training.fixed_size and target.adjacency is Adjacency.ADD_REMOVE:
         raise InputError(
-            f"batches of a fixed size are accounted for replaced records only, got the wanted {target.in_words()}."
+            f"batches of a fixed size are accounted for replaced records only, got the wanted {target.in_words()};"
+            " want it for replace-one."
         )
     return training
 
@@ -213,12 +226,19 @@ def _refuse_any_noise(target: Target, base: DPSGD) -> None:
     drawn = -math.expm1(
         sum(phase.steps * math.log1p(-min(phase.sampling_rate, 1 - 1e-16)) for phase in base.phases)
     )
-    if drawn <= harmless_draw(target):
+    if drawn > harmless_draw(target):
+        return
+    if isinstance(target, WantedEpsilon):
         raise InputError(
-            f"every noise multiplier keeps the wanted {target.in_words()}: at this sampling rate and number of steps it"
-            f" runs from {number(target.worst(drawn))} with almost no noise to {number(target.worst(0.0))} with endless"
-            " noise; want one in between, or take a larger sampling rate or more steps."
+            f"every noise multiplier keeps the wanted {target.in_words()}: the record is drawn at all with a chance of"
+            f" only {number(drawn, toward='up')}, which delta covers; want a smaller delta, or take a larger sampling rate"
+            " or more steps."
         )
+    raise InputError(
+        f"every noise multiplier keeps the wanted {target.in_words()}: at this sampling rate and number of steps it"
+        f" runs from {number(target.worst(drawn))} with almost no noise to {number(target.worst(0.0))} with endless"
+        " noise; want one in between, or take a larger sampling rate or more steps."
+    )
 
 
 def _found(axis: Axis, target: Target, method: Method, guess: float) -> FoundParameter:
@@ -231,11 +251,24 @@ def _found(axis: Axis, target: Target, method: Method, guess: float) -> FoundPar
     if isinstance(method, Exact) or above(axis.safer(guess)) > 0:  # a closed form is its own answer
         value = boundary(axis, above, guess=guess)
     if value is None:
-        end = axis.at(axis.ends[1])
-        reached = promise(target, axis.make(end), method=method)
-        raise InputError(
-            f"no {axis.name} keeps the wanted {target.in_words()}: even at {given(end)} it is"
-            f" {number(reached.value)} ({reached.method})."
-        )
+        raise InputError(_unreachable(axis, target, promise(target, axis.make(_end(axis)), method=method)))
     training = axis.make(value)
-    return FoundParameter(axis.name, value, target, training, promise(target, training, method=method))
+    kept = promise(target, training, method=method)
+    name = axis.name.replace(" ", "_")
+    return FoundParameter(name, value, target, training, kept, method, exact_beside(target, training, kept))
+
+
+def _end(axis: Axis) -> float:
+    return axis.at(axis.ends[1])
+
+
+def _unreachable(axis: Axis, target: Target, reached: Claim) -> str:
+    """No value in range was found, which does not say that none exists: the bounds may be loose out there."""
+    noise = axis.upward
+    still = on_its_side(target, reached.value, toward="nearest")
+    return (
+        f"no {axis.name} {'up' if noise else 'down'} to {number(_end(axis))} was found that keeps the wanted"
+        f" {target.in_words()}: at {number(_end(axis))} the bound is still {still}"
+        f" ({reached.method}); ask for less protection, or take"
+        f" {'a smaller sampling rate' if noise else 'more noise'} or fewer steps."
+    )

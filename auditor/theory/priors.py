@@ -42,16 +42,17 @@ def success_rate(
         a fixed size and added records.
 
     Raises:
-        InputError: The prior is outside (0, 1), or the adjacency is unknown.
+        InputError: The run is no DPSGD, the prior is outside (0, 1), or the adjacency is unknown.
 
     Source: Mahloujifar et al. 2022, Appendix J, with the erratum to its Theorem 21.
 
     >>> round(success_rate(DPSGD(0.5, 0.5, 1), prior=0.3, adjacency="add-remove").value, 5)
     0.76832
     """
-    from auditor.theory.privacy_loss import Unresolved, composed
+    from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
     from auditor.theory.total_variation import total_variation
 
+    _validate.instance("training", training, [DPSGD])
     belief, relation = _prior(prior), relation_of(adjacency)
     advantage = total_variation(training, adjacency=relation)
     value = None if advantage.value is None else _success(1 - advantage.value, max(belief, 1 - belief))
@@ -62,8 +63,11 @@ def success_rate(
         return Claim(_named("success_rate", belief), value, None, relation, method, proven=True, note=note)
     least = max(belief, 1 - belief)
     exact = min(1.0, max(least, 1 - belief + belief * excess), 1.0 if value is None else value)
+    loose = only_a_bound(training)
     note = f"Guessing without the model is right in a share of {given(least)}."
-    method = "the best guess from the two laws of the composed privacy loss and the prior"
+    note += f" An upper bound. {loose}" if loose else ""
+    which = "a dominating pair of laws" if loose else "the two laws of the composed privacy loss"
+    method = f"the best guess from {which} and the prior"
     return Claim(_named("success_rate", belief), exact, None, relation, method, proven=True, note=note)
 
 
@@ -85,7 +89,7 @@ def advantage_under_prior(
         other respects as `success_rate`.
 
     Raises:
-        InputError: The prior is outside (0, 1), or the adjacency is unknown.
+        InputError: The run is no DPSGD, the prior is outside (0, 1), or the adjacency is unknown.
 
     Source: Mahloujifar et al. 2022, Definition 20 and Theorem 21, with the erratum above.
 
@@ -123,6 +127,7 @@ def success_rate_from_bayes_security(claim: Claim, *, prior: float | Sequence[fl
     >>> round(success_rate_from_bayes_security(claim).value, 6)
     0.51
     """
+    _validate.instance("claim", claim, [Claim])
     _validate.known("claim metric", claim.metric, ("bayes_security",))
     most = _most_likely(prior)
     value = None if claim.value is None else _success(claim.value, most)
@@ -151,6 +156,7 @@ def posterior_from_epsilon(claim: Claim, *, prior: float) -> Claim:
     >>> round(posterior_from_epsilon(claim, prior=0.5).value, 3)
     0.61
     """
+    _validate.instance("claim", claim, [Claim])
     _validate.known("claim metric", claim.metric, ("epsilon",))
     belief, name = _prior(prior), f"posterior_at_prior.{prior:g}"
     if claim.value is None:
@@ -194,6 +200,7 @@ def precision_from_tpr(claim: Claim, *, fpr: float, prior: float) -> Claim:
     0.8
     """
     metric = tpr_metric(fpr)
+    _validate.instance("claim", claim, [Claim])
     _validate.known("claim metric", claim.metric, (metric,))
     belief, rate = _prior(prior), float(fpr)
     name, method = f"precision_at_fpr.{rate:g}", f"Bayes' rule at prior {given(belief)}; {claim.method}"

@@ -24,13 +24,15 @@ from auditor.errors import InputError
 from auditor.theory._inversion import Inversion, invert
 from auditor.theory._laws import LARGEST_EPSILON, GaussianLaw, OneStepLaw, PrivacyLoss
 from auditor.theory._one_step import Step
+from auditor.training import Phase
 from auditor.values import Floats
 
-__all__ = ["PrivacyLoss", "Unresolved", "composed"]
+__all__ = ["PrivacyLoss", "Unresolved", "composed", "only_a_bound"]
 
 # Below this noise a step that has the record shows it, and the law is one of atoms.
 _LEAST_NOISE = 0.05
-# More noise counts as this much and a smaller rate as this one, which can only be worse.
+# More noise leaves a shift of the mean only (with batches of a fixed size it counts as this much, and a smaller rate as
+# this one always: either can only be worse).
 _MOST_NOISE = 1e6
 _LEAST_RATE = 1e-12
 # A larger numerical error makes other bounds better.
@@ -47,6 +49,16 @@ _FALLING = 257
 
 class Unresolved(InputError):  # noqa: N818 - a state of the numbers, said in one word
     """The law cannot be computed well; a bound by other means may still be there."""
+
+
+def only_a_bound(training: DPSGD) -> str:
+    """Return why the law of this run bounds that of every two neighbours without being that of any; empty if it is one's."""
+    sampled = [phase for phase in training.phases if phase.sampling_rate < 1]
+    if training.fixed_size and training.steps > 1 and sampled:
+        return "Batches of a fixed size are told by a pair of laws that dominates them, which no attacker may reach."
+    if training.steps > 1 and any(phase.sampling_rate < _LEAST_RATE for phase in sampled):
+        return f"Sampling rates below {_LEAST_RATE:g} count as {_LEAST_RATE:g}."
+    return ""
 
 
 def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
@@ -74,11 +86,16 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
     replaced = adjacency is Adjacency.REPLACE_ONE
     if training.fixed_size and not replaced:
         raise Unresolved("batches of a fixed size are accounted for replaced records only.")
-    sampled = [phase for phase in training.phases if phase.sampling_rate < 1]
-    everyone = [phase for phase in training.phases if phase.sampling_rate == 1]
     distance = 2.0 if replaced else 1.0
-    # In logs: noise may be as small as a double goes.
-    mu = math.sqrt(sum(phase.steps * _square(distance / phase.noise_multiplier) for phase in everyone))
+    gaussian = [phase for phase in training.phases if _is_gaussian(phase, training)]
+    sampled = [phase for phase in training.phases if not _is_gaussian(phase, training)]
+    mu = math.sqrt(
+        sum(
+            phase.steps
+            * _square(distance * phase.sampling_rate / phase.noise_multiplier * _rounded_up(phase))
+            for phase in gaussian
+        )
+    )
     if not sampled:
         return GaussianLaw(mu)
     least = min(phase.noise_multiplier for phase in sampled)
@@ -89,20 +106,35 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
     steps = tuple(
         (
             Step(
-                min(phase.noise_multiplier, _MOST_NOISE), phase.sampling_rate, replaced, training.fixed_size
+                min(phase.noise_multiplier, _MOST_NOISE),
+                max(phase.sampling_rate, _LEAST_RATE),
+                replaced,
+                training.fixed_size,
             ),
             phase.steps,
         )
         for phase in sampled
     )
     if training.steps == 1:
-        return OneStepLaw(steps[0][0])
+        only = sampled[0]
+        return OneStepLaw(Step(only.noise_multiplier, only.sampling_rate, replaced, training.fixed_size))
     law = _FourierLaw(steps, mu)
     if not law.error <= _LARGEST_ERROR:
         raise Unresolved(
             f"the exact law is known to {law.error:.1g} only for so little noise and so few draws."
         )
     return law
+
+
+def _is_gaussian(phase: Phase, training: DPSGD) -> bool:
+    """Whether a step is two normals: every record takes part, or the noise is so large that only the mean shift is left."""
+    large = phase.noise_multiplier > _MOST_NOISE and not training.fixed_size and training.steps > 1
+    return phase.sampling_rate == 1 or large
+
+
+def _rounded_up(phase: Phase) -> float:
+    # With u = (2 x - 1) / (2 s^2), log(1 + p (e^u - 1)) is p u to within a share of about u, some 1e-6.
+    return 1.0 if phase.sampling_rate == 1 else 1 + 1e-5
 
 
 def _square(x: float) -> float:

@@ -8,10 +8,11 @@ import numpy as np
 from auditor import _validate
 from auditor._format import given
 from auditor.choices import DPSGD, Adjacency
+from auditor.theory._step_epsilons import step_epsilons
+from auditor.theory._step_pairs import StepPair
 from auditor.theory.accountant import epsilon
-from auditor.theory.amplification import amplified_epsilons
 from auditor.theory.composition import advanced_epsilon, basic_epsilon, optimal_epsilon, sharper_epsilon
-from auditor.theory.gaussian import gaussian_epsilon, gaussian_epsilons
+from auditor.theory.gaussian import gaussian_epsilon
 from auditor.theory.gdp import FIXED_SIZE, mu_clt, mu_without_sampling
 from auditor.theory.renyi import renyi_epsilon
 from auditor.values import Claim, Floats
@@ -41,9 +42,10 @@ def compare_compositions(
 ) -> tuple[Claim, ...]:
     """Return the epsilon of one training run by every composition theorem, side by side.
 
-    For the theorems about (epsilon, delta) steps, each step is a Gaussian mechanism with its exact epsilon, amplified by
-    its sampling rate. Every step gets the same share of delta: all of it by basic composition; by the others as much as
-    is best among fixed shares from 1% on, and the rest is the theorem's own.
+    The theorems about (epsilon, delta) steps are given each step's exact (epsilon, delta), sampling included: of the
+    pair of laws that the step gives with and without the record, or with one of two records. Every step gets the same
+    share of delta: all of it by basic composition; by the others as much as is best among fixed shares from 1% on, and
+    the rest is the theorem's own.
 
     Args:
         training: Noise multipliers, sampling rates and steps.
@@ -57,7 +59,7 @@ def compare_compositions(
         it is on the unsafe side. All are null for batches of a fixed size and added or removed records.
 
     Raises:
-        InputError: Delta is outside [0, 1), or the adjacency is unknown.
+        InputError: The run is no DPSGD, delta is outside [0, 1), or the adjacency is unknown.
 
     Source: Dwork and Roth 2014; Kairouz, Oh and Viswanath 2015; Balle, Barthe and Gaboardi 2018; Dong, Roth and Su 2022.
 
@@ -65,6 +67,7 @@ def compare_compositions(
     >>> [round(claims[place].value, 3) for place in (0, 5, 7)]  # basic, privacy losses, central limit
     [343.107, 3.816, 1.505]
     """
+    _validate.instance("training", training, [DPSGD])
     delta = _validate.fraction("delta", delta, zero=True)
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
@@ -96,19 +99,16 @@ class _Steps:
 
     def __init__(self, training: DPSGD, relation: Adjacency) -> None:
         phases = training.phases
-        # A replaced record moves the mean by twice the clip; that covers leaving it out too, see amplification.
-        distance = 2.0 if relation is Adjacency.REPLACE_ONE else 1.0
         self.relation, self.steps = relation, training.steps
-        self.mus = distance / np.array([phase.noise_multiplier for phase in phases])
+        self.pair = StepPair.of(training, relation)
+        self.noise = np.array([phase.noise_multiplier for phase in phases])
         self.rates = np.array([phase.sampling_rate for phase in phases])
         self.counts = np.array([float(phase.steps) for phase in phases])
 
     def claim(self, method: str, theorem: _Theorem, delta: float, shares: tuple[float, ...]) -> Claim:
         """Return the theorem's claim at the best share of delta."""
         each = np.array(shares) * delta / self.steps
-        # In reverse: the delta of the sampled step is the rate times that of the step without sampling.
-        unsampled = gaussian_epsilons(self.mus, deltas=each[:, None] / self.rates)
-        epsilons = amplified_epsilons(unsampled, sampling_rate=self.rates)
+        epsilons = step_epsilons(self.noise, self.rates, self.pair, deltas=each[:, None])
         totals = [
             theorem(row, self.counts, one, delta) if one > 0 else math.inf
             for row, one in zip(epsilons, each.tolist(), strict=True)
@@ -117,7 +117,10 @@ class _Steps:
         note = _VACUOUS
         if math.isfinite(totals[best]):
             most = given(float(epsilons[best].max()))
-            note = f"Each step is held to at most epsilon {most} at delta {given(float(each[best]))}, after sampling."
+            note = (
+                f"Each step's exact (epsilon, delta), sampling included: at most epsilon {most} at delta"
+                f" {given(float(each[best]))}."
+            )
             if theorem is _worst_step and self.counts.size > 1:
                 note += " Every step counts as the worst one, so it may be looser than the others."
         return Claim("epsilon", totals[best], delta, self.relation, method, proven=True, note=note)

@@ -9,13 +9,11 @@ import math
 from auditor import _validate
 from auditor._format import given
 from auditor.choices import DPSGD, Adjacency
-from auditor.theory.privacy_loss import Unresolved, composed
+from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 from auditor.theory.profile import claimed_curve
 from auditor.values import Claim
 
 __all__ = [
-    "DOMINATED",
-    "dominated",
     "total_variation",
     "total_variation_a",
     "total_variation_by_accountant",
@@ -68,8 +66,9 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
     if value > limit * (1 + _CLEARLY):
         return Claim("advantage", limit, None, relation, limit_method, proven=True, note=_BOUND)
     what, note = "exact total variation", _REACHED
-    if dominated(training):
-        what, note = "total variation of the dominating pair", f"{_BOUND} {DOMINATED}"
+    loose = only_a_bound(training)
+    if loose:
+        what, note = "total variation of a dominating pair", f"{_BOUND} {loose}"
     if law.error > min(_ROUNDED, value / 1000):
         note = f"{_BOUND} Rounded up by its numerical error of {law.error:.1g}."
         other = total_variation_by_accountant(training, adjacency=relation)
@@ -78,15 +77,6 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
     closed = training.steps == 1 or all(phase.sampling_rate == 1 for phase in training.phases)
     method = f"{what} ({'closed form' if closed else 'characteristic function'})"
     return Claim("advantage", value, None, relation, method, proven=True, note=note)
-
-
-def dominated(training: DPSGD) -> bool:
-    """Return whether the law in use bounds every data set without being that of one: several sampled batches of fixed size."""
-    return (
-        training.fixed_size
-        and training.steps > 1
-        and any(phase.sampling_rate < 1 for phase in training.phases)
-    )
 
 
 def total_variation_a(training: DPSGD, *, a: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:

@@ -39,7 +39,7 @@ def tpr_closed_form(training: DPSGD, *, fpr: float, form: ClosedForm = Corollary
         ``tpr_at_fpr.<fpr>`` for replace-one neighbours, not proven.
 
     Raises:
-        InputError: ``fpr`` is outside (0, 1].
+        InputError: ``fpr`` is outside (0, 1], or the form is not about batches drawn like this.
 
     Source: Cherubin et al. 2024, Figure 7 (its f-DP bound); own for the matched moment.
 
@@ -119,8 +119,8 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     >>> round(tpr_exact(DPSGD(1.0, 1.0, 1), fpr=0.1, adjacency="add-remove").value, 6)
     0.389144
     """
-    from auditor.theory.privacy_loss import Unresolved, composed
-    from auditor.theory.total_variation import DOMINATED, dominated, total_variation
+    from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
+    from auditor.theory.total_variation import total_variation
 
     rate, relation = rate_of(fpr), relation_of(adjacency)
     bound = tpr_from_advantage(total_variation(training, adjacency=relation), fpr=rate)
@@ -131,8 +131,9 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
         return bound
     method = "the best test between the two laws of the composed privacy loss"
     note = "Exact for the worst two neighbours and an attacker who sees every iterate."
-    if dominated(training):
-        method, note = "the best test between the dominating pair of laws", f"An upper bound. {DOMINATED}"
+    loose = only_a_bound(training)
+    if loose:
+        method, note = "the best test between a dominating pair of laws", f"An upper bound. {loose}"
     if error > _ROUNDED * reached:
         note = f"An upper bound: rounded up by its numerical error of {error:.1g}."
         other = tpr_from_curve(training, fpr=rate, adjacency=relation)

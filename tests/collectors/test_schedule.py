@@ -49,8 +49,22 @@ def test_rows_may_stand_for_many_steps(tmp_path):
             ["at most 10,000,000 steps", "got 9,000,000,000"],
         ),
         ("noise_multiplier,sampling_rate\nx,0.1\n", ["'noise_multiplier'", "numbers", "'x'"]),
-        ("noise_multiplier,sampling_rate\n,0.1\n", ["'noise_multiplier'", "finite"]),
-        ("noise_multiplier,sampling_rate\n", ["'noise_multiplier'"]),
+        (
+            "noise_multiplier,sampling_rate\n1,0.1\n,0.1\n",
+            [
+                "'noise_multiplier'",
+                "finite",
+                "1 NaN or blank (first at row 1",
+                "fill in the value of that step",
+            ],
+        ),
+        ("noise_multiplier,sampling_rate\n1,inf\n", ["'sampling_rate'", "finite", "1 infinite"]),
+        ("noise_multiplier,sampling_rate\n", ["at least one step", "add a row for each step"]),
+        ("", ["is empty; write it again"]),
+        ("sigma,rate\n1,0.1\n", ["'sigma', 'rate'", "'noise_multiplier' and 'sampling_rate'", "Name the"]),
+        ("noise_multiplier,sampling_rate,Steps\n1,0.1,5\n", ["'steps' is not in", "did you mean 'Steps'"]),
+        ("noise_multiplier,sampling_rate,steps,steps\n1,0.1,5,6\n", ["2 columns named 'steps'"]),
+        ("noise_multiplier,sampling_rate,steps\n1,0.1,1e308\n1,0.1,1e308\n", ["at most 10,000,000 steps"]),
     ],
 )
 def test_bad_tables(tmp_path, text, words):
@@ -58,6 +72,15 @@ def test_bad_tables(tmp_path, text, words):
     with pytest.raises(InputError) as caught:
         read_schedule(written(tmp_path, text))
     assert all(word in str(caught.value) for word in words), caught.value
+    # A schedule is no file of losses.
+    assert not any(word in str(caught.value) for word in ("loss", "member", "record")), caught.value
+
+
+def test_columns_of_different_lengths(tmp_path):
+    """Arrays of different lengths are refused by name."""
+    np.savez(tmp_path / "steps.npz", noise_multiplier=[1.0, 2.0], sampling_rate=[0.1])
+    with pytest.raises(InputError, match=r"same length: column 'noise_multiplier' of .* has 2, column"):
+        read_schedule(tmp_path / "steps.npz")
 
 
 def test_no_pickles(tmp_path):

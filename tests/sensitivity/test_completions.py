@@ -37,7 +37,10 @@ def test_values_cannot_be_changed_later():
 @pytest.mark.parametrize(
     ("columns", "values", "sentence"),
     [
-        (0, [1.0], "at least 2 values of the attribute, got 1"),
+        (0, [1.0], "at least 2 different values of the attribute, got 1"),
+        (0, [1, 1], "at least 2 different values of the attribute, got 1"),
+        ([0, 1], [[1, 2], [1, 2]], "at least 2 different values of the attribute, got 1"),
+        (True, [0, 1], "columns must be indices, counting from 0, got True"),
         (0, [1.0, np.nan], "must be finite, got 1"),
         (0, ["a", "b"], "must be numbers"),
         ([0, 1], [1.0, 2.0], r"2 columns, got shape \(2,\)"),
@@ -52,13 +55,51 @@ def test_bad_columns_are_one_sentence(columns, values, sentence):
         Columns(columns, values)
 
 
+def test_a_rewriting_may_write_into_its_argument(rng):
+    """A function that works in place gets its own copy for every value, and the records stay as they are."""
+    features = rng.normal(size=(4, 3))
+    kept, buffer = features.copy(), np.empty((4, 3))
+
+    def in_place(batch, value):
+        batch[:, 1] = value
+        return batch
+
+    def reused(batch, value):
+        buffer[:] = batch
+        buffer[:, 1] = value
+        return buffer
+
+    for complete in (in_place, reused):
+        batches = Rewritten(complete, (0.0, 1.0, 3.0)).batches(features)
+        assert [set(batch[:, 1]) for batch in batches] == [{0.0}, {1.0}, {3.0}]
+        assert all((batch[:, [0, 2]] == kept[:, [0, 2]]).all() for batch in batches)
+    assert (features == kept).all()
+
+
 def test_bad_rewriting_is_one_sentence():
-    """A rewriting must be a function that returns batches of the shape it got, for two values or more."""
+    """A rewriting must be a function that returns batches of the shape and type it got, for two values or more."""
     with pytest.raises(InputError, match="complete must be a function"):
         Rewritten("age", (1, 2))
-    with pytest.raises(InputError, match="at least 2 values"):
-        Rewritten(lambda batch, _: batch, (1,))
-    with pytest.raises(InputError, match=r"shape it got, \(4, 3\), got \(3,\) for value 1"):
-        Rewritten(lambda batch, _: batch[0], (1, 2)).batches(np.zeros((4, 3)))
+    for values, got in (((1,), 1), ((1, 1), 1), ((), 0), ((np.zeros(2), np.zeros(2)), 1)):
+        with pytest.raises(InputError, match=f"at least 2 different values of the attribute, got {got}"):
+            Rewritten(lambda batch, _: batch, values)
+    for values in (5, "ab"):
+        with pytest.raises(InputError, match="values must be a list of values"):
+            Rewritten(lambda batch, _: batch, values)
+    for complete, got in (
+        (lambda batch, _: batch[0], r"\(3,\) of float64"),
+        (lambda batch, _: batch.astype(int), r"\(4, 3\) of int64"),
+        (lambda *_: None, "NoneType"),
+    ):
+        with pytest.raises(InputError, match=rf"type it got, \(4, 3\) of float64, got {got} for value 1"):
+            Rewritten(complete, (1, 2)).batches(np.zeros((4, 3)))
+
+
+def test_bad_extremes_are_one_sentence():
+    """The lowest and the highest value are two values, in this order, one for each column."""
     with pytest.raises(InputError, match="got 1 and 2"):
         Columns.extremes(0, low=1.0, high=[1.0, 2.0])
+    with pytest.raises(InputError, match="at least 2 different values"):
+        Columns.extremes(0, low=1, high=1)
+    with pytest.raises(InputError, match=r"low must not be above high, got \[0.0, 2.0\] and \[1.0, 1.0\]"):
+        Columns.extremes([0, 1], low=[0, 2], high=[1, 1])

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
+from auditor.choices import DPSGD
 from auditor.errors import InputError
 from auditor.sensitivity import (
     Approximate,
@@ -25,6 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 VALUES = (-1.0, 0.0, 0.5, 2.0)
+NOTE = "Dropout was off while the distances were measured; with it they can be larger, up to 2 C."
 
 
 @pytest.fixture(autouse=True)
@@ -206,8 +208,30 @@ def test_bad_input_is_one_sentence(tf):
     model.compile(optimizer="sgd", loss=losses(tf))
     with pytest.raises(InputError, match="tensorflow-privacy with the clipping norm"):
         tracker.attach()
-    with pytest.raises(InputError, match="got no noise"):
+    model.compile(optimizer="sgd", loss=losses(tf), jit_compile=True)
+    with pytest.raises(InputError, match="without jit_compile"):
+        tracker.attach()
+    with pytest.raises(InputError, match="got none; describe any other run with DPSGD"):
         tracker.training(sampling_rate=0.1)
+    with pytest.raises(InputError, match="loss_fn must be a function"):
+        TensorFlowSensitivityTracker(model, "bce", completions=ages, clipping_norm=1.0)
+    features, labels = data(2)
+    for batch, sentence in (
+        ((features, labels[:1]), r"one batch on the first axis, got shapes \(2, 5\) and \(1, 1\)"),
+        ((1.0, 2.0), r"got shapes \(\) and \(\)"),
+        ((features[:, 0], labels), r"columns on the last, got shape \(2,\)"),
+        ((features[:, :3], labels), "one record at a time, got from model or loss_fn"),
+        ((None, labels), "features must be a tensor or an array of numbers, got NoneType"),
+        ((features, ["a", "b"]), "labels must be a tensor or an array of numbers, got text"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            tracker.observe(*batch)
+    frozen = network(tf)
+    frozen.trainable = False
+    with pytest.raises(InputError, match="a parameter that is trained, got none"):
+        TensorFlowSensitivityTracker(frozen, losses(tf), completions=ages, clipping_norm=1.0).observe(
+            features, labels
+        )
     with pytest.raises(InputError, match="finite"):
         tracker.observe(np.full((2, 5), np.nan, dtype=np.float32), np.zeros((2, 1), dtype=np.float32))
 
@@ -227,3 +251,141 @@ def test_microbatches_of_several_records_are_refused(tf):
     tracker.attach()
     with pytest.raises(Exception, match="2 microbatches for a batch of 4"):
         model.fit(*data(), batch_size=4, epochs=1, verbose=0)
+
+
+def private(tf, *, norm=0.7, optimizer=None):
+    """The network, compiled for DP-SGD, and its optimizer."""
+    import tensorflow_privacy
+
+    model = network(tf)
+    kind = getattr(tensorflow_privacy, optimizer or "DPKerasSGDOptimizer")
+    model.compile(optimizer=kind(l2_norm_clip=norm, noise_multiplier=1.3, learning_rate=0.3), loss=losses(tf))
+    return model
+
+
+def tracked(tf, model, **choices):
+    """A tracker of the network with the clipping norm 0.7."""
+    settings = {"completions": Columns(0, VALUES), "clipping_norm": 0.7, **choices}
+    return TensorFlowSensitivityTracker(model, losses(tf), **settings)
+
+
+def test_a_tracker_is_attached_once(tf):
+    """A second attach would count every step twice and is refused; two trackers both see every step."""
+    model = private(tf)
+    first, second = tracked(tf, model), tracked(tf, model, distance=Approximate())
+    first.attach()
+    second.attach()
+    with pytest.raises(InputError, match="attach must be called once"):
+        first.attach()
+    model.fit(*data(), batch_size=4, epochs=2, verbose=0)
+    assert first.sensitivities.shape == second.sensitivities.shape == (6,)
+    assert (first.sensitivities <= second.sensitivities * (1 + 1e-6)).all()
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_detaching_leaves_the_model_as_it_was(tf, order):
+    """After detach the model has its own training step again, in whatever order the trackers go."""
+    model = private(tf)
+    assert "train_step" not in vars(model)
+    trackers = [tracked(tf, model), tracked(tf, model)]
+    for tracker in trackers:
+        tracker.detach()
+        tracker.attach()
+    model.fit(*data(), batch_size=4, verbose=0)
+    trackers[order[0]].detach()
+    model.fit(*data(), batch_size=4, verbose=0)
+    trackers[order[1]].detach()
+    model.fit(*data(), batch_size=4, verbose=0)
+    assert [len(trackers[place].sensitivities) for place in order] == [3, 6]
+    if order == (1, 0):
+        assert "train_step" not in vars(model)
+    trackers[0].attach()
+    model.fit(*data(), batch_size=4, verbose=0)
+    assert len(trackers[0].sensitivities) in {6, 9}
+
+
+def test_the_clipping_norm_is_compared_wherever_it_is_used(tf):
+    """An own loop with another norm, and a model that was compiled again after attach, are refused."""
+    model = private(tf, norm=7.0)
+    tracker = tracked(tf, model)
+    tracker.observe(*data())
+    tracker.end_step()
+    with pytest.raises(InputError, match=r"is tracked, 0.7, got 7"):
+        tracker.training(sampling_rate=0.2)
+    other = private(tf)
+    tracker = tracked(tf, other)
+    tracker.attach()
+    other.compile(optimizer=model.optimizer, loss=losses(tf))
+    with pytest.raises(Exception, match=r"is tracked, 0.7, got 7"):
+        other.fit(*data(), batch_size=4, verbose=0)
+    assert len(tracker.sensitivities) == 0
+
+
+@pytest.mark.parametrize("kind", ["VectorizedDPKerasSGDOptimizer", "DPKerasAdamOptimizer"])
+def test_other_optimizers_of_tensorflow_privacy(tf, kind):
+    """The clipping norm and the noise are read from DP optimizers of other kinds too."""
+    model = private(tf, optimizer=kind)
+    tracker = tracked(tf, model)
+    tracker.attach()
+    tracker.observe(*data())
+    tracker.end_step()
+    assert tracker.training(sampling_rate=0.2).noise_multiplier == pytest.approx(1.3, rel=1e-6)
+
+
+def test_dropout_is_named(tf):
+    """The notes say that dropout was off where a layer has it, and only there."""
+    plain = tf.keras.Sequential([tf.keras.layers.Dropout(0.0), tf.keras.layers.Dense(1)])
+    recurrent = tf.keras.Sequential([tf.keras.layers.GRU(2, dropout=0.5), tf.keras.layers.Dense(1)])
+    plain.build((None, 5))
+    recurrent.build((None, 3, 5))
+    for model, named in ((network(tf), True), (plain, False), (recurrent, True)):
+        tracker = tracked(tf, model)
+        tracker.observe(np.zeros((0, 5)), np.zeros((0, 1)))
+        tracker.end_step()
+        rows = tracker.claims(DPSGD(1.0, 0.5, 1, 0.7))[:6]
+        assert [NOTE in row.note for row in rows] == [named] * 6
+
+
+def test_a_random_network_is_refused(tf):
+    """A layer that is random at prediction would be mistaken for a distance."""
+
+    class Noisy(tf.keras.layers.Layer):
+        def call(self, x):
+            return x + tf.random.normal(tf.shape(x))
+
+    model = tf.keras.Sequential([Noisy(), tf.keras.layers.Dense(1)])
+    model.build((None, 5))
+    with pytest.raises(InputError, match="random at prediction"):
+        tracked(tf, model).observe(*data())
+
+
+def test_fit_is_checked_before_its_first_batch(tf):
+    """Columns that the features have not, sample weights and several inputs stop before the graph runs, with the sentence."""
+    features, labels = data()
+    for completions, sentence, inputs, weights in (
+        (Columns(9, VALUES), "column 9 of 5", features, None),
+        (Columns(0, VALUES), "without sample weights", features, np.ones(12)),
+        (Columns(0, VALUES), "one array of features and one of labels", {"a": features}, None),
+    ):
+        model = private(tf)
+        tracked(tf, model, completions=completions).attach()
+        with pytest.raises(Exception, match=f"InputError: .*{sentence}"):
+            model.fit(inputs, labels, sample_weight=weights, batch_size=4, verbose=0)
+
+
+def test_a_rewriting_may_work_in_place(tf):
+    """A function that writes into its own array gives what naming the column gives."""
+
+    def write(batch, value):
+        array = batch.numpy()
+        array[:, 0] = value
+        return array
+
+    model, found = network(tf), []
+    for completions in (Columns(0, VALUES), Rewritten(write, VALUES)):
+        tracker = tracked(tf, model, completions=completions)
+        tracker.observe(*data())
+        tracker.end_step()
+        found.append(float(tracker.sensitivities[0]))
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+    assert found[0] > 0

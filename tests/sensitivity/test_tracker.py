@@ -82,14 +82,15 @@ def test_claims_say_what_was_assumed():
 
 
 def test_summary_ends_in_the_privacy_note():
-    """The text for people names the largest distance, both threats, and that it is not to be published."""
-    tracker = SensitivityTracker(clipping_norm=1.0)
-    tracker.observe([[[0.0], [0.5]]])
+    """The text for people names both threats, the assumptions, no distance of a single step, and what not to publish."""
+    tracker = SensitivityTracker(clipping_norm=1.0, extremes_only=True)
+    tracker.observe([[[0.0], [0.4375]]])
     tracker.end_step()
     text = tracker.summary(DPSGD(1.0, 0.5, 1))
-    assert text.startswith("1 steps; largest distance 0.5, at most 2.")
-    assert "against attribute inference" in text
+    assert text.startswith("Bayes security against attribute inference")
     assert "against membership inference" in text
+    assert "Only the extreme values" in text
+    assert "0.4375" not in text
     assert "do not publish it where membership matters" in text.splitlines()[-1]
 
 
@@ -98,6 +99,12 @@ def test_bad_input_is_one_sentence():
     tracker = SensitivityTracker(clipping_norm=1.0)
     with pytest.raises(InputError, match=r"shape \(records, completions, parameters\), got \(2,\)"):
         tracker.observe([1.0, 2.0])
+    with pytest.raises(InputError, match=r"shape \(records, completions, parameters\), got \(1, 2, 0\)"):
+        tracker.observe(np.empty((1, 2, 0)))
+    with pytest.raises(InputError, match=r"got \(\)"):
+        tracker.observe(1.0)
+    with pytest.raises(InputError, match="2 completions or more of each record, got 1"):
+        tracker.observe([[[1.0, 2.0]]])
     with pytest.raises(InputError, match="must be numbers of shape"):
         tracker.observe([["a"]])
     with pytest.raises(InputError, match="gradients must be finite"):
@@ -123,7 +130,10 @@ def test_importing_loads_no_framework():
 
 @pytest.mark.parametrize(
     ("tracker", "module", "extra"),
-    [(TorchSensitivityTracker, "torch", "torch"), (TensorFlowSensitivityTracker, "tensorflow", "tensorflow")],
+    [
+        (TorchSensitivityTracker, "PyTorch", "torch"),
+        (TensorFlowSensitivityTracker, "TensorFlow", "tensorflow"),
+    ],
 )
 def test_missing_extra_is_one_sentence(monkeypatch, tracker, module, extra):
     """Without the framework the error holds the command that installs it."""
@@ -132,6 +142,7 @@ def test_missing_extra_is_one_sentence(monkeypatch, tracker, module, extra):
         raise ImportError(f"No module named {name!r}")
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(MissingExtraError, match=rf"pip install 'privacy-auditor\[{extra}\]'"):
+    with pytest.raises(
+        MissingExtraError, match=rf"needs {module}, .*pip install 'privacy-auditor\[{extra}\]'"
+    ):
         tracker(None, None, completions=Columns(0, [0, 1]), clipping_norm=1.0)
-    assert module in str(extra)

@@ -85,7 +85,8 @@ def test_batches_of_fixed_size_are_about_replaced_records():
         (metric, REPLACE_ONE)
         for metric in ("epsilon", "advantage", "bayes_security", "bayes_security", "bayes_security")
     ]
-    assert all(row.value is not None for row in rows)
+    # All but the published closed form, which is about independent coins.
+    assert [place for place, row in enumerate(rows) if row.value is None] == [3]
 
 
 def test_vectors_of_steps():

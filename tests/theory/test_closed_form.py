@@ -232,13 +232,25 @@ def test_fixed_size_form_keeps_its_digits(noise):
     assert 1 - found == pytest.approx(leak, rel=1e-6, abs=2e-16)
 
 
-def test_closed_form_is_too_high_for_fixed_sizes_at_large_noise():
-    """Batches of a fixed size give more away than the closed form says even at noise 4, and the note says so."""
-    training = DPSGD(4.28, 0.00378, 2415, sampling=FIXED)
-    exact = 1 - total_variation_of_phases([(0.00378, 2415, 4.28)], fixed=True)
-    claim = bayes_security_closed_form(training)
-    assert claim.value > exact + 0.005
-    assert "fixed size" in claim.note
+def test_closed_form_says_nothing_about_fixed_sizes():
+    """Corollary 7 would be .005 too high for batches of a fixed size even at noise 4, so it is null with the reason."""
+    phase = (0.00378, 2415, 4.28)
+    exact = 1 - total_variation_of_phases([phase], fixed=True)
+    published = math.erfc(0.00378 * math.sqrt(2415) / (math.sqrt(2) * 4.28))
+    assert published > exact + 0.005
+    claim = bayes_security_closed_form(phased([phase], FIXED))
+    assert claim.value is None
+    assert claim.status == "approximation"
+    assert "batches of a fixed size give away more; use the moment-matched form" in claim.note
+    assert bayes_security_closed_form(DPSGD([4.28, 4.28], [1.0, 0.5], sampling=FIXED)).value is None
+    assert bayes_security_moment_matched(phased([phase], FIXED)).value <= exact
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_another_type_is_refused(form):
+    """Anything but a DP-SGD run is refused in one sentence."""
+    with pytest.raises(InputError, match=r"training must be auditor\.DPSGD, got 'x'\."):
+        form("x")
 
 
 def test_note_says_how_far_too_high():
@@ -256,13 +268,22 @@ def test_closed_form_is_proven_without_sampling(sampling):
     assert claim.value == pytest.approx(expected, rel=1e-13)
     assert claim.proven
     assert not bayes_security_closed_form(DPSGD([4.0, 2.0], [1.0, 0.5], sampling=sampling)).proven
+    assert bayes_security_grid(4.0, 1.0, 5, sampling=sampling) == pytest.approx(
+        2 - 2 * ndtr(math.sqrt(5 / 16))
+    )
 
 
 GRID = {"noise": [0.05, 0.5, 1.0, 3.0, 100.0], "rate": [1e-6, 0.001, 0.1, 1.0], "steps": [1, 1000, 10**7]}
 
 
-@pytest.mark.parametrize("sampling", [POISSON, FIXED])
-@pytest.mark.parametrize(("form", "scalar"), [(Corollary7(), FORMS[0]), (MomentMatched(), FORMS[1])])
+@pytest.mark.parametrize(
+    ("form", "scalar", "sampling"),
+    [
+        (Corollary7(), FORMS[0], POISSON),
+        (MomentMatched(), FORMS[1], POISSON),
+        (MomentMatched(), FORMS[1], FIXED),
+    ],
+)
 def test_grid_gives_the_scalar_values(form, scalar, sampling):
     """A broadcast grid holds the same numbers as the scalar functions, setting by setting."""
     noise, rate, steps = np.ix_(GRID["noise"], GRID["rate"], GRID["steps"])
@@ -277,8 +298,9 @@ def test_grid_gives_the_scalar_values(form, scalar, sampling):
     np.testing.assert_allclose(values.ravel(), expected, rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("sampling", [POISSON, FIXED])
-@pytest.mark.parametrize("form", [Corollary7(), MomentMatched()])
+@pytest.mark.parametrize(
+    ("form", "sampling"), [(Corollary7(), POISSON), (MomentMatched(), POISSON), (MomentMatched(), FIXED)]
+)
 def test_inverse_grids_invert(form, sampling):
     """The rate and the noise that a wanted Bayes security takes give back that Bayes security."""
     wanted = np.array([1e-30, 0.01, 0.5, 0.98, 1 - 1e-9])[:, None]
@@ -335,3 +357,17 @@ def test_bad_wants_and_forms_are_refused():
         sampling_rate_grid(1.0, 1.0, 10)
     with pytest.raises(InputError, match="form must be"):
         bayes_security_grid(1.0, 0.1, 10, form="closed")
+
+
+def test_the_published_form_refuses_fixed_sizes():
+    """A grid of Corollary 7 for sampled batches of a fixed size is refused with the form that covers them."""
+    for call in (
+        lambda: bayes_security_grid(1.0, [1.0, 0.1], 10, sampling=FIXED),
+        lambda: sampling_rate_grid(0.9, 1.0, 10, sampling=FIXED),
+        lambda: noise_multiplier_grid(0.9, 0.1, 10, sampling=FIXED),
+    ):
+        with pytest.raises(
+            InputError, match=r"do not fit: .* fixed size give away more; .*form=MomentMatched\(\)"
+        ):
+            call()
+    assert noise_multiplier_grid(0.9, 1.0, 10, sampling=FIXED) == noise_multiplier_grid(0.9, 1.0, 10)

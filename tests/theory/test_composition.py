@@ -10,11 +10,19 @@ import pytest
 from auditor.choices import DPSGD, Adjacency
 from auditor.errors import InputError
 from auditor.theory import _sampled_gaussian as sampled
+from auditor.theory._step_epsilons import step_epsilons
+from auditor.theory._step_pairs import StepPair
 from auditor.theory.composition import advanced, advanced_sharper, basic, optimal
 from auditor.theory.gaussian import gaussian_epsilon
 from auditor.theory.side_by_side import compare_compositions
-from auditor.training import FixedSizeSampling
+from auditor.training import FixedSizeSampling, PoissonSampling
 
+# dp-accounting 0.4 has no replace-one for batches drawn by coins.
+REPLACED = [
+    (sampling, "replace-one")
+    for sampling in (PoissonSampling(), FixedSizeSampling())
+    if sampled.accountant_has_replace_one() or sampling == FixedSizeSampling()
+]
 THEOREMS = "basic", "advanced", "sharper", "optimal", "renyi", "losses", "everyone", "limit"
 
 
@@ -46,6 +54,76 @@ def exact_optimal(epsilon, delta, steps, total):
             middle = (low + high) / 2
             low, high = (middle, high) if surplus(middle) > 0 else (low, middle)
         return float(high)
+
+
+def exact_deltas(pair, noise, rate, loss_at):
+    """One step's deltas in 60 digits, of both orders, where the event's edge is this output; and epsilon there."""
+    s, p, x = mpmath.mpf(noise), mpmath.mpf(rate), loss_at
+
+    def law(mean):
+        ratio = 1 - p + p * mpmath.exp((2 * mean * x - mean**2) / (2 * s**2))
+        above, below = (
+            (1 - p) * mpmath.ncdf(-sign * x / s) + p * mpmath.ncdf(sign * (mean - x) / s) for sign in (1, -1)
+        )
+        return ratio, above, below
+
+    (up, up_above, up_below), (down, down_above, down_below) = (
+        law(mean) for mean in (1, -1 if pair is StepPair.REPLACE_ONE else 0)
+    )
+    loss = mpmath.log(up / down)
+    # Of the first law over the second beyond the edge; of the second over the first below it.
+    return loss, up_above - mpmath.exp(loss) * down_above, down_below - mpmath.exp(-loss) * up_below
+
+
+def exact_step(pair, noise, rate, delta):
+    """One step's epsilon in 60 digits: the larger of both orders, by bisection of the event's edge."""
+    with mpmath.workdps(60):
+        far, middle = 40 * mpmath.mpf(noise) + 1, 0 if pair is StepPair.REPLACE_ONE else mpmath.mpf(1) / 2
+        found = [0.0]
+        for sign, order in ((1, 1), (-1, 2)):
+            low, high = mpmath.mpf(0), far
+            if exact_deltas(pair, noise, rate, middle)[order] <= delta:
+                continue
+            for _ in range(80):
+                at = (low + high) / 2
+                over = exact_deltas(pair, noise, rate, middle + sign * at)[order] > delta
+                low, high = (at, high) if over else (low, at)
+            found.append(float(sign * exact_deltas(pair, noise, rate, middle + sign * high)[0]))
+        return max(found)
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-20, 1e-8, 1e-3, 0.3])
+@pytest.mark.parametrize("rate", [1e-9, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize("pair", [StepPair.ADD_REMOVE, StepPair.REPLACE_ONE])
+def test_steps_are_exact(pair, rate, delta):
+    """A step's epsilon is that of its own two laws, the larger of both orders, in 60 digits, at any delta and noise."""
+    noise = np.array([0.05, 1.0, 1e3])
+    found = step_epsilons(noise, np.full(noise.size, rate), pair, deltas=delta)
+    expected = [exact_step(pair, value, rate, delta) for value in noise.tolist()]
+    assert found == pytest.approx(expected, rel=1e-10, abs=1e-300)
+
+
+def test_fixed_size_steps_are_exact():
+    """For batches of a fixed size delta is p delta(log(1 + (e^eps - 1)/p)) of the plain Gaussian 2/s apart."""
+    noise, rate, delta = 0.8, 0.03, 1e-6
+    value = step_epsilons(np.array([noise]), np.array([rate]), StepPair.FIXED_SIZE, deltas=delta).item()
+    with mpmath.workdps(40):
+        mu, shifted = 2 / mpmath.mpf(noise), mpmath.log(1 + mpmath.expm1(value) / mpmath.mpf(rate))
+        plain = mpmath.ncdf(mu / 2 - shifted / mu) - mpmath.exp(shifted) * mpmath.ncdf(-mu / 2 - shifted / mu)
+        assert float(rate * plain) == pytest.approx(delta, rel=1e-10)
+
+
+@pytest.mark.parametrize("pair", list(StepPair))
+def test_steps_at_the_ends_of_a_double(pair):
+    """Noise, rates and deltas at the ends of their ranges give numbers that fall with delta, never NaN."""
+    noise = np.array([1e-300, 1e-149, 1e-3, 1e6, 1e200])
+    for rate in (1e-300, 0.5, 1 - 1e-16, 1.0):
+        deltas = np.array([0.0, 1e-310, 1e-5, 0.5, 1.0])[:, None]
+        found = step_epsilons(noise, np.full(noise.size, rate), pair, deltas=deltas)
+        assert not np.isnan(found).any()
+        assert (found[1:] <= found[:-1]).all()
+        assert (found[0] == math.inf).all()
+        assert (found[-1] == 0).all()
 
 
 # errata.md: the corrected forms at eps=.1, T=100, d'=1e-5.
@@ -226,16 +304,26 @@ def test_unsampled_run_is_exact():
 
 def test_one_step_needs_no_theorem():
     """For one step basic and optimal composition give the exact epsilon of the sampled Gaussian step."""
-    found = values(DPSGD(2.0, 0.3, 1))
-    assert found["basic"] == pytest.approx(found["losses"], abs=3e-4)
-    assert found["optimal"] == pytest.approx(found["basic"], rel=1e-9)
+    for sampling, adjacency in ((PoissonSampling(), "add-remove"), *REPLACED):
+        found = values(DPSGD(2.0, 0.3, 1, sampling=sampling), adjacency=adjacency)
+        assert found["basic"] == pytest.approx(found["losses"], abs=3e-4)
+        assert found["optimal"] == pytest.approx(found["basic"], rel=1e-9)
 
 
 def test_basic_by_hand():
-    """Basic composition is T times the amplified epsilon of a Gaussian step at delta/(T q)."""
+    """For added records basic composition is T times the amplified epsilon of a Gaussian step at delta/(T q)."""
     before = gaussian_epsilon(1.0, delta=1e-5 / (1000 * 0.01))
     expected = 1000 * math.log(1 + 0.01 * math.expm1(before))
     assert values(DPSGD(1.0, 0.01, 1000))["basic"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_basic_for_replaced_records():
+    """Basic composition is T times the exact epsilon of the replace-one pair: .849 each, not 6.39 by amplification."""
+    step = exact_step(StepPair.REPLACE_ONE, 1.0, 0.01, 1e-8)
+    assert step == pytest.approx(0.849, abs=5e-4)
+    assert values(DPSGD(1.0, 0.01, 1000), adjacency="replace-one")["basic"] == pytest.approx(
+        1000 * step, rel=1e-9
+    )
 
 
 def test_fixed_size():
@@ -273,8 +361,10 @@ def test_rarely_drawn_record():
 
 
 def test_bad_run():
-    """Delta out of range and an unknown adjacency are refused in one sentence."""
+    """Delta out of range, another type and an unknown adjacency are refused in one sentence."""
     with pytest.raises(InputError, match=r"delta must lie in \[0, 1\), got 1"):
         compare_compositions(DPSGD(1.0, 0.1, 10), delta=1.0)
+    with pytest.raises(InputError, match=r"training must be auditor\.DPSGD, got 'x'"):
+        compare_compositions("x", delta=0.1)
     with pytest.raises(InputError, match="adjacency must be one of"):
         compare_compositions(DPSGD(1.0, 0.1, 10), delta=0.1, adjacency="both")

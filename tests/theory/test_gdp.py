@@ -77,7 +77,8 @@ def test_without_sampling_says_that_it_may_be_loose():
     """Below rate 1 the same number is an upper bound, and says so."""
     claim = mu_without_sampling(DPSGD(1.0, 0.1, 4))
     assert claim.value == pytest.approx(2.0)
-    assert "loose" in claim.note
+    assert "ignores the sampling" in claim.note
+    assert "far too large to be of use where records are sampled" in claim.note
 
 
 # statistics.md, section 7: exact TV at (p, T, s); TV = 2 Phi(mu/2) - 1 in the limit.
@@ -229,3 +230,12 @@ def test_more_noise_is_never_worse():
 def test_advantage_of_the_curve():
     """The largest gap of the curve is 2 Phi(mu/2) - 1."""
     assert advantage_from_curve(gdp_curve(1.0)) == pytest.approx(0.38292492, rel=1e-6)
+
+
+@pytest.mark.parametrize("function", [mu_clt, mu_without_sampling])
+def test_another_type_is_refused(function):
+    """Anything but a DP-SGD run, and a single number where there should be several, is refused in one sentence."""
+    with pytest.raises(InputError, match=r"training must be auditor\.DPSGD, got 'x'\."):
+        function("x")
+    with pytest.raises(InputError, match="mus must be"):
+        composed_mu(3.0)

@@ -146,6 +146,7 @@ def test_divergences_add_up_over_steps():
         DPSGD(1e6, 0.5, 10),
         DPSGD(1.0, 1e-9, 1),
         DPSGD(1e-200, 0.1, 3),
+        DPSGD(1e200, 0.5, 10),
     ],
 )
 def test_extremes_are_numbers(training, adjacency):
@@ -186,6 +187,33 @@ def test_epsilon_agrees_with_another_library(noise, rate, steps):
     value = renyi_epsilon(training, delta=1e-5).value
     assert 0.9 * accountant.get_epsilon(1e-5) < value <= accountant.get_epsilon(1e-5) * (1 + 1e-6)
     assert value > epsilon(training, delta=1e-5).value
+
+
+def test_many_different_steps_are_as_good_as_one_by_one():
+    """A hundred different steps, merged only to find the order, are at most another library's whole orders."""
+    noise, rate = np.linspace(0.6, 2.0, 100), np.geomspace(1e-3, 2e-2, 100)
+    accountant = rdp.RdpAccountant(orders=range(2, 64))
+    for s, p in zip(noise.tolist(), rate.tolist(), strict=True):
+        accountant.compose(PoissonSampledDpEvent(p, GaussianDpEvent(s)))
+    value = renyi_epsilon(DPSGD(noise, rate), delta=1e-12).value
+    theirs = accountant.get_epsilon(1e-12)
+    assert 0.95 * theirs < value <= theirs * 1.002
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_the_note_is_neutral(adjacency):
+    """The note does not say that it is looser than another bound, which it is not always."""
+    assert "loose" not in renyi_epsilon(DPSGD(1.0, 0.01, 10), delta=1e-5, adjacency=adjacency).note
+
+
+@pytest.mark.parametrize(
+    "function",
+    [pinsker_renyi, lambda run: renyi_divergence(run, order=2.0), lambda run: renyi_epsilon(run, delta=0.1)],
+)
+def test_only_runs_are_accounted(function):
+    """Something that is no training run is refused in one sentence."""
+    with pytest.raises(InputError, match=r"training must be auditor\.DPSGD, got 'x'"):
+        function("x")
 
 
 def test_epsilon_without_sampling_lies_above_the_exact_one():

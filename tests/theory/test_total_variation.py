@@ -111,6 +111,27 @@ def test_tv_a_against_quadrature(a):
     assert total_variation_a(DPSGD(1.0, 0.3, 1), a=a) == pytest.approx(expected, abs=1e-7)
 
 
+@pytest.mark.parametrize(("adjacency", "distance"), [(ADD_REMOVE, 1), (REPLACE_ONE, 2)])
+def test_noise_that_leaves_only_a_shift(adjacency, distance):
+    """At huge noise T steps are one Gaussian of shift p d sqrt(T) / s, also beyond where the transform is used."""
+    for noise in (3e5, 2.5e7, 1e12):
+        mu = 0.01 * distance * math.sqrt(1000) / noise
+        claim = total_variation(DPSGD(noise, 0.01, 1000), adjacency=adjacency)
+        assert claim.value == pytest.approx(math.erf(mu / math.sqrt(8)), rel=3e-5)
+        assert claim.value >= math.erf(mu / math.sqrt(8))
+        assert "exact" in claim.method
+
+
+def test_what_is_only_a_bound_says_so():
+    """Several batches of a fixed size, and tiny rates, have a dominating pair: their number is called an upper bound."""
+    for training in (DPSGD(2.0, 0.1, 10, sampling=FixedSizeSampling()), DPSGD(1e3, 1e-14, 10)):
+        claim = total_variation(training)
+        assert "exact" not in claim.method
+        assert "An upper bound" in claim.note
+        assert "reaches it" not in claim.note
+    assert "exact" in total_variation(DPSGD(2.0, 0.1, 1, sampling=FixedSizeSampling())).method
+
+
 def test_monotone_beyond_the_exact_range():
     """Where bounds stand in for the exact law, less noise is still never better."""
     found = [total_variation(DPSGD(s, 0.01, 10)).value for s in (1e-3, 0.049, 0.051, 0.2, 0.5, 1.0)]
