@@ -162,7 +162,8 @@ class DPSGD:
         """Return the description as a phrase."""
         return (
             f"DP-SGD with noise multiplier {_range(self.noise_multiplier)}, sampling rate {_range(self.sampling_rate)}"
-            f" and {self.steps:,} steps" + (", batches of a fixed size" if self.fixed_size else "")
+            f" and {self.steps:,} {'step' if self.steps == 1 else 'steps'}"
+            + (", batches of a fixed size" if self.fixed_size else "")
         )
 
 

@@ -261,3 +261,30 @@ def test_a_reference_of_other_records_is_refused(table, capsys):
     frame.assign(member=1 - frame["member"]).to_csv(other, index=False)
     assert run("audit", table, "--reference", other, "--id-column", "record") == 2
     assert "600 of 600 member ids and 600 of 600 non-member ids" in capsys.readouterr().err
+
+
+def test_a_claim_in_steps(tmp_path, capsys):
+    """An audit takes a schedule or batches of a fixed size as its claim, judges it, and tells it in the page and the data."""
+    rng = np.random.default_rng(0)
+    member = np.repeat([1, 0], 200)
+    table, steps = tmp_path / "losses.csv", tmp_path / "steps.csv"
+    pd.DataFrame({"loss": rng.normal(1 - 0.5 * member, 1.0), "member": member}).to_csv(table, index=False)
+    steps.write_text("noise_multiplier,sampling_rate,steps\n2,0.05,30\n4,0.1,30\n")
+    ways = (
+        (("--schedule", steps), "noise multiplier 2 to 4"),
+        (
+            ("--noise-multiplier", "2", "--sampling-rate", "0.05", "--steps", "30", "--fixed-size"),
+            "fixed size",
+        ),
+    )
+    for claim, words in ways:
+        out = tmp_path / "r.json"
+        line = ["audit", table, "--split", "random", "--delta", "1e-5", *claim, "--json", out, "--quiet"]
+        assert run(*line) == 0
+        found = json.loads(out.read_text())
+        assert words in found["data"]["claim"]
+        assert found["verdict"] in {"not_refuted", "inconclusive"}
+        assert found["claims"][0]["value"] > 0
+    both = ["audit", table, "--schedule", steps, "--steps", "3"]
+    assert run(*both) == 2
+    assert "cannot stand beside --steps" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """Everything that one DP-SGD description promises, for both kinds of neighbours, each number by every method."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from auditor import _validate
 from auditor.choices import DPSGD, Adjacency
@@ -52,12 +52,14 @@ def overview(
     >>> [(row.metric, round(row.value, 3)) for row in leading(rows) if row.adjacency == "replace-one"][3:]
     [('advantage', 0.264), ('bayes_security', 0.736), ('success_rate', 0.632), ('tpr_at_fpr.0.1', 0.272)]
     """
+    _validate.instance("training", training, [DPSGD])
     delta = _validate.fraction("delta", delta, zero=True)
     belief = _validate.fraction("prior", prior)
-    if not rates:
-        raise InputError("rates must name a false positive rate or more, got none.")
+    if not isinstance(rates, Iterable) or not list(rates):
+        raise InputError(f"rates must be false positive rates such as (0.1, 0.01), got {rates!r}.")
     known = [str(item) for item in Adjacency]
-    relations = [Adjacency(_validate.known("adjacency", item, known)) for item in adjacencies]
+    asked = [adjacencies] if isinstance(adjacencies, str) else adjacencies
+    relations = [Adjacency(_validate.known("adjacency", item, known)) for item in asked]
     return tuple(
         row for relation in relations for row in _rows(training, relation, delta, tuple(rates), belief)
     )

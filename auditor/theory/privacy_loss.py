@@ -76,6 +76,7 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
     >>> round(law.total_variation(), 6)
     0.264352
     """
+    _validate.instance("training", training, [DPSGD])
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     return _law_of(training, relation)
 

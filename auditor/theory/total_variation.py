@@ -52,6 +52,7 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
     >>> round(total_variation(DPSGD(1.0, 0.01, 1000), adjacency="add-remove").value, 6)
     0.161018
     """
+    _validate.instance("training", training, [DPSGD])
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         note = "Batches of a fixed size are accounted for replaced records only."

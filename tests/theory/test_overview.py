@@ -111,7 +111,8 @@ def test_the_words_follow_the_numbers():
         ({"delta": 1.0}, "delta must lie in"),
         ({"delta": 1e-5, "prior": 0.0}, "prior must lie in"),
         ({"delta": 1e-5, "rates": (0.0,)}, "fpr must lie in"),
-        ({"delta": 1e-5, "rates": ()}, "rates must name"),
+        ({"delta": 1e-5, "rates": ()}, "rates must be false positive rates"),
+        ({"delta": 1e-5, "rates": 0.1}, "rates must be false positive rates"),
         ({"delta": 1e-5, "adjacencies": ["add"]}, "adjacency must be one of"),
     ],
 )
@@ -119,3 +120,8 @@ def test_bad_input(arguments, words):
     """Numbers out of range are refused in one sentence."""
     with pytest.raises(InputError, match=words):
         overview(DPSGD(1.0, 0.1, 5), **arguments)
+    with pytest.raises(InputError, match=r"training must be auditor\.DPSGD"):
+        overview("x", delta=1e-5)
+    assert {row.adjacency for row in overview(DPSGD(1.0, 1.0, 1), delta=1e-5, adjacencies="replace-one")} == {
+        REPLACE_ONE
+    }
