@@ -45,6 +45,7 @@ class PrivacyLoss(ABC):
             a: Any shape, above 0.
 
         >>> from auditor.choices import DPSGD, Adjacency
+        >>> from auditor.theory import composed
         >>> law = composed(DPSGD(1.0, 1.0, 1), adjacency=Adjacency.ADD_REMOVE)
         >>> round(float(law.hockey_stick(np.e)), 8)  # statistics.md: delta(mu = 1, eps = 1)
         0.12693674
