@@ -96,6 +96,9 @@ def test_vectors_of_steps():
     assert one == two
     mixed = claims(DPSGD([1.5] * 20 + [3.0] * 20, 0.05), delta=1e-5)
     for milder, row in zip(mixed, one, strict=True):
+        if row.value is None:  # dp-accounting 0.4 has no replace-one epsilon
+            assert milder.value is None
+            continue
         better = milder.value > row.value if row.metric == "bayes_security" else milder.value < row.value
         assert better, row.metric
 
