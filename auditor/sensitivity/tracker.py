@@ -48,8 +48,9 @@ class SensitivityTracker(Steps):
         """Take in the gradients of one batch, before its update.
 
         Args:
-            gradients: Shape (records, completions, parameters), two completions or more: for each record drawn, the gradient of its loss with
-                each value of the attribute, not yet clipped. No records are fine, and count as distance 0.
+            gradients: Shape (records, completions, parameters), two completions or more: for each record drawn, the
+                gradient of its loss with each value of the attribute, not yet clipped. No records are fine, and count
+                as distance 0.
 
         Raises:
             InputError: Another shape, fewer than two completions, or gradients that are not finite.

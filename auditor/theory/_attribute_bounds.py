@@ -95,8 +95,8 @@ def bound(steps: Steps, spread: Floats) -> Risk:
     expectation of the sum in its place is an upper bound. Tight at p = 1.
 
     By chi-square: one step's divergence is at most p^2 [(1 - p) spread + p (e^(r^2) - 1)], because 1/x is convex and
-    the second world is a mixture, and at most p^2 spread / (1 - p), where the mixture is cut to one part. One plus chi-square multiplies over steps, and the total variation v satisfies
-    chi-square >= 4 v^2 up to v = 1/2 and >= v / (1 - v) beyond (the least of v^2 / (b (1 - b)) over b <= 1 - v).
+    the second world is a mixture, and at most p^2 spread / (1 - p), where the mixture is cut to one part. One plus
+    chi-square multiplies over steps, and the total variation v satisfies chi-square >= 4 v^2 up to v = 1/2 and >= v / (1 - v) beyond (the least of v^2 / (b (1 - b)) over b <= 1 - v).
     """
     from scipy.special import erf
 

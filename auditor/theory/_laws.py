@@ -14,6 +14,8 @@ from auditor.values import Floats
 __all__ = ["LARGEST_EPSILON", "GaussianLaw", "OneStepLaw", "PrivacyLoss"]
 
 LARGEST_EPSILON = 700.0
+# More noise counts as this much, which can only be worse.
+_MOST_NOISE = 1e100
 _GRID = 65
 _REFINED = 17
 
@@ -145,13 +147,9 @@ class GaussianLaw(PrivacyLoss):
         return math.erf(self.mu / math.sqrt(8))
 
     def _excess(self, epsilon: Floats) -> Floats:
-        from scipy.special import log_ndtr
+        from auditor.theory.gaussian import gaussian_deltas
 
-        if self.mu == 0:
-            return -np.expm1(np.minimum(epsilon, 0.0))
-        upper = np.exp(log_ndtr(self.mu / 2 - epsilon / self.mu))
-        lower = np.exp(np.minimum(epsilon + log_ndtr(-self.mu / 2 - epsilon / self.mu), 0.0))
-        return np.asarray(upper - lower)
+        return _both_signs(epsilon, gaussian_deltas(self.mu, epsilons=np.abs(epsilon)))
 
 
 @dataclass(frozen=True)
@@ -167,47 +165,67 @@ class OneStepLaw(PrivacyLoss):
 
     def _excess(self, epsilon: Floats) -> Floats:
         if self.step.fixed_size:
-            size = np.abs(epsilon)
-            amplified = self.step.rate * GaussianLaw(2 / self.step.noise)._clipped(  # noqa: SLF001 - same module
-                np.log1p(np.expm1(np.minimum(size, LARGEST_EPSILON)) / self.step.rate)
-            )
-            # Both orders are alike: sup P - e^-eps Q = 1 - e^-eps (1 - sup P - e^eps Q).
-            return np.where(epsilon >= 0, amplified, 1 - np.exp(-size) * (1 - amplified))
-        return self._replaced(epsilon) if self.step.replaced else self._added(epsilon)
+            from auditor.theory.gaussian import gaussian_deltas
+
+            growth = np.expm1(np.minimum(np.abs(epsilon), LARGEST_EPSILON))
+            inner = np.logaddexp(0.0, _log(growth) - math.log(self.step.rate))
+            return _both_signs(epsilon, self.step.rate * gaussian_deltas(2 / self.step.noise, epsilons=inner))
+        if self.step.replaced:
+            return _both_signs(epsilon, self._replaced(np.abs(epsilon)))
+        return self._added(epsilon)
 
     def _added(self, epsilon: Floats) -> Floats:
         from scipy.special import ndtr
 
-        p, s = self.step.rate, self.step.noise
-        factor = np.exp(np.minimum(epsilon, LARGEST_EPSILON))
+        p, s = self.step.rate, self._noise
         above = np.expm1(np.minimum(epsilon, LARGEST_EPSILON)) + p  # e^eps - (1 - p)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            x = s**2 * np.log(above / p) + 0.5
-            found = p * ndtr((1 - x) / s) - above * ndtr(-x / s)
-        return np.where(above > 0, found, 1 - factor)
+        x = self._where(above)
+        # In this order no digits are lost where e^eps is near 1.
+        found = p * (ndtr((1 - x) / s) - ndtr(-x / s)) - np.expm1(
+            np.minimum(epsilon, LARGEST_EPSILON)
+        ) * ndtr(-x / s)
+        return np.where(above > 0, found, -np.expm1(np.minimum(epsilon, LARGEST_EPSILON)))
 
     def _backward(self, epsilon: Floats) -> Floats:
         if self.step.replaced:
             return self._excess(epsilon)
         from scipy.special import ndtr
 
-        p, s = self.step.rate, self.step.noise
+        p, s = self.step.rate, self._noise
         # Outputs below x, where (1-p) + p e^{u(x)} = e^-eps; there are none once e^-eps <= 1 - p.
         above = np.expm1(-epsilon) + p
-        with np.errstate(divide="ignore", invalid="ignore"):
-            x = s**2 * np.log(above / p) + 0.5
-            found = np.exp(epsilon) * (above * ndtr(x / s) - p * ndtr((x - 1) / s))
-        return np.where(above > 0, found, 0.0)
+        x = self._where(above)
+        found = p * (ndtr(x / s) - ndtr((x - 1) / s)) + np.expm1(-epsilon) * ndtr(x / s)
+        return np.where(above > 0, np.exp(epsilon) * found, 0.0)
 
     def _replaced(self, epsilon: Floats) -> Floats:
+        """At epsilon >= 0."""
         from scipy.special import ndtr
 
-        p, s = self.step.rate, self.step.noise
-        eps = np.clip(epsilon, -LARGEST_EPSILON, LARGEST_EPSILON)
-        # (1-p) + p c y = e^eps ((1-p) + p c / y) with y = e^{x/s^2}, c = e^{-1/(2 s^2)}.
-        with np.errstate(over="ignore"):
-            ratio = (1 - p) / p * np.sinh(eps / 2) * math.exp(min(1 / (2 * s**2), 700.0))
+        p, s = self.step.rate, self._noise
+        eps = np.minimum(epsilon, LARGEST_EPSILON)
+        # (1-p) + p c y = e^eps ((1-p) + p c / y) with y = e^{x/s^2}, c = e^{-1/(2 s^2)}: x / s^2 is eps/2 + asinh(ratio).
+        log_ratio = math.log1p(-p) - math.log(p) + 1 / (2 * s**2) + _log(np.sinh(eps / 2))
+        ratio = np.exp(np.minimum(log_ratio, LARGEST_EPSILON))
         x = s**2 * (eps / 2 + np.arcsinh(ratio))
-        first = (1 - p) * ndtr(-x / s) + p * ndtr((1 - x) / s)
-        second = (1 - p) * ndtr(-x / s) + p * ndtr((-1 - x) / s)
-        return np.asarray(first - np.exp(eps) * second)
+        drawn = ndtr((1 - x) / s) - ndtr((-1 - x) / s) - np.expm1(eps) * ndtr((-1 - x) / s)
+        return np.asarray(p * drawn - (1 - p) * np.expm1(eps) * ndtr(-x / s))
+
+    @property
+    def _noise(self) -> float:
+        return min(self.step.noise, _MOST_NOISE)
+
+    def _where(self, above: Floats) -> Floats:
+        """The output at which p e^{u(x)} is this, minus infinity for 0 and less."""
+        return np.asarray(self._noise**2 * (_log(np.maximum(above, 0.0)) - math.log(self.step.rate)) + 0.5)
+
+
+def _both_signs(epsilon: Floats, positive: Floats) -> Floats:
+    """A symmetric law at any epsilon from its values at |epsilon|: sup P - e^-eps Q = 1 - e^-eps (1 - sup P - e^eps Q)."""
+    negative = 1 - np.exp(-np.abs(epsilon)) * (1 - positive)
+    return np.where(epsilon >= 0, positive, negative)
+
+
+def _log(x: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(x))

@@ -107,7 +107,8 @@ def sampling_rate_for(
 
     Returns:
         The sampling rate, within about 1e-5 (relatively) of the largest and never above what the method allows. By the
-        exact method there is one for every target that is not absurdly small: one so small that the record is hardly ever drawn.
+        exact method there is one for every target that is not absurdly small: one so small that the record is hardly
+        ever drawn.
 
     Raises:
         InputError: A number out of range, or a closed form that says nothing about the target.

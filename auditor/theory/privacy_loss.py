@@ -35,6 +35,8 @@ _LEAST_NOISE = 0.05
 # this one always: either can only be worse).
 _MOST_NOISE = 1e6
 _LEAST_RATE = 1e-12
+# Two normals further apart share nothing that a double can tell; the square of more leaves its range.
+_LARGEST_MU = 1e150
 # A larger numerical error makes other bounds better.
 _LARGEST_ERROR = 2e-3
 # Log of 1e-9 over the rounding of a double.
@@ -90,13 +92,11 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
     distance = 2.0 if replaced else 1.0
     gaussian = [phase for phase in training.phases if _is_gaussian(phase, training)]
     sampled = [phase for phase in training.phases if not _is_gaussian(phase, training)]
-    mu = math.sqrt(
-        sum(
-            phase.steps
-            * _square(distance * phase.sampling_rate / phase.noise_multiplier * _rounded_up(phase))
-            for phase in gaussian
-        )
+    shifts = (
+        math.sqrt(phase.steps) * distance * phase.sampling_rate / phase.noise_multiplier * _rounded_up(phase)
+        for phase in gaussian
     )
+    mu = min(math.hypot(*shifts), _LARGEST_MU)
     if not sampled:
         return GaussianLaw(mu)
     least = min(phase.noise_multiplier for phase in sampled)
@@ -136,10 +136,6 @@ def _is_gaussian(phase: Phase, training: DPSGD) -> bool:
 def _rounded_up(phase: Phase) -> float:
     # With u = (2 x - 1) / (2 s^2), log(1 + p (e^u - 1)) is p u to within a share of about u, some 1e-6.
     return 1.0 if phase.sampling_rate == 1 else 1 + 1e-5
-
-
-def _square(x: float) -> float:
-    return min(x, 1e150) ** 2
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The whole trade-off curve that a training description allows, not only its epsilon at one delta."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
@@ -58,6 +59,7 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
     >>> round(claimed_curve(DPSGD(1.0, 1.0, 1)).curve.tpr_at(0.1), 3)  # Phi(Phi^-1(.1) + 1) = .3891
     0.389
     """
+    _validate.instance("claim", claim, get_args(TrainingClaim))
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     if isinstance(claim, StatedClaim):
         return _stated(claim, relation)

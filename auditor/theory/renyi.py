@@ -55,7 +55,8 @@ def renyi_divergence(
         Nats, 0 or more, possibly infinity: a number, or an array of the shape of ``order``.
 
     Raises:
-        InputError: The run is no DPSGD, an order of 1 or less, an unknown adjacency, or added records with batches of a fixed size.
+        InputError: The run is no DPSGD, an order of 1 or less, an unknown adjacency, or added records with batches of
+            a fixed size.
 
     Source: Mironov 2017; Mironov, Talwar and Zhang 2019, Theorem 5, for which order is the larger.
 

@@ -21,9 +21,6 @@ __all__ = [
 
 _REACHED = "For every attacker, also one who sees every iterate; some attacker on some data reaches it."
 _BOUND = "An upper bound for every attacker, also one who sees every iterate."
-DOMINATED = (
-    "Batches of a fixed size are told by a pair of laws that dominates them, which no attacker may reach."
-)
 _ROUNDED = 1e-6
 _CLEARLY = 1e-12
 
@@ -71,7 +68,8 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
     if loose:
         what, note = "total variation of a dominating pair", f"{_BOUND} {loose}"
     if law.error > min(_ROUNDED, value / 1000):
-        note = f"{_BOUND} Rounded up by its numerical error of {law.error:.1g}."
+        what = f"{what}, rounded up"
+        note = f"{_BOUND} Rounded up by its numerical error of {law.error:.1g}. {loose}".rstrip()
         other = total_variation_by_accountant(training, adjacency=relation)
         if other.value is not None and other.value < value:
             return other
@@ -121,6 +119,7 @@ def total_variation_by_accountant(training: DPSGD, *, adjacency: Adjacency = Adj
     >>> round(total_variation_by_accountant(DPSGD(1.0, 0.01, 100), adjacency="add-remove").value, 3)
     0.051
     """
+    _validate.instance("training", training, [DPSGD])
     relation = Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
     claimed = claimed_curve(training, adjacency=relation)
     method = f"delta at epsilon 0: {claimed.note}"
@@ -137,10 +136,10 @@ def _simple_bound(training: DPSGD, adjacency: Adjacency) -> tuple[float, str]:
         for phase in training.phases
     )
     distance = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
-    square = sum(
-        phase.steps * min(distance / phase.noise_multiplier, 1e100) ** 2 for phase in training.phases
+    mu = math.hypot(
+        *(math.sqrt(phase.steps) * distance / phase.noise_multiplier for phase in training.phases)
     )
-    drawn, everyone = -math.expm1(never), math.erf(math.sqrt(square / 8))
+    drawn, everyone = -math.expm1(never), math.erf(mu / math.sqrt(8))
     if drawn <= everyone:
         return drawn, f"chance that the record is drawn at all, {given(drawn)}"
     return everyone, "Gaussian composition without sampling"

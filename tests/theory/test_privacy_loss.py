@@ -339,6 +339,30 @@ def test_extremes_give_a_number(noise, rate, steps, adjacency):
         assert found == 1.0
 
 
+@pytest.mark.parametrize("adjacency", BOTH)
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps"),
+    [
+        (1e200, 0.5, 1),
+        (1.0, 1e-300, 1),
+        (1e5, 1e-17, 1),
+        (0.05, 1e-20, 1),
+        (0.3, 0.7, 1),
+        (1e160, 1.0, 1),
+        (1e300, 1.0, 5),
+    ],
+)
+def test_tiny_numbers_keep_their_digits(noise, rate, steps, adjacency):
+    """The delta at epsilon 0 is p erf(d / (2 sqrt2 s)), or the Gaussian's, however tiny: a bound never rounds to 0."""
+    half = math.sqrt(steps) * (1.0 if adjacency is REPLACE_ONE else 0.5) / noise
+    expected = rate * math.erf(half / math.sqrt(2))
+    law = composed(DPSGD(noise, rate, steps), adjacency=adjacency)
+    assert law.total_variation() == pytest.approx(expected, rel=1e-12)
+    if noise < 1e100:  # beyond, noise counts as 1e100 in the rest of the law, which can only be worse
+        assert float(law.delta_at(0.0)) == pytest.approx(expected, rel=1e-9)
+    assert np.all(np.diff(law.delta_at([0.0, 1e-3, 1.0, 30.0])) <= 0)
+
+
 def test_what_has_no_law_is_refused():
     """Almost no noise with sampling, and fixed batches for added records, are refused in a sentence."""
     with pytest.raises(Unresolved, match=r"noise multiplier of 0\.05 or more .* got 0\.04"):
