@@ -42,7 +42,11 @@ from auditor.values import Check, Claim, Comparison, Estimate, Losses, LossScale
 
 if TYPE_CHECKING:
     from auditor.collectors import (
+        Classification,
+        GaussianLogLoss,
+        MultiLabel,
         Output,
+        SquaredError,
         collect,
         from_columns,
         read_feature_pair,
@@ -72,6 +76,7 @@ __all__ = [
     "Census",
     "Check",
     "Claim",
+    "Classification",
     "ClopperPearson",
     "Comparison",
     "EachRecord",
@@ -80,6 +85,7 @@ __all__ = [
     "FixedSizeSampling",
     "FixedThreshold",
     "GaussianAttack",
+    "GaussianLogLoss",
     "InputError",
     "InstancesResult",
     "Jeffreys",
@@ -89,6 +95,7 @@ __all__ = [
     "Melded",
     "MissingExtraError",
     "Mixture",
+    "MultiLabel",
     "OnePerPerson",
     "Output",
     "OutputError",
@@ -102,6 +109,7 @@ __all__ = [
     "Sample",
     "Slice",
     "Split",
+    "SquaredError",
     "StatedClaim",
     "Status",
     "Steinke",
@@ -129,6 +137,10 @@ __all__ = [
 
 # Names whose module needs more than numpy are loaded when first used (PEP 562), so that `import auditor` stays light.
 _LATER = {
+    "SquaredError": "auditor.collectors",
+    "MultiLabel": "auditor.collectors",
+    "GaussianLogLoss": "auditor.collectors",
+    "Classification": "auditor.collectors",
     "Features": "auditor.features",
     "GaussianAttack": "auditor.planning",
     "InstancesResult": "auditor.instances",

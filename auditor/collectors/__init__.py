@@ -9,9 +9,14 @@ from auditor.collectors.files import read_loss_pair, read_losses
 from auditor.collectors.from_model import collect
 from auditor.collectors.outputs import Output
 from auditor.collectors.schedule import read_schedule
+from auditor.collectors.tasks import Classification, GaussianLogLoss, MultiLabel, SquaredError
 
 __all__ = [
+    "Classification",
+    "GaussianLogLoss",
+    "MultiLabel",
     "Output",
+    "SquaredError",
     "collect",
     "from_columns",
     "read_feature_pair",

@@ -8,15 +8,18 @@ import numpy.typing as npt
 
 from auditor import _validate
 from auditor.collectors import scikit_learn
-from auditor.collectors.log_odds import LogOdds, settled
+from auditor.collectors.batch_losses import BatchLosses, settled_pair
 from auditor.collectors.outputs import Output
-from auditor.collectors.records import Predict, Records, records, score
-from auditor.errors import AuditorError, InputError
+from auditor.collectors.predictors import predictor
+from auditor.collectors.records import Records, length
+from auditor.collectors.scorer import ModelScorer, in_batches
+from auditor.collectors.tasks import Classification, Task
+from auditor.errors import InputError
 from auditor.features import Features
 from auditor.fingerprints import fingerprints
 from auditor.values import Losses, LossScale, PerGroup
 
-__all__ = ["assembled", "collect"]
+__all__ = ["assembled", "collect", "distinct_classes", "history"]
 
 
 def collect(
@@ -24,33 +27,40 @@ def collect(
     *,
     members: tuple[Any, Any],
     nonmembers: tuple[Any, Any],
+    task: Task | None = None,
     classes: Sequence[Any] | None = None,
-    output: Output = Output.PROBABILITIES,
+    output: Output | None = None,
     ids: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     persons: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     batch_size: int | None = None,
+    repeats: int = 1,
 ) -> Losses:
-    """Score a model's members and non-members: the negative log-odds of each record's true class.
+    """Score a model's members and non-members; a classifier's losses are the negative log-odds of the true class.
 
     Args:
-        model: A fitted scikit-learn style classifier (with ``predict_proba`` and ``classes_``; pipelines and
-            searches too), or any callable from features to outputs of shape (n, K), or (n,) for class 1 of two.
+        model: A fitted scikit-learn style classifier (with ``predict_proba`` and ``classes_``; pipelines, searches,
+            XGBoost and LightGBM too) or regressor, a PyTorch, Keras or ONNX model, an `Endpoint`, or any callable from
+            features to outputs of shape (n, K), or (n,) for class 1 of two.
         members: The pair (X, y) of records the model was trained on. X is an array, a DataFrame, a sparse matrix or
             a list; y holds the true labels: strings, integers, booleans or whole floats.
         nonmembers: The pair (X, y) of records from the same population that the model never saw.
-        classes: The label of each output column; default the model's ``classes_``, or 0, 1, ... for a callable.
-        output: What a callable returns. Logits lose no precision; probabilities may.
+        task: What the model was trained to predict; default `Classification()`. See `MultiLabel`, `SquaredError` and
+            `GaussianLogLoss`.
+        classes: The label of each output column; default those that the model knows, or else 0, 1, ...
+        output: What the model returns; default probabilities for a callable, and found out for any other model.
+            Logits lose no precision; probabilities may.
         ids: Optional record ids, a pair (members, non-members).
         groups: Optional slices to report by, likewise.
         persons: Optional data subject of each record, likewise.
-        batch_size: Records for each call of the model; default all of a group at once.
+        batch_size: Records for each call of the model; default all of a group at once, or what the model wants.
+        repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
 
     Returns:
         Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, a fingerprint of each record's
         features (none where they cannot be hashed, as for lists of images), and a history that says which output of the
         model was used. Probabilities of exactly 0 or 1 are placed at the logit of the spacing
-        of the floats the model returned, or further out (`auditor.collectors.log_odds.settled`).
+        of the floats the model returned, or further out (`auditor.collectors.batch_losses.settled`).
 
     Raises:
         InputError: A model that is not supported or not fitted, features it refuses, labels it does not know,
@@ -65,76 +75,85 @@ def collect(
     >>> losses.member, losses.nonmember
     (array([-2., -1.]), array([2., 1.]))
     """
-    member, nonmember = records("member", "members", members), records("nonmember", "nonmembers", nonmembers)
+    task = Classification() if task is None else task
+    member, nonmember = (
+        _group("member", "members", members, task),
+        _group("nonmember", "nonmembers", nonmembers, task),
+    )
     labels = {"id": _pair("ids", ids, member, nonmember), "group": _pair("groups", groups, member, nonmember)}
     labels["person"] = _pair("persons", persons, member, nonmember)
-    labels["label"] = PerGroup(member.labels, nonmember.labels)
+    labels["label"] = PerGroup(member.labels, nonmember.labels) if isinstance(task, Classification) else None
     labels["fingerprint"] = _fingerprint(member, nonmember)
-    output = Output(_validate.known("output", output, [str(item) for item in Output]))
-    names = None if classes is None else _distinct(classes)
+    if output is not None:
+        output = Output(_validate.known("output", output, [str(item) for item in Output]))
+    names = None if classes is None else distinct_classes(classes)
     size = None if batch_size is None else _validate.at_least("batch_size", batch_size, least=1)
-    _refuse_unsupported(model)
-    if scikit_learn.accepts(model):
-        if output is not Output.PROBABILITIES:
-            raise InputError(
-                f"output says what a callable returns, got {str(output)!r} with a {type(model).__name__};"
-                " leave it out: the most precise output of the model is found by itself."
-            )
+    if (
+        isinstance(task, Classification)
+        and repeats == 1
+        and scikit_learn.accepts(model)
+        and not isinstance(model, type)
+    ):
+        scikit_learn.refuse_output(model, output)
         scored = scikit_learn.scored(
             model, member=member, nonmember=nonmember, classes=names, batch_size=size
         )
-        return assembled(scored.member, nonmember=scored.nonmember, source=scored.source, labels=labels)
-    name = _name(model)
-    first, second = (
-        score(_guarded(model, name, group.name), group, output=output, classes=names, batch_size=size)
-        for group in (member, nonmember)
-    )
-    source = f"the {output} that {name} returned"
-    return assembled(first, nonmember=second, source=source, labels=labels)
-
-
-def _name(model: Any) -> str:
-    name = str(getattr(model, "__name__", type(model).__name__))
-    return "the callable" if name == "<lambda>" else name
-
-
-def _guarded(model: Any, name: str, group: str) -> Predict:
-    """Return the callable; whatever it raises becomes one sentence, with the cause kept."""
-
-    def predict(features: Any) -> Any:
-        try:
-            return model(features)
-        except AuditorError:
-            raise
-        except Exception as error:
-            reason = ": ".join(filter(None, (type(error).__name__, _validate.one_line(error))))
-            raise InputError(f"{name} failed on the {group} records: {reason}.") from error
-
-    return predict
+        words = f"{task.words} from {scored.source}"
+        return assembled(
+            scored.member, nonmember=scored.nonmember, words=words, scale=task.scale, labels=labels
+        )
+    found = predictor(model, task=task, output=output, sample=(member, nonmember))
+    scorer = ModelScorer(found, task=task, classes=names, repeats=repeats)
+    for group in (member, nonmember):
+        scorer.check(group)  # an unknown label is found before the model spends any time
+    first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
+    return assembled(first, nonmember=second, words=scorer.words, scale=task.scale, labels=labels)
 
 
 def assembled(
-    member: LogOdds, *, nonmember: LogOdds, source: str, labels: dict[str, PerGroup | None]
+    member: BatchLosses,
+    *,
+    nonmember: BatchLosses,
+    words: str,
+    scale: LossScale,
+    labels: dict[str, PerGroup | None],
 ) -> Losses:
     """Return the losses of both groups with what a reader must know about them."""
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
-    history = [f"negative log-odds of the true class from {source}"]
-    if any(saturated):
-        history.append(
-            f"{saturated[0]} member and {saturated[1]} non-member probabilities were exactly 0 or 1 and were placed"
-            " at the end of the scale"
-        )
-    if member.hard and nonmember.hard:
-        history.append("the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-loss audit")
-    first, second = settled(member, nonmember)
+    first, second = settled_pair(member, nonmember)
     return Losses(
         member=first,
         nonmember=second,
         **labels,
-        scale=LossScale.LOG_ODDS,
+        scale=scale,
         saturated=saturated,
-        history=tuple(history),
+        history=history(words, saturated=saturated, hard=member.hard and nonmember.hard),
     )
+
+
+def history(words: str, *, saturated: tuple[int, int], hard: bool) -> tuple[str, ...]:
+    """Return what a reader must know about collected losses."""
+    steps = [words]
+    if any(saturated):
+        steps.append(
+            f"{saturated[0]} member and {saturated[1]} non-member probabilities were exactly 0 or 1 and were placed"
+            " at the end of the scale"
+        )
+    if hard:
+        steps.append("the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-loss audit")
+    return tuple(steps)
+
+
+def _group(name: str, argument: str, pair: Any, task: Task) -> Records:
+    """Return one group from its pair (X, y)."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
+        raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}.")
+    features, target = pair
+    labels = task.labels(name, target)
+    _validate.same_length((f"{name} X", f"{name} y"), (length(name, features), labels.shape[0]))
+    if labels.shape[0] < 2:  # noqa: PLR2004
+        raise InputError(f"{argument} must hold at least 2 records, got {labels.shape[0]}; is X empty?")
+    return Records(name=name, features=features, labels=labels)
 
 
 def _pair(name: str, pair: Any, member: Records, nonmember: Records) -> PerGroup | None:
@@ -158,7 +177,8 @@ def _fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
         return None
 
 
-def _distinct(classes: Sequence[Any]) -> list[Any]:
+def distinct_classes(classes: Sequence[Any]) -> list[Any]:
+    """Return the classes as a list of different labels."""
     try:
         flat = np.ndim(classes) == 1
     except ValueError:  # rows of different lengths
@@ -169,15 +189,3 @@ def _distinct(classes: Sequence[Any]) -> list[Any]:
     if len(set(names)) != len(names):
         raise InputError(f"classes must be distinct, got {names!r}.")
     return names
-
-
-def _refuse_unsupported(model: Any) -> None:
-    if isinstance(model, type):
-        raise InputError(
-            f"model must be a fitted model, got the class {model.__name__} itself; build and fit one."
-        )
-    if not (scikit_learn.accepts(model) or callable(model)):
-        raise InputError(
-            f"model must be a fitted classifier with predict_proba and classes_, or a callable from features to"
-            f" probabilities or logits, got {type(model).__name__}."
-        )

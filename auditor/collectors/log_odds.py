@@ -12,44 +12,30 @@ Edge cases, with eps the spacing of floats near 1 in the type the model *returne
     f_y = 0 or its log is -inf           loss +inf here, saturated
     the others sum to 0 or to log -inf   loss -inf here, saturated
 Everything is computed in float64. A record is saturated only when the returned numbers say exactly 0 or 1: a model
-that computed in float32 and returned float64 is taken at its word. `settled` gives saturated records a finite place.
+that computed in float32 and returned float64 is taken at its word. `batch_losses.settled` gives saturated records a finite
+place.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.batch_losses import BatchLosses
 from auditor.collectors.outputs import Output, checked, resolution
 from auditor.errors import InputError
 from auditor.values import Floats
 
 Codes = npt.NDArray[np.intp]
 
-__all__ = ["LogOdds", "joined", "settled", "true_class_loss"]
+__all__ = ["Codes", "one_column", "true_class_loss"]
 
 _BLOCK = 2**20  # numbers converted to float64 at a time, so that a wide output is never copied whole
 
 
-@dataclass(frozen=True, eq=False)
-class LogOdds:
-    """Losses of some records, infinite where saturated, with the source's resolution and whether all were 0 or 1."""
-
-    loss: Floats
-    eps: float
-    hard: bool
-
-    @property
-    def saturated(self) -> npt.NDArray[np.bool_]:
-        """Which records came from a probability of exactly 0 or 1."""
-        return np.isinf(self.loss)
-
-
 def true_class_loss(
     outputs: npt.NDArray[Any], *, codes: Codes, output: Output, place: str = "model", first_row: int = 0
-) -> LogOdds:
+) -> BatchLosses:
     """Return the negative log-odds of each record's true class.
 
     Args:
@@ -77,10 +63,10 @@ def true_class_loss(
         row = first_row + start
         values = checked(outputs[part], output=output, place=place, first_row=row)
         hard = hard and _all_hard(values, output)
-        formula = _one_column if values.ndim == 1 else _columns
+        formula = one_column if values.ndim == 1 else _columns
         loss[part] = formula(values, codes[part], output)
         _refuse_nan(loss[part], place, row)
-    return LogOdds(loss=loss, eps=resolution(outputs), hard=hard)
+    return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=resolution(outputs), hard=hard)
 
 
 def _all_hard(values: Floats, output: Output) -> bool:
@@ -88,7 +74,8 @@ def _all_hard(values: Floats, output: Output) -> bool:
     return bool(np.all((values == certain) | (values == excluded)))
 
 
-def _one_column(values: Floats, codes: Codes, output: Output) -> Floats:
+def one_column(values: Floats, codes: Codes, output: Output) -> Floats:
+    """Losses of the second of two classes; infinite where its probability is exactly 0 or 1."""
     with np.errstate(divide="ignore"):
         if output is Output.LOGITS:
             logit = values
@@ -119,27 +106,3 @@ def _refuse_nan(loss: Floats, place: str, first_row: int) -> None:
             f"{place} outputs must tell the true class from the others, got infinite values for both (first at row"
             f" {first_row + int(np.argmax(bad))}, counting from 0); return finite logits."
         )
-
-
-def joined(parts: Sequence[LogOdds]) -> LogOdds:
-    """Return the batches of one group as one."""
-    return LogOdds(
-        loss=np.concatenate([part.loss for part in parts]),
-        eps=max(part.eps for part in parts),
-        hard=all(part.hard for part in parts),
-    )
-
-
-def settled(member: LogOdds, nonmember: LogOdds) -> tuple[Floats, Floats]:
-    """Return both groups' losses, finite: saturated records at the end of the scale, beyond or level with all others.
-
-    Each is placed at logit(eps) of the source type, or at the most extreme unsaturated loss on its side if that is
-    further out, so that saturation never makes a record look less extreme than one that is not saturated.
-    """
-    eps = max(member.eps, nonmember.eps)
-    far = float(np.log1p(-eps) - np.log(eps))
-    finite = np.concatenate([part.loss[~part.saturated] for part in (member, nonmember)])
-    low = min(-far, finite.min(initial=0.0))
-    high = max(far, finite.max(initial=0.0))
-    clipped = [np.clip(part.loss, low, high) for part in (member, nonmember)]
-    return clipped[0], clipped[1]

@@ -8,20 +8,23 @@ preferred, but only after a numerical test that it is the same model:
 3. ``predict_proba``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor import _validate
-from auditor.collectors.log_odds import LogOdds
+from auditor.collectors.batch_losses import BatchLosses
 from auditor.collectors.outputs import Output, resolution
-from auditor.collectors.records import Predict, Records, Rows, score, taken
+from auditor.collectors.predictor import Predictor
+from auditor.collectors.records import Records, Rows, taken
+from auditor.collectors.scorer import ModelScorer, in_batches
+from auditor.collectors.tasks import Classification, Task
 from auditor.errors import AuditorError, InputError
 from auditor.values import Floats
 
-__all__ = ["Scored", "accepts", "scored"]
+__all__ = ["Scored", "accepts", "predictor", "refuse_output", "scored"]
 
 _ROWS = 500  # of each group, on which outputs are compared
 _TOLERANCE = 1e-6  # relative, on probabilities
@@ -31,14 +34,38 @@ _PINNED = 1e-3  # a probability known more coarsely than this (relative) says no
 class Scored(NamedTuple):
     """The losses of both groups and, in words, what they were computed from."""
 
-    member: LogOdds
-    nonmember: LogOdds
+    member: BatchLosses
+    nonmember: BatchLosses
     source: str
 
 
 def accepts(model: Any) -> bool:
     """Return whether this is an estimator, fitted or not, rather than a plain callable."""
     return hasattr(model, "predict_proba") or (hasattr(model, "fit") and hasattr(model, "get_params"))
+
+
+def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
+    """Return the most precise output that is the model's own, as far as the sample of its records shows."""
+    if not isinstance(task, Classification):
+        raise InputError(f"task must be Classification() for {type(model).__name__}.")
+    refuse_output(model, output)
+    classes = tuple(_classes(model))
+    name = type(model).__name__
+    if _logits_are_true(model, sample):
+        method, kind = "decision_function", Output.LOGITS
+        source = f"decision_function of {name}: as logits they reproduce its predict_proba"
+    else:
+        method, kind, source = "predict_proba", Output.PROBABILITIES, f"predict_proba of {name}"
+    return Predictor(predict=_guarded(model, method), source=source, output=kind, classes=classes)
+
+
+def refuse_output(model: Any, output: Output | None) -> None:
+    """Refuse to be told what is found out."""
+    if output not in (None, Output.PROBABILITIES):
+        raise InputError(
+            f"output says what a callable returns, got {str(output)!r} with a {type(model).__name__};"
+            " leave it out: the most precise output of the model is found by itself."
+        )
 
 
 def scored(
@@ -50,11 +77,11 @@ def scored(
     groups = (member, nonmember)
     name = type(model).__name__
 
-    def one(group: Records, method: str, output: Output) -> LogOdds:
-        predict = _guarded(model, method, group.name)
-        return score(predict, group, output=output, classes=labels, batch_size=batch_size)
+    def one(group: Records, method: str, output: Output) -> BatchLosses:
+        found = Predictor(predict=_guarded(model, method), source=method, output=output)
+        return in_batches(ModelScorer(found, classes=labels), group, size=batch_size)
 
-    def both(method: str, output: Output) -> tuple[LogOdds, LogOdds]:
+    def both(method: str, output: Output) -> tuple[BatchLosses, BatchLosses]:
         return one(member, method, output), one(nonmember, method, output)
 
     for group in groups:
@@ -94,16 +121,16 @@ def _classes(model: Any) -> list[Any]:
     return list(np.asarray(classes).tolist())
 
 
-def _guarded(model: Any, method: str, place: str) -> Predict:
+def _guarded(model: Any, method: str) -> Callable[[Records], Any]:
     """Return the method; what it raises about its input becomes one sentence, with the cause kept."""
     from sklearn.exceptions import NotFittedError
 
     name = type(model).__name__
 
-    def predict(features: Any) -> Any:
+    def predict(records: Records) -> Any:
         try:
             with np.errstate(divide="ignore"):  # predict_log_proba is often the log of an exact 0
-                return getattr(model, method)(features)
+                return getattr(model, method)(records.features)
         except NotFittedError as error:
             raise InputError(f"model must be fitted, got an unfitted {name}; call fit first.") from error
         except AuditorError:
@@ -111,7 +138,7 @@ def _guarded(model: Any, method: str, place: str) -> Predict:
         except Exception as error:
             reason = _validate.one_line(error) or type(error).__name__
             raise InputError(
-                f"{place} X must suit the model, but {name}.{method} refused it: {reason}."
+                f"{records.name} X must suit the model, but {name}.{method} refused it: {reason}."
             ) from error
 
     return predict
@@ -134,13 +161,17 @@ def _logits_are_true(model: Any, groups: Sequence[Records]) -> bool:
 
 
 def _same_model(model: Any, group: Records, rows: Rows) -> bool | None:
-    features = taken(group.features, rows=rows)
-    probabilities = np.asarray(_guarded(model, "predict_proba", group.name)(features))
+    part = _rows(group, rows)
+    probabilities = np.asarray(_guarded(model, "predict_proba")(part))
     try:
-        logits = np.asarray(model.decision_function(features))
+        logits = np.asarray(model.decision_function(part.features))
     except Exception:  # noqa: BLE001 - whatever is wrong with it, predict_proba remains
         return False
     return agreement(logits, probabilities=probabilities)
+
+
+def _rows(group: Records, rows: Rows) -> Records:
+    return Records(group.name, taken(group.features, rows=rows), group.labels[rows])
 
 
 def agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> bool | None:
@@ -185,9 +216,9 @@ def _logs_say_more(model: Any, group: Records, saturated: npt.NDArray[np.intp]) 
     """
     if not saturated.size or not hasattr(model, "predict_log_proba"):
         return False
-    features = taken(group.features, rows=saturated[:_ROWS])
-    given = np.asarray(_guarded(model, "predict_proba", group.name)(features))
-    logs = np.asarray(_guarded(model, "predict_log_proba", group.name)(features), dtype=np.float64)
+    part = _rows(group, saturated[:_ROWS])
+    given = np.asarray(_guarded(model, "predict_proba")(part))
+    logs = np.asarray(_guarded(model, "predict_log_proba")(part), dtype=np.float64)
     if given.dtype.kind != "f":
         return False
     floor = float(np.log(np.finfo(given.dtype).smallest_subnormal))

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from auditor import InputError
-from auditor.collectors.log_odds import LogOdds, joined, settled, true_class_loss
+from auditor.collectors.batch_losses import BatchLosses, joined, settled_pair
+from auditor.collectors.log_odds import true_class_loss
 from auditor.collectors.outputs import Output
 
 mpmath.mp.dps = 60  # the exact values of doubles, with digits to spare
@@ -144,24 +145,32 @@ def test_saturated_records_sit_at_the_logit_of_the_source_resolution(dtype, logi
     part = true_class_loss(
         np.array([[1, 0], [0, 1]], dtype=dtype), codes=np.array([0, 0]), output=Output.PROBABILITIES
     )
-    member, nonmember = settled(part, part)
+    member, nonmember = settled_pair(part, part)
     np.testing.assert_allclose(member, [-logit, logit], rtol=1e-6)
     np.testing.assert_array_equal(member, nonmember)
 
 
 def test_a_saturated_record_is_never_less_extreme_than_another_of_either_group():
     """Saturation goes level with the most extreme unsaturated loss of both groups on its side."""
-    member = LogOdds(loss=np.array([-np.inf, 5.0, np.inf]), eps=2.0**-23, hard=False)
-    nonmember = LogOdds(loss=np.array([-200.0, 90.0]), eps=2.0**-23, hard=False)
-    first, second = settled(member, nonmember)
+    member = BatchLosses(
+        loss=np.array([-np.inf, 5.0, np.inf]),
+        saturated=np.isinf(np.array([-np.inf, 5.0, np.inf])),
+        eps=2.0**-23,
+    )
+    nonmember = BatchLosses(
+        loss=np.array([-200.0, 90.0]), saturated=np.isinf(np.array([-200.0, 90.0])), eps=2.0**-23
+    )
+    first, second = settled_pair(member, nonmember)
     np.testing.assert_array_equal(first, [-200.0, 5.0, 90.0])
     np.testing.assert_array_equal(second, nonmember.loss)
 
 
 def test_unsaturated_losses_pass_through_settling_unchanged():
     """Finite losses beyond logit(eps) keep their value."""
-    part = LogOdds(loss=np.array([-1e4, 0.0, 1e4]), eps=2.0**-52, hard=False)
-    np.testing.assert_array_equal(settled(part, part)[0], part.loss)
+    part = BatchLosses(
+        loss=np.array([-1e4, 0.0, 1e4]), saturated=np.isinf(np.array([-1e4, 0.0, 1e4])), eps=2.0**-52
+    )
+    np.testing.assert_array_equal(settled_pair(part, part)[0], part.loss)
 
 
 def test_hard_labels_are_noticed_only_when_every_entry_is_0_or_1():

@@ -1,0 +1,1 @@
+"""Family: models behind an address, and the protocols in which they are asked."""

@@ -1,0 +1,1 @@
+"""Family: tables of records to score, read a stretch at a time."""

@@ -1,0 +1,1 @@
+"""Family: losses of texts from causal language models, near or served."""
