@@ -13,6 +13,7 @@ from auditor import arguments, claim_arguments, console
 from auditor import options as given
 from auditor._version import __version__
 from auditor.choices import Adjacency, Melded, RankGrid
+from auditor.collect_command import collect
 from auditor.gates import ExitCode, exit_code, parse
 from auditor.options import MembersOption, MethodOption, SplitOption
 from auditor.report.files import check_writable, write_all
@@ -65,6 +66,9 @@ def demo(
         for result in results:
             console.say(text(result, width=console.width(), color=console.colour()) + "\n")
     console.say(f"Report: {html.resolve()}\n")
+
+
+app.command()(collect)
 
 
 @app.command()

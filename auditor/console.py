@@ -8,11 +8,27 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from auditor.errors import AuditorError, OutputError
 
-__all__ = ["announcer", "colour", "complain", "forgive_unknown_signs", "progress", "say", "width"]
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
+__all__ = [
+    "announcer",
+    "colour",
+    "complain",
+    "forgive_unknown_signs",
+    "interruptible",
+    "pace",
+    "progress",
+    "say",
+    "stages",
+    "width",
+]
+
+_INTERRUPTED = 130  # 128 and the number of the signal
 # How the command line spells what a sentence calls by its Python name.
 _OPTIONS = {
     "claimed epsilon": "--claim-epsilon",
@@ -27,11 +43,13 @@ _OPTIONS = {
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
+            "batch_size",
             "confidence",
             "delta",
             "inclusion",
             "noise_multiplier",
             "prior",
+            "repeats",
             "sampling_rate",
             "seed",
             "steps",
@@ -70,16 +88,70 @@ def announcer(*, quiet: bool) -> Callable[[str], None]:
 @contextmanager
 def progress(words: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Yield what moves a progress bar (done, total): on standard error, only on a terminal, and only once it is moved."""
+    with stages(quiet=quiet) as move:
+        yield None if move is None else lambda done, total: move(words, done, total)
+
+
+@contextmanager
+def stages(*, quiet: bool, unit: str | None = None) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Yield what moves the bar of a stage (words, done, total); a new stage takes the place of the one before.
+
+    Args:
+        quiet: Whether nothing is shown.
+        unit: What is counted, in the plural: the bar then tells how many a second, and how long it will take.
+    """
     stream = sys.stderr
     if quiet or stream is None or not stream.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    with Progress(console=Console(file=stream), transient=True) as bar:
-        task = bar.add_task(words, total=None, visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+    last = TimeRemainingColumn() if unit is None else TextColumn("{task.fields[rate]}", markup=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), last)
+    with Progress(*columns, console=Console(file=stream), transient=True, speed_estimate_period=3600) as bar:
+        known: dict[str, TaskID] = {}
+
+        def move(words: str, done: int, total: int) -> None:
+            if words not in known:
+                for task in known.values():
+                    bar.update(task, visible=False)
+                known[words] = bar.add_task(words, total=total, rate="")
+            bar.update(known[words], completed=done, total=total)
+            speed = next(task.speed for task in bar.tasks if task.id == known[words])
+            bar.update(known[words], rate=pace(speed, left=total - done, unit=unit or ""))
+
+        yield move
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Say in one sentence what an interrupt (Ctrl-C) left behind, and exit with the code of shells for it."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if sys.stderr is not None:
+            print(str(stop) or "interrupted.", file=sys.stderr)  # noqa: T201 - this is the terminal
+        raise SystemExit(_INTERRUPTED) from None
+
+
+def pace(speed: float | None, *, left: int, unit: str) -> str:
+    """Return a speed (a second) and the time that is left, in words; nothing where no speed is known.
+
+    >>> pace(1234.5, left=200_000, unit="records")
+    '1,234 records/s, 3 min left'
+    """
+    if not speed:
+        return ""
+    seconds = left / speed
+    for size, word in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{_rate(speed)} {unit}/s, {seconds / size:.0f} {word} left"
+    return f"{_rate(speed)} {unit}/s, {seconds:.0f} s left"
+
+
+def _rate(speed: float) -> str:
+    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.2g}"  # noqa: PLR2004
 
 
 def colour() -> bool:

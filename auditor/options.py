@@ -56,7 +56,9 @@ class MethodOption(StrEnum):
 
 LossTable = Annotated[
     Path | None,
-    typer.Argument(help="Table of losses (.csv, .parquet, .npz) with a membership column."),
+    typer.Argument(
+        help="Table of losses (.csv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column."
+    ),
 ]
 MemberFile = Annotated[Path | None, typer.Option(help="Table of member losses, instead of LOSSES.")]
 NonmemberFile = Annotated[Path | None, typer.Option(help="Table of non-member losses.")]

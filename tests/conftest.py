@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 # What each optional extra must bring, by the names of its modules.
-EXTRAS = {"torch": ("torch", "opacus"), "tensorflow": ("tensorflow", "tensorflow_privacy")}
+EXTRAS = {
+    "torch": ("torch", "opacus"),
+    "tensorflow": ("tensorflow", "tensorflow_privacy"),
+    "onnx": ("onnxruntime", "skl2onnx"),
+    "http": ("httpx",),
+    "ray": ("ray", "ray.data"),
+    "language": ("torch", "transformers"),
+}
 
 
 def pytest_addoption(parser):

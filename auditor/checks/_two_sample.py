@@ -39,7 +39,7 @@ def separation(values: Floats, *, member: Labels, confidence: float, rng: np.ran
         confidence: Of the two-sided interval.
         rng: Orders the records.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits
 
     blocks = _blocks(member, rng)
     scores, at = [], []

@@ -25,8 +25,10 @@ def from_columns(
     group: npt.ArrayLike | None = None,
     person: npt.ArrayLike | None = None,
     label: npt.ArrayLike | None = None,
+    fingerprint: npt.ArrayLike | None = None,
     higher_is_member: bool = False,
     scale: LossScale = LossScale.UNKNOWN,
+    saturated: tuple[int, int] = (0, 0),
     history: Sequence[str] = (),
 ) -> Losses:
     """Split one column of losses into members and non-members.
@@ -38,8 +40,10 @@ def from_columns(
         group: Optional slices to report by, shape (n,).
         person: Optional data subject of each record, shape (n,).
         label: Optional true class of each record, shape (n,).
+        fingerprint: Optional hash of each record's features, shape (n,).
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
         scale: What the loss is, if that is known.
+        saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         history: Where the column came from, first step first.
 
     Returns:
@@ -55,7 +59,7 @@ def from_columns(
     """
     values = _validate.finite_column("the loss column", loss)
     mask = _mask("the member column", member)
-    given = _given(id=id, group=group, person=person, label=label)
+    given = _given(id=id, group=group, person=person, label=label, fingerprint=fingerprint)
     labels = {name: _validate.column(f"the {name} column", column) for name, column in given.items()}
     names = ["loss", "member", *labels]
     _validate.same_length(names, [values.size, mask.size, *(column.size for column in labels.values())])
@@ -66,6 +70,7 @@ def from_columns(
         labels=pairs,
         higher_is_member=higher_is_member,
         scale=scale,
+        saturated=saturated,
         history=history or ["loss and membership columns"],
     )
 
@@ -78,6 +83,7 @@ def from_pair(
     higher_is_member: bool,
     history: Sequence[str],
     scale: LossScale = LossScale.UNKNOWN,
+    saturated: tuple[int, int] = (0, 0),
 ) -> Losses:
     """Build losses from two checked columns, negated if asked."""
     return Losses(
@@ -85,6 +91,7 @@ def from_pair(
         nonmember=-nonmember if higher_is_member else nonmember,
         **labels,
         scale=scale,
+        saturated=saturated,
         history=(*history, _NEGATED) if higher_is_member else tuple(history),
     )
 

@@ -15,7 +15,7 @@ from auditor.values import Floats
 
 Column = npt.NDArray[Any]
 
-__all__ = ["BELOW_HEADER", "FROM_ZERO", "Column", "numbers", "plain", "readable"]
+__all__ = ["BELOW_HEADER", "FROM_ZERO", "Column", "numbers", "plain", "readable", "without_gaps"]
 
 FROM_ZERO = "counting from 0"
 BELOW_HEADER = "counting from 0 below the header"
@@ -26,7 +26,9 @@ _FIX = "write it with a decimal point and without other characters"
 _PERMISSION = (errno.EACCES, errno.EPERM)
 
 
-def numbers(column: Column, *, place: str, rows: str, truth: bool = False, fix: str = _FIX) -> Floats:
+def numbers(
+    column: Column, *, place: str, rows: str, truth: bool = False, fix: str = _FIX, first_row: int = 0
+) -> Floats:
     """Return a column as float64, blanks as NaN; text is read as numbers (true and false too, if they may occur).
 
     Raises:
@@ -51,7 +53,7 @@ def numbers(column: Column, *, place: str, rows: str, truth: bool = False, fix: 
             )  # 1_000 is no number here
         except ValueError:
             raise InputError(
-                f"{place} must hold numbers, got {str(value)!r} (first at row {row}, {rows}); {fix}."
+                f"{place} must hold numbers, got {str(value)!r} (first at row {first_row + row}, {rows}); {fix}."
             ) from None
     return result
 
@@ -66,6 +68,17 @@ def plain(column: Any) -> Column:
         column = column.fill_null("")
     values: Column = column.to_numpy(zero_copy_only=False) if column.num_chunks == 1 else column.to_numpy()
     return values
+
+
+def without_gaps(column: Column) -> Column:
+    """Return a column of objects in which what is missing is an empty text; any other column as it is."""
+    if column.dtype.kind != "O":
+        return column
+    return np.array(["" if _missing(value) else value for value in column.tolist()], dtype=object)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (value != value) is True or type(value).__name__ in {"NAType", "NaTType"}  # noqa: PLR0124
 
 
 @contextmanager
@@ -94,6 +107,5 @@ def _damaged(path: Path, error: Exception) -> InputError:
         return InputError(
             f"{file} does not fit in memory ({words}); it is damaged, or too large to audit here."
         )
-    return InputError(
-        f"{file} is not a whole {kind} file ({words}); write it again, or name it after what it is."
-    )
+    whole = f"a whole {kind} file" if kind else "a whole table"
+    return InputError(f"{file} is not {whole} ({words}); write it again, or name it after what it is.")

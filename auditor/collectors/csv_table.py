@@ -1,23 +1,26 @@
 """Columns of a CSV file, read by Arrow once its header is understood."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from auditor.collectors.cells import BELOW_HEADER, Column, plain, readable
+from auditor.collectors.paths import FileTable
 from auditor.errors import InputError
 
 __all__ = ["CsvTable"]
 
+_BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
 
-class CsvTable:
+
+class CsvTable(FileTable):
     """Comma-separated UTF-8 text with one line of column names, which may be surrounded by spaces."""
 
     rows = BELOW_HEADER
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        super().__init__(path)
         with readable(path), path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.reader(stream)
             header = next((fields for fields in reader if fields), [])
@@ -29,7 +32,7 @@ class CsvTable:
         import pyarrow as pa
 
         with readable(self._path):
-            self._refuse_open_quote()
+            self.refuse_open_quote()
             try:
                 columns = self._arrow(
                     {name: pa.float64() for name in numeric} | {name: pa.string() for name in text}
@@ -42,28 +45,57 @@ class CsvTable:
                     raise
             return {name: plain(column) for name, column in columns.items()}
 
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield all rows of some columns as record batches of text, a few megabytes at a time."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        with readable(self._path):
+            options = self._options({name: pa.string() for name in names})
+            options["read_options"].block_size = _BLOCK
+            try:
+                with arrow.open_csv(str(self._path), **options) as reader:
+                    for batch in reader:
+                        yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+            except pa.ArrowInvalid as error:
+                if "skip initial" in str(error):
+                    return  # the header is all there is
+                if "straddl" in str(error):
+                    raise InputError(
+                        f"file {str(self._path)!r} must have no row longer than {_BLOCK >> 20} MB; save it as .parquet."
+                    ) from None
+                self._refuse_ragged()
+                raise
+
     def _arrow(self, types: Mapping[str, Any]) -> dict[str, Any]:
         from pyarrow import csv as arrow
 
+        table = arrow.read_csv(str(self._path), **self._options(types))
+        return dict(zip(types, table.columns, strict=True))
+
+    def _options(self, types: Mapping[str, Any]) -> dict[str, Any]:
+        from pyarrow import csv as arrow
+
         # Columns are named by position, so that repeated or padded names elsewhere in the header do no harm.
-        keys = {name: str(self.names.index(name)) for name in types}
-        table = arrow.read_csv(
-            str(self._path),
-            read_options=arrow.ReadOptions(
+        keys = [str(self.names.index(name)) for name in types]
+        return {
+            "read_options": arrow.ReadOptions(
                 column_names=[str(position) for position in range(len(self.names))],
                 skip_rows=self._header_lines,
             ),
             # A blank line is a missing loss where there is only one column, and nothing elsewhere.
-            parse_options=arrow.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(self.names) > 1),
-            convert_options=arrow.ConvertOptions(
-                include_columns=list(keys.values()),
-                column_types={keys[name]: kind for name, kind in types.items()},
+            "parse_options": arrow.ParseOptions(
+                newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+            ),
+            "convert_options": arrow.ConvertOptions(
+                include_columns=keys,
+                column_types=dict(zip(keys, types.values(), strict=True)),
                 strings_can_be_null=False,
             ),
-        )
-        return {name: table[key] for name, key in keys.items()}
+        }
 
-    def _refuse_open_quote(self) -> None:
+    def refuse_open_quote(self) -> None:
+        """Refuse a file with an odd number of quotation marks."""
         # A quote that is never closed would silently swallow every row below it.
         with self._path.open("rb") as stream:
             count = sum(block.count(b'"') for block in iter(lambda: stream.read(2**20), b""))

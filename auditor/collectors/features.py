@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from auditor import _validate
 from auditor.collectors.cells import Column, numbers
-from auditor.collectors.membership import file_path, member_name, membership, refuse_no_names
+from auditor.collectors.membership import member_name, membership, refuse_no_names
 from auditor.collectors.tables import Table, opened
 from auditor.errors import InputError
 from auditor.features import Features
@@ -17,7 +17,7 @@ __all__ = ["read_feature_pair", "read_features"]
 
 
 def read_features(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Any,
     *,
     columns: Sequence[str],
     member_column: str = "member",
@@ -26,7 +26,7 @@ def read_features(
     r"""Read what is known of the records beside their losses, from the file that holds the losses.
 
     Args:
-        path: A ``.csv``, ``.parquet`` or ``.npz`` file; the kinds of file are those of `read_losses`.
+        path: A file, or a table in memory; the kinds are those of `read_losses`.
         columns: The columns to read. A CSV column of which every cell is a number or blank holds numbers, any other
             one text; a blank is a missing value.
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
@@ -48,21 +48,19 @@ def read_features(
     (('age', 'job'), 2, 1)
     """
     refuse_no_names(member_column=member_column)
-    file = file_path(path)
-    table = opened(file)
-    place = f"file {str(file)!r}"
-    names = _names(columns, table, place, (member_column, *_others(not_features)))
-    marks = table.read([member_name(member_column, table, place)], text=[])[member_column]
-    mask = membership(marks, table, f"column {member_column!r} of {str(file)!r}")
-    found = _read(table, names, file)
+    table = opened(path)
+    names = _names(columns, table, (member_column, *_others(not_features)))
+    marks = table.read([member_name(member_column, table)], text=[])[member_column]
+    mask = membership(marks, table, member_column)
+    found = _read(table, names)
     for name, column in found.items():
         _validate.same_length([member_column, name], [mask.size, column.size])
     return Features(*({name: column[side] for name, column in found.items()} for side in (mask, ~mask)))
 
 
 def read_feature_pair(
-    member_path: str | os.PathLike[str],
-    nonmember_path: str | os.PathLike[str],
+    member_path: str | os.PathLike[str] | Any,
+    nonmember_path: str | os.PathLike[str] | Any,
     *,
     columns: Sequence[str],
     not_features: Sequence[str] = (),
@@ -87,10 +85,8 @@ def read_feature_pair(
     """
     sides = []
     for path in (member_path, nonmember_path):
-        file = file_path(path)
-        table = opened(file)
-        names = _names(columns, table, f"file {str(file)!r}", _others(not_features))
-        sides.append(_read(table, names, file))
+        table = opened(path)
+        sides.append(_read(table, _names(columns, table, _others(not_features))))
     return Features(*sides)
 
 
@@ -100,7 +96,7 @@ def _others(not_features: Sequence[str]) -> tuple[str, ...]:
     return tuple(not_features)
 
 
-def _names(columns: Sequence[str], table: Table, place: str, others: tuple[str, ...]) -> list[str]:
+def _names(columns: Sequence[str], table: Table, others: tuple[str, ...]) -> list[str]:
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise InputError(f"columns must be a list of names of columns, got {columns!r}.")
     for name in columns:
@@ -109,20 +105,19 @@ def _names(columns: Sequence[str], table: Table, place: str, others: tuple[str, 
             raise InputError(f"columns must hold no empty name, got {list(columns)!r}; take it out.")
         if name in others and name in table.names:
             raise InputError(
-                f"columns must not name {name!r} in {place}, which is a column of losses, membership, ids or persons:"
+                f"columns must not name {name!r} in {table.place}, which is a column of losses, membership, ids or persons:"
                 " naming it makes any leak look like a shift; name columns that describe the records."
             )
     return [
-        _validate.column_name(name, what="features", file=place, options=table.names)
+        _validate.column_name(name, what="features", file=table.place, options=table.names)
         for name in dict.fromkeys(columns)
     ]
 
 
-def _read(table: Table, names: list[str], file: Path) -> dict[str, Column]:
+def _read(table: Table, names: list[str]) -> dict[str, Column]:
     columns = table.read(names, text=[])
     return {
-        name: _typed(column, f"column {name!r} of {str(file)!r}", table.rows)
-        for name, column in columns.items()
+        name: _typed(column, f"column {name!r} of {table.of}", table.rows) for name, column in columns.items()
     }
 
 

@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from auditor import _validate
 from auditor.collectors.arrays import from_columns, from_pair
-from auditor.collectors.cells import FROM_ZERO, Column, numbers
-from auditor.collectors.membership import file_path, member_name, membership, refuse_no_names
-from auditor.collectors.tables import Table, opened
+from auditor.collectors.cells import Column, numbers
+from auditor.collectors.collected import read_collected
+from auditor.collectors.membership import member_name, membership, refuse_no_names
+from auditor.collectors.sources.opening import path_of
+from auditor.collectors.tables import NpzTable, Table, opened
 from auditor.errors import InputError
 from auditor.values import Floats, Losses, PerGroup
 
@@ -28,7 +29,7 @@ _ONE_TABLE = "give one table that holds both groups and the membership column, i
 
 
 def read_losses(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Any,
     *,
     loss_column: str = "loss",
     member_column: str = "member",
@@ -38,19 +39,24 @@ def read_losses(
     label_column: str | None = None,
     higher_is_member: bool = False,
 ) -> Losses:
-    r"""Read losses and membership from one file.
+    r"""Read losses and membership from one file, or from one table in memory.
+
+    What `auditor.collect_to` wrote says of itself what its losses are, how they came about and how many are saturated;
+    together with its true classes and fingerprints they are what `auditor.collect` would have returned.
 
     Args:
-        path: A ``.csv`` (UTF-8, commas, one line of names), ``.parquet`` or ``.npz`` file (the arrays are the
-            columns; never pickled). An ``.npz`` with the arrays ``member`` and ``nonmember`` and no loss column
-            holds the losses of the two groups.
+        path: A ``.csv`` (UTF-8, commas, one line of names), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
+            arrays are the columns; never pickled), or a folder of ``.parquet`` parts. An ``.npz`` with the arrays
+            ``member`` and ``nonmember`` and no loss column holds the losses of the two groups. Or a pandas or polars
+            DataFrame, a pyarrow Table or Dataset, or a dictionary of columns.
         loss_column: The losses, finite numbers; smaller means more like a member.
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
         id_column: Record ids, read if the file has them; an error if another name than the default is missing.
             None reads none. In a CSV ids are read as text, so that leading zeros survive.
         group_column: Slices to report by, likewise.
         person_column: Data subject of each record, likewise.
-        label_column: The true class of each record, to report by; read only if named.
+        label_column: The true class of each record, to report by; read only if named, or if `auditor.collect_to` wrote
+            it.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
 
     Returns:
@@ -68,36 +74,37 @@ def read_losses(
     array([0.1, 0.2])
     """
     refuse_no_names(loss_column=loss_column, member_column=member_column)
-    file = file_path(path)
-    table = opened(file)
-    if _is_two_arrays(table, file, loss_column):
-        return _two_arrays(table, file, higher_is_member)
-    place = f"file {str(file)!r}"
+    table = opened(path)
+    if _is_two_arrays(table, loss_column):
+        return _two_arrays(table, higher_is_member)
+    collected = read_collected(path, loss_column=loss_column, names=table.names)
+    if collected is not None and label_column is None:
+        label_column = collected.label_column
     labels = _labels(
         table,
-        place,
         id_column=id_column,
         group_column=group_column,
         person_column=person_column,
         label_column=label_column,
     )
-    names = [_loss_name(loss_column, table, place), member_name(member_column, table, place)]
-    columns = table.read(names, text=list(labels.values()))
-    loss = _losses(columns[loss_column], name=loss_column, file=file, rows=table.rows)
-    member = membership(columns[member_column], table, f"column {member_column!r} of {str(file)!r}")
-    chosen: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
+    names = [_loss_name(loss_column, table), member_name(member_column, table)]
+    more = [collected.fingerprint_column] if collected and collected.fingerprint_column else []
+    columns = table.read([*names, *more], text=list(labels.values()))
+    given: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
+    given["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
+    if collected is not None:
+        given |= collected.given(columns, table=table, higher_is_member=higher_is_member)
     return from_columns(
-        loss,
-        member=member,
-        **chosen,
+        _losses(columns[loss_column], name=loss_column, table=table),
+        member=membership(columns[member_column], table, member_column),
+        **given,
         higher_is_member=higher_is_member,
-        history=[f"column {loss_column!r} of {file.name}, membership from column {member_column!r}"],
     )
 
 
 def read_loss_pair(
-    member_path: str | os.PathLike[str],
-    nonmember_path: str | os.PathLike[str],
+    member_path: str | os.PathLike[str] | Any,
+    nonmember_path: str | os.PathLike[str] | Any,
     *,
     loss_column: str = "loss",
     member_column: str | None = "member",
@@ -135,24 +142,21 @@ def read_loss_pair(
     array([0.9, 0.7])
     """
     refuse_no_names(loss_column=loss_column)
-    files = (file_path(member_path), file_path(nonmember_path))
-    if files[0] == files[1]:
-        raise InputError(f"member and non-member files must differ, got {str(files[0])!r} twice.")
-    tables = [opened(file) for file in files]
+    tables = [opened(path) for path in _different(member_path, nonmember_path)]
     wanted = {
         "id_column": id_column,
         "group_column": group_column,
         "person_column": person_column,
         "label_column": label_column,
     }
-    found = [
-        _labels(table, f"file {str(file)!r}", **wanted) for table, file in zip(tables, files, strict=True)
-    ]
+    found = [_labels(table, **wanted) for table in tables]
     shared = {field: name for field, name in found[0].items() if field in found[1]}
-    parts = [_one_file(table, file, loss_column, shared) for table, file in zip(tables, files, strict=True)]
-    for table, file, group in zip(tables, files, _GROUPS, strict=True):
-        _refuse_mixed(table, file, member_column if member_column != loss_column else None, group)
-    history = [f"column {loss_column!r} of {files[0].name} (members) and of {files[1].name} (non-members)"]
+    parts = [_one_file(table, loss_column, shared) for table in tables]
+    for table, group in zip(tables, _GROUPS, strict=True):
+        _refuse_mixed(table, member_column if member_column != loss_column else None, group)
+    history = [
+        f"column {loss_column!r} of {tables[0].title} (members) and of {tables[1].title} (non-members)"
+    ]
     alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
     if alone:
         history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
@@ -162,33 +166,39 @@ def read_loss_pair(
     )
 
 
-def _one_file(
-    table: Table, file: Path, loss_column: str, labels: Mapping[str, str]
-) -> tuple[Floats, dict[str, Column]]:
-    place = f"file {str(file)!r}"
-    _loss_name(loss_column, table, place)
+def _different(member_path: Any, nonmember_path: Any) -> tuple[Any, Any]:
+    """Refuse a table that is compared with itself, which would read as no leakage."""
+    first, second = path_of(member_path), path_of(nonmember_path)
+    if member_path is nonmember_path or (first is not None and first == second):
+        shown = "the same table" if first is None else repr(str(first))
+        raise InputError(f"member and non-member files must differ, got {shown} twice.")
+    return member_path, nonmember_path
+
+
+def _one_file(table: Table, loss_column: str, labels: Mapping[str, str]) -> tuple[Floats, dict[str, Column]]:
+    _loss_name(loss_column, table)
     columns = table.read([loss_column], text=list(labels.values()))
-    return _losses(columns[loss_column], name=loss_column, file=file, rows=table.rows), columns
+    return _losses(columns[loss_column], name=loss_column, table=table), columns
 
 
-def _losses(column: Column, *, name: str, file: Path, rows: str) -> Floats:
-    place = f"column {name!r} of {str(file)!r}"
-    return _validate.finite_column(place, numbers(column, place=place, rows=rows), rows=rows)
+def _losses(column: Column, *, name: str, table: Table) -> Floats:
+    place = f"column {name!r} of {table.of}"
+    return _validate.finite_column(place, numbers(column, place=place, rows=table.rows), rows=table.rows)
 
 
-def _loss_name(name: str, table: Table, place: str) -> str:
+def _loss_name(name: str, table: Table) -> str:
     hint = _header_hint(table)
-    return _validate.column_name(name, what="losses", file=place, options=table.names, hint=hint)
+    return _validate.column_name(name, what="losses", file=table.place, options=table.names, hint=hint)
 
 
-def _refuse_mixed(table: Table, file: Path, name: str | None, group: tuple[str, int]) -> None:
+def _refuse_mixed(table: Table, name: str | None, group: tuple[str, int]) -> None:
     """Refuse a file of one group whose membership column says that it holds others."""
     if name is None or (name == "member" and name not in table.names):
         return
     refuse_no_names(member_column=name)
-    _validate.column_name(name, what="membership", file=f"file {str(file)!r}", options=table.names)
+    _validate.column_name(name, what="membership", file=table.place, options=table.names)
     words, code = group
-    place = f"column {name!r} of {str(file)!r}"
+    place = f"column {name!r} of {table.of}"
     values = numbers(
         table.read([name], text=[])[name], place=place, rows=table.rows, truth=True, fix=_ONE_TABLE
     )
@@ -201,7 +211,7 @@ def _refuse_mixed(table: Table, file: Path, name: str | None, group: tuple[str, 
         )
 
 
-def _labels(table: Table, place: str, **columns: str | None) -> dict[str, str]:
+def _labels(table: Table, **columns: str | None) -> dict[str, str]:
     """Return which label columns to read: the default names if present, any other name in any case."""
     result = {}
     for argument, name in columns.items():
@@ -209,7 +219,9 @@ def _labels(table: Table, place: str, **columns: str | None) -> dict[str, str]:
         if name is None or (name == field and name not in table.names):
             continue
         refuse_no_names(**{argument: name})
-        result[field] = _validate.column_name(name, what=_MEANING[field], file=place, options=table.names)
+        result[field] = _validate.column_name(
+            name, what=_MEANING[field], file=table.place, options=table.names
+        )
     return result
 
 
@@ -230,17 +242,15 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_two_arrays(table: Table, file: Path, loss_column: str) -> bool:
+def _is_two_arrays(table: Table, loss_column: str) -> bool:
     names: Sequence[str] = table.names
-    return (
-        file.suffix.lower() == ".npz" and loss_column not in names and {"member", "nonmember"} <= set(names)
-    )
+    return isinstance(table, NpzTable) and loss_column not in names and {"member", "nonmember"} <= set(names)
 
 
-def _two_arrays(table: Table, file: Path, higher_is_member: bool) -> Losses:  # noqa: FBT001
+def _two_arrays(table: Table, higher_is_member: bool) -> Losses:  # noqa: FBT001
     arrays = table.read(["member", "nonmember"], text=[])
-    member, nonmember = (_losses(arrays[name], name=name, file=file, rows=FROM_ZERO) for name in arrays)
-    history = [f"arrays 'member' and 'nonmember' of {file.name}"]
+    member, nonmember = (_losses(arrays[name], name=name, table=table) for name in arrays)
+    history = [f"arrays 'member' and 'nonmember' of {table.title}"]
     return from_pair(
         member, nonmember=nonmember, labels={}, higher_is_member=higher_is_member, history=history
     )

@@ -1,32 +1,38 @@
 """Any supported model, or a predict callable, becomes `Losses`."""
 
+import tempfile
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from auditor import _validate
 from auditor.collectors import scikit_learn
-from auditor.collectors.batch_losses import BatchLosses, settled_pair
+from auditor.collectors.assembly import assembled, distinct_classes
 from auditor.collectors.outputs import Output
 from auditor.collectors.predictors import predictor
+from auditor.collectors.preflight import preflight
+from auditor.collectors.record_table import RecordTable
 from auditor.collectors.records import Records, length
 from auditor.collectors.scorer import ModelScorer, in_batches
+from auditor.collectors.scorers import opened_model
 from auditor.collectors.tasks import Classification, Task
 from auditor.errors import InputError
 from auditor.features import Features
 from auditor.fingerprints import fingerprints
-from auditor.values import Losses, LossScale, PerGroup
+from auditor.values import Losses, PerGroup
 
-__all__ = ["assembled", "collect", "distinct_classes", "history"]
+__all__ = ["collect"]
 
 
 def collect(
     model: Any,
     *,
-    members: tuple[Any, Any],
-    nonmembers: tuple[Any, Any],
+    members: tuple[Any, Any] | RecordTable | None = None,
+    nonmembers: tuple[Any, Any] | RecordTable | None = None,
+    records: RecordTable | None = None,
     task: Task | None = None,
     classes: Sequence[Any] | None = None,
     output: Output | None = None,
@@ -40,17 +46,19 @@ def collect(
 
     Args:
         model: A fitted scikit-learn style classifier (with ``predict_proba`` and ``classes_``; pipelines, searches,
-            XGBoost and LightGBM too) or regressor, a PyTorch, Keras or ONNX model, an `Endpoint`, or any callable from
-            features to outputs of shape (n, K), or (n,) for class 1 of two.
+            XGBoost and LightGBM too) or regressor, a PyTorch, Keras or ONNX model, the path of a model's file (see
+            `load_model`; a `ModelFile` where it needs more than the path), an `Endpoint` or its address, or any
+            callable from features to outputs of shape (n, K), or (n,) for class 1 of two.
         members: The pair (X, y) of records the model was trained on. X is an array, a DataFrame, a sparse matrix or
-            a list; y holds the true labels: strings, integers, booleans or whole floats.
-        nonmembers: The pair (X, y) of records from the same population that the model never saw.
+            a list; y holds the true labels: strings, integers, booleans or whole floats. Or a `RecordTable`.
+        nonmembers: The pair (X, y) of records from the same population that the model never saw. Or a `RecordTable`.
+        records: A `RecordTable` of both groups with a column of membership, instead of the two.
         task: What the model was trained to predict; default `Classification()`. See `MultiLabel`, `SquaredError` and
             `GaussianLogLoss`.
         classes: The label of each output column; default those that the model knows, or else 0, 1, ...
         output: What the model returns; default probabilities for a callable, and found out for any other model.
             Logits lose no precision; probabilities may.
-        ids: Optional record ids, a pair (members, non-members).
+        ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
         groups: Optional slices to report by, likewise.
         persons: Optional data subject of each record, likewise.
         batch_size: Records for each call of the model; default all of a group at once, or what the model wants.
@@ -75,7 +83,21 @@ def collect(
     >>> losses.member, losses.nonmember
     (array([-2., -1.]), array([2., 1.]))
     """
+    if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
+        refuse_pairs(ids=ids, groups=groups, persons=persons)
+        return from_tables(
+            model,
+            members=members,
+            nonmembers=nonmembers,
+            records=records,
+            task=task,
+            classes=classes,
+            output=output,
+            batch_size=batch_size,
+            repeats=repeats,
+        )
     task = Classification() if task is None else task
+    model = opened_model(model)
     member, nonmember = (
         _group("member", "members", members, task),
         _group("nonmember", "nonmembers", nonmembers, task),
@@ -106,42 +128,35 @@ def collect(
     scorer = ModelScorer(found, task=task, classes=names, repeats=repeats)
     for group in (member, nonmember):
         scorer.check(group)  # an unknown label is found before the model spends any time
+    noticed = preflight(scorer, member.part(0, size or len(member))).warnings
+    for sentence in noticed:
+        warnings.warn(sentence, stacklevel=2)
     first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
-    return assembled(first, nonmember=second, words=scorer.words, scale=task.scale, labels=labels)
-
-
-def assembled(
-    member: BatchLosses,
-    *,
-    nonmember: BatchLosses,
-    words: str,
-    scale: LossScale,
-    labels: dict[str, PerGroup | None],
-) -> Losses:
-    """Return the losses of both groups with what a reader must know about them."""
-    saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
-    first, second = settled_pair(member, nonmember)
-    return Losses(
-        member=first,
-        nonmember=second,
-        **labels,
-        scale=scale,
-        saturated=saturated,
-        history=history(words, saturated=saturated, hard=member.hard and nonmember.hard),
+    return assembled(
+        first, nonmember=second, words=scorer.words, scale=task.scale, labels=labels, noticed=noticed
     )
 
 
-def history(words: str, *, saturated: tuple[int, int], hard: bool) -> tuple[str, ...]:
-    """Return what a reader must know about collected losses."""
-    steps = [words]
-    if any(saturated):
-        steps.append(
-            f"{saturated[0]} member and {saturated[1]} non-member probabilities were exactly 0 or 1 and were placed"
-            " at the end of the scale"
-        )
-    if hard:
-        steps.append("the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-loss audit")
-    return tuple(steps)
+def from_tables(
+    model: Any,
+    **arguments: Any,
+) -> Losses:
+    """Return the losses of tables: those that `collect_to` would write."""
+    from auditor.collectors.files import read_losses
+    from auditor.collectors.to_file import collect_to
+
+    with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
+        report = collect_to(Path(folder) / "losses.parquet", model, **arguments)
+        return read_losses(report.path)
+
+
+def refuse_pairs(**pairs: Any) -> None:
+    """Refuse labels beside tables, which hold them."""
+    for name, pair in pairs.items():
+        if pair is not None:
+            raise InputError(
+                f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
+            )
 
 
 def _group(name: str, argument: str, pair: Any, task: Task) -> Records:
@@ -175,17 +190,3 @@ def _fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
         return fingerprints(Features(member=member.features, nonmember=nonmember.features))
     except InputError:
         return None
-
-
-def distinct_classes(classes: Sequence[Any]) -> list[Any]:
-    """Return the classes as a list of different labels."""
-    try:
-        flat = np.ndim(classes) == 1
-    except ValueError:  # rows of different lengths
-        flat = False
-    if not flat:
-        raise InputError(f"classes must be a list of labels, one for each output column, got {classes!r}.")
-    names = list(np.asarray(classes).tolist())
-    if len(set(names)) != len(names):
-        raise InputError(f"classes must be distinct, got {names!r}.")
-    return names

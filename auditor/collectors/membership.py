@@ -1,7 +1,4 @@
-"""What readers of files share: the path, the membership column, and the names of columns."""
-
-import os
-from pathlib import Path
+"""What readers of files share: the membership column, and the names of columns."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,35 +8,20 @@ from auditor.collectors.cells import FROM_ZERO, Column, numbers
 from auditor.collectors.tables import Table
 from auditor.errors import InputError
 
-__all__ = ["TWO_FILES", "file_path", "member_name", "membership", "refuse_no_names"]
+__all__ = ["TWO_FILES", "member_name", "membership", "refuse_no_names"]
 
 TWO_FILES = "give the two files as members and non-members instead"
 
 
-def file_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path, refusing what no reader or report could name."""
-    try:
-        result = Path(path)
-        str(result).encode()
-    except TypeError:
-        raise InputError(f"path must be the name of a file, got {type(path).__name__}.") from None
-    except UnicodeEncodeError:  # neither Arrow nor a report could write such a name
-        raise InputError(
-            f"file {str(result)!r} must have a name in UTF-8; rename it or its folder."
-        ) from None
-    if "\0" in str(result):
-        raise InputError(f"file {str(result)!r} must have a name without NUL characters; check the name.")
-    return result
-
-
-def member_name(name: str, table: Table, place: str) -> str:
+def member_name(name: str, table: Table) -> str:
     """Return the name of the membership column, or list what the file has."""
     hint = f"Name the column of membership if it is called otherwise, or {TWO_FILES}."
-    return _validate.column_name(name, what="membership", file=place, options=table.names, hint=hint)
+    return _validate.column_name(name, what="membership", file=table.place, options=table.names, hint=hint)
 
 
-def membership(column: Column, table: Table, place: str) -> npt.NDArray[np.bool_]:
+def membership(column: Column, table: Table, name: str) -> npt.NDArray[np.bool_]:
     """Return a mask of the members; both groups must be there."""
+    place = f"column {name!r} of {table.of}"
     values = numbers(column, place=place, rows=table.rows, truth=True, fix=_validate.CODING)
     member = _validate.membership(_counted(place, table), values)
     count = int(member.sum())

@@ -15,7 +15,7 @@ __all__ = ["guarded", "predictor"]
 
 # Each module has accepts(model) and predictor(model, task=, output=, sample=); the first that accepts is used. Every
 # kind is recognised without importing its library, which is loaded by then if the object is there.
-_KINDS = ("scikit_learn",)
+_KINDS = ("endpoint", "pytorch", "keras", "onnx", "boosters", "scikit_learn")
 
 
 def predictor(

@@ -1,10 +1,11 @@
-"""Fitted classifiers with ``predict_proba`` and ``classes_``: which of their outputs says most, and is it true.
+"""Fitted estimators with scikit-learn's interface: which of their outputs says most, and is it true.
 
 A probability rounds to exactly 0 or 1 long before the model runs out of confidence, so an output that keeps going is
 preferred, but only after a numerical test that it is the same model:
 
-1. ``decision_function`` as logits, if its softmax (sigmoid for two classes) is ``predict_proba``;
-2. ``predict_log_proba``, if it is still finite where ``predict_proba`` has underflowed to 0;
+1. ``decision_function`` (in XGBoost and LightGBM the raw margin) as logits, if its softmax (sigmoid for two classes, or
+   for each of several labels) is ``predict_proba``;
+2. ``predict_log_proba``, if ``predict_proba`` is computed from it, or if it is still finite where that is 0;
 3. ``predict_proba``.
 """
 
@@ -14,21 +15,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from auditor import _validate
+from auditor.collectors.agreement import agreement, label_agreement
 from auditor.collectors.batch_losses import BatchLosses
-from auditor.collectors.outputs import Output, resolution
+from auditor.collectors.estimator_identity import estimator_identity
+from auditor.collectors.estimator_outputs import Method, logits, mean_and_deviation, method, positives
+from auditor.collectors.extras import is_a
+from auditor.collectors.outputs import Output
 from auditor.collectors.predictor import Predictor
 from auditor.collectors.records import Records, Rows, taken
 from auditor.collectors.scorer import ModelScorer, in_batches
-from auditor.collectors.tasks import Classification, Task
-from auditor.errors import AuditorError, InputError
-from auditor.values import Floats
+from auditor.collectors.tasks import Classification, GaussianLogLoss, MultiLabel, Task
+from auditor.errors import InputError
 
-__all__ = ["Scored", "accepts", "predictor", "refuse_output", "scored"]
+__all__ = ["Scored", "accepts", "agreement", "predictor", "refuse_output", "scored"]
 
 _ROWS = 500  # of each group, on which outputs are compared
-_TOLERANCE = 1e-6  # relative, on probabilities
-_PINNED = 1e-3  # a probability known more coarsely than this (relative) says nothing about a logit
+_TOLERANCE = 1e-6  # absolute, on probabilities
+_OUTLASTING = "predict_log_proba of {name}: it keeps going where predict_proba rounds to 0"
+_NOT_THESE = (("torch", "Module"), ("keras", "Model"), ("tf_keras", "Model"))
 
 
 class Scored(NamedTuple):
@@ -41,22 +45,23 @@ class Scored(NamedTuple):
 
 def accepts(model: Any) -> bool:
     """Return whether this is an estimator, fitted or not, rather than a plain callable."""
-    return hasattr(model, "predict_proba") or (hasattr(model, "fit") and hasattr(model, "get_params"))
+    estimator = hasattr(model, "predict_proba") or (hasattr(model, "fit") and hasattr(model, "get_params"))
+    return estimator and not any(is_a(model, package, name) for package, name in _NOT_THESE)
 
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return the most precise output that is the model's own, as far as the sample of its records shows."""
-    if not isinstance(task, Classification):
-        raise InputError(f"task must be Classification() for {type(model).__name__}.")
     refuse_output(model, output)
+    identity = estimator_identity(model)  # before the model is used, for a few count their calls
+    if not task.has_output:
+        return _regression(model, task, identity)
+    if isinstance(task, MultiLabel):
+        return _multi_label(model, sample, identity)
+    if not isinstance(task, Classification):
+        raise InputError(f"task {type(task).__name__} is not supported for {type(model).__name__}.")
     classes = tuple(_classes(model))
-    name = type(model).__name__
-    if _logits_are_true(model, sample):
-        method, kind = "decision_function", Output.LOGITS
-        source = f"decision_function of {name}: as logits they reproduce its predict_proba"
-    else:
-        method, kind, source = "predict_proba", Output.PROBABILITIES, f"predict_proba of {name}"
-    return Predictor(predict=_guarded(model, method), source=source, output=kind, classes=classes)
+    found, kind, source = _chosen(model, sample)
+    return Predictor(predict=found, source=source, output=kind, classes=classes, identity=identity)
 
 
 def refuse_output(model: Any, output: Output | None) -> None:
@@ -75,44 +80,84 @@ def scored(
     own = _classes(model)
     labels = own if classes is None else classes
     groups = (member, nonmember)
-    name = type(model).__name__
-
-    def one(group: Records, method: str, output: Output) -> BatchLosses:
-        found = Predictor(predict=_guarded(model, method), source=method, output=output)
-        return in_batches(ModelScorer(found, classes=labels), group, size=batch_size)
-
-    def both(method: str, output: Output) -> tuple[BatchLosses, BatchLosses]:
-        return one(member, method, output), one(nonmember, method, output)
-
     for group in groups:
         group.codes(labels)  # an unknown label is found before the model spends any time
 
-    if _logits_are_true(model, groups):
-        source = f"decision_function of {name}: as logits they reproduce its predict_proba"
-        return Scored(*both("decision_function", Output.LOGITS), source)
-    losses = both("predict_proba", Output.PROBABILITIES)
-    if any(
-        _logs_say_more(model, group, np.flatnonzero(part.saturated))
+    def both(found: Method, output: Output) -> tuple[BatchLosses, BatchLosses]:
+        scorer = ModelScorer(Predictor(predict=found, source=found.name, output=output), classes=labels)
+        first, second = (in_batches(scorer, group, size=batch_size) for group in groups)
+        return first, second
+
+    found, kind, source = _chosen(model, groups)
+    losses = both(found, kind)
+    if kind is Output.PROBABILITIES and any(
+        _logs_outlast(model, group, np.flatnonzero(part.saturated))
         for group, part in zip(groups, losses, strict=True)
     ):
-        source = f"predict_log_proba of {name}: it is finite where predict_proba is 0"
-        return Scored(*both("predict_log_proba", Output.LOG_PROBABILITIES), source)
-    return Scored(*losses, f"predict_proba of {name}")
+        source = _OUTLASTING.format(name=type(model).__name__)
+        losses = both(method(model, "predict_log_proba"), Output.LOG_PROBABILITIES)
+    return Scored(*losses, source)
+
+
+# --- Which output ----------------------------------------------------------------------------------
+
+
+def _chosen(model: Any, sample: Sequence[Records]) -> tuple[Method, Output, str]:
+    """Return what to ask a classifier, what that is, and both in words."""
+    name = type(model).__name__
+    for candidate in logits(model):
+        if _logits_are_true(candidate, method(model, "predict_proba"), sample, agreement):
+            source = f"{candidate.name} of {name}: as logits they reproduce its predict_proba"
+            return candidate, Output.LOGITS, source
+    if any(_logs_say_more(model, group) for group in sample):
+        return (
+            method(model, "predict_log_proba"),
+            Output.LOG_PROBABILITIES,
+            _OUTLASTING.format(name=name),
+        )
+    return method(model, "predict_proba"), Output.PROBABILITIES, f"predict_proba of {name}"
+
+
+def _multi_label(model: Any, sample: Sequence[Records], identity: str | None) -> Predictor:
+    name = type(model).__name__
+    if not hasattr(model, "predict_proba"):
+        raise InputError(
+            f"model must give probabilities, got {name} without predict_proba; pass a callable that returns a"
+            " probability or logit for each label."
+        )
+    found, kind, source = positives(model), Output.PROBABILITIES, f"predict_proba of {name}"
+    for candidate in logits(model):
+        if _logits_are_true(candidate, found, sample, label_agreement):
+            source = f"{candidate.name} of {name}: as logits they reproduce its predict_proba"
+            found, kind = candidate, Output.LOGITS
+    return Predictor(predict=found, source=source, output=kind, identity=identity)
+
+
+def _regression(model: Any, task: Task, identity: str | None) -> Predictor:
+    name = type(model).__name__
+    if hasattr(model, "classes_") or not hasattr(model, "predict"):
+        raise InputError(f"task {type(task).__name__} needs a regression model, got {name}.")
+    alone = not (isinstance(task, GaussianLogLoss) and task.standard_deviation is None)
+    found = method(model, "predict") if alone else mean_and_deviation(model)
+    return Predictor(predict=found, source=f"{found.name} of {name}", identity=identity)
 
 
 def _classes(model: Any) -> list[Any]:
     name = type(model).__name__
     if not hasattr(model, "predict_proba"):
-        raise InputError(
-            f"model must give probabilities, got {name} without predict_proba; wrap a classifier in"
-            " CalibratedClassifierCV, or pass a callable that returns probabilities or logits."
+        fix = (
+            "if it predicts numbers, name the task: SquaredError() or GaussianLogLoss(...)"
+            if _predicts_numbers(model)
+            else "wrap a classifier in CalibratedClassifierCV, or pass a callable that returns probabilities or logits"
         )
+        raise InputError(f"model must give probabilities, got {name} without predict_proba; {fix}.")
     classes = getattr(model, "classes_", None)
     if classes is None:
         raise InputError(f"model must be fitted, got {name} without classes_; call fit first.")
     if isinstance(classes, list) and any(np.ndim(part) for part in classes):
         raise InputError(
-            f"model must predict one label, got {name} with {len(classes)}; pass a callable for one of them."
+            f"model must predict one label, got {name} with {len(classes)}; name the task MultiLabel() if they are"
+            " labels of 0 and 1, or pass a callable for one of them."
         )
     if len(classes) < 2:  # noqa: PLR2004
         raise InputError(
@@ -121,38 +166,27 @@ def _classes(model: Any) -> list[Any]:
     return list(np.asarray(classes).tolist())
 
 
-def _guarded(model: Any, method: str) -> Callable[[Records], Any]:
-    """Return the method; what it raises about its input becomes one sentence, with the cause kept."""
-    from sklearn.exceptions import NotFittedError
+def _predicts_numbers(model: Any) -> bool:
+    from sklearn.base import is_regressor
 
-    name = type(model).__name__
-
-    def predict(records: Records) -> Any:
-        try:
-            with np.errstate(divide="ignore"):  # predict_log_proba is often the log of an exact 0
-                return getattr(model, method)(records.features)
-        except NotFittedError as error:
-            raise InputError(f"model must be fitted, got an unfitted {name}; call fit first.") from error
-        except AuditorError:
-            raise
-        except Exception as error:
-            reason = _validate.one_line(error) or type(error).__name__
-            raise InputError(
-                f"{records.name} X must suit the model, but {name}.{method} refused it: {reason}."
-            ) from error
-
-    return predict
-
-
-# --- Is the decision function the logit of the probabilities? --------------------------------------
-
-
-def _logits_are_true(model: Any, groups: Sequence[Records]) -> bool:
-    """Compare on a spread of rows; on all rows only if every probability in the spread is rounded away."""
-    if not hasattr(model, "decision_function"):
+    try:
+        return bool(is_regressor(model))
+    except AttributeError:  # not one of scikit-learn's own kind
         return False
+
+
+# --- Are these the logits of the probabilities? ----------------------------------------------------
+
+Agreement = Callable[..., bool | None]
+
+
+def _logits_are_true(candidate: Method, truth: Method, groups: Sequence[Records], agree: Agreement) -> bool:
+    """Compare on a spread of rows; on all rows only if every probability in the spread is rounded away."""
     for step in (lambda n: -(-n // _ROWS), lambda _: 1):
-        answers = [_same_model(model, group, slice(None, None, step(len(group)))) for group in groups]
+        answers = [
+            _same_model(candidate, truth, _rows(group, slice(None, None, step(len(group)))), agree)
+            for group in groups
+        ]
         if False in answers:
             return False
         if True in answers:
@@ -160,69 +194,55 @@ def _logits_are_true(model: Any, groups: Sequence[Records]) -> bool:
     return False
 
 
-def _same_model(model: Any, group: Records, rows: Rows) -> bool | None:
-    part = _rows(group, rows)
-    probabilities = np.asarray(_guarded(model, "predict_proba")(part))
+def _same_model(candidate: Method, truth: Method, part: Records, agree: Agreement) -> bool | None:
+    probabilities = np.asarray(truth(part))
     try:
-        logits = np.asarray(model.decision_function(part.features))
+        found = np.asarray(candidate(part))
     except Exception:  # noqa: BLE001 - whatever is wrong with it, predict_proba remains
         return False
-    return agreement(logits, probabilities=probabilities)
+    return agree(found, probabilities=probabilities)
 
 
 def _rows(group: Records, rows: Rows) -> Records:
     return Records(group.name, taken(group.features, rows=rows), group.labels[rows])
 
 
-def agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> bool | None:
-    """Return whether softmax(logits) is the probabilities: no, yes, or null when rounding hides the answer.
+# --- Do the log-probabilities say more than the probabilities? -------------------------------------
 
-    A probability p carries a rounding error of about eps, so log p is known to within 4 eps / p. Any entry further
-    from log softmax than that says no. An entry of at most one half says yes if it is known well enough (to 0.1%),
-    or if it agrees to full relative precision, as the small side of a sigmoid does far beyond eps.
-    """
-    two = logits.ndim == 1 and probabilities.ndim == 2 and probabilities.shape[1] == 2  # noqa: PLR2004
-    if not two and logits.shape != probabilities.shape:
+
+def _both(model: Any, part: Records) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+    if not hasattr(model, "predict_log_proba"):
+        return None
+    given = np.asarray(method(model, "predict_proba")(part))
+    logs = np.asarray(method(model, "predict_log_proba")(part))
+    usable = given.dtype.kind == "f" and logs.dtype.kind == "f" and given.shape == logs.shape
+    return (given, logs) if usable and not (np.isnan(logs).any() or np.isnan(given).any()) else None
+
+
+def _logs_say_more(model: Any, group: Records) -> bool:
+    """Compare on a spread of rows: probabilities computed as exp(log) are that bit for bit, and not the reverse."""
+    found = _both(model, _rows(group, slice(None, None, -(-len(group) // _ROWS))))
+    if found is None:
         return False
-    expected = _log_softmax(logits.astype(np.float64))
-    given = probabilities.astype(np.float64)
-    if not (np.isfinite(expected).all() and np.isfinite(given).all()):
-        return False
-    eps = max(resolution(probabilities), resolution(logits))
+    given, logs = found
     with np.errstate(divide="ignore"):
-        gap = np.abs(np.log(given) - expected)
-        near = _TOLERANCE + 4 * eps * (8 + np.abs(expected))
-        coarse = near + 4 * eps / given
-    if np.any(np.where(given > 0, gap > coarse, expected > np.log(8 * eps))):
-        return False
-    evidence = (given > 0) & (given <= 0.5) & ((coarse < _PINNED) | (gap <= near))  # noqa: PLR2004
-    return True if evidence.any() else None
+        first = np.array_equal(np.exp(logs), given) and not np.array_equal(np.log(given), logs)
+    return bool(first) or _outlast(given, logs)
 
 
-def _log_softmax(logits: Floats) -> Floats:
-    if logits.ndim == 1:
-        return np.stack([-np.logaddexp(0, logits), -np.logaddexp(0, -logits)], axis=1)
-    centred = logits - logits.max(axis=1, keepdims=True)
-    return np.asarray(centred - np.log(np.exp(centred).sum(axis=1, keepdims=True)))
+def _logs_outlast(model: Any, group: Records, saturated: npt.NDArray[np.intp]) -> bool:
+    """Compare on saturated rows."""
+    found = _both(model, _rows(group, saturated[:_ROWS])) if saturated.size else None
+    return found is not None and _outlast(*found)
 
 
-# --- Do the log-probabilities outlast the probabilities? -------------------------------------------
-
-
-def _logs_say_more(model: Any, group: Records, saturated: npt.NDArray[np.intp]) -> bool:
-    """Compare on saturated rows: a log of a true underflow lies below the log of the smallest float.
+def _outlast(given: npt.NDArray[Any], logs: npt.NDArray[Any]) -> bool:
+    """Return whether logs go on below the smallest float: a log of a true underflow lies below the log of that.
 
     A method that only puts a floor under the zeros before taking the log returns a larger value, and is not believed.
     """
-    if not saturated.size or not hasattr(model, "predict_log_proba"):
-        return False
-    part = _rows(group, saturated[:_ROWS])
-    given = np.asarray(_guarded(model, "predict_proba")(part))
-    logs = np.asarray(_guarded(model, "predict_log_proba")(part), dtype=np.float64)
-    if given.dtype.kind != "f":
-        return False
     floor = float(np.log(np.finfo(given.dtype).smallest_subnormal))
     zero = (given == 0) & np.isfinite(logs)
-    if not zero.any() or np.isnan(logs).any():
+    if not zero.any():
         return False
     return bool(np.all(logs[zero] <= floor) and np.allclose(np.exp(logs), given, rtol=0, atol=_TOLERANCE))

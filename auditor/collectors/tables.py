@@ -1,10 +1,8 @@
-"""Columns from ``.csv``, ``.parquet`` and ``.npz`` files: only the ones asked for, and nothing pickled, ever.
+"""Columns from files and tables in memory: only the ones asked for, and nothing pickled, ever.
 
 Each reader knows the names of the columns before it reads any of them.
 """
 
-import os
-import stat
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,19 +11,24 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from auditor.collectors.cells import FROM_ZERO, Column, plain, readable
+from auditor.collectors.cells import FROM_ZERO, Column, plain, readable, without_gaps
 from auditor.collectors.csv_table import CsvTable
+from auditor.collectors.paths import FileTable, checked_kind, file_path
+from auditor.collectors.sources.opening import opened as opened_records
+from auditor.collectors.sources.opening import path_of
+from auditor.collectors.sources.reader import Kind, OpenTable
 from auditor.errors import InputError
 
-__all__ = ["Table", "opened"]
-
-_PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
+__all__ = ["NpzTable", "Table", "opened"]
 
 
 class Table(Protocol):
-    """A file whose columns can be read one set at a time."""
+    """A table whose columns can be read one set at a time; see `FileTable` for what it is called."""
 
     rows: str
+    place: str
+    of: str
+    title: str
 
     @property
     def names(self) -> list[str]:
@@ -37,42 +40,26 @@ class Table(Protocol):
         ...
 
 
-def opened(path: Path) -> Table:
-    """Return the reader for a file, after the checks that need no parsing.
+def opened(data: Any) -> Table:
+    """Return the reader for a path or for a table in memory, after the checks that need no parsing.
 
     Raises:
-        InputError: A file that is missing, a directory, empty, of an unknown kind, or may be pickled.
+        InputError: A file that is missing, empty, of an unknown kind, or may be pickled; or no table.
     """
-    suffix = path.suffix.lower()
-    if suffix in _PICKLES:
-        raise InputError(
-            f"file {str(path)!r} is refused: {suffix} files may be pickled, and loading a pickle runs whatever code is in"
-            " it; save the columns as .parquet, .csv or .npz."
-        )
-    with readable(path):
-        status = _status(path)
-        if status is not None and stat.S_ISDIR(status.st_mode):
-            raise InputError(f"file {str(path)!r} is a directory; name the file inside it.")
-        if suffix not in _READERS:
-            shown = repr(suffix) if suffix else "no extension"
-            raise InputError(
-                f"file {str(path)!r} must end in {', '.join(_READERS)}, got {shown}; save it as one of these."
-            )
-        if status is None:
-            raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
-        if status.st_size == 0:
-            raise InputError(f"file {str(path)!r} is empty; write it again.")
-        return _READERS[suffix](path)
+    path = path_of(data)
+    if path is None and not _is_table(data):
+        path = file_path(data)  # which says what it is instead
+    kind = "" if path is None else checked_kind(path)
+    if path is not None and kind in _READERS:
+        return _READERS[kind](path)
+    return _Whole(opened_records(data, name="the table"), path)
 
 
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+def _is_table(data: Any) -> bool:
+    return hasattr(data, "columns") or hasattr(data, "schema") or isinstance(data, dict)
 
 
-class ParquetTable:
+class ParquetTable(FileTable):
     """An Apache Parquet file."""
 
     rows = FROM_ZERO
@@ -80,7 +67,7 @@ class ParquetTable:
     def __init__(self, path: Path) -> None:
         from pyarrow import parquet
 
-        self._path = path
+        super().__init__(path)
         with readable(path):
             self.names = list(parquet.read_schema(str(path)).names)
 
@@ -95,13 +82,13 @@ class ParquetTable:
             return {name: plain(table[name]) for name in wanted}
 
 
-class NpzTable:
+class NpzTable(FileTable):
     """A NumPy archive: each array is a column."""
 
     rows = FROM_ZERO
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        super().__init__(path)
         if not zipfile.is_zipfile(path):
             raise InputError(
                 f"file {str(path)!r} is not a whole .npz archive; write it again with numpy.savez."
@@ -148,6 +135,27 @@ class NpzTable:
         if column.dtype.kind == "U":
             column.tolist()  # raises if a character is none, which nothing else would notice
         return np.char.decode(column, "utf-8", "replace") if column.dtype.kind == "S" else column
+
+
+class _Whole:
+    """A folder, an Arrow file, or a table in memory."""
+
+    def __init__(self, records: OpenTable, path: Path | None) -> None:
+        self._records = records
+        self.rows, self.place, self.names = records.rows, records.place, records.names
+        self.of = records.place if path is None else repr(str(path))
+        self.title = "a table in memory" if path is None else path.name
+
+    def read(self, numeric: Sequence[str], *, text: Sequence[str]) -> dict[str, Column]:
+        names = list(dict.fromkeys((*numeric, *text)))
+        reader = self._records.reader(names, text=text)
+        for name in names:
+            if reader.kinds[name] is Kind.VECTOR:
+                raise InputError(
+                    f"column {name!r} of {self.of} must hold numbers or text, got arrays; name the right column."
+                )
+        stretch = reader.read(0, len(reader))
+        return {name: without_gaps(stretch.column(name)) for name in names}
 
 
 _READERS: dict[str, type[CsvTable] | type[ParquetTable] | type[NpzTable]] = {

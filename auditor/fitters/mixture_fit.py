@@ -85,7 +85,7 @@ def _highest(standard: Floats, components: int, rng: np.random.Generator) -> Par
 def _start(standard: Floats, components: int, way: str, rng: np.random.Generator) -> Parameters:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+    from threadpoolctl import threadpool_limits
 
     seen = standard
     if standard.size > _LARGEST_START:

@@ -110,7 +110,7 @@ def _regression(
 ) -> Callable[[Floats], Floats]:
     """The predicted quantile, as a function of features."""
     from sklearn.ensemble import HistGradientBoostingRegressor
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     trees = HistGradientBoostingRegressor(
         loss="quantile", quantile=level, early_stopping=False, random_state=int(rng.integers(2**31))

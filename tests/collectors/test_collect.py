@@ -9,6 +9,12 @@ from auditor import InputError, LossScale
 from auditor.collectors import Output, collect
 from auditor.errors import MissingExtraError
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of
+    pytest.mark.filterwarnings("ignore:all outputs for"),
+    pytest.mark.filterwarnings("ignore:the probabilities of a record sum"),
+]
+
 Z = np.array([[2.0, 0.0, -1.0], [0.5, 0.1, 3.0], [-2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
 Y = [0, 2, 1, 1]
 P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
@@ -60,7 +66,8 @@ def test_a_batch_larger_than_memory_is_never_asked_for():
         return np.full(len(x), 0.5)
 
     collect(predict, members=(np.zeros(5), [0] * 5), nonmembers=([1, 2, 3], [1] * 3), batch_size=2)
-    assert seen == [2, 2, 1, 2, 1]
+    assert max(seen) == 2
+    assert seen[-5:] == [2, 2, 1, 2, 1]  # after the trial on the first records
 
 
 def test_float32_outputs_saturate_at_float32_resolution():
@@ -182,7 +189,7 @@ def test_features_that_cannot_be_cut_into_batches_are_refused():
         (np.zeros((4, 3, 1)), {}, r"one row for each of 4 records"),
         (np.array([{}, {}, {}, {}]), {}, "member outputs must be numbers, got ndarray"),
         (P, {"y": [0, 1, 2, 3]}, r"member label 3 \(first at row 3, .* classes 0, 1, 2;"),
-        (P, {"y": ["a", "b", "c", "a"]}, r"member label 'a' .* classes 0, 1, 2; .*classes="),
+        (P, {"y": ["a", "b", "c", "a"]}, r"name the class of each .*member labels such as 'a'.*classes="),
         (P, {"y": [0, 1, np.nan, 0]}, r"member label nan \(first at row 2"),
         (
             P,

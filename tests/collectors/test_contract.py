@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import ipc, parquet
 from sklearn.linear_model import LogisticRegression
 
 from auditor import Losses
-from auditor.collectors import Output, collect, from_columns, read_loss_pair, read_losses
+from auditor.collectors import Output, RecordTable, collect, from_columns, read_loss_pair, read_losses
 
 LOSS = np.random.default_rng(0).normal(size=40)
 MEMBER = np.arange(40) % 3 == 0
@@ -33,6 +33,16 @@ def saved(folder, kind, mask=None):
         pd.DataFrame(columns).to_csv(path, index=False)
     elif kind == ".parquet":
         parquet.write_table(pa.table(columns), path)
+    elif kind == ".arrow":
+        with ipc.new_file(str(path), pa.table(columns).schema) as out:
+            out.write_table(pa.table(columns))
+    elif kind == " parts":
+        path.mkdir()
+        for start in (0, 7):
+            part = {
+                name: column[start : start + 7 if not start else None] for name, column in columns.items()
+            }
+            parquet.write_table(pa.table(part), path / f"part-{start}.parquet")
     else:
         np.savez(path, **columns)
     return path
@@ -61,6 +71,21 @@ def callable_(_):
     return collect(lambda x: x[:, 0], members=as_data(MEMBER), nonmembers=as_data(~MEMBER), **PAIRS, **kwargs)
 
 
+def tables(_):
+    """Collect from tables of records, scored by a callable that returns the logit."""
+    frame = pd.DataFrame({"x": LOSS, "y": 0, **LABELS})
+    inside, outside = (RecordTable(frame[mask], label="y") for mask in (MEMBER, ~MEMBER))
+    return collect(lambda x: x["x"].to_numpy(), members=inside, nonmembers=outside, output=Output.LOGITS)
+
+
+def one_table(folder):
+    """Collect from one file of records of both groups."""
+    frame = pd.DataFrame({"x": LOSS, "y": 0, "member": MEMBER, **LABELS})
+    frame.to_parquet(folder / "records.parquet", row_group_size=9)
+    records = RecordTable(folder / "records.parquet", label="y")
+    return collect(lambda x: x["x"].to_numpy(), records=records, output=Output.LOGITS, batch_size=11)
+
+
 def as_data(mask):
     """Features that are the loss, and class 0 for all."""
     return LOSS[mask][:, None], np.zeros(int(mask.sum()), dtype=int)
@@ -69,10 +94,13 @@ def as_data(mask):
 COLLECTORS = {
     "columns": lambda _: from_columns(LOSS, member=MEMBER, **LABELS),
     "negated columns": lambda _: from_columns(-LOSS, member=MEMBER, **LABELS, higher_is_member=True),
-    **{f"one {kind}": one_file(kind) for kind in (".csv", ".parquet", ".npz")},
-    **{f"two {kind}": two_files(kind) for kind in (".csv", ".parquet", ".npz")},
+    **{f"one {kind}": one_file(kind) for kind in (".csv", ".parquet", ".npz", ".arrow", " parts")},
+    **{f"two {kind}": two_files(kind) for kind in (".csv", ".parquet", ".npz", ".arrow", " parts")},
     "model": model,
     "callable": callable_,
+    "frame": lambda _: read_losses(pd.DataFrame({"loss": LOSS, "member": MEMBER, **LABELS})),
+    "tables of records": tables,
+    "one table of records": one_table,
 }
 
 

@@ -6,12 +6,13 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import dataset, ipc, parquet
 
-from auditor import InputError
-from auditor.collectors import read_loss_pair, read_losses
+from auditor import InputError, LossScale
+from auditor.collectors import RecordTable, collect, collect_to, read_loss_pair, read_losses
 from auditor.collectors.cells import readable
 
 COLUMNS = {
@@ -30,9 +31,11 @@ def write(path, columns):
         parquet.write_table(pa.table(columns), path)
     elif path.suffix == ".npz":
         np.savez(path, **{name: np.asarray(column) for name, column in columns.items()})
+    elif path.suffix in {".arrow", ".feather"}:
+        table = pa.table(columns)
+        with (ipc.new_file if path.suffix == ".arrow" else ipc.new_stream)(str(path), table.schema) as out:
+            out.write_table(table, max_chunksize=3)
     else:
-        import pandas as pd
-
         pd.DataFrame(columns).to_csv(path, index=False)
     return path
 
@@ -43,7 +46,7 @@ def text(path, content):
     return path
 
 
-KINDS = [".csv", ".parquet", ".npz"]
+KINDS = [".csv", ".parquet", ".npz", ".arrow", ".feather"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -386,7 +389,7 @@ def test_pickles_are_refused_by_name_before_they_are_touched(tmp_path, name):
 @pytest.mark.parametrize("name", ["x.txt", "x.csv.gz", "x", "x.xlsx"])
 def test_unknown_kinds_list_the_known_ones(tmp_path, name):
     """The sentence holds the list of extensions."""
-    with pytest.raises(InputError, match=r"must end in \.csv, \.parquet, \.npz, got"):
+    with pytest.raises(InputError, match=r"must end in \.csv, \.parquet, \.npz, \.arrow, \.feather, got"):
         read_losses(tmp_path / name)
 
 
@@ -688,4 +691,157 @@ def test_the_same_file_twice_is_refused(tmp_path):
 def test_a_path_that_is_no_path_is_refused(path):
     """Anything but a string or a path is named by its type."""
     with pytest.raises(InputError, match="path must be the name of a file, got"):
+        read_losses(path)
+
+
+# --- Folders, Arrow and tables in memory ------------------------------------------------------------
+
+
+def test_a_folder_of_parts_is_one_table(tmp_path):
+    """Parts are read in the order of their names, and a part of other columns is named."""
+    for name, start in (("b", 2), ("a", 0)):
+        part = {key: column[start : start + 2] for key, column in COLUMNS.items()}
+        write(tmp_path / f"part-{name}.parquet", part)
+    (tmp_path / "_SUCCESS").touch()
+    losses = read_losses(tmp_path)
+    np.testing.assert_array_equal(losses.member, [0.1, 1 / 3])
+    assert [list(part) for part in losses.id] == [["007", "009"], ["8", "10"]]
+    assert losses.history == (f"column 'loss' of {tmp_path.name}, membership from column 'member'",)
+    write(tmp_path / "part-c.parquet", {"member": [1]})
+    with pytest.raises(
+        InputError, match=r"column 'loss' is not in file '.*part-c.parquet', .*Every part must have"
+    ):
+        read_losses(tmp_path)
+
+
+TABLES = {
+    "pandas": lambda: pd.DataFrame(COLUMNS),
+    "polars": lambda: pytest.importorskip("polars").DataFrame(COLUMNS),
+    "Arrow": lambda: pa.table(COLUMNS),
+    "dataset": lambda: dataset.dataset(pa.table(COLUMNS)),
+    "dictionary": lambda: COLUMNS,
+}
+
+
+@pytest.mark.parametrize("made", TABLES.values(), ids=TABLES.keys())
+def test_tables_in_memory_are_read_like_files(made):
+    """A frame of any library, an Arrow table, a dataset and a dictionary give the losses of the file."""
+    losses = read_losses(made())
+    np.testing.assert_array_equal(losses.member, [0.1, 1 / 3])
+    np.testing.assert_array_equal(losses.nonmember, [0.9, 0.7])
+    assert [list(part) for part in losses.id] == [["007", "009"], ["8", "10"]]
+    assert losses.history == ("column 'loss' of a table in memory, membership from column 'member'",)
+    with pytest.raises(InputError, match=r"^column 'score' is not in the table, which has 'loss', "):
+        read_losses(made(), loss_column="score")
+
+
+def test_two_tables_in_memory_are_two_groups():
+    """Each is a group, and the same object twice is refused."""
+    first, second = pd.DataFrame({"loss": [0.1, 0.2]}), pa.table({"loss": [0.9, 0.7]})
+    losses = read_loss_pair(first, second)
+    np.testing.assert_array_equal(losses.nonmember, [0.9, 0.7])
+    with pytest.raises(
+        InputError, match=r"^member and non-member files must differ, got the same table twice"
+    ):
+        read_loss_pair(first, first)
+
+
+def test_bad_cells_of_a_table_in_memory_are_named():
+    """Missing losses, arrays for numbers and columns that are there twice are one sentence."""
+    frame = pd.DataFrame({"loss": [0.1, None, 0.3], "member": [1, 0, 1]})
+    with pytest.raises(
+        InputError, match=r"^column 'loss' of the table must hold finite .* 1 NaN or blank .*row 1"
+    ):
+        read_losses(frame)
+    with pytest.raises(
+        InputError, match=r"^column 'loss' of the table must hold numbers or text, got arrays"
+    ):
+        read_losses(pa.table({"loss": [[0.1], [0.2]], "member": [1, 0]}))
+    twice = pa.table([[0.1, 0.2], [0.3, 0.4], [1, 0]], names=["loss", "loss", "member"])
+    with pytest.raises(InputError, match=r"^the table has 2 columns named 'loss'"):
+        read_losses(twice)
+
+
+# --- What `collect_to` wrote ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def collected(tmp_path):
+    """Losses collected in memory and into a file, by a model that is sure of some records."""
+    rng = np.random.default_rng(0)
+    tables = [
+        pd.DataFrame(
+            {"x": rng.normal(size=n), "y": rng.integers(0, 2, n), "id": [f"{n}-{row}" for row in range(n)]}
+        )
+        for n in (60, 40)
+    ]
+
+    def model(table):
+        p = 1 / (1 + np.exp(-table["x"].to_numpy()))
+        return np.where(np.abs(table["x"]) > 1.5, np.round(p), p)
+
+    inside, outside = (RecordTable(table, label="y") for table in tables)
+    collect_to(tmp_path / "losses.parquet", model, members=inside, nonmembers=outside, batch_size=7)
+    pairs = [(table[["x"]], table["y"]) for table in tables]
+    ids = tuple(table["id"] for table in tables)
+    in_memory = collect(model, members=pairs[0], nonmembers=pairs[1], ids=ids)
+    return in_memory, tmp_path / "losses.parquet"
+
+
+def same(first, second):
+    """Whether two sets of losses are the same in everything they hold."""
+    for name in ("member", "nonmember"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    for name in ("id", "group", "person", "label", "fingerprint"):
+        one, other = getattr(first, name), getattr(second, name)
+        assert (one is None) == (other is None), name
+        if one is not None:
+            assert [part.tolist() for part in one] == [part.tolist() for part in other]
+    assert (first.scale, first.saturated) == (second.scale, second.saturated)
+    return True
+
+
+def test_collected_losses_read_back_are_those_of_memory(collected):
+    """Scale, saturation, history, classes and fingerprints come from the file, as if it had been done in memory."""
+    in_memory, path = collected
+    found = read_losses(path)
+    assert same(found, in_memory)
+    assert sum(found.saturated) > 0
+    assert found.scale is LossScale.LOG_ODDS
+    assert found.history[: len(in_memory.history)] == in_memory.history
+
+
+def test_another_column_of_a_collected_file_has_another_scale(collected):
+    """A score that stands beside the losses does not claim to be what they are, nor do losses turned round."""
+    _, path = collected
+    table = parquet.read_table(path)
+    parquet.write_table(table.append_column("min_20_percent", table["loss"]), path)
+    other = read_losses(path, loss_column="min_20_percent")
+    assert (other.scale, other.saturated) == (LossScale.UNKNOWN, (0, 0))
+    assert other.history == ("column 'min_20_percent' of losses.parquet, membership from column 'member'",)
+    assert other.fingerprint is not None
+    turned = read_losses(path, higher_is_member=True)
+    assert turned.scale is LossScale.UNKNOWN
+    assert "negated" in turned.history[-1]
+
+
+def test_records_taken_out_of_a_collected_file_leave_its_scale(collected):
+    """Counts of saturated records are of the whole and go; the scale stays."""
+    _, path = collected
+    parquet.write_table(parquet.read_table(path).slice(3), path)
+    found = read_losses(path)
+    assert found.n_member == 57
+    assert (found.scale, found.saturated) == (LossScale.LOG_ODDS, (0, 0))
+
+
+def test_damaged_fingerprints_of_a_collected_file_are_refused(collected):
+    """Hashes that were turned into floats on the way have lost digits."""
+    _, path = collected
+    table = parquet.read_table(path)
+    place = table.column_names.index("fingerprint")
+    hashes = pa.array(table["fingerprint"].to_numpy().astype(float))
+    parquet.write_table(table.set_column(place, "fingerprint", hashes), path)
+    with pytest.raises(
+        InputError, match=r"column 'fingerprint' of .* must hold whole numbers of 64 bits, got float64"
+    ):
         read_losses(path)

@@ -31,7 +31,7 @@ def path(request, tmp_path):
     else:
         np.savez(
             file,
-            **{name: FRAME[name].to_numpy(str if FRAME[name].dtype == "str" else None) for name in FRAME},
+            **{name: FRAME[name].to_numpy(str if name in ("job", "zip") else None) for name in FRAME},
         )
     return file
 

@@ -1,5 +1,7 @@
 """Fitted scikit-learn classifiers: the most precise output that is verifiably the model's own."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
@@ -26,7 +29,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from auditor import InputError, LossScale
 from auditor.collectors import collect
-from auditor.collectors.scikit_learn import agreement
+from auditor.collectors.agreement import agreement
+from auditor.collectors.predictors import predictor
+from auditor.collectors.records import Records
+from auditor.collectors.scorer import ModelScorer, in_batches
+from auditor.collectors.tasks import Classification
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -326,7 +333,7 @@ def test_slices_are_stratified_without_copying_the_model():
         ),
         (GaussianNB().fit(X, np.zeros(2 * N)), "know at least 2 classes, got GaussianNB fitted on one"),
         (LogisticRegression, "got the class LogisticRegression itself; build and fit one"),
-        ("model.pkl", r"fitted classifier with predict_proba and classes_, or a callable .* got str"),
+        (3.5, r"fitted classifier with predict_proba and classes_, or a callable .* got float"),
         (None, "or a callable .* got NoneType"),
     ],
 )
@@ -352,11 +359,24 @@ def test_a_model_that_finds_itself_unfitted_is_refused():
 def test_features_that_the_model_refuses_are_one_sentence():
     """The model's own reason is passed on with the group, on one line."""
     model = fitted(LogisticRegression(), Y2)
+    broken = X[N:].copy()
+    broken[5, 1] = np.nan
     with pytest.raises(
-        InputError, match=r"nonmember X must suit the model, but .* refused it: X has 3 features"
+        InputError, match=r"nonmember X must suit the model, but .* refused it: Input X contains NaN"
     ) as caught:
-        collect(model, members=(X[:N], Y2[:N]), nonmembers=(X[N:, :3], Y2[N:]))
+        collect(model, members=(X[:N], Y2[:N]), nonmembers=(broken, Y2[N:]))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, pd.DataFrame])
+def test_the_wrong_number_of_columns_is_one_sentence(form):
+    """Both numbers are named, and how to choose the columns."""
+    model = fitted(LogisticRegression(), Y2)
+    sentence = (
+        r"nonmember X must have the 4 columns that LogisticRegression was trained on, got 3; .*--features"
+    )
+    with pytest.raises(InputError, match=sentence):
+        collect(model, members=(form(X[:N]), Y2[:N]), nonmembers=(form(X[N:, :3]), Y2[N:]))
 
 
 def test_a_data_frame_without_a_column_is_one_sentence():
@@ -364,8 +384,152 @@ def test_a_data_frame_without_a_column_is_one_sentence():
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = make_pipeline(ColumnTransformer([("n", StandardScaler(), ["a", "d"])]), LogisticRegression())
     model.fit(frame, Y2)
-    with pytest.raises(InputError, match=r"member X must suit the model, .* refused it: .*'?d'?"):
+    sentence = r"member X must have the 4 columns that Pipeline was fitted on, but 1 is missing: 'd'\."
+    with pytest.raises(InputError, match=sentence):
         audit_of(model, Y2, frame.drop(columns="d"))
+    expected = audit_of(model, Y2, frame)
+    losses = audit_of(model, Y2, frame.drop(columns="b"))  # which no step of the pipeline uses
+    np.testing.assert_array_equal(losses.member, expected.member)
+
+
+# --- Features in the form that the model was fitted on ---------------------------------------------
+
+
+NAMES = list("abcd")
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())]
+)
+@pytest.mark.parametrize("by_name", [True, False])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda x: x,
+        lambda x: pd.DataFrame(x, columns=NAMES),
+        lambda x: pd.DataFrame(x, columns=NAMES).astype({"a": "float64"}),
+        sparse.csr_matrix,
+        lambda x: x.tolist(),
+    ],
+)
+def test_arrays_and_data_frames_stand_for_each_other(model, by_name, form):
+    """A model fitted on either takes either, without a warning of names."""
+    if not isinstance(model, LogisticRegression) and form is sparse.csr_matrix:
+        pytest.skip("StandardScaler centres, which no sparse matrix allows")
+    model.fit(pd.DataFrame(X[:N], columns=NAMES) if by_name else X[:N], Y2[:N])
+    want = from_logits(model.decision_function(pd.DataFrame(X, columns=NAMES) if by_name else X), Y2)
+    parts = {"members": (form(X[:N]), Y2[:N]), "nonmembers": (form(X[N:]), Y2[N:])}
+    np.testing.assert_allclose(collect(model, **parts).member, want[:N], rtol=1e-10)
+
+
+def test_columns_are_found_by_name():
+    """Other columns and another order change nothing where the model knows the names."""
+    frame = pd.DataFrame(X, columns=NAMES)
+    model = LogisticRegression().fit(frame[:N], Y2[:N])
+    expected = audit_of(model, Y2, frame)
+    for other in (frame[["d", "b", "a", "c"]], frame.assign(z="text")):
+        np.testing.assert_array_equal(audit_of(model, Y2, other).member, expected.member)
+    with pytest.raises(InputError, match=r"but 2 are missing: 'a', 'c'\.$"):
+        audit_of(model, Y2, frame[["b", "d"]])
+
+
+def test_a_column_of_text_feeds_a_pipeline_of_words():
+    """A table with one column is the list of texts that a vectorizer wants."""
+    texts = np.where(Y2 == 1, "good fine", "bad poor").astype(object)
+    texts[::7] = "good bad"
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts[:N], Y2[:N])
+    want = from_logits(model.decision_function(texts), Y2)
+    losses = audit_of(model, Y2, pd.DataFrame({"text": texts}))
+    np.testing.assert_allclose(losses.member, want[:N], rtol=1e-10)
+
+
+# --- XGBoost and LightGBM --------------------------------------------------------------------------
+
+
+def boosted(library, **kwargs):
+    """A small classifier of XGBoost or LightGBM."""
+    module = pytest.importorskip(library)
+    if library == "xgboost":
+        return module.XGBClassifier(n_estimators=5, max_depth=2, n_jobs=1, **kwargs)
+    return module.LGBMClassifier(n_estimators=5, min_child_samples=5, verbose=-1, n_jobs=1, **kwargs)
+
+
+def margins(model, features):
+    """The raw margins of a classifier of XGBoost or LightGBM."""
+    if hasattr(model, "booster_"):
+        return model.predict_proba(features, raw_score=True)
+    return model.predict(features, output_margin=True)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+@pytest.mark.parametrize("y", [Y2, Y3], ids=["two", "three"])
+def test_the_raw_margin_of_a_booster_is_the_logit(library, y):
+    """Where the raw margins reproduce predict_proba, the losses come from them."""
+    model = fitted(boosted(library), y)
+    losses = audit_of(model, y)
+    want = from_logits(np.asarray(margins(model, X), dtype=np.float64), y)
+    np.testing.assert_allclose(losses.member, want[:N], rtol=1e-6, atol=1e-9)
+    assert "as logits they reproduce its predict_proba" in losses.history[0]
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_a_booster_inside_a_pipeline_or_a_search_is_asked_for_its_margin(library):
+    """The margin is that of the last step, of what the steps before it make of the features."""
+    pipeline = make_pipeline(StandardScaler(), boosted(library)).fit(
+        pd.DataFrame(X[:N], columns=NAMES), Y2[:N]
+    )
+    search = GridSearchCV(boosted(library), {"max_depth": [1, 2]}, cv=2).fit(X[:N], Y2[:N])
+    scaled = pipeline[0].transform(pd.DataFrame(X, columns=NAMES))
+    cases = ((pipeline, pipeline[-1], scaled), (search, search.best_estimator_, X))
+    for model, inner, features in cases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = from_logits(np.asarray(margins(inner, features), dtype=np.float64), Y2)
+        losses = audit_of(model, Y2)
+        np.testing.assert_allclose(losses.member, want[:N], rtol=1e-6, atol=1e-9)
+        assert "as logits they reproduce" in losses.history[0]
+
+
+def test_a_sure_booster_does_not_saturate():
+    """Margins of hundreds, whose float32 probabilities are exactly 0 and 1, keep their order."""
+    model = boosted("xgboost", learning_rate=60.0, reg_lambda=0.0)
+    losses = audit_of(fitted(model, Y2), Y2)
+    assert (model.predict_proba(X[:N]) == 1).any()
+    assert losses.saturated == (0, 0)
+
+
+# --- The predictor that streams --------------------------------------------------------------------
+
+
+def every_model():
+    """All models of this file that are classifiers of one label."""
+    yield from exact_logit_models()
+    yield from other_models()
+    yield "naive", GaussianNB(), Y3
+    yield "forest", RandomForestClassifier(n_estimators=10, random_state=0), Y2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("model", "y"), [pytest.param(m, y, id=name) for name, m, y in every_model()])
+def test_a_model_is_scored_alike_from_a_few_records_and_from_all(model, y):
+    """What is chosen on a sample of 20 records is what is chosen on all of them, with the same losses and words."""
+    fitted(model, y)
+    whole = audit_of(model, y)
+    sample = (Records("member", X[:20], y[:20]),)
+    found = predictor(model, task=Classification(), sample=sample)
+    losses = in_batches(ModelScorer(found), Records("member", X[:N], y[:N]), size=None).loss
+    finite = np.isfinite(losses)
+    np.testing.assert_array_equal(losses[finite], whole.member[finite])
+    assert whole.history[0].endswith(found.source)
+    assert whole.saturated[0] == (~finite).sum()
+
+
+def test_repeats_of_a_steady_model_change_nothing():
+    """Averaging equal answers gives the answer."""
+    model = fitted(LogisticRegression(), Y3)
+    one, three = audit_of(model, Y3), audit_of(model, Y3, repeats=3)
+    np.testing.assert_allclose(three.member, one.member, rtol=1e-12)
+    assert three.history[0].endswith("averaged over 3 answers")
 
 
 def test_an_unknown_label_is_named_with_its_group_row_and_the_classes():

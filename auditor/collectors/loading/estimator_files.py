@@ -1,0 +1,70 @@
+"""Files of scikit-learn estimators: skops, and pickles where they are trusted."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from auditor.collectors.extras import needed
+from auditor.collectors.loading.damage import named, readable
+from auditor.collectors.loading.trust import Trust
+from auditor.errors import InputError
+
+__all__ = ["read_pickle", "read_skops", "refuse_pickle"]
+
+_SHOWN = 8  # types listed in an error before the rest are left out
+
+
+def read_skops(path: Path, trust: Trust) -> Any:
+    """Return the estimator in a skops file, if it holds only types that are trusted."""
+    skops = needed("skops.io", purpose="loading a .skops file", extra="skops")
+    with readable(path, kind="an estimator saved by skops"):
+        unknown = sorted(set(skops.get_untrusted_types(file=path)) - trust.types)
+        if unknown:
+            shown = ", ".join(map(repr, unknown[:_SHOWN])) + (", ..." if len(unknown) > _SHOWN else "")
+            raise InputError(
+                f"{named(path)} holds types that are not known to be harmless: {shown}; if you trust them, name them in"
+                " trusted_types."
+            )
+        with _versions(path):
+            return skops.load(path, trusted=sorted(trust.types))
+
+
+def read_pickle(path: Path, trust: Trust) -> Any:
+    """Return what a joblib or pickle file holds, if it is trusted."""
+    refuse_pickle(path, trust, "save the model with skops or as ONNX")
+    joblib = needed("joblib", purpose="loading a joblib file", extra=" joblib")
+    with readable(path, kind="a model saved by joblib or pickle"), _versions(path):
+        return joblib.load(path)
+
+
+def refuse_pickle(path: Path, trust: Trust, fix: str) -> None:
+    """Refuse a pickle that is not trusted, with the reason."""
+    if not trust.pickles:
+        raise InputError(
+            f"{named(path)} is a pickle, and loading one runs whatever code is in it; {fix}, or, if you trust its source"
+            " as you would a program, pass trust_pickle=True (--trust-pickle)."
+        )
+
+
+@contextmanager
+def _versions(path: Path) -> Iterator[None]:
+    """Say once, in a sentence, that an estimator was saved by another version of scikit-learn."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    others = {}
+    for warning in caught:
+        if type(warning.message).__name__ != "InconsistentVersionWarning":
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            continue
+        found = re.search(r"from version (\S+) when using version (\S+?)\.? ", str(warning.message))
+        others[found.groups() if found else ("another version", "this one")] = True
+    for saved, here in others:
+        warnings.warn(
+            f"{named(path)} was saved with scikit-learn {saved} and is loaded with {here}, so its outputs may differ from"
+            f" those of its training; install scikit-learn {saved} to be sure.",
+            stacklevel=5,
+        )

@@ -1,0 +1,214 @@
+"""What a few records tell before many are scored: will it work, how long will it take, and can the answers be trusted."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from auditor.collectors.batch_losses import BatchLosses
+from auditor.collectors.label_order import better_order, reordered
+from auditor.collectors.outputs import Output
+from auditor.collectors.records import Records
+from auditor.collectors.scorer import ModelScorer, Scorer
+from auditor.collectors.served.asking import ServedModel
+from auditor.collectors.tasks import Classification
+from auditor.collectors.trial import Answer, Trial, as_probabilities, classes_of, gap, kind_of
+from auditor.errors import InputError
+
+__all__ = ["Preflight", "preflight"]
+
+_FEW = 10  # records that are asked for twice
+_SOME = 200  # records on which the order of the labels is judged, and the time
+_SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What was found on a few records.
+
+    Attributes:
+        records: How many records were tried.
+        deterministic: Whether the same records, asked for again, gave the same losses.
+        same_alone: Whether a record alone gave the same loss as among others; none where answers are random.
+        sums_to_one: Whether the probabilities of a record sum to one (to 1e-5); none where they are not probabilities.
+        hard_labels: Whether all outputs are certain: labels, or probabilities of exactly 0 and 1.
+        suggested_classes: The class of each output column in an order that explains the labels far better than the
+            given one; none where that stands.
+        seconds_per_record: Wall-clock time, about, in a long collection.
+        warnings: What a reader of the losses must know, a sentence each.
+    """
+
+    records: int
+    deterministic: bool
+    same_alone: bool | None
+    sums_to_one: bool | None
+    hard_labels: bool
+    suggested_classes: tuple[Any, ...] | None
+    seconds_per_record: float
+    warnings: tuple[str, ...]
+
+    def seconds(self, n: int) -> float:
+        """Return about how many seconds ``n`` records will take."""
+        return n * self.seconds_per_record
+
+    def in_words(self, n: int) -> str:
+        """Return the time in a sentence.
+
+        >>> Preflight(10, True, True, True, False, None, 0.002, ()).in_words(300_000)
+        '300,000 records will take about 10 minutes (2 ms each); 10 were tried.'
+        """
+        each = self.seconds_per_record
+        rate = f"{1e3 * each:.2g} ms each" if each >= 1e-3 else f"{1 / max(each, 1e-9):,.0f} a second"  # noqa: PLR2004
+        return (
+            f"{n:,} records will take about {_duration(self.seconds(n))} ({rate}); {self.records} were tried."
+        )
+
+
+def preflight(scorer: Scorer, records: Records) -> Preflight:
+    """Try a scorer on the first records of a table: ten of them, one alone, and the ten again.
+
+    Args:
+        scorer: What will score the table.
+        records: Some of its records, at least one; up to 200 are used, the more the surer the order of the labels.
+
+    Returns:
+        What was found; nothing is kept of the losses.
+
+    Raises:
+        InputError: Whatever scoring these records raises, or labels of text and nothing that says which output column
+            is which class.
+
+    >>> from auditor.collectors.predictors import predictor
+    >>> model = predictor(lambda x: np.stack([1 - x, x], axis=1), task=Classification())
+    >>> found = preflight(ModelScorer(model), Records("member", np.linspace(0.1, 0.9, 20), np.arange(20) // 10))
+    >>> found.deterministic, found.hard_labels, found.warnings
+    (True, False, ())
+    """
+    some = records.part(0, min(_SOME, len(records)))
+    if isinstance(scorer, ModelScorer):
+        _refuse_unknown_order(scorer, some)
+    trial = Trial(scorer)
+    few = some.part(0, min(_FEW, len(some)))
+    first, again = trial.score(few), trial.score(few)
+    alone = trial.score(few.part(0, 1))
+    most = trial.score(some) if isinstance(scorer, ModelScorer) and len(some) > len(few) else first
+    apart = gap(first.losses, again.losses, scorer.scale)
+    sums, order = _off_one(scorer, most), _suggestion(scorer, most)
+    found = Preflight(
+        records=len(most.records),
+        deterministic=apart is None,
+        same_alone=None
+        if apart is not None
+        else gap(_head(first.losses), alone.losses, scorer.scale) is None,
+        sums_to_one=None if sums is None else sums <= _SUM,
+        hard_labels=most.losses.hard,
+        suggested_classes=order,
+        seconds_per_record=trial.seconds_per_record(),
+        warnings=(),
+    )
+    return replace(found, warnings=tuple(_warnings(found, scorer, apart=apart, off_one=sums)))
+
+
+def _refuse_unknown_order(scorer: ModelScorer, records: Records) -> None:
+    """Refuse labels of text where nothing says which output column is which class."""
+    if not isinstance(scorer.task, Classification) or classes_of(scorer) is not None:
+        return
+    text = next((label for label in records.labels.tolist() if isinstance(label, str)), None)
+    if text is not None:
+        raise InputError(
+            f"classes must name the class of each output column, in their order, for {records.name} labels such as"
+            f" {text!r}, because the model does not say which column is which; give classes= (--classes on the command"
+            " line)."
+        )
+
+
+def _head(losses: BatchLosses) -> BatchLosses:
+    return replace(losses, loss=losses.loss[:1], saturated=losses.saturated[:1])
+
+
+def _off_one(scorer: Scorer, answer: Answer) -> float | None:
+    """Return how far the probabilities of a record are from summing to one, at most."""
+    if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
+        return None
+    outputs = answer.outputs
+    if outputs is None or outputs.ndim == 1 or kind_of(scorer) is not Output.PROBABILITIES:
+        return None
+    return float(np.abs(outputs.astype(np.float64).sum(axis=1) - 1).max())
+
+
+def _suggestion(scorer: Scorer, answer: Answer) -> tuple[Any, ...] | None:
+    """Return the classes in an order that explains the labels far better, if there is one."""
+    outputs = answer.outputs
+    if outputs is None or not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
+        return None
+    with np.errstate(over="ignore"):  # logits beyond the doubles
+        probabilities = as_probabilities(outputs.astype(np.float64), kind_of(scorer))
+    known = classes_of(scorer)
+    names = range(probabilities.shape[1]) if known is None else known
+    order = better_order(probabilities, codes=answer.records.codes(names))
+    return None if order is None else tuple(reordered(list(names), order))
+
+
+def _warnings(
+    found: Preflight, scorer: Scorer, *, apart: float | None, off_one: float | None
+) -> Iterator[str]:
+    """Yield what a reader of the losses must know."""
+    if apart is not None:
+        repeats = scorer.repeats if isinstance(scorer, ModelScorer) else 1
+        then = (
+            f"each loss is that of the average of {repeats} answers"
+            if repeats > 1
+            else "average several answers with repeats= (--repeats), or switch the randomness off"
+        )
+        yield (
+            f"the model answers differently on repeat: the losses of the same records differed by up to {apart:.2g};"
+            f" {then}."
+        )
+    if found.same_alone is False:
+        yield (
+            "the model answers differently about a record alone than among others, so that losses depend on the batch;"
+            " check that it is not in training mode and that nothing is normalised over the batch."
+        )
+    served = scorer.predictor.predict if isinstance(scorer, ModelScorer) else None
+    accepted = (
+        isinstance(served, ServedModel) and served.endpoint.labels is not None
+    )  # the history says what it means
+    if found.hard_labels and not accepted:
+        fix = (
+            served.fix if isinstance(served, ServedModel) else "have the model return probabilities or logits"
+        )
+        yield (
+            f"all outputs for {found.records} records are exactly 0 or 1, as of a model that returns labels, which leaves"
+            f" a weaker 0/1-loss audit; {fix}."
+        )
+    if off_one is not None and off_one > _SUM:
+        yield (
+            f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the losses;"
+            " have the model return all digits."
+        )
+    if found.suggested_classes is not None:
+        names = list(found.suggested_classes)
+        yield (
+            "the labels look as if the output columns were in another order of the classes, which explains them far"
+            f" better: check classes= (--classes), perhaps {_listed(names)}."
+        )
+
+
+def _listed(names: Sequence[Any]) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN]))
+    return f"[{shown}{', ...' if len(names) > _SHOWN else ''}]"
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> [_duration(time) for time in (0.2, 45, 600, 9000, 400_000)]
+    ['a second', '45 seconds', '10 minutes', '2.5 hours', '4.6 days']
+    """
+    for size, name in ((_DAY, "days"), (_HOUR, "hours"), (_MINUTE, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.{0 if size == _MINUTE else 1}f} {name}"
+    return "a second" if seconds < 1.5 else f"{seconds:.0f} seconds"  # noqa: PLR2004

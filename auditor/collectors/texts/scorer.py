@@ -1,0 +1,134 @@
+"""Scores texts by the log-probabilities that a language model gives to their tokens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from auditor import _validate
+from auditor.collectors.batch_losses import BatchLosses
+from auditor.collectors.records import Records
+from auditor.collectors.texts.causal import LongTexts, causal_model
+from auditor.collectors.texts.completions import CompletionsEndpoint, ServedModel
+from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, MinK, SumTokenLoss, TextScore, ZlibRatio
+from auditor.collectors.texts.tokens import TokenReader
+from auditor.errors import InputError
+from auditor.values import Floats, LossScale
+
+__all__ = ["TextScorer", "text_scorer"]
+
+_KINDS = (MeanTokenLoss, SumTokenLoss, MinK, ZlibRatio)
+
+
+def text_scorer(
+    model: Any,
+    *,
+    tokenizer: Any = None,
+    score: TextScore = MeanTokenLoss(),  # noqa: B008 - a frozen value
+    also: Sequence[TextScore] | None = None,
+    longest: int | None = None,
+    long_texts: LongTexts = LongTexts.REFUSE,
+) -> "TextScorer":
+    """Return what scores texts by a causal language model; a smaller score looks more like a member.
+
+    Args:
+        model: A causal language model of transformers, any PyTorch module from token ids of shape (n, T) to logits of
+            shape (n, T, V), or a `CompletionsEndpoint`.
+        tokenizer: The tokenizer of a model in this process: of transformers or tokenizers, or a callable from a list of
+            texts to a list of lists of token ids. An endpoint has its own.
+        score: What becomes the loss: `MeanTokenLoss`, `SumTokenLoss`, `MinK` or `ZlibRatio`.
+        also: Other scores of the same texts, in columns beside it; default all four kinds, as far as they can be had.
+        longest: The most tokens of a text, for a model in this process; default what model and tokenizer say.
+        long_texts: Whether texts of more tokens are refused or cut, for a model in this process.
+
+    Raises:
+        InputError: A model or tokenizer that is not supported, or a choice that does not suit it.
+        MissingExtraError: A package that the model needs is not installed.
+    """
+    for name, value in (("score", score), *(("also", other) for other in also or ())):
+        _validate.instance(name, value, _KINDS)
+    reader: TokenReader
+    if isinstance(model, CompletionsEndpoint):
+        if tokenizer is not None or longest is not None or long_texts != LongTexts.REFUSE:
+            raise InputError(
+                "tokenizer, longest and long_texts belong to a model in this process, got one of them with a"
+                " CompletionsEndpoint, which cuts texts into tokens by itself; leave them out."
+            )
+        reader = ServedModel(model)
+    else:
+        reader = causal_model(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
+    if also is None:
+        also = [other for other in SCORES if reader.knows_text or not isinstance(other, ZlibRatio)]
+    others = {other.name: other for other in also if other.name != score.name}
+    return TextScorer(reader=reader, loss=score, also=tuple(others.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class TextScorer:
+    """Scores texts, which are the features of the records; their labels say nothing.
+
+    Attributes:
+        reader: The model.
+        loss: The score that becomes the loss.
+        also: Other scores of the same texts.
+
+    Raises:
+        InputError: A zlib ratio of texts that are cut where the tokenizer does not tell.
+    """
+
+    reader: TokenReader
+    loss: TextScore = MeanTokenLoss()  # noqa: RUF009 - a frozen value
+    also: tuple[TextScore, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.reader.knows_text and any(
+            isinstance(item, ZlibRatio) for item in (self.loss, *self.also)
+        ):
+            raise InputError(
+                "ZlibRatio needs the text that its tokens make up, which is unknown where long texts are cut and the"
+                " tokenizer does not say where tokens end; use a tokenizer of transformers or tokenizers, or refuse long"
+                " texts."
+            )
+
+    @property
+    def words(self) -> str:
+        """What the losses are and where they come from."""
+        return f"{self.loss.words} of {self.reader.source}"
+
+    @property
+    def scale(self) -> LossScale:
+        """What the loss is."""
+        return self.loss.scale
+
+    @property
+    def identity(self) -> str | None:
+        """The identity of the model, with the names of the scores."""
+        model = self.reader.identity
+        return (
+            None if model is None else " ".join((model, *(score.name for score in (self.loss, *self.also))))
+        )
+
+    @property
+    def records_at_once(self) -> int | None:
+        """What the model wants."""
+        return self.reader.records_at_once
+
+    def check(self, records: Records) -> None:
+        """Refuse texts that cannot be scored, as far as that is known without the model."""
+        self.reader.check(records)
+
+    def score(self, records: Records) -> BatchLosses:
+        """Return the scores of a batch of texts; infinite where the model excludes a token that the text has."""
+        found = self.reader.read(records)
+
+        def of(score: TextScore) -> Floats:
+            return np.array([score.of(item.log_probabilities, text=item.text) for item in found])
+
+        loss = of(self.loss)
+        return BatchLosses(
+            loss=loss,
+            saturated=np.isinf(loss),
+            eps=self.reader.eps,
+            more={other.name: of(other) for other in self.also},
+        )

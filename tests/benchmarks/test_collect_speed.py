@@ -1,0 +1,292 @@
+"""Speed and memory of collecting losses, as ratios within one run: ``python -m pytest tests/benchmarks --long -s``.
+
+Times are processor time, all threads counted, the best of several tries on each side: a busy machine changes little.
+Without ``--long`` the same is done on fewer records, and held to bounds that fixed costs and a busy machine leave room in.
+"""
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import auditor
+
+FEATURES, WIDTH = 20, 512  # of the records, and of the hidden layers of the networks
+
+
+def best_time(action, tries):
+    """The least processor time of several runs, in seconds."""
+    spent = []
+    for _ in range(tries):
+        start = time.process_time()
+        action()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def overhead(ask, collect, capsys, words):
+    """The ratio of the processor times, printed; both sides are warm."""
+    ask()
+    collect()
+    own, whole = best_time(ask, 5), best_time(collect, 5)
+    with capsys.disabled():
+        print(f"\n{words}: collect takes {whole / own:.3f} times the model's own prediction")  # noqa: T201
+    return whole / own
+
+
+def groups(rng, n, dtype=np.float64):
+    """Members and non-members, n records in all, of two classes."""
+    features = rng.normal(size=(n, FEATURES)).astype(dtype)
+    labels = (features[:, 0] + features[:, 1] ** 2 > 0.5).astype(int)
+    half = n // 2
+    return (features[:half], labels[:half]), (features[half:], labels[half:])
+
+
+def network(rng):
+    """A multi-layer perceptron of two hidden layers, hardly trained: its speed does not hang on its weights."""
+    from sklearn.neural_network import MLPClassifier
+
+    (features, labels), _ = groups(rng, 4000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it has not converged
+        return MLPClassifier((WIDTH, WIDTH), max_iter=2, random_state=0).fit(features, labels)
+
+
+def in_scikit_learn(rng, n):
+    """Its predict_proba, a group at a time as `collect` asks for it."""
+    model, both = network(rng), groups(rng, n)
+    return model, both, lambda: [model.predict_proba(x) for x, _ in both]
+
+
+def in_onnx(rng, n):
+    """The same network run by onnxruntime."""
+    import onnxruntime
+    from skl2onnx import to_onnx
+
+    both = groups(rng, n, np.float32)
+    model = network(rng)
+    exported = to_onnx(model, both[0][0][:1], options={"zipmap": False})
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        exported.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    name = session.get_inputs()[0].name
+    return session, both, lambda: [session.run(None, {name: x}) for x, _ in both]
+
+
+def in_pytorch(rng, n):
+    """A network of the same shape, in the batches in which `collect` asks for it."""
+    import torch
+
+    from auditor.collectors.predictors import predictor
+    from auditor.collectors.tasks import Classification
+
+    both = groups(rng, n, np.float32)
+    layers = [
+        torch.nn.Linear(FEATURES, WIDTH),
+        torch.nn.ReLU(),
+        torch.nn.Linear(WIDTH, WIDTH),
+        torch.nn.ReLU(),
+    ]
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(WIDTH, 2)).eval()
+    size = predictor(model, task=Classification()).records_at_once
+
+    def ask():
+        with torch.inference_mode():
+            for x, _ in both:
+                for start in range(0, len(x), size):
+                    model(torch.from_numpy(x[start : start + size])).numpy()
+
+    return model, both, ask
+
+
+def of_forest(rng, n):
+    """A hundred trees."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    both = groups(rng, n)
+    model = RandomForestClassifier(random_state=0).fit(both[0][0][:4000], both[0][1][:4000])
+    return model, both, lambda: [model.predict_proba(x) for x, _ in both]
+
+
+def of_logistic_regression(rng, n):
+    """One product of a matrix and a vector: about as fast as reading the records."""
+    from sklearn.linear_model import LogisticRegression
+
+    both = groups(rng, n)
+    model = LogisticRegression().fit(*both[0])
+    return model, both, lambda: [model.predict_proba(x) for x, _ in both]
+
+
+KINDS = {"scikit_learn": in_scikit_learn, "onnx": in_onnx, "torch": in_pytorch}
+
+
+def measured(build, n, rng, capsys):
+    """The overhead of collecting over asking."""
+    model, (members, nonmembers), ask = build(rng, n)
+    collect = lambda: auditor.collect(model, members=members, nonmembers=nonmembers)  # noqa: E731
+    return overhead(ask, collect, capsys, f"{build.__name__.replace('_', ' ')}, {n:,} records")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_overhead_on_few_records(kind, rng, capsys, require_extra):
+    """At 2e4 records `collect` takes at most 1.6 times as long as the model's own prediction."""
+    if kind != "scikit_learn":
+        require_extra(kind)
+    assert measured(KINDS[kind], 20_000, rng, capsys) <= 1.6
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+def test_overhead(kind, rng, capsys, require_extra):
+    """At 1e5 records `collect` takes at most 1.15 times as long as the model's own prediction of the same batches."""
+    if kind != "scikit_learn":
+        require_extra(kind)
+    assert measured(KINDS[kind], 100_000, rng, capsys) <= 1.15
+
+
+@pytest.mark.long
+def test_overhead_of_other_models(rng, capsys):
+    """A forest's is small too; of a model that does next to nothing it is what reading the records costs, and is printed."""
+    assert measured(of_forest, 100_000, rng, capsys) <= 1.25
+    measured(of_logistic_regression, 100_000, rng, capsys)
+
+
+# --- Memory ----------------------------------------------------------------------------------------
+
+WRITE = """
+import sys
+import numpy as np, pyarrow as pa
+from pyarrow import parquet
+
+path, n, width, seed = sys.argv[1], *map(int, sys.argv[2:])
+rng = np.random.default_rng(seed)
+names = [f"x{place}" for place in range(width)]
+schema = pa.schema([*((name, pa.float64()) for name in names), ("y", pa.int64())])
+with parquet.ParquetWriter(path, schema) as writer:
+    for start in range(0, n, 50_000):
+        x = rng.normal(size=(min(50_000, n - start), width))
+        columns = dict(zip(names, x.T)) | {"y": (x[:, 0] > 0).astype(np.int64)}
+        writer.write_table(pa.table(columns, schema=schema))
+"""
+
+COLLECT = """
+import resource, sys
+import numpy as np, pandas as pd
+from sklearn.linear_model import LogisticRegression
+import auditor
+
+folder, width = sys.argv[1], int(sys.argv[2])
+x = pd.DataFrame(np.random.default_rng(0).normal(size=(500, width))).rename(columns=lambda place: f"x{place}")
+model = LogisticRegression().fit(x, (x["x0"] > 0).astype(int))
+report = auditor.collect_to(
+    f"{folder}/losses.parquet",
+    model,
+    members=auditor.RecordTable(f"{folder}/members.parquet", label="y"),
+    nonmembers=auditor.RecordTable(f"{folder}/nonmembers.parquet", label="y"),
+)
+print(report.scored_now, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def peak_memory(folder, n, width):
+    """The most memory, in bytes, of a process that collects n records from Parquet to Parquet; the file is checked."""
+    import pandas as pd
+
+    for seed, name in enumerate(("members", "nonmembers")):
+        arguments = [str(folder / f"{name}.parquet"), str(n // 2), str(width), str(seed)]
+        subprocess.run([sys.executable, "-c", WRITE, *arguments], check=True)
+    command = [sys.executable, "-c", COLLECT, str(folder), str(width)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    scored, kilobytes = map(int, done.stdout.split())
+    assert scored == n
+    found = pd.read_parquet(folder / "losses.parquet", columns=["loss", "member"])
+    assert len(found) == n
+    assert found["member"].sum() == n // 2
+    assert np.isfinite(found["loss"]).all()
+    for path in Path(folder).glob("*.parquet"):
+        path.unlink()
+    return kilobytes * (1 if sys.platform == "darwin" else 1024)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="resource is not on Windows")
+def test_memory_does_not_grow_with_the_table(tmp_path, capsys):
+    """Four times the records (64 columns: 184 MB more) cost at most 60 MB more memory."""
+    small, large = (peak_memory(tmp_path, n, width=64) for n in (120_000, 480_000))
+    with capsys.disabled():
+        print(f"\ncollecting 120,000 records: {small / 1e6:.0f} MB; 480,000: {large / 1e6:.0f} MB")  # noqa: T201
+    assert large - small <= 60e6
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="resource is not on Windows")
+def test_ten_million_records_in_a_gigabyte(tmp_path, capsys):
+    """1e7 records from Parquet to Parquet take less than 1 GB of memory."""
+    peak = peak_memory(tmp_path, 10_000_000, width=4)
+    with capsys.disabled():
+        print(f"\ncollecting 1e7 records: {peak / 1e6:.0f} MB")  # noqa: T201
+    assert peak < 1e9
+
+
+# --- Concurrency -----------------------------------------------------------------------------------
+
+
+class Sleeping(http.server.BaseHTTPRequestHandler):
+    """A served model that thinks for 50 ms about each request, however many records it has."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        """Answer every record with the same probabilities."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        time.sleep(0.05)
+        self._answer({"predictions": [[0.25, 0.75]] * len(asked["instances"])})
+
+    def do_GET(self):
+        """Say that the model is there."""
+        self._answer({"name": "sleeping", "ready": True})
+
+    def _answer(self, content):
+        body = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def sleeping_server():
+    """The address of a server that sleeps."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sleeping) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1/models/sleeping:predict"
+        server.shutdown()
+        thread.join()
+
+
+def test_concurrent_requests(sleeping_server, rng, capsys, require_extra):
+    """Sixteen requests at once to a server that sleeps are at least five times as fast as one at a time."""
+    require_extra("http")
+    members, nonmembers = groups(rng, 640)
+    took = {}
+    for concurrency in (1, 16):
+        endpoint = auditor.Endpoint(sleeping_server, concurrency=concurrency, max_request_records=10)
+        start = time.perf_counter()
+        auditor.collect(endpoint, members=members, nonmembers=nonmembers)
+        took[concurrency] = time.perf_counter() - start
+    with capsys.disabled():
+        print(f"\none request at a time / sixteen at once: {took[1] / took[16]:.1f}")  # noqa: T201
+    assert took[1] >= 5 * took[16]

@@ -1,0 +1,20 @@
+"""Losses through an endpoint without a trial before, so that every request is one that the test expects."""
+
+from auditor.collectors.from_model import assembled
+from auditor.collectors.predictors import predictor
+from auditor.collectors.records import Records
+from auditor.collectors.scorer import ModelScorer, in_batches
+from auditor.collectors.tasks import Classification
+
+
+def collected(endpoint, *, members, nonmembers, task=None, repeats=1):
+    """Return the losses of both groups, each scored in the batches that the endpoint wants."""
+    task = task or Classification()
+    groups = [
+        Records(name, features, task.labels(name, labels))
+        for name, (features, labels) in (("member", members), ("nonmember", nonmembers))
+    ]
+    found = predictor(endpoint, task=task, sample=groups)
+    scorer = ModelScorer(found, task=task, repeats=repeats)
+    parts = [in_batches(scorer, group, size=None) for group in groups]
+    return assembled(parts[0], nonmember=parts[1], words=scorer.words, scale=scorer.scale, labels={})

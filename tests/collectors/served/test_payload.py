@@ -1,0 +1,112 @@
+"""Features as JSON: every digit is kept, and what JSON cannot carry is refused by row and column."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+
+from auditor import InputError
+from auditor.collectors.records import Records
+from auditor.collectors.served.payload import payload
+
+
+def of(features, **kwargs):
+    """The payload of some features, of records that begin at row 100."""
+    n = features.shape[0] if hasattr(features, "shape") else len(features)
+    return payload(Records("member", features, np.zeros(n), first_row=100), **kwargs)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int64, np.uint8, np.bool_])
+def test_numbers_come_back_as_they_were(kind):
+    """Numbers of each type, read back from the JSON, are bit for bit the same."""
+    rng = np.random.default_rng(1)
+    features = (rng.normal(size=(50, 3)) * 10.0 ** rng.integers(-3, 2, size=(50, 3))).astype(kind)
+    found = of(features)
+    again = np.array([json.loads(text) for text in found.texts()]).astype(kind)
+    np.testing.assert_array_equal(again, features)
+    assert found.shape == (3,)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_keeps_the_types_of_its_columns(library):
+    """Text, whole numbers, floats and truth values stay what they are, under their names, and missing text is refused."""
+    frame = pytest.importorskip(library).DataFrame
+    with pytest.raises(
+        InputError, match=r"got (None|nan) \(first at row 101, .*, column 'a'\); JSON has no missing"
+    ):
+        of(frame({"a": ["x", None]}))
+    found = of(frame({"job": ["cook", "judge"], "age": [31, 45], "rate": [0.1, 1.0], "new": [True, False]}))
+    assert found.columns == ("job", "age", "rate", "new")
+    assert found.texts() == ['["cook",31,0.1,true]', '["judge",45,1.0,false]']
+    assert found.text
+
+
+def test_categories_and_nullable_numbers_are_their_values():
+    """Pandas' own types are written as the values that they stand for."""
+    table = pd.DataFrame({"a": pd.Categorical(["x", "y"]), "b": pd.array([1, 2], dtype="Int64")})
+    assert of(table).texts() == ['["x",1]', '["y",2]']
+
+
+def test_other_shapes():
+    """Sparse rows, images, vectors in cells, texts and mixed rows are lists of their kind."""
+    assert of(csr_matrix(np.eye(2))).rows == [[1.0, 0.0], [0.0, 1.0]]
+    assert of(np.zeros((2, 2, 3))).shape == (2, 3)
+    assert of(pd.DataFrame({"v": [np.arange(2), np.arange(2)]})).rows == [[[0, 1]], [[0, 1]]]
+    assert of(["a", "b"]).rows == ["a", "b"]
+    assert of([["a", 1], ["b", 2.5]]).rows == [["a", 1], ["b", 2.5]]
+    assert of(np.array(["a", "b"])).text
+
+
+def test_columns_name_an_array():
+    """Names are given to the columns of an array, and must be as many."""
+    assert of(np.zeros((1, 2)), columns=("a", "b")).objects() == [{"a": 0.0, "b": 0.0}]
+    with pytest.raises(
+        InputError, match=r"^columns must name each column of member X, got 1 names for shape \(1, 2\)"
+    ):
+        of(np.zeros((1, 2)), columns=("a",))
+
+
+@pytest.mark.parametrize(
+    ("features", "place"),
+    [
+        (np.array([[0.0, 1.0], [2.0, np.nan]]), r"got nan \(first at row 101, counting from 0, column 1\)"),
+        (np.array([[0.0, np.inf], [2.0, 1.0]]), r"got inf \(first at row 100, counting from 0, column 1\)"),
+        (
+            pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, np.nan]}),
+            r"got nan \(first at row 101, .*, column 'b'\)",
+        ),
+        (
+            pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+            r"got (<NA>|nan) \(first at row 101, .*, column 'a'\)",
+        ),
+        (["x", None], r"got None \(first at row 101, counting from 0\)"),
+        (pd.DataFrame({"v": [[1.0], [np.nan]]}), r"got nan \(first at row 101, .*, column 'v'\)"),
+    ],
+)
+def test_missing_values_are_refused_by_row_and_column(features, place):
+    """NaN, infinity and whatever stands for missing is named with its row and column, and the fix."""
+    with pytest.raises(InputError, match=rf"^member X must hold .* {place}; JSON has no missing values"):
+        of(features)
+
+
+@pytest.mark.parametrize(
+    ("features", "sentence"),
+    [
+        (
+            pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}),
+            r"column 'when', must hold numbers or text.* datetime64",
+        ),
+        (
+            pd.DataFrame({"a": [object()]}),
+            r"column 'a' must hold numbers or text to be sent, got object \(first at row 100",
+        ),
+        ([b"raw"], r"got bytes"),
+        ([[1, 2], [3]], r"rows of different lengths"),
+    ],
+)
+def test_what_json_does_not_have_is_refused(features, sentence):
+    """Times, objects and bytes are named with their column."""
+    with pytest.raises(InputError, match=sentence.replace("'when', must", "'when' must")):
+        of(features)

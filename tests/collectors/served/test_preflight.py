@@ -1,0 +1,254 @@
+"""What a few records tell before many are scored."""
+
+import itertools
+import math
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from auditor import InputError
+from auditor.collectors import Classification, MultiLabel, Output, SquaredError
+from auditor.collectors.label_order import better_order, reordered
+from auditor.collectors.predictors import predictor
+from auditor.collectors.preflight import Preflight, preflight
+from auditor.collectors.records import Records
+from auditor.collectors.scorer import ModelScorer
+from auditor.collectors.served import Endpoint, MLflow
+
+
+def tried(model, linear, *, classes=None, labels=None, repeats=1, task=None, n=60, output=None):
+    """Try a model on the first records of the linear model."""
+    task = task or Classification()
+    records = Records("member", linear.x[:n], np.asarray(linear.y if labels is None else labels)[:n])
+    found = predictor(model, task=task, output=output, sample=[records])
+    return preflight(ModelScorer(found, task=task, classes=classes, repeats=repeats), records)
+
+
+def answering(serve, linear, change=lambda p: p):
+    """An MLflow server of the linear model, its probabilities changed."""
+    server = serve(
+        lambda _m, _p, body: {"predictions": change(linear.probabilities(body["inputs"])).tolist()}
+    )
+    return Endpoint(server.url, protocol=MLflow()), server
+
+
+def test_a_good_model_is_not_complained_of(serve, linear):
+    """Ten records, one, the ten again and the rest were asked for, and nothing is warned of."""
+    endpoint, server = answering(serve, linear)
+    found = tried(endpoint, linear)
+    assert (found.deterministic, found.same_alone, found.sums_to_one, found.hard_labels) == (
+        True,
+        True,
+        True,
+        False,
+    )
+    assert found.suggested_classes is None
+    assert found.warnings == ()
+    assert [len(body["inputs"]) for body in server.posts] == [10, 10, 1, 60]
+
+
+def test_a_model_without_a_server_is_tried_too(linear):
+    """A callable is tried the same way, on the same numbers of records."""
+    seen = []
+
+    def predict(x):
+        seen.append(len(x))
+        return linear.probabilities(x)
+
+    assert tried(predict, linear).warnings == ()
+    assert seen == [10, 10, 1, 60]
+
+
+def test_random_answers_are_named_with_the_remedy(serve, linear):
+    """Another answer on repeat is a warning that names repeats, or how many answers are averaged."""
+    rng, lock = np.random.default_rng(0), threading.Lock()
+
+    def noisy(p):
+        with lock:
+            return 0.9 * p + 0.1 * rng.dirichlet(np.ones(3), size=len(p))
+
+    endpoint, _ = answering(serve, linear, noisy)
+    found = tried(endpoint, linear)
+    assert (found.deterministic, found.same_alone) == (False, None)
+    assert "answers differently on repeat" in found.warnings[0]
+    assert "repeats= (--repeats)" in found.warnings[0]
+    assert "the average of 4 answers" in tried(endpoint, linear, repeats=4).warnings[0]
+
+
+def test_rounding_is_no_randomness(linear):
+    """Float32 probabilities that differ by a rounding from call to call are the same answer."""
+    turn = itertools.count()
+
+    def predict(x):
+        p = linear.probabilities(x).astype(np.float32)
+        return np.nextafter(p, np.float32(next(turn) % 2))
+
+    assert tried(predict, linear).deterministic
+
+
+def test_an_answer_that_depends_on_the_batch_is_named(linear):
+    """A model that normalises over the batch answers differently about a record alone."""
+    found = tried(lambda x: linear.probabilities(x - x.mean(axis=0)), linear)
+    assert (found.deterministic, found.same_alone) == (True, False)
+    assert "about a record alone than among others" in found.warnings[0]
+
+
+def test_hard_labels_are_named_with_the_fix_of_the_server(serve, linear):
+    """One-hot answers are a weaker audit, and the sentence says what MLflow needs."""
+    endpoint, _ = answering(serve, linear, lambda p: np.eye(3)[p.argmax(axis=1)])
+    found = tried(endpoint, linear)
+    assert found.hard_labels
+    assert "weaker 0/1-loss audit" in found.warnings[0]
+    assert "pyfunc_predict_fn='predict_proba'" in found.warnings[0]
+
+
+def test_hard_labels_that_were_accepted_are_no_news(serve, linear):
+    """Labels that the endpoint was told to expect are found and not warned of again."""
+    server = serve(
+        lambda _m, _p, body: {"predictions": linear.probabilities(body["inputs"]).argmax(axis=1).tolist()}
+    )
+    found = tried(Endpoint(server.url, protocol=MLflow(), labels=[0, 1, 2]), linear)
+    assert found.hard_labels
+    assert found.warnings == ()
+
+
+def test_rounded_probabilities_are_named(linear):
+    """Probabilities of four digits sum to one only about, and that is said."""
+    found = tried(lambda x: np.round(linear.probabilities(x), 4), linear)
+    assert found.sums_to_one is False
+    assert "sum to one only within 0.0001" in found.warnings[0]
+
+
+def test_probabilities_that_do_not_sum_to_one_are_refused(serve, linear):
+    """Rows that do not sum to one stop everything, with the first of them."""
+    endpoint, _ = answering(serve, linear, lambda p: p * 0.9)
+    with pytest.raises(
+        InputError, match=r"^member outputs must have rows that sum to 1, got a sum of 0\.9 \(first at row 0"
+    ):
+        tried(endpoint, linear)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3)))[1:])
+@pytest.mark.parametrize("output", list(Output))
+def test_permuted_classes_are_found_and_put_right(linear, order, output):
+    """Columns in another order are noticed, and the classes suggested make the losses the model's again."""
+    write = {
+        Output.PROBABILITIES: lambda p: p,
+        Output.LOG_PROBABILITIES: np.log,
+        Output.LOGITS: lambda p: np.log(p) + 3,
+    }
+    names = np.array(["cat", "dog", "emu"])
+
+    def predict(x):
+        return write[output](linear.probabilities(x)[:, list(order)])
+
+    found = tried(predict, linear, classes=names.tolist(), labels=names[linear.y], output=output)
+    assert found.suggested_classes == tuple(names[list(order)])
+    assert "classes= (--classes), perhaps" in found.warnings[0]
+    again = tried(predict, linear, classes=found.suggested_classes, labels=names[linear.y], output=output)
+    assert again.suggested_classes is None
+    assert again.warnings == ()
+
+
+def test_a_swapped_probability_of_one_class_is_found(linear):
+    """A single column that is the probability of class 0 instead of 1 is noticed."""
+    two = linear.probabilities(linear.x)
+    y = (two[:, 0] > 0.4).astype(int)
+
+    def predict(x):
+        return 1 - 0.98 * (linear.probabilities(x)[:, 0] > 0.4) - 0.01
+
+    assert tried(predict, linear, labels=y).suggested_classes == (1, 0)
+    assert tried(lambda x: 1 - predict(x), linear, labels=y).suggested_classes is None
+
+
+@pytest.mark.parametrize("width", [2, 3, 10])
+def test_calibrated_models_are_never_accused(width):
+    """In 2,000 trials with labels drawn from the model's own probabilities, good or poor, no other order is suggested."""
+    rng = np.random.default_rng(width)
+    for _ in range(2000):
+        n = int(rng.integers(1, 200))
+        p = rng.dirichlet(np.full(width, rng.choice([0.02, 0.3, 1.0, 20.0])), size=n)
+        codes = (p.cumsum(axis=1) > rng.uniform(size=(n, 1))).argmax(axis=1)
+        assert better_order(p, codes=codes) is None
+
+
+def test_the_best_order_is_the_most_likely_one():
+    """Among all orders of four classes, tried one by one, the one returned has the largest likelihood."""
+    rng = np.random.default_rng(7)
+    p = rng.dirichlet(np.full(4, 0.3), size=100)
+    drawn = (p.cumsum(axis=1) > rng.uniform(size=(100, 1))).argmax(axis=1)
+    codes = np.array([2, 0, 3, 1])[drawn]
+    q = np.log(0.9 * p + 0.1 / 4)
+    scores = {
+        order: sum(q[i, order[c]] for i, c in enumerate(codes)) for order in itertools.permutations(range(4))
+    }
+    assert tuple(better_order(p, codes=codes)) == max(scores, key=scores.get)
+    assert reordered("abcd", np.array([1, 3, 0, 2])) == ["c", "a", "d", "b"]
+
+
+def test_a_few_records_of_one_class_accuse_nobody_wrongly():
+    """Ten records of a class that the model does not know, of little confidence, say nothing about the order."""
+    p = np.full((10, 3), [0.3, 0.4, 0.3])
+    assert better_order(p, codes=np.zeros(10, dtype=int)) is None
+
+
+def test_labels_of_text_need_classes(linear):
+    """Where nothing says which column is which class, the names are asked for before the model is."""
+    seen = []
+    with pytest.raises(
+        InputError, match=r"^classes must name the class of each output column.*'cat'.*--classes"
+    ):
+        tried(seen.append, linear, labels=["cat"] * 60)
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("task", "labels", "outputs"),
+    [
+        (SquaredError(), np.zeros((60, 1)), lambda x: x[:, 0]),
+        (MultiLabel(), np.zeros((60, 2), dtype=bool), lambda x: 1 / (1 + np.exp(x[:, :2]))),
+    ],
+)
+def test_other_tasks_are_tried(linear, task, labels, outputs):
+    """A regression and several labels have no order to judge and no sum."""
+    found = tried(outputs, linear, task=task, labels=labels)
+    assert (found.deterministic, found.sums_to_one, found.suggested_classes) == (True, None, None)
+    assert found.warnings == ()
+
+
+def test_one_record_is_enough(linear):
+    """A table of a single record is tried without ado."""
+    found = tried(linear.probabilities, linear, n=1)
+    assert (found.records, found.deterministic) == (1, True)
+
+
+def test_the_time_of_a_collection_is_foreseen(serve, linear):
+    """The estimate for a server that takes 20 ms a request and 0.5 ms a record is within a factor of two of the truth."""
+
+    def answer(_method, _path, body):
+        time.sleep(0.02 + 0.0005 * len(body["inputs"]))
+        return {"predictions": linear.probabilities(body["inputs"]).tolist()}
+
+    server = serve(answer)
+    endpoint = Endpoint(server.url, protocol=MLflow(), concurrency=4, max_request_records=25)
+    n, x = 2000, np.tile(linear.x, (34, 1))[:2000]
+    found = tried(endpoint, linear)
+    model = predictor(endpoint, task=Classification(), sample=[Records("member", x, np.zeros(n))])
+    begun = time.perf_counter()
+    model.predict(Records("member", x, np.zeros(n)))
+    seconds = time.perf_counter() - begun
+    assert seconds / 2 < found.seconds(n) < 2 * seconds
+
+
+def test_the_time_in_words():
+    """Seconds, minutes, hours and days are written as people say them."""
+    found = Preflight(10, True, True, True, False, None, 0.0001, ())
+    assert (
+        found.in_words(1_000_000)
+        == "1,000,000 records will take about 100 seconds (10,000 a second); 10 were tried."
+    )
+    assert "about 2.8 hours" in found.in_words(10**8)
+    assert math.isclose(found.seconds(7), 0.0007)

@@ -1,0 +1,422 @@
+"""Each protocol as its documentation writes it: a strict server, and the losses of a model in process."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from collectors.served.scoring import collected
+
+import auditor
+from auditor.collectors import GaussianLogLoss, MultiLabel, Output, SquaredError
+from auditor.collectors.served import Endpoint, KServeV1, KServeV2, MLflow, Template
+
+NAMES = ["age", "hours", "gain", "loss"]
+
+
+def assert_losses(endpoint, linear, tolerance=1e-12, **kwargs):
+    """The losses through the endpoint are the model's."""
+    losses = collected(endpoint, **{**linear.groups, **kwargs})
+    np.testing.assert_allclose(losses.member, linear.losses[:35], rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(losses.nonmember, linear.losses[35:], rtol=tolerance, atol=tolerance)
+    return losses
+
+
+def framed(linear):
+    """The groups as tables with names."""
+    return {
+        name: (pd.DataFrame(features, columns=NAMES), labels)
+        for name, (features, labels) in linear.groups.items()
+    }
+
+
+# --- KServe V2 ------------------------------------------------------------------------------------
+
+
+class V2:
+    """A V2 server of one model, which checks each request against the protocol."""
+
+    def __init__(self, linear, *, metadata=None, form="flat", outputs=("predict_proba",), datatype="FP64"):
+        self.linear, self.form, self.outputs, self.datatype = linear, form, outputs, datatype
+        self.metadata = metadata or {"name": "m", "versions": [], "platform": "", "inputs": [], "outputs": []}
+
+    def __call__(self, method, path, body):
+        """Answer metadata and inference."""
+        if method == "GET":
+            return self.metadata if path == "/v2/models/m" else (404, {}, {"error": "no such model"})
+        assert path == "/v2/models/m/infer"
+        asked = [output["name"] for output in body.get("outputs", [])]
+        if set(asked) - set(self.outputs):
+            return 400, {}, {"error": f"only supports {self.outputs}"}
+        probabilities = self.linear.probabilities(self.features(body["inputs"]))
+        return {
+            "model_name": "m",
+            "outputs": [self.output(name, probabilities) for name in asked or self.outputs],
+        }
+
+    def features(self, inputs):
+        """Return the matrix: one tensor, or one for each column."""
+        columns = []
+        for tensor in inputs:
+            assert set(tensor) <= {"name", "shape", "datatype", "data", "parameters"}
+            data = np.asarray(tensor["data"])
+            assert data.size == np.prod(tensor["shape"])
+            columns.append(data.reshape(tensor["shape"]).reshape(tensor["shape"][0], -1))
+        return np.concatenate(columns, axis=1)
+
+    def output(self, name, probabilities):
+        """Return an output tensor."""
+        if name == "predict":
+            labels = probabilities.argmax(axis=1)
+            return {"name": name, "shape": [len(labels), 1], "datatype": "INT64", "data": labels.tolist()}
+        data = probabilities.astype({"FP64": np.float64, "FP32": np.float32}[self.datatype])
+        data = data if self.form == "nested" else data.ravel()
+        return {
+            "name": name,
+            "shape": list(probabilities.shape),
+            "datatype": self.datatype,
+            "data": data.tolist(),
+        }
+
+
+@pytest.mark.parametrize("form", ["flat", "nested"])
+@pytest.mark.parametrize("path", ["", "/v2/models/m", "/v2/models/m/infer"])
+def test_v2_with_one_matrix(serve, linear, form, path):
+    """Flat or nested data give the model's losses, whatever part of the address is given."""
+    server = serve(V2(linear, form=form))
+    assert_losses(Endpoint(server.url + path, model=None if path else "m"), linear)
+    tensor = server.posts[0]["inputs"][0]
+    assert (tensor["shape"], tensor["datatype"]) == ([35, 4], "FP64")
+    assert np.ndim(tensor["data"]) == 1
+    assert server.posts[0]["outputs"] == [{"name": "predict_proba"}]
+
+
+def test_v2_uses_what_the_metadata_says(serve, linear):
+    """The name and the datatype of the input and the output of probabilities are those of the model."""
+    metadata = {
+        "name": "m",
+        "inputs": [{"name": "features", "datatype": "FP32", "shape": [-1, 4]}],
+        "outputs": [{"name": "label"}, {"name": "probabilities"}],
+    }
+    server = serve(V2(linear, metadata=metadata, outputs=("label", "probabilities")))
+    assert_losses(Endpoint(f"{server.url}/v2/models/m"), linear)
+    tensor = server.posts[0]["inputs"][0]
+    assert (tensor["name"], tensor["datatype"]) == ("features", "FP32")
+    assert server.posts[0]["outputs"] == [{"name": "probabilities"}]
+
+
+def test_v2_float32_outputs_keep_their_type(serve, linear):
+    """A tensor of FP32 is known to the rounding of float32, where its saturated probabilities are placed too."""
+    server = serve(V2(linear, datatype="FP32"))
+    p = linear.probabilities(linear.x)[np.arange(60), linear.y]
+    losses = assert_losses(Endpoint(f"{server.url}/v2/models/m"), linear, tolerance=1e-4)
+    bound = np.finfo(np.float32).eps / (p * (1 - p))
+    assert np.all(np.abs(np.r_[losses.member, losses.nonmember] - linear.losses) <= bound)
+    saturated = serve(
+        lambda *_: {"outputs": [{"name": "p", "shape": [2, 2], "datatype": "FP32", "data": [1, 0, 1, 0]}]}
+    )
+    endpoint = Endpoint(f"{saturated.url}/v2/models/m", protocol=KServeV2())
+    losses = collected(endpoint, members=(np.zeros((2, 1)), [0, 0]), nonmembers=(np.zeros((2, 1)), [1, 0]))
+    np.testing.assert_allclose(
+        losses.member, np.log(np.finfo(np.float32).eps), rtol=1e-6
+    )  # logit of one spacing
+
+
+def test_v2_one_tensor_for_each_column(serve, linear):
+    """A model with several inputs gets them by name, in its own order and shape, from a table in another order."""
+    inputs = [{"name": name, "datatype": "FP64", "shape": [-1, 1]} for name in NAMES]
+    server = serve(V2(linear, metadata={"name": "m", "inputs": inputs, "outputs": []}))
+    groups = {key: (table[NAMES[::-1]], labels) for key, (table, labels) in framed(linear).items()}
+    assert_losses(Endpoint(f"{server.url}/v2/models/m"), linear, **groups)
+    assert [tensor["name"] for tensor in server.posts[0]["inputs"]] == NAMES
+    assert [tensor["shape"] for tensor in server.posts[0]["inputs"]] == [[35, 1]] * 4
+
+
+def test_v2_text_goes_as_bytes(serve):
+    """Columns of text and numbers become a tensor each, as MLServer's pandas codec takes them."""
+    table = pd.DataFrame({"job": ["cook", "judge", "cook"], "age": [31, 45, 27], "rate": [0.5, 1.5, 2.5]})
+    answer = {"outputs": [{"name": "p", "shape": [3, 2], "datatype": "FP64", "data": [0.5] * 6}]}
+    server = serve(lambda method, *_: answer if method == "POST" else {"inputs": [], "outputs": []})
+    collected(
+        Endpoint(f"{server.url}/v2/models/m"), members=(table, [0, 1, 1]), nonmembers=(table, [0, 0, 1])
+    )
+    body = server.posts[0]
+    assert body["parameters"] == {"content_type": "pd"}
+    assert body["inputs"] == [
+        {
+            "name": "job",
+            "shape": [3, 1],
+            "datatype": "BYTES",
+            "parameters": {"content_type": "str"},
+            "data": ["cook", "judge", "cook"],
+        },
+        {"name": "age", "shape": [3, 1], "datatype": "INT64", "data": [31, 45, 27]},
+        {"name": "rate", "shape": [3, 1], "datatype": "FP64", "data": [0.5, 1.5, 2.5]},
+    ]
+
+
+def test_v2_texts_and_images(serve):
+    """A list of texts is one tensor of BYTES; an image keeps its shape, its data row by row."""
+    answer = {"outputs": [{"name": "p", "shape": [2, 2], "datatype": "FP64", "data": [0.5] * 4}]}
+    server = serve(lambda method, *_: answer if method == "POST" else (404, {}, b""))
+    endpoint = Endpoint(f"{server.url}/v2/models/m")
+    texts, images = ["a", 'b"'], np.arange(12.0).reshape(2, 2, 3)
+    collected(endpoint, members=(texts, [0, 1]), nonmembers=(texts, [0, 1]))
+    collected(endpoint, members=(images, [0, 1]), nonmembers=(images, [0, 1]))
+    first, last = server.posts[0]["inputs"][0], server.posts[-1]["inputs"][0]
+    assert (first["datatype"], first["shape"], first["data"]) == ("BYTES", [2], texts)
+    assert (last["shape"], last["data"]) == ([2, 2, 3], list(range(12)))
+
+
+def test_v2_asks_for_less_where_probabilities_are_unknown(serve, linear):
+    """A server without predict_proba is asked once more for whatever it has, and only once in a collection."""
+    server = serve(V2(linear, outputs=("confidence",)))
+    assert_losses(Endpoint(f"{server.url}/v2/models/m", max_request_records=10), linear)
+    asked = [("outputs" in body, body["inputs"][0]["shape"][0]) for body in server.posts]
+    assert asked[:2] == [(True, 10), (False, 10)]
+    assert all(not outputs for outputs, _ in asked[1:])
+    assert sum(count for _, count in asked[1:]) == 60
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"), [("INT64", [[1.0, 2.0]]), ("BOOL", [[0.0, 1.0]]), ("FP32", [[0.25, 1e-30]])]
+)
+def test_v2_writes_the_datatype_of_the_model(serve, kind, values):
+    """Whole numbers go as integers, 0 and 1 as truth values where the model wants them, and floats with every digit."""
+    metadata = {"inputs": [{"name": "x", "datatype": kind, "shape": [-1, 2]}], "outputs": []}
+    answer = {"outputs": [{"name": "p", "shape": [2, 2], "datatype": "FP64", "data": [0.5] * 4}]}
+    server = serve(lambda method, *_: answer if method == "POST" else metadata)
+    features = np.array(values * 2)
+    collected(
+        Endpoint(f"{server.url}/v2/models/m"), members=(features, [0, 1]), nonmembers=(features, [0, 1])
+    )
+    wanted = {"INT64": [1, 2], "BOOL": [False, True], "FP32": [0.25, 1e-30]}[kind]
+    data = server.posts[0]["inputs"][0]["data"]
+    assert data == wanted * 2
+    assert {type(item) for item in data} == {type(wanted[0])}
+
+
+# --- TF Serving and KServe V1 ---------------------------------------------------------------------
+
+
+def v1(linear, write, **metadata):
+    """A V1 server; ``write`` makes the answer from the probabilities."""
+
+    def answer(method, path, body):
+        if method == "GET":
+            if path == "/v1/models/m":
+                return {"model_version_status": [{"version": "1", "state": "AVAILABLE"}]}
+            return (
+                metadata or (404, {}, {"error": "not found"})
+                if path.endswith("/metadata")
+                else (404, {}, b"")
+            )
+        assert path == "/v1/models/m:predict"
+        assert set(body) - {"signature_name"} in ({"instances"}, {"inputs"})
+        rows = body.get("instances", body.get("inputs"))
+        if isinstance(rows, dict):
+            rows = np.stack([rows[name] for name in NAMES], axis=1).tolist()
+        rows = [[row[name] for name in NAMES] if isinstance(row, dict) else row for row in rows]
+        return write(linear.probabilities(rows))
+
+    return answer
+
+
+WRITINGS = {
+    "rows": lambda p: {"predictions": p.tolist()},
+    "objects": lambda p: {"predictions": [{"classes": [1], "probabilities": row.tolist()} for row in p]},
+    "columns": lambda p: {"outputs": {"labels": p.argmax(axis=1).tolist(), "probs": p.tolist()}},
+    "one column": lambda p: {"outputs": p.tolist()},
+    "names": lambda p: {"predictions": [dict(zip("abc", row.tolist(), strict=True)) for row in p]},
+}
+
+
+@pytest.mark.parametrize("write", WRITINGS.values(), ids=WRITINGS)
+@pytest.mark.parametrize("path", ["/v1/models/m:predict", "/v1/models/m", ""])
+def test_v1_in_each_form_of_answer(serve, linear, write, path):
+    """Rows, objects of several outputs and columns give the model's losses."""
+    server = serve(v1(linear, write))
+    assert_losses(Endpoint(server.url + path, model=None if path else "m"), linear)
+    assert np.shape(server.posts[0]["instances"]) == (35, 4)
+
+
+def test_v1_by_name_where_the_model_has_several_inputs(serve, linear):
+    """TF Serving's metadata says whether rows are objects by the names of the inputs."""
+    inputs = {name: {"dtype": "DT_FLOAT"} for name in NAMES}
+    metadata = {"signature_def": {"signature_def": {"serving_default": {"inputs": inputs}}}}
+    server = serve(v1(linear, WRITINGS["rows"], metadata=metadata))
+    assert_losses(Endpoint(f"{server.url}/v1/models/m"), linear, **framed(linear))
+    assert set(server.posts[0]["instances"][0]) == set(NAMES)
+
+
+def test_v1_columnar_and_with_a_signature(serve, linear):
+    """Columns go as inputs by name, with the name of the signature."""
+    server = serve(v1(linear, WRITINGS["columns"]))
+    protocol = KServeV1(signature_name="scores", columnar=True)
+    assert_losses(Endpoint(f"{server.url}/v1/models/m", protocol=protocol), linear, **framed(linear))
+    assert server.posts[0]["signature_name"] == "scores"
+    assert set(server.posts[0]["inputs"]) == set(NAMES)
+
+
+# --- MLflow ---------------------------------------------------------------------------------------
+
+
+def mlflow(linear):
+    """MLflow's scoring server: a table by names, or an array."""
+
+    def answer(method, path, body):
+        if method == "GET":
+            return {"/ping": (200, {}, b"\n"), "/version": (200, {}, b"3.1.0")}.get(
+                path, (404, {}, {"detail": "-"})
+            )
+        assert path == "/invocations"
+        if set(body) == {"dataframe_split"}:
+            assert set(body["dataframe_split"]) == {"columns", "data"}
+            rows = pd.DataFrame(**body["dataframe_split"])[NAMES]
+        else:
+            assert set(body) == {"inputs"}
+            rows = body["inputs"]
+        return {"predictions": linear.probabilities(rows).tolist()}
+
+    return answer
+
+
+@pytest.mark.parametrize("path", ["", "/invocations"])
+def test_mlflow_with_a_table_and_with_an_array(serve, linear, path):
+    """A table goes with its names, in any order; an array goes as inputs, or with names if they are given."""
+    server = serve(mlflow(linear))
+    groups = {key: (table[NAMES[::-1]], labels) for key, (table, labels) in framed(linear).items()}
+    assert_losses(Endpoint(server.url + path), linear, **groups)
+    assert "dataframe_split" in server.posts[-1]
+    assert_losses(Endpoint(server.url + path), linear)
+    assert "inputs" in server.posts[-1]
+    assert_losses(Endpoint(server.url + path, columns=NAMES), linear)
+    assert server.posts[-1]["dataframe_split"]["columns"] == NAMES
+
+
+# --- Templates ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_", "path", "write"),
+    [
+        ('{"data": {{rows}}, "k": 1}', "results.*.p", lambda p: {"results": [{"p": row} for row in p]}),
+        ('{"data": "{{ rows }}"}', "/a~1b/0", lambda p: {"a/b": [p]}),
+        ('{"data": {{records}}}', "", lambda p: p),
+        ('{"x": {{row}}}', "out.0", lambda p: {"out": [p[0]]}),
+        ('{"x": {{row}}}', "$.out", lambda p: {"out": p}),
+        ("[{{record}}]", "out", lambda p: {"out": [{"label": "b", "probs": p[0]}]}),
+    ],
+)
+def test_templates(serve, linear, request_, path, write):
+    """A placeholder for rows, records or one of them, and a path to the outputs, reach any server."""
+
+    def answer(_method, at, body):
+        assert at == "/score/v7"
+        value = body[0] if isinstance(body, list) else body.get("data", body.get("x"))
+        value = value if isinstance(value, list) and not np.isscalar(value[0]) else [value]
+        rows = [[row[name] for name in NAMES] if isinstance(row, dict) else row for row in value]
+        return write(linear.probabilities(rows).tolist())
+
+    server = serve(answer)
+    endpoint = Endpoint(f"{server.url}/score/v7", protocol=Template(request_, path), columns=NAMES)
+    assert_losses(endpoint, linear)
+    assert len(server.posts) == (60 if "{{row}}" in request_ or "{{record}}" in request_ else 2)
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        ("{}", r"must hold one of .* once, got 0 of them"),
+        ('{"a": {{rows}}, "b": {{row}}}', r"must hold one of .* once, got 2 of them"),
+        ('{"a": {{rows}}', r"must be JSON around its placeholder"),
+    ],
+)
+def test_templates_that_cannot_be_sent_are_refused(request_, sentence):
+    """No placeholder, two, or broken JSON around it are refused when they are written."""
+    with pytest.raises(auditor.InputError, match=f"^request_template {sentence}"):
+        Template(request_)
+
+
+def test_a_path_that_leads_nowhere_says_what_is_there(serve):
+    """The sentence names the missing step and the names at that place."""
+    server = serve(lambda *_: {"result": {"scores": [1]}})
+    endpoint = Endpoint(server.url, protocol=Template("{{rows}}", "result.probs"))
+    sentence = (
+        r"answered without 'probs' of the path 'result\.probs' \(there is scores\) for member rows 0 to 1"
+    )
+    with pytest.raises(auditor.InputError, match=sentence):
+        collected(endpoint, members=([[1], [2]], [0, 1]), nonmembers=([[1], [2]], [0, 1]))
+
+
+# --- Other tasks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "outputs", "expected"),
+    [
+        (SquaredError(), [1.5, -1.0], [0.25, 4.0]),
+        (SquaredError(), [[1.5], [-1.0]], [0.25, 4.0]),
+        (SquaredError(), [2, -1], [1.0, 4.0]),
+        (GaussianLogLoss(2.0), [1.5, -1.0], np.array([0.25, 4.0]) / 8 + np.log(2) + np.log(2 * np.pi) / 2),
+    ],
+)
+def test_regression(serve, task, outputs, expected):
+    """Plain numbers, whole ones too, are predictions of a regression, and nothing but them is asked for."""
+    server = serve(
+        lambda *_: {
+            "outputs": [{"name": "y", "shape": list(np.shape(outputs)), "datatype": "FP64", "data": outputs}]
+        }
+    )
+    group = (np.zeros((2, 3)), [1.0, 1.0])
+    endpoint = Endpoint(f"{server.url}/v2/models/m", protocol=KServeV2())
+    losses = collected(endpoint, members=group, nonmembers=group, task=task)
+    np.testing.assert_allclose(losses.member, expected, rtol=1e-12)
+    assert all("outputs" not in body for body in server.posts)
+
+
+def test_several_labels_and_logits(serve):
+    """Columns of logits for several labels give the sum of their losses."""
+    logits = np.array([[2.0, -1.0], [0.5, 3.0]])
+    server = serve(lambda *_: {"predictions": logits.tolist()})
+    endpoint = Endpoint(server.url, protocol=MLflow(), output=Output.LOGITS)
+    group = (np.zeros((2, 3)), [[1, 0], [0, 1]])
+    losses = collected(endpoint, members=group, nonmembers=group, task=MultiLabel())
+    np.testing.assert_allclose(losses.member, [-2.0 - 1.0, 0.5 - 3.0], rtol=1e-12)
+
+
+def test_floats_keep_every_digit(serve):
+    """The features that a server reads are bit for bit those of the table, and its answer is read so too."""
+    rng = np.random.default_rng(3)
+    features = np.frombuffer(rng.bytes(8 * 4000), dtype=np.float64).reshape(-1, 4)
+    features = features[np.isfinite(features).all(axis=1)]
+    half = len(features) // 2
+    server = serve(lambda _method, _path, body: {"predictions": [0.1 + row[0] * 0 for row in body["inputs"]]})
+    groups = {
+        "members": (features[:half], [1] * half),
+        "nonmembers": (features[half:], [1] * (len(features) - half)),
+    }
+    losses = collected(Endpoint(server.url, protocol=MLflow(), concurrency=1), **groups)
+    sent = np.concatenate([np.array(body["inputs"]) for body in server.posts])
+    np.testing.assert_array_equal(sent, features)
+    np.testing.assert_allclose(losses.member, np.log(9), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("write", "eps"),
+    [
+        (lambda values: [float(value) for value in values], "float32"),
+        (lambda values: json.loads("[" + ",".join(f"{value:.9g}" for value in values) + "]"), "float32"),
+        (lambda values: [float(str(value)) for value in values], "float32"),
+        (lambda values: [float(np.float64(value) * (1 + 1e-12)) for value in values], "float64"),
+        (lambda values: [float(values[0]), float(values[1]) + 1e-12, float(values[2])], "float64"),
+    ],
+    ids=["widened", "nine digits", "shortest", "float64", "one float64"],
+)
+def test_saturated_answers_are_placed_by_the_digits_of_the_others(serve, write, eps):
+    """Where JSON does not say the type, the digits tell float32 from float64, and so where a probability of 1 belongs."""
+    p = np.array([0.1, 0.7, 0.3], dtype=np.float32)
+    server = serve(lambda *_: {"predictions": [*write(p), 1.0]})
+    group = (np.zeros((4, 1)), [1, 1, 0, 1])
+    losses = collected(Endpoint(server.url, protocol=MLflow()), members=group, nonmembers=group)
+    np.testing.assert_allclose(losses.member[3], np.log(np.finfo(eps).eps), rtol=1e-6)

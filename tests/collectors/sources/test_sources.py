@@ -1,0 +1,228 @@
+"""One contract for every kind of table: the same records come out, in whatever stretches they are read."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import dataset, ipc, parquet
+
+from auditor import Classification, InputError
+from auditor.collectors.from_model import collect
+from auditor.collectors.record_table import RecordTable
+from auditor.collectors.sources import open_source
+
+N = 1000
+
+
+def frame():
+    """Numbers with and without gaps, text with gaps, and the columns that are no features, one of them in between."""
+    rng = np.random.default_rng(7)
+    age = rng.integers(1, 90, N).astype(float)
+    age[-3:] = np.nan  # an integer column but for the last stretch
+    return pd.DataFrame(
+        {
+            "age": age,
+            "id": [f"{row:04d}" for row in range(N)],
+            "weight": rng.normal(size=N),
+            "job": rng.choice(np.array(["cook", "judge", None], dtype=object), N),
+            "y": rng.integers(0, 2, N),
+            "person": [f"p{row // 2}" for row in range(N)],
+            "count": rng.integers(-5, 2**40, N),
+        }
+    )
+
+
+FRAME = frame()
+FEATURES = ["age", "weight", "job", "count"]
+
+
+def arrow():
+    """The frame as Arrow has it, the ages as integers with gaps."""
+    table = pa.Table.from_pandas(FRAME, preserve_index=False)
+    return table.set_column(0, "age", table["age"].cast(pa.int64()))
+
+
+def save_parquet(folder):
+    """A file in row groups that no stretch ends with."""
+    parquet.write_table(arrow(), folder / "x.parquet", row_group_size=170)
+    return folder / "x.parquet"
+
+
+def save_folder(folder):
+    """Parts of which only the last has a gap among the ages; the others are written without gaps, as integers."""
+    (folder / "parts").mkdir()
+    for part, (start, stop) in enumerate(((0, 400), (400, 401), (401, 990), (990, N))):
+        rows = FRAME.iloc[start:stop]
+        kind = "float64" if rows["age"].isna().any() else "int64"
+        rows.astype({"age": kind}).to_parquet(folder / "parts" / f"part-{part}.parquet", index=False)
+    (folder / "parts" / "_SUCCESS").touch()
+    return folder / "parts"
+
+
+def save_csv(folder):
+    """Ages as integers, gaps as blanks."""
+    table = FRAME.assign(age=[f"{age:.0f}" if age == age else "" for age in FRAME["age"]])  # noqa: PLR0124
+    table.to_csv(folder / "x.csv", index=False)
+    return folder / "x.csv"
+
+
+def save_ipc(name, writer):
+    """A file in one of Arrow's own formats, in batches that no stretch ends with."""
+
+    def save(folder):
+        with writer(str(folder / name), arrow().schema) as out:
+            out.write_table(arrow(), max_chunksize=170)
+        return folder / name
+
+    return save
+
+
+def save_npz(folder):
+    """Arrays of numbers and text; a missing text is an empty one, since NumPy has no other."""
+    text = {name: FRAME[name].fillna("").to_numpy(str) for name in ("id", "job", "person")}
+    np.savez_compressed(folder / "x.npz", **{name: text.get(name, FRAME[name].to_numpy()) for name in FRAME})
+    return folder / "x.npz"
+
+
+def polars(_):
+    """A polars frame."""
+    return pytest.importorskip("polars").from_arrow(arrow())
+
+
+KINDS = {
+    "parquet": save_parquet,
+    "folder": save_folder,
+    "csv": save_csv,
+    "arrow": save_ipc("x.arrow", ipc.new_file),
+    "stream": save_ipc("x.feather", ipc.new_stream),
+    "npz": save_npz,
+    "pandas": lambda _: FRAME,
+    "polars": polars,
+    "table": lambda _: arrow(),
+    "dataset": lambda folder: dataset.dataset(save_parquet(folder)),
+    "dictionary": lambda _: {name: FRAME[name].to_numpy() for name in FRAME},
+}
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
+def data(request, tmp_path):
+    """The same records in each kind of table."""
+    return request.param(tmp_path)
+
+
+@pytest.fixture
+def source(data):
+    """Each as a source, in another process so to say."""
+    table = RecordTable(data, label="y")
+    return pickle.loads(pickle.dumps(open_source(table, task=Classification(), member=True, name="members")))  # noqa: S301
+
+
+def test_the_features_are_all_other_columns_in_the_order_of_the_table(source):
+    """Numbers, gaps and text are those of the frame, and id, person and label are no features."""
+    features = source.read(0, N).records.features
+    assert list(features.columns) == FEATURES
+    for name in ("age", "weight", "count"):
+        np.testing.assert_array_equal(features[name].astype(float), FRAME[name].astype(float))
+    jobs = ["" if pd.isna(job) else job for job in features["job"]]
+    assert jobs == FRAME["job"].fillna("").tolist()
+
+
+def test_labels_ids_and_membership_stand_beside_the_features(source):
+    """Labels are numbers, ids keep their leading zeros, and all are members because the caller says so."""
+    batch = source.read(0, N)
+    assert batch.records.labels.tolist() == FRAME["y"].tolist()
+    assert batch.columns["label"].tolist() == FRAME["y"].tolist()
+    assert batch.columns["id"].tolist() == FRAME["id"].tolist()
+    assert batch.columns["person"].tolist() == FRAME["person"].tolist()
+    assert set(batch.columns) == {"id", "person", "label"}
+    assert batch.member.all()
+    assert batch.member.shape == (N,)
+
+
+@pytest.mark.parametrize(
+    "stretches",
+    [
+        [(0, 300), (300, 301), (301, 999), (999, N)],
+        [(900, N), (500, 900), (0, 500)],
+        [(0, 10), (700, 710), (10, 700), (710, N)],
+    ],
+)
+def test_a_stretch_does_not_depend_on_where_it_begins_and_ends(source, stretches):
+    """Read onwards, backwards or in leaps, types, values and fingerprints are those of the whole."""
+    whole = source.read(0, N)
+    for start, stop in stretches:
+        batch = source.read(start, stop)
+        assert batch.records.first_row == start
+        assert batch.records.features.dtypes.tolist() == whole.records.features.dtypes.tolist()
+        pd.testing.assert_frame_equal(
+            batch.records.features.reset_index(drop=True),
+            whole.records.features.iloc[start:stop].reset_index(drop=True),
+        )
+        np.testing.assert_array_equal(batch.fingerprint, whole.fingerprint[start:stop])
+        assert batch.records.labels.tolist() == whole.records.labels.tolist()[start:stop]
+
+
+def test_the_fingerprints_are_those_of_collection_in_memory(source):
+    """The hashes of stretches are what `collect` says of the features as one frame."""
+    features = FRAME[FEATURES]
+    if source.name.endswith(".npz'"):
+        features = features.fillna({"job": ""})
+    pair = features, FRAME["y"]
+    losses = collect(lambda table: np.full((len(table), 2), 0.5), members=pair, nonmembers=pair)
+    found = np.concatenate([source.read(start, start + 130).fingerprint for start in range(0, N, 130)])
+    np.testing.assert_array_equal(found, losses.fingerprint.member)
+
+
+def test_a_stretch_beyond_the_end_ends_with_the_table(source):
+    """The last stretch may be shorter than asked for."""
+    assert len(source) == N
+    assert len(source.read(990, 2 * N).records) == 10
+
+
+def test_features_may_be_chosen_and_ordered(data):
+    """The columns come in the order asked for, and one name without a list is the column itself."""
+    table = RecordTable(data, label="y", features=["count", "age"])
+    source = open_source(table, task=Classification(), member=False, name="x")
+    batch = source.read(0, 5)
+    assert list(batch.records.features.columns) == ["count", "age"]
+    assert not batch.member.any()
+    table = RecordTable(data, features="person", person=None)
+    alone = open_source(table, task=None, member=True, name="x").read(3, 6)
+    assert alone.records.features.tolist() == FRAME["person"].tolist()[3:6]
+    assert alone.records.labels.tolist() == [0, 0, 0]
+    assert "person" not in alone.columns
+
+
+def test_a_column_that_plays_no_part_is_a_feature(data):
+    """Told that there are no ids, the column of that name is a feature like any other."""
+    table = RecordTable(data, label="y", id=None)
+    assert open_source(table, task=Classification(), member=True, name="x").roles.features == (
+        "age",
+        "id",
+        *FEATURES[1:],
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"label": "Y"}, r"column 'Y' is not in .* did you mean 'y'\? Name the column of labels"),
+        ({"features": ["ages"]}, r"column 'ages' is not in .* did you mean 'age'\?"),
+        ({"group": "grp"}, r"column 'grp' is not in .* Name the column of slices"),
+        ({"features": ["age", "y"]}, r"^features must not name 'y', the column of labels of "),
+        ({"features": ["age", "weight"], "member": "age", "label": "age"}, r"^label must not name 'age'"),
+        (
+            {"label": None},
+            r"^label must name the column of true labels of .*, got none; its columns are 'age'",
+        ),
+    ],
+)
+def test_names_that_do_not_fit_are_one_sentence(data, names, words):
+    """A missing column is named with the nearest, and one that plays two parts with both."""
+    with pytest.raises(InputError, match=words) as error:
+        open_source(
+            RecordTable(data, **{"label": "y", **names}), task=Classification(), member=True, name="members"
+        )
+    assert "\n" not in str(error.value)

@@ -1,0 +1,85 @@
+"""Runs collections that are killed at every single step on the disk, and goes on; prints what happened as JSON.
+
+Each run is a fork of this process, so that a kill costs no start of Python.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from collectors.streaming.fakes import FakeScorer, asked, digest, tables
+
+from auditor.collectors.streaming import collect_to, read_metadata
+
+STEPS = ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "rmdir"), (Path, "mkdir"), (os, "open"))
+
+
+def deadly(at):
+    """Kill this process after so many steps on the disk: fsync, renaming, removing, making a folder, opening."""
+    left = [at]
+
+    def counted(function):
+        def step(*arguments, **named):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **named)
+
+        return step
+
+    for owner, name in STEPS:
+        setattr(owner, name, counted(getattr(owner, name)))
+
+
+def run(path, log, *, at, overwrite):
+    """One run in a child; returns whether it came to its end."""
+    child = os.fork()
+    if child == 0:
+        pa.set_cpu_count(1)
+        if at is not None:
+            deadly(at)
+        collect_to(path, scorer=FakeScorer(log=log), sources=tables(17, 14), overwrite=overwrite)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def on_disk(path):
+    """The records in whole parts, and in the output if it is one."""
+    parts = sorted(path.with_name(path.name + ".parts").glob("part-*.parquet"))
+    files = [*parts, path] if path.exists() and read_metadata(path) is not None else parts
+    return [round(7 * other) for file in files for other in parquet.read_table(file)["other"].to_pylist()]
+
+
+def scenario(folder, at, *, overwrite):
+    """A run that is killed at a step, and the same call again, to the end."""
+    folder.mkdir()
+    path, log = folder / "losses.parquet", folder / "log"
+    if overwrite:
+        path.write_bytes(b"another file")
+    found = {"at": at, "ended": run(path, log, at=at, overwrite=overwrite), "kept": on_disk(path)}
+    found["finished"] = (folder / "losses.parquet.parts" / "finished.json").exists()
+    found |= {"working": path.with_name(path.name + ".parts").exists(), "before": asked(log)}
+    log.unlink(missing_ok=True)
+    found |= {"done": run(path, log, at=None, overwrite=overwrite), "after": asked(log)}
+    return {**found, "left": sorted(item.name for item in folder.iterdir()), "digest": digest(path)}
+
+
+def main():
+    """All steps from the given one, until a run is not killed any more."""
+    folder, overwrite = Path(sys.argv[1]), sys.argv[2] == "overwrite"
+    found, at = [], int(sys.argv[3])
+    while not found or not found[-1]["ended"]:
+        found.append(scenario(folder / str(at), at, overwrite=overwrite))
+        at += 1
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,674 @@
+"""Long collections into a file: the same losses as in memory, and nothing scored twice, mixed or lost."""
+
+import pickle
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from collectors.streaming.fakes import FakeScorer, FakeSource, asked, digest, tables
+from pyarrow import parquet
+
+import auditor
+from auditor.collectors import Output
+from auditor.collectors.assembly import assembled
+from auditor.collectors.batch_losses import joined, settled_pair
+from auditor.collectors.predictors import predictor
+from auditor.collectors.scorer import ModelScorer
+from auditor.collectors.streaming import (
+    Collection,
+    LocalEngine,
+    Ready,
+    Trial,
+    collect_to,
+    read_metadata,
+    score_unit,
+)
+from auditor.collectors.streaming.collection import unit_size
+from auditor.collectors.streaming.part import part_path
+from auditor.errors import InputError, OutputError
+
+EVERY = 102  # records in the two tables
+
+
+def interrupted(tmp_path, *, at=1030, **changes):
+    """A collection that failed at a record, and its log: everything before the record's batch is on disk."""
+    log = tmp_path / "log"
+    scorer = FakeScorer(log=log, fail_at=at, **changes)
+    with pytest.raises(ValueError, match=str(at)):
+        collect_to(tmp_path / "losses.parquet", scorer=scorer, sources=tables())
+    before = asked(log)
+    log.unlink()
+    return tmp_path / "losses.parquet", before
+
+
+def parts_of(path):
+    """The parts beside an output."""
+    return sorted(path.with_name(path.name + ".parts").glob("part-*.parquet"))
+
+
+def test_the_file_holds_what_memory_would_hold(tmp_path):
+    """Losses, places of saturated ones, counts and history are those of the whole groups scored at once."""
+    path = tmp_path / "losses.parquet"
+    report = collect_to(path, scorer=FakeScorer(), sources=tables())
+    scorer, sources = FakeScorer(), tables()
+    whole = [scorer.score(source.read(0, len(source)).records) for source in sources]
+    first, second = settled_pair(joined(whole[:1]), joined(whole[1:]))
+    expected = assembled(whole[0], nonmember=whole[1], words=scorer.words, scale=scorer.scale, labels={})
+    table = parquet.read_table(path).to_pydict()
+    assert table["loss"] == [*first, *second]
+    assert table["member"] == [True] * 57 + [False] * 45
+    assert table["id"] == [f"r{i}" for i in (*range(57), *range(1000, 1045))]
+    assert table["label"] == [i % 2 for i in (*range(57), *range(1000, 1045))]
+    assert table["fingerprint"] == [
+        *(word for source in sources for word in source.read(0, len(source)).fingerprint)
+    ]
+    assert table["other"] == [i / 7 for i in (*range(57), *range(1000, 1045))]
+    found = read_metadata(path)
+    assert (found.scale, found.saturated, found.history) == (
+        expected.scale,
+        expected.saturated,
+        expected.history,
+    )
+    assert found.scores == ("other",)
+    assert (report.n_member, report.n_nonmember, report.scored_now, report.resumed) == (57, 45, EVERY, 0)
+    assert [item.name for item in tmp_path.iterdir()] == ["losses.parquet"]
+
+
+def test_a_model_in_memory_gives_the_same_bits(tmp_path):
+    """A callable scored through the file and by `auditor.collect` gives equal losses, counts and history."""
+
+    def logistic(features):
+        return 1 / (1 + np.exp(-40 * np.sin(np.asarray(features)[:, 0])))
+
+    sources = tables(300, 200)
+    scorer = ModelScorer(predictor(logistic, task=auditor.collectors.Classification()))
+    path = tmp_path / "losses.parquet"
+    collect_to(path, scorer=scorer, sources=sources, batch_size=64)
+    pairs = [(source.read(0, len(source)).records) for source in sources]
+    (x1, y1), (x0, y0) = [(records.features, records.labels) for records in pairs]
+    losses = auditor.collect(
+        logistic, members=(x1, y1), nonmembers=(x0, y0), output=Output.PROBABILITIES, batch_size=64
+    )
+    table = parquet.read_table(path)
+    loss, member = table["loss"].to_numpy(), table["member"].to_numpy()
+    assert losses.saturated[0] > 0
+    assert loss[member].tolist() == losses.member.tolist()
+    assert loss[~member].tolist() == losses.nonmember.tolist()
+    assert table["fingerprint"].to_numpy()[member].tolist() == losses.fingerprint.member.tolist()
+    found = read_metadata(path)
+    assert (found.saturated, found.history, found.scale) == (losses.saturated, losses.history, losses.scale)
+
+
+def test_a_second_call_asks_only_for_what_is_missing(tmp_path):
+    """After a failure the same call asks for no record on disk again, but for ten to know the model; same file."""
+    path, before = interrupted(tmp_path)
+    assert before == [*range(57), *range(1000, 1040)]
+    log = tmp_path / "log"
+    lines = []
+    report = collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
+    assert asked(log) == [*range(10), *range(1030, 1045)]
+    assert (report.scored_now, report.resumed) == (15, 87)
+    assert lines == ["Going on: 87 of 102 records are scored already."]
+    other = tmp_path / "other.parquet"
+    collect_to(other, scorer=FakeScorer(), sources=tables())
+    assert digest(path) == digest(other)
+
+
+def test_a_complete_file_is_not_made_again(tmp_path):
+    """The same call on a complete file asks for nothing, says so, and leaves the file as it is."""
+    path, log, lines = tmp_path / "losses.parquet", tmp_path / "log", []
+    collect_to(path, scorer=FakeScorer(), sources=tables())
+    before = digest(path)
+    report = collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
+    assert not log.exists()
+    assert (report.scored_now, report.resumed, digest(path)) == (0, EVERY, before)
+    assert lines == ["losses.parquet is complete already: nothing is scored."]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sources": tables(seed=1)}, "the data changed: the hash of features was '"),
+        ({"sources": tables(ids="number")}, "the data changed: the hash of id was '"),
+        ({"sources": tables(n=58)}, "the numbers of records changed: they was [57, 45] and is now [58, 45]"),
+        ({"sources": tables()[::-1]}, "the numbers of records changed"),
+        ({"scorer": FakeScorer(identity="model-2")}, "its hash was 'model-1' and is now 'model-2'"),
+        ({"scorer": FakeScorer(words="others")}, "is now 'others'"),
+        ({"setting": {"classes": (1, 0)}}, "the setting changed: classes was unknown and is now [1, 0]"),
+        ({"batch_size": 5}, "the setting changed: batch_size was 10 and is now 5"),
+    ],
+)
+@pytest.mark.parametrize("complete", [True, False])
+def test_what_changed_is_named_and_refused(tmp_path, changes, words, complete):
+    """Another model, other data or another setting is refused, with both values, before the model is asked."""
+    path = tmp_path / "losses.parquet"
+    if complete:
+        collect_to(path, scorer=FakeScorer(), sources=tables())
+    else:
+        interrupted(tmp_path)
+    before = {item: digest(item) for item in (*parts_of(path), *tmp_path.glob("*.parquet"))}
+    log = tmp_path / "log"
+    arguments = {"scorer": FakeScorer(), "sources": tables()} | changes
+    arguments["scorer"] = replace(arguments["scorer"], log=log)
+    with pytest.raises(InputError, match=r"name another") as caught:
+        collect_to(path, **arguments)
+    assert words in str(caught.value)
+    assert not log.exists()
+    assert before == {item: digest(item) for item in (*parts_of(path), *tmp_path.glob("*.parquet"))}
+    again = tmp_path / "again.parquet"
+    collect_to(again, **arguments)
+    lines = []
+    collect_to(path, **arguments, overwrite=True, announce=lines.append)
+    assert digest(path) == digest(again)
+    assert lines == []
+
+
+def test_a_change_before_the_first_part_costs_nothing(tmp_path):
+    """Where nothing was scored yet, a changed setting is no reason to refuse."""
+    interrupted(tmp_path, at=3)
+    path = tmp_path / "losses.parquet"
+    assert collect_to(path, scorer=FakeScorer(), sources=tables(), setting={"a": 1}).resumed == 0
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    ("again", "refused"),
+    [
+        ({"identity": None}, False),
+        ({"identity": None, "noise": 1e-9}, False),
+        ({"identity": None, "noise": 1e-3}, True),
+        ({"identity": None, "factor": 3.001}, True),
+    ],
+)
+def test_a_model_without_a_hash_is_known_by_its_losses(tmp_path, complete, again, refused):
+    """A model that gives other losses than those on disk, beyond rounding, is refused with row and both losses."""
+    path = tmp_path / "losses.parquet"
+    if complete:
+        collect_to(path, scorer=FakeScorer(identity=None), sources=tables())
+    else:
+        interrupted(tmp_path, identity=None)
+    if not refused:
+        collect_to(path, scorer=FakeScorer(**again), sources=tables())
+        return
+    with pytest.raises(InputError, match=r"the loss of members row \d+, counting from 0, was .* and is now"):
+        collect_to(path, scorer=FakeScorer(**again), sources=tables())
+
+
+def test_a_model_that_answers_at_random_is_not_held_to_its_losses(tmp_path):
+    """Where the trial said that the model answers differently on repeat, going on is not refused; the warning stays."""
+    path, log = tmp_path / "losses.parquet", tmp_path / "log"
+    trials = []
+
+    def before(scorer, first):
+        trials.append((scorer, first.records.features[:, 0].tolist()))
+        return Trial(warnings=("it answers at random",), deterministic=False)
+
+    scorer = FakeScorer(identity=None, fail_at=1030)
+    with pytest.raises(ValueError, match="1030"):
+        collect_to(path, scorer=scorer, sources=tables(), before=before)
+    collect_to(path, scorer=FakeScorer(identity=None, factor=9, log=log), sources=tables(), before=before)
+    assert asked(log) == [*range(1030, 1045)]
+    assert trials == [(scorer, [float(i) for i in range(57)])]
+    assert read_metadata(path).history[-1] == "it answers at random"
+    report = collect_to(path, scorer=FakeScorer(identity=None, factor=5), sources=tables(), before=before)
+    assert report.warnings[-1] == "it answers at random"
+
+
+def test_a_model_that_rounds_by_batch_is_asked_for_the_batch(tmp_path):
+    """Ten records that round otherwise alone are no other model: their whole batch is compared before it is refused."""
+
+    class Rounds(FakeScorer):
+        def score(self, records):
+            found = super().score(records)
+            return replace(found, loss=found.loss * (1 + 1e-4 * (len(records) < 20)))
+
+    path, log = tmp_path / "losses.parquet", tmp_path / "log"
+    with pytest.raises(ValueError, match="1030"):
+        collect_to(path, scorer=Rounds(records_at_once=20, fail_at=1030), sources=tables())
+    collect_to(path, scorer=Rounds(records_at_once=20, log=log), sources=tables())
+    assert asked(log) == [*range(10), *range(20), *range(1020, 1045)]
+    other = tmp_path / "other.parquet"
+    collect_to(other, scorer=Rounds(records_at_once=20), sources=tables())
+    assert digest(path) == digest(other)
+
+
+def test_the_batches_are_those_of_the_first_run(tmp_path):
+    """A scorer that wants other batches now gets those of the run that it goes on with."""
+    path, _ = interrupted(tmp_path, records_at_once=10)
+    calls = []
+
+    class Counts(FakeScorer):
+        def score(self, records):
+            calls.append(len(records))
+            return super().score(records)
+
+    collect_to(path, scorer=Counts(records_at_once=7), sources=tables())
+    assert calls == [10, 10, 5]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "swap", "remove"])
+def test_a_damaged_part_is_scored_again(tmp_path, damage):
+    """A part that is cut off, altered, emptied, another's or gone is found out, and only its records are scored again."""
+    path, _ = interrupted(tmp_path)
+    part, other = parts_of(path)[2:4]
+    content = part.read_bytes()
+    flipped = content[:60] + bytes([content[60] ^ 4]) + content[61:]
+    new = {"cut": content[:-9], "flip": flipped, "empty": b"", "swap": other.read_bytes(), "remove": None}
+    part.unlink() if new[damage] is None else part.write_bytes(new[damage])
+    log, lines = tmp_path / "log", []
+    collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
+    assert asked(log) == [*range(10), *range(20, 30), *range(1030, 1045)]
+    said = [line for line in lines if "damaged" in line]
+    assert said == ([] if damage == "remove" else [f"{part.name} is damaged: its records are scored again."])
+    whole = tmp_path / "whole.parquet"
+    collect_to(whole, scorer=FakeScorer(), sources=tables())
+    assert digest(path) == digest(whole)
+
+
+def test_drafts_of_a_killed_run_are_removed_first(tmp_path):
+    """What a killed run left unfinished takes no room on the disk while the next one works."""
+    path, _ = interrupted(tmp_path)
+    draft = tmp_path / "losses.parquet.parts" / ".draft-0"
+    draft.write_text("half a part")
+
+    class Looks(FakeScorer):
+        def score(self, records):
+            assert not draft.exists()
+            return super().score(records)
+
+    assert collect_to(path, scorer=Looks(), sources=tables()).resumed == 87
+
+
+def test_parts_of_another_collection_are_not_taken(tmp_path):
+    """A part that another collection wrote into the folder, as a stray worker might, is scored again."""
+    path, _ = interrupted(tmp_path)
+    stray = parts_of(path)[0]
+    (tmp_path / "b").mkdir()
+    theirs, _ = interrupted(tmp_path / "b", factor=4.0, identity="model-2")
+    stray.write_bytes(parts_of(theirs)[0].read_bytes())
+    log = tmp_path / "log"
+    collect_to(path, scorer=FakeScorer(log=log), sources=tables())
+    assert asked(log) == [*range(10, 20), *range(10), *range(1030, 1045)]
+
+
+@pytest.mark.parametrize("content", [b"loss\n", b"PAR1", b"", "other columns", "no manifest"])
+def test_another_file_is_never_overwritten(tmp_path, content):
+    """A file at the path that no collection made is refused at once and kept; overwriting is done on request only."""
+    path = tmp_path / "losses.parquet"
+    if content == "other columns":
+        import pyarrow as pa
+
+        parquet.write_table(pa.table({"loss": [1.0]}), path)
+    elif content == "no manifest":
+        import pyarrow as pa
+
+        parquet.write_table(pa.table({"loss": [1.0]}).replace_schema_metadata({"auditor": "{}"}), path)
+    else:
+        path.write_bytes(content)
+    before = digest(path)
+    with pytest.raises(InputError, match=r"exists already and is not the result of a collection"):
+        collect_to(path, scorer=FakeScorer(), sources=tables())
+    assert digest(path) == before
+    assert list(tmp_path.iterdir()) == [path]
+    assert collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).scored_now == EVERY
+    assert parquet.read_metadata(path).num_rows == EVERY
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
+    """A file that somebody puts at the path while records are scored is not replaced, and no losses are lost."""
+    path = tmp_path / "losses.parquet"
+
+    class Slow(FakeScorer):
+        def score(self, records):
+            path.write_bytes(b"mine")
+            return super().score(records)
+
+    with pytest.raises(InputError, match=r"appeared while .*; 102 of 102 records are scored and kept in"):
+        collect_to(path, scorer=Slow(), sources=tables())
+    assert path.read_bytes() == b"mine"
+    path.unlink()
+    assert collect_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 0
+
+
+def test_one_process_at_a_time(tmp_path):
+    """While a collection runs, another to the same output is refused in one sentence, and scores nothing."""
+    path, seen = tmp_path / "losses.parquet", []
+
+    class Twice(FakeScorer):
+        def score(self, records):
+            if not seen:
+                with pytest.raises(OutputError) as caught:
+                    collect_to(path, scorer=FakeScorer(), sources=tables())
+                seen.append(str(caught.value))
+            return super().score(records)
+
+    collect_to(path, scorer=Twice(), sources=tables())
+    words = f"output path {str(path)!r} is being collected by another process; wait for it, or name another output."
+    assert seen == [words]
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path):
+    """Ctrl-C ends with a sentence that counts what is kept, and the same call goes on from there."""
+    path, log = tmp_path / "losses.parquet", tmp_path / "log"
+
+    class Stopped(FakeScorer):
+        def score(self, records):
+            if 40 in records.features[:, 0]:
+                raise KeyboardInterrupt
+            return super().score(records)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        collect_to(path, scorer=Stopped(), sources=tables())
+    assert str(caught.value) == (
+        "interrupted: 40 of 102 records are scored and kept in 'losses.parquet.parts', and the same call goes on from"
+        " there."
+    )
+    collect_to(path, scorer=FakeScorer(log=log), sources=tables())
+    assert asked(log) == [*range(10), *range(40, 57), *range(1000, 1045)]
+
+
+def test_a_refusal_says_that_the_rest_is_kept(tmp_path):
+    """An endpoint that goes down ends in its own sentence, with the count of what is kept."""
+    path = tmp_path / "losses.parquet"
+
+    class Down(FakeScorer):
+        def score(self, records):
+            if 40 in records.features[:, 0]:
+                raise InputError("endpoint is down; start it.")
+            return super().score(records)
+
+    with pytest.raises(InputError) as caught:
+        collect_to(path, scorer=Down(), sources=tables())
+    assert str(caught.value) == (
+        "endpoint is down; start it; 40 of 102 records are scored and kept in 'losses.parquet.parts', and the same call"
+        " goes on from there."
+    )
+
+
+@pytest.mark.parametrize("at", [3, 99])
+def test_a_full_disk_loses_nothing(tmp_path, at):
+    """Where a file cannot grow (as on a full disk), one sentence says so, and the parts before it are kept."""
+    path, limits = tmp_path / "losses.parquet", resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Fills(FakeScorer):
+        def score(self, records):
+            if self.calls == at:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
+            return super().score(records)
+
+    def merging(stage, *_):
+        if stage == "Scoring" and at == 99:
+            resource.setrlimit(
+                resource.RLIMIT_FSIZE, (500, limits[1]) if len(parts_of(path)) == 11 else limits
+            )
+
+    try:
+        with pytest.raises(
+            OutputError, match=r"cannot be written: File too large; \d+ of 102 records"
+        ) as caught:
+            collect_to(path, scorer=Fills(), sources=tables(), progress=merging)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    kept = 30 if at == 3 else EVERY
+    assert f"; {kept} of 102 records are scored and kept" in str(caught.value)
+    assert not path.exists()
+    assert collect_to(path, scorer=FakeScorer(), sources=tables()).resumed == kept
+
+
+def test_no_model_is_asked_before_all_labels_are_checked(tmp_path):
+    """A label at the very end that the scorer refuses is found before the first record is scored."""
+
+    class Strict(FakeScorer):
+        def check(self, records):
+            if 1044 in records.features[:, 0]:
+                raise InputError("bad label.")
+
+    log = tmp_path / "log"
+    with pytest.raises(InputError, match=r"^bad label\.$"):
+        collect_to(tmp_path / "losses.parquet", scorer=Strict(log=log), sources=tables())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_that_change_meanwhile_are_found_out(tmp_path):
+    """Records that are other ones when they are scored than when they were surveyed never get into an output."""
+    path = tmp_path / "losses.parquet"
+    reads = []
+
+    class Changing(FakeSource):
+        def read(self, start, stop):
+            reads.append(start)
+            return super(Changing, self if len(reads) < 3 else replace(self, shift=1.0)).read(start, stop)
+
+    sources = (Changing("members", 57, member=True), tables()[1])
+    with pytest.raises(
+        InputError, match=r"the features of the tables changed while .*; delete the folder"
+    ) as caught:
+        collect_to(path, scorer=FakeScorer(), sources=sources)
+    assert "goes on" not in str(caught.value)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"loss": np.array([0.0, np.nan, 1.0])},
+            r"members losses must be numbers, got 1 NaN \(first at row 4, counting",
+        ),
+        ({"loss": np.zeros(2)}, r"members must get one loss for each of 3 records, got shape \(2,\)"),
+        ({"more": {"other": np.zeros((3, 2))}}, r"got shape \(3, 2\)"),
+    ],
+)
+def test_what_a_scorer_must_not_return_is_not_written(tmp_path, change, words):
+    """NaN, and another number of losses than records, never get into a part."""
+
+    class Bad(FakeScorer):
+        def score(self, records):
+            return replace(super().score(records), **change)
+
+    collection = Collection(
+        Ready(Bad()), tables(), tmp_path / "a.parquet", batch_size=3, unit_size=3, key="k"
+    )
+    with pytest.raises(InputError, match=words):
+        score_unit(collection, collection.units[1], folder=tmp_path, scorer=Bad(), sources=tables())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_that_loses_records_is_refused(tmp_path):
+    """A table that gives fewer records than it said is named with the row."""
+
+    class Shrinks(FakeSource):
+        def read(self, start, stop):
+            return super().read(start, stop - 1)
+
+    sources = (Shrinks("members", 57, member=True), tables()[1])
+    with pytest.raises(InputError, match=r"members must keep its records .* got 56 where 57 .* from row 0,"):
+        collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=sources)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"sources": ()}, "sources must hold at least one table"),
+        ({"sources": tables()[:1]}, "at least 2 members and 2 non-members, got 57 and 0"),
+        ({"sources": tables(m=1)}, "got 57 and 1"),
+        ({"batch_size": 0}, "batch_size must be a whole number of 1 or more, got 0"),
+    ],
+)
+def test_bad_arguments_leave_nothing_behind(tmp_path, arguments, words):
+    """What cannot be collected is refused in a sentence, without a folder left."""
+    given = {"scorer": FakeScorer(), "sources": tables(), **arguments}
+    with pytest.raises(InputError, match=words):
+        collect_to(tmp_path / "losses.parquet", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("losses.csv", "must end in .parquet, got '.csv'"),
+        ("losses", "got 'no extension'"),
+        ("nowhere/losses.parquet", "does not exist; create it first"),
+        ("folder.parquet", "is not an ordinary file"),
+        ("taken.parquet", "cannot be written: File exists"),
+        ("nul\0.parquet", "is not a path that can be written"),
+    ],
+)
+def test_a_path_that_cannot_be_is_refused(tmp_path, name, words):
+    """An output that cannot be written is refused before anything is read."""
+    (tmp_path / "folder.parquet").mkdir()
+    (tmp_path / "taken.parquet.parts").write_text("a file")
+    with pytest.raises((InputError, OutputError), match=words):
+        collect_to(tmp_path / name, scorer=FakeScorer(), sources=tables())
+
+
+def test_files_of_others_in_the_folder_are_kept(tmp_path):
+    """Only what a collection wrote is removed from its folder."""
+    folder = tmp_path / "losses.parquet.parts"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables())
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert {item.name for item in folder.iterdir()} == {"notes.txt", "lock"}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}', "null", "[" * 100_000])
+def test_a_damaged_manifest_is_refused(tmp_path, content):
+    """A manifest that cannot be read is refused, its parts are kept, and overwriting begins anew."""
+    path, _ = interrupted(tmp_path)
+    manifest = tmp_path / "losses.parquet.parts" / "manifest.json"
+    manifest.write_text(content)
+    with pytest.raises(InputError, match=r"manifest.json' is damaged .* delete its folder"):
+        collect_to(path, scorer=FakeScorer(), sources=tables())
+    assert len(parts_of(path)) == 9
+    assert collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).resumed == 0
+
+
+def test_columns_of_two_tables_meet(tmp_path):
+    """Ids that are numbers in one table and text in the other become text; a column of one only is left out and named."""
+    sources = (tables(ids="number")[0], tables()[1])
+    path = tmp_path / "losses.parquet"
+    report = collect_to(path, scorer=FakeScorer(), sources=sources)
+    ids = parquet.read_table(path)["id"].to_pylist()
+    assert (ids[:2], ids[-1]) == (["0", "1"], "r1044")
+    assert len(report.warnings) == 1
+    other = tmp_path / "other.parquet"
+    report = collect_to(
+        other, scorer=FakeScorer(), sources=(tables(ids="none")[0], replace(tables()[1], hashed=False))
+    )
+    assert report.warnings[-1] == "left out, because only some of the tables have it: fingerprint, id"
+    assert {"id", "fingerprint"}.isdisjoint(parquet.read_schema(other).names)
+
+
+def test_an_empty_table_among_others_is_no_obstacle(tmp_path):
+    """A table without records adds none."""
+    sources = (FakeSource("none", 0, member=True), *tables())
+    path = tmp_path / "losses.parquet"
+    assert collect_to(path, scorer=FakeScorer(identity=None), sources=sources).n_member == 57
+    assert collect_to(path, scorer=FakeScorer(identity=None), sources=sources).scored_now == 0
+
+
+def test_each_stretch_is_watched_before_any_is_scored(tmp_path):
+    """The watcher is told of every record in order; progress goes through the stages to their ends."""
+    log, seen, told = tmp_path / "log", [], []
+
+    def watch(batch):
+        assert not log.exists()
+        seen.extend(batch.records.features[:, 0].astype(int).tolist())
+
+    collect_to(
+        tmp_path / "losses.parquet",
+        scorer=FakeScorer(log=log),
+        sources=tables(),
+        watch=watch,
+        progress=lambda *step: told.append(step),
+    )
+    assert seen == [*range(57), *range(1000, 1045)]
+    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["Reading", "Scoring", "Merging"]
+    for stage in ("Reading", "Scoring", "Merging"):
+        done = [step[1] for step in told if step[0] == stage]
+        assert done == sorted(done)
+        assert done[-1] == EVERY
+        assert {step[2] for step in told if step[0] == stage} == {EVERY}
+
+
+def test_an_engine_that_forgets_a_unit_is_caught(tmp_path):
+    """No output is written while a part is missing."""
+
+    class Forgets(LocalEngine):
+        def run(self, collection, units, **arguments):
+            super().run(collection, units[1:], **arguments)
+
+    path = tmp_path / "losses.parquet"
+    with pytest.raises(OutputError, match=r"^1 of 11 parts were not written"):
+        collect_to(path, scorer=FakeScorer(), sources=tables(), engine=Forgets())
+    assert not path.exists()
+
+
+def test_a_unit_scored_twice_gives_the_same_part(tmp_path):
+    """Two workers that race for a unit write the same bytes; a collection survives the way to another process."""
+    log = tmp_path / "log"
+    collection = Collection(
+        scorer=Ready(FakeScorer(log=log)),
+        sources=tables(),
+        path=tmp_path / "a.parquet",
+        batch_size=4,
+        unit_size=12,
+        key="k",
+    )
+    other = pickle.loads(pickle.dumps(collection))  # noqa: S301
+    unit = collection.units[1]
+    found = []
+    for each in (collection, other):
+        report = score_unit(each, unit, folder=tmp_path, scorer=each.scorer(), sources=each.sources)
+        found.append((report, digest(part_path(tmp_path, unit))))
+    assert found[0] == found[1]
+    assert found[0][0].counts == (12, 0)
+    assert asked(log)[:12] == list(range(12, 24))
+    assert log.read_text().splitlines()[0] == "12 13 14 15"
+    assert [(each.source, each.start, each.stop) for each in collection.units] == [
+        *((0, start, min(start + 12, 57)) for start in range(0, 57, 12)),
+        *((1, start, min(start + 12, 45)) for start in range(0, 45, 12)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("n", "batch"), [(10**7, 10_000), (10**7, 8), (10**9, 64), (100, 7), (10**8, 10_000)]
+)
+def test_there_are_few_units_of_whole_batches(n, batch):
+    """A unit is a whole number of batches, one where that gives at most 10,000 units."""
+
+    class Large(FakeSource):
+        pass
+
+    size = unit_size([Large("members", n, member=True)], batch_size=batch)
+    assert size % batch == 0
+    assert -(-n // size) <= 10_000
+    assert size == batch or -(-n // (size - batch)) > 10_000
+
+
+def test_the_stretches_read_do_not_show_in_the_hashes(tmp_path):
+    """The data's hashes are the same whatever the size of the batches, as is the file."""
+    sources = tables(2000, 1500)
+    found = []
+    for size in (60, 700, 5000):
+        path = tmp_path / f"{size}.parquet"
+        collect_to(path, scorer=FakeScorer(), sources=sources, batch_size=size)
+        found.append((read_metadata(path).manifest.data, parquet.read_table(path).to_pydict()))
+    assert found[0] == found[1] == found[2]
+    assert parquet.read_metadata(tmp_path / "60.parquet").num_row_groups == 1
+    assert set(found[0][0]) == {"features", "labels", "membership", "id", "group"}
+
+
+def test_importing_loads_nothing_heavy():
+    """The room can be imported without pyarrow, pandas or a framework being loaded."""
+    code = (
+        "import sys, auditor.collectors.streaming as s; print([m for m in ('pyarrow', 'pandas', 'ray', 'torch',"
+        " 'sklearn') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

@@ -1,0 +1,108 @@
+"""Collections that are killed with `kill -9`: at every step on the disk, and at any moment."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from collectors.streaming.fakes import FakeScorer, asked, digest, tables
+from pyarrow import parquet
+
+from auditor.collectors.streaming import collect_to
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 and fork are POSIX")
+
+HERE = Path(__file__).parent
+RECORDS = [*range(17), *range(1000, 1014)]
+SLOW = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from collectors.streaming.fakes import FakeScorer, tables
+from auditor.collectors.streaming import collect_to
+print("ready", flush=True)
+collect_to(sys.argv[2], scorer=FakeScorer(log=Path(sys.argv[3]), delay=0.02), sources=tables(600, 400))
+"""
+
+
+@pytest.fixture(scope="module", params=[("plain", 0), ("overwrite", 25)])
+def crashes(request, tmp_path_factory):
+    """What happened in a collection for each step that it was killed at, and the digest of an undisturbed one."""
+    folder = tmp_path_factory.mktemp("crashes")
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        str(HERE / "crashes.py"),
+        str(folder),
+        *map(str, request.param),
+    ]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    undisturbed = folder / "undisturbed.parquet"
+    collect_to(undisturbed, scorer=FakeScorer(), sources=tables(17, 14))
+    return json.loads(found.stdout), digest(undisturbed)
+
+
+def test_the_file_is_the_same_after_every_crash(crashes):
+    """Killed at any step, even between the renaming and the removal, the next call gives the undisturbed file."""
+    found, expected = crashes
+    assert len(found) > 20
+    assert [crash["ended"] for crash in found] == [False] * (len(found) - 1) + [True]
+    assert {crash["done"] for crash in found} == {True}
+    assert {crash["digest"] for crash in found} == {expected}
+    assert {tuple(name for name in crash["left"] if name != "log") for crash in found} == {
+        ("losses.parquet",)
+    }
+
+
+def test_nothing_on_disk_is_scored_again_after_a_crash(crashes):
+    """The next call asks for what is not on disk, each record once, and for ten records to know the model."""
+    found, _ = crashes
+    for crash in found:
+        kept, after = set(crash["kept"]), crash["after"]
+        if crash["finished"]:
+            assert after == [], crash["at"]
+            continue
+        if not crash["working"] or (crash["at"] > 40 and crash["left"] == ["log", "losses.parquet"]):
+            continue  # nothing was begun, or all was finished and the same was asked for anew
+        missing = [record for record in RECORDS if record not in kept]
+        first = [record for record in RECORDS if record in kept][:10]
+        assert after in (missing, first + missing), crash["at"]
+
+
+def test_most_crashes_leave_something_to_go_on_with(crashes):
+    """The sweep reaches crashes with every number of parts on disk, and with the output beside them."""
+    found, _ = crashes
+    sizes = {len(set(crash["kept"])) for crash in found}
+    assert {27, 31} <= sizes if found[0]["at"] else {0, 10, 17, 27, 31} <= sizes
+    assert max(len(crash["kept"]) for crash in found) == 2 * len(RECORDS)
+
+
+def test_killed_at_any_moment(tmp_path):
+    """A process killed three times while it works loses at most the batch in its hands each time."""
+    path, log = tmp_path / "losses.parquet", tmp_path / "log"
+    rng = np.random.default_rng(0)
+    command = [sys.executable, "-c", SLOW, str(HERE.parents[1]), str(path), str(log)]
+    on_disk, earlier = set(), []
+    for _ in range(3):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(float(rng.uniform(0.2, 0.9)))
+            process.send_signal(signal.SIGKILL)
+        new = asked(log)[len(earlier) :]
+        assert len(on_disk & set(new)) <= 10
+        earlier = asked(log)
+        folder = tmp_path / "losses.parquet.parts"
+        parts = [parquet.read_table(part) for part in sorted(folder.glob("part-*.parquet"))]
+        on_disk = {round(7 * other) for part in parts for other in part["other"].to_pylist()}
+    subprocess.run([*command], check=True, stdout=subprocess.DEVNULL, timeout=120)
+    assert len(on_disk & set(asked(log)[len(earlier) :])) <= 10
+    assert len(asked(log)) <= 1000 + 3 * (10 + 10) + 10
+    other = tmp_path / "other.parquet"
+    collect_to(other, scorer=FakeScorer(), sources=tables(600, 400))
+    assert digest(path) == digest(other)

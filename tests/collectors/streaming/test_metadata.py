@@ -1,0 +1,109 @@
+"""What a collected file says of itself is believed only as far as it can be true."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from collectors.streaming.fakes import FakeScorer, tables
+from pyarrow import parquet
+
+from auditor.collectors.streaming import collect_to, read_metadata
+from auditor.errors import InputError
+from auditor.values import LossScale
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A collected file of 57 members and 45 non-members, 4 and 3 of them saturated."""
+    return collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
+
+
+def altered(path, change):
+    """The same columns with other metadata: the parsed one after a change, or bytes as they are."""
+    table = parquet.read_table(path)
+    text = table.schema.metadata[b"auditor"]
+    if callable(change):
+        values = json.loads(text)
+        change(values)
+        text = json.dumps(values).encode()
+    else:
+        text = change
+    parquet.write_table(table.replace_schema_metadata({b"auditor": text}), path)
+
+
+def test_other_files_say_nothing(tmp_path):
+    """A Parquet file of another tool, another kind of file, a folder and a missing file have no metadata."""
+    other = tmp_path / "other.parquet"
+    parquet.write_table(pa.table({"loss": [1.0]}), other)
+    text = tmp_path / "text.parquet"
+    text.write_text("loss\n1\n")
+    for each in (other, text, tmp_path, tmp_path / "missing.parquet"):
+        assert read_metadata(each) is None
+
+
+def test_the_counts_are_those_of_the_whole_file(path):
+    """Records that were taken out later take the counts of saturated ones with them, as for losses in memory."""
+    assert read_metadata(path).saturated == (4, 3)
+    table = parquet.read_table(path)
+    parquet.write_table(table.filter(pa.array(np.arange(102) % 2 == 0)), path)
+    found = read_metadata(path)
+    assert (found.saturated, found.scale, found.manifest) == ((0, 0), LossScale.LOG_ODDS, None)
+
+
+def test_signs_that_cannot_be_printed_are_not_passed_on(path):
+    """A history with control characters, which could deceive a terminal, loses them."""
+    altered(path, lambda values: values.update(history=["a\x1b[2Jb\u202e\nc"]))
+    assert read_metadata(path).history == ("a?[2Jb??c",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b"{}",
+        b"[" * 100_000,
+        b'{"format": ' + b"1" * 5_000 + b"}",
+        b'"' + b"x" * 2**22 + b'"',
+        lambda values: values.update(format=2),
+        lambda values: values.update(scale="percent"),
+        lambda values: values.update(scale=["log-odds"]),
+        lambda values: values.update(history="one"),
+        lambda values: values.update(history=[1]),
+        lambda values: values.update(history=["x"] * 101),
+        lambda values: values.update(history=["x" * 2_001]),
+        lambda values: values.update(saturated=[1]),
+        lambda values: values.update(saturated=[58, 0]),
+        lambda values: values.update(saturated=[0, 46]),
+        lambda values: values.update(saturated=[-1, 0]),
+        lambda values: values.update(saturated=[True, 0]),
+        lambda values: values.update(saturated=[1.5, 0]),
+        lambda values: values.update(saturated={"a": 1}),
+        lambda values: values.update(counts=[10**400, 1.0]),
+        lambda values: values.update(scores=[["x"]]),
+        lambda values: values.update(placing=[0, 0, 0]),
+        lambda values: values.update(placing=[1e-7, float("nan"), 0]),
+        lambda values: values.update(placing=[1e-7, 0, float("inf")]),
+        lambda values: values.update(placing=[1e-7, "a", 1]),
+        lambda values: values.pop("placing"),
+        lambda values: values.pop("manifest"),
+    ],
+)
+def test_what_cannot_be_true_is_refused(path, change):
+    """Metadata that is no JSON, too long, too deep, of another version or impossible is refused in a sentence."""
+    altered(path, change)
+    with pytest.raises(InputError, match=r"losses.parquet' says what its losses are in a way that") as caught:
+        read_metadata(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("manifest", [None, {}, [], "x", {"format": 1}])
+def test_losses_without_their_collection_are_still_losses(path, manifest):
+    """A file whose manifest another version wrote is read; it is only not known as the result of a collection."""
+    altered(path, lambda values: values.update(manifest=manifest))
+    assert read_metadata(path).manifest is None
+    assert read_metadata(path).saturated == (4, 3)

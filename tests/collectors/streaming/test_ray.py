@@ -1,0 +1,331 @@
+"""The Ray engine: the same parts as the local engine, whatever happens to its workers."""
+
+import functools
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+from ray_faults import EachItsOwn, FirstColumn, Heavy, Table, ThreadCount
+
+from auditor.collectors.predictors import predictor
+from auditor.collectors.scorer import ModelScorer
+from auditor.collectors.streaming import ray_engine
+from auditor.collectors.streaming.collection import Collection, Ready
+from auditor.collectors.streaming.engine import LocalEngine
+from auditor.collectors.streaming.part import checked_part, part_path, read_part
+from auditor.collectors.streaming.ray_engine import RayEngine
+from auditor.collectors.streaming.ray_worker import Letter
+from auditor.collectors.tasks import Classification
+from auditor.errors import InputError, MissingExtraError
+
+# Ray leaves files and processes to the garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+BATCH, UNIT = 50, 100  # records
+
+
+@pytest.fixture
+def tables(rng):
+    """630 members and 310 non-members of two classes: 7 and 4 units."""
+    features = rng.normal(size=(940, 12))
+    labels = (features[:, 0] + features[:, 1] ** 2 > 0.5).astype(int)
+    member = Table("member", features[:630], labels[:630], member=True)
+    return member, Table("nonmember", features[630:], labels[630:], member=False)
+
+
+@pytest.fixture(scope="module")
+def cluster(require_extra):
+    """Ray with two processors, which several tests share: starting it takes seconds."""
+    require_extra("ray")
+    with ray_engine._quiet(), ray_engine._session(2, None):
+        yield
+
+
+def collection(scorer, tables, tmp_path, factory=None):
+    """What is to be scored, in units of two batches."""
+    path = tmp_path / "losses.parquet"
+    return Collection(factory or Ready(scorer), tables, path, batch_size=BATCH, unit_size=UNIT, key="k")
+
+
+def run(engine, scorer, tables, tmp_path, done=None, factory=None):
+    """Score everything into a fresh folder; return the folder, the collection and the reports."""
+    wanted, reports = collection(scorer, tables, tmp_path, factory), []
+    folder = tmp_path / f"{type(engine).__name__}.parts"
+    folder.mkdir()
+    tell = (lambda report: (reports.append(report), done(report))) if done else reports.append
+    engine.run(wanted, wanted.units, folder=folder, scorer=scorer, done=tell)
+    return folder, wanted, reports
+
+
+def losses(folder, wanted):
+    """The losses of all parts in the order of the units."""
+    return np.concatenate([read_part(part_path(folder, unit))["loss"].to_numpy() for unit in wanted.units])
+
+
+def calls(log):
+    """Who scored what: (process, table, first row) of each batch."""
+    lines = (line.split() for line in log.read_text(encoding="utf-8").splitlines())
+    return [(int(process), name, int(row)) for process, name, row in lines]
+
+
+def scikit_learn(tables):
+    """A small network, whose sums would change with the order of addition."""
+    from sklearn.neural_network import MLPClassifier
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it has not converged
+        return MLPClassifier((40, 40), max_iter=5, random_state=0).fit(tables[0].features, tables[0].labels)
+
+
+def pytorch(tables):
+    """The like in PyTorch."""
+    import torch
+
+    torch.manual_seed(0)
+    width = tables[0].features.shape[1]
+    return torch.nn.Sequential(torch.nn.Linear(width, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("build", [scikit_learn, pytorch])
+def test_the_same_files_as_the_local_engine(build, tables, tmp_path, require_extra):
+    """Every part that Ray's workers write equals the local engine's, byte for byte."""
+    if build is pytorch:
+        require_extra("torch")
+    task = Classification()
+    sample = tuple(table.read(0, 100).records for table in tables)
+    scorer = ModelScorer(predictor(build(tables), task=task, sample=sample), task=task)
+    near, wanted, _ = run(LocalEngine(), scorer, tables, tmp_path)
+    far, _, reports = run(RayEngine(workers=2), scorer, tables, tmp_path)
+    assert sorted(report.unit.index for report in reports) == list(range(11))
+    assert {path.name: path.read_bytes() for path in far.iterdir()} == {
+        path.name: path.read_bytes() for path in near.iterdir()
+    }
+    assert np.unique(losses(near, wanted)).size > 900
+
+
+@pytest.mark.usefixtures("cluster")
+def test_each_worker_scores_and_nobody_scores_twice(tables, tmp_path):
+    """Two workers share the units: each batch is scored once, in the batches of the collection."""
+    scorer = FirstColumn(tmp_path / "log", seconds=0.1)
+    folder, wanted, _ = run(RayEngine(workers=2), scorer, tables, tmp_path)
+    made = calls(scorer.log)
+    assert sorted(made_of for _, *made_of in made) == [["member", row] for row in range(0, 630, BATCH)] + [
+        ["nonmember", row] for row in range(0, 310, BATCH)
+    ]
+    assert len({process for process, *_ in made} - {os.getpid()}) == 2
+    np.testing.assert_array_equal(
+        losses(folder, wanted), np.concatenate([table.features[:, 0] for table in tables])
+    )
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_killed_worker_loses_nothing(tables, tmp_path):
+    """A worker is killed while it scores: all units are there in the end, each once, and only its own were scored again."""
+    scorer = FirstColumn(tmp_path / "log", seconds=0.15)
+    killed = []
+
+    def kill(_):
+        if not killed:
+            killed.append(calls(scorer.log)[-1][0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    folder, wanted, reports = run(RayEngine(workers=2), scorer, tables, tmp_path, done=kill)
+    assert sorted(report.unit.index for report in reports) == list(range(11))
+    assert len({process for process, *_ in calls(scorer.log)}) == 3
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"part-{index:08d}.parquet" for index in range(11)
+    ]
+    np.testing.assert_array_equal(
+        losses(folder, wanted), np.concatenate([table.features[:, 0] for table in tables])
+    )
+    begun = Counter((name, row // UNIT) for _, name, row in calls(scorer.log) if row % UNIT == 0)
+    assert max(begun.values()) == 2
+    assert sum(begun.values()) <= 12
+
+
+@pytest.mark.usefixtures("cluster")
+def test_records_that_kill_their_worker(tables, tmp_path):
+    """After three workers died over the same rows the sentence names them; what the others finished is kept."""
+    scorer = FirstColumn(tmp_path / "log", trouble="death", at=200)
+    with pytest.raises(InputError, match=r"member rows 200 to 299, .*3 Ray workers died .*batch size\.$"):
+        run(RayEngine(workers=2), scorer, tables, tmp_path)
+    assert sum(made[1:] == ("member", 200) for made in calls(scorer.log)) == 3
+    folder, wanted = tmp_path / "RayEngine.parts", collection(scorer, tables, tmp_path)
+    kept = [
+        unit for unit in wanted.units if checked_part(part_path(folder, unit), unit=unit, key="k") is not None
+    ]
+    assert len(kept) >= 1
+    assert 2 not in {unit.index for unit in kept}
+
+
+@pytest.mark.usefixtures("cluster")
+def test_bad_input_is_the_same_sentence(tables, tmp_path):
+    """What the scorer refuses in a worker comes out as its own sentence; the worker's traceback is only a note."""
+    scorer = FirstColumn(tmp_path / "log", trouble="bad input", at=350)
+    with pytest.raises(InputError) as caught:
+        run(RayEngine(workers=2), scorer, tables, tmp_path)
+    assert str(caught.value) == "member label 7 is unknown (first at row 350, counting from 0)."
+    assert "ray_faults.py" in caught.value.__notes__[0]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_bug_keeps_its_type(tables, tmp_path):
+    """What nobody foresaw is raised as what it is, not as an error of Ray."""
+    scorer = FirstColumn(tmp_path / "log", trouble="bug", at=0)
+    with pytest.raises(ZeroDivisionError, match="a bug in the model"):
+        run(RayEngine(workers=1), scorer, tables, tmp_path)
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_workers_compute_with_as_many_threads(threads, tables, tmp_path):
+    """A worker's linear algebra has the threads of the process that started it, not the one that Ray gives it."""
+    from threadpoolctl import threadpool_limits
+
+    scorer = ThreadCount(tmp_path / "log")
+    with threadpool_limits(threads):
+        folder, wanted, _ = run(RayEngine(workers=1), scorer, tables, tmp_path)
+    assert set(losses(folder, wanted)) == {threads}
+
+
+@pytest.mark.usefixtures("cluster")
+def test_another_model_in_the_worker(tables, tmp_path):
+    """A factory that builds another model each time is refused: its losses would be mixed."""
+    factory = EachItsOwn(tmp_path / "log")
+    with pytest.raises(InputError, match="model must be the same in every worker"):
+        run(RayEngine(1), factory(), tables, tmp_path, factory=factory)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_model_that_cannot_be_sent(tables, tmp_path):
+    """A model that holds a lock cannot go to another process, and the sentence says what to do."""
+    scorer = ModelScorer(predictor(Locked(), task=Classification()))
+    with pytest.raises(InputError, match=r"cannot be pickled \(.*\); name the model's file"):
+        run(RayEngine(1), scorer, tables, tmp_path)
+
+
+class Locked:
+    """A callable with a lock."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __call__(self, features):
+        """Return the first column."""
+        return features[:, 0]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_session_that_is_there_is_left_alone(tables, tmp_path):
+    """Where Ray runs already it goes on running; more workers than processors would wait for ever and are refused."""
+    import ray
+
+    scorer = FirstColumn(tmp_path / "log")
+    run(RayEngine(workers=1), scorer, tables, tmp_path)
+    assert ray.is_initialized()
+    wanted = collection(scorer, tables, tmp_path)
+    ask = functools.partial(
+        RayEngine.run, collection=wanted, units=wanted.units, folder=tmp_path, scorer=scorer, done=print
+    )
+    with pytest.raises(InputError, match="workers must be at most the cluster's 2 processors, got 3"):
+        ask(RayEngine(workers=3))
+    with pytest.raises(InputError, match="address must be left out"):
+        ask(RayEngine(workers=1, address="auto"))
+
+
+def test_its_own_session_comes_and_goes_in_silence(tmp_path, require_extra):
+    """Started by the engine, Ray sends no telemetry, writes nothing to the terminal, and is gone at the end."""
+    require_extra("ray")
+    program = (
+        "import os, sys\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        "from pathlib import Path\n"
+        "import numpy as np\n"
+        "from ray_faults import FirstColumn, Table\n"
+        "from auditor.collectors.streaming.collection import Collection, Ready\n"
+        "from auditor.collectors.streaming.ray_engine import RayEngine\n"
+        f"here = Path({str(tmp_path)!r})\n"
+        "scorer = FirstColumn(here / 'log')\n"
+        "table = Table('member', np.arange(20.0)[:, None], np.zeros(20), member=True)\n"
+        "wanted = Collection(Ready(scorer), (table,), here / 'out', 5, 10, 'k')\n"
+        "said = []\n"
+        "done = lambda report: said.append((report.unit.index, os.environ['RAY_USAGE_STATS_ENABLED']))\n"
+        "RayEngine(2).run(wanted, wanted.units, folder=here, scorer=scorer, done=done)\n"
+        "import ray\n"
+        "assert sorted(said) == [(0, '0'), (1, '0')], said\n"
+        "assert not ray.is_initialized()\n"
+        "assert 'RAY_USAGE_STATS_ENABLED' not in os.environ\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_no_units_no_ray(tables, tmp_path, monkeypatch):
+    """With nothing left to score Ray is not even imported."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    wanted = collection(None, tables, tmp_path)
+    RayEngine().run(wanted, (), folder=tmp_path, scorer=FirstColumn(tmp_path / "log"), done=print)
+
+
+def test_without_ray(tables, tmp_path, monkeypatch):
+    """Where Ray is missing the sentence holds the command that installs it."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray.data", None)
+    wanted = collection(None, tables, tmp_path)
+    with pytest.raises(
+        MissingExtraError, match=r"Ray engine needs ray.*pip install 'privacy-auditor\[ray\]'"
+    ):
+        RayEngine().run(
+            wanted, wanted.units, folder=tmp_path, scorer=FirstColumn(tmp_path / "log"), done=print
+        )
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "two"])
+def test_workers_must_be_a_whole_number(workers):
+    """A number of workers that is none is refused before anything starts."""
+    with pytest.raises(InputError, match="workers must be"):
+        RayEngine(workers=workers)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_large_model_outlives_its_worker(tables, tmp_path):
+    """A model of 40 MB, which Ray would lose with its first worker, is there for the next; no copy stays in the end."""
+    scorer = Heavy(tmp_path / "log", seconds=0.15, ballast=np.ones(5_000_000))
+    killed = []
+
+    def kill(_):
+        if not killed:
+            killed.append(calls(scorer.log)[-1][0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    folder, _, reports = run(RayEngine(workers=1), scorer, tables, tmp_path, done=kill)
+    assert sorted(report.unit.index for report in reports) == list(range(11))
+    assert len({process for process, *_ in calls(scorer.log)}) == 2
+    assert all(path.name.startswith("part-") for path in folder.iterdir())
+
+
+def test_a_letter_that_was_changed(tmp_path):
+    """What the workers unpickle is what the process that started them wrote, or nothing."""
+    path = tmp_path / "letter"
+    path.write_bytes(b"something else")
+    with pytest.raises(InputError, match="must stay as it is while Ray's workers read it"):
+        Letter(path, hashlib.sha256(b"what was written").hexdigest()).read()

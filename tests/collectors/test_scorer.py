@@ -1,0 +1,114 @@
+"""A scorer asks the model batch by batch, and averages answers where it is asked to."""
+
+import numpy as np
+import pytest
+
+from auditor import Classification, InputError
+from auditor.collectors import Output, collect
+from auditor.collectors.outputs import Output as Kind
+from auditor.collectors.predictor import Predictor
+from auditor.collectors.records import Records
+from auditor.collectors.scorer import ModelScorer, in_batches
+
+P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.25, 0.5, 0.25]])
+Y = np.array([0, 1, 2, 1])
+LOSS = np.log((1 - P[np.arange(4), Y]) / P[np.arange(4), Y])
+
+
+def scorer(answers, output, **kwargs):
+    """A model that gives the next of its answers at each call, for the records asked about."""
+    queue = iter(answers)
+    predictor = Predictor(
+        predict=lambda records: next(queue)[records.features], source="a list of answers", output=output
+    )
+    return ModelScorer(predictor, **kwargs)
+
+
+def records():
+    """Four records whose features are their positions."""
+    return Records("member", np.arange(4), Y)
+
+
+@pytest.mark.parametrize("size", [None, 1, 3, 4, 9])
+def test_batches_change_nothing(size):
+    """Any batches give the losses of the table, which are the odds against the true class in logs."""
+    found = in_batches(scorer([P] * 4, Output.PROBABILITIES), records(), size=size)
+    np.testing.assert_allclose(found.loss, LOSS, rtol=1e-12)
+    assert not found.saturated.any()
+
+
+def test_the_model_says_how_many_records_it_wants():
+    """Where the caller leaves it open, the model's own wish is followed."""
+    seen = []
+
+    def predict(batch):
+        seen.append((batch.first_row, len(batch)))
+        return P[batch.features]
+
+    predictor = Predictor(predict=predict, source="", output=Output.PROBABILITIES, records_at_once=3)
+    in_batches(ModelScorer(predictor), records(), size=None)
+    assert seen == [(0, 3), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("output", "forward"),
+    [(Kind.PROBABILITIES, np.asarray), (Kind.LOG_PROBABILITIES, np.log), (Kind.LOGITS, np.log)],
+)
+def test_repeats_average_the_answers(output, forward):
+    """Two answers around the truth average to it: probabilities and their logs as probabilities, logits as logits."""
+    noise = 0.05 * np.array([[1, -1, 0], [0, 1, -1], [-1, 0, 1], [1, 0, -1]])
+    up, down = forward(P + noise), forward(P - noise)
+    if output is Kind.LOGITS:
+        up, down = np.log(P) + noise, np.log(P) - noise
+    found = in_batches(scorer([up, down], output, repeats=2), records(), size=None)
+    np.testing.assert_allclose(found.loss, LOSS, rtol=1e-12)
+
+
+def test_repeats_turn_random_labels_into_frequencies():
+    """Four hard answers of which three name the true class are a probability of 3/4."""
+    hard = np.eye(3)[Y]
+    wrong = np.roll(hard, 1, axis=1)
+    found = in_batches(scorer([hard, hard, wrong, hard], Kind.PROBABILITIES, repeats=4), records(), size=None)
+    np.testing.assert_allclose(found.loss, np.log(1 / 3), rtol=1e-12)
+    assert not found.hard
+
+
+def test_the_type_of_the_model_survives_an_average():
+    """An average of float32 answers has the resolution of float32, so that saturation is judged by it."""
+    part = scorer([P.astype(np.float32)] * 2, Kind.PROBABILITIES, repeats=2).score(records())
+    assert part.eps == np.finfo(np.float32).eps
+
+
+def test_repeats_are_counted_in_the_words():
+    """The history says how many answers were averaged."""
+    assert scorer([], Kind.LOGITS, repeats=3).words.endswith("a list of answers, averaged over 3 answers")
+
+
+def test_repeats_below_one_are_refused():
+    """Zero answers cannot be averaged."""
+    with pytest.raises(InputError, match=r"^repeats must be a whole number of 1 or more, got 0\.$"):
+        scorer([P], Kind.PROBABILITIES, repeats=0).score(records())
+
+
+def test_a_scorer_refuses_labels_before_it_asks():
+    """An unknown label is found without a call of the model, with its row in the table."""
+    batch = Records("file 'x.csv'", np.arange(2), np.array(["a", "z"]), first_row=40)
+    with pytest.raises(
+        InputError, match=r"file 'x\.csv' label 'z' \(first at row 41, counting from 0; 1 such"
+    ):
+        scorer([], Kind.PROBABILITIES, task=Classification(), classes=["a", "b"]).check(batch)
+
+
+def test_collect_averages_a_callable():
+    """`collect` hands the repeats to the model: each batch is asked that often."""
+    calls = []
+
+    def noisy(x):
+        calls.append(len(x))
+        return np.full(len(x), 0.5 + 0.1 * (-1) ** len(calls))
+
+    x = np.zeros((3, 1))
+    with pytest.warns(UserWarning, match="answers differently on repeat"):
+        losses = collect(noisy, members=(x, [0, 1, 1]), nonmembers=(x, [0, 1, 1]), repeats=2)
+    np.testing.assert_allclose(losses.member, 0, atol=1e-12)
+    assert "averaged over 2 answers" in losses.history[0]

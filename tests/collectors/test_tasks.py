@@ -1,0 +1,267 @@
+"""Tasks: the loss of one record by its textbook formula, and labels and outputs that do not fit."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import bernoulli, norm
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from auditor import InputError, LossScale
+from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, Output, SquaredError, collect
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of
+    pytest.mark.filterwarnings("ignore:all outputs for"),
+    pytest.mark.filterwarnings("ignore:the probabilities of a record sum"),
+]
+
+N = 60
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2 * N, 4))
+SETS = (X[:, :3] + RNG.normal(size=(2 * N, 3)) > 0).astype(int)
+T = X @ [1.0, -2.0, 0.5, 0.0] + RNG.normal(size=2 * N)
+TWO = np.stack([T, -3 * T + 1], axis=1)
+
+
+def losses_of(model, y, task, features=X, **kwargs):
+    """Losses of a model on the two halves."""
+    parts = {"members": (features[:N], y[:N]), "nonmembers": (features[N:], y[N:])}
+    return collect(model, **parts, task=task, **kwargs)
+
+
+def by_label(p, y):
+    """The sum over labels of -log P(label) + log P(not label), record by record."""
+    total = np.zeros(len(y))
+    for row in range(len(y)):
+        for label in range(y.shape[1]):
+            own = bernoulli.logpmf(y[row, label], p[row, label])
+            total[row] += bernoulli.logpmf(1 - y[row, label], p[row, label]) - own
+    return total
+
+
+# --- Several labels --------------------------------------------------------------------------------
+
+
+def test_the_losses_of_labels_are_summed():
+    """Probabilities, log-probabilities and logits of several labels give the sum of the negative log-odds."""
+    p = RNG.uniform(0.01, 0.99, size=(2 * N, 3))
+    want = by_label(p, SETS)
+    forms = {
+        Output.PROBABILITIES: p,
+        Output.LOG_PROBABILITIES: np.log(p),
+        Output.LOGITS: np.log(p) - np.log1p(-p),
+    }
+    for output, values in forms.items():
+        losses = losses_of(lambda x: x, SETS, MultiLabel(), features=values, output=output)
+        np.testing.assert_allclose(losses.member, want[:N], rtol=1e-10)
+        np.testing.assert_allclose(losses.nonmember, want[N:], rtol=1e-10)
+    assert losses.scale is LossScale.UNKNOWN
+    assert losses.label is None
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, lambda y: y.astype(bool), lambda y: y.astype(float)])
+def test_labels_may_be_sparse_boolean_or_whole_floats(form):
+    """Every table of 0 and 1 is the same labels."""
+    p = RNG.uniform(0.01, 0.99, size=(2 * N, 3))
+    losses = losses_of(lambda x: x, form(SETS), MultiLabel(), features=p)
+    np.testing.assert_allclose(losses.member, by_label(p, SETS)[:N], rtol=1e-10)
+
+
+def test_saturated_labels_are_counted_and_placed_one_spacing_from_the_end():
+    """A label at exactly 0 or 1 counts as logit(eps), so that it never looks less sure than one that is not."""
+    p = np.array([[1.0, 0.5], [0.0, 0.25]])
+    losses = collect(
+        lambda x: x, members=(p, [[1, 0], [1, 1]]), nonmembers=(p, [[0, 0], [0, 1]]), task=MultiLabel()
+    )
+    end = np.log1p(-np.finfo(float).eps) - np.log(np.finfo(float).eps)
+    np.testing.assert_allclose(losses.member, [-end, end + np.log(3)])
+    np.testing.assert_allclose(losses.nonmember, [end, -end + np.log(3)])
+    assert losses.saturated == (2, 2)
+
+
+def multi_label_models():
+    """Estimators of several labels, in every form that scikit-learn's probabilities take."""
+    yield "forest", RandomForestClassifier(20, min_samples_leaf=5, random_state=0), "predict_proba of Random"
+    yield (
+        "one for each",
+        MultiOutputClassifier(LogisticRegression()),
+        "predict_proba of MultiOutputClassifier",
+    )
+    yield "one against the rest", OneVsRestClassifier(LogisticRegression()), "decision_function of OneVsRest"
+    yield "network", MLPClassifier((5,), max_iter=5, random_state=0), "predict_proba of MLPClassifier"
+    yield "chain", ClassifierChain(LogisticRegression()), " of ClassifierChain"
+    yield (
+        "pipeline",
+        make_pipeline(StandardScaler(), OneVsRestClassifier(LogisticRegression())),
+        "decision_function of Pipeline",
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("model", "source"), [pytest.param(m, s, id=name) for name, m, s in multi_label_models()]
+)
+def test_estimators_of_several_labels_are_scored(model, source):
+    """Lists of tables and single tables of probabilities are read by label."""
+    model.fit(X[:N], SETS[:N])
+    found = model.predict_proba(X)
+    p = np.stack([part[:, 1] for part in found], axis=1) if isinstance(found, list) else found
+    losses = losses_of(model, SETS, MultiLabel())
+    np.testing.assert_allclose(losses.member, by_label(p, SETS)[:N], rtol=1e-8, atol=1e-10)
+    assert source in losses.history[0]
+
+
+def test_a_label_that_training_never_saw_is_certainly_absent():
+    """A forest fitted on a label that is always 0 has one column for it; the class 1 has probability 0."""
+    y = SETS.copy()
+    y[:N, 1] = 0
+    model = RandomForestClassifier(10, min_samples_leaf=5, random_state=0).fit(X[:N], y[:N])
+    p = np.stack([model.predict_proba(X)[0][:, 1], np.zeros(2 * N), model.predict_proba(X)[2][:, 1]], axis=1)
+    losses = losses_of(model, y, MultiLabel())
+    end = np.log1p(-np.finfo(float).eps) - np.log(np.finfo(float).eps)
+    others = by_label(p[:, [0, 2]], y[:, [0, 2]])
+    np.testing.assert_allclose(losses.member, others[:N] - end, rtol=1e-8)
+
+
+# --- Numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [T, TWO, T[:, None]])
+@pytest.mark.parametrize("kind", [LinearRegression, lambda: RandomForestRegressor(5, random_state=0)])
+def test_squared_errors_of_estimators(target, kind):
+    """One number or several, the squares of what is left are summed."""
+    model = kind().fit(X[:N], target[:N].ravel() if target.shape[1:] == (1,) else target[:N])
+    left = target.reshape(2 * N, -1) - model.predict(X).reshape(2 * N, -1)
+    losses = losses_of(model, target, SquaredError())
+    np.testing.assert_allclose(losses.member, (left**2).sum(axis=1)[:N], rtol=1e-12)
+    assert losses.history[0] == f"squared error from predict of {type(model).__name__}"
+    assert losses.scale is LossScale.UNKNOWN
+
+
+@pytest.mark.parametrize("deviation", [0.5, 3])
+def test_the_gaussian_log_loss_with_a_given_deviation(deviation):
+    """It is minus the log-density of scipy's normal distribution."""
+    model = LinearRegression().fit(X[:N], T[:N])
+    want = -norm.logpdf(T, loc=model.predict(X), scale=deviation)
+    np.testing.assert_allclose(losses_of(model, T, GaussianLogLoss(deviation)).member, want[:N], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianRidge(),
+        GaussianProcessRegressor(alpha=0.1),
+        make_pipeline(StandardScaler(), BayesianRidge()),
+        GridSearchCV(BayesianRidge(), {"alpha_1": [1e-6, 1e-3]}, cv=2),
+    ],
+    ids=["ridge", "process", "pipeline", "search"],
+)
+def test_the_gaussian_log_loss_with_the_models_own_deviation(model):
+    """Estimators that know how sure they are give mean and deviation of each record."""
+    model.fit(X[:N], T[:N])
+    inner = model.best_estimator_ if isinstance(model, GridSearchCV) else model
+    mean, deviation = inner.predict(X, return_std=True)
+    want = -norm.logpdf(T, loc=mean, scale=deviation)
+    np.testing.assert_allclose(losses_of(model, T, GaussianLogLoss()).nonmember, want[N:], rtol=1e-9)
+
+
+def test_means_come_first_and_deviations_after_them():
+    """For two numbers the callable returns two means and then two deviations."""
+    deviation = RNG.uniform(0.5, 2, size=(2 * N, 2))
+    mean = RNG.normal(size=(2 * N, 2))
+    want = -norm.logpdf(TWO, loc=mean, scale=deviation).sum(axis=1)
+    features = np.concatenate([mean, deviation], axis=1)
+    losses = losses_of(lambda x: x, TWO, GaussianLogLoss(), features=features)
+    np.testing.assert_allclose(losses.member, want[:N], rtol=1e-12)
+
+
+# --- What is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "task", "sentence"),
+    [
+        (
+            LogisticRegression().fit(X, SETS[:, 0]),
+            T,
+            SquaredError(),
+            "task SquaredError needs a regression model, got LogisticRegression",
+        ),
+        (
+            LinearRegression().fit(X, T),
+            SETS[:, 0],
+            Classification(),
+            r"got LinearRegression without predict_proba; .* name the task: SquaredError\(\)",
+        ),
+        (
+            LinearRegression().fit(X, T),
+            T,
+            GaussianLogLoss(),
+            r"task must give the standard deviation, .* because LinearRegression returns none",
+        ),
+        (
+            LinearRegression().fit(X, T),
+            SETS,
+            MultiLabel(),
+            "model must give probabilities, got LinearRegression without predict_proba",
+        ),
+        (
+            RandomForestClassifier(2).fit(X, SETS),
+            SETS[:, 0],
+            Classification(),
+            r"predict one label, got RandomForestClassifier with 3; name the task MultiLabel\(\)",
+        ),
+        (
+            LinearRegression().fit(X, T),
+            np.where(np.arange(2 * N) == 4, np.nan, T),
+            SquaredError(),
+            r"member y must be finite, got 1 records with NaN or infinity \(first at row 4,",
+        ),
+        (
+            LinearRegression().fit(X, T),
+            ["a"] * 2 * N,
+            SquaredError(),
+            "member y must be one number to predict",
+        ),
+        (len, SETS + 1, MultiLabel(), "member y must be a table of 0 and 1 with a column for each label"),
+        (lambda x: x, SETS, MultiLabel(), "outputs must have a column for each of 3 labels, got 4 columns"),
+        (lambda x: x, T, SquaredError(), "member outputs must have 1 column, got 4"),
+        (
+            lambda x: np.zeros((len(x), 2)),
+            T,
+            GaussianLogLoss(),
+            r"standard deviations above 0 after the means, got 0 \(first at row 0,",
+        ),
+        (
+            lambda x: np.where(np.arange(len(x)) == 7, np.nan, 0.0),
+            T,
+            SquaredError(),
+            r"member outputs must be finite, got 1 records with NaN or infinity \(first at row 7,",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_task_is_one_sentence(model, y, task, sentence):
+    """The sentence names the task or the label, the record and the fix."""
+    with pytest.raises(InputError, match=sentence):
+        losses_of(model, y, task)
+
+
+def test_a_regression_has_no_classes():
+    """Naming classes for numbers is a mistake, and said to be one."""
+    with pytest.raises(InputError, match="classes must be left out of a regression, which has none"):
+        losses_of(LinearRegression().fit(X, T), T, SquaredError(), classes=[0, 1])
+
+
+@pytest.mark.parametrize("value", [0, -1, np.nan, "a"])
+def test_a_standard_deviation_is_above_0(value):
+    """Anything else is refused when the task is made."""
+    with pytest.raises(InputError, match="standard_deviation must be"):
+        GaussianLogLoss(value)
