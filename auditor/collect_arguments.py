@@ -9,8 +9,21 @@ from auditor import arguments
 from auditor.collect_options import EngineOption, OutputOption, ScoreOption, TaskOption
 from auditor.errors import InputError
 
-__all__ = ["classes", "engine", "headers", "model", "output", "summary", "tables", "task", "text_score"]
+__all__ = [
+    "accepted_labels",
+    "classes",
+    "engine",
+    "headers",
+    "model",
+    "output",
+    "summary",
+    "tables",
+    "task",
+    "text_score",
+]
 
+# How an option is called where it is not after its Python name.
+_OPTIONS = {"labels": "accept_labels", "header_variables": "header_variable", "trusted_types": "trusted_type"}
 _PROTOCOLS = ("v2", "v1", "mlflow", "completions", "template")
 
 
@@ -79,6 +92,16 @@ def classes(text: str | None) -> list[str] | None:
     return None if text is None else arguments.names("--classes", text)
 
 
+def accepted_labels(text: str | None, *, accept: bool) -> list[Any] | None:
+    """Return the labels that a server may answer with, if it may; those that are whole numbers as such."""
+    if not accept:
+        return None
+    if text is None:
+        raise InputError("--accept-labels goes with --classes, which names the labels; give them.")
+    found = arguments.names("--classes", text)
+    return [int(name) for name in found] if all(name.lstrip("-").isdigit() for name in found) else found
+
+
 def output(option: OutputOption | None) -> Any:
     """Return what the model returns, if that was said."""
     from auditor.collectors import Output
@@ -139,12 +162,11 @@ def model(
     if score is None or served:
         _refuse_text_options(text_options, served=served)
     wrong = file_options if served else {**served_options, **extra, "response_path": response_path}
-    for name, value in wrong.items():
+    for argument, value in wrong.items():
         if value:
             kind = "the file of a model" if served else "the address of a served model"
-            raise InputError(
-                f"--{name.replace('_', '-')} goes with {kind}, got {place!r} as MODEL; leave it out."
-            )
+            name = _OPTIONS.get(argument, argument).replace("_", "-")
+            raise InputError(f"--{name} goes with {kind}, got {place!r} as MODEL; leave it out.")
     chosen = {name: value for name, value in served_options.items() if value is not None}
     if not served:
         return _file(place, file_options, score, text_options)

@@ -152,6 +152,24 @@ Concurrency = Annotated[int | None, typer.Option(help="Requests under way at a t
 Timeout = Annotated[float | None, typer.Option(help="Seconds to wait for an answer; default: 30.")]
 Retries = Annotated[int | None, typer.Option(help="How often a request is tried again; default: 5.")]
 MaxRequestBytes = Annotated[int | None, typer.Option(help="Largest request; default: 1000000.")]
+MaxRequestRecords = Annotated[int | None, typer.Option(help="Most records in one request.")]
+OutputName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Which of several outputs to use; default: the probabilities."),
+]
+AcceptLabels = Annotated[
+    bool,
+    typer.Option(
+        "--accept-labels",
+        help="Take a server that answers with labels (name them with --classes): a weaker 0/1-loss audit.",
+    ),
+]
+AllowPlainHttp = Annotated[
+    bool, typer.Option("--allow-plain-http", help="Send credentials over http, where others can read them.")
+]
+UseProxies = Annotated[
+    bool, typer.Option("--use-proxies", help="Use the proxies of the environment (HTTPS_PROXY).")
+]
 MaxResponseBytes = Annotated[int | None, typer.Option(help="Largest answer that is read.")]
 CaFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Certificates to trust, for a private server.")

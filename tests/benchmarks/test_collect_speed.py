@@ -178,9 +178,11 @@ with parquet.ParquetWriter(path, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema))
 """
 
-COLLECT = """
-import resource, sys
+# The peak is that of the program itself; getrusage would count the process that started it.
+COLLECT = r"""
+import re, sys
 import numpy as np, pandas as pd
+from pathlib import Path
 from sklearn.linear_model import LogisticRegression
 import auditor
 
@@ -193,7 +195,8 @@ report = auditor.collect_to(
     members=auditor.RecordTable(f"{folder}/members.parquet", label="y"),
     nonmembers=auditor.RecordTable(f"{folder}/nonmembers.parquet", label="y"),
 )
-print(report.scored_now, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+peak = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]
+print(report.scored_now, peak)
 """
 
 
@@ -214,20 +217,20 @@ def peak_memory(folder, n, width):
     assert np.isfinite(found["loss"]).all()
     for path in Path(folder).glob("*.parquet"):
         path.unlink()
-    return kilobytes * (1 if sys.platform == "darwin" else 1024)
+    return 1024 * kilobytes
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="resource is not on Windows")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 def test_memory_does_not_grow_with_the_table(tmp_path, capsys):
-    """Four times the records (64 columns: 184 MB more) cost at most 60 MB more memory."""
-    small, large = (peak_memory(tmp_path, n, width=64) for n in (120_000, 480_000))
+    """Three times the records (64 columns: 102 MB more) cost at most 40 MB more memory."""
+    small, large = (peak_memory(tmp_path, n, width=64) for n in (100_000, 300_000))
     with capsys.disabled():
-        print(f"\ncollecting 120,000 records: {small / 1e6:.0f} MB; 480,000: {large / 1e6:.0f} MB")  # noqa: T201
-    assert large - small <= 60e6
+        print(f"\ncollecting 100,000 records: {small / 1e6:.0f} MB; 300,000: {large / 1e6:.0f} MB")  # noqa: T201
+    assert large - small <= 40e6
 
 
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="resource is not on Windows")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 def test_ten_million_records_in_a_gigabyte(tmp_path, capsys):
     """1e7 records from Parquet to Parquet take less than 1 GB of memory."""
     peak = peak_memory(tmp_path, 10_000_000, width=4)
@@ -240,14 +243,14 @@ def test_ten_million_records_in_a_gigabyte(tmp_path, capsys):
 
 
 class Sleeping(http.server.BaseHTTPRequestHandler):
-    """A served model that thinks for 50 ms about each request, however many records it has."""
+    """A served model that thinks for 100 ms about each request, however many records it has."""
 
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
         """Answer every record with the same probabilities."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        time.sleep(0.05)
+        time.sleep(0.1)
         self._answer({"predictions": [[0.25, 0.75]] * len(asked["instances"])})
 
     def do_GET(self):
@@ -280,7 +283,7 @@ def sleeping_server():
 def test_concurrent_requests(sleeping_server, rng, capsys, require_extra):
     """Sixteen requests at once to a server that sleeps are at least five times as fast as one at a time."""
     require_extra("http")
-    members, nonmembers = groups(rng, 640)
+    members, nonmembers = groups(rng, 480)
     took = {}
     for concurrency in (1, 16):
         endpoint = auditor.Endpoint(sleeping_server, concurrency=concurrency, max_request_records=10)
