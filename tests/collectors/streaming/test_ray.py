@@ -11,9 +11,11 @@ import warnings
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 from ray_faults import EachItsOwn, FirstColumn, Heavy, Table, ThreadCount
 
+import auditor
 from auditor.collectors.predictors import predictor
 from auditor.collectors.scorer import ModelScorer
 from auditor.collectors.streaming import ray_engine
@@ -112,6 +114,28 @@ def test_the_same_files_as_the_local_engine(build, tables, tmp_path, require_ext
         path.name: path.read_bytes() for path in near.iterdir()
     }
     assert np.unique(losses(near, wanted)).size > 900
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("build", [scikit_learn, pytorch])
+def test_from_parquet_to_parquet(build, tables, tmp_path, require_extra):
+    """Tables on disk, a model, a file of losses: `collect_to` writes the same bytes with either engine."""
+    if build is pytorch:
+        require_extra("torch")
+    given = {}
+    for argument, table in zip(("members", "nonmembers"), tables, strict=True):
+        frame = pd.DataFrame(table.features.astype(np.float32)).rename(columns="x{}".format)
+        frame.assign(y=table.labels).to_parquet(tmp_path / f"{argument}.parquet", row_group_size=150)
+        given[argument] = auditor.RecordTable(tmp_path / f"{argument}.parquet", label="y")
+    model = build(tables)
+    made = []
+    for name, engine in (("near", auditor.LocalEngine()), ("far", auditor.RayEngine(workers=2))):
+        path = tmp_path / f"{name}.parquet"
+        report = auditor.collect_to(path, model, **given, batch_size=100, engine=engine)
+        assert (report.n_member, report.n_nonmember, report.scored_now) == (630, 310, 940)
+        assert not path.with_name(f"{name}.parquet.parts").exists()
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
 
 
 @pytest.mark.usefixtures("cluster")
