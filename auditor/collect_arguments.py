@@ -109,15 +109,18 @@ def output(option: OutputOption | None) -> Any:
     return None if option is None else Output(str(option))
 
 
-def engine(option: EngineOption, *, workers: int | None) -> Any:
+def engine(option: EngineOption, *, workers: int | None, address: str | None) -> Any:
     """Return what does the work."""
+    given = {"workers": workers, "address": address}
     if option is EngineOption.LOCAL:
-        if workers is not None:
-            raise InputError("--workers goes with --engine ray: this process holds one model.")
+        for name, value in given.items():
+            if value is not None:
+                called = "ray-address" if name == "address" else name
+                raise InputError(f"--{called} goes with --engine ray: this process holds one model.")
         return None
     from auditor.collectors.streaming.ray_engine import RayEngine
 
-    return RayEngine() if workers is None else RayEngine(workers=workers)
+    return RayEngine(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
 def text_score(option: ScoreOption, *, percent: float | None) -> Any:

@@ -55,6 +55,7 @@ def collect(
     batch_size: given.BatchSize = None,
     engine: given.Engine = EngineOption.LOCAL,
     workers: given.Workers = None,
+    ray_address: given.RayAddress = None,
     overwrite: given.Overwrite = False,
     quiet: Quiet = False,
     debug: Debug = False,  # noqa: ARG001 - read by run()
@@ -114,7 +115,7 @@ def collect(
             repeats=repeats,
             batch_size=batch_size,
             allow_shared_rows=allow_shared_rows,
-            engine=values.engine(engine, workers=workers),
+            engine=values.engine(engine, workers=workers, address=ray_address),
             overwrite=overwrite,
             announce=console.announcer(quiet=quiet),
             progress=move or (lambda _stage, _done, _total: None),

@@ -190,6 +190,13 @@ BatchSize = Annotated[
 ]
 Engine = Annotated[EngineOption, typer.Option(help="This process, or a Ray cluster.")]
 Workers = Annotated[int | None, typer.Option(help="Models at work at a time, for --engine ray; default: 2.")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Of a running Ray cluster, whose machines see the same files; default: Ray is started here.",
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace losses of another collection in the same file.")
 ]

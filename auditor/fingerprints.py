@@ -25,7 +25,7 @@ _GOLDEN = 0x9E3779B97F4A7C15  # the step of SplitMix64
 _MISSING = np.uint64(0x7FF8000000000000)  # the bits of a quiet NaN
 _LARGEST = int(np.finfo(np.float64).max)
 _MASK = 2**64 - 1
-_BLOCK = 2**18  # cells hashed at a time, so that they stay in the processor's cache
+_BLOCK = 2**15  # cells hashed at a time, so that they stay in the processor's cache
 
 
 def fingerprints(features: Features) -> PerGroup:
@@ -90,16 +90,18 @@ def _salted(words: Hashes, keys: Hashes) -> Hashes:
 
 
 def _mixed(x: Hashes) -> Hashes:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), a bijection that leaves no pattern."""
-    x = x ^ (x >> np.uint64(30))
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), a bijection that leaves no pattern; in place."""
+    shifted = x >> np.uint64(30)
+    x ^= shifted
     x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
+    x ^= np.right_shift(x, np.uint64(27), out=shifted)
     x *= np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    x ^= np.right_shift(x, np.uint64(31), out=shifted)
+    return x
 
 
 def _numeric(values: npt.NDArray[Any]) -> Hashes:
-    """One word for each number: 0 for zero, else mixed bits of the float, or of the integer where no float is equal to it."""
+    """One word for each number: 0 for zero, else the bits of the float, or of the integer where no float is equal to it."""
     with np.errstate(over="ignore"):  # a longdouble beyond the doubles
         floats = values.astype(np.float64)
     floats += 0.0  # -0.0 becomes 0.0
@@ -110,7 +112,7 @@ def _numeric(values: npt.NDArray[Any]) -> Hashes:
     if values.dtype.kind in "iu" and values.dtype.itemsize == 8:  # noqa: PLR2004 - narrower ones are floats
         inexact = _inexact(values, floats)
         words[inexact] = values[inexact].view(np.uint64) ^ np.uint64(_GOLDEN)
-    return _mixed(words)
+    return words
 
 
 def _inexact(whole: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
@@ -139,11 +141,11 @@ def _words(place: str, column: npt.NDArray[Any]) -> Hashes:
         if word is None:
             word = known[key] = _word(value, place)
         result[row] = word
-    return _mixed(result)
+    return result
 
 
 def _word(value: Any, place: str) -> int:
-    """The word of one cell, before it is mixed: the bits of a number, or a hash of the text of anything else."""
+    """The word of one cell: the bits of a number, or a hash of the text of anything else."""
     if isinstance(value, str):
         return _digest("s", value)
     if value is None or type(value).__name__ in {"NAType", "NaTType"} or (value != value) is True:  # noqa: PLR0124
@@ -184,6 +186,6 @@ def _digest(kind: str, text: str) -> int:
 def _times(column: npt.NDArray[Any]) -> Hashes:
     micro = column.astype("datetime64[us]")
     words = _mixed(micro.astype(np.int64).view(np.uint64) ^ np.uint64(_GOLDEN))
-    words[np.isnat(micro)] = _mixed(np.array([_MISSING], dtype=np.uint64))[0]
+    words[np.isnat(micro)] = _MISSING
     words[words == 0] = np.uint64(1)
     return words
