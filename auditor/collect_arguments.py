@@ -8,6 +8,7 @@ from typing import Any
 from auditor import arguments
 from auditor.collect_options import EngineOption, OutputOption, ScoreOption, TaskOption
 from auditor.errors import InputError
+from auditor.option_names import with_options
 
 __all__ = [
     "accepted_labels",
@@ -16,6 +17,7 @@ __all__ = [
     "headers",
     "model",
     "output",
+    "refuse_options",
     "summary",
     "tables",
     "task",
@@ -24,6 +26,7 @@ __all__ = [
 
 # How an option is called where it is not after its Python name.
 _OPTIONS = {"labels": "accept_labels", "header_variables": "header_variable", "trusted_types": "trusted_type"}
+_TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may hold weights alone
 _PROTOCOLS = ("v2", "v1", "mlflow", "completions", "template")
 
 
@@ -41,6 +44,7 @@ def tables(
     """Return the tables of records by the group that they hold."""
     from auditor.collectors import RecordTable
 
+    columns = {name: column or None for name, column in columns.items()}  # '' is none
     if text_column is not None:
         if label is not None or features is not None:
             raise InputError(
@@ -71,10 +75,26 @@ def tables(
     }
 
 
-def task(option: TaskOption, *, standard_deviation: float | None) -> Any:
+def refuse_options(*, texts: bool, of_tables: dict[str, Any], of_texts: dict[str, Any]) -> None:
+    """Refuse what the kind of records has no use for.
+
+    Args:
+        texts: Whether the records are texts.
+        of_tables: What goes with features and labels only, by Python name; none was not given.
+        of_texts: What goes with texts only, likewise.
+    """
+    for name, value in (of_tables if texts else of_texts).items():
+        if value is not None:
+            how = "without" if texts else "with"
+            why = "the score of a text is of its tokens alone" if texts else "it is about the score of a text"
+            raise InputError(f"--{name.replace('_', '-')} goes {how} --text-column, for {why}; leave it out.")
+
+
+def task(option: TaskOption | None, *, standard_deviation: float | None) -> Any:
     """Return what the model was trained to predict."""
     from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, SquaredError
 
+    option = TaskOption.CLASSIFICATION if option is None else option
     if standard_deviation is not None and option is not TaskOption.GAUSSIAN:
         raise InputError("--standard-deviation goes with --task gaussian: it is that of the noise.")
     if option is TaskOption.GAUSSIAN:
@@ -123,10 +143,11 @@ def engine(option: EngineOption, *, workers: int | None, address: str | None) ->
     return RayEngine(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 
 
-def text_score(option: ScoreOption, *, percent: float | None) -> Any:
+def text_score(option: ScoreOption | None, *, percent: float | None) -> Any:
     """Return the score of a text."""
     from auditor.collectors.texts import MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
 
+    option = ScoreOption.MEAN if option is None else option
     if percent is not None and option is not ScoreOption.MIN_K:
         raise InputError("--min-k-percent goes with --score min-k.")
     if option is ScoreOption.MIN_K:
@@ -185,6 +206,11 @@ def _file(place: str, options: dict[str, Any], score: Any, text_options: dict[st
     from auditor.collectors.model_file import LanguageModelFile, ModelFile
 
     if score is None:
+        if options["factory"] and Path(place).suffix.lower() not in _TAKE_FACTORY:
+            raise InputError(
+                f"--factory goes with a file of weights ({', '.join(_TAKE_FACTORY)}), got {place!r} as MODEL; leave it"
+                " out."
+            )
         return ModelFile(place, **{name: value for name, value in options.items() if value})
     for name, value in options.items():
         if value:
@@ -264,7 +290,7 @@ def summary(report: Any, *, name: str) -> str:
         first = f"{report.n_member + report.n_nonmember:,} losses in {name}: {groups}{before}."
     lines = [
         first,
-        *(f"Note: {sentence.rstrip('.')}." for sentence in report.warnings),
+        *(f"Note: {with_options(sentence).rstrip('.')}." for sentence in report.warnings),
         f"Next: auditor audit {shlex.quote(name)} --html report.html",
     ]
     return "\n".join(lines) + "\n"

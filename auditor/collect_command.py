@@ -3,7 +3,7 @@
 from auditor import collect_arguments as values
 from auditor import collect_options as given
 from auditor import console
-from auditor.collect_options import EngineOption, ScoreOption, TaskOption
+from auditor.collect_options import EngineOption
 from auditor.options import Debug, GroupColumn, IdColumn, PersonColumn, Quiet
 
 __all__ = ["collect"]
@@ -21,17 +21,17 @@ def collect(
     id_column: IdColumn = "id",
     group_column: GroupColumn = "group",
     person_column: PersonColumn = "person",
-    task: given.Task = TaskOption.CLASSIFICATION,
+    task: given.Task = None,
     standard_deviation: given.StandardDeviation = None,
     classes: given.Classes = None,
     output: given.Output = None,
-    repeats: given.Repeats = 1,
+    repeats: given.Repeats = None,
     allow_shared_rows: given.AllowSharedRows = False,
     factory: given.Factory = None,
     trust_pickle: given.TrustPickle = False,
     trusted_type: given.TrustedType = None,
     text_column: given.TextColumn = None,
-    score: given.Score = ScoreOption.MEAN,
+    score: given.Score = None,
     min_k_percent: given.MinKPercent = None,
     longest: given.Longest = None,
     cut_long_texts: given.CutLongTexts = False,
@@ -63,6 +63,20 @@ def collect(
     """Score records by a model and write a table of losses; a run that was stopped goes on where it stopped."""
     from auditor import collectors
 
+    values.refuse_options(
+        texts=text_column is not None,
+        of_tables={
+            "task": task,
+            "classes": classes,
+            "output": output,
+            "repeats": repeats,
+            "accept_labels": accept_labels or None,
+            "output_name": output_name,
+            "request_template": request_template,
+            "response_path": response_path,
+        },
+        of_texts={"score": score, "min_k_percent": min_k_percent},
+    )
     tables = values.tables(
         members=members,
         nonmembers=nonmembers,
@@ -112,7 +126,7 @@ def collect(
             task=values.task(task, standard_deviation=standard_deviation),
             classes=values.classes(classes),
             output=values.output(output),
-            repeats=repeats,
+            repeats=1 if repeats is None else repeats,
             batch_size=batch_size,
             allow_shared_rows=allow_shared_rows,
             engine=values.engine(engine, workers=workers, address=ray_address),

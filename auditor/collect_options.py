@@ -51,7 +51,10 @@ Model = Annotated[
         " address of a served one (https://...)."
     ),
 ]
-Task = Annotated[TaskOption, typer.Option(help="What the model was trained to predict.")]
+Task = Annotated[
+    TaskOption | None,
+    typer.Option(help="What the model was trained to predict; default: classification."),
+]
 StandardDeviation = Annotated[
     float | None,
     typer.Option(help="Of the noise, for --task gaussian; default: the model returns it after the mean."),
@@ -79,7 +82,10 @@ TrustedType = Annotated[
     typer.Option(help="Type that a .skops file may hold besides the known ones; repeatable."),
 ]
 Repeats = Annotated[
-    int, typer.Option(help="Ask the model so often for every record and average, if it answers at random.")
+    int | None,
+    typer.Option(
+        help="Ask the model so often for every record and average, if it answers at random; default: 1."
+    ),
 ]
 
 # --- The records ----------------------------------------------------------------------------------
@@ -118,7 +124,9 @@ Features = Annotated[
 TextColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of texts: MODEL is a language model.")
 ]
-Score = Annotated[ScoreOption, typer.Option(help="Of a text; the other scores stand beside it.")]
+Score = Annotated[
+    ScoreOption | None, typer.Option(help="Of a text; the other scores stand beside it; default: mean.")
+]
 MinKPercent = Annotated[
     float | None, typer.Option(help="Percent of least likely tokens, for --score min-k; default: 20.")
 ]
@@ -175,11 +183,19 @@ CaFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Certificates to trust, for a private server.")
 ]
 RequestTemplate = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="JSON of a request, with a place for the records.")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="JSON of a request with one place for the records: {{rows}} (lists of cells), {{records}} (objects by"
+        " column), or {{row}} or {{record}} (one a request), as in '{\"inputs\": {{rows}}}'.",
+    ),
 ]
 ResponsePath = Annotated[
     str | None,
-    typer.Option(metavar="PATH", help="Where the outputs are in an answer, for --request-template."),
+    typer.Option(
+        metavar="PATH",
+        help="Where the outputs are in an answer, for --request-template, as in outputs.0.scores or results.*.probs.",
+    ),
 ]
 
 # --- The run --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from auditor.errors import AuditorError, OutputError
+from auditor.option_names import with_options
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -29,43 +30,6 @@ __all__ = [
 ]
 
 _INTERRUPTED = 130  # 128 and the number of the signal
-# How the command line spells what a sentence calls by its Python name.
-_OPTIONS = {
-    "claimed epsilon": "--claim-epsilon",
-    "claimed delta": "--claim-delta",
-    "power": "--chance",
-    "wanted Bayes security": "--bayes-security",
-    "wanted advantage": "--advantage",
-    "wanted epsilon": "--epsilon",
-    "wanted true positive rate": "--tpr",
-    "at_fpr": "--at-fpr",
-    "max_components": "--max-components",
-    **{
-        name: f"--{name.replace('_', '-')}"
-        for name in (
-            "batch_size",
-            "ca_file",
-            "classes",
-            "concurrency",
-            "confidence",
-            "delta",
-            "inclusion",
-            "max_request_bytes",
-            "max_request_records",
-            "max_response_bytes",
-            "noise_multiplier",
-            "prior",
-            "protocol",
-            "repeats",
-            "retries",
-            "sampling_rate",
-            "seed",
-            "steps",
-            "timeout",
-            "training_size",
-        )
-    },
-}
 
 
 def say(text: str) -> None:
@@ -195,19 +159,11 @@ def complain(error: Exception, *, arguments: Sequence[str]) -> None:
 
 def _sentence(error: Exception, arguments: Sequence[str]) -> str:
     if isinstance(error, AuditorError):
-        return _with_options(str(error))
+        return with_options(str(error))
     from_parser = getattr(error, "format_message", None)
     if from_parser is not None:
         return f"{from_parser().rstrip('.')}{_received(error, arguments)}. See 'auditor --help'."
     return f"unexpected {type(error).__name__}: {error} (this is a bug; --debug shows the traceback)"
-
-
-def _with_options(sentence: str) -> str:
-    """Name an argument as the command line does, where the sentence begins with its Python name."""
-    for name, option in _OPTIONS.items():
-        if sentence.startswith(f"{name} "):
-            return option + sentence[len(name) :]
-    return sentence
 
 
 def _received(error: Exception, arguments: Sequence[str]) -> str:

@@ -220,6 +220,7 @@ def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
         scale=losses.scale,
         saturated=losses.saturated,
         history=(*losses.history, f"one score per person: the {choice.by} of their losses"),
+        notes=losses.notes,
     )
 
 

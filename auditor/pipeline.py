@@ -281,6 +281,7 @@ def _in_order(losses: Losses) -> Losses:
         nonmember=losses.sorted_nonmember,
         scale=losses.scale,
         history=losses.history,
+        notes=losses.notes,
     )
 
 
@@ -336,6 +337,7 @@ def _checks(
         checks.direction(by_name["auc"]),
         checks.ties(given),
         checks.saturation(given),
+        checks.collection(given),
         checks.duplicates(given),
         checks.persons(found),
         checks.shift(features, person=given.person, rng=shift_rng),

@@ -98,6 +98,8 @@ class Losses:
         scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         history: What was done to the losses, first step first.
+        notes: The steps of the history that a reader must know before relying on the losses, as found out when they were
+            collected; default none.
 
     Raises:
         InputError: NaN or infinite losses, fewer than two records in a group, or columns of different lengths.
@@ -117,6 +119,7 @@ class Losses:
     saturated: tuple[int, int] = (0, 0)
     history: tuple[str, ...] = ()
     label: PerGroup | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
@@ -129,8 +132,9 @@ class Losses:
         scale = _validate.known("scale", self.scale, [str(item) for item in LossScale])
         object.__setattr__(self, "scale", LossScale(scale))
         object.__setattr__(self, "saturated", self._counts())
-        history: Any = self.history
-        object.__setattr__(self, "history", (history,) if isinstance(history, str) else tuple(history))
+        for name in ("history", "notes"):
+            lines: Any = getattr(self, name)
+            object.__setattr__(self, name, (lines,) if isinstance(lines, str) else tuple(lines))
 
     def _counts(self) -> tuple[int, int]:
         if not isinstance(self.saturated, tuple | list) or len(self.saturated) != 2:  # noqa: PLR2004
@@ -186,6 +190,7 @@ class Losses:
             **labels,
             scale=self.scale,
             history=(*self.history, step) if step else self.history,
+            notes=self.notes,
         )
 
     @cached_property

@@ -43,12 +43,14 @@ class FirstColumn:
         seconds: How long a call takes.
         trouble: What happens to the rows from ``at``.
         at: The first row of those records of the table ``member``.
+        company: How many processes must have begun before a call goes on, within a minute.
     """
 
     log: Path
     seconds: float = 0.0
     trouble: str = ""
     at: int = -1
+    company: int = 1
     identity: str | None = None
 
     words = "the first feature"
@@ -62,6 +64,10 @@ class FirstColumn:
         """Return the losses, or make the trouble."""
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"{os.getpid()} {records.name} {records.first_row}\n")
+        end = time.monotonic() + 60
+        while len({line.split()[0] for line in self.log.open(encoding="utf-8")}) < self.company:
+            assert time.monotonic() < end
+            time.sleep(0.05)
         time.sleep(self.seconds)
         if records.name == "member" and records.first_row == self.at:
             _make(self.trouble, records)

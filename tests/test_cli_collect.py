@@ -1,8 +1,11 @@
 """The command that collects: what it writes, what it says, and one sentence for every bad input."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -15,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import auditor
-from auditor import cli
+from auditor import cli, collect_arguments
+from auditor.errors import InputError
 
 N = 120
 
@@ -153,33 +157,150 @@ def test_another_table_is_not_mixed_in(house, capsys):
     content = (folder / "losses.parquet").read_bytes()
     tables["out"].iloc[:-1].to_csv(folder / "out.csv", index=False)
     assert run(*arguments(folder)) == 2
-    assert "holds other losses" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "holds other losses" in error
+    assert "give --overwrite" in error
     assert (folder / "losses.parquet").read_bytes() == content
     assert run(*arguments(folder, "--overwrite", "--quiet")) == 0
     assert auditor.read_losses(folder / "losses.parquet").n_nonmember == N - 1
 
 
-def test_classes_come_as_text(tmp_path, rng):
-    """Classes given on the command line name columns of numbers too: the losses turn with them."""
+def numbered(folder, rng):
+    """Two tables of one feature and labels 0 and 1, and a model of them; returns the usual command and the model."""
     frame = pd.DataFrame({"x": rng.normal(size=2 * N), "y": rng.integers(0, 2, 2 * N)})
-    frame.iloc[:N].to_csv(tmp_path / "in.csv", index=False)
-    frame.iloc[N:].to_csv(tmp_path / "out.csv", index=False)
-    joblib.dump(LogisticRegression().fit(frame[["x"]], frame.y), tmp_path / "model.joblib")
-    found = []
-    for classes in ("0,1", "1,0"):
+    frame.iloc[:N].to_csv(folder / "in.csv", index=False)
+    frame.iloc[N:].to_csv(folder / "out.csv", index=False)
+    model = LogisticRegression().fit(frame[["x"]], frame.y)
+    joblib.dump(model, folder / "model.joblib")
+    files = ("--members", folder / "in.csv", "--nonmembers", folder / "out.csv")
+    return ("collect", folder / "model.joblib", *files, "--label", "y", "--trust-pickle", "--quiet"), model
+
+
+def test_classes_come_as_text(tmp_path, rng):
+    """Classes of text name columns of numbers too: the losses of a model that knows no classes turn with them."""
+    command, model = numbered(tmp_path, rng)
+    known, found = tmp_path / "known.parquet", []
+    assert run(*command, "--classes", "0,1", "--out", known) == 0
+    tables = [auditor.RecordTable(tmp_path / f"{name}.csv", label="y") for name in ("in", "out")]
+    for classes in (["0", "1"], ["1", "0"]):
         out = tmp_path / f"{classes}.parquet"
-        command = arguments(tmp_path, "--trust-pickle", "--classes", classes, model="model.joblib")
-        command = (*command[:6], "--label", "y", "--out", out, *command[10:], "--quiet")
-        assert run(*command) == 0
+        auditor.collect_to(out, model.predict_proba, members=tables[0], nonmembers=tables[1], classes=classes)
         found.append(auditor.read_losses(out).member)
     np.testing.assert_allclose(found[0], -found[1], atol=1e-12)
+    np.testing.assert_allclose(auditor.read_losses(known).member, found[0], atol=1e-9)
+
+
+def test_the_models_own_classes_cannot_be_put_in_another_order(tmp_path, rng, capsys):
+    """A model that knows the order of its classes is not told another, from a file and in memory."""
+    command, model = numbered(tmp_path, rng)
+    assert run(*command, "--classes", "1,0", "--out", tmp_path / "losses.parquet") == 2
+    printed = capsys.readouterr().err
+    assert "--classes must be in the order" in printed
+    assert "the model itself says is '0,1', got '1,0'; leave --classes out." in printed
+    assert not (tmp_path / "losses.parquet").exists()
+    group = (rng.normal(size=(6, 1)), [0, 1] * 3)
+    for repeats in (1, 2):
+        with pytest.raises(InputError, match="the model itself says is '0,1'"):
+            auditor.collect(model, members=group, nonmembers=group, classes=[1, 0], repeats=repeats)
+
+
+def test_the_classes_suggested_can_be_pasted(tmp_path, rng):
+    """Classes in another order than the output columns are suggested as a shell takes them, and so are accepted."""
+    x = rng.normal(0, 3, 4 * N)
+    names = np.array(["<=50K", ">50K"])
+    labels = names[(rng.uniform(size=x.size) < 1 / (1 + np.exp(-x))).astype(int)]
+    table = pd.DataFrame({"x": x, "y": labels})
+    halves = [auditor.RecordTable(part, label="y") for part in (table[: 2 * N], table[2 * N :])]
+
+    def model(features):
+        p = 1 / (1 + np.exp(-features["x"].to_numpy()))
+        return np.stack([1 - p, p], axis=1)
+
+    def warned(name, classes):
+        return auditor.collect_to(
+            tmp_path / name, model, members=halves[0], nonmembers=halves[1], classes=classes
+        ).warnings
+
+    suggested = re.search(r"perhaps (.*)\.$", warned("wrong.parquet", [">50K", "<=50K"])[0])[1]
+    assert shlex.split(f"--classes {suggested}") == ["--classes", "<=50K,>50K"]
+    assert warned("right.parquet", shlex.split(suggested)[0].split(",")) == ()
+
+
+def test_a_model_that_knows_its_classes_is_not_told_to_change_them(tmp_path, rng):
+    """Labels that are the other way round than a model's own classes are laid to the labels, not to --classes."""
+    x = rng.normal(0, 3, 4 * N)
+    y = (x > 0).astype(int)
+    table = pd.DataFrame({"x": x, "y": 1 - y})
+    halves = [auditor.RecordTable(part, label="y") for part in (table[: 2 * N], table[2 * N :])]
+    model = LogisticRegression().fit(table[["x"]], y)
+    found = auditor.collect_to(
+        tmp_path / "l.parquet", model, members=halves[0], nonmembers=halves[1]
+    ).warnings
+    assert "the model itself says its order, so check how the labels were encoded" in found[0]
+    assert "--classes" not in found[0]
+
+
+def test_notes_name_options():
+    """The notes after a run call an argument as the command line does, as its errors do."""
+    report = SimpleNamespace(
+        scored_now=2, resumed=0, n_member=1, n_nonmember=1, warnings=("average with repeats= (--repeats).",)
+    )
+    assert "Note: average with --repeats.\n" in collect_arguments.summary(report, name="l.parquet")
+
+
+@pytest.mark.parametrize(
+    ("place", "more", "sentence"),
+    [
+        ("https://u:p@models.example.org", (), "MODEL must hold no credentials"),
+        ("https://models.example.org", ("--timeout", "0"), "--timeout must be"),
+        ("http://models.example.org", ("--token-variable", "T"), "accept the risk with --allow-plain-http."),
+    ],
+)
+def test_served_models_are_refused_in_terms_of_the_command_line(house, capsys, place, more, sentence):
+    """What an address and its options must be is said with MODEL and the options, before anything is sent."""
+    folder, _, _ = house
+    command = arguments(folder, *more)
+    assert run(command[0], place, *command[2:]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+TEXTS = "goes without --text-column, for the score of a text is of its tokens alone; leave it out."
+
+
+@pytest.mark.parametrize(
+    ("more", "option"),
+    [
+        (("--task", "classification"), "--task"),
+        (("--classes", "a,b"), "--classes"),
+        (("--output", "logits"), "--output"),
+        (("--repeats", "2"), "--repeats"),
+        (("--accept-labels",), "--accept-labels"),
+        (("--output-name", "p"), "--output-name"),
+        (("--request-template", "r.json"), "--request-template"),
+        (("--response-path", "p"), "--response-path"),
+    ],
+)
+@pytest.mark.parametrize("model", ["folder", "https://models.example.org/v1"])
+def test_texts_take_no_option_of_tables(capsys, model, more, option):
+    """What has no meaning for a text is refused and not ignored, for a model here and a served one."""
+    files = ("--members", "a.csv", "--nonmembers", "b.csv", "--text-column", "text", "--out", "o.parquet")
+    assert run("collect", model, *files, *more) == 2
+    assert capsys.readouterr().err == f"error: {option} {TEXTS}\n"
+
+
+def test_an_empty_name_reads_no_ids(house):
+    """`--id-column ''` reads no ids, as the sentence about ids in both groups says."""
+    folder, _, _ = house
+    command = arguments(folder, "--features", "age,job,income", "--id-column", "", "--quiet")
+    assert run(*command) == 0
+    assert auditor.read_losses(folder / "losses.parquet").id is None
 
 
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
         (("--label", "anwser"), "did you mean 'answer'"),
-        (("--classes", "yes,no,maybe"), "classes must name each of the model's 2 output columns, got 3"),
+        (("--classes", "yes,no,maybe"), "--classes must name each of the model's 2 output columns, got 3"),
         (("--classes", "a,b"), "is not one of the model's classes 'a', 'b'"),
         (("--features", "age,jobs"), "'jobs'"),
         (("--features", "age,job"), "income"),
@@ -193,6 +314,12 @@ def test_classes_come_as_text(tmp_path, rng):
         (("--batch-size", "0"), "--batch-size must be a whole number of 1 or more, got 0"),
         (("--repeats", "0"), "--repeats must be a whole number of 1 or more, got 0"),
         (("--longest", "9"), "--longest goes with --text-column"),
+        (("--score", "mean"), "--score goes with --text-column"),
+        (("--min-k-percent", "20"), "--min-k-percent goes with --text-column"),
+        (("--factory", "a:b"), "--factory goes with a file of weights (.pt, "),
+        (("--classes", "a,b"), "or name the class of each output column with --classes."),
+        (("--classes", "a,b"), "at least 120 such records"),
+        (("--output", "logits"), "--output says what a callable returns"),
         (("--task", "nonsense"), "nonsense"),
     ],
 )
@@ -206,6 +333,18 @@ def test_bad_input_is_one_sentence(house, capsys, more, sentence):
     assert printed.err.count("\n") == 1
     assert sentence in printed.err
     assert set(folder.iterdir()) == before
+
+
+def test_records_are_never_overwritten(house, capsys):
+    """A table of records named as the output is refused and kept, even where losses may be overwritten."""
+    folder, _, tables = house
+    tables["out"].to_parquet(folder / "out.parquet", index=False)
+    content = (folder / "out.parquet").read_bytes()
+    command = ["collect", folder / "model.skops", "--members", folder / "in.csv"]
+    command += ["--nonmembers", folder / "out.parquet", "--label", "answer", "--overwrite"]
+    assert run(*command, "--out", folder / "out.parquet") == 2
+    assert "holds no collected losses" in capsys.readouterr().err
+    assert (folder / "out.parquet").read_bytes() == content
 
 
 def test_shared_rows_are_refused_unless_allowed(house, capsys):
@@ -225,6 +364,7 @@ def test_helps_name_every_kind_of_model(capsys):
     printed = capsys.readouterr().out
     assert "--trust-pickle" in printed
     assert ".onnx" in printed
+    assert "{{rows}}" in printed
 
 
 def test_it_works_in_a_pipe(house):

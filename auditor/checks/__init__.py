@@ -5,6 +5,7 @@
 <Status.UNKNOWN: 'unknown'>
 """
 
+from auditor.checks.collection import collection
 from auditor.checks.direction import direction
 from auditor.checks.duplicates import duplicates
 from auditor.checks.fit import goodness_of_fit
@@ -17,6 +18,7 @@ from auditor.checks.shift import shift
 from auditor.checks.ties import saturation, ties
 
 __all__ = [
+    "collection",
     "direction",
     "duplicates",
     "goodness_of_fit",

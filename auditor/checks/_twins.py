@@ -14,7 +14,7 @@ from scipy import special
 
 from auditor.values import Floats, PerGroup
 
-__all__ = ["Twins", "twins"]
+__all__ = ["ByChance", "Twins", "by_chance", "twins"]
 
 _FAR = 12.0  # standard deviations beyond which a binomial has no mass that matters
 _SPARE = 40
@@ -53,18 +53,57 @@ def twins(labels: PerGroup) -> Twins:
     member = np.bincount(unit[:n1], minlength=size.size)
     nonmember = size - member
     both = (member > 0) & (nonmember > 0)
-    kinds, numbers = np.unique(size[size > 1], return_counts=True)
-    chances = _in_both(kinds, n1, n0)
-    first, law = _sum_of_coins(numbers, chances)
+    law = by_chance(size, n1=n1, n0=n0)
     shared = int(both.sum())
     return Twins(
         shared=shared,
-        expected=float(np.einsum("i,i->", numbers, chances)),
-        p_more=_mass(law[max(0, shared - first) :]),
-        p_fewer=_mass(law[: max(0, shared - first + 1)]),
+        expected=law.expected,
+        p_more=law.p_more(shared),
+        p_fewer=law.p_fewer(shared),
         nonmembers_with_twin=int(nonmember[both].sum()),
         repeats=(n1 - int((member > 0).sum()), n0 - int((nonmember > 0).sum())),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class ByChance:
+    """How many labels a random split puts in both groups.
+
+    Attributes:
+        expected: On average.
+        first: The smallest number that the law begins at.
+        law: The probabilities of this number and of those that follow.
+    """
+
+    expected: float
+    first: int
+    law: Floats
+
+    def p_more(self, shared: int) -> float:
+        """The probability of as many or more."""
+        return _mass(self.law[max(0, shared - self.first) :])
+
+    def p_fewer(self, shared: int) -> float:
+        """The probability of as many or fewer."""
+        return _mass(self.law[: max(0, shared - self.first + 1)])
+
+
+def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
+    """Return what a random split gives.
+
+    Args:
+        sizes: How many records carry each label, in both groups together; labels of one record may be left out.
+        n1: Records in one group.
+        n0: In the other.
+
+    >>> law = by_chance(np.array([2]), n1=2, n0=2)
+    >>> round(law.expected, 12), round(law.p_more(1), 12)
+    (0.666666666667, 0.666666666667)
+    """
+    kinds, numbers = np.unique(sizes[sizes > 1], return_counts=True)
+    chances = _in_both(kinds, n1, n0)
+    first, law = _sum_of_coins(numbers, chances)
+    return ByChance(float(np.einsum("i,i->", numbers, chances)), first, law)
 
 
 def _in_both(sizes: npt.NDArray[np.int64], n1: int, n0: int) -> Floats:

@@ -30,6 +30,7 @@ def from_columns(
     scale: LossScale = LossScale.UNKNOWN,
     saturated: tuple[int, int] = (0, 0),
     history: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> Losses:
     """Split one column of losses into members and non-members.
 
@@ -45,6 +46,7 @@ def from_columns(
         scale: What the loss is, if that is known.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         history: Where the column came from, first step first.
+        notes: What was noticed when the losses were collected, which a reader must know.
 
     Returns:
         The losses of both groups, each in the order of the column.
@@ -72,6 +74,7 @@ def from_columns(
         scale=scale,
         saturated=saturated,
         history=history or ["loss and membership columns"],
+        notes=notes,
     )
 
 
@@ -84,6 +87,7 @@ def from_pair(
     history: Sequence[str],
     scale: LossScale = LossScale.UNKNOWN,
     saturated: tuple[int, int] = (0, 0),
+    notes: Sequence[str] = (),
 ) -> Losses:
     """Build losses from two checked columns, negated if asked."""
     return Losses(
@@ -93,6 +97,7 @@ def from_pair(
         scale=scale,
         saturated=saturated,
         history=(*history, _NEGATED) if higher_is_member else tuple(history),
+        notes=tuple(notes),
     )
 
 

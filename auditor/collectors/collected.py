@@ -23,6 +23,7 @@ class Collected:
         main: Whether they are the losses that were asked for, and no other score that stands beside them.
         scale: What they are.
         history: How they came about.
+        notes: What was noticed of the model and the records, which a reader must know.
         saturated: How many of members and non-members came from a probability of exactly 0 or 1.
         label_column: The column of true classes, if there is one.
         fingerprint_column: The column of hashes of the features, if there is one.
@@ -31,13 +32,14 @@ class Collected:
     main: bool
     scale: LossScale
     history: tuple[str, ...]
+    notes: tuple[str, ...]
     saturated: tuple[int, int]
     label_column: str | None
     fingerprint_column: str | None
 
     def given(self, columns: Mapping[str, Column], *, table: Table, higher_is_member: bool) -> dict[str, Any]:
         """Return what is to stand beside the losses; turned round, they are no longer on their scale."""
-        result: dict[str, Any] = {}
+        result: dict[str, Any] = {"notes": self.notes}
         if self.fingerprint_column is not None:
             column = columns[self.fingerprint_column]
             if column.dtype.kind != "u" or column.dtype.itemsize != 8:  # noqa: PLR2004 - bytes
@@ -71,6 +73,7 @@ def read_collected(data: Any, *, loss_column: str, names: Sequence[str]) -> Coll
         main=loss_column == _LOSS,
         scale=found.scale,
         history=found.history,
+        notes=found.notes,
         saturated=found.saturated,
         label_column=_LABEL if _LABEL in names else None,
         fingerprint_column=_FINGERPRINT if _FINGERPRINT in names else None,

@@ -9,12 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor import _validate
+from auditor.collectors.bad_values import bad_value
 from auditor.collectors.extras import is_a
 from auditor.collectors.fitted_features import as_fitted, last_step, quiet, refuse_missing
 from auditor.collectors.records import Records
 from auditor.errors import AuditorError, InputError
 
 __all__ = ["Method", "logits", "mean_and_deviation", "method", "positives"]
+
+_LONGEST = 300  # characters of a model's sentence in an error
+_SEARCHED = 10_000  # and of those in which the kind of the bad value is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +44,24 @@ class Method:
             raise
         except Exception as error:
             refuse_missing(self.model, records)
-            reason = _validate.one_line(error) or type(error).__name__
             raise InputError(
-                f"{records.name} X must suit the model, but {self.of}.{self.name} refused it: {reason}."
+                f"{records.name} X must suit the model, but {self.of}.{self.name} refused it: {_reason(error, records)}."
             ) from error
+
+
+def _reason(error: Exception, records: Records) -> str:
+    """Return what a model says of features, with the place of the value that it does not take where one is found."""
+    whole = _validate.one_line(error, longest=_SEARCHED) or type(error).__name__
+    place = bad_value(records, reason=whole)
+    if place is not None:
+        first = str(error).strip().splitlines()[0]
+        return f"{_short(_validate.one_line(InputError(first), longest=_SEARCHED))} (first at {place}); correct it, or leave that record out"
+    return _short(whole)
+
+
+def _short(text: str) -> str:
+    """Return text cut at a word."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rsplit(' ', 1)[0]} ..."
 
 
 def method(model: Any, name: str) -> Method:

@@ -41,6 +41,7 @@ def collect(
     persons: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     batch_size: int | None = None,
     repeats: int = 1,
+    allow_shared_rows: bool = False,
 ) -> Losses:
     """Score a model's members and non-members; a classifier's losses are the negative log-odds of the true class.
 
@@ -63,6 +64,7 @@ def collect(
         persons: Optional data subject of each record, likewise.
         batch_size: Records for each call of the model; default all of a group at once, or what the model wants.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
+        allow_shared_rows: Whether to go on where many rows of tables are in both groups. (Of pairs the audit says so.)
 
     Returns:
         Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, a fingerprint of each record's
@@ -77,6 +79,7 @@ def collect(
 
     Source: Negoescu et al. 2024, footnote 1.
 
+    >>> import numpy as np
     >>> logit = lambda X: X[:, 0]
     >>> X = np.array([[2.0], [-1.0]])
     >>> losses = collect(logit, members=(X, [1, 0]), nonmembers=(X, [0, 1]), output=Output.LOGITS)
@@ -84,8 +87,8 @@ def collect(
     (array([-2., -1.]), array([2., 1.]))
     """
     if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
-        refuse_pairs(ids=ids, groups=groups, persons=persons)
-        return from_tables(
+        _refuse_pairs(ids=ids, groups=groups, persons=persons)
+        return _from_tables(
             model,
             members=members,
             nonmembers=nonmembers,
@@ -95,6 +98,7 @@ def collect(
             output=output,
             batch_size=batch_size,
             repeats=repeats,
+            allow_shared_rows=allow_shared_rows,
         )
     task = Classification() if task is None else task
     model = opened_model(model)
@@ -128,29 +132,33 @@ def collect(
     scorer = ModelScorer(found, task=task, classes=names, repeats=repeats)
     for group in (member, nonmember):
         scorer.check(group)  # an unknown label is found before the model spends any time
-    noticed = preflight(scorer, member.part(0, size or len(member))).warnings
-    for sentence in noticed:
+    tried = preflight(scorer, (member, nonmember), batch_size=size)
+    for sentence in (*tried.warnings, *tried.provisional):
         warnings.warn(sentence, stacklevel=2)
     first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
     return assembled(
-        first, nonmember=second, words=scorer.words, scale=task.scale, labels=labels, noticed=noticed
+        first,
+        nonmember=second,
+        words=scorer.words,
+        scale=task.scale,
+        labels=labels,
+        noticed=tried.warnings,
     )
 
 
-def from_tables(
-    model: Any,
-    **arguments: Any,
-) -> Losses:
+def _from_tables(model: Any, **arguments: Any) -> Losses:
     """Return the losses of tables: those that `collect_to` would write."""
     from auditor.collectors.files import read_losses
     from auditor.collectors.to_file import collect_to
 
     with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
         report = collect_to(Path(folder) / "losses.parquet", model, **arguments)
+        for sentence in report.warnings:
+            warnings.warn(sentence, stacklevel=3)
         return read_losses(report.path)
 
 
-def refuse_pairs(**pairs: Any) -> None:
+def _refuse_pairs(**pairs: Any) -> None:
     """Refuse labels beside tables, which hold them."""
     for name, pair in pairs.items():
         if pair is not None:

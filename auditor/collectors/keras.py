@@ -18,12 +18,13 @@ from auditor import _validate
 from auditor.collectors.agreement import agreement, label_agreement
 from auditor.collectors.extras import is_a
 from auditor.collectors.keras_inputs import given, inputs_of
-from auditor.collectors.outputs import Output, shaped
+from auditor.collectors.outputs import Output, Widened, shaped, type_name
 from auditor.collectors.predictor import Predictor
-from auditor.collectors.recognition import recognised, worded
+from auditor.collectors.recognition import recognised, remark, worded
 from auditor.collectors.records import Records
 from auditor.collectors.samples import spread
 from auditor.collectors.tasks import MultiLabel, Task
+from auditor.collectors.torch_network import plain
 from auditor.errors import AuditorError, InputError
 
 __all__ = ["accepts", "identity", "predictor"]
@@ -56,7 +57,8 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         else:
             values = np.concatenate(answers) if answers else np.zeros(0)
             kind = recognised(values, task=task) if answers else Output.PROBABILITIES
-    dtype = str(answers[0].dtype) if answers else str(getattr(model, "compute_dtype", "float32"))
+            where = "" if _activation(_last(model)) == "sigmoid" else remark(values, task=task)
+    dtype = type_name(answers[0]) if answers else str(getattr(model, "compute_dtype", "float32"))
     return Predictor(
         predict=asked,
         source=f"{worded(kind, dtype=dtype)} of {_name(model)} (Keras){where}",
@@ -129,11 +131,11 @@ def _array(output: Any, name: str) -> npt.NDArray[Any]:
             )
         output = output[0]
     if hasattr(output, "detach"):  # Keras on PyTorch
-        output = output.detach().cpu()
+        return plain(output)
     array = np.asarray(output)
-    return (
-        array if array.dtype.kind in "fiub" else array.astype(np.float32)
-    )  # bfloat16, which numpy does not know
+    if array.dtype.kind in "fiub":
+        return array
+    return Widened(array.astype(np.float32), of=str(array.dtype))  # bfloat16, which numpy does not know
 
 
 # --- The last layer --------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ def _without_activation(model: Any) -> Iterator[tuple[str, Call]]:
     if last is None:
         return
     layer = type(last).__name__
-    if getattr(getattr(last, "activation", None), "__name__", "") in _SATURATING:
+    if _activation(last) in _SATURATING:
 
         def call(features: Any) -> Any:
             with _linear(last):
@@ -155,6 +157,10 @@ def _without_activation(model: Any) -> Iterator[tuple[str, Call]]:
     elif layer == "Softmax" and getattr(model, "inputs", None) and last in model.layers:
         shorter = _plain_model(model)(model.inputs, last.input)
         yield layer, _asking(model, lambda features: shorter(features, training=False))
+
+
+def _activation(layer: Any) -> str:
+    return str(getattr(getattr(layer, "activation", None), "__name__", ""))
 
 
 def _last(model: Any) -> Any:

@@ -15,6 +15,7 @@ __all__ = ["better_order", "reordered"]
 _CHANCE = 1e-6  # of a false alarm, at most, with a model that means its probabilities
 _DOUBT = 0.1  # share of the uniform distribution mixed in, so that no single record decides
 _LEAST_GAIN = 0.2  # nats for each record
+_LEAST_SEEN = 2  # classes
 
 
 def better_order(probabilities: Floats, *, codes: Codes) -> npt.NDArray[np.intp] | None:
@@ -25,6 +26,10 @@ def better_order(probabilities: Floats, *, codes: Codes) -> npt.NDArray[np.intp]
     from q, each other order would have an expected likelihood ratio of 1, so by Markov's inequality any of the K! / (K - m)!
     orders of the m classes seen is ahead by more than log(K! / (K - m)!) + log(1e6) with a chance below 1e-6. Only then,
     and if the gain is 0.2 nats a record at least, an order is returned.
+
+    Rows of a sorted table are no such draw: they may be of few classes, or of one. So an order is only returned where two
+    classes at least were seen, and where it gives one of them the column of a class that was not, all but the class that
+    gains most must have such a gain too: a single column can stand for one class alone.
 
     Args:
         probabilities: Shape (n, K).
@@ -47,9 +52,14 @@ def better_order(probabilities: Floats, *, codes: Codes) -> npt.NDArray[np.intp]
     np.add.at(total, codes, logs)  # row: class, column: output column
     seen = np.unique(codes)
     _, columns = linear_sum_assignment(total[seen], maximize=True)
-    gain = total[seen, columns].sum() - total[seen, seen].sum()
+    gains = total[seen, columns] - total[seen, seen]
+    gain = gains.sum()
     orders = math.lgamma(width + 1) - math.lgamma(width - seen.size + 1)
-    if gain < max(orders - math.log(_CHANCE), _LEAST_GAIN * n):
+    if gain < max(orders - math.log(_CHANCE), _LEAST_GAIN * n) or seen.size < _LEAST_SEEN:
+        return None
+    most = int(np.argmax(gains))
+    others = n - int((codes == seen[most]).sum())
+    if not np.isin(columns, seen).all() and gain - gains[most] < _LEAST_GAIN * others:
         return None
     return _completed(seen, columns, width)
 

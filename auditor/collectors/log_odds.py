@@ -90,6 +90,9 @@ def _columns(values: Floats, codes: Codes, output: Output) -> Floats:
     rows = np.arange(codes.size)
     own = values[rows, codes]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if values.shape[1] == 2:  # noqa: PLR2004 - the same as below, three times as quick
+            other = values[rows, 1 - codes]
+            return np.asarray(np.log(other) - np.log(own) if output is Output.PROBABILITIES else other - own)
         if output is Output.PROBABILITIES:
             values[rows, codes] = 0
             return np.asarray(np.log(values.sum(axis=1)) - np.log(own))

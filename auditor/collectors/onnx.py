@@ -7,7 +7,6 @@ beside the largest score of some records.
 A graph that ends in float32 probabilities keeps nothing of what was rounded away, and the history says so.
 """
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ import numpy as np
 
 from auditor import _validate
 from auditor.collectors.extras import is_a, needed
+from auditor.collectors.onnx_external import external_files, hashed, refuse_outside
 from auditor.collectors.onnx_graph import Graph, read_graph
 from auditor.collectors.onnx_session import Session
 from auditor.collectors.outputs import Output, shaped
 from auditor.collectors.predictor import Predictor
-from auditor.collectors.recognition import recognised, worded
+from auditor.collectors.recognition import recognised, remark, worded
 from auditor.collectors.records import Records
 from auditor.collectors.samples import spread
 from auditor.collectors.tasks import Classification, Task
@@ -59,6 +59,7 @@ def opened(model: Any) -> Any:
     if isinstance(model, str | Path) and not Path(model).is_file():
         raise InputError(f"{named} must be an ONNX file, but there is none at that path.")
     source = model.SerializeToString() if hasattr(model, "SerializeToString") else model
+    _refuse_external(source, named)
     quiet = runtime.SessionOptions()
     quiet.log_severity_level = 3  # its remarks on shapes are not for the auditor
     try:
@@ -76,6 +77,17 @@ def opened(model: Any) -> Any:
         ) from error
 
 
+def _refuse_external(source: bytes | str | Path, named: str) -> None:
+    """Refuse a model with weights elsewhere than in files beside it."""
+    names = external_files(source if isinstance(source, bytes) else Path(source).read_bytes())
+    refuse_outside(names, named=named)
+    if names and isinstance(source, bytes):
+        raise InputError(
+            f"model keeps weights in {names[0]!r}, so it must be the path of its file and not its content, which does not"
+            " say in which folder that is."
+        )
+
+
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return an ONNX model as the collectors see it."""
     raw = opened(model)
@@ -88,16 +100,17 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         session = Session(raw, halved=True)
         answers = [values[:, 1] for values in answers]
     values = np.concatenate(answers) if answers else None
-    kind = None
+    kind, taken = None, ""
     if task.has_output:
         kind = output or (Output.PROBABILITIES if values is None else recognised(values, task=task))
+        taken = "" if output is not None or values is None else remark(values, task=task)
     dtype = session.dtype if values is None else str(values.dtype)
     return Predictor(
         predict=session,
-        source=f"{worded(kind, dtype=dtype)} of an ONNX model's output {session.output!r}",
+        source=f"{worded(kind, dtype=dtype)} of an ONNX model's output {session.output!r}{taken}",
         output=kind,
         classes=_classes(session, graph, tried, answers) if isinstance(task, Classification) else None,
-        identity=None if content is None else hashlib.sha256(content).hexdigest(),
+        identity=_identity(content, model, raw),
     )
 
 
@@ -107,11 +120,26 @@ def _content(model: Any, session: Any) -> bytes | None:
         return bytes(model.SerializeToString())
     if isinstance(model, bytes):
         return model
-    path = model if isinstance(model, str | Path) else getattr(session, "_model_path", None)
+    path = _path(model, session)
     found = getattr(session, "_model_bytes", None)
     if path is None:
         return found if isinstance(found, bytes) else None
-    return Path(path).read_bytes() if Path(path).is_file() else None
+    return path.read_bytes() if path.is_file() else None
+
+
+def _path(model: Any, session: Any) -> Path | None:
+    path = model if isinstance(model, str | Path) else getattr(session, "_model_path", None)
+    return None if path is None else Path(path)
+
+
+def _identity(content: bytes | None, model: Any, session: Any) -> str | None:
+    """Return a hash of the bytes of a model and of its files of weights; none where they cannot be found."""
+    if content is None:
+        return None
+    names, path = external_files(content), _path(model, session)
+    if names and path is None:
+        return None
+    return hashed(content, names, Path() if path is None else path.parent)
 
 
 def _two_halves(answers: Sequence[Any], graph: Graph, session: Session, task: Task) -> bool:

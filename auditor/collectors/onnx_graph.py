@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Graph", "read_graph"]
+__all__ = ["Graph", "fields", "read_graph"]
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, _BYTES, _GROUP, _END_GROUP, _FIXED32 = range(6)
 _LABELS = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
 _DOMAIN = b"ai.onnx.ml"
 _CLASSIFIERS = (b"LinearClassifier", b"SVMClassifier", b"TreeEnsembleClassifier")
@@ -60,14 +60,14 @@ def _labels(node: bytes) -> tuple[Any, ...] | None:
 
 def _all(message: bytes, wanted: int) -> Iterator[bytes]:
     """Yield the byte strings in a field."""
-    for field, value in _fields(message):
+    for field, value in fields(message):
         if field == wanted and isinstance(value, bytes):
             yield value
 
 
 def _integers(message: bytes, wanted: int) -> Iterator[int]:
     """Yield the integers of a repeated field, packed or not."""
-    for field, value in _fields(message):
+    for field, value in fields(message):
         if field != wanted:
             continue
         if isinstance(value, int):
@@ -79,7 +79,13 @@ def _integers(message: bytes, wanted: int) -> Iterator[int]:
             yield _signed(number)
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
+def fields(message: bytes | memoryview) -> Iterator[tuple[int, bytes | memoryview | int]]:
+    """Yield the numbers and values of a message's fields: integers and byte strings.
+
+    Raises:
+        ValueError: What is no message.
+        IndexError: A message that is cut short.
+    """
     place = 0
     while place < len(message):
         key, place = _varint(message, place)
@@ -95,11 +101,11 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
             place += size
         elif kind in (_FIXED64, _FIXED32):
             place += 8 if kind == _FIXED64 else 4
-        else:
+        elif kind not in (_GROUP, _END_GROUP):  # what is in a group of old is read as if it were outside
             raise ValueError("unknown")
 
 
-def _varint(message: bytes, place: int) -> tuple[int, int]:
+def _varint(message: bytes | memoryview, place: int) -> tuple[int, int]:
     result = shift = 0
     while True:
         byte = message[place]

@@ -1,7 +1,7 @@
 """What a model returned, checked: probabilities, log-probabilities or logits, one row for each record."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,11 @@ from auditor import _validate
 from auditor.errors import InputError
 from auditor.values import Floats
 
-__all__ = ["Output", "checked", "resolution", "shaped"]
+__all__ = ["Output", "Widened", "checked", "resolution", "shaped", "type_name"]
 
 _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
 _RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
+_WIDENED_EPS = {"bfloat16": 2.0**-7}  # of the types that numpy does not have
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
 
 
@@ -29,12 +30,34 @@ class Output(StrEnum):
     LOGITS = "logits"
 
 
+class Widened(np.ndarray[Any, np.dtype[Any]]):
+    """Numbers of a type that numpy does not have, in one that holds them all: parts of it know where they come from.
+
+    Attributes:
+        of: The type that they came in.
+
+    >>> resolution(Widened(np.ones((2, 3), dtype=np.float32), of="bfloat16")[:1, 0])
+    0.0078125
+    """
+
+    of: str
+
+    def __new__(cls, values: npt.NDArray[Any], *, of: str) -> Self:
+        """Return the same numbers, not copied."""
+        found = values.view(cls)
+        found.of = of
+        return found
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.of = getattr(source, "of", "")
+
+
 def shaped(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
     """Return the outputs as an array of shape (n, K), K >= 2, or (n,) for the second of two classes."""
     if np.ma.is_masked(outputs):
         raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
     try:
-        raw = np.asarray(outputs)
+        raw = outputs if isinstance(outputs, Widened) else np.asarray(outputs)
     except Exception as error:
         raise InputError(
             f"{place} outputs must be numbers in rows of equal length, got {type(outputs).__name__}:"
@@ -62,9 +85,21 @@ def shaped(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
 
 def resolution(outputs: npt.NDArray[Any]) -> float:
     """Return the spacing of the source's floats near 1; whole numbers count as float64."""
+    widened = _WIDENED_EPS.get(type_name(outputs))
+    if widened is not None:
+        return widened
     return (
         float(np.finfo(outputs.dtype).eps) if outputs.dtype.kind == "f" else float(np.finfo(np.float64).eps)
     )
+
+
+def type_name(outputs: npt.NDArray[Any]) -> str:
+    """Return the name of the type that numbers came in.
+
+    >>> type_name(np.ones(3)), type_name(Widened(np.ones(3), of="bfloat16"))
+    ('float64', 'bfloat16')
+    """
+    return (outputs.of if isinstance(outputs, Widened) else "") or str(outputs.dtype)
 
 
 def checked(outputs: npt.NDArray[Any], *, output: Output, place: str, first_row: int = 0) -> Floats:

@@ -1,15 +1,17 @@
 """What a few records tell before many are scored: will it work, how long will it take, and can the answers be trusted."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from auditor.collectors.batch_losses import BatchLosses
+from auditor.collectors.batch_losses import BatchLosses, joined
 from auditor.collectors.label_order import better_order, reordered
 from auditor.collectors.outputs import Output
 from auditor.collectors.records import Records
+from auditor.collectors.samples import spread
 from auditor.collectors.scorer import ModelScorer, Scorer
 from auditor.collectors.served.asking import ServedModel
 from auditor.collectors.tasks import Classification
@@ -19,10 +21,10 @@ from auditor.errors import InputError
 __all__ = ["Preflight", "preflight"]
 
 _FEW = 10  # records that are asked for twice
-_SOME = 200  # records on which the order of the labels is judged, and the time
+_SOME = 200  # records of all groups on which the order of the labels is judged, and the time
 _SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
-_SHOWN = 10
+_SHOWN = 30  # classes; a longer list is no help
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Preflight:
             given one; none where that stands.
         seconds_per_record: Wall-clock time, about, in a long collection.
         warnings: What a reader of the losses must know, a sentence each.
+        provisional: What looks so on these records and is for the caller alone; what holds of all, the history says.
     """
 
     records: int
@@ -49,6 +52,7 @@ class Preflight:
     suggested_classes: tuple[Any, ...] | None
     seconds_per_record: float
     warnings: tuple[str, ...]
+    provisional: tuple[str, ...] = ()
 
     def seconds(self, n: int) -> float:
         """Return about how many seconds ``n`` records will take."""
@@ -67,12 +71,14 @@ class Preflight:
         )
 
 
-def preflight(scorer: Scorer, records: Records) -> Preflight:
-    """Try a scorer on the first records of a table: ten of them, one alone, and the ten again.
+def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
+    """Try a scorer on a few records of each group: ten of them, one alone, the ten again, and then all.
 
     Args:
-        scorer: What will score the table.
-        records: Some of its records, at least one; up to 200 are used, the more the surer the order of the labels.
+        scorer: What will score the groups.
+        groups: Records of members and of non-members, at least one; 200 in all are used, spread over each group, since
+            a group may be sorted and a model may know only its members.
+        batch_size: Records for each call of the model, at most; default what the model wants.
 
     Returns:
         What was found; nothing is kept of the losses.
@@ -83,72 +89,80 @@ def preflight(scorer: Scorer, records: Records) -> Preflight:
 
     >>> from auditor.collectors.predictors import predictor
     >>> model = predictor(lambda x: np.stack([1 - x, x], axis=1), task=Classification())
-    >>> found = preflight(ModelScorer(model), Records("member", np.linspace(0.1, 0.9, 20), np.arange(20) // 10))
+    >>> found = preflight(ModelScorer(model), [Records("member", np.linspace(0.1, 0.9, 20), np.arange(20) // 10)])
     >>> found.deterministic, found.hard_labels, found.warnings
     (True, False, ())
     """
-    some = records.part(0, min(_SOME, len(records)))
+    some = spread(groups, most=_SOME // len(groups))
     if isinstance(scorer, ModelScorer):
         _refuse_unknown_order(scorer, some)
-    trial = Trial(scorer)
-    few = some.part(0, min(_FEW, len(some)))
+    trial = Trial(scorer, batch_size=batch_size)
+    few = some[0].part(0, min(_FEW, len(some[0])))
     first, again = trial.score(few), trial.score(few)
     alone = trial.score(few.part(0, 1))
-    most = trial.score(some) if isinstance(scorer, ModelScorer) and len(some) > len(few) else first
+    more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
+    most = [trial.score(group) for group in some] if more else [first]
     apart = gap(first.losses, again.losses, scorer.scale)
     sums, order = _off_one(scorer, most), _suggestion(scorer, most)
     found = Preflight(
-        records=len(most.records),
+        records=sum(len(answer.records) for answer in most),
         deterministic=apart is None,
         same_alone=None
         if apart is not None
         else gap(_head(first.losses), alone.losses, scorer.scale) is None,
         sums_to_one=None if sums is None else sums <= _SUM,
-        hard_labels=most.losses.hard,
+        hard_labels=joined([answer.losses for answer in most]).hard,
         suggested_classes=order,
         seconds_per_record=trial.seconds_per_record(),
         warnings=(),
     )
-    return replace(found, warnings=tuple(_warnings(found, scorer, apart=apart, off_one=sums)))
+    return replace(
+        found,
+        warnings=tuple(_warnings(found, scorer, apart=apart, off_one=sums)),
+        provisional=tuple(_provisional(found, scorer)),
+    )
 
 
-def _refuse_unknown_order(scorer: ModelScorer, records: Records) -> None:
+def _refuse_unknown_order(scorer: ModelScorer, groups: Sequence[Records]) -> None:
     """Refuse labels of text where nothing says which output column is which class."""
     if not isinstance(scorer.task, Classification) or classes_of(scorer) is not None:
         return
-    text = next((label for label in records.labels.tolist() if isinstance(label, str)), None)
-    if text is not None:
-        raise InputError(
-            f"classes must name the class of each output column, in their order, for {records.name} labels such as"
-            f" {text!r}, because the model does not say which column is which; give classes= (--classes on the command"
-            " line)."
-        )
+    for group in groups:
+        text = next((label for label in group.labels.tolist() if isinstance(label, str)), None)
+        if text is not None:
+            raise InputError(
+                f"classes must name the class of each output column, in their order, for {group.name} labels such as"
+                f" {text!r}, because the model does not say which column is which; give classes= (--classes on the"
+                " command line)."
+            )
 
 
 def _head(losses: BatchLosses) -> BatchLosses:
     return replace(losses, loss=losses.loss[:1], saturated=losses.saturated[:1])
 
 
-def _off_one(scorer: Scorer, answer: Answer) -> float | None:
+def _off_one(scorer: Scorer, answers: Sequence[Answer]) -> float | None:
     """Return how far the probabilities of a record are from summing to one, at most."""
     if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
         return None
-    outputs = answer.outputs
-    if outputs is None or outputs.ndim == 1 or kind_of(scorer) is not Output.PROBABILITIES:
+    outputs = [answer.outputs for answer in answers if answer.outputs is not None]
+    if outputs[0].ndim == 1 or kind_of(scorer) is not Output.PROBABILITIES:
         return None
-    return float(np.abs(outputs.astype(np.float64).sum(axis=1) - 1).max())
+    return max(float(np.abs(values.astype(np.float64).sum(axis=1) - 1).max()) for values in outputs)
 
 
-def _suggestion(scorer: Scorer, answer: Answer) -> tuple[Any, ...] | None:
+def _suggestion(scorer: Scorer, answers: Sequence[Answer]) -> tuple[Any, ...] | None:
     """Return the classes in an order that explains the labels far better, if there is one."""
-    outputs = answer.outputs
-    if outputs is None or not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
+    if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
         return None
+    outputs = np.concatenate([answer.outputs for answer in answers if answer.outputs is not None])
     with np.errstate(over="ignore"):  # logits beyond the doubles
         probabilities = as_probabilities(outputs.astype(np.float64), kind_of(scorer))
     known = classes_of(scorer)
     names = range(probabilities.shape[1]) if known is None else known
-    order = better_order(probabilities, codes=answer.records.codes(names))
+    order = better_order(
+        probabilities, codes=np.concatenate([answer.records.codes(names) for answer in answers])
+    )
     return None if order is None else tuple(reordered(list(names), order))
 
 
@@ -172,6 +186,26 @@ def _warnings(
             "the model answers differently about a record alone than among others, so that losses depend on the batch;"
             " check that it is not in training mode and that nothing is normalised over the batch."
         )
+    if off_one is not None and off_one > _SUM:
+        yield (
+            f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the losses;"
+            " have the model return all digits."
+        )
+    if found.suggested_classes is not None:
+        own = isinstance(scorer, ModelScorer) and scorer.predictor.classes is not None
+        fix = (
+            "the model itself says its order, so check how the labels were encoded"
+            if own
+            else f"check classes= (--classes){_perhaps(found.suggested_classes)}"
+        )
+        yield (
+            "the labels look as if the output columns were in another order of the classes, which explains them far"
+            f" better: {fix}."
+        )
+
+
+def _provisional(found: Preflight, scorer: Scorer) -> Iterator[str]:
+    """Yield what looks so on the records that were tried."""
     served = scorer.predictor.predict if isinstance(scorer, ModelScorer) else None
     accepted = (
         isinstance(served, ServedModel) and served.endpoint.labels is not None
@@ -184,22 +218,15 @@ def _warnings(
             f"all outputs for {found.records} records are exactly 0 or 1, as of a model that returns labels, which leaves"
             f" a weaker 0/1-loss audit; {fix}."
         )
-    if off_one is not None and off_one > _SUM:
-        yield (
-            f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the losses;"
-            " have the model return all digits."
-        )
-    if found.suggested_classes is not None:
-        names = list(found.suggested_classes)
-        yield (
-            "the labels look as if the output columns were in another order of the classes, which explains them far"
-            f" better: check classes= (--classes), perhaps {_listed(names)}."
-        )
 
 
-def _listed(names: Sequence[Any]) -> str:
-    shown = ", ".join(map(repr, names[:_SHOWN]))
-    return f"[{shown}{', ...' if len(names) > _SHOWN else ''}]"
+def _perhaps(names: Sequence[Any]) -> str:
+    """Return classes as a shell and --classes take them; nothing where they are too many."""
+    if len(names) > _SHOWN:
+        return ""
+    texts = [str(name) for name in names]
+    pasteable = all("," not in text and text == text.strip() for text in texts)
+    return f", perhaps {shlex.quote(','.join(texts)) if pasteable else list(names)}"
 
 
 def _duration(seconds: float) -> str:

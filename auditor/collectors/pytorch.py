@@ -8,10 +8,8 @@ Outputs are logits unless their values say otherwise (`recognition`). Where the 
 Sigmoid layer, what goes into it is used instead, for it does not saturate.
 """
 
-import hashlib
-import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +18,15 @@ from auditor.collectors import matrices
 from auditor.collectors.extras import is_a, needed
 from auditor.collectors.outputs import Output, shaped
 from auditor.collectors.predictor import Predictor
-from auditor.collectors.recognition import recognised, worded
+from auditor.collectors.recognition import recognised, remark, worded
 from auditor.collectors.records import Records
 from auditor.collectors.samples import spread
 from auditor.collectors.tasks import MultiLabel, Task
+from auditor.collectors.torch_identity import identity
 from auditor.collectors.torch_network import Answer, Network, plain, summing
 from auditor.errors import AuditorError, InputError
 
-__all__ = ["accepts", "identity", "predictor"]
+__all__ = ["accepts", "predictor"]
 
 _AT_ONCE = 4096
 _FEW = 2  # records on which types of input are tried
@@ -42,39 +41,50 @@ def accepts(model: Any) -> bool:
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return a PyTorch module as the collectors see it."""
     torch = needed("torch", purpose="scoring a PyTorch module", extra="torch")
+    known = identity(model)  # before it is asked, for it may remember what it saw
     network = Network(torch, model, labels=isinstance(task, MultiLabel))
     tried = spread(sample)
     whole = _takes_integers(network, tried[:1])
-    kind, logits, dtype = _kind(network, tried, task=task, output=output, whole=whole)
+    found = _found(network, tried, task=task, output=output, whole=whole)
     name = _name(model)
-    before = f", the input of its last {logits}" if logits else ""
+    before = f", the input of its last {found.layer}" if found.layer else found.remark
     return Predictor(
-        predict=_asking(network, name, kind=kind, logits=bool(logits), whole=whole),
-        source=f"{worded(kind, dtype=dtype)} of {name} (PyTorch){before}",
-        output=kind,
-        identity=identity(model),
+        predict=_asking(network, name, kind=found.kind, logits=bool(found.layer), whole=whole),
+        source=f"{worded(found.kind, dtype=found.dtype)} of {name} (PyTorch){before}",
+        output=found.kind,
+        identity=known,
         records_at_once=_AT_ONCE,
     )
 
 
-def _kind(
+class _Found(NamedTuple):
+    """What the outputs are, their type, the layer whose input is taken instead, if one is, and what else to say."""
+
+    kind: Output | None
+    dtype: str
+    layer: str = ""
+    remark: str = ""
+
+
+def _found(
     network: Network, tried: Sequence[Records], *, task: Task, output: Output | None, whole: bool
-) -> tuple[Output | None, str, str]:
-    """Return what the outputs are, the layer whose input is taken instead, if one is, and the type of the numbers."""
+) -> _Found:
     answers = [network.run(_tensor(network, part, whole=whole), part) for part in tried]
     if not answers or not task.has_output:
         dtype = str((answers[0].output if answers else network).dtype).removeprefix("torch.")
-        return (output or Output.LOGITS) if task.has_output else None, "", dtype
+        return _Found((output or Output.LOGITS) if task.has_output else None, dtype)
     dtype = str(answers[0].output.dtype).removeprefix("torch.")
     if output is not None:
-        return output, "", dtype
+        return _Found(output, dtype)
     if all(found.has_logits for found in answers):
-        return Output.LOGITS, answers[0].layer, str(answers[0].logits.dtype).removeprefix("torch.")
-    values = [
+        dtype = str(answers[0].logits.dtype).removeprefix("torch.")
+        return _Found(Output.LOGITS, dtype, answers[0].layer)
+    parts = [
         shaped(_values(network, found, Output.PROBABILITIES), n=len(part), place=part.name)
         for found, part in zip(answers, tried, strict=True)
     ]
-    return recognised(np.concatenate(values), task=task), "", dtype
+    values = np.concatenate(parts)
+    return _Found(recognised(values, task=task), dtype, remark=remark(values, task=task))
 
 
 def _values(network: Network, found: Answer, kind: Output | None) -> npt.NDArray[Any]:
@@ -82,29 +92,6 @@ def _values(network: Network, found: Answer, kind: Output | None) -> npt.NDArray
     if kind is not Output.PROBABILITIES or network.labels:
         return values
     return summing(values, dtype=found.output.dtype)
-
-
-def identity(model: Any) -> str:
-    """Return a hash of the class, the layers with their settings, and every parameter and buffer by name."""
-    digest = hashlib.sha256()
-    digest.update(f"{type(model).__module__}.{type(model).__qualname__}\n".encode())
-    digest.update(re.sub(r" at 0x[0-9a-f]+", "", repr(model)).encode())
-    digest.update(str(getattr(model, "code", "")).encode())  # of TorchScript
-    for name, tensor in model.state_dict().items():
-        digest.update(f"\n{name} ".encode())
-        if hasattr(tensor, "detach"):
-            digest.update(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
-            digest.update(_bytes(tensor))
-        else:
-            digest.update(repr(tensor).encode())
-    return digest.hexdigest()
-
-
-def _bytes(tensor: Any) -> bytes:
-    import torch
-
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return bytes(flat.view(torch.uint8).numpy().data) if flat.numel() else b""
 
 
 def _name(model: Any) -> str:

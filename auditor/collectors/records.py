@@ -1,5 +1,6 @@
 """One batch of records to score: their features, their labels, and their place in error sentences."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from auditor.errors import InputError
 
 Rows = slice | npt.NDArray[np.intp]
 
-__all__ = ["Records", "Rows", "length", "plain_labels", "taken"]
+__all__ = ["Records", "Rows", "length", "plain_labels", "spelled", "taken"]
 
 _SHOWN = 10  # classes listed in an error before the rest are left out
 
@@ -48,18 +49,53 @@ class Records:
         return f"row {self.first_row + position}, counting from 0"
 
     def codes(self, classes: Sequence[Any]) -> Codes:
-        """Return the position of each label among the classes; 1, 1.0 and True are the same label."""
-        found = _positions(self.labels, classes, name=self.name)
+        """Return the position of each label among the classes; 1, 1.0 and True are the same label.
+
+        Classes that are all text match labels that are none by what they spell (`spelled`), for a CSV says nothing
+        of types.
+        """
+        text = all(isinstance(name, str) for name in classes) and not _any_text(self.labels)
+        found = _positions(self.labels, spelled(classes) if text else classes, name=self.name)
         bad = found < 0
         if bad.any():
             row = int(np.argmax(bad))
             listed = ", ".join(map(repr, classes[:_SHOWN])) + (", ..." if len(classes) > _SHOWN else "")
             raise InputError(
-                f"{self.name} label {self.labels.tolist()[row]!r} (first at {self.row(row)}; {int(bad.sum())} such"
-                f" records) is not one of the model's classes {listed}; leave those records out, or name the class of"
+                f"{self.name} label {self.labels.tolist()[row]!r} (first at {self.row(row)}; at least {int(bad.sum())}"
+                f" such records) is not one of the model's classes {listed}; leave those records out, or name the class of"
                 " each output column with classes=."
             )
         return found
+
+
+def spelled(classes: Sequence[str]) -> list[Any]:
+    """Return text as the numbers and truth values that it spells, and as it is elsewhere or if two spell the same.
+
+    >>> spelled(["0", "1.5", "true", "other"]), spelled(["1", "01"])
+    ([0, 1.5, True, 'other'], ['1', '01'])
+    """
+    found = [_value(text) for text in classes]
+    values = [value for value in found if not isinstance(value, str)]
+    return found if len(set(values)) == len(values) else list(classes)
+
+
+def _value(text: str) -> Any:
+    word = text.strip().casefold()
+    if word in ("true", "false"):
+        return word == "true"
+    for kind in (int, float):
+        try:
+            value = kind(word)
+        except ValueError:
+            continue
+        return value if math.isfinite(value) and "_" not in word else text
+    return text
+
+
+def _any_text(labels: npt.NDArray[Any]) -> bool:
+    if labels.dtype.kind == "O":
+        return any(isinstance(label, str) for label in labels.tolist())
+    return labels.dtype.kind not in "fiub"
 
 
 def _positions(labels: npt.NDArray[Any], classes: Sequence[Any], *, name: str) -> Codes:

@@ -143,7 +143,7 @@ def _numbers(name: str, target: Any) -> Floats:
 
 def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
     raw = shaped(outputs, n=len(records), place=records.name)
-    values = (raw[:, None] if raw.ndim == 1 else raw).astype(np.float64)
+    values = np.asarray(raw[:, None] if raw.ndim == 1 else raw).astype(np.float64)
     if values.shape[1] != width:
         raise InputError(
             f"{records.name} outputs must have {width} column{'s' if width > 1 else ''}, got {values.shape[1]};"

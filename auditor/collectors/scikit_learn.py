@@ -23,7 +23,7 @@ from auditor.collectors.extras import is_a
 from auditor.collectors.outputs import Output
 from auditor.collectors.predictor import Predictor
 from auditor.collectors.records import Records, Rows, taken
-from auditor.collectors.scorer import ModelScorer, in_batches
+from auditor.collectors.scorer import ModelScorer, in_batches, refuse_other_order
 from auditor.collectors.tasks import Classification, GaussianLogLoss, MultiLabel, Task
 from auditor.errors import InputError
 
@@ -78,6 +78,7 @@ def scored(
 ) -> Scored:
     """Return the losses of both groups from the most precise output that is the model's own."""
     own = _classes(model)
+    refuse_other_order(classes, own=own)
     labels = own if classes is None else classes
     groups = (member, nonmember)
     for group in groups:
@@ -109,7 +110,7 @@ def _chosen(model: Any, sample: Sequence[Records]) -> tuple[Method, Output, str]
         if _logits_are_true(candidate, method(model, "predict_proba"), sample, agreement):
             source = f"{candidate.name} of {name}: as logits they reproduce its predict_proba"
             return candidate, Output.LOGITS, source
-    if any(_logs_say_more(model, group) for group in sample):
+    if any(_logs_say_more(model, part) for part in _together(sample)):
         return (
             method(model, "predict_log_proba"),
             Output.LOG_PROBABILITIES,
@@ -219,9 +220,21 @@ def _both(model: Any, part: Records) -> tuple[npt.NDArray[Any], npt.NDArray[Any]
     return (given, logs) if usable and not (np.isnan(logs).any() or np.isnan(given).any()) else None
 
 
-def _logs_say_more(model: Any, group: Records) -> bool:
-    """Compare on a spread of rows: probabilities computed as exp(log) are that bit for bit, and not the reverse."""
-    found = _both(model, _rows(group, slice(None, None, -(-len(group) // _ROWS))))
+def _together(sample: Sequence[Records]) -> list[Records]:
+    """Return a spread of rows of each group, in one where they are arrays: a forest is slow to ask, whatever for."""
+    parts = [_rows(group, slice(None, None, -(-len(group) // _ROWS))) for group in sample if len(group)]
+    arrays = [part.features for part in parts]
+    if not arrays or any(
+        type(part) is not np.ndarray or part.shape[1:] != arrays[0].shape[1:] for part in arrays
+    ):
+        return parts
+    labels = np.concatenate([part.labels for part in parts])
+    return [Records("members and non-members", np.concatenate(arrays), labels)]
+
+
+def _logs_say_more(model: Any, part: Records) -> bool:
+    """Compare: probabilities computed as exp(log) are that bit for bit, and not the reverse."""
+    found = _both(model, part)
     if found is None:
         return False
     given, logs = found

@@ -8,13 +8,16 @@ import numpy as np
 
 from auditor import _validate
 from auditor.collectors.batch_losses import BatchLosses, joined
-from auditor.collectors.outputs import Output
+from auditor.collectors.outputs import Output, Widened
 from auditor.collectors.predictor import Predictor
-from auditor.collectors.records import Records
+from auditor.collectors.records import Records, spelled
 from auditor.collectors.tasks import Classification, Task
+from auditor.errors import InputError
 from auditor.values import LossScale
 
-__all__ = ["ModelScorer", "Scorer", "in_batches"]
+__all__ = ["ModelScorer", "Scorer", "in_batches", "refuse_other_order"]
+
+_SHOWN = 30  # classes listed in an error before the rest are left out
 
 
 class Scorer(Protocol):
@@ -62,12 +65,18 @@ class ModelScorer:
         task: What it was trained to predict.
         classes: The label of each output column; default those that the model knows, or else the column numbers.
         repeats: Calls of the model for each batch; the outputs are averaged, for a model that answers at random.
+
+    Raises:
+        InputError: The classes that the model knows, in another order.
     """
 
     predictor: Predictor
     task: Task = Classification()  # noqa: RUF009 - a frozen value
     classes: Sequence[Any] | None = None
     repeats: int = 1
+
+    def __post_init__(self) -> None:
+        refuse_other_order(self.classes, own=self.predictor.classes)
 
     @property
     def words(self) -> str:
@@ -111,15 +120,35 @@ class ModelScorer:
         first = self.predictor.predict(records)
         if _validate.at_least("repeats", self.repeats, least=1) == 1:
             return first
-        logs = self.predictor.output is Output.LOG_PROBABILITIES  # whose exponentials are averaged
-        outputs = np.asarray(first)
-        total = np.exp(outputs) if logs else outputs.astype(np.float64)
+        logs = (
+            self.predictor.output is Output.LOG_PROBABILITIES
+        )  # whose exponentials are averaged, without being formed
+        outputs = first if isinstance(first, Widened) else np.asarray(first)
+        total = outputs.astype(np.float64)
         for _ in range(self.repeats - 1):
-            again = np.asarray(self.predictor.predict(records))
-            total = total + (np.exp(again) if logs else again)
-        with np.errstate(divide="ignore"):
-            mean = np.log(total / self.repeats) if logs else total / self.repeats
+            again = np.asarray(self.predictor.predict(records)).astype(np.float64)
+            total = np.logaddexp(total, again) if logs else total + again
+        mean = total - np.log(self.repeats) if logs else total / self.repeats
         return mean.astype(outputs.dtype) if outputs.dtype.kind == "f" else mean
+
+
+def refuse_other_order(classes: Sequence[Any] | None, *, own: Sequence[Any] | None) -> None:
+    """Refuse the classes that a model knows (its own), if there are any, in another order than its own."""
+    if classes is None or own is None:
+        return
+    as_text = all(isinstance(name, str) for name in classes) and not any(
+        isinstance(name, str) for name in own
+    )
+    given = spelled(classes) if as_text else list(classes)
+    if given != list(own) and len(given) == len(own) and set(given) == set(own):
+        shown = [
+            ",".join(map(str, names[:_SHOWN])) + (",..." if len(own) > _SHOWN else "")
+            for names in (own, given)
+        ]
+        raise InputError(
+            f"classes must be in the order of the output columns, which the model itself says is {shown[0]!r}, got"
+            f" {shown[1]!r}; leave classes= (--classes) out."
+        )
 
 
 def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLosses:

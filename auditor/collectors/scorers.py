@@ -9,13 +9,12 @@ from auditor.collectors.model_file import LanguageModelFile, ModelFile
 from auditor.collectors.outputs import Output
 from auditor.collectors.predictors import predictor
 from auditor.collectors.records import Records
+from auditor.collectors.samples import sampled
 from auditor.collectors.scorer import ModelScorer, Scorer
 from auditor.collectors.sources.source import Source
 from auditor.collectors.tasks import Task
 
 __all__ = ["ScorerRecipe", "is_scorer", "opened_model"]
-
-_SAMPLE = 500  # records of each table on which a model is tried
 
 
 def is_scorer(model: Any) -> bool:
@@ -46,7 +45,7 @@ class ScorerRecipe:
         output: What it returns, if the caller knows.
         classes: The label of each output column, if the caller knows.
         repeats: Calls of the model for each batch.
-        sources: The tables, on whose first records the model is tried.
+        sources: The tables; the model is tried on records spread over each, the same in every process.
     """
 
     model: Any
@@ -66,4 +65,4 @@ class ScorerRecipe:
         return ModelScorer(found, task=self.task, classes=self.classes, repeats=self.repeats)
 
     def _sample(self) -> list[Records]:
-        return [source.read(0, min(len(source), _SAMPLE)).records for source in self.sources]
+        return [sampled(source)[0] for source in self.sources]

@@ -2,24 +2,30 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor import _labels
 from auditor._format import percent
+from auditor.collectors.assembly import BY_CHANCE
 from auditor.collectors.cells import Column
 from auditor.collectors.sources.source import Batch, Source
 from auditor.errors import InputError
 from auditor.features import Features
 from auditor.fingerprints import fingerprints
 
+if TYPE_CHECKING:
+    from auditor.checks._twins import ByChance
+
 __all__ = ["SharedRows"]
 
 Hashes = npt.NDArray[np.uint64]
 
-_MOST = 0.1  # share of the smaller group beyond which equal contents are no coincidence
+_SURELY = 0.01  # chance of a random split below which shared contents are named an excess, as the audit's check does
+_NEVER = 1e-6  # and below which they are refused
+_MOST = 0.01  # of the records of the smaller group that an excess may be, and not be refused
 _BLOCK = 2**20  # values looked up at a time
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # keeps the hash of a label apart from that of the features
 _WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -29,9 +35,12 @@ _ALLOW = "or allow it with allow_shared_rows=True (--allow-shared-rows)"
 class SharedRows:
     """Told of every batch of both groups, it says in the end what they have in common.
 
-    An id in both groups, or equal features and labels in more than a tenth of the smaller group, mean that records of one
-    group are in the other too, and then the difference between the groups is not what is claimed for it. Fewer equal
-    contents are a warning, since records with few or coarse features have natural twins.
+    An id in both groups means that records of one group are in the other too, and then the difference between the groups
+    is not what is claimed for it. Equal features and labels need not mean that: records with few or coarse features have
+    natural twins. So the contents in both groups are compared with how many a random split of all records would put there
+    (`auditor.checks._twins`). What a random split gives is noted; more is named with the expected number; and it is refused
+    where a random split gives as many with a chance below 1e-6 and the excess is over 1% of the smaller group, or where
+    all of the smaller group is in the other with a chance below 1%.
 
     >>> SharedRows().finish()
     []
@@ -59,7 +68,8 @@ class SharedRows:
             allow: Whether to go on, with a warning, where the groups overlap.
 
         Raises:
-            InputError: An id in both groups, or much equal content; the sentence names the first two rows.
+            InputError: An id in both groups, or far more equal content than natural twins explain; the sentence names the
+                first two rows.
         """
         warnings = []
         by_id, by_content = _overlap(*self._ids), _overlap(*self._contents)
@@ -75,13 +85,15 @@ class SharedRows:
             seen = (
                 f"{by_content.counts[0]:,} non-member and {by_content.counts[1]:,} member records"
                 f" ({percent(by_content.share)} of the smaller group) that are equal to one of the other group in features"
-                f" and label (first {by_content.where})"
+                f" and label (first {by_content.where}), and have {by_content.different:,} different contents where a"
+                f" random split of all records gives about {by_content.chance.expected:,.1f}"
             )
-            if by_content.share > _MOST and not allow:
+            if by_content.refused and not allow:
                 raise InputError(
-                    f"members and non-members must be different records, got {seen}; take them out of one group, {_ALLOW}."
+                    f"members and non-members must be different records, got {seen}, far more than natural twins explain;"
+                    f" take them out of one group, {_ALLOW}."
                 )
-            warnings.append(f"there are {seen}: natural twins, or an overlap of the groups.")
+            warnings.append(f"there are {seen}: {by_content.reason}.")
         return warnings
 
     def _id(self, found: "_Overlap") -> str:
@@ -137,12 +149,30 @@ class _Overlap:
         counts: How many non-members have a value of a member, and how many members one of a non-member.
         share: Of the records of the smaller group, those with a value of the other.
         first: Table and row of the first such non-member, and of the first member with its value.
+        smaller: Records in the smaller group.
+        chance: How many different values a random split gives both.
     """
 
     different: int
     counts: tuple[int, int]
     share: float
     first: tuple[tuple[str, int], tuple[str, int]]
+    smaller: int
+    chance: "ByChance"
+
+    @property
+    def refused(self) -> bool:
+        """Whether natural twins cannot explain it."""
+        p = self.chance.p_more(self.different)
+        excess = self.different - self.chance.expected
+        return (p < _NEVER and excess > _MOST * self.smaller) or (p < _SURELY and self.share == 1)
+
+    @property
+    def reason(self) -> str:
+        """What explains it."""
+        if self.chance.p_more(self.different) < _SURELY:
+            return "more than natural twins explain, so that some records seem to be in both groups"
+        return BY_CHANCE
 
     @property
     def where(self) -> str:
@@ -152,6 +182,8 @@ class _Overlap:
 
 
 def _overlap(nonmembers: list[_Piece], members: list[_Piece]) -> _Overlap | None:
+    from auditor.checks._twins import by_chance
+
     if not nonmembers or not members:
         return None
     groups = [np.concatenate([piece.hashes for piece in pieces]) for pieces in (nonmembers, members)]
@@ -166,7 +198,21 @@ def _overlap(nonmembers: list[_Piece], members: list[_Piece]) -> _Overlap | None
     counts = int(within[0].sum()), int(within[1].sum())
     smaller = 0 if groups[0].size <= groups[1].size else 1
     share = counts[smaller] / groups[smaller].size
-    return _Overlap(shared.size, counts, share, (first[:2], second[:2]))
+    chance = by_chance(_repeats(groups), n1=groups[1].size, n0=groups[0].size)
+    return _Overlap(
+        shared.size, counts, share, (first[:2], second[:2]), smaller=groups[smaller].size, chance=chance
+    )
+
+
+def _repeats(groups: Sequence[Hashes]) -> npt.NDArray[np.int64]:
+    """How often each value occurs in all groups together, where it occurs more than once."""
+    pooled = np.concatenate(groups)
+    pooled.sort(kind="stable")  # quick, for each group is sorted already
+    inside = np.zeros(pooled.size + 1, dtype=np.bool_)  # whether a place is equal to the one before
+    np.equal(pooled[1:], pooled[:-1], out=inside[1:-1])
+    begins = np.flatnonzero(inside[1:] & ~inside[:-1])
+    ends = np.flatnonzero(~inside[1:] & inside[:-1])
+    return ends - begins + 1
 
 
 def _among(values: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:

@@ -135,7 +135,7 @@ class MultiLabel:
     def losses(
         self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
     ) -> BatchLosses:
-        """Return the sum of the labels' losses; a label saturated at 0 or 1 counts as one spacing of floats from it."""
+        """Return the sum of the labels' losses, each between the ends that `_ends` gives the model's type of floats."""
         raw = shaped(outputs, n=len(records), place=records.name)
         raw = raw[:, None] if raw.ndim == 1 else raw
         truth = records.labels
@@ -144,7 +144,7 @@ class MultiLabel:
                 f"{records.name} outputs must have a column for each of {truth.shape[1]} labels, got {raw.shape[1]}"
                 " columns; give the labels in the order of the model's outputs."
             )
-        eps = resolution(raw)
+        low, high = _ends(raw, output)
         total, saturated, hard = np.zeros(len(records)), np.zeros(len(records), dtype=np.bool_), True
         for column in range(truth.shape[1]):
             values = checked(raw[:, column], output=output, place=records.name, first_row=records.first_row)
@@ -152,9 +152,39 @@ class MultiLabel:
             infinite = np.isinf(loss) & (output is not Output.LOGITS)
             hard = hard and bool(infinite.all())
             saturated |= infinite
-            total += np.where(infinite, np.copysign(far(eps), loss), loss)
+            total += np.clip(loss, low, high)
         refuse_infinite(total, records)
-        return BatchLosses(loss=total, saturated=saturated, eps=eps, hard=hard)
+        return BatchLosses(loss=total, saturated=saturated, eps=resolution(raw), hard=hard)
+
+
+def _ends(raw: npt.NDArray[Any], output: Output) -> tuple[float, float]:
+    """Return the smallest and the largest loss that one label counts with, by which saturated ones get their place.
+
+    With t the smallest number above 0 of the type, eps its spacing near 1, p the probability of the true side:
+        probabilities        p = 1 at -logit(1 - eps), as far as it goes when 1 is returned for a label that is there;
+                             p = 0 at -log t, as far as it goes when t is.
+        log-probabilities    p = 1 at log t, for -t is as close to log 1 as they come; p = 0 at -log t of float64.
+        logits               No ends.
+    Losses beyond are drawn in, so that one that is saturated never looks less extreme than one that is not, and a label
+    that is there counts as one that is not. The ends are the same for every batch.
+    """
+    if output is Output.LOGITS:
+        return -np.inf, np.inf
+    short = raw.dtype.kind == "f" and raw.dtype.itemsize < np.dtype(np.float64).itemsize
+    own, widest = (
+        _smallest_log(raw.dtype if short else np.dtype(np.float64)),
+        _smallest_log(np.dtype(np.float64)),
+    )
+    if output is Output.LOG_PROBABILITIES:
+        return own, -widest
+    end = far(resolution(raw))
+    return -end, max(end, -own)
+
+
+def _smallest_log(dtype: np.dtype[Any]) -> float:
+    """The logarithm of the smallest number above 0, computed where that number may be flushed to 0."""
+    limits = np.finfo(dtype)
+    return float((limits.minexp - limits.nmant) * np.log(2))
 
 
 def _refuse_width(classes: Sequence[Any] | None, width: int) -> None:

@@ -10,12 +10,13 @@ from auditor import _validate
 from auditor.collectors import streaming
 from auditor.collectors.assembly import distinct_classes
 from auditor.collectors.outputs import Output
+from auditor.collectors.preflight import preflight
 from auditor.collectors.record_table import RecordTable
+from auditor.collectors.records import Records, spelled
 from auditor.collectors.scorer import Scorer
 from auditor.collectors.scorers import ScorerRecipe, is_scorer
 from auditor.collectors.shared_rows import SharedRows
 from auditor.collectors.sources import open_groups
-from auditor.collectors.sources.source import Batch
 from auditor.collectors.sources.table_source import TableSource
 from auditor.collectors.streaming import CollectedReport, Engine, Trial
 from auditor.collectors.tasks import Classification, Task
@@ -100,13 +101,11 @@ def collect_to(
     shared = SharedRows(sources)
     total = sum(map(len, sources))
 
-    def tried(scorer: Scorer, first: Batch) -> Trial:
+    def tried(scorer: Scorer, groups: Sequence[Records]) -> Trial:
         shared_rows = tuple(shared.finish(allow=allow_shared_rows))
-        from auditor.collectors.preflight import preflight
-
-        found = preflight(scorer, first.records)
+        found = preflight(scorer, groups, batch_size=batch_size)
         announce(found.in_words(total))
-        for sentence in found.warnings:
+        for sentence in (*found.warnings, *found.provisional):
             announce(sentence)
         return Trial(warnings=(*shared_rows, *found.warnings), deterministic=found.deterministic)
 
@@ -126,14 +125,13 @@ def collect_to(
 
 
 def alike(classes: list[Any], sources: Sequence[TableSource]) -> list[Any]:
-    """Return classes that came as text, as on a command line, in the type of the labels."""
+    """Return classes that came as text, as on a command line, as the numbers or truth values that the labels are."""
     labels = sources[0].read(0, 1).records.labels
     if labels.dtype.kind not in "fiub" or not all(isinstance(name, str) for name in classes):
         return classes
-    try:
-        return [float(name) for name in classes]  # 1.0 is the label 1 too
-    except ValueError:
-        return classes  # the labels that are not among them are named
+    found = spelled(classes)
+    # Where one spells neither, all stay text, which is matched label by label.
+    return classes if any(isinstance(name, str) for name in found) else found
 
 
 def _setting(recipe: ScorerRecipe, sources: Sequence[TableSource]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from auditor import _validate
 from auditor.collectors import matrices
+from auditor.collectors.outputs import Widened
 from auditor.collectors.records import Records
 from auditor.errors import AuditorError, InputError
 
@@ -155,15 +156,16 @@ def summing(values: npt.NDArray[Any], *, dtype: Any) -> npt.NDArray[Any]:
     if str(dtype) != "torch.bfloat16" or values.ndim == 1:
         return values
     sums = values.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(np.abs(sums - 1) < _CLOSE["bfloat16"], values / sums, values))
+    summing_up = np.where(np.abs(sums - 1) < _CLOSE["bfloat16"], values / sums, values)
+    return Widened(summing_up, of="bfloat16")
 
 
 def plain(tensor: Any) -> npt.NDArray[Any]:
     """Return a tensor as an array, on the processor."""
-    tensor = tensor.detach()
-    if str(tensor.dtype) == "torch.bfloat16":
-        tensor = tensor.float()
-    return np.asarray(tensor.cpu().numpy())
+    tensor = tensor.detach().cpu()
+    if str(tensor.dtype) == "torch.bfloat16":  # which numpy does not know
+        return Widened(tensor.float().numpy(), of="bfloat16")
+    return np.asarray(tensor.numpy())
 
 
 def _own(part: Any) -> bool:

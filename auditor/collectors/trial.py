@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.batch_losses import BatchLosses, far
+from auditor.collectors.batch_losses import BatchLosses, joined
 from auditor.collectors.outputs import Output, shaped
 from auditor.collectors.records import Records
+from auditor.collectors.rounding import differences
+from auditor.collectors.samples import asked
 from auditor.collectors.scorer import ModelScorer, Scorer
 from auditor.collectors.served.asking import ServedModel
 from auditor.values import Floats, LossScale
@@ -18,8 +20,6 @@ from auditor.values import Floats, LossScale
 __all__ = ["Answer", "Trial", "as_probabilities", "classes_of", "gap", "kind_of"]
 
 _BATCH = 10_000  # records of a batch, where the model does not say
-_TOLERANCE = 1e-6  # relative, on losses
-_ROUNDINGS = 4  # of the model's floats, by which the same answer may differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,16 +32,28 @@ class Answer:
 
 
 class Trial:
-    """Scores a few records and keeps the time that it takes."""
+    """Scores a few records, in batches as the collection will, and keeps the time that it takes."""
 
-    def __init__(self, scorer: Scorer) -> None:
+    def __init__(self, scorer: Scorer, *, batch_size: int | None = None) -> None:
         self._scorer = scorer
+        self._most = batch_size or scorer.records_at_once
         self._seconds: dict[
             int, float
         ] = {}  # by the number of records; the last call counts, for the first warms up
 
     def score(self, records: Records) -> Answer:
         """Return one answer of the model, without averaging."""
+        n = len(records)
+        step = self._most or n
+        parts = [asked(self._answer, records.part(start, start + step)) for start in range(0, n, step)]
+        outputs = [part.outputs for part in parts if part.outputs is not None]
+        return Answer(
+            records,
+            np.concatenate(outputs) if outputs else None,
+            joined([part.losses for part in parts]),
+        )
+
+    def _answer(self, records: Records) -> Answer:
         scorer, begun = self._scorer, time.perf_counter()
         if not isinstance(scorer, ModelScorer):
             losses = scorer.score(records)
@@ -77,17 +89,15 @@ def classes_of(scorer: ModelScorer) -> Sequence[Any] | None:
 
 
 def gap(first: BatchLosses, second: BatchLosses, scale: LossScale) -> float | None:
-    """Return how far two answers about the same records are apart, or none where rounding explains it.
-
-    A log-odds loss l from a probability of rounding eps is known to eps (2 + e^l + e^-l).
-    """
-    eps = max(first.eps, second.eps)
-    end = far(eps)
-    a, b = (np.clip(part.loss, -end, end) if part.saturated.any() else part.loss for part in (first, second))
-    size = np.minimum(np.maximum(np.abs(a), np.abs(b)), end)
-    rounding = _ROUNDINGS * eps * (2 + np.exp(size)) if scale is LossScale.LOG_ODDS else 0.0
-    apart = np.abs(a - b)
-    return None if bool(np.all(apart <= _TOLERANCE * (1 + np.abs(a)) + rounding)) else float(apart.max())
+    """Return how far two answers about the same records are apart, or none where rounding explains it."""
+    apart = differences(
+        first.loss,
+        second.loss,
+        eps=max(first.eps, second.eps),
+        scale=scale,
+        saturated=first.saturated | second.saturated,
+    )
+    return float(apart.max()) if apart.any() else None
 
 
 def as_probabilities(values: Floats, kind: Output) -> Floats:

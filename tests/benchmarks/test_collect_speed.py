@@ -17,6 +17,10 @@ import numpy as np
 import pytest
 
 import auditor
+from auditor.collectors.predictors import predictor
+from auditor.collectors.records import Records
+from auditor.collectors.scorer import ModelScorer, in_batches
+from auditor.collectors.tasks import Classification
 
 FEATURES, WIDTH = 20, 512  # of the records, and of the hidden layers of the networks
 
@@ -85,9 +89,6 @@ def in_onnx(rng, n):
 def in_pytorch(rng, n):
     """A network of the same shape, in the batches in which `collect` asks for it."""
     import torch
-
-    from auditor.collectors.predictors import predictor
-    from auditor.collectors.tasks import Classification
 
     both = groups(rng, n, np.float32)
     layers = [
@@ -171,7 +172,7 @@ path, n, width, seed = sys.argv[1], *map(int, sys.argv[2:])
 rng = np.random.default_rng(seed)
 names = [f"x{place}" for place in range(width)]
 schema = pa.schema([*((name, pa.float64()) for name in names), ("y", pa.int64())])
-with parquet.ParquetWriter(path, schema) as writer:
+with parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
     for start in range(0, n, 50_000):
         x = rng.normal(size=(min(50_000, n - start), width))
         columns = dict(zip(names, x.T)) | {"y": (x[:, 0] > 0).astype(np.int64)}
@@ -246,6 +247,7 @@ class Sleeping(http.server.BaseHTTPRequestHandler):
     """A served model that thinks for 100 ms about each request, however many records it has."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_POST(self):
         """Answer every record with the same probabilities."""
@@ -269,10 +271,16 @@ class Sleeping(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class Patient(http.server.ThreadingHTTPServer):
+    """A server that many can reach at once: beyond its queue a connection would be tried again a second later."""
+
+    request_queue_size = 64
+
+
 @pytest.fixture
 def sleeping_server():
     """The address of a server that sleeps."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sleeping) as server:
+    with Patient(("127.0.0.1", 0), Sleeping) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}/v1/models/sleeping:predict"
@@ -283,13 +291,15 @@ def sleeping_server():
 def test_concurrent_requests(sleeping_server, rng, capsys, require_extra):
     """Sixteen requests at once to a server that sleeps are at least five times as fast as one at a time."""
     require_extra("http")
-    members, nonmembers = groups(rng, 480)
+    records = Records("member", *groups(rng, 1280)[0])
     took = {}
     for concurrency in (1, 16):
         endpoint = auditor.Endpoint(sleeping_server, concurrency=concurrency, max_request_records=10)
+        scorer = ModelScorer(predictor(endpoint, task=Classification()))
         start = time.perf_counter()
-        auditor.collect(endpoint, members=members, nonmembers=nonmembers)
+        losses = in_batches(scorer, records, size=len(records))
         took[concurrency] = time.perf_counter() - start
+        np.testing.assert_allclose(np.abs(losses.loss), np.log(3))
     with capsys.disabled():
         print(f"\none request at a time / sixteen at once: {took[1] / took[16]:.1f}")  # noqa: T201
     assert took[1] >= 5 * took[16]

@@ -247,3 +247,37 @@ def test_two_outputs_are_refused(keras):
     model = keras.Model(given, [keras.layers.Dense(3)(given), keras.layers.Dense(2)(given)])
     with pytest.raises(InputError, match="model must have one output, got 2 from Functional"):
         losses_of(model)
+
+
+@pytest.mark.parametrize("layer", [False, True])
+def test_sigmoids_of_several_classes_are_refused(keras, layer):
+    """One sigmoid for each class is neither a softmax nor logits; as labels of their own they are scored."""
+    after = [] if layer else [keras.layers.Lambda(lambda z: 1 / (1 + keras.backend.exp(-z)))]
+    model = dense(keras, *after, activation="sigmoid" if layer else None)
+    with pytest.raises(
+        InputError, match=r"rows that do not sum to 1 .* pass output=Output.LOGITS .*MultiLabel"
+    ):
+        losses_of(model)
+    losses_of(model, np.eye(3, dtype=int)[Y3], task=MultiLabel())
+
+
+def test_values_taken_for_probabilities_by_their_range_are_named(keras):
+    """Without a sigmoid in the last layer the history says why one column counts as probabilities."""
+    taken = " (taken for probabilities, since all lie in [0, 1])"
+    bounded = dense(keras, keras.layers.Lambda(lambda z: 1 / (1 + keras.backend.exp(-z))), units=1)
+    assert losses_of(bounded, Y2).history[0].endswith(f"(Keras){taken}")
+    assert taken not in losses_of(bounded, Y2, output=Output.PROBABILITIES).history[0]
+    for scale in (1, 1e6):  # of which the second says nothing but 0 and 1, so that no logits can be tested
+        sure = dense(keras, activation="sigmoid", scale=scale, units=1)
+        assert taken not in losses_of(sure, Y2).history[0]
+
+
+def test_saturated_bfloat16_is_placed_by_its_own_spacing(keras):
+    """A probability of 1 in bfloat16 lies 2^-7 from it, though numpy holds it in float32."""
+    layer = keras.layers.Dense(3, activation="softmax", dtype="bfloat16")
+    model = keras.Sequential([keras.layers.InputLayer((3,)), layer])
+    layer.set_weights([np.eye(3, dtype=np.float32), np.zeros(3, dtype=np.float32)])
+    group = (np.array([[200.0, 0, 0], [1, 0.5, 0], [0.5, 1, 0]], dtype=np.float32), [0, 1, 0])
+    losses = collect(model, members=group, nonmembers=group, output=Output.PROBABILITIES)
+    np.testing.assert_allclose(losses.member[0], np.log(2.0**-7) - np.log1p(-(2.0**-7)), rtol=1e-12)
+    assert losses.history[0].endswith("bfloat16 probabilities of Sequential (Keras)")

@@ -29,7 +29,7 @@ from sklearn.svm import LinearSVC
 
 from auditor import InputError
 from auditor.collectors import collect
-from auditor.collectors.loading import load_model
+from auditor.collectors.loading import keras_parts, load_model, script_code
 from auditor.collectors.predictors import predictor
 from auditor.collectors.tasks import Classification
 
@@ -84,6 +84,23 @@ def test_a_type_that_skops_does_not_know_is_refused_by_name(tmp_path):
     assert load_model(path, trusted_types=["textwrap.dedent"]).func is textwrap.dedent
 
 
+@pytest.mark.parametrize("name", ["schema.json", "numbers.npy"])
+def test_a_skops_file_that_would_fill_the_memory_is_refused(tmp_path, name):
+    """A file of some hundred kilobytes that unpacks into 160 MB is refused by its declared sizes, unread."""
+    skops = pytest.importorskip("skops.io")
+    path = tmp_path / "m.skops"
+    skops.dump(MODEL, path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {part: archive.read(part) for part in archive.namelist()}
+    parts[name] = parts.get(name, b"") + b" " * 160_000_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    del parts
+    with pytest.raises(InputError, match=r"(schema.json would take|would unpack into) 160 MB"):
+        load_model(path)
+
+
 @pytest.mark.parametrize("suffix", [".joblib", ".pkl", ".pickle", ".sav"])
 def test_a_pickle_is_refused_before_anything_in_it_runs(tmp_path, suffix):
     """The reason and the flag are named, and the file's code has not run; trusted, it would have."""
@@ -133,7 +150,7 @@ def test_another_version_of_scikit_learn_is_one_warning(tmp_path):
 
 IDENTITY = """
 import sys
-from auditor.collectors.loading import load_model
+from auditor.collectors.loading import keras_parts, load_model, script_code
 from auditor.collectors.predictors import predictor
 from auditor.collectors.tasks import Classification
 for path in sys.argv[1:]:
@@ -299,6 +316,121 @@ def test_a_pickled_module_is_refused_and_its_code_does_not_run(tmp_path, torch):
     np.testing.assert_allclose(losses_of(loaded).member, losses_of(MODEL).member, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+@pytest.mark.parametrize("operation", ["save", "from_file"])
+def test_a_torchscript_file_that_touches_files_is_refused(tmp_path, torch, operation):
+    """Operations that read or write files are named before any code of the file runs; trusted, they load."""
+
+    class Touching(torch.nn.Module):
+        def __init__(self, mark):
+            super().__init__()
+            self.mark = mark
+
+    class Saving(Touching):
+        def forward(self, x):
+            torch.save(x, self.mark)
+            return x
+
+    class Reading(Touching):
+        def forward(self, x):
+            return x + torch.from_file(self.mark, False, 3)
+
+    net = {"save": Saving, "from_file": Reading}[operation](str(tmp_path / "mark"))
+    torch.jit.script(net).save(str(tmp_path / "m.ts"))
+    sentence = rf"^file 'm.ts' holds operations that may touch files or run other code: {operation}; .*--trust-pickle"
+    with pytest.raises(InputError, match=sentence):
+        load_model(tmp_path / "m.ts")
+    assert isinstance(load_model(tmp_path / "m.ts", trust_pickle=True), torch.jit.ScriptModule)
+
+
+HIDDEN = {
+    "spaces": "torch . save (x)",
+    "a comment": "(torch. # of\n save)(x)",
+    "a comment after a string": '("#", torch. # of\n save)(x)',
+    "a method": "(x).save(y)",
+    "a name as text": 'getattr(torch, "save")(x)',
+    "a name inside another": 'getattr(getattr(self, "a"), "save")(x)',
+    "escapes": 'getattr(torch, "sa\\x76e")(x)',
+    "joined texts": 'getattr(torch, "sa" "ve")(x)',
+    "another library": "ops.image.read_file(x)",
+    "another process": "ops.prim.rpc_sync(x)",
+    "a class of a library": "__torch__.torch.classes.aoti.Runner(x)",
+}
+HARMLESS = (
+    'x = "to save # (it)"',
+    'getattr(getattr(self, "0"), "1")',
+    "self.classes",
+    "self.ops",
+    "ops.quantized.linear(x)",
+    "__torch__.torch.classes.quantized.LinearPackedParamsBase",
+    "saved = 3",
+)
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+def test_operations_are_found_however_they_are_written(how):
+    """Spaces, comments, escapes and names in texts hide nothing from the look at TorchScript code."""
+    assert list(script_code._touching(HIDDEN[how]))
+
+
+@pytest.mark.parametrize("code", HARMLESS)
+def test_words_that_call_nothing_are_no_operations(code):
+    """Texts, comments, attributes and quantised layers are not taken for operations that touch files."""
+    assert not list(script_code._touching(code))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_the_identity_of_a_torchscript_file_is_of_its_code_and_constants(tmp_path, torch):
+    """Loaded twice it is the same; another constant, attribute or operation makes another, with equal weights."""
+
+    def scaled(slope):
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.slope = slope
+
+            def forward(self, x):
+                return self.slope * x
+
+        return Net()
+
+    def cut(slope):
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.slope = slope
+
+            def forward(self, x):
+                return self.slope * torch.relu(x)
+
+        return Net()
+
+    def saved(net):
+        torch.jit.script(net).save(str(tmp_path / "m.ts"))
+        return identity(load_model(tmp_path / "m.ts"))
+
+    first = saved(scaled(1.0))
+    assert saved(scaled(1.0)) == first
+    assert len({first, saved(scaled(2.0)), saved(cut(1.0))}) == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_the_identity_of_a_torchscript_file_is_of_the_constants_of_inner_parts(tmp_path, torch):
+    """A number that tracing froze into an inner part, which the outer code does not show, counts."""
+
+    def traced(constant):
+        held = torch.tensor([1.0, 2.0, constant])
+
+        class Part(torch.nn.Module):
+            def forward(self, x):
+                return x * held
+
+        torch.jit.trace(torch.nn.Sequential(Part()), torch.ones(1, 3)).save(str(tmp_path / "m.ts"))
+        return identity(load_model(tmp_path / "m.ts"))
+
+    assert traced(3.0) == traced(3.0) != traced(4.0)
+
+
 # --- Boosters --------------------------------------------------------------------------------------
 
 
@@ -389,31 +521,265 @@ def test_the_bytecode_of_a_lambda_layer_does_not_run(tmp_path, keras):
     net.save(tmp_path / "folder")
     want = losses_of(net).member
     Path(mark).unlink()
-    with pytest.raises(InputError, match=r"holds the bytecode of a Lambda layer, .*--trust-pickle"):
+    with pytest.raises(InputError, match=r"holds a Lambda layer, whose code could do .*--trust-pickle"):
         load_model(tmp_path / "m.keras")
     np.testing.assert_allclose(losses_of(load_model(tmp_path / "folder")).member, want, rtol=1e-5, atol=1e-5)
     assert not Path(mark).exists()
 
 
-@TF
-@pytest.mark.parametrize(
-    ("place", "foreign"), [("subprocess", "subprocess.Popen"), ("builtins", "builtins.exec"), ("keras.utils", "keras.utils.get_file")]
-)  # fmt: skip
-def test_a_keras_file_that_names_other_code_is_refused(tmp_path, keras, place, foreign):
-    """Keras would import whatever module a file names; only the rooms of Keras that hold parts of models may be."""
-    keras_model(keras).save(tmp_path / "m.keras")
-    with zipfile.ZipFile(tmp_path / "m.keras") as archive:
+def rewritten(keras, folder, change, *, weights=None, name="model.weights.h5"):
+    """A .keras file whose configuration was changed, and perhaps its weights."""
+    keras_model(keras).save(folder / "m.keras")
+    with zipfile.ZipFile(folder / "m.keras") as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     config = json.loads(parts["config.json"])
-    name = foreign.rpartition(".")[2]
-    activation = {"module": place, "class_name": "function", "config": name, "registered_name": "function"}
-    config["config"]["layers"][-1]["config"]["activation"] = activation
+    change(config)
     parts["config.json"] = json.dumps(config).encode()
-    with zipfile.ZipFile(tmp_path / "bad.keras", "w") as archive:
+    if weights is not None:
+        parts[name] = weights(parts.pop("model.weights.h5"))
+    with zipfile.ZipFile(folder / "bad.keras", "w") as archive:
         for part, content in parts.items():
             archive.writestr(part, content)
-    with pytest.raises(InputError, match=rf"names code that is not of Keras: '{foreign}'; .* trusted_types"):
-        load_model(tmp_path / "bad.keras")
+    return folder / "bad.keras"
+
+
+def function(place, name):
+    """How a configuration names a function."""
+    return {"module": place, "class_name": "function", "config": name, "registered_name": name}
+
+
+def part(place, name, config=None, **more):
+    """How a configuration names a layer."""
+    return {"module": place, "class_name": name, "registered_name": None, "config": config or {}, **more}
+
+
+OPERATION = "keras.src.layers.core.tf_op_layer"
+INNER = part("keras.layers", "StringLookup", {"vocabulary": "/etc/hostname"})
+FOREIGN = {
+    "subprocess.Popen": function("subprocess", "Popen"),
+    "builtins.exec": function("builtins", "exec"),
+    "keras.utils.get_file": function("keras.utils", "get_file"),
+    "keras.utils.get_file ": function("keras", "utils.get_file"),
+    "keras.src.utils.data_utils.get_file": function("keras.src.utils.data_utils", "get_file"),
+    "keras.models.load_model": function("keras.models", "load_model"),
+    "os.__typespec__": part("os", "__typespec__", spec_name="system"),
+    "keras.layers.utils.get_file": part("keras.layers", "utils.get_file"),
+    "tf.io.write_file": part(OPERATION, "TFOpLambda", {"function": "io.write_file"}),
+    "keras.src.layers.core.tf_op_layer.ClassMethod": part(OPERATION, "ClassMethod", {"cls_symbol": "io.gfile.GFile"}),
+    "keras.layers.StringLookup": part("keras.layers", "TimeDistributed", {"layer": INNER}),
+    "keras.layers.TextVectorization": part("keras.layers", "TextVectorization", {"vocabulary": "/etc/hostname"}),
+    "keras.layers.TFSMLayer": part("keras.layers", "TFSMLayer", {"filepath": "folder"}),
+    "keras.layers.TorchModuleWrapper": part("keras.layers", "TorchModuleWrapper"),
+    "keras.layers.house>Dense": {**part("keras.layers", "Dense"), "registered_name": "house>Dense"},
+    "Dense": {"class_name": "Dense", "config": {"units": 3}},
+    "keras.activations.deserialize": "deserialize",
+}  # fmt: skip
+
+
+@TF
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_a_keras_file_that_names_what_is_not_on_the_list_is_refused(tmp_path, keras, foreign):
+    """Keras would import whatever a file names, at any depth; only parts known to be harmless may be named."""
+    path = rewritten(
+        keras, tmp_path, lambda config: config["config"]["layers"][-1]["config"].update(activation=FOREIGN[foreign])
+    )  # fmt: skip
+    sentence = rf"names parts that are not known to be harmless: '{foreign.strip()}'; .* trusted_types"
+    with pytest.raises(InputError, match=sentence):
+        load_model(path)
+
+
+@TF
+@pytest.mark.parametrize(
+    "code", [part("keras.layers", "Lambda"), {"class_name": "__lambda__", "config": {"value": ["x", None, None]}}]
+)  # fmt: skip
+def test_no_name_makes_a_lambda_layer_harmless(tmp_path, keras, code):
+    """Bytecode has no name to trust, so only trust in the whole file will do."""
+    path = rewritten(keras, tmp_path, lambda config: config["config"]["layers"].insert(1, code))
+    with pytest.raises(InputError, match=r"holds a Lambda layer, whose code could do .*--trust-pickle"):
+        load_model(path, trusted_types=["keras.layers.Lambda", "__lambda__"])
+
+
+@TF
+def test_the_training_of_an_inner_model_does_not_run(tmp_path, keras):
+    """What an inner model was compiled with is not built, as Keras would in spite of compile=False: it can run a command."""
+    mark = tmp_path / "mark"
+
+    def running(code, **more):
+        extra = {
+            "module": None,
+            "output_shape": None,
+            "output_shape_type": "raw",
+            "output_shape_module": None,
+        }
+        config = {"name": "l", "function": code, "function_type": "function", "arguments": {}, **extra}
+        return part("keras.layers", "Lambda", config, **more)
+
+    command = [[["_CONSTANT_VALUE", -1, f"touch {mark}", {}]]]
+    network = {
+        "name": "f",
+        "layers": [running(function("os", "system"), name="l", inbound_nodes=command)],
+        "input_layers": [["l", 0, 0]],
+        "output_layers": [["l", 0, 0]],
+    }
+    loss = part("keras.src.engine.functional", "Functional", network)
+    inner = part("keras", "Sequential", {"name": "s", "layers": []}, compile_config={"loss": loss})
+    path = rewritten(keras, tmp_path, lambda config: config["config"]["layers"].insert(1, running(inner)))
+    with pytest.raises(InputError):
+        load_model(path)
+    assert not mark.exists()
+    assert keras_parts.plain([inner]) == [part("keras", "Sequential", {"name": "s", "layers": []})]
+
+
+@TF
+def test_a_compiled_model_inside_another_is_loaded(tmp_path, keras):
+    """Networks of the usual layers load with their weights: images, texts, arithmetic, and a compiled one inside another."""
+    layers = keras.layers
+    image = layers.Input((8, 8, 1))
+    middle = layers.BatchNormalization()(
+        layers.Conv2D(2, 3, activation="relu", kernel_regularizer="l2")(image)
+    )
+    middle = layers.Dropout(0.1)(layers.GlobalAveragePooling2D()(middle)) + 1.0
+    inner = keras.Model(image, layers.Dense(3, activation=keras.activations.gelu)(middle))
+    inner.compile("adam", "mse")
+    words = layers.Input((5,), dtype="int32")
+    state = layers.Bidirectional(layers.LSTM(3))(layers.Embedding(10, 4)(words))
+    picture = layers.Input((8, 8, 1))
+    joined = layers.Concatenate()([inner(picture), state])
+    net = keras.Model(
+        [picture, words], layers.Dense(2, activation="softmax", kernel_constraint="max_norm")(joined)
+    )
+    net.save(tmp_path / "m.keras")
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=(4, 8, 8, 1)).astype("float32"), rng.integers(0, 10, (4, 5))]
+    np.testing.assert_array_equal(load_model(tmp_path / "m.keras")(given), net(given))
+
+
+@TF
+def test_pickled_weights_are_never_read(tmp_path, keras):
+    """Weights in an NPZ archive, which Keras would unpickle, are passed over, and their code does not run."""
+    mark = tmp_path / "mark"
+
+    def pickled(_):
+        np.savez(tmp_path / "w.npz", dense=np.array([Trap(str(mark))], dtype=object))
+        return (tmp_path / "w.npz").read_bytes()
+
+    path = rewritten(keras, tmp_path, dict.copy, weights=pickled, name="model.weights.npz")
+    with pytest.raises(InputError, match=r"must hold its weights in model.weights.h5, but there are none"):
+        load_model(path)
+    assert not mark.exists()
+
+
+@TF
+@pytest.mark.parametrize("how", ["link", "storage", "view"])
+def test_weights_that_lie_in_another_file_are_refused(tmp_path, keras, how):
+    """HDF5 can take an array from any file of this machine, by a link, as storage, or as a view."""
+    import h5py
+
+    other = tmp_path / "other.h5"
+    with h5py.File(other, "w") as file:
+        file["secret"] = np.ones((3, 3))
+
+    def elsewhere(content):
+        weights = tmp_path / "w.h5"
+        weights.write_bytes(content)
+        with h5py.File(weights, "r+") as file:
+            if how == "link":
+                file["x"] = h5py.ExternalLink(str(other), "/secret")
+            elif how == "storage":
+                file.create_dataset("x", (3, 3), "f8", external=[(str(other), 0, 72)])
+            else:
+                layout = h5py.VirtualLayout((3, 3), "f8")
+                layout[...] = h5py.VirtualSource(str(other), "secret", (3, 3))
+                file.create_virtual_dataset("x", layout)
+        return weights.read_bytes()
+
+    path = rewritten(keras, tmp_path, dict.copy, weights=elsewhere)
+    with pytest.raises(InputError, match=r"takes the weights at '/+x' from another file"):
+        load_model(path)
+
+
+# --- SavedModels -----------------------------------------------------------------------------------
+
+
+def saved_with(keras, folder, act):
+    """A SavedModel that does something beside predicting."""
+
+    class Acting(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.last = keras.layers.Dense(3, activation="softmax")
+
+        def call(self, x):
+            return self.last(act(x))
+
+    net = Acting()
+    net(X.astype("float32"))
+    net.save(folder, save_format="tf")
+    return net
+
+
+@TF
+@pytest.mark.parametrize("operation", ["WriteFile", "ReadFile", "EagerPyFunc", "SaveV2", "PrintV2"])
+def test_a_saved_model_that_touches_files_is_refused(tmp_path, keras, operation):
+    """Operations that read or write files, or call Python, are found in every function and named; trusted, they load."""
+    import tensorflow as tf
+
+    mark = str(tmp_path / "mark")
+    Path(mark).write_text("1")
+
+    def act(x):
+        if operation == "WriteFile":
+            tf.io.write_file(mark, "x")
+        elif operation == "ReadFile":
+            return x * tf.strings.to_number(tf.io.read_file(mark))
+        elif operation == "EagerPyFunc":
+            return tf.ensure_shape(tf.py_function(lambda y: y, [x], tf.float32), (None, 3))
+        elif operation == "SaveV2":
+            tf.raw_ops.SaveV2(prefix=mark, tensor_names=["x"], shape_and_slices=[""], tensors=[x])
+        else:
+            tf.print("x", output_stream=f"file://{mark}")
+        return x
+
+    saved_with(keras, tmp_path / "folder", act)
+    with pytest.raises(
+        InputError, match=rf"^folder 'folder' holds operations that may touch .*: {operation}; .*"
+    ):
+        load_model(tmp_path / "folder")
+    assert isinstance(load_model(tmp_path / "folder", trust_pickle=True), keras.Model)
+
+
+@TF
+def test_a_saved_model_of_ones_own_class_is_its_graph(tmp_path, keras):
+    """A class that Keras does not know is restored from its graph, with the same outputs."""
+    net = saved_with(keras, tmp_path / "folder", lambda x: 2 * x)
+    np.testing.assert_allclose(
+        losses_of(load_model(tmp_path / "folder")).member, losses_of(net).member, rtol=1e-5
+    )
+
+
+@TF
+def test_a_layer_of_a_saved_model_is_not_built_from_what_its_description_names(tmp_path, keras):
+    """A description that asks for any function of TensorFlow is passed over for the layer's graph."""
+    from keras.protobuf import saved_metadata_pb2
+
+    mark = tmp_path / "mark"
+    keras_model(keras, keras.layers.Activation("relu", name="middle")).save(tmp_path / "folder")
+    place = tmp_path / "folder" / "keras_metadata.pb"
+    metadata = saved_metadata_pb2.SavedMetadata.FromString(place.read_bytes())
+    want = losses_of(load_model(tmp_path / "folder")).member
+    for node in metadata.nodes:
+        described = json.loads(node.metadata)
+        layers = [
+            item for item in described["config"].get("layers", []) if item["config"]["name"] == "middle"
+        ]
+        for item in [*layers, *([described] if described["name"] == "middle" else [])]:
+            item["class_name"] = "TextVectorization"
+            item["config"] = {"name": "middle", "vocabulary": str(mark)}
+        if described["name"] == "middle":
+            described["must_restore_from_config"] = True
+        node.metadata = json.dumps(described)
+    place.write_bytes(metadata.SerializeToString())
+    np.testing.assert_allclose(losses_of(load_model(tmp_path / "folder")).member, want, rtol=1e-6)
 
 
 def test_the_older_format_of_keras_is_refused(tmp_path):

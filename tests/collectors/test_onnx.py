@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from auditor import InputError
-from auditor.collectors import SquaredError, collect
+from auditor.collectors import MultiLabel, Output, SquaredError, collect
+from auditor.collectors.onnx_external import external_files
 from auditor.collectors.onnx_graph import read_graph
 from auditor.collectors.predictors import predictor
 from auditor.collectors.records import Records
@@ -222,3 +223,129 @@ def test_a_graph_without_scores_is_refused():
         InputError, match="model must have one output of scores, got 0 among 'label'; export it with"
     ):
         losses_of(graph)
+
+
+def one_node(operator):
+    """A graph that does one thing to its floats, as bytes."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, None]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], "graph", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def test_sigmoids_of_several_classes_are_refused():
+    """One sigmoid for each class is neither a softmax nor logits; as labels of their own they are scored."""
+    with pytest.raises(
+        InputError, match=r"rows that do not sum to 1 .* pass output=Output.LOGITS .*MultiLabel"
+    ):
+        losses_of(one_node("Sigmoid"), features=X32[:, :3])
+    losses = losses_of(one_node("Sigmoid"), np.eye(3, dtype=int)[Y], features=X32[:, :3], task=MultiLabel())
+    assert len(losses.member) == 75
+
+
+def test_values_taken_for_probabilities_by_their_range_are_named():
+    """One column in [0, 1] counts as probabilities, and the history says why, unless the caller said it."""
+    taken = " (taken for probabilities, since all lie in [0, 1])"
+    content, y, column = one_node("Sigmoid"), (Y > 0).astype(int), X32[:, :1] - 6
+    losses = losses_of(content, y, features=column)
+    assert losses.history[0].endswith(f"output 'y'{taken}")
+    p = 1 / (1 + np.exp(-column[::2, 0].astype(float)))
+    np.testing.assert_allclose(losses.member, (1 - 2 * y[::2]) * np.log(p / (1 - p)), atol=1e-4)
+    assert taken not in losses_of(content, y, features=column, output=Output.PROBABILITIES).history[0]
+    assert taken not in losses_of(one_node("Identity"), y, features=column).history[0]
+
+
+# --- Weights in files of their own -----------------------------------------------------------------
+
+
+def with_weights_at(path, location, *, scale=1.0):
+    """A linear model whose weights lie in a file of their own, whatever its name says."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    weights = (scale * np.arange(12).reshape(4, 3)).astype(np.float32)
+    (path.parent / Path(location).name).write_bytes(weights.tobytes())
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4, 3])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    tensor.external_data.add(key="length", value=str(weights.nbytes))
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["logits"])],
+        "linear",
+        [value("x", TensorProto.FLOAT, [None, 4])],
+        [value("logits", TensorProto.FLOAT, [None, 3])],
+        [tensor],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    assert [item.name for item in onnx.load(path, load_external_data=False).graph.initializer] == ["w"]
+    return path
+
+
+def test_the_identity_of_a_model_is_of_its_weights_wherever_they_lie(tmp_path):
+    """Another number in the file of weights makes another model, and the same numbers elsewhere the same."""
+    folders = [tmp_path / name for name in ("a", "b", "c")]
+    for folder in folders:
+        folder.mkdir()
+    paths = [
+        with_weights_at(folder / "m.onnx", "w.bin", scale=1 + (i == 2)) for i, folder in enumerate(folders)
+    ]
+    assert len({path.read_bytes() for path in paths}) == 1
+    sample = (Records("member", X, Y),)
+    one, same, other = (predictor(path, task=Classification(), sample=sample) for path in paths)
+    np.testing.assert_array_equal(2 * one.predict(sample[0]), other.predict(sample[0]))
+    assert one.identity == same.identity != other.identity
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "/etc/hostname", "a/../../w.bin", "C:\\w.bin", "..\\w.bin"])
+def test_weights_outside_the_folder_of_the_model_are_refused(tmp_path, location):
+    """A model may not make its user read any other file of the machine."""
+    path = with_weights_at(tmp_path / "m.onnx", location)
+    with pytest.raises(
+        InputError, match=r"^file 'm.onnx' keeps weights in .*, which must be a file in its own folder"
+    ):
+        losses_of(path)
+
+
+def test_a_model_in_memory_must_hold_its_weights(tmp_path):
+    """Bytes have no folder in which their weights could be looked for."""
+    content = with_weights_at(tmp_path / "m.onnx", "w.bin").read_bytes()
+    with pytest.raises(
+        InputError, match=r"model keeps weights in 'w.bin', so it must be the path of its file"
+    ):
+        losses_of(content)
+
+
+def test_weights_in_other_files_are_found_wherever_a_tensor_can_be():
+    """In constants, inner graphs, functions, sparse tensors, behind unknown groups, and under names that are no text."""
+    from onnx import ModelProto, TensorProto, helper
+
+    def tensor(name):
+        found = TensorProto(
+            name="w", data_type=TensorProto.FLOAT, dims=[1], data_location=TensorProto.EXTERNAL
+        )
+        found.external_data.add(key="location", value=name)
+        return found
+
+    constant = helper.make_node("Constant", [], ["a"], value=tensor("constant"))
+    inner = helper.make_graph([constant], "inner", [], [], [tensor("inner")])
+    branch = helper.make_node("If", ["c"], ["b"], then_branch=inner)
+    model = helper.make_model(helper.make_graph([branch], "outer", [], [], [tensor("outer")]))
+    model.functions.add(name="f").node.add().CopyFrom(
+        helper.make_node("Constant", [], ["a"], value=tensor("function"))
+    )
+    sparse = model.graph.sparse_initializer.add()
+    sparse.values.CopyFrom(tensor("values"))  # noqa: PD011 - no table
+    sparse.indices.CopyFrom(tensor("indices"))
+    content = model.SerializeToString()
+    names = ("constant", "function", "indices", "inner", "outer", "values")
+    assert external_files(content) == names
+    group = bytes([200 << 3 & 0x7F | 0x80 | 3, 200 >> 4, 200 << 3 & 0x7F | 0x80 | 4, 200 >> 4])
+    ModelProto.FromString(group + content)
+    assert external_files(group + content) == names
+    assert len(external_files(content.replace(b"values", b"\xffalues"))) == len(names)

@@ -11,6 +11,7 @@ from auditor import InputError
 from auditor.collectors import GaussianLogLoss, MultiLabel, Output, SquaredError, collect
 from auditor.collectors.predictors import predictor
 from auditor.collectors.records import Records
+from auditor.collectors.scorer import ModelScorer
 from auditor.collectors.tasks import Classification
 
 pytestmark = [
@@ -381,6 +382,42 @@ def test_identity_is_of_the_weights_and_the_layers(torch):
     assert identity(norm) != first
 
 
+def test_identity_is_of_what_a_module_holds_beside_its_state(torch):
+    """A plain number, text, list, tensor or unsaved buffer of any part counts; functions and what was seen do not."""
+
+    class Scaled(torch.nn.Module):
+        def __init__(self, **held):
+            super().__init__()
+            self.register_buffer("shift", torch.zeros(3), persistent=False)
+            self.temperature, self.how, self.sizes, self.scale = (
+                1.0,
+                "sum",
+                {"a": [1, (2.0, None)]},
+                torch.ones(3),
+            )
+            self.act = torch.relu
+            for name, value in held.items():
+                setattr(self, name, value)
+
+        def forward(self, x):
+            self.seen = x.sum()
+            return self.act(x[:, :3] * self.scale / self.temperature + self.shift)
+
+    def identity(**held):
+        model = torch.nn.Sequential(torch.nn.Identity(), Scaled(**held))
+        return predictor(model, task=Classification(), sample=(Records("member", X, Y3),)).identity
+
+    others = [
+        {"temperature": 2.0},
+        {"how": "mean"},
+        {"sizes": {"a": [1, (2.0, False)]}},
+        {"scale": torch.full((3,), 2.0)},
+        {"shift": torch.ones(3)},
+    ]
+    assert len({identity(), *(identity(**held) for held in others)}) == 6
+    assert identity() == identity(act=torch.tanh) == identity(training=False)
+
+
 # --- What is refused -------------------------------------------------------------------------------
 
 
@@ -416,3 +453,78 @@ def test_predicted_labels_are_refused(torch):
 
     with pytest.raises(InputError, match="look like predicted labels: return a probability for each class"):
         losses_of(Labels())
+
+
+# --- What outputs are ------------------------------------------------------------------------------
+
+
+def through(torch, function):
+    """A module that does nothing but this to its features."""
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return function(x)
+
+    return Net()
+
+
+AMBIGUOUS = (
+    r"model outputs must be told apart from probabilities, got values that all lie in \[0, 1\] in rows that do not sum"
+    r" to 1 \(the first such sum is [0-9.]+\); pass output=Output.LOGITS \(--output logits\) .*"
+    r"task=MultiLabel\(\) \(--task multi-label\)"
+)
+
+
+@pytest.mark.parametrize("layer", [False, True])
+def test_sigmoids_of_several_classes_are_refused(torch, layer):
+    """One sigmoid for each class is neither a softmax nor logits, whether it is a layer or a function."""
+    model = linear(torch, torch.nn.Sigmoid()) if layer else through(torch, lambda x: torch.sigmoid(x[:, :3]))
+    with pytest.raises(InputError, match=AMBIGUOUS):
+        losses_of(model)
+    losses_of(model, SETS, task=MultiLabel())  # as labels of their own they are scored
+
+
+def test_logits_that_all_lie_between_0_and_1_are_scored_where_it_is_said(torch):
+    """The fix that the refusal offers is taken."""
+    model, features = through(torch, lambda x: x), RNG.uniform(size=(2 * N, 3)).astype(np.float32)
+    with pytest.raises(InputError, match=r"pass output=Output.LOGITS"):
+        losses_of(model, features=features)
+    losses = losses_of(model, features=features, output=Output.LOGITS)
+    np.testing.assert_allclose(losses.member, expected(features[:N].astype(float), Y3[:N]), rtol=1e-12)
+
+
+TAKEN = " (taken for probabilities, since all lie in [0, 1])"
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_values_taken_for_probabilities_by_their_range_are_named(torch, several):
+    """Without a sigmoid to be seen the history says why they count as probabilities, unless the caller said it."""
+    p = RNG.uniform(0.1, 0.9, size=(2 * N, 3 if several else 1)).astype(np.float32)
+    y, task = (SETS, MultiLabel()) if several else (Y2, None)
+    model = through(torch, lambda x: x)
+    assert losses_of(model, y, features=p, task=task).history[0].endswith(f"of Net (PyTorch){TAKEN}")
+    said = losses_of(model, y, features=p, task=task, output=Output.PROBABILITIES)
+    assert TAKEN not in said.history[0]
+    for other in (linear(torch, torch.nn.Sigmoid(), weights=W[:1], bias=B[:1]), linear(torch)):
+        found = losses_of(other, Y2 if other[0].out_features == 1 else Y3)
+        assert TAKEN not in found.history[0]
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("bfloat16", 7), ("float16", 10), ("float32", 23)])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_saturated_probabilities_are_placed_by_the_type_of_the_tensor(torch, dtype, bits, columns):
+    """A probability of 1 lies one spacing from it in the model's own type, 2^-7 for bfloat16."""
+    eps = 2.0**-bits
+    z = np.array([[200.0, 0, 0], [1, 0.5, 0], [0.5, 1, 0], [0, 0.5, 0]])
+    if columns == 1:
+        model = through(torch, lambda x: torch.sigmoid(x[:, 0]).to(getattr(torch, dtype)))
+        group = (z, [1, 1, 0, 0])
+    else:
+        model = through(torch, lambda x: torch.softmax(x, dim=1).to(getattr(torch, dtype)))
+        group = (z, [0, 1, 0, 2])
+    losses = collect(model, members=group, nonmembers=group)
+    np.testing.assert_allclose(losses.member[0], np.log(eps) - np.log1p(-eps), rtol=1e-12)
+    assert losses.saturated == (1, 1)
+    found = predictor(model, task=Classification(), sample=(Records("member", *map(np.array, group)),))
+    batch = Records("member", z, np.array(group[1]))
+    assert ModelScorer(found).score(batch).eps == eps

@@ -362,7 +362,9 @@ def test_features_that_the_model_refuses_are_one_sentence():
     broken = X[N:].copy()
     broken[5, 1] = np.nan
     with pytest.raises(
-        InputError, match=r"nonmember X must suit the model, but .* refused it: Input X contains NaN"
+        InputError,
+        match=r"nonmember X must suit the model, but .* refused it: Input X contains NaN \(first at row 5, counting from"
+        r" 0, column 1\); correct it, or leave that record out\.$",
     ) as caught:
         collect(model, members=(X[:N], Y2[:N]), nonmembers=(broken, Y2[N:]))
     assert "\n" not in str(caught.value)
@@ -538,7 +540,7 @@ def test_an_unknown_label_is_named_with_its_group_row_and_the_classes():
     y[N + 5] = y[N + 9] = 7
     with pytest.raises(
         InputError,
-        match=r"nonmember label 7 \(first at row 5, counting from 0; 2 such records\) .* classes 0, 1; .*classes=",
+        match=r"nonmember label 7 \(first at row 5, counting from 0; at least 2 such records\) .* classes 0, 1; .*classes=",
     ):
         audit_of(fitted(LogisticRegression(), Y2), y)
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from auditor import Classification, InputError
+from auditor import Classification, InputError, MultiLabel
 from auditor.collectors import Output, collect
 from auditor.collectors.outputs import Output as Kind
+from auditor.collectors.outputs import Widened
 from auditor.collectors.predictor import Predictor
 from auditor.collectors.records import Records
 from auditor.collectors.scorer import ModelScorer, in_batches
@@ -61,7 +62,7 @@ def test_repeats_average_the_answers(output, forward):
     if output is Kind.LOGITS:
         up, down = np.log(P) + noise, np.log(P) - noise
     found = in_batches(scorer([up, down], output, repeats=2), records(), size=None)
-    np.testing.assert_allclose(found.loss, LOSS, rtol=1e-12)
+    np.testing.assert_allclose(found.loss, LOSS, rtol=1e-12, atol=1e-15)
 
 
 def test_repeats_turn_random_labels_into_frequencies():
@@ -71,6 +72,34 @@ def test_repeats_turn_random_labels_into_frequencies():
     found = in_batches(scorer([hard, hard, wrong, hard], Kind.PROBABILITIES, repeats=4), records(), size=None)
     np.testing.assert_allclose(found.loss, np.log(1 / 3), rtol=1e-12)
     assert not found.hard
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_repeats_of_log_probabilities_keep_what_no_probability_can_hold(dtype):
+    """Answers of -1000 and -1001 average to -1000 + log((1 + 1/e) / 2): their exponentials are never formed."""
+    answers = [
+        np.array([[-1000.0, 0], [0, -2000]], dtype=dtype),
+        np.array([[-1001.0, 0], [0, -np.inf]], dtype=dtype),
+    ]
+    batch = Records("member", np.arange(2), np.array([0, 0]))
+    found = scorer(answers, Kind.LOG_PROBABILITIES, repeats=2).score(batch)
+    want = [1000 - np.log((1 + np.exp(-1)) / 2), -2000 - np.log(2)]
+    np.testing.assert_allclose(found.loss, want, rtol=2 * np.finfo(dtype).eps)
+    assert not found.saturated.any()
+    assert found.eps == np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("output", list(Kind))
+def test_numbers_of_a_type_that_numpy_does_not_have_keep_its_resolution(repeats, output):
+    """What was bfloat16 has eight bits in whatever type it comes, in parts, batches and averages."""
+    values = {Kind.PROBABILITIES: P, Kind.LOG_PROBABILITIES: np.log(P), Kind.LOGITS: np.log(P)}[output]
+    answer = Widened(values.astype(np.float32), of="bfloat16")
+    found = in_batches(scorer([answer] * 12, output, repeats=repeats), records(), size=1)
+    assert found.eps == 2.0**-7
+    assert type(found.loss) is np.ndarray
+    several = Records("member", np.arange(4), np.eye(3, dtype=bool)[Y])
+    assert scorer([answer] * 3, output, repeats=repeats, task=MultiLabel()).score(several).eps == 2.0**-7
 
 
 def test_the_type_of_the_model_survives_an_average():

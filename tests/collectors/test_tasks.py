@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from auditor import InputError, LossScale
 from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, Output, SquaredError, collect
+from auditor.collectors.records import Records
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of
@@ -75,16 +76,60 @@ def test_labels_may_be_sparse_boolean_or_whole_floats(form):
     np.testing.assert_allclose(losses.member, by_label(p, SETS)[:N], rtol=1e-10)
 
 
-def test_saturated_labels_are_counted_and_placed_one_spacing_from_the_end():
-    """A label at exactly 0 or 1 counts as logit(eps), so that it never looks less sure than one that is not."""
+def test_saturated_labels_are_counted_and_placed_at_the_ends_of_the_type():
+    """A true side at exactly 1 counts as logit(eps), and one at 0 as the smallest float64 above 0, 2^-1074."""
     p = np.array([[1.0, 0.5], [0.0, 0.25]])
     losses = collect(
         lambda x: x, members=(p, [[1, 0], [1, 1]]), nonmembers=(p, [[0, 0], [0, 1]]), task=MultiLabel()
     )
     end = np.log1p(-np.finfo(float).eps) - np.log(np.finfo(float).eps)
-    np.testing.assert_allclose(losses.member, [-end, end + np.log(3)])
-    np.testing.assert_allclose(losses.nonmember, [end, -end + np.log(3)])
+    worst = 1074 * np.log(2)
+    np.testing.assert_allclose(losses.member, [-end, worst + np.log(3)])
+    np.testing.assert_allclose(losses.nonmember, [worst, -end + np.log(3)])
     assert losses.saturated == (2, 2)
+
+
+def growing(dtype, output):
+    """Every kind of value from certainly absent to certainly there, ends included, in steps that the type has."""
+    limits = np.finfo(dtype)
+    tiny, powers = (
+        2.0 ** (limits.minexp - limits.nmant),
+        2.0 ** np.arange(limits.minexp - limits.nmant, 0.0, 3),
+    )
+    if output is Output.PROBABILITIES:
+        near_one = 1 - 2.0 ** np.arange(-1.0, limits.negep - 1, -1)
+        return np.concatenate([[0], powers, near_one, [1 - limits.epsneg, 1]]).astype(dtype)
+    most = -float(limits.max)
+    values = np.concatenate([[-np.inf, most], -(2.0 ** np.arange(14.0, 0, -1)), -powers[::-1], [-tiny, 0]])
+    return values.astype(dtype)
+
+
+@pytest.mark.parametrize("output", [Output.PROBABILITIES, Output.LOG_PROBABILITIES])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_surer_label_never_looks_less_sure(dtype, output):
+    """Losses of a label that is there fall with its probability, and of one that is not they rise, ends included."""
+    values = growing(dtype, output)
+    assert np.all(np.diff(np.where(np.isinf(values), -1e309, values.astype(float))) >= 0)
+    for truth, sign in ((True, -1), (False, 1)):
+        batch = Records("member", values, np.full((values.size, 1), truth))
+        found = MultiLabel().losses(values, records=batch, output=output, classes=None)
+        assert np.all(sign * np.diff(found.loss) >= 0)
+        assert np.isfinite(found.loss).all()
+        np.testing.assert_array_equal(np.flatnonzero(found.saturated), [0, values.size - 1])
+        wrong, right = (0, -1) if truth else (-1, 0)
+        assert found.loss[wrong] >= -np.log(2.0) * (np.finfo(dtype).minexp - np.finfo(dtype).nmant)
+        assert found.loss[wrong] > -found.loss[right] or output is Output.LOG_PROBABILITIES
+
+
+def test_a_label_at_zero_is_worse_than_the_smallest_probabilities():
+    """P(true) = 0 beside 1e-300 and 1e-3 gives the largest loss; labels that are whole numbers count as float64."""
+    p = np.array([[0.0], [1e-300], [1e-3]])
+    batch = Records("member", p, np.ones((3, 1), dtype=bool))
+    losses = MultiLabel().losses(p, records=batch, output=Output.PROBABILITIES, classes=None).loss
+    np.testing.assert_allclose(losses, [1074 * np.log(2), 300 * np.log(10), np.log(999)], rtol=1e-12)
+    whole = np.array([[0], [1], [1]])
+    losses = MultiLabel().losses(whole, records=batch, output=Output.PROBABILITIES, classes=None).loss
+    np.testing.assert_allclose(losses, [1074 * np.log(2), *[-52 * np.log(2)] * 2], rtol=1e-12)
 
 
 def multi_label_models():

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ __all__ = ["read_pickle", "read_skops", "refuse_pickle"]
 
 # Holders of numbers, with no code that runs when they are read, which skops does not know.
 _HARMLESS = {f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")}
+_LARGEST_SCHEMA = 2**27  # bytes; that of a forest of 300 trees takes 5 MB
+_DENSEST = 50  # times that a file of more than this may grow; forests grow tenfold
 _SHOWN = 8  # types listed in an error before the rest are left out
 
 
@@ -24,6 +27,7 @@ def read_skops(path: Path, trust: Trust) -> Any:
     from skops import io as skops
 
     with readable(path, kind="an estimator saved by skops"):
+        _refuse_bombs(path)
         found = set(skops.get_untrusted_types(file=path))
         unknown = sorted(found - trust.types - _HARMLESS)
         if unknown:
@@ -34,6 +38,18 @@ def read_skops(path: Path, trust: Trust) -> Any:
             )
         with _versions(path):
             return skops.load(path, trusted=sorted(found))
+
+
+def _refuse_bombs(path: Path) -> None:
+    """Refuse a file that unpacks into far more than it holds, before anything is unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
+        schema = sum(part.file_size for part in parts if part.filename == "schema.json")
+        whole = sum(part.file_size for part in parts)
+    if schema > _LARGEST_SCHEMA:
+        raise ValueError(f"its schema.json would take {schema / 1e6:.0f} MB")
+    if whole > max(_LARGEST_SCHEMA, _DENSEST * path.stat().st_size):
+        raise ValueError(f"its {path.stat().st_size / 1e6:.1f} MB would unpack into {whole / 1e6:.0f} MB")
 
 
 def read_pickle(path: Path, trust: Trust) -> Any:

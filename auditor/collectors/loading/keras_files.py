@@ -1,59 +1,54 @@
 """Files of Keras: nothing in them runs Python code of others, unless it is trusted.
 
-A ``.keras`` file names the classes to build by module. Keras imports whatever is named there, so the names are looked at
-first. The bytecode of Lambda layers is refused in a ``.keras`` file and never loaded from a SavedModel, whose own graph
-is used instead.
+A ``.keras`` file names the classes to build by module, and Keras imports whatever is named there. So the model is built
+here, from a configuration in which every part is on a list (`keras_parts`), and only numbers are read from the file:
+no pickled arrays, no files beside it, no assets.
 """
 
-import builtins
 import json
 import zipfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from auditor.collectors.extras import needed
+from auditor.collectors.loading import keras_parts
 from auditor.collectors.loading.damage import named, readable
 from auditor.collectors.loading.trust import Trust
 from auditor.errors import InputError
 
-__all__ = ["read_hdf5", "read_keras", "read_saved_model"]
+__all__ = ["keras_library", "read_hdf5", "read_keras", "serialization"]
 
 _LARGEST = 2**26  # bytes of a configuration
-_HARMLESS = {
-    *(f"keras.{room}" for room in ("layers", "models", "initializers", "regularizers", "constraints")),
-    *(f"keras.{room}" for room in ("activations", "optimizers", "losses", "metrics", "dtype_policies")),
-    *(f"keras.src.{room}" for room in ("engine.functional", "engine.sequential", "engine.training")),
-    *(f"keras.src.models.{room}" for room in ("functional", "sequential", "model")),
-    "keras",
-}
-_PRIVATE = "tensorflow_privacy.privacy.keras_models.dp_keras_model"
+_WEIGHTS = "model.weights.h5"
+_TRUSTED = "if you trust its source as you would a program, pass trust_pickle=True (--trust-pickle)"
+_CODE = {"keras.layers.Lambda", "Lambda", "__lambda__", "builtins.__lambda__"}
+_SHOWN = 8  # parts listed in an error before the rest are left out
 
 
 def read_keras(path: Path, trust: Trust) -> Any:
     """Return the model in a ``.keras`` file."""
-    keras = _keras()
+    keras = keras_library()
     with readable(path, kind="a model saved by Keras"):
-        config = _config(path)
-        unknown = sorted(set(_foreign(config)) - trust.types)
-        if unknown:
-            listed = ", ".join(map(repr, unknown))
+        if path.suffix != ".keras":
             raise InputError(
-                f"{named(path)} names code that is not of Keras: {listed}; if you trust it, name it in trusted_types."
+                f"{named(path)} must have the suffix .keras in small letters to be read by Keras."
             )
-        try:
-            return keras.models.load_model(
-                str(path), custom_objects=_private(config, keras), compile=False, safe_mode=not trust.pickles
-            )
-        except ValueError as error:
-            if "lambda" in str(error).lower() and not trust.pickles:
-                raise InputError(
-                    f"{named(path)} holds the bytecode of a Lambda layer, which could do anything when loaded; save the"
-                    " model without it or as ONNX, or, if you trust its source as you would a program, pass"
-                    " trust_pickle=True (--trust-pickle)."
-                ) from error
-            raise
+        config = keras_parts.plain(_config(path))
+        if trust.pickles:
+            return _trusted(path, keras)
+        _refuse_parts(path, config, trust)
+        _refuse_weights(path)
+        lib = serialization()
+        with ExitStack() as scopes:
+            scopes.enter_context(lib.SafeModeScope(safe_mode=True))
+            scopes.enter_context(lib.ObjectSharingScope())
+            model = keras.saving.deserialize_keras_object(config, safe_mode=True)
+        if not isinstance(model, keras.Model):
+            raise InputError(f"{named(path)} must hold a model of Keras, got {type(model).__name__}.")
+        model.load_weights(str(path))
+        return model
 
 
 def read_hdf5(path: Path, trust: Trust) -> Any:
@@ -61,40 +56,22 @@ def read_hdf5(path: Path, trust: Trust) -> Any:
     if not trust.pickles:
         raise InputError(
             f"{named(path)} is in Keras's older HDF5 format, from which loading can run any code; save the model as"
-            " .keras, or, if you trust its source as you would a program, pass trust_pickle=True (--trust-pickle)."
+            f" .keras, or, {_TRUSTED}."
         )
-    keras = _keras()
+    keras = keras_library()
     with readable(path, kind="a model saved by Keras"):
         return keras.models.load_model(str(path), compile=False)
 
 
-def read_saved_model(path: Path, trust: Trust) -> Any:
-    """Return the Keras model in the folder of a SavedModel; bytecode in it is passed over for its graph."""
-    if not (path / "saved_model.pb").is_file():
-        raise InputError(
-            f"{named(path)} must be a SavedModel, but it has no saved_model.pb; name the file of the model instead."
-        )
-    keras = _keras()
-    with readable(path, kind="a SavedModel of Keras"), _safe(keras, on=not trust.pickles):
-        model = keras.models.load_model(str(path), compile=False)
-        if not isinstance(model, keras.Model):
-            raise InputError(f"{named(path)} must be a SavedModel of Keras; save the model with model.save.")
-        return model
-
-
-def _keras() -> Any:
+def keras_library() -> Any:
+    """Return Keras, if it and TensorFlow are installed."""
     needed("tensorflow", purpose="loading a Keras model", extra="tensorflow")
     return needed("keras", purpose="loading a Keras model", extra="tensorflow")
 
 
-def _safe(keras: Any, *, on: bool) -> AbstractContextManager[Any]:
-    """Keep Keras from building functions from bytecode, which its SavedModel reader does without being asked."""
-    if not keras.__version__.startswith("2."):
-        return nullcontext()  # later versions read no SavedModel
-    scope: AbstractContextManager[Any] = needed(
-        "keras.src.saving.serialization_lib", purpose="loading a SavedModel", extra="tensorflow"
-    ).SafeModeScope(safe_mode=on)
-    return scope
+def serialization() -> Any:
+    """Return the module of Keras that turns configurations into objects."""
+    return needed("keras.src.saving.serialization_lib", purpose="loading a Keras model", extra="tensorflow")
 
 
 def _config(path: Path) -> Any:
@@ -104,37 +81,60 @@ def _config(path: Path) -> Any:
         return json.loads(archive.read("config.json"))
 
 
-def _objects(config: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object that a configuration asks for, but those of training, which is left out."""
-    waiting = [config]
+def _trusted(path: Path, keras: Any) -> Any:
+    """Return the model in a file whose source is trusted with running any code; only that of training is left out."""
+    private = dict.fromkeys(("DPModelClass", "DPSequential"), keras.Sequential)
+    return keras.models.load_model(str(path), custom_objects=private, compile=False, safe_mode=False)
+
+
+def _refuse_parts(path: Path, config: Any, trust: Trust) -> None:
+    """Refuse a configuration with parts that are neither on the list nor trusted by name."""
+    found = set(keras_parts.foreign(config))
+    if _CODE & found:  # which no name can vouch for
+        raise InputError(
+            f"{named(path)} holds a Lambda layer, whose code could do anything when loaded; save the model without it or"
+            f" as ONNX, or, {_TRUSTED}."
+        )
+    unknown = sorted(found - trust.types)
+    if unknown:
+        listed = ", ".join(map(repr, unknown[:_SHOWN])) + (", ..." if len(unknown) > _SHOWN else "")
+        raise InputError(
+            f"{named(path)} names parts that are not known to be harmless: {listed}; save the model without them or as"
+            f" ONNX, name those that you trust in trusted_types (--trusted-type), or, {_TRUSTED}."
+        )
+
+
+def _refuse_weights(path: Path) -> None:
+    """Refuse weights that come from elsewhere than the file's own HDF5 archive, which could be any file here."""
+    h5py = needed("h5py", purpose="loading a Keras model", extra="tensorflow")
+    with zipfile.ZipFile(path) as archive:
+        if _WEIGHTS not in archive.namelist():
+            raise InputError(
+                f"{named(path)} must hold its weights in {_WEIGHTS}, but there are none; save it again."
+            )
+        with archive.open(_WEIGHTS) as raw, h5py.File(raw, "r") as weights:
+            for place in _elsewhere(weights, h5py):
+                raise InputError(
+                    f"{named(path)} takes the weights at {place!r} from another file, which its user did not name;"
+                    f" save the model again, or, {_TRUSTED}."
+                )
+
+
+def _elsewhere(root: Any, h5py: Any) -> Iterator[str]:
+    """Yield the names of links and arrays of an HDF5 file whose content is not in it."""
+    waiting, seen = [root], set()
     while waiting:
         item = waiting.pop()
-        if isinstance(item, dict):
-            if "class_name" in item:
-                yield item
-            waiting += [value for name, value in item.items() if name != "compile_config"]
-        elif isinstance(item, list):
-            waiting += item
-
-
-def _foreign(config: Any) -> Iterator[str]:
-    """Yield what is to be imported from anywhere but the rooms of Keras that hold the parts of models."""
-    for item in _objects(config):
-        module, name = item.get("module"), str(item["class_name"])
-        if name == "function":
-            name = str(item.get("config"))
-        if module == "builtins":
-            if hasattr(builtins, name):
-                yield f"builtins.{name}"
-        elif module is not None and module not in _HARMLESS and module != _PRIVATE:
-            yield f"{module}.{name}"
-
-
-def _private(config: Any, keras: Any) -> dict[str, Any]:
-    """Return the plain class in place of one of tensorflow-privacy, which predicts the same and cannot be found."""
-    classes: dict[str, Any] = {}
-    for item in _objects(config):
-        if item.get("module") == _PRIVATE:
-            functional = "input_layers" in (item.get("config") or {})
-            classes[str(item["class_name"])] = keras.Model if functional else keras.Sequential
-    return classes
+        address = h5py.h5o.get_info(item.id).addr
+        if address in seen:
+            continue
+        seen.add(address)
+        if isinstance(item, h5py.Dataset):
+            if item.is_virtual or item.external:
+                yield str(item.name)
+            continue
+        for name in item:
+            if not isinstance(item.get(name, getlink=True), h5py.HardLink):
+                yield f"{item.name}/{name}"
+            else:
+                waiting.append(item[name])

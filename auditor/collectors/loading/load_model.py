@@ -10,6 +10,7 @@ from auditor.collectors.loading import (
     estimator_files,
     keras_files,
     onnx_files,
+    saved_models,
     torch_files,
 )
 from auditor.collectors.loading.damage import named
@@ -42,7 +43,7 @@ def load_model(
     trust_pickle: bool = False,
     trusted_types: Sequence[str] = (),
 ) -> Any:
-    """Load a model from a file that others wrote, without running their code, for `collect`.
+    """Load a model from a file that others wrote, for `collect`, without running Python code from it.
 
     ========================================  =======================================================================
     ``.onnx``                                 ONNX
@@ -54,11 +55,18 @@ def load_model(
     ``.joblib``, ``.pkl``, ``.pickle``        refused unless trusted: loading one runs whatever code is in it
     ========================================  =======================================================================
 
+    Unless trusted, no Python code from the file runs, neither here nor when the model is scored, and no file is read or
+    written but the model's own: a ``.keras`` file may name only parts that are known to be harmless, a TorchScript file
+    or SavedModel with operations that touch files or other processes is refused, and ONNX weights must lie beside their
+    model. The graph in a file is still a program, which may take any time and memory, and bugs in the libraries that
+    read it are theirs: keep them up to date.
+
     Args:
         path: The file or folder.
         factory: What builds the network that a state dict fills: a callable without arguments, or "module:function",
             imported from the working directory or the installed packages.
-        trust_pickle: Whether the source of the file is trusted with running any code here, which a pickle can.
+        trust_pickle: Whether the source of the file is trusted with running any code here, which a pickle can, a Lambda
+            layer, or a graph with operations that touch files.
         trusted_types: Names of types, such as "package.module.Class", that a ``.skops`` or ``.keras`` file may hold
             beside those known to be harmless.
 
@@ -66,13 +74,13 @@ def load_model(
         The model: an estimator, a Keras model, a PyTorch module on the processor, an onnxruntime session, or a booster.
 
     Raises:
-        InputError: A file that is missing, damaged, of an unknown kind, or not trusted.
+        InputError: A file that is missing, damaged, of an unknown kind, or in need of trust.
         MissingExtraError: The package that reads it is not installed.
     """
     place = Path(path)
     trust = Trust(factory=factory, pickles=trust_pickle, types=frozenset(trusted_types))
     if place.is_dir():
-        return keras_files.read_saved_model(place, trust)
+        return saved_models.read_saved_model(place, trust)
     reader = _READERS.get(place.suffix.lower())
     if reader is None:
         known = ", ".join(_READERS)

@@ -10,5 +10,5 @@ __all__ = ["read"]
 
 
 def read(path: Path, trust: Trust) -> Any:  # noqa: ARG001 - every reader has the same arguments
-    """Return a session of the model in a file; an ONNX graph is data and runs no code of others."""
+    """Return a session of the model in a file; an ONNX graph runs no code of others and reads no file but its weights."""
     return onnx.opened(path)

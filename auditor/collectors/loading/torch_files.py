@@ -1,4 +1,4 @@
-"""Files of PyTorch: TorchScript, and state dicts that a factory's network takes; never a pickle unless trusted."""
+"""Files of PyTorch: TorchScript that only computes, and state dicts that a factory's network takes; no pickle unless trusted."""
 
 import warnings
 import zipfile
@@ -8,6 +8,7 @@ from typing import Any
 
 from auditor import _validate
 from auditor.collectors.extras import needed
+from auditor.collectors.loading import script_code
 from auditor.collectors.loading.damage import named, readable
 from auditor.collectors.loading.estimator_files import refuse_pickle
 from auditor.collectors.loading.trust import Trust
@@ -26,6 +27,8 @@ def read_torch(path: Path, trust: Trust) -> Any:
     if _is_script(path):
         with readable(path, kind="a TorchScript module"), warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript itself
+            if not trust.pickles:
+                script_code.refuse(torch, path)
             return torch.jit.load(str(path), map_location="cpu")
     found = _content(torch, path, trust)
     if isinstance(found, torch.nn.Module):

@@ -1,6 +1,7 @@
 """What an answer holds: numbers with one row for each record, or what stands in their way."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ PROBABILITIES = (
 )
 _SHOWN = 10
 _SINGLE_MOST = 1e30
+_LOOKED = 4096  # numbers of a batch that are looked at
+_LONG = 7  # significant digits from which on a decimal shows what it was rounded to: float32 has seven
 _EVIDENCE = 64  # numbers of a batch that say how many digits the model has
 
 
@@ -131,7 +134,8 @@ def narrowed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return float32 where the numbers of an answer are those of a float32 model, which JSON does not say.
 
     They are if each is exactly a float32, or the decimal (shortest, or of nine digits) that one is written as. Numbers
-    that every type has, such as 0, 1 and 0.5, say nothing. It matters where probabilities saturate.
+    that every type has, such as 0, 1 and 0.5, say nothing, and nor do short decimals such as 0.35, as a forest of a
+    hundred trees gives. It matters where probabilities saturate.
 
     >>> narrowed(np.array([float(np.float32(0.1)), 1.0])).dtype, narrowed(np.array([0.1 + 1e-12])).dtype
     (dtype('float32'), dtype('float64'))
@@ -139,10 +143,16 @@ def narrowed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if values.dtype != np.float64:
         return values
     flat = values[(np.abs(values) < _SINGLE_MOST)]  # no NaN, and nothing that a float32 cannot hold
-    telling = flat[flat * 4096 != np.round(flat * 4096)][:_EVIDENCE]
-    if telling.size and all(_is_single(value) for value in telling.tolist()):
+    looked = flat[flat * 4096 != np.round(flat * 4096)][:_LOOKED].tolist()
+    telling = list(islice((value for value in looked if _digits(value) >= _LONG), _EVIDENCE))
+    if telling and all(map(_is_single, telling)):
         return values.astype(np.float32)
     return values
+
+
+def _digits(value: float) -> int:
+    """Return how many significant digits the shortest decimal of a number has."""
+    return len(repr(abs(value)).partition("e")[0].replace(".", "").strip("0"))
 
 
 def _is_single(value: float) -> bool:

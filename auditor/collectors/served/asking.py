@@ -27,8 +27,7 @@ from auditor.errors import InputError
 __all__ = ["ServedModel", "served_predictor"]
 
 _SAMPLE = 100  # records whose size says how many go into a request
-_ROUNDS = 2  # of requests in a batch, so that few wait for the slowest at its end
-_LEAST_BATCH = 1000  # records between two checkpoints, where each has a request of its own
+_LEAST_BATCH = 100  # records between two checkpoints, where few are under way at once
 
 
 class ServedModel:
@@ -168,7 +167,8 @@ def served_predictor(
         InputError: A server that cannot be asked.
     """
     model = ServedModel(endpoint, task=task, output=output, sample=sample)
-    batch = max(_LEAST_BATCH, _ROUNDS * endpoint.concurrency * model.records_per_request)
+    # One round of requests: what is lost when the server dies is what was under way.
+    batch = max(_LEAST_BATCH, endpoint.concurrency * model.records_per_request)
     return Predictor(
         predict=model,
         source=f"the {model.output or 'predictions'} that endpoint {endpoint.shown!r} returned ({model.protocol_name})",

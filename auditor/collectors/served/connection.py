@@ -37,7 +37,7 @@ class Connection:
     Attributes:
         url: Address of the server or of one model on it, http or https, without credentials.
         concurrency: Requests under way at a time, 1 or more.
-        timeout: Seconds for an answer, above 0; then the request is sent again.
+        timeout: Seconds from sending a request to the last byte of its answer, above 0; then it is sent again.
         retries: How often a request is sent again after a time-out, a broken connection or answer, or a status of 429
             or 5xx.
         pause: Seconds before the first such repetition, about; it doubles each time, up to a minute. A server's

@@ -127,6 +127,16 @@ class Failures:
             fix="send fewer records at a time with max_request_records=, or raise max_response_bytes=",
         )
 
+    def encoded(self, encoding: str, *, place: str, path: str | None) -> InputError:
+        """Return that an answer is compressed, which was not asked for."""
+        shown = short(encoding, secrets=self._secrets, longest=40)
+        return self.refused(
+            f"answered with a compression that was not asked for ({shown!r})",
+            place=place,
+            path=path,
+            fix="turn compression off in the server or the proxy before it",
+        )
+
     def no_json(self, body: bytes) -> Again:
         """Return that an answer is cut off, or something else altogether."""
         start = short(body[:200].decode("utf-8", errors="replace"), secrets=self._secrets, longest=40)
@@ -137,8 +147,8 @@ class Failures:
 
     def _redirected(self, response: Any, *, place: str, path: str | None) -> InputError:
         target = urlsplit(response.headers.get("Location", ""))
-        host = target.hostname if target.netloc else None
-        same = host is None or target.netloc == urlsplit(self._connection.url).netloc
+        host = target.netloc.rpartition("@")[2]  # with the port, without a user and a password
+        same = not host or target.netloc == urlsplit(self._connection.url).netloc
         where = short(
             f"{target.scheme}://{host}{target.path}" if host else target.path, secrets=self._secrets
         )

@@ -8,6 +8,8 @@ What happens to a request, by its answer::
     3xx                                  one sentence: redirects are not followed, not even on the same host, because
                                          a POST would become a GET, and records and credentials could go elsewhere
     more bytes than allowed              one sentence, as soon as they are more
+    compressed (any Content-Encoding)    one sentence: a few bytes could become more than there is memory for
+    not whole in time                    the connection is cut, and the request sent again
 
 Nothing but the named server is asked: proxies of the environment are not used unless the connection says so.
 """
@@ -18,13 +20,16 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from auditor.collectors.extras import needed
 from auditor.collectors.served.connection import Connection
 from auditor.collectors.served.failures import Again, Failures
+from auditor.collectors.served.line import Line
 from auditor.collectors.served.workers import Stopped, in_order
 from auditor.errors import InputError
 
@@ -70,16 +75,11 @@ class Transport:
         self._failures = Failures(connection, secrets=secrets, httpx=self._httpx)
         self._resume = 0.0  # no request before this time, when the server asked to wait
         self._random = random.SystemRandom()
-        kept = connection.concurrency
-        self._client = self._httpx.Client(
-            headers={"Accept": "application/json", "Accept-Encoding": "identity", **headers},
-            timeout=connection.timeout,
-            limits=self._httpx.Limits(max_connections=None, max_keepalive_connections=kept),
-            follow_redirects=False,
-            trust_env=connection.use_proxies,
-            verify=_certificates(connection),
-        )
-        weakref.finalize(self, self._client.close)
+        self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
+        self._certificates = _certificates(connection, httpx=self._httpx)
+        self._lines: list[Line] = []
+        self._free: deque[Line] = deque()
+        weakref.finalize(self, _close, self._lines)
 
     def get(self, path: str) -> bytes | None:
         """Return what is at a path of the server, or nothing where the server has nothing there (4xx).
@@ -146,39 +146,73 @@ class Transport:
         """Return the body of one answer."""
         place, path, httpx = request.place, request.path, self._httpx
         headers = {"Content-Type": "application/json"} if method == "POST" else {}
-        deadline = time.monotonic() + self.connection.timeout
-        address = self._address(request)
-        try:
-            with self._client.stream(
-                method, address, content=request.body or None, headers=headers
-            ) as response:
-                if response.is_success:
-                    return self._read(response, request, deadline)
-                body = self._start(response)
-        except (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL) as error:
-            raise self._failures.unreached(error, place=place, path=path) from None
+        with self._line() as line:
+            try:
+                with line.answer(
+                    method, self._address(request), content=request.body, headers=headers
+                ) as response:
+                    good = response.is_success
+                    body = self._read(response, request) if good else self._start(response)
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                late = line.late
+                raise (
+                    self._failures.late() if late else self._failures.unreached(error, place=place, path=path)
+                ) from None
+            if line.late:  # the end of a body that has no length looks like its being cut
+                raise self._failures.late()
+        if good:
+            return body
         missing = method == "GET" and response.is_client_error and response.status_code not in (401, 403, 429)
         if missing:
             return None
         raise self._failures.status(response, body, place=place, path=path)
 
-    def _read(self, response: Any, request: Request, deadline: float) -> bytes:
-        """Read a body that is neither too large nor too slow."""
+    @contextmanager
+    def _line(self) -> Iterator[Line]:
+        """Yield a line that nobody else uses meanwhile, the one that was used last if there is any."""
+        try:
+            line = self._free.pop()
+        except IndexError:
+            line = self._opened()
+        try:
+            yield line
+        finally:
+            self._free.append(line)
+
+    def _opened(self) -> Line:
+        connection = self.connection
+        client = self._httpx.Client(
+            headers=self._headers,
+            timeout=connection.timeout,
+            limits=self._httpx.Limits(max_connections=1, max_keepalive_connections=1),
+            follow_redirects=False,
+            trust_env=connection.use_proxies,
+            verify=self._certificates,
+        )
+        line = Line(client, seconds=connection.timeout)
+        self._lines.append(line)
+        return line
+
+    def _read(self, response: Any, request: Request) -> bytes:
+        """Read a body that is not too large."""
+        encoding = _encoding(response)
+        if encoding:
+            raise self._failures.encoded(encoding, place=request.place, path=request.path)
         parts, size, most = [], 0, self.connection.max_response_bytes
-        for part in response.iter_bytes():
+        for part in response.iter_raw():
             size += len(part)
             parts.append(part)
             if size > most:
                 raise self._failures.large(most, place=request.place, path=request.path)
-            if time.monotonic() > deadline:
-                raise self._failures.late()
         return b"".join(parts)
 
     @staticmethod
     def _start(response: Any) -> bytes:
-        """Read the beginning of a body."""
+        """Read the beginning of a body, nothing of one that is compressed."""
         start = b""
-        for part in response.iter_bytes():
+        if _encoding(response):
+            return start
+        for part in response.iter_raw():
             start += part
             if len(start) > _ERROR_BYTES:
                 break
@@ -199,9 +233,22 @@ class Transport:
         return f"{connection.origin}{path}{connection.query}"
 
 
-def _certificates(connection: Connection) -> ssl.SSLContext | bool:
+def _close(lines: Sequence[Line]) -> None:
+    for line in lines:
+        line.close()
+
+
+def _encoding(response: Any) -> str | None:
+    """Return how a body is compressed, or nothing where it is not."""
+    named = response.headers.get("Content-Encoding", "")
+    return None if named.strip().lower() in ("", "identity") else str(named)
+
+
+def _certificates(connection: Connection, *, httpx: Any) -> ssl.SSLContext:
+    """Return what verifies the server, for all lines: it takes a while to read."""
     if connection.ca_file is None:
-        return True
+        context: ssl.SSLContext = httpx.create_ssl_context(trust_env=connection.use_proxies)
+        return context
     try:
         return ssl.create_default_context(cafile=str(connection.ca_file))
     except OSError as error:  # what ssl raises is one of them

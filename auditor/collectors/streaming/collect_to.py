@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from auditor import _validate
+from auditor.collectors.records import Records
 from auditor.collectors.scorer import Scorer
 from auditor.collectors.sources.source import Batch, Source
 from auditor.collectors.streaming.collection import Ready
 from auditor.collectors.streaming.engine import Engine, LocalEngine
-from auditor.collectors.streaming.lock import locked
+from auditor.collectors.streaming.lock import NoFolderError, locked
 from auditor.collectors.streaming.manifest import plain_setting
 from auditor.collectors.streaming.report import CollectedReport, Trial
 from auditor.collectors.streaming.run import Run
@@ -20,7 +21,7 @@ from auditor.errors import InputError, OutputError
 __all__ = ["collect_to"]
 
 
-def _untried(_scorer: Scorer, _first: Batch) -> Trial:
+def _untried(_scorer: Scorer, _groups: Sequence[Records]) -> Trial:
     return Trial()
 
 
@@ -46,7 +47,7 @@ def collect_to(
     setting: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     watch: Callable[[Batch], None] = _unwatched,
-    before: Callable[[Scorer, Batch], Trial] = _untried,
+    before: Callable[[Scorer, Sequence[Records]], Trial] = _untried,
     announce: Callable[[str], None] = _silent,
     progress: Callable[[str, int, int], None] = _unshown,
 ) -> CollectedReport:
@@ -54,7 +55,9 @@ def collect_to(
 
     The parts lie in the folder ``<path>.parts`` until the file is complete. The same call after an interruption scores
     only what is not there yet, in the same batches, and gives the same file bit for bit. Once the file is there, the
-    same call scores nothing.
+    same call scores nothing. A model that answers alike on repeat is asked for ten records again, and refused if their
+    losses are others than before: when going on, when the file is there, before the parts are merged, and where it has
+    no identity after each hundred parts.
 
     Args:
         path: The file to write, ``.parquet``: columns ``loss``, ``member``, what the sources give, ``fingerprint``,
@@ -66,7 +69,8 @@ def collect_to(
         setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
         overwrite: Whether another file at the path is replaced, and another collection's folder emptied.
         watch: Told of each stretch of records, in order, before any is scored.
-        before: Tries the scorer on up to 200 records, before the first is scored; not called when going on.
+        before: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
+            scored; not called when going on.
         announce: Told in a sentence what happens.
         progress: Told the stage ("Reading", "Scoring", "Merging"), the records that are done, and all of them.
 
@@ -82,10 +86,12 @@ def collect_to(
     factory = Ready(cast("Scorer", scorer)) if hasattr(scorer, "score") else scorer
     size = None if batch_size is None else _validate.at_least("batch_size", batch_size, least=1)
     folder = target.with_name(f"{target.name}.parts")
-    with locked(folder):
-        run = Run(
+    place = Workplace(folder)
+
+    def run() -> Run:
+        return Run(
             target=target,
-            place=Workplace(folder),
+            place=place,
             factory=factory,
             scorer=factory(),
             sources=tuple(sources),
@@ -98,7 +104,15 @@ def collect_to(
             announce=announce,
             progress=progress,
         )
-        return run.result()
+
+    try:
+        with locked(folder):
+            place.refuse_elsewhere(target)
+            return run().result()
+    except NoFolderError:
+        if overwrite or not target.exists():
+            raise
+        return run().complete()  # as on a disk that is read only
 
 
 def _target(path: str | os.PathLike[str]) -> Path:

@@ -1,21 +1,23 @@
 """The parts of a collection become its output, in constant memory: infinite losses get their place in the end."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from auditor.collectors.assembly import history
+from auditor.collectors.assembly import history, noted
 from auditor.collectors.batch_losses import settled
 from auditor.collectors.scorer import Scorer
 from auditor.collectors.streaming.collection import Collection, UnitReport
+from auditor.collectors.streaming.content import content_of
 from auditor.collectors.streaming.identity import Digests
 from auditor.collectors.streaming.manifest import Manifest
 from auditor.collectors.streaming.metadata import KEY, CollectedMetadata, metadata_text
-from auditor.collectors.streaming.part import OWN, part_path, read_part
+from auditor.collectors.streaming.part import OWN, part_path, whole_part
 from auditor.collectors.streaming.writing import whole
-from auditor.errors import InputError, OutputError
+from auditor.errors import InputError
 
 __all__ = ["ChangedDataError", "merge", "merged_metadata"]
 
@@ -34,7 +36,7 @@ def merged_metadata(
     names: Sequence[str],
     left: Sequence[str],
 ) -> CollectedMetadata:
-    """Return what the output is to say of itself: the same as `auditor.collect` says of losses in memory.
+    """Return what the output is to say of itself, but for its content: the same as `auditor.collect` says in memory.
 
     Args:
         scorer: What gave the losses.
@@ -44,11 +46,13 @@ def merged_metadata(
         left: The columns that only some parts have.
     """
     saturated = sum(report.saturated[0] for report in reports), sum(report.saturated[1] for report in reports)
-    steps = history(scorer.words, saturated=saturated, hard=all(report.hard for report in reports))
+    hard = all(report.hard for report in reports)
+    steps = history(scorer.words, saturated=saturated, hard=hard)
     alone = [f"left out, because only some of the tables have it: {', '.join(left)}"] if left else []
     return CollectedMetadata(
         scale=scorer.scale,
         history=(*steps, *manifest.warnings, *alone),
+        notes=noted(manifest.warnings, hard=hard),
         saturated=saturated,
         scores=tuple(name for name in names if name not in OWN),
         counts=manifest.counts,
@@ -57,6 +61,7 @@ def merged_metadata(
             min(report.low for report in reports),
             max(report.high for report in reports),
         ),
+        content={},
         manifest=manifest,
     )
 
@@ -88,6 +93,9 @@ def merge(
 
     schema, left = _schema([part_path(folder, unit) for unit in collection.units])
     found = merged_metadata(scorer, manifest=manifest, reports=reports, names=schema.names, left=left)
+    # The footer says what the columns are before they are written, so that these two are read twice.
+    content = content_of(_narrow(collection, folder, found=found))
+    found = replace(found, content=content)
     schema = schema.with_metadata({KEY: metadata_text(found)})
     text = [name for name in schema.names if not _is_number(schema.field(name).type)]
     settings = {"use_dictionary": text, "compression": "zstd", "write_page_checksum": True}
@@ -103,20 +111,32 @@ def merge(
     return found
 
 
+def _narrow(collection: Collection, folder: Path, *, found: CollectedMetadata) -> Iterator[Any]:
+    """Yield the losses and members of the output, part by part."""
+    for unit in collection.units:
+        yield _placed(whole_part(part_path(folder, unit), columns=["loss", "member"]), found)
+
+
+def _placed(part: Any, found: CollectedMetadata) -> Any:
+    """Return a part with its infinite losses at their places."""
+    import pyarrow as pa
+
+    eps, low, high = found.placing
+    loss = settled(part["loss"].to_numpy(), eps=eps, low=low, high=high)
+    return part.set_column(part.column_names.index("loss"), "loss", pa.array(loss))
+
+
 def _tables(collection: Collection, folder: Path, *, schema: Any, found: CollectedMetadata) -> Iterator[Any]:
     """Yield the output in row groups; nothing is written after the last unless all is what was surveyed."""
     import pyarrow as pa
 
     digests, waiting, rows = Digests(), [], 0
-    eps, low, high = found.placing
     for unit in collection.units:
-        part = _whole_part(part_path(folder, unit))
+        part = whole_part(part_path(folder, unit))
         digests.add("membership", _words(part["member"]))
         if "fingerprint" in part.column_names:
             digests.add("features", _words(part["fingerprint"]))
-        loss = settled(part["loss"].to_numpy(), eps=eps, low=low, high=high)
-        part = part.set_column(part.column_names.index("loss"), "loss", pa.array(loss))
-        waiting.append(part.select(schema.names).cast(schema))
+        waiting.append(_placed(part, found).select(schema.names).cast(schema))
         rows += part.num_rows
         if rows >= _ROWS:
             yield pa.concat_tables(waiting).combine_chunks()
@@ -138,18 +158,6 @@ def _refuse_other_data(collection: Collection, digests: Digests, found: Collecte
 
 def _words(column: Any) -> Any:
     return column.to_numpy().astype(np.uint64)
-
-
-def _whole_part(path: Path) -> Any:
-    from pyarrow import ArrowException
-
-    try:
-        return read_part(path)
-    except (OSError, ArrowException) as error:
-        raise OutputError(
-            f"part {str(path)!r} was damaged or removed since it was written; run the same again, which scores only"
-            " its records."
-        ) from error
 
 
 def _schema(paths: Sequence[Path]) -> tuple[Any, list[str]]:

@@ -29,21 +29,25 @@ class CollectedMetadata:
     Attributes:
         scale: What the column ``loss`` is.
         history: What was done to the losses, first step first.
+        notes: The steps of the history that a reader must know before relying on the losses.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1; (0, 0) where
             records were taken out of the file since.
         scores: The columns of other scores of the same records, whose scale is unknown.
         counts: Members and non-members, when the file was written.
         placing: The spacing of the model's floats and the range of the finite losses, which gave the infinite ones
             their place.
+        content: The SHA-256 of each of the columns ``loss`` and ``member``, as they were written.
         manifest: The collection that the file is the result of, as this version writes it; none otherwise.
     """
 
     scale: LossScale
     history: tuple[str, ...]
+    notes: tuple[str, ...]
     saturated: tuple[int, int]
     scores: tuple[str, ...]
     counts: tuple[int, int]
     placing: tuple[float, float, float]
+    content: Mapping[str, str]
     manifest: Manifest | None
 
 
@@ -93,10 +97,12 @@ def _parsed(text: bytes, rows: int) -> CollectedMetadata:
     return CollectedMetadata(
         scale=LossScale(values["scale"]),
         history=_lines(values["history"]),
+        notes=_lines(values["notes"]),
         saturated=saturated if whole else (0, 0),
         scores=_lines(values["scores"]),
         counts=counts,
         placing=_numbers(values["placing"]),
+        content=_hashes(values["content"]),
         manifest=_manifest(values) if whole else None,
     )
 
@@ -115,6 +121,12 @@ def _numbers(values: Any) -> tuple[float, float, float]:
     if not (0 < eps < 1 and low <= 0 <= high and high - low < float("inf")):
         raise ValueError
     return eps, low, high
+
+
+def _hashes(values: Any) -> dict[str, str]:
+    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+        raise TypeError
+    return values
 
 
 def _lines(values: Any) -> tuple[str, ...]:

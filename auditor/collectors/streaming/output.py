@@ -1,26 +1,37 @@
 """The output of a collection, where a file lies there already: whose it is, and whether its model is still the same."""
 
+import contextlib
 from pathlib import Path
 
 from auditor.collectors.batch_losses import settled
 from auditor.collectors.scorer import Scorer
 from auditor.collectors.sources.source import Source
+from auditor.collectors.streaming.content import file_content
 from auditor.collectors.streaming.manifest import Manifest
 from auditor.collectors.streaming.metadata import CollectedMetadata, read_metadata
 from auditor.collectors.streaming.probe import refuse_other_model
-from auditor.errors import InputError
+from auditor.errors import InputError, OutputError
 
-__all__ = ["FOREIGN", "collected", "probe_output", "refusal", "refuse_foreign"]
+__all__ = ["FOREIGN", "collected", "probe_output", "refusal", "refuse_foreign", "refuse_rewritten"]
 
 FOREIGN = "is not the result of a collection as this version writes it"
 
 
 def refuse_foreign(target: Path, *, overwrite: bool) -> None:
-    """Refuse a file that no collection made, before the tables are read."""
-    if target.exists() and not overwrite:
-        found = collected(target)
-        if found is None or found.manifest is None:
-            raise refusal(target, FOREIGN)
+    """Refuse a file that no collection made, before the tables are read; even where one may be overwritten."""
+    if not target.exists():
+        return
+    if overwrite:
+        with contextlib.suppress(InputError):  # of a collection, and damaged or of another version
+            if read_metadata(target) is None:
+                raise OutputError(
+                    f"output path {str(target)!r} holds no collected losses, and nothing else is overwritten; name"
+                    " another, or delete the file yourself."
+                )
+        return
+    found = collected(target)
+    if found is None or found.manifest is None:
+        raise refusal(target, FOREIGN)
 
 
 def refusal(target: Path, reason: str) -> InputError:
@@ -38,6 +49,16 @@ def collected(target: Path) -> CollectedMetadata | None:
         return None
 
 
+def refuse_rewritten(target: Path, there: CollectedMetadata) -> None:
+    """Refuse a file whose losses, or their order, are no longer those that were written.
+
+    Raises:
+        InputError: Others are in it.
+    """
+    if file_content(target) != dict(there.content):
+        raise refusal(target, "holds losses that were changed since they were collected")
+
+
 def probe_output(
     target: Path, there: CollectedMetadata, *, manifest: Manifest, scorer: Scorer, source: Source
 ) -> None:
@@ -51,7 +72,7 @@ def probe_output(
         source: The first table that has records.
 
     Raises:
-        InputError: The losses differ.
+        ChangedModelError: The losses differ.
     """
     from pyarrow import parquet
 
@@ -65,5 +86,6 @@ def probe_output(
         start=0,
         expected=expected,
         kept=f"file {str(target)!r} holds the losses",
+        fix="give the same model, name another output, or ask for the file to be overwritten",
         placed=lambda losses: settled(losses.loss, eps=eps, low=low, high=high),
     )

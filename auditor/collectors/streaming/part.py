@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,24 @@ from auditor.collectors.batch_losses import BatchLosses
 from auditor.collectors.sources.source import Batch
 from auditor.collectors.streaming.collection import Unit, UnitReport
 from auditor.collectors.streaming.writing import whole
-from auditor.errors import InputError
+from auditor.errors import InputError, OutputError
 
-__all__ = ["OWN", "checked_part", "part_path", "read_part", "write_part"]
+__all__ = ["OWN", "checked_part", "is_part", "part_path", "read_part", "whole_part", "write_part"]
 
 OWN = ("loss", "member", "id", "group", "person", "label", "fingerprint", "saturated")
 
 _KEY = b"auditor-part"
+_NAME = re.compile(r"part-[0-9]{8}\.parquet")
 
 
 def part_path(folder: Path, unit: Unit) -> Path:
     """Return where the part of a unit lies."""
     return folder / f"part-{unit.index:08d}.parquet"
+
+
+def is_part(path: Path) -> bool:
+    """Return whether a file has the name of a part."""
+    return _NAME.fullmatch(path.name) is not None
 
 
 def write_part(path: Path, *, unit: Unit, key: str, batch: Batch, losses: BatchLosses) -> UnitReport:
@@ -71,12 +78,29 @@ def checked_part(path: Path, *, unit: Unit, key: str) -> UnitReport | None:
     return report if good and table.num_rows == len(unit) else None
 
 
-def read_part(path: Path) -> Any:
-    """Return the table of a part."""
+def read_part(path: Path, *, columns: list[str] | None = None) -> Any:
+    """Return the table of a part, or some of its columns."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(str(path), page_checksum_verification=True) as file:
-        return file.read()
+        return file.read(columns=columns)
+
+
+def whole_part(path: Path, *, columns: list[str] | None = None) -> Any:
+    """Return the table of a part that was whole before, or some of its columns.
+
+    Raises:
+        OutputError: It is no longer.
+    """
+    from pyarrow import ArrowException
+
+    try:
+        return read_part(path, columns=columns)
+    except (OSError, ArrowException) as error:
+        raise OutputError(
+            f"part {str(path)!r} was damaged or removed since it was written; run the same again, which scores only"
+            " its records."
+        ) from error
 
 
 def _table(batch: Batch, losses: BatchLosses) -> Any:

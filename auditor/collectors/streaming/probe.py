@@ -1,22 +1,56 @@
-"""Is the model that goes on the one that began: some of its losses are computed again and compared."""
+"""Is the model still the one that began: some of its losses are computed again and compared."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.batch_losses import BatchLosses, far
+from auditor.collectors.batch_losses import BatchLosses
+from auditor.collectors.rounding import differences
 from auditor.collectors.scorer import Scorer
 from auditor.collectors.sources.source import Source
+from auditor.collectors.streaming.collection import Collection, Unit
 from auditor.collectors.streaming.engine import read_stretch
+from auditor.collectors.streaming.part import part_path, whole_part
 from auditor.errors import InputError
 from auditor.values import Floats, LossScale
 
-__all__ = ["refuse_other_model"]
+__all__ = ["ChangedModelError", "probe_part", "refuse_other_model"]
 
 _FIRST = 10  # records
-_TOLERANCE = 1e-6  # relative, on outputs
-_ROUNDINGS = 4  # of a float, that the same model may differ by in another batch
+
+
+class ChangedModelError(InputError):
+    """The model gives other losses than those on disk, so that the same call cannot go on."""
+
+
+def probe_part(
+    scorer: Scorer, *, collection: Collection, unit: Unit, folder: Path, kept: str, fix: str
+) -> None:
+    """Refuse a model that gives other losses than the first of a part.
+
+    Args:
+        scorer: The model.
+        collection: What the part belongs to.
+        unit: Which part.
+        folder: Where it is.
+        kept: What is on disk, the subject of the sentence.
+        fix: What helps.
+
+    Raises:
+        ChangedModelError: The losses differ.
+        OutputError: The part is damaged.
+    """
+    losses = whole_part(part_path(folder, unit), columns=["loss"])["loss"].to_numpy()
+    refuse_other_model(
+        scorer,
+        source=collection.sources[unit.source],
+        start=unit.start,
+        expected=losses[: collection.batch_size],
+        kept=kept,
+        fix=fix,
+    )
 
 
 def refuse_other_model(
@@ -26,6 +60,7 @@ def refuse_other_model(
     start: int,
     expected: Floats,
     kept: str,
+    fix: str,
     placed: Callable[[BatchLosses], Floats] = lambda losses: losses.loss,
 ) -> None:
     """Refuse a model that gives other losses than those on disk.
@@ -39,10 +74,11 @@ def refuse_other_model(
         start: The first of them.
         expected: The losses on disk of one batch of the model that begins there.
         kept: What is on disk, the subject of the sentence.
+        fix: What helps.
         placed: Gives the losses of a batch the places that they have on disk.
 
     Raises:
-        InputError: The losses differ.
+        ChangedModelError: The losses differ.
     """
     records = read_stretch(source, start=start, stop=start + expected.size).records
     for n in sorted({min(_FIRST, expected.size), expected.size}):
@@ -51,25 +87,15 @@ def refuse_other_model(
         if same.all():
             return
     row = int(np.argmax(~same))
-    raise InputError(
+    raise ChangedModelError(
         f"{kept}, but the model changed, or answers differently each time: the loss of {records.name} row"
         f" {records.first_row + row}, counting from 0, was {expected[row]:.9g} and is now {placed(again)[row]:.9g};"
-        " give the same model, delete the folder or the file to begin anew, or name another output."
+        f" {fix}."
     )
 
 
 def _agree(first: Floats, second: Floats, *, eps: float, scale: LossScale) -> npt.NDArray[np.bool_]:
-    """Which losses are equal within the rounding of the outputs.
-
-    A log-odds loss from a probability p of rounding eps is known to eps / (p (1 - p)) = eps (2 + e^l + e^-l).
-    """
+    """Which losses are equal within the rounding of the outputs."""
     if first.shape != second.shape:
         return np.zeros(first.shape, dtype=np.bool_)
-    end = far(eps)
-    size = np.minimum(np.maximum(np.abs(first), np.abs(second)), end)
-    rounding = _ROUNDINGS * eps * (2 + np.exp(size)) if scale is LossScale.LOG_ODDS else 0.0
-    near = np.clip(first, -end, end), np.clip(second, -end, end)
-    with np.errstate(invalid="ignore"):
-        exact = (first == second) | (np.abs(first - second) <= _TOLERANCE * (1 + np.abs(first)) + rounding)
-    beyond = np.isinf(first) | np.isinf(second)
-    return np.where(beyond, np.abs(near[0] - near[1]) <= _TOLERANCE + rounding, exact)
+    return np.asarray(differences(first, second, eps=eps, scale=scale) == 0)

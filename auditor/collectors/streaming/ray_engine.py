@@ -102,14 +102,15 @@ def _letter(folder: Path, errand: Errand) -> Iterator[Letter]:
         ) from error
     path = folder / f"{_DRAFT}{uuid.uuid4().hex}"
     try:
-        path.write_bytes(words)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    try:
+        try:
+            path.touch(mode=0o600, exist_ok=False)  # it may hold the model
+            path.write_bytes(words)
+        except OSError as error:
+            raise unwritable(path, error) from error
         yield Letter(path, hashlib.sha256(words).hexdigest())
     finally:
         with contextlib.suppress(OSError):
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def _reports(letter: Letter, *, units: int, workers: int) -> Iterator[UnitReport]:

@@ -24,7 +24,7 @@ from auditor.collectors.streaming.engine import score_unit
 from auditor.collectors.streaming.part import checked_part, part_path
 from auditor.errors import InputError
 
-__all__ = ["Attempts", "Errand", "Letter", "Threads", "UnitScorer", "unpacked"]
+__all__ = ["Attempts", "Errand", "Letter", "Threads", "UnitScorer", "packed", "unpacked"]
 
 _ATTEMPTS = 3  # workers that may die over a unit
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -141,7 +141,7 @@ class UnitScorer:
         try:
             return pickle.dumps(self._report(position))
         except Exception as error:  # noqa: BLE001 - the process that started the workers raises it
-            return _packed(error)
+            return packed(error)
 
     def _report(self, position: int) -> UnitReport:
         if self._errand is None:
@@ -186,7 +186,7 @@ def _refuse_another(found: str | None, wanted: str | None) -> None:
         )
 
 
-def _packed(error: Exception) -> bytes:
+def packed(error: Exception) -> bytes:
     """Return an exception with its traceback as a note, or its words where it cannot be pickled."""
     error.add_note("In a Ray worker:\n" + traceback.format_exc())
     error.__cause__ = error.__context__ = None

@@ -29,10 +29,10 @@ class CollectedReport:
 
 @dataclass(frozen=True)
 class Trial:
-    """What was noticed when a scorer was tried on the first records.
+    """What was noticed when a scorer was tried on a few records.
 
     Attributes:
-        warnings: Sentences for the history of the losses.
+        warnings: Sentences for the history of the losses; they must hold whatever the other records give.
         deterministic: Whether the model answered alike when it was asked again.
     """
 

@@ -1,22 +1,30 @@
 """One run of a long collection: what is there already, what is left to do, and the file in the end."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from auditor.collectors.records import Records
+from auditor.collectors.samples import sampled_groups
 from auditor.collectors.scorer import Scorer
 from auditor.collectors.sources.source import Batch, Source
 from auditor.collectors.streaming.collection import Collection, UnitReport, unit_size
 from auditor.collectors.streaming.engine import Engine
 from auditor.collectors.streaming.identity import surveyed
+from auditor.collectors.streaming.kept import kept
 from auditor.collectors.streaming.manifest import Manifest, difference
-from auditor.collectors.streaming.merge import ChangedDataError, merge
+from auditor.collectors.streaming.merge import merge
 from auditor.collectors.streaming.metadata import CollectedMetadata
-from auditor.collectors.streaming.output import FOREIGN, collected, probe_output, refusal, refuse_foreign
-from auditor.collectors.streaming.part import part_path, read_part
-from auditor.collectors.streaming.probe import refuse_other_model
+from auditor.collectors.streaming.output import (
+    FOREIGN,
+    collected,
+    probe_output,
+    refusal,
+    refuse_foreign,
+    refuse_rewritten,
+)
+from auditor.collectors.streaming.probe import probe_part
 from auditor.collectors.streaming.report import CollectedReport, Trial
 from auditor.collectors.streaming.workplace import Workplace
 from auditor.errors import InputError, OutputError
@@ -24,7 +32,9 @@ from auditor.errors import InputError, OutputError
 __all__ = ["Run"]
 
 _BATCH = 10_000  # records, where it makes no difference to the model
-_TRIED = 200  # records at most, before the first is scored
+_PROBED = 100  # units: the model is asked again after so many, for at most as many records as one has
+_SAME_MODEL = "give the same model, delete the folder to begin anew, or name another output"
+_ONE_MODEL = "find out when it changed, and once it stays the same delete the folder to begin anew, or name another output"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +51,7 @@ class Run:
     setting: dict[str, Any]
     overwrite: bool
     watch: Callable[[Batch], None]
-    before: Callable[[Scorer, Batch], Trial]
+    before: Callable[[Scorer, Sequence[Records]], Trial]
     announce: Callable[[str], None]
     progress: Callable[[str, int, int], None]
     reports: dict[int, UnitReport] = field(default_factory=dict)
@@ -50,18 +60,31 @@ class Run:
         """Do what is not done yet."""
         refuse_foreign(self.target, overwrite=self.overwrite)
         there, saved, ended = collected(self.target), self._begun(), self._ended()
+        if there is None and not self.overwrite:
+            self.place.refuse_foreign()
         manifest = self._as_before(self._survey(), there.manifest if there else None, saved, ended)
         complete = ended is not None and ended.key == manifest.key
         if there is not None and (complete or not self.overwrite):
-            return self._already(there, manifest, saved)
+            report = self._already(there, manifest)
+            if saved is None or saved.key == manifest.key:
+                self.place.clear()  # what a killed process left
+            return report
         collection = self._collection(manifest)
         going = self._going_on(saved, manifest, collection)
         manifest = self._start(manifest) if going is None else going
         resumed = self._scored
-        with self._kept(manifest):
+        with kept(lambda: self._scored, total=sum(manifest.counts), folder=self.place.folder.name):
             self._score(collection, manifest)
             found = self._merge(collection, manifest)
         return self._report(found, scored_now=sum(manifest.counts) - resumed)
+
+    def complete(self) -> CollectedReport:
+        """Return what the output holds, if it is what is asked for; the working folder need not be there."""
+        refuse_foreign(self.target, overwrite=False)
+        there = collected(self.target)
+        if there is None:
+            raise refusal(self.target, FOREIGN)
+        return self._already(there, self._as_before(self._survey(), there.manifest))
 
     def _begun(self) -> Manifest | None:
         try:
@@ -122,19 +145,16 @@ class Run:
 
     # --- What is there already ---------------------------------------------------------------------
 
-    def _already(
-        self, there: CollectedMetadata, manifest: Manifest, saved: Manifest | None
-    ) -> CollectedReport:
+    def _already(self, there: CollectedMetadata, manifest: Manifest) -> CollectedReport:
         """Return what a complete file holds, if it is what is asked for."""
         if there.manifest is None:
             raise refusal(self.target, FOREIGN)
         changed = difference(there.manifest, manifest)
         if changed:
             raise refusal(self.target, f"holds other losses: {changed}")
-        if manifest.model is None and there.manifest.deterministic:
+        refuse_rewritten(self.target, there)
+        if there.manifest.deterministic:
             probe_output(self.target, there, manifest=manifest, scorer=self.scorer, source=self._first)
-        if saved is None or saved.key == manifest.key:
-            self.place.clear()  # what a killed process left
         self.announce(f"{self.target.name} is complete already: nothing is scored.")
         return self._report(there, scored_now=0)
 
@@ -156,18 +176,16 @@ class Run:
         self.reports.update(self.place.parts(collection, damaged=self._tell_damaged))
         if not self.reports:
             return None
-        unit = self.reports[min(self.reports)].unit
         if saved.deterministic:
-            losses = read_part(part_path(self.place.folder, unit))["loss"].to_numpy()
-            refuse_other_model(
-                self.scorer,
-                source=self.sources[unit.source],
-                start=unit.start,
-                expected=losses[: collection.batch_size],
-                kept=f"folder {folder!r} holds {self._scored:,} losses of an interrupted collection",
-            )
+            self._probe(collection, "an interrupted collection", fix=_SAME_MODEL)
         self.announce(f"Going on: {self._scored:,} of {sum(manifest.counts):,} records are scored already.")
         return saved
+
+    def _probe(self, collection: Collection, whose: str, *, fix: str) -> None:
+        """Refuse a model that is not the one that gave the first part."""
+        unit, folder = self.reports[min(self.reports)].unit, self.place.folder
+        kept = f"folder {str(folder)!r} holds {self._scored:,} losses of {whose}"
+        probe_part(self.scorer, collection=collection, unit=unit, folder=folder, kept=kept, fix=fix)
 
     def _tell_damaged(self, path: Path) -> None:
         self.announce(f"{path.name} is damaged: its records are scored again.")
@@ -175,7 +193,7 @@ class Run:
     # --- What is left to do ------------------------------------------------------------------------
 
     def _start(self, manifest: Manifest) -> Manifest:
-        trial = self.before(self.scorer, self._first.read(0, min(_TRIED, len(self._first))))
+        trial = self.before(self.scorer, sampled_groups(self.sources))
         manifest = replace(manifest, warnings=tuple(trial.warnings), deterministic=trial.deterministic)
         self.place.begin(manifest)
         return manifest
@@ -191,10 +209,14 @@ class Run:
     def _score(self, collection: Collection, manifest: Manifest) -> None:
         total = sum(manifest.counts)
         pending = [unit for unit in collection.units if unit.index not in self.reports]
+        already = len(self.reports)
 
         def done(report: UnitReport) -> None:
             self.reports[report.unit.index] = report
             self.progress("Scoring", self._scored, total)
+            new = len(self.reports) - already
+            if manifest.deterministic and manifest.model is None and new % _PROBED == 0:
+                self._probe(collection, "this collection", fix=_ONE_MODEL)
 
         self.progress("Scoring", self._scored, total)
         if pending:
@@ -204,6 +226,8 @@ class Run:
             raise OutputError(
                 f"{missing} of {len(collection.units)} parts were not written; run the same again."
             )
+        if pending and manifest.deterministic:
+            self._probe(collection, "this collection", fix=_ONE_MODEL)
 
     def _merge(self, collection: Collection, manifest: Manifest) -> CollectedMetadata:
         if self.target.exists() and not self.overwrite:
@@ -218,25 +242,6 @@ class Run:
         )
         self.place.finish()
         return found
-
-    @contextmanager
-    def _kept(self, manifest: Manifest) -> Iterator[None]:
-        """Say, with whatever went wrong, that what was scored is kept."""
-        try:
-            yield
-        except KeyboardInterrupt as error:
-            raise KeyboardInterrupt(f"interrupted: {self._how_to_go_on(manifest)}.") from error
-        except (InputError, OutputError) as error:
-            if not self._scored or isinstance(error, ChangedDataError):
-                raise
-            kind = InputError if isinstance(error, InputError) else OutputError
-            raise kind(f"{str(error).rstrip('.')}; {self._how_to_go_on(manifest)}.") from error
-
-    def _how_to_go_on(self, manifest: Manifest) -> str:
-        return (
-            f"{self._scored:,} of {sum(manifest.counts):,} records are scored and kept in"
-            f" {self.place.folder.name!r}, and the same call goes on from there"
-        )
 
     def _report(self, found: CollectedMetadata, *, scored_now: int) -> CollectedReport:
         n_member, n_nonmember = found.counts

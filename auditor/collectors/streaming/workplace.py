@@ -7,8 +7,9 @@ from pathlib import Path
 
 from auditor.collectors.streaming.collection import Collection, UnitReport
 from auditor.collectors.streaming.manifest import Manifest, read_manifest, write_manifest
-from auditor.collectors.streaming.part import checked_part, part_path
+from auditor.collectors.streaming.part import checked_part, is_part, part_path
 from auditor.collectors.streaming.writing import drafts, unwritable
+from auditor.errors import InputError, OutputError
 
 __all__ = ["Workplace"]
 
@@ -41,11 +42,37 @@ class Workplace:
 
     def has_parts(self) -> bool:
         """Return whether anything that was scored is here, of whatever collection."""
-        return any(self.folder.glob("part-*.parquet"))
+        return bool(self._parts())
+
+    def refuse_foreign(self) -> None:
+        """Refuse a folder with files that have the names of parts, and no manifest that says whose they are.
+
+        Raises:
+            InputError: They are not of a collection, or it cannot be known of which.
+        """
+        found = self._parts()
+        if found and not self._has_manifest:
+            raise InputError(
+                f"folder {str(self.folder)!r} must hold an interrupted collection or no parts, got {len(found)} such as"
+                f" {found[0].name!r} without a manifest; move them away, name another output, or ask for it to be"
+                " overwritten."
+            )
+
+    def refuse_elsewhere(self, output: Path) -> None:
+        """Refuse a folder on another disk than the output, which no file can be moved to in one step.
+
+        Raises:
+            OutputError: It is a link, or a mounted disk.
+        """
+        if self.folder.stat().st_dev != output.parent.stat().st_dev:
+            raise OutputError(
+                f"folder {str(self.folder)!r} must be on the same disk as the output {output.name!r}, and is a link to"
+                " another or one itself; remove it, or name an output on that disk."
+            )
 
     def begin(self, manifest: Manifest) -> None:
         """Write the manifest into a folder without parts."""
-        self.clear()
+        self._empty()
         write_manifest(self._manifest, manifest)
 
     def parts(self, collection: Collection, *, damaged: Callable[[Path], None]) -> dict[int, UnitReport]:
@@ -68,8 +95,21 @@ class Workplace:
         self.clear()
 
     def clear(self) -> None:
-        """Remove everything that was written here; that the output is there is forgotten last."""
-        _remove([*drafts(self.folder), *sorted(self.folder.glob("part-*.parquet"))])
+        """Remove what a collection wrote here, if one did; that the output is there is forgotten last."""
+        if self._has_manifest:
+            self._empty()
+        else:
+            _remove(drafts(self.folder))
+
+    @property
+    def _has_manifest(self) -> bool:
+        return self._manifest.exists() or self._finished.exists()
+
+    def _parts(self) -> list[Path]:
+        return sorted(path for path in self.folder.iterdir() if is_part(path))
+
+    def _empty(self) -> None:
+        _remove([*drafts(self.folder), *self._parts()])
         _remove([self._manifest, self._finished])
 
 

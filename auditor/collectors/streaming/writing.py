@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from auditor.errors import AuditorError, OutputError
 __all__ = ["drafts", "synced", "unwritable", "whole"]
 
 _DRAFT = ".draft-"
+_OWN = re.compile(re.escape(_DRAFT) + "[0-9a-f]{32}")
 
 
 @contextmanager
@@ -44,7 +46,8 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
 
 def synced(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on disk."""
-    handle = os.open(path, os.O_RDONLY)
+    # Windows writes back only through a handle that may write, and has none for folders.
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)
     finally:
@@ -53,7 +56,7 @@ def synced(path: Path) -> None:
 
 def drafts(folder: Path) -> list[Path]:
     """Return what a process that was killed left unfinished."""
-    return sorted(folder.glob(f"{_DRAFT}*"))
+    return sorted(path for path in folder.iterdir() if _OWN.fullmatch(path.name))
 
 
 def unwritable(path: Path, error: OSError) -> OutputError:

@@ -7,8 +7,8 @@ from auditor.collectors.scorer import ModelScorer, in_batches
 from auditor.collectors.tasks import Classification
 
 
-def collected(endpoint, *, members, nonmembers, task=None, repeats=1):
-    """Return the losses of both groups, each scored in the batches that the endpoint wants."""
+def collected(endpoint, *, members, nonmembers, task=None, repeats=1, batch_size=None):
+    """Return the losses of both groups, scored in batches of that size, or of what the endpoint wants."""
     task = task or Classification()
     groups = [
         Records(name, features, task.labels(name, labels))
@@ -16,5 +16,5 @@ def collected(endpoint, *, members, nonmembers, task=None, repeats=1):
     ]
     found = predictor(endpoint, task=task, sample=groups)
     scorer = ModelScorer(found, task=task, repeats=repeats)
-    parts = [in_batches(scorer, group, size=None) for group in groups]
+    parts = [in_batches(scorer, group, size=batch_size) for group in groups]
     return assembled(parts[0], nonmember=parts[1], words=scorer.words, scale=scorer.scale, labels={})

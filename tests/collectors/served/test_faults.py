@@ -127,7 +127,7 @@ def test_concurrency_is_worth_five_times_one_at_a_time(serve):
         ),
         (
             lambda p: [[1 - q, q] for q in p],
-            r"answered with rows of different lengths for member rows 0 to 299, ",
+            r"answered with rows of different lengths for member rows 100 to 199, ",
         ),
         (
             lambda p: [*p[:3], "high", *p[4:]],
@@ -212,7 +212,7 @@ def test_a_batch_is_cut_by_bytes(serve):
     server = serve(lambda *_: {"predictions": [0.5]})
     server.answer = lambda _method, _path, body: {"predictions": [0.5] * len(body["inputs"])}
     texts = ["x" * (17 * row % 400) for row in range(200)]
-    groups = {"members": (texts, [1] * 200), "nonmembers": (texts[:2], [1] * 2)}
+    groups = {"members": (texts, [1] * 200), "nonmembers": (texts[:2], [1] * 2), "batch_size": 200}
     collected(endpoint(server, max_request_bytes=2000, max_request_records=1000, concurrency=1), **groups)
     sizes = [int(headers["Content-Length"]) for headers in server.headers]
     assert max(sizes) <= 2000
@@ -263,8 +263,8 @@ def test_a_failure_in_the_middle_is_the_only_one_told(serve):
         collected(endpoint(server, retries=1), **numbered())
 
 
-def test_one_record_at_a_time_still_checkpoints_seldom(serve):
-    """A template of one record has batches of a thousand, not of the few requests under way."""
+def test_a_checkpoint_is_a_round_of_requests(serve):
+    """A batch is what eight requests at once hold, and a hundred records where each holds a single one."""
     from auditor.collectors import Classification
     from auditor.collectors.predictors import predictor
     from auditor.collectors.records import Records
@@ -273,4 +273,4 @@ def test_one_record_at_a_time_still_checkpoints_seldom(serve):
     sample = [Records("member", np.zeros((10, 2)), np.zeros(10))]
     one = predictor(Endpoint(server.url, protocol=Template("{{row}}")), task=Classification(), sample=sample)
     many = predictor(endpoint(server, max_request_records=500), task=Classification(), sample=sample)
-    assert (one.records_at_once, many.records_at_once) == (1000, 8000)
+    assert (one.records_at_once, many.records_at_once) == (100, 4000)

@@ -4,18 +4,21 @@ import itertools
 import math
 import threading
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from auditor import InputError
 from auditor.collectors import Classification, MultiLabel, Output, SquaredError
+from auditor.collectors.batch_losses import BatchLosses
 from auditor.collectors.label_order import better_order, reordered
 from auditor.collectors.predictors import predictor
 from auditor.collectors.preflight import Preflight, preflight
 from auditor.collectors.records import Records
 from auditor.collectors.scorer import ModelScorer
 from auditor.collectors.served import Endpoint, MLflow
+from auditor.values import LossScale
 
 
 def tried(model, linear, *, classes=None, labels=None, repeats=1, task=None, n=60, output=None):
@@ -23,7 +26,7 @@ def tried(model, linear, *, classes=None, labels=None, repeats=1, task=None, n=6
     task = task or Classification()
     records = Records("member", linear.x[:n], np.asarray(linear.y if labels is None else labels)[:n])
     found = predictor(model, task=task, output=output, sample=[records])
-    return preflight(ModelScorer(found, task=task, classes=classes, repeats=repeats), records)
+    return preflight(ModelScorer(found, task=task, classes=classes, repeats=repeats), [records])
 
 
 def answering(serve, linear, change=lambda p: p):
@@ -100,8 +103,9 @@ def test_hard_labels_are_named_with_the_fix_of_the_server(serve, linear):
     endpoint, _ = answering(serve, linear, lambda p: np.eye(3)[p.argmax(axis=1)])
     found = tried(endpoint, linear)
     assert found.hard_labels
-    assert "weaker 0/1-loss audit" in found.warnings[0]
-    assert "pyfunc_predict_fn='predict_proba'" in found.warnings[0]
+    assert "weaker 0/1-loss audit" in found.provisional[0]
+    assert "pyfunc_predict_fn='predict_proba'" in found.provisional[0]
+    assert found.warnings == ()  # the history says it, if it holds of all records
 
 
 def test_hard_labels_that_were_accepted_are_no_news(serve, linear):
@@ -111,7 +115,7 @@ def test_hard_labels_that_were_accepted_are_no_news(serve, linear):
     )
     found = tried(Endpoint(server.url, protocol=MLflow(), labels=[0, 1, 2]), linear)
     assert found.hard_labels
-    assert found.warnings == ()
+    assert found.warnings == found.provisional == ()
 
 
 def test_rounded_probabilities_are_named(linear):
@@ -193,6 +197,120 @@ def test_a_few_records_of_one_class_accuse_nobody_wrongly():
     """Ten records of a class that the model does not know, of little confidence, say nothing about the order."""
     p = np.full((10, 3), [0.3, 0.4, 0.3])
     assert better_order(p, codes=np.zeros(10, dtype=int)) is None
+
+
+def sorted_groups(n=2000):
+    """Members and non-members sorted by label: a tenth of each is of class 1, and comes first."""
+    rng = np.random.default_rng(4)
+    y = np.repeat([1, 0], [n // 10, n - n // 10])
+    return [Records(name, y + rng.normal(size=n), y) for name in ("member", "nonmember")]
+
+
+def bayes(x):
+    """The probabilities of the two classes of `sorted_groups`, by Bayes: most of class 1 looks like class 0."""
+    odds = np.exp(x - 0.5) / 9
+    return np.stack([1 / (1 + odds), odds / (1 + odds)], axis=1)
+
+
+def test_a_sorted_table_raises_no_false_alarm():
+    """A calibrated model of a rare class is not accused where the first two hundred records are all of that class."""
+    groups = sorted_groups()
+    first = groups[0].part(0, 200)
+    assert (
+        np.log(bayes(first.features)).mean(axis=0) @ [1, -1] > 0.2
+    )  # by these alone it is worse than swapped
+    assert preflight(ModelScorer(predictor(bayes, task=Classification())), groups).suggested_classes is None
+
+
+def test_a_swapped_order_is_found_in_a_sorted_table():
+    """Columns in the other order are noticed although the first two hundred records fit them better."""
+    swapped = ModelScorer(predictor(lambda x: bayes(x)[:, ::-1], task=Classification()))
+    assert preflight(swapped, sorted_groups()).suggested_classes == (1, 0)
+
+
+def test_a_sample_of_one_class_suggests_no_order():
+    """Two hundred records of one class that a model puts elsewhere say nothing about the order."""
+    p = np.full((200, 4), [0.01, 0.01, 0.97, 0.01])
+    assert better_order(p, codes=np.zeros(200, dtype=int)) is None
+
+
+def test_one_class_that_gains_alone_suggests_no_order():
+    """A column of a class that was not seen, on which two classes agree, can be that of one of them alone."""
+    p = np.full((200, 4), [0.01, 0.01, 0.97, 0.01])
+    assert better_order(p, codes=np.arange(200) % 2) is None
+    p[1::2] = [0.01, 0.01, 0.01, 0.97]
+    assert better_order(p, codes=np.arange(200) % 2).tolist() == [2, 3, 0, 1]
+
+
+def test_a_model_that_memorised_its_members_returns_no_labels():
+    """Certainty about all members is no label where non-members get probabilities."""
+    groups = [Records("member", np.repeat([0.0, 1.0], 50), np.repeat([0, 1], 50))]
+    memory = ModelScorer(predictor(lambda x: np.stack([1 - x, x], axis=1), task=Classification()))
+    assert preflight(memory, groups).hard_labels
+    groups.append(Records("nonmember", np.tile([0.3, 0.6], 50), np.tile([0, 1], 50)))
+    found = preflight(memory, groups)
+    assert not found.hard_labels
+    assert found.warnings == found.provisional == ()
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 7, 64])
+def test_no_more_records_than_a_batch_are_asked_for(batch_size):
+    """Two hundred records at most, half of each group, in calls that are no larger than the batch size."""
+    seen = []
+
+    def predict(x):
+        seen.append(x.tolist())
+        return np.stack([1 - x, x], axis=1)
+
+    x = np.linspace(0.1, 0.4, 1000)
+    groups = [Records("member", x, np.zeros(1000)), Records("nonmember", x + 0.5, np.zeros(1000))]
+    found = preflight(ModelScorer(predictor(predict, task=Classification())), groups, batch_size=batch_size)
+    assert max(map(len, seen)) == (batch_size or 100)
+    tried = np.unique(np.concatenate(seen))
+    assert found.records == tried.size == 200
+    assert (tried < 0.45).sum() == 100
+    assert tried.min() < 0.11
+    assert tried.max() > 0.89
+
+
+def test_a_refused_record_of_a_sample_is_named_by_its_own_row():
+    """Of records spread over a group, the sentence names the row of the group."""
+    groups = [Records(name, np.arange(1000.0), np.zeros(1000)) for name in ("member", "nonmember")]
+
+    def predict(x):
+        return np.where((x < 630)[:, None], 0.5, 0.4) * np.ones((1, 2))
+
+    with pytest.raises(
+        InputError, match=r"^member outputs .* got a sum of 0\.8 \(first at row 630, counting from 0\)"
+    ):
+        preflight(ModelScorer(predictor(predict, task=Classification())), groups)
+
+
+@dataclass
+class Coarse:
+    """Losses near 3 nats of a model of coarse floats, which every second call rounds up."""
+
+    eps: float
+    step: float
+    scale: LossScale = LossScale.CROSS_ENTROPY
+    records_at_once: int | None = None
+    calls: int = 0
+
+    def score(self, records):
+        """Return the losses."""
+        self.calls += 1
+        loss = np.full(len(records), 3.0) + self.step * (self.calls % 2)
+        return BatchLosses(loss, np.zeros(len(records), dtype=bool), eps=self.eps)
+
+
+@pytest.mark.parametrize(
+    ("eps", "step", "same"),
+    [(2.0**-7, 2.0**-6, True), (2.0**-7, 1.0, False), (2.0**-23, 2.0**-6, False), (2.0**-23, 2.0**-22, True)],
+)
+def test_a_language_model_may_round_too(eps, step, same):
+    """A spacing of bfloat16 near 3, which is 2^-6, is the same answer of such a model, and another one of float32."""
+    found = preflight(Coarse(eps, step), [Records("member", ["a text"] * 20, np.zeros(20))])
+    assert found.deterministic is same
 
 
 def test_labels_of_text_need_classes(linear):

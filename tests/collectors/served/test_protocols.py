@@ -408,14 +408,20 @@ def test_floats_keep_every_digit(serve):
         (lambda values: [float(value) for value in values], "float32"),
         (lambda values: json.loads("[" + ",".join(f"{value:.9g}" for value in values) + "]"), "float32"),
         (lambda values: [float(str(value)) for value in values], "float32"),
+        (lambda values: [0.1, *(float(str(value)) for value in values[1:])], "float32"),
         (lambda values: [float(np.float64(value) * (1 + 1e-12)) for value in values], "float64"),
         (lambda values: [float(values[0]), float(values[1]) + 1e-12, float(values[2])], "float64"),
+        (lambda _: [0.1, 0.35, 0.7], "float64"),
+        (lambda _: [0.123456, 0.000123456, 0.99], "float64"),
     ],
-    ids=["widened", "nine digits", "shortest", "float64", "one float64"],
+    ids=[
+        *("widened", "nine digits", "shortest", "one short", "float64", "one float64"),
+        *("a forest's", "six digits"),
+    ],
 )
 def test_saturated_answers_are_placed_by_the_digits_of_the_others(serve, write, eps):
     """Where JSON does not say the type, the digits tell float32 from float64, and so where a probability of 1 belongs."""
-    p = np.array([0.1, 0.7, 0.3], dtype=np.float32)
+    p = np.array([1 / 9, 0.7123456, 1 / 3], dtype=np.float32)
     server = serve(lambda *_: {"predictions": [*write(p), 1.0]})
     group = (np.zeros((4, 1)), [1, 1, 0, 1])
     losses = collected(Endpoint(server.url, protocol=MLflow()), members=group, nonmembers=group)

@@ -142,7 +142,7 @@ def test_mlserver_before_a_long_collection(mlserver):
     """The trial on a few records finds nothing to warn of, and a permuted order of the classes where there is one."""
     task = Classification()
     model = predictor(Endpoint(f"{mlserver.url}/v2/models/bare"), task=task)
-    found = preflight(ModelScorer(model, task=task), Records("member", *MEMBERS))
+    found = preflight(ModelScorer(model, task=task), [Records("member", *MEMBERS)])
     assert (found.deterministic, found.same_alone, found.sums_to_one, found.hard_labels) == (
         True,
         True,
@@ -150,7 +150,7 @@ def test_mlserver_before_a_long_collection(mlserver):
         False,
     )
     assert found.warnings == ()
-    permuted = preflight(ModelScorer(model, task=task, classes=(2, 0, 1)), Records("member", *MEMBERS))
+    permuted = preflight(ModelScorer(model, task=task, classes=(2, 0, 1)), [Records("member", *MEMBERS)])
     assert permuted.suggested_classes == (0, 1, 2)
 
 

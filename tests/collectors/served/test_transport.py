@@ -1,10 +1,14 @@
 """Requests to one server: repeated where that helps, refused in one sentence where it does not, and sent nowhere else."""
 
+import gzip
 import pickle
+import re
+import socket
 import ssl
 import threading
 import time
 import traceback
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -95,24 +99,98 @@ def test_a_late_answer_is_asked_for_again(serve):
     assert transport(serve(answer), timeout=0.3).post(Request(b"{}")) == {"n": 2}
 
 
-def test_an_answer_that_drips_is_late_as_a_whole(serve):
-    """Bytes that keep coming do not extend the time-out."""
-    server = serve(lambda *_: {})
+def drip(start, byte=b" "):
+    """Send the start of an answer at once, and then a byte now and then, for 1.5 seconds."""
 
-    def drip(handler, _):
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000")
-        handler.end_headers()
+    def send(handler, _):
+        handler.close_connection = True
+        handler.wfile.write(start)
         for _ in range(30):
-            handler.wfile.write(b" ")
+            handler.wfile.write(byte)
             handler.wfile.flush()
             time.sleep(0.05)
 
-    server.send = drip
+    return send
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize(
+    ("start", "byte"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", b" "),
+        (b'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"a": 1}', b" "),
+        (b"HTTP/1.1 500 Oops\r\nContent-Length: 1000\r\n\r\n", b"x"),
+        (b"HTTP/1.1 200 OK\r\n", b"X-More: a\r\n"),
+        (b"", b"H"),
+    ],
+    ids=["body", "body without length", "error", "headers", "first line"],
+)
+def test_an_answer_that_drips_is_late_as_a_whole(serve, start, byte, tls):
+    """Bytes that keep coming do not extend the time-out, whatever they belong to, and the next request is answered."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    server = serve(lambda *_: {"a": 2}, tls=context if tls else None)
+    plain, server.send = server.send, drip(start, byte)
+    asked = transport(server, timeout=0.3, retries=0, ca_file=CERTIFICATE if tls else None)
     begun = time.monotonic()
     with pytest.raises(InputError, match=r"gave no whole answer within 0\.3 s; raise timeout="):
-        transport(server, timeout=0.3, retries=0).post(Request(b"{}"))
-    assert time.monotonic() - begun < 1.2
+        asked.post(Request(b"{}"))
+    assert 0.25 < time.monotonic() - begun < 0.9
+    server.send = plain
+    assert asked.post(Request(b"{}")) == {"a": 2}
+
+
+def test_a_server_that_reads_nothing_is_late(require_extra):
+    """A request that the server does not take from the line is given up in time too."""
+    require_extra("http")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        asked = transport(f"http://127.0.0.1:{deaf.getsockname()[1]}", timeout=0.3, retries=0)
+        begun = time.monotonic()
+        with pytest.raises(InputError, match=r"gave no whole answer within 0\.3 s"):
+            asked.post(Request(b" " * 50_000_000))
+        assert time.monotonic() - begun < 0.9
+
+
+def test_a_time_that_is_over_does_not_end_later_requests(serve):
+    """A hundred requests that take three times the time-out together are all answered, over one connection."""
+    ports = set()
+    server = serve(lambda *_: time.sleep(0.01) or {})
+    plain = server.send
+    server.send = lambda handler, answer: (ports.add(handler.client_address), plain(handler, answer))
+    asked = transport(server, timeout=0.4, retries=0, concurrency=1)
+    assert asked.many([Request(b"{}")] * 100) == [{}] * 100
+    assert len(ports) == 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip", "deflate", "br", "GZIP"])
+def test_a_compressed_answer_is_refused_as_it_is(serve, encoding):
+    """An answer of a few bytes that would become a gigabyte is refused before it is opened, and not asked for again."""
+    bomb = gzip.compress(gzip.compress(b" " * 100_000_000))
+    server = serve(then((200, {"Content-Encoding": encoding}, bomb)))
+    sentence = (
+        rf"answered with a compression that was not asked for \('{encoding}'\); turn compression off in"
+    )
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=sentence):
+            transport(server).post(Request(b"{}"))
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(server.posts) == 1
+
+
+def test_a_compressed_error_is_told_without_its_words(serve):
+    """The status of a compressed error is named, and its body is not opened."""
+    server = serve(then((400, {"Content-Encoding": "gzip"}, gzip.compress(b"words"))))
+    with pytest.raises(InputError, match=r"/score' answered 400; check that the features"):
+        transport(server).post(Request(b"{}"))
+
+
+def test_an_answer_that_says_it_is_plain_is_taken(serve):
+    """Content-Encoding: identity is no compression."""
+    server = serve(then((200, {"Content-Encoding": "identity"}, {"a": 1})))
+    assert transport(server).post(Request(b"{}")) == {"a": 1}
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
@@ -152,9 +230,9 @@ def test_redirects_are_not_followed(serve, status, where):
     other = serve(lambda *_: {})
     target = other.url.replace("http://", "http://u:pw@") if where == "other host" else ""
     server = serve(then((status, {"Location": f"{target}/else?key=1"}, b"")))
-    kind = "another host" if where == "other host" else "another path"
+    kind, shown = ("another host", re.escape(other.url)) if where == "other host" else ("another path", "")
     with pytest.raises(
-        InputError, match=rf"redirects \({status}\) to {kind}, '[^?@]*/else', which is not followed"
+        InputError, match=rf"redirects \({status}\) to {kind}, '{shown}/else', which is not followed"
     ):
         transport(server).post(Request(b"{}"))
     assert other.seen == []

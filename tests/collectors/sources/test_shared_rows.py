@@ -1,5 +1,8 @@
 """Records that both groups hold are found, counted and named."""
 
+import re
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,29 +45,69 @@ def test_few_equal_records_are_a_warning_with_counts_and_rows(step):
     outside.loc[[11, 20]] = inside.loc[[33, 5]].to_numpy()
     inside.loc[2] = inside.loc[33]
     (warning,) = seen(inside, outside.astype({"k": int}), step=step).finish()
+    pair = 1 - Fraction(40 * 39, 70 * 69) - Fraction(30 * 29, 70 * 69)  # two records, not both in one group
+    three = 1 - Fraction(40 * 39 * 38, 70 * 69 * 68) - Fraction(30 * 29 * 28, 70 * 69 * 68)
+    assert round(float(pair + three), 1) == 1.2
     assert warning == (
         "there are 2 non-member and 3 member records (6.67% of the smaller group) that are equal to one of the other group"
-        " in features and label (first row 11 of nonmember and row 2 of member, counting from 0): natural twins, or an"
-        " overlap of the groups."
+        " in features and label (first row 11 of nonmember and row 2 of member, counting from 0), and have 2 different"
+        " contents where a random split of all records gives about 1.2: natural twins, which are no more than chance gives."
     )
 
 
-def test_many_equal_records_are_refused_unless_allowed():
-    """More than a tenth of the smaller group is an overlap; allowed, it is a warning."""
-    inside, outside = frame(100), frame(20, shift=9)
-    outside.loc[[3, 4]] = inside.loc[[50, 51]].to_numpy()
+def test_more_equal_records_than_chance_gives_are_refused_unless_allowed():
+    """Forty pairs, of which a random split parts about half, are an overlap; allowed, they are named as one."""
+    inside, outside = frame(100), frame(100, shift=9)
+    outside.loc[20:59] = inside.loc[20:59].to_numpy()
     shared = seen(inside, outside)
-    assert len(shared.finish()) == 1  # exactly a tenth
-    outside.loc[5] = inside.loc[52].to_numpy()
-    shared = seen(inside, outside)
+    expected = 40 * (1 - 2 * Fraction(100 * 99, 200 * 199))
+    assert round(float(expected), 1) == 20.1
     with pytest.raises(
         InputError,
-        match=r"got 3 non-member and 3 member .*15%.*row 3 of nonmember and row 50 of member, counting from 0\); take them"
-        r" out of one group, or allow it with allow_shared_rows=True \(--allow-shared-rows\)\.$",
+        match=r"got 40 non-member and 40 member .*40%.*row 20 of nonmember and row 20 of member, counting from 0\), and have 40"
+        r" different contents where a random split of all records gives about 20\.1, far more than natural twins explain;"
+        r" take them out of one group, or allow it with allow_shared_rows=True \(--allow-shared-rows\)\.$",
     ):
         shared.finish()
     (warning,) = shared.finish(allow=True)
-    assert warning.startswith("there are 3 non-member and 3 member records (15%")
+    assert warning.endswith(
+        ": more than natural twins explain, so that some records seem to be in both groups."
+    )
+
+
+def test_a_small_excess_is_named_and_not_refused():
+    """Thirty pairs among two thousand records a side are no accident (2^-30), but only 0.75% of a group beyond chance."""
+    inside, outside = frame(2000), frame(2000, shift=9)
+    outside.loc[:29] = inside.loc[:29].to_numpy()
+    (warning,) = seen(inside, outside, step=500).finish()
+    assert (
+        "30 different contents where a random split of all records gives about 15.0: more than natural"
+        in warning
+    )
+
+
+@pytest.mark.parametrize("kinds", [3, 40, 1500])
+def test_twins_of_a_random_split_are_never_refused(kinds):
+    """Records of few kinds, cut in two at random, share up to all of their contents and are only noted."""
+    rng = np.random.default_rng(kinds)
+    for _ in range(20):
+        rows = pd.DataFrame({"x": rng.zipf(1.3, 1200) % kinds, "y": rng.integers(0, 2, 1200)})
+        (warning,) = seen(rows.iloc[:800], rows.iloc[800:], step=1000).finish()
+        contents = [set(map(tuple, part.to_numpy().tolist())) for part in (rows.iloc[:800], rows.iloc[800:])]
+        assert f"and have {len(contents[0] & contents[1]):,} different contents" in warning
+
+
+def test_the_contents_that_chance_gives_are_those_of_random_splits():
+    """The expected number is the average over two thousand random splits of the same records."""
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"x": rng.zipf(1.4, 120) % 60, "y": 0})
+    (warning,) = seen(rows.iloc[:70], rows.iloc[70:]).finish()
+    counts = []
+    for _ in range(2000):
+        x = rng.permutation(rows["x"].to_numpy())
+        counts.append(len(set(x[:70].tolist()) & set(x[70:].tolist())))
+    expected = float(re.search(r"about ([0-9.]+):", warning)[1])
+    assert abs(expected - np.mean(counts)) < 0.05 + 4 * np.std(counts) / np.sqrt(2000)
 
 
 def test_equal_features_with_another_label_are_not_the_same_record():
@@ -78,8 +121,8 @@ def test_equal_features_with_another_label_are_not_the_same_record():
 @pytest.mark.parametrize("values", [(1, 1.0), ("a", "a"), (True, 1)])
 def test_labels_are_compared_by_value(values):
     """The same label in another type is the same."""
-    inside = frame(5).assign(y=values[0])
-    with pytest.raises(InputError, match="5 non-member and 5 member"):
+    inside = frame(20).assign(y=values[0])
+    with pytest.raises(InputError, match="20 non-member and 20 member"):
         seen(inside, inside.assign(y=values[1])).finish()
 
 

@@ -29,6 +29,7 @@ from auditor.collectors.streaming import (
 from auditor.collectors.streaming.collection import unit_size
 from auditor.collectors.streaming.part import part_path
 from auditor.errors import InputError, OutputError
+from auditor.values import LossScale
 
 EVERY = 102  # records in the two tables
 
@@ -103,13 +104,13 @@ def test_a_model_in_memory_gives_the_same_bits(tmp_path):
 
 
 def test_a_second_call_asks_only_for_what_is_missing(tmp_path):
-    """After a failure the same call asks for no record on disk again, but for ten to know the model; same file."""
+    """After a failure the same call asks for no record on disk again, but twice for ten to know the model; same file."""
     path, before = interrupted(tmp_path)
     assert before == [*range(57), *range(1000, 1040)]
     log = tmp_path / "log"
     lines = []
     report = collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
-    assert asked(log) == [*range(10), *range(1030, 1045)]
+    assert asked(log) == [*range(10), *range(1030, 1045), *range(10)]
     assert (report.scored_now, report.resumed) == (15, 87)
     assert lines == ["Going on: 87 of 102 records are scored already."]
     other = tmp_path / "other.parquet"
@@ -118,15 +119,15 @@ def test_a_second_call_asks_only_for_what_is_missing(tmp_path):
 
 
 def test_a_complete_file_is_not_made_again(tmp_path):
-    """The same call on a complete file asks for nothing, says so, and leaves the file as it is."""
+    """The same call on a complete file asks only for ten records to know the model, says so, and changes nothing."""
     path, log, lines = tmp_path / "losses.parquet", tmp_path / "log", []
     collect_to(path, scorer=FakeScorer(), sources=tables())
     before = digest(path)
     report = collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
-    assert not log.exists()
+    assert asked(log) == list(range(10))
     assert (report.scored_now, report.resumed, digest(path)) == (0, EVERY, before)
     assert lines == ["losses.parquet is complete already: nothing is scored."]
-    assert list(tmp_path.iterdir()) == [path]
+    assert set(tmp_path.iterdir()) == {path, log}
 
 
 @pytest.mark.parametrize(
@@ -203,8 +204,8 @@ def test_a_model_that_answers_at_random_is_not_held_to_its_losses(tmp_path):
     path, log = tmp_path / "losses.parquet", tmp_path / "log"
     trials = []
 
-    def before(scorer, first):
-        trials.append((scorer, first.records.features[:, 0].tolist()))
+    def before(scorer, groups):
+        trials.append((scorer, *(group.features[:, 0].tolist() for group in groups)))
         return Trial(warnings=("it answers at random",), deterministic=False)
 
     scorer = FakeScorer(identity=None, fail_at=1030)
@@ -212,10 +213,35 @@ def test_a_model_that_answers_at_random_is_not_held_to_its_losses(tmp_path):
         collect_to(path, scorer=scorer, sources=tables(), before=before)
     collect_to(path, scorer=FakeScorer(identity=None, factor=9, log=log), sources=tables(), before=before)
     assert asked(log) == [*range(1030, 1045)]
-    assert trials == [(scorer, [float(i) for i in range(57)])]
+    assert trials == [(scorer, [float(i) for i in range(57)], [float(i) for i in range(1000, 1045)])]
     assert read_metadata(path).history[-1] == "it answers at random"
     report = collect_to(path, scorer=FakeScorer(identity=None, factor=5), sources=tables(), before=before)
     assert report.warnings[-1] == "it answers at random"
+
+
+@pytest.mark.parametrize(("eps", "refused"), [(2.0**-7, False), (2.0**-23, True)])
+def test_a_model_of_coarse_floats_may_round_on_any_scale(tmp_path, eps, refused):
+    """Losses that are no log-odds may differ by a rounding of the model's floats: bfloat16's near 3 is 2^-6."""
+
+    class Coarse(FakeScorer):
+        shift = 0.0
+
+        def score(self, records):
+            found = super().score(records)
+            loss = np.abs(found.loss) + self.shift
+            return replace(found, loss=loss, saturated=np.isinf(loss), eps=eps)
+
+    path = tmp_path / "losses.parquet"
+    settings = {"identity": None, "scale": LossScale.CROSS_ENTROPY}
+    with pytest.raises(ValueError, match="1030"):
+        collect_to(path, scorer=Coarse(fail_at=1030, **settings), sources=tables())
+    again = Coarse(**settings)
+    again.shift = 2.0**-6
+    if refused:
+        with pytest.raises(InputError, match="the model changed, or answers differently"):
+            collect_to(path, scorer=again, sources=tables())
+    else:
+        assert collect_to(path, scorer=again, sources=tables()).resumed == 87
 
 
 def test_a_model_that_rounds_by_batch_is_asked_for_the_batch(tmp_path):
@@ -230,7 +256,7 @@ def test_a_model_that_rounds_by_batch_is_asked_for_the_batch(tmp_path):
     with pytest.raises(ValueError, match="1030"):
         collect_to(path, scorer=Rounds(records_at_once=20, fail_at=1030), sources=tables())
     collect_to(path, scorer=Rounds(records_at_once=20, log=log), sources=tables())
-    assert asked(log) == [*range(10), *range(20), *range(1020, 1045)]
+    assert asked(log) == [*range(10), *range(20), *range(1020, 1045), *range(10), *range(20)]
     other = tmp_path / "other.parquet"
     collect_to(other, scorer=Rounds(records_at_once=20), sources=tables())
     assert digest(path) == digest(other)
@@ -247,7 +273,7 @@ def test_the_batches_are_those_of_the_first_run(tmp_path):
             return super().score(records)
 
     collect_to(path, scorer=Counts(records_at_once=7), sources=tables())
-    assert calls == [10, 10, 5]
+    assert calls == [10, 10, 5, 10]
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "swap", "remove"])
@@ -261,7 +287,7 @@ def test_a_damaged_part_is_scored_again(tmp_path, damage):
     part.unlink() if new[damage] is None else part.write_bytes(new[damage])
     log, lines = tmp_path / "log", []
     collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
-    assert asked(log) == [*range(10), *range(20, 30), *range(1030, 1045)]
+    assert asked(log) == [*range(10), *range(20, 30), *range(1030, 1045), *range(10)]
     said = [line for line in lines if "damaged" in line]
     assert said == ([] if damage == "remove" else [f"{part.name} is damaged: its records are scored again."])
     whole = tmp_path / "whole.parquet"
@@ -272,7 +298,7 @@ def test_a_damaged_part_is_scored_again(tmp_path, damage):
 def test_drafts_of_a_killed_run_are_removed_first(tmp_path):
     """What a killed run left unfinished takes no room on the disk while the next one works."""
     path, _ = interrupted(tmp_path)
-    draft = tmp_path / "losses.parquet.parts" / ".draft-0"
+    draft = tmp_path / "losses.parquet.parts" / f".draft-{'0' * 32}"
     draft.write_text("half a part")
 
     class Looks(FakeScorer):
@@ -292,12 +318,12 @@ def test_parts_of_another_collection_are_not_taken(tmp_path):
     stray.write_bytes(parts_of(theirs)[0].read_bytes())
     log = tmp_path / "log"
     collect_to(path, scorer=FakeScorer(log=log), sources=tables())
-    assert asked(log) == [*range(10, 20), *range(10), *range(1030, 1045)]
+    assert asked(log) == [*range(10, 20), *range(10), *range(1030, 1045), *range(10)]
 
 
 @pytest.mark.parametrize("content", [b"loss\n", b"PAR1", b"", "other columns", "no manifest"])
 def test_another_file_is_never_overwritten(tmp_path, content):
-    """A file at the path that no collection made is refused at once and kept; overwriting is done on request only."""
+    """A file at the path that no collection made is refused at once and kept, even where one may be overwritten."""
     path = tmp_path / "losses.parquet"
     if content == "other columns":
         import pyarrow as pa
@@ -313,9 +339,14 @@ def test_another_file_is_never_overwritten(tmp_path, content):
     with pytest.raises(InputError, match=r"exists already and is not the result of a collection"):
         collect_to(path, scorer=FakeScorer(), sources=tables())
     assert digest(path) == before
+    if content != "no manifest":
+        with pytest.raises(OutputError, match="holds no collected losses, and nothing else is overwritten"):
+            collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True)
+        assert digest(path) == before
     assert list(tmp_path.iterdir()) == [path]
-    assert collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).scored_now == EVERY
-    assert parquet.read_metadata(path).num_rows == EVERY
+    if content == "no manifest":  # of a collection, as another version wrote it
+        report = collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True)
+        assert report.scored_now == parquet.read_metadata(path).num_rows == EVERY
 
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
@@ -368,7 +399,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
         " there."
     )
     collect_to(path, scorer=FakeScorer(log=log), sources=tables())
-    assert asked(log) == [*range(10), *range(40, 57), *range(1000, 1045)]
+    assert asked(log) == [*range(10), *range(40, 57), *range(1000, 1045), *range(10)]
 
 
 def test_a_refusal_says_that_the_rest_is_kept(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, tables
 from pyarrow import parquet
 
+from auditor.collectors.files import read_losses
 from auditor.collectors.streaming import collect_to, read_metadata
 from auditor.errors import InputError
 from auditor.values import LossScale
@@ -57,6 +58,15 @@ def test_signs_that_cannot_be_printed_are_not_passed_on(path):
     assert read_metadata(path).history == ("a?[2Jb??c",)
 
 
+def test_notes_outlive_a_filter_of_the_file(path):
+    """What was noticed of the model holds when records were taken out of the file, and is as fit to print."""
+    altered(path, lambda values: values.update(notes=["it answers\x1b at random"]))
+    table = parquet.read_table(path)
+    parquet.write_table(table.filter(pa.array(np.arange(102) % 2 == 0)), path)
+    assert read_metadata(path).notes == ("it answers? at random",)
+    assert read_losses(path).notes == ("it answers? at random",)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -74,6 +84,8 @@ def test_signs_that_cannot_be_printed_are_not_passed_on(path):
         lambda values: values.update(scale=["log-odds"]),
         lambda values: values.update(history="one"),
         lambda values: values.update(history=[1]),
+        lambda values: values.update(notes="one"),
+        lambda values: values.pop("notes"),
         lambda values: values.update(history=["x"] * 101),
         lambda values: values.update(history=["x" * 2_001]),
         lambda values: values.update(saturated=[1]),
@@ -90,6 +102,9 @@ def test_signs_that_cannot_be_printed_are_not_passed_on(path):
         lambda values: values.update(placing=[1e-7, 0, float("inf")]),
         lambda values: values.update(placing=[1e-7, "a", 1]),
         lambda values: values.pop("placing"),
+        lambda values: values.pop("content"),
+        lambda values: values.update(content="x"),
+        lambda values: values.update(content={"loss": 1}),
         lambda values: values.pop("manifest"),
     ],
 )

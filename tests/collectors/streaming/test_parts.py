@@ -179,6 +179,7 @@ def probed(old, new, *, scale=LossScale.LOG_ODDS, eps=2.0**-23):
             start=0,
             expected=np.asarray(old, dtype=float),
             kept="file x",
+            fix="",
         )
     except InputError:
         return False

@@ -1,0 +1,114 @@
+"""What was noticed when losses were collected reaches the checks, and so the report."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import auditor
+from auditor import checks
+from auditor.choices import OnePerPerson
+from auditor.collectors import Output, RecordTable, collect, collect_to
+from auditor.collectors.assembly import BY_CHANCE, noted
+from auditor.collectors.files import read_losses
+from auditor.persons import per_person
+from auditor.report import table
+from auditor.transforms import log_odds, published
+from auditor.values import Losses, Status
+
+NOTES = ("the model answers differently on repeat: use repeats=.", "the outputs are hard labels")
+RANDOM = "the model answers differently on repeat"
+
+
+def noted_losses(**more):
+    """Ten losses of each group, with both notes."""
+    rng = np.random.default_rng(0)
+    return Losses(member=rng.random(10), nonmember=rng.random(10), history=("a", *NOTES), notes=NOTES, **more)
+
+
+def noisy():
+    """A model that answers at random, and records of two groups in memory."""
+    rng = np.random.default_rng(1)
+    y = np.arange(300) % 2
+    return (lambda x: rng.uniform(0.2, 0.8, len(x))), (np.arange(300.0), y), (np.arange(300.0, 600.0), y)
+
+
+def test_losses_without_notes_have_no_such_check():
+    """Losses of which nothing was noticed have nothing to be warned of."""
+    losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4])
+    assert losses.notes == ()
+    assert checks.collection(losses) is None
+
+
+def test_each_note_is_a_sentence_of_the_warning():
+    """Every note stands in the message as a sentence, with what it means, and in the details as it is."""
+    found = checks.collection(noted_losses())
+    assert found.status is Status.WARN
+    assert (
+        "The model answers differently on repeat: use repeats=. The outputs are hard labels. "
+        in found.message
+    )
+    assert "can hide a leak" in found.message
+    assert found.details["notes"] == list(NOTES)
+
+
+@pytest.mark.parametrize("change", [published(), log_odds])
+def test_transforms_keep_the_notes(change):
+    """A transform of the losses mends nothing that was noticed about them."""
+    assert change(noted_losses()).notes == NOTES
+
+
+def test_taken_and_replaced_losses_keep_the_notes():
+    """Some of the records, or the same records with other values, carry the notes."""
+    losses = noted_losses()
+    assert losses.take(member=np.arange(3), nonmember=np.arange(3)).notes == NOTES
+    assert dataclasses.replace(losses, member=np.arange(10.0)).notes == NOTES
+
+
+def test_one_score_per_person_keeps_the_notes():
+    """Records that are combined by person carry the notes."""
+    losses = noted_losses(person=(np.arange(10) // 2, 10 + np.arange(10) // 2))
+    assert per_person(losses, choice=OnePerPerson()).losses.notes == NOTES
+
+
+def test_twins_by_chance_are_no_warning():
+    """Equal records that a random split explains stay in the history alone."""
+    assert noted([f"there are 3 such records: {BY_CHANCE}."], hard=False) == ()
+
+
+def test_random_answers_reach_the_report():
+    """A model that answers at random is warned of in the terminal and in the page, by the same sentence."""
+    model, inside, outside = noisy()
+    with pytest.warns(UserWarning, match=RANDOM):
+        losses = collect(model, members=inside, nonmembers=outside, output=Output.PROBABILITIES)
+    result = auditor.audit(losses)
+    assert result.check("collection").status is Status.WARN
+    assert "Warning Collection: Noticed when" in " ".join(table.text(result, width=1000).split())
+    assert RANDOM[1:] in result.to_html()
+
+
+def test_notes_pass_through_the_file(tmp_path):
+    """What was noticed on the way into a file is read back with its losses, of every column and either way round."""
+    model, inside, outside = noisy()
+    groups = [RecordTable({"x": x, "y": y}, label="y") for x, y in (inside, outside)]
+    path = tmp_path / "losses.parquet"
+    collect_to(
+        path,
+        model,
+        members=groups[0],
+        nonmembers=groups[1],
+        output=Output.PROBABILITIES,
+    )
+    for higher in (False, True):
+        (note,) = read_losses(path, higher_is_member=higher).notes
+        assert note.startswith(RANDOM)
+
+
+def test_hard_labels_are_said_once():
+    """Outputs of 0 and 1 alone are one step of the history and one note, not two that say the same."""
+    y = np.arange(300) % 2
+    with pytest.warns(UserWarning, match="as of a model that returns labels"):
+        losses = collect(lambda x: x, members=(y * 1.0, y), nonmembers=(y * 1.0, y))
+    assert len(losses.history) == 2
+    assert losses.notes == losses.history[1:]
+    assert "hard labels" in losses.notes[0]
