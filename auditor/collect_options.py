@@ -75,7 +75,11 @@ Factory = Annotated[
     ),
 ]
 TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Load a pickle or joblib file, which may run any code.")
+    bool,
+    typer.Option(
+        "--trust-pickle",
+        help="Load a file that may run any code: a pickle, Lambda layers, a graph that touches files.",
+    ),
 ]
 TrustedType = Annotated[
     list[str] | None,

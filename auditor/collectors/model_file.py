@@ -21,7 +21,7 @@ class ModelFile:
     Attributes:
         path: A file or a folder.
         factory: What builds the module of a PyTorch state dict: a callable, or "module:function".
-        trust_pickle: Whether a pickle or joblib file may be loaded, which runs whatever code is in it.
+        trust_pickle: Whether the file may run code here: a pickle, Lambda layers, a graph that touches files.
         trusted_types: Types that a ``.skops`` file may hold besides the known ones.
 
     >>> ModelFile("model.onnx").path

@@ -548,9 +548,9 @@ def function(place, name):
     return {"module": place, "class_name": "function", "config": name, "registered_name": name}
 
 
-def part(place, name, config=None, **more):
+def part(place, kind, config=None, **more):
     """How a configuration names a layer."""
-    return {"module": place, "class_name": name, "registered_name": None, "config": config or {}, **more}
+    return {"module": place, "class_name": kind, "registered_name": None, "config": config or {}, **more}
 
 
 OPERATION = "keras.src.layers.core.tf_op_layer"
