@@ -15,6 +15,7 @@ __all__ = ["Output", "Widened", "checked", "resolution", "shaped", "type_name"]
 _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
 _RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
 _WIDENED_EPS = {"bfloat16": 2.0**-7}  # of the types that numpy does not have
+_SHOWN = 9  # further rows named in an error
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
 
 
@@ -174,10 +175,18 @@ def _refuse(
 ) -> None:
     if not bad.any():
         return
-    rows = bad if bad.ndim == 1 else bad.any(axis=1)
-    row = int(np.argmax(rows))
+    rows = np.flatnonzero(bad if bad.ndim == 1 else bad.any(axis=1))
+    row = int(rows[0])
     value = np.atleast_1d(values[row])[int(np.argmax(bad[row]))]
     raise InputError(
-        f"{place} outputs must {must}, got {got}{value:.6g} (first at row {first_row + row}, counting from 0);"
-        f" {fix}."
+        f"{place} outputs must {must}, got {got}{value:.6g} (first at row {first_row + row}, counting from"
+        f" 0{_also(rows[1:] + first_row)}); {fix}."
     )
+
+
+def _also(rows: npt.NDArray[np.intp]) -> str:
+    """Return which other rows are the same, as far as they are known so far."""
+    if not rows.size:
+        return ""
+    shown = ", ".join(map(str, rows[:_SHOWN].tolist())) + (", ..." if rows.size > _SHOWN else "")
+    return f"; also {shown}"

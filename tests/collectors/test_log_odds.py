@@ -215,3 +215,24 @@ def test_outputs_that_are_not_what_they_are_said_to_be_are_refused(rows, output,
     """The sentence names the group, the first bad row counted over all batches, and the fix."""
     with pytest.raises(InputError, match=f"member outputs must .*{sentence}"):
         true_class_loss(np.array(rows), codes=np.array([0, 0]), output=output, place="member", first_row=10)
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ([2], r"\(first at row 12, counting from 0\); mend"),
+        ([1, 3], r"\(first at row 11, counting from 0; also 13\); mend"),
+        (
+            range(20),
+            r"\(first at row 10, counting from 0; also 11, 12, 13, 14, 15, 16, 17, 18, 19, \.\.\.\); mend",
+        ),
+    ],
+)
+def test_the_records_without_a_number_are_named(bad, named):
+    """NaN outputs are refused with the rows of the records that have them, up to ten."""
+    p = np.full((20, 2), 0.5)
+    p[list(bad), 1] = np.nan
+    with pytest.raises(InputError, match=rf"^member outputs must be numbers, got nan {named}"):
+        true_class_loss(
+            p, codes=np.zeros(20, dtype=int), output=Output.PROBABILITIES, place="member", first_row=10
+        )
