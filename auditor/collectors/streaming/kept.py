@@ -21,7 +21,10 @@ def kept(scored: Callable[[], int], *, total: int, folder: str) -> Iterator[None
     """
 
     def how_to_go_on() -> str:
-        return f"{scored():,} of {total:,} records are scored and kept in {folder!r}, and the same call goes on from there"
+        return (
+            f"{scored():,} of {total:,} records are scored and kept in {folder!r}, and the same call, of the same model"
+            " and tables, goes on from there"
+        )
 
     try:
         yield

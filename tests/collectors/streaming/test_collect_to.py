@@ -395,8 +395,8 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
     with pytest.raises(KeyboardInterrupt) as caught:
         collect_to(path, scorer=Stopped(), sources=tables())
     assert str(caught.value) == (
-        "interrupted: 40 of 102 records are scored and kept in 'losses.parquet.parts', and the same call goes on from"
-        " there."
+        "interrupted: 40 of 102 records are scored and kept in 'losses.parquet.parts', and the same call, of the"
+        " same model and tables, goes on from there."
     )
     collect_to(path, scorer=FakeScorer(log=log), sources=tables())
     assert asked(log) == [*range(10), *range(40, 57), *range(1000, 1045), *range(10)]
@@ -415,8 +415,8 @@ def test_a_refusal_says_that_the_rest_is_kept(tmp_path):
     with pytest.raises(InputError) as caught:
         collect_to(path, scorer=Down(), sources=tables())
     assert str(caught.value) == (
-        "endpoint is down; start it; 40 of 102 records are scored and kept in 'losses.parquet.parts', and the same call"
-        " goes on from there."
+        "endpoint is down; start it; 40 of 102 records are scored and kept in 'losses.parquet.parts', and the same call,"
+        " of the same model and tables, goes on from there."
     )
 
 
