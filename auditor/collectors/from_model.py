@@ -12,7 +12,7 @@ from auditor import _validate
 from auditor.collectors import scikit_learn
 from auditor.collectors.assembly import assembled, distinct_classes
 from auditor.collectors.outputs import Output
-from auditor.collectors.predictors import predictor
+from auditor.collectors.predictors import is_recognised, predictor
 from auditor.collectors.preflight import preflight
 from auditor.collectors.record_table import RecordTable
 from auditor.collectors.records import Records, length
@@ -62,7 +62,8 @@ def collect(
         ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
         groups: Optional slices to report by, likewise.
         persons: Optional data subject of each record, likewise.
-        batch_size: Records for each call of the model; default all of a group at once, or what the model wants.
+        batch_size: Records for each call of the model; default all of a group at once, or what the model wants. A
+            function that gets each group at once is not tried on a few records before.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         allow_shared_rows: Whether to go on where many rows of tables are in both groups. (Of pairs the audit says so.)
 
@@ -132,9 +133,13 @@ def collect(
     scorer = ModelScorer(found, task=task, classes=names, repeats=repeats)
     for group in (member, nonmember):
         scorer.check(group)  # an unknown label is found before the model spends any time
-    tried = preflight(scorer, (member, nonmember), batch_size=size)
-    for sentence in (*tried.warnings, *tried.provisional):
-        warnings.warn(sentence, stacklevel=2)
+    noticed: tuple[str, ...] = ()
+    # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
+    if size is not None or repeats > 1 or is_recognised(model):
+        tried = preflight(scorer, (member, nonmember), batch_size=size)
+        noticed = tried.warnings
+        for sentence in (*noticed, *tried.provisional):
+            warnings.warn(sentence, stacklevel=2)
     first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
     return assembled(
         first,
@@ -142,7 +147,7 @@ def collect(
         words=scorer.words,
         scale=task.scale,
         labels=labels,
-        noticed=tried.warnings,
+        noticed=noticed,
     )
 
 

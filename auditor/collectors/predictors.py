@@ -11,7 +11,7 @@ from auditor.collectors.records import Records
 from auditor.collectors.tasks import Task
 from auditor.errors import AuditorError, InputError
 
-__all__ = ["guarded", "predictor"]
+__all__ = ["guarded", "is_recognised", "predictor"]
 
 # Each module has accepts(model) and predictor(model, task=, output=, sample=); the first that accepts is used. Every
 # kind is recognised without importing its library, which is loaded by then if the object is there.
@@ -50,6 +50,13 @@ def predictor(
             f" {type(model).__name__}."
         )
     return _of_callable(model, output=output, task=task)
+
+
+def is_recognised(model: Any) -> bool:
+    """Return whether a model is of a kind that is known, and not just any callable."""
+    return isinstance(model, Predictor) or any(
+        importlib.import_module(f"auditor.collectors.{kind}").accepts(model) for kind in _KINDS
+    )
 
 
 def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:

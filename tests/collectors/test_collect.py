@@ -189,7 +189,7 @@ def test_features_that_cannot_be_cut_into_batches_are_refused():
         (np.zeros((4, 3, 1)), {}, r"one row for each of 4 records"),
         (np.array([{}, {}, {}, {}]), {}, "member outputs must be numbers, got ndarray"),
         (P, {"y": [0, 1, 2, 3]}, r"member label 3 \(first at row 3, .* classes 0, 1, 2;"),
-        (P, {"y": ["a", "b", "c", "a"]}, r"name the class of each .*member labels such as 'a'.*classes="),
+        (P, {"y": ["a", "b", "c", "a"]}, r"member label 'a' .* classes 0, 1, 2; .*classes="),
         (P, {"y": [0, 1, np.nan, 0]}, r"member label nan \(first at row 2"),
         (
             P,

@@ -123,7 +123,7 @@ def test_a_scorer_refuses_labels_before_it_asks():
     """An unknown label is found without a call of the model, with its row in the table."""
     batch = Records("file 'x.csv'", np.arange(2), np.array(["a", "z"]), first_row=40)
     with pytest.raises(
-        InputError, match=r"file 'x\.csv' label 'z' \(first at row 41, counting from 0; 1 such"
+        InputError, match=r"file 'x\.csv' label 'z' \(first at row 41, counting from 0; at least 1 such"
     ):
         scorer([], Kind.PROBABILITIES, task=Classification(), classes=["a", "b"]).check(batch)
 

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from collectors.streaming.fakes import FakeScorer, asked, digest, tables
 
 from auditor.collectors.streaming import collect_to, read_metadata
+from auditor.errors import InputError
 
 STEPS = ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "rmdir"), (Path, "mkdir"), (os, "open"))
 
@@ -50,10 +51,18 @@ def run(path, log, *, at, overwrite):
     return os.waitpid(child, 0)[1] == 0
 
 
+def is_whole(path):
+    """Whether the output is there, and not what lay in its place before."""
+    try:
+        return path.exists() and read_metadata(path) is not None
+    except InputError:
+        return False
+
+
 def on_disk(path):
     """The records in whole parts, and in the output if it is one."""
     parts = sorted(path.with_name(path.name + ".parts").glob("part-*.parquet"))
-    files = [*parts, path] if path.exists() and read_metadata(path) is not None else parts
+    files = [*parts, path] if is_whole(path) else parts
     return [round(7 * other) for file in files for other in parquet.read_table(file)["other"].to_pylist()]
 
 
@@ -62,7 +71,8 @@ def scenario(folder, at, *, overwrite):
     folder.mkdir()
     path, log = folder / "losses.parquet", folder / "log"
     if overwrite:
-        path.write_bytes(b"another file")
+        # Losses that another version collected.
+        parquet.write_table(pa.table({"loss": [1.0]}).replace_schema_metadata({"auditor": "{}"}), path)
     found = {"at": at, "ended": run(path, log, at=at, overwrite=overwrite), "kept": on_disk(path)}
     found["finished"] = (folder / "losses.parquet.parts" / "finished.json").exists()
     found |= {"working": path.with_name(path.name + ".parts").exists(), "before": asked(log)}
