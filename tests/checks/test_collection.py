@@ -80,7 +80,9 @@ def test_random_answers_reach_the_report():
     """A model that answers at random is warned of in the terminal and in the page, by the same sentence."""
     model, inside, outside = noisy()
     with pytest.warns(UserWarning, match=RANDOM):
-        losses = collect(model, members=inside, nonmembers=outside, output=Output.PROBABILITIES)
+        losses = collect(
+            model, members=inside, nonmembers=outside, output=Output.PROBABILITIES, batch_size=100
+        )
     result = auditor.audit(losses)
     assert result.check("collection").status is Status.WARN
     assert "Warning Collection: Noticed when" in " ".join(table.text(result, width=1000).split())
@@ -108,7 +110,7 @@ def test_hard_labels_are_said_once():
     """Outputs of 0 and 1 alone are one step of the history and one note, not two that say the same."""
     y = np.arange(300) % 2
     with pytest.warns(UserWarning, match="as of a model that returns labels"):
-        losses = collect(lambda x: x, members=(y * 1.0, y), nonmembers=(y * 1.0, y))
+        losses = collect(lambda x: x, members=(y * 1.0, y), nonmembers=(y * 1.0, y), batch_size=100)
     assert len(losses.history) == 2
     assert losses.notes == losses.history[1:]
     assert "hard labels" in losses.notes[0]
