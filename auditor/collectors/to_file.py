@@ -115,7 +115,7 @@ def collect_to(
         sources=sources,
         batch_size=batch_size,
         engine=engine,
-        setting=_setting(recipe, sources),
+        setting={"task": None if task is None else task.words, **_setting(recipe, sources)},
         overwrite=overwrite,
         watch=shared.add,
         before=tried,
@@ -137,7 +137,6 @@ def alike(classes: list[Any], sources: Sequence[TableSource]) -> list[Any]:
 def _setting(recipe: ScorerRecipe, sources: Sequence[TableSource]) -> dict[str, Any]:
     names = None if recipe.classes is None else [str(name) for name in np.asarray(recipe.classes).tolist()]
     return {
-        "task": recipe.task.words,
         "output": None if recipe.output is None else str(recipe.output),
         "classes": names,
         "repeats": recipe.repeats,
