@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import auditor
-from auditor import cli, collect_arguments
+from auditor import cli
+from auditor.commands import collect_arguments
 from auditor.errors import InputError
 
 N = 120

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import auditor.collectors
-from auditor.collect_command import collect
-from auditor.option_names import with_options
+from auditor.commands.collect import collect
+from auditor.commands.option_names import with_options
 
 COLLECTORS = Path(auditor.collectors.__file__).parent
 # What a library or a server calls so, which no option of ours is.

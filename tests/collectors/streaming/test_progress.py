@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from auditor import console
+from auditor.commands import console
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """The command `auditor collect`: from a model and tables of records to a table of losses."""
 
-from auditor import collect_arguments as values
-from auditor import collect_options as given
-from auditor import console
-from auditor.collect_options import EngineOption
-from auditor.options import Debug, GroupColumn, IdColumn, PersonColumn, Quiet
+from auditor.commands import collect_arguments as values
+from auditor.commands import collect_options as given
+from auditor.commands import console
+from auditor.commands.collect_options import EngineOption
+from auditor.commands.options import Debug, GroupColumn, IdColumn, PersonColumn, Quiet
 
 __all__ = ["collect"]
 

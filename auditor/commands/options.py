@@ -8,7 +8,7 @@ import typer
 
 from auditor.choices import Adjacency
 
-__all__: list[str] = []  # everything here is for cli.py and arguments.py
+__all__: list[str] = []  # everything here is for the commands and arguments.py
 
 
 class MembersOption(StrEnum):

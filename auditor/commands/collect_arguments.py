@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor import arguments
-from auditor.collect_options import EngineOption, OutputOption, ScoreOption, TaskOption
+from auditor.commands import arguments
+from auditor.commands.collect_options import EngineOption, OutputOption, ScoreOption, TaskOption
+from auditor.commands.option_names import with_options
 from auditor.errors import InputError
-from auditor.option_names import with_options
 
 __all__ = [
     "accepted_labels",

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from auditor.commands.option_names import with_options
 from auditor.errors import AuditorError, OutputError
-from auditor.option_names import with_options
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

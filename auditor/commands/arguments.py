@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor import _validate, console
+from auditor import _validate
 from auditor.choices import (
     FDP,
     AnyGuesses,
@@ -23,8 +23,9 @@ from auditor.choices import (
     Subset,
     UnknownSplit,
 )
+from auditor.commands import console
+from auditor.commands.options import MembersOption, OneRunOption, PersonsOption, SplitOption
 from auditor.errors import InputError
-from auditor.options import MembersOption, OneRunOption, PersonsOption, SplitOption
 from auditor.report.files import check_writable, write_all
 
 __all__ = [

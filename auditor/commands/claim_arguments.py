@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from auditor import _validate
-from auditor.arguments import names
 from auditor.choices import DPSGD, Adjacency, StatedClaim, TrainingClaim
+from auditor.commands.arguments import names
+from auditor.commands.options import MethodOption
 from auditor.errors import InputError
-from auditor.options import MethodOption
 from auditor.training import FixedSizeSampling, PoissonSampling
 from auditor.values import Claim
 

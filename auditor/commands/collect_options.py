@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__: list[str] = []  # everything here is for collect_command.py and collect_arguments.py
+__all__: list[str] = []  # everything here is for collect.py and collect_arguments.py
 
 
 class TaskOption(StrEnum):

@@ -1,0 +1,1 @@
+"""The commands of `auditor`, one a module: each parses, calls, writes and returns an exit code; no mathematics."""
