@@ -33,10 +33,11 @@ from auditor.choices import (
     Steinke,
     Subset,
     UnknownSplit,
+    Utility,
 )
 from auditor.errors import AuditorError, InputError, MissingExtraError, OutputError
 from auditor.reading import read_result
-from auditor.result import AuditResult
+from auditor.result import AuditResult, TopRecord
 from auditor.training import FixedSizeSampling, PoissonSampling
 from auditor.values import Check, Claim, Comparison, Estimate, Losses, LossScale, Status, Subject, Verdict
 
@@ -145,8 +146,10 @@ __all__ = [
     "Subject",
     "Subset",
     "SumTokenLoss",
+    "TopRecord",
     "TradeoffCurve",
     "UnknownSplit",
+    "Utility",
     "Verdict",
     "ZlibRatio",
     "__version__",

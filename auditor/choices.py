@@ -44,6 +44,7 @@ __all__ = [
     "ThresholdRule",
     "TrainingClaim",
     "UnknownSplit",
+    "Utility",
 ]
 
 
@@ -336,3 +337,33 @@ class StatedClaim:
 
 
 TrainingClaim = DPSGD | StatedClaim
+
+
+# --- What the model is good for -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Utility:
+    """How good the model is at its task, for the privacy-utility landscape of several audits.
+
+    Attributes:
+        value: Finite.
+        name: What it is, for example ``test accuracy``.
+        higher_is_better: Whether a larger value is a better model.
+
+    Raises:
+        InputError: The value is no finite number, or the name is no text or empty.
+
+    >>> Utility(0.87, "test accuracy")
+    Utility(value=0.87, name='test accuracy', higher_is_better=True)
+    """
+
+    value: float
+    name: str = "utility"
+    higher_is_better: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _validate.number("utility", self.value))
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InputError(f"utility name must be a text such as 'test accuracy', got {self.name!r}.")
+        _validate.instance("higher_is_better", self.higher_is_better, (bool,))

@@ -1,5 +1,6 @@
 """audit(): the one place that knows the order."""
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, get_args
@@ -27,6 +28,7 @@ from auditor.choices import (
     ThresholdRule,
     TrainingClaim,
     UnknownSplit,
+    Utility,
 )
 from auditor.compare import compare, overall
 from auditor.errors import InputError
@@ -40,6 +42,7 @@ from auditor.fitters import fit_gaussian_pair, fit_mixture_pair
 from auditor.instances import rank_curves
 from auditor.persons import PersonsFound, claim_reason, mechanism_reason, per_person
 from auditor.provenance import provenance
+from auditor.ranking import most_exposed
 from auditor.result import AuditResult
 from auditor.setting import Setting, default_delta
 from auditor.slices import slices
@@ -70,6 +73,9 @@ def audit(
     reference: Losses | None = None,
     seed: int = 0,
     model: str | None = None,
+    strategy: str | None = None,
+    utility: Utility | None = None,
+    top_records: int = 10,
     source: str | None = None,
     command: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -94,6 +100,11 @@ def audit(
         reference: Losses of the same records under a model that was trained on neither group: a placebo audit.
         seed: Of everything random here; the same seed gives the same result.
         model: A name for the model, shown in the report.
+        strategy: What several audits of one way of training share, such as ``DP, epsilon 10``; `compare_audits` takes
+            them together.
+        utility: How good the model is at its task; `compare_audits` sets it against what the model gives away.
+        top_records: How many training records to name by id, the most exposed first, where they have ids. Ids are
+            personal data too: 0 names none.
         source: Where the losses come from, shown in the report.
         command: The command line, if there was one.
         progress: Called with (done, total) while mixtures are fitted.
@@ -118,6 +129,7 @@ def audit(
         ("one_run_test", one_run_test, get_args(OneRunTest)),
         ("features", features, (Features, type(None))),
         ("reference", reference, (Losses, type(None))),
+        ("utility", utility, (Utility, type(None))),
     ):
         _validate.instance(name, value, kinds)
     given = losses
@@ -146,7 +158,8 @@ def audit(
         one_run_test=one_run_test,
     )
     seed = _validate.at_least("seed", seed, least=0)
-    fit_rng, floor_rng, pair_rng, mixture_rng, check_rng = np.random.default_rng(seed).spawn(5)
+    top_records = _validate.at_least("top_records", top_records, least=0)
+    fit_rng, floor_rng, pair_rng, mixture_rng, check_rng, rank_rng = np.random.default_rng(seed).spawn(6)
     claims, audited = setting.promises(claim, delta=asked.delta, split=split)
 
     # The counts come first: they need the most memory, and the transformed losses are not there yet.
@@ -185,7 +198,13 @@ def audit(
     )
     comparisons = compare(claims, estimates, trust, audited=audited)
     return AuditResult(
-        data={"model": model, **asked.described(losses), **_data(found)},
+        data={
+            "model": model,
+            "strategy": strategy,
+            "utility": None if utility is None else dataclasses.asdict(utility),
+            **asked.described(losses),
+            **_data(found),
+        },
         estimates=estimates,
         claims=claims,
         comparisons=comparisons,
@@ -206,6 +225,7 @@ def audit(
         histograms=views.histograms(losses, transformed, pair),
         verdict=overall(comparisons),
         provenance=provenance(given, seed=seed, source=source, command=command),
+        top_records=most_exposed(losses, most=top_records, rng=rank_rng),
     )
 
 

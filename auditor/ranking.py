@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from auditor import _validate
 from auditor._ratio import estimate
+from auditor.result import TopRecord
 from auditor.values import Losses, PerGroup
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMN", "NOTE", "Ranking", "rank_records"]
+__all__ = ["COLUMN", "NOTE", "Ranking", "most_exposed", "rank_records"]
 
 NOTE = "a ranking, not a certified probability for any one person"
 COLUMN = "posterior_odds_ranking_only"
@@ -183,4 +184,14 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
         monotone=ratio.monotone,
         low_is_member=ratio.falling,
         losses=losses,
+    )
+
+
+def most_exposed(losses: Losses, *, most: int, rng: np.random.Generator) -> tuple[TopRecord, ...]:
+    """Return the training records that come first in the ranking, by id; none where records have no ids."""
+    if most == 0 or losses.id is None:
+        return ()
+    return tuple(
+        TopRecord(item["rank"], item["id"], item.get("group"), item.get("person"), item["odds"])
+        for item in rank_records(losses, rng=rng).top(most)
     )

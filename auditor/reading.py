@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.choices import Adjacency
 from auditor.errors import InputError
-from auditor.result import SCHEMA_VERSION, AuditResult, Histogram, NamedCurve
+from auditor.result import SCHEMA_VERSION, AuditResult, Histogram, NamedCurve, TopRecord
 from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ _NUMBER = (int, float)
 _TEXT = (str,)
 _MAYBE_NUMBER = (*_NUMBER, type(None))
 _INFINITE = ("inf", "-inf")
+_READ = ("1", SCHEMA_VERSION)
 
 
 def read_result(path: str | os.PathLike[str]) -> AuditResult:
@@ -47,10 +48,10 @@ def read_result(path: str | os.PathLike[str]) -> AuditResult:
         raise InputError(
             f"result file {str(path)!r} holds the audit of several models; give the result of one model's audit."
         )
-    if raw["schema_version"] != SCHEMA_VERSION:
+    if raw["schema_version"] not in _READ:
         raise InputError(
             f"result file {str(path)!r} has schema_version {raw['schema_version']!r}; this release reads"
-            f" {SCHEMA_VERSION!r}."
+            f" {' and '.join(map(repr, _READ))}."
         )
     try:
         return _result(raw)
@@ -84,10 +85,11 @@ def _result(raw: dict[str, Any]) -> AuditResult:
         histograms=tuple(_histogram(item) for item in raw["histograms"]),
         verdict=_maybe(Verdict, raw["verdict"]),
         provenance=raw["provenance"],
-        schema_version=raw["schema_version"],
+        schema_version=SCHEMA_VERSION,
         slices=tuple(
             _slice(item) for item in _listed(raw.get("slices", []))
         ),  # not there in the first release
+        top_records=tuple(_top_record(item) for item in _listed(raw.get("top_records", []))),  # nor this
     )
 
 
@@ -143,6 +145,12 @@ def _slice(raw: Any) -> "Slice":
     if not estimates:
         raise ValueError(f"slice {raw['label']!r} has no estimates")
     return Slice(**{**raw, "kind": SliceKind(raw["kind"]), "estimates": estimates})
+
+
+def _top_record(raw: Any) -> TopRecord:
+    maybe = (str, type(None))
+    _typed(raw, {"rank": (int,), "id": _TEXT, "group": maybe, "person": maybe, "odds": (*_NUMBER, str)})
+    return TopRecord(**{**raw, "odds": float(_restored(raw["odds"]))})
 
 
 def _check(raw: Any) -> Check:

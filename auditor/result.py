@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from auditor.slices import Slice
 
-__all__ = ["SCHEMA_VERSION", "AuditResult", "Histogram", "NamedCurve", "plain"]
+__all__ = ["SCHEMA_VERSION", "AuditResult", "Histogram", "NamedCurve", "TopRecord", "plain"]
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,25 @@ class Histogram:
     quantiles: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class TopRecord:
+    """A training record among those whose losses speak most for membership; its loss is not kept.
+
+    Attributes:
+        rank: Place among all audited records, 1 for the highest odds; records of equal odds share one.
+        id: As given.
+        group: As given, or null.
+        person: As given, or null.
+        odds: Estimated odds that a record with such a loss is a training record, if half of all records were.
+    """
+
+    rank: int
+    id: str
+    group: str | None
+    person: str | None
+    odds: float
+
+
 @dataclass(frozen=True, eq=False)
 class AuditResult:
     """What an audit found.
@@ -85,6 +104,7 @@ class AuditResult:
         histograms: Binned losses.
         verdict: On the claim; null without a claim.
         provenance: Versions, input hash, seed, command line, time.
+        top_records: The training records that look most exposed, by id; empty where records have none.
     """
 
     data: Mapping[str, Any]
@@ -98,6 +118,7 @@ class AuditResult:
     provenance: Mapping[str, Any]
     schema_version: str = SCHEMA_VERSION
     slices: tuple["Slice", ...] = ()
+    top_records: tuple[TopRecord, ...] = ()
 
     def estimate(self, name: str) -> Estimate:
         """Return the estimate of that name.
@@ -130,7 +151,7 @@ class AuditResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
         order = ("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks")
-        names = [*order, "slices", "curves", "histograms", "provenance"]
+        names = [*order, "slices", "top_records", "curves", "histograms", "provenance"]
         return {name: plain(getattr(self, name)) for name in names}
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

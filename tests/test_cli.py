@@ -58,7 +58,7 @@ def test_audit_writes_both_outputs(table, capsys):
 def test_json_to_standard_output(table, capsys):
     """With --json - only JSON is printed."""
     assert run("audit", table, "--json", "-") == 0
-    assert json.loads(capsys.readouterr().out)["schema_version"] == "1"
+    assert json.loads(capsys.readouterr().out)["schema_version"] == "2"
 
 
 def test_two_files_and_a_score(tmp_path, rng, capsys):

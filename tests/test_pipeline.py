@@ -244,7 +244,7 @@ def test_json_round_trips(tmp_path, leaky, claim):
     assert read.to_html() == result.to_html()
     assert read.verdict is result.verdict
     assert set(json.loads(text)) == {
-        "schema_version", "provenance", "data", "estimates", "claims", "comparisons", "checks", "slices", "curves", "histograms",
+        "schema_version", "provenance", "data", "estimates", "claims", "comparisons", "checks", "slices", "top_records", "curves", "histograms",
         "verdict",
     }  # fmt: skip
 
