@@ -1,17 +1,15 @@
 """The report: one HTML file that needs no network, no script and no font of its own."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from auditor.errors import InputError
-from auditor.report import formatting
+from auditor.report import page
 from auditor.report.context import context
 from auditor.report.known import known
 from auditor.result import AuditResult
 
 if TYPE_CHECKING:
-    from jinja2 import Template
     from matplotlib.figure import Figure
 
 __all__ = ["render"]
@@ -39,27 +37,7 @@ def render(results: Sequence[AuditResult], *, title: str = "Privacy audit") -> s
         }
         for index, result in enumerate(map(known, results), start=1)
     ]
-    return _template().render(title=title, audits=audits, several=len(audits) > 1)
-
-
-@cache
-def _template() -> "Template":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("auditor.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.jinja")
-
-
-def _shown(value: Any) -> Any:
-    # Everything that reaches the page passes here; only figures, made in this package, are markup already.
-    return formatting.clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return page.rendered("page.html.jinja", title=title, audits=audits, several=len(audits) > 1)
 
 
 def _figures(result: AuditResult, *, key: str) -> dict[str, Any]:
