@@ -36,12 +36,16 @@ from auditor.choices import (
     Utility,
 )
 from auditor.errors import AuditorError, InputError, MissingExtraError, OutputError
+from auditor.gates import ExitCode, Gate, GateOutcome, check_gates
 from auditor.reading import read_result
 from auditor.result import AuditResult, TopRecord
 from auditor.training import FixedSizeSampling, PoissonSampling
 from auditor.values import Check, Claim, Comparison, Estimate, Losses, LossScale, Status, Subject, Verdict
 
 if TYPE_CHECKING:
+    from auditor.audits.comparison import AuditsComparison, compare_audits
+    from auditor.audits.differences import Change, Difference, differences
+    from auditor.audits.frontier import is_on_frontier, pareto_frontier
     from auditor.collectors import (
         Classification,
         CollectedReport,
@@ -91,8 +95,10 @@ __all__ = [
     "AnyGuesses",
     "AuditResult",
     "AuditorError",
+    "AuditsComparison",
     "BernoulliSplit",
     "Census",
+    "Change",
     "Check",
     "Claim",
     "Classification",
@@ -100,12 +106,16 @@ __all__ = [
     "CollectedReport",
     "Comparison",
     "CompletionsEndpoint",
+    "Difference",
     "EachRecord",
     "Endpoint",
     "Estimate",
+    "ExitCode",
     "Features",
     "FixedSizeSampling",
     "FixedThreshold",
+    "Gate",
+    "GateOutcome",
     "GaussianAttack",
     "GaussianLogLoss",
     "InputError",
@@ -155,13 +165,18 @@ __all__ = [
     "__version__",
     "audit",
     "audit_instances",
+    "check_gates",
     "collect",
     "collect_texts",
     "collect_to",
+    "compare_audits",
+    "differences",
     "from_columns",
+    "is_on_frontier",
     "judge",
     "load_language_model",
     "load_model",
+    "pareto_frontier",
     "per_person",
     "rank_records",
     "read_feature_pair",
@@ -176,9 +191,12 @@ __all__ = [
 
 # Names whose module needs more than numpy are loaded when first used (PEP 562), so that `import auditor` stays light.
 _LATER = {
+    "AuditsComparison": "auditor.audits.comparison",
+    "Change": "auditor.audits.differences",
     "Classification": "auditor.collectors",
     "CollectedReport": "auditor.collectors",
     "CompletionsEndpoint": "auditor.collectors",
+    "Difference": "auditor.audits.differences",
     "Endpoint": "auditor.collectors",
     "Features": "auditor.features",
     "GaussianAttack": "auditor.planning",
@@ -208,10 +226,14 @@ _LATER = {
     "collect": "auditor.collectors",
     "collect_texts": "auditor.collectors",
     "collect_to": "auditor.collectors",
+    "compare_audits": "auditor.audits.comparison",
+    "differences": "auditor.audits.differences",
     "from_columns": "auditor.collectors",
+    "is_on_frontier": "auditor.audits.frontier",
     "judge": "auditor.compare",
     "load_language_model": "auditor.collectors",
     "load_model": "auditor.collectors",
+    "pareto_frontier": "auditor.audits.frontier",
     "per_person": "auditor.persons",
     "rank_records": "auditor.ranking",
     "read_feature_pair": "auditor.collectors",

@@ -36,13 +36,14 @@ from auditor.estimators import empirical, epsilon_star
 from auditor.estimators.alternatives import alternatives
 from auditor.estimators.gdp import gdp, one_run_gdp
 from auditor.estimators.noise_floor import noise_floor
+from auditor.exposed import most_exposed
 from auditor.features import Features
 from auditor.fingerprints import fingerprints
 from auditor.fitters import fit_gaussian_pair, fit_mixture_pair
+from auditor.fitters.goodness_of_fit import SAMPLE_SIZES
 from auditor.instances import rank_curves
 from auditor.persons import PersonsFound, claim_reason, mechanism_reason, per_person
 from auditor.provenance import provenance
-from auditor.ranking import most_exposed
 from auditor.result import AuditResult
 from auditor.setting import Setting, default_delta
 from auditor.slices import slices
@@ -103,8 +104,8 @@ def audit(
         strategy: What several audits of one way of training share, such as ``DP, epsilon 10``; `compare_audits` takes
             them together.
         utility: How good the model is at its task; `compare_audits` sets it against what the model gives away.
-        top_records: How many training records to name by id, the most exposed first, where they have ids. Ids are
-            personal data too: 0 names none.
+        top_records: How many training records to name by id, the most exposed first, where they have ids and the losses
+            tell anything; ``data["top_records"]`` says why there are none. Ids are personal data too: 0 names none.
         source: Where the losses come from, shown in the report.
         command: The command line, if there was one.
         progress: Called with (done, total) while mixtures are fitted.
@@ -166,7 +167,7 @@ def audit(
     counts = count(losses)
     curve_rows = _from_counts(losses, counts, asked)
     transformed = _sorted_already(published()(_in_order(losses)))
-    pair = fit_gaussian_pair(transformed, rng=fit_rng, transform="published")
+    pair = fit_gaussian_pair(transformed, rng=fit_rng, transform="published", sample_sizes=SAMPLE_SIZES)
     mixed = None
     if mixture is not None:
         mixed = fit_mixture_pair(
@@ -197,6 +198,7 @@ def audit(
         rng=check_rng,
     )
     comparisons = compare(claims, estimates, trust, audited=audited)
+    exposed = most_exposed(found, checks=trust, most=top_records, rng=rank_rng)
     return AuditResult(
         data={
             "model": model,
@@ -204,6 +206,7 @@ def audit(
             "utility": None if utility is None else dataclasses.asdict(utility),
             **asked.described(losses),
             **_data(found),
+            "top_records": exposed.reason,
         },
         estimates=estimates,
         claims=claims,
@@ -225,7 +228,7 @@ def audit(
         histograms=views.histograms(losses, transformed, pair),
         verdict=overall(comparisons),
         provenance=provenance(given, seed=seed, source=source, command=command),
-        top_records=most_exposed(losses, most=top_records, rng=rank_rng),
+        top_records=exposed.records,
     )
 
 

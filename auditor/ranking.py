@@ -7,6 +7,7 @@ be given away by a stronger attack.
 """
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +17,18 @@ import numpy.typing as npt
 
 from auditor import _validate
 from auditor._ratio import estimate
-from auditor.result import TopRecord
 from auditor.values import Losses, PerGroup
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMN", "NOTE", "Ranking", "most_exposed", "rank_records"]
+__all__ = ["COLUMN", "NOTE", "Ranking", "rank_records"]
 
 NOTE = "a ranking, not a certified probability for any one person"
 COLUMN = "posterior_odds_ranking_only"
 _LABELS = ("id", "group", "person")
 _LONGEST = 80
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,8 @@ class Ranking:
             ``monotone``, whether low losses speak for membership.
         losses: The losses, with the labels of their records.
         note: What the numbers are not.
+        told: Whether the odds say more about held-out records than the numbers of members and non-members alone do, by
+            their log-likelihood and more than two standard errors; if not, the order is as good as random.
     """
 
     rank: PerGroup
@@ -54,11 +57,15 @@ class Ranking:
     low_is_member: bool
     losses: Losses
     note: str = NOTE
+    told: bool = True
 
     def top(self, most: int = 10) -> list[dict[str, Any]]:
         """Return the members that come first, as plain values: rank, row in their group, labels, odds."""
         most = _validate.at_least("most", most, least=1)
-        first = np.argsort(self.rank.member, kind="stable")[:most]
+        rank = self.rank.member
+        last = np.partition(rank, most - 1)[most - 1] if most < rank.size else rank.max()
+        chosen = np.flatnonzero(rank <= last)
+        first = chosen[np.argsort(rank[chosen], kind="stable")][:most]
         labels = {name: pair.member for name in _LABELS if (pair := getattr(self.losses, name)) is not None}
         return [
             {
@@ -88,7 +95,7 @@ class Ranking:
             ]
         for name in _LABELS:
             if (pair := getattr(self.losses, name)) is not None:
-                columns[name] = [getattr(pair, side) for side in sides]
+                columns[name] = [_encodable(getattr(pair, side)) for side in sides]
         columns[COLUMN] = [getattr(self.odds, side) for side in sides]
         if with_losses:
             columns["loss"] = [getattr(self.losses, side) for side in sides]
@@ -132,6 +139,19 @@ def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.concatenate(parts)
 
 
+def _encodable(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels that a file can hold: a lone surrogate becomes a backslash escape."""
+    if column.dtype.kind not in "UO":
+        return column
+    words = column.tolist()
+    if not any(isinstance(word, str) and _SURROGATE.search(word) for word in words):
+        return column
+    escaped = [
+        word.encode("utf-8", "backslashreplace").decode() if isinstance(word, str) else word for word in words
+    ]
+    return np.array(escaped, dtype=object)
+
+
 def _short(label: object) -> str:
     words = str(label)
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
@@ -144,7 +164,8 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
     membership on the loss, falling or rising as the AUC says, and the ratio within 4, 8, ... or 256 bands of equally many
     records, which may go up and down. Bands are taken if the log-likelihood of the held-out records is higher than with
     the isotonic fit by more than two standard errors, and then with their best number; members and non-members must be
-    at least 20 a band on average. The estimate chosen is fitted to all records, and equal odds share a rank.
+    at least 20 a band on average. The estimate chosen is fitted to all records, and equal odds share a rank. Where there are
+    more than 65,536 different losses, held-out records are scored on so many cells of them.
 
     Pseudo-records that are neutral as to membership keep odds from being too extreme and from following single records:
     with n records in the smaller group n^(1/3)/2 of its kind, at least one, in each band; of the isotonic fit n0^(1/3)/2
@@ -184,14 +205,5 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
         monotone=ratio.monotone,
         low_is_member=ratio.falling,
         losses=losses,
-    )
-
-
-def most_exposed(losses: Losses, *, most: int, rng: np.random.Generator) -> tuple[TopRecord, ...]:
-    """Return the training records that come first in the ranking, by id; none where records have no ids."""
-    if most == 0 or losses.id is None:
-        return ()
-    return tuple(
-        TopRecord(item["rank"], item["id"], item.get("group"), item.get("person"), item["odds"])
-        for item in rank_records(losses, rng=rng).top(most)
+        told=ratio.told,
     )

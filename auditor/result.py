@@ -5,23 +5,25 @@ The JSON form holds what the page shows. Infinite numbers are the strings ``inf`
 
 import dataclasses
 import json
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from auditor import _validate
+from auditor._plain import plain
 from auditor.errors import InputError
 from auditor.values import Check, Claim, Comparison, Estimate, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
+    from auditor.gates import Gate, GateOutcome
     from auditor.slices import Slice
+
+    Gates = str | Sequence[str | Gate | GateOutcome]
 
 __all__ = ["SCHEMA_VERSION", "AuditResult", "Histogram", "NamedCurve", "TopRecord", "plain"]
 
@@ -76,10 +78,12 @@ class TopRecord:
 
     Attributes:
         rank: Place among all audited records, 1 for the highest odds; records of equal odds share one.
-        id: As given.
+        id: As given; the person where a score stands for all records of one.
         group: As given, or null.
         person: As given, or null.
         odds: Estimated odds that a record with such a loss is a training record, if half of all records were.
+        shared: How many training records have the same odds, this one too: which of them are named is arbitrary. Null in
+            a result of an older release.
     """
 
     rank: int
@@ -87,6 +91,7 @@ class TopRecord:
     group: str | None
     person: str | None
     odds: float
+    shared: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,26 +165,106 @@ class AuditResult:
         Raises:
             OutputError: The path cannot be written.
         """
-        text = json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-        if path is not None:
-            from auditor.report.files import write_all
+        return _kept(json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n", path)
 
-            write_all({_path(path): text})
-        return text
-
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
         """Return the report as one offline HTML page; with a path, also write it there, whole or not at all.
 
+        Args:
+            path: Where to write it.
+            gates: Conditions that the page shows with their outcomes, as `auditor.check_gates` takes them.
+
         Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
             OutputError: The path cannot be written.
         """
+        from auditor.gates import check_gates
         from auditor.report import html
+
+        return _kept(html.render([self], gates=check_gates(self, gates)), path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return a summary for a pull request in GitHub-flavoured Markdown; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor.gates import check_gates
+        from auditor.report import markdown
+
+        return _kept(markdown.render(self, gates=check_gates(self, gates)), path)
+
+    def to_junit(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return the claim, the gates and the checks as JUnit XML for build servers; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor.gates import check_gates
+        from auditor.report import junit
+
+        return _kept(junit.render(self, gates=check_gates(self, gates)), path)
+
+    def to_sarif(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return what somebody has to look at as SARIF 2.1.0 for code hosts; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor.gates import check_gates
+        from auditor.report import sarif
+
+        return _kept(sarif.render(self, gates=check_gates(self, gates)), path)
+
+    def figure(self, name: str) -> "Figure | None":
+        """Return a figure of the report as a matplotlib ``Figure``, or null where this audit has no data for it.
+
+        Args:
+            name: One of `auditor.report.figures.FIGURES`, such as ``tradeoff-log`` or ``losses``.
+
+        Raises:
+            InputError: There is no figure of that name; the message names the nearest.
+        """
+        from auditor.report import figures
+
+        return figures.figure(self, name)
+
+    def figures(self) -> "dict[str, Figure]":
+        """Return every figure that this audit has data for, by name, in the order of the report."""
+        from auditor.report.figures import FIGURES
+
+        drawn = {name: self.figure(name) for name in FIGURES}
+        return {name: found for name, found in drawn.items() if found is not None}
+
+    def _repr_html_(self) -> str:
+        """Return the card that a notebook shows."""
+        from auditor.report.notebook import card
+
+        return card(self)
+
+
+def _kept(text: str, path: str | os.PathLike[str] | None) -> str:
+    """The text, once it is written where a path was given, whole or not at all."""
+    if path is not None:
         from auditor.report.files import write_all
 
-        text = html.render([self])
-        if path is not None:
-            write_all({_path(path): text})
-        return text
+        write_all({_path(path): text})
+    return text
 
 
 def _path(path: Any) -> Path:
@@ -187,29 +272,3 @@ def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
         raise InputError(f"path must be a text or a path, got {path!r}.")
     return Path(path)
-
-
-def plain(value: Any) -> Any:
-    """Return a JSON-like copy: enums as strings, arrays and tuples as lists, infinities as strings, NaN as null."""
-    match value:
-        case Mapping():
-            found: Any = {str(key): plain(item) for key, item in value.items()}
-        case np.ndarray() | list() | tuple():
-            found = [plain(item) for item in value]
-        case np.generic():
-            found = plain(value.item())
-        case float():
-            found = _plain_float(value)
-        case str():  # an enum's value too
-            found = str(value)
-        case _ if dataclasses.is_dataclass(value):
-            found = {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
-        case _:
-            found = value
-    return found
-
-
-def _plain_float(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")

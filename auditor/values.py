@@ -303,7 +303,8 @@ class FittedPair:
         n_member: Number of records the first was fitted on.
         n_nonmember: Number of records the second was fitted on.
         transform: What was done to the losses.
-        member_grid: The published test for every number of components, where the number was chosen.
+        member_grid: The published test at several sample sizes, for each number of components that was tried, where it
+            was asked for.
         nonmember_grid: Likewise.
     """
 

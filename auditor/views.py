@@ -18,6 +18,7 @@ __all__ = ["curves", "fit_gap", "histograms"]
 _BINS = 60
 _QUANTILES = 99
 _REACHED = 10
+_PLACES = 3  # of the distance of the extremes
 
 
 def curves(
@@ -143,12 +144,30 @@ def _binned(
 
     low = min(at(member, share), at(nonmember, share))
     high = max(at(member, 1 - share), at(nonmember, 1 - share))
-    edges = _edges(low, high)
+    edges = _edges(*_outward(low, high))
     counts = []
     for ordered in (member, nonmember):
         cuts = np.searchsorted(ordered, edges[1:-1], side="left")
         counts.append(tuple(int(n) for n in np.diff(np.concatenate([[0], cuts, [ordered.size]]))))
     return edges, counts[0], counts[1]
+
+
+def _outward(low: float, high: float) -> tuple[float, float]:
+    """Both ends moved out by up to a thousandth of their distance, so that neither is a record's loss."""
+    step = _step(low, high)
+    if step is None:
+        return low, high
+    return math.floor(low / step) * step, math.ceil(high / step) * step
+
+
+def _step(low: float, high: float) -> float | None:
+    """A power of ten, a thousandth of the distance or up to ten times less; None where there is none to take."""
+    distance = high - low
+    if not (math.isfinite(distance) and distance > 0):
+        return None
+    step = 10.0 ** (math.floor(math.log10(distance)) - _PLACES)
+    far = max(abs(low), abs(high))
+    return step if step > 0 and far + step != far and math.isfinite(far / step) else None
 
 
 def _edges(low: float, high: float) -> Floats:
@@ -181,10 +200,16 @@ def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]
     )
     for name, ordered, law in sides:
         at = np.clip(np.round(levels * ordered.size - 0.5), 0, ordered.size - 1).astype(np.int64)
-        found[f"{name}_observed"] = _rounded(ordered[at])
+        found[f"{name}_observed"] = _rounded(_coarse(ordered[at]))
         # At the record's own plotting position, so that two levels that share a record share a point.
         found[f"{name}_fitted"] = _rounded(law.quantile((at + 0.5) / ordered.size))
     return found
+
+
+def _coarse(ascending: Floats) -> Floats:
+    """As exact as a plot can show and no more: a result holds no raw losses."""
+    step = _step(float(ascending[0]), float(ascending[-1]))
+    return ascending if step is None else np.round(ascending / step) * step
 
 
 def fit_gap(counts: ThresholdCounts, pair: FittedPair) -> dict[str, float]:

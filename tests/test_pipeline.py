@@ -320,53 +320,6 @@ def test_losses_must_be_losses():
         auditor.audit("x.csv")
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("{", "is not valid JSON"),
-        ("[]", "has no schema_version"),
-        ('{"schema_version": "99"}', "schema_version '99'"),
-        ('{"schema_version": "1", "verdict": null}', "is damaged: KeyError"),
-        ("[" * 100_000, "is not valid JSON"),
-    ],
-)
-def test_broken_results_are_refused(tmp_path, content, sentence):
-    """Result files that are not results are refused with the reason."""
-    (tmp_path / "r.json").write_text(content)
-    with pytest.raises(InputError, match=sentence):
-        auditor.read_result(tmp_path / "r.json")
-    with pytest.raises(InputError, match="cannot be read"):
-        auditor.read_result(tmp_path / "missing.json")
-
-
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        (("data",), []),
-        (("curves",), "x"),
-        (("curves",), [1]),
-        (("curves", 0, "fpr"), [0.1]),
-        (("histograms", 0, "member"), ["x"]),
-        (("estimates", 0, "delta"), "x"),
-        (("estimates", 0, "value"), True),
-        (("estimates", 0, "subject"), "people"),
-        (("estimates", 0, "extra"), 1),
-        (("checks", 0, "status"), None),
-        (("verdict",), "maybe"),
-    ],
-)
-def test_results_of_the_wrong_make_are_refused(tmp_path, leaky, place, value):
-    """A result whose parts have other types than a report relies on is refused as damaged, not shown."""
-    raw = auditor.audit(leaky).to_dict()
-    at = raw
-    for key in place[:-1]:
-        at = at[key]
-    at[place[-1]] = value
-    (tmp_path / "r.json").write_text(json.dumps(raw))
-    with pytest.raises(InputError, match="is damaged"):
-        auditor.read_result(tmp_path / "r.json")
-
-
 def odd_group(rng):
     """A small group of losses of some extreme kind."""
     size, spread = int(rng.choice([2, 3, 20, 100])), 10.0 ** rng.integers(-12, 13)

@@ -38,8 +38,9 @@ def ties(losses: Losses) -> Check:
     details = {
         "member_share": shares[0],
         "nonmember_share": shares[1],
-        "member_value": runs[0][1],
-        "nonmember_value": runs[1][1],
+        # One record's loss stays out of the result; a value that many share is no record's own.
+        "member_value": runs[0][1] if _piled(runs[0][0], shares[0]) else None,
+        "nonmember_value": runs[1][1] if _piled(runs[1][0], shares[1]) else None,
         "distinct": distinct,
         "all_equal": distinct == 1,
     }
@@ -49,7 +50,7 @@ def ties(losses: Losses) -> Check:
             " loss was computed from probabilities or logits, not from labels."
         )
         return Check("ties", Status.WARN, message, details)
-    piled = any(length > 1 and share > _MANY for (length, _), share in zip(runs, shares, strict=True))
+    piled = any(_piled(length, share) for (length, _), share in zip(runs, shares, strict=True))
     rounded = distinct < _MOSTLY * (pooled.size - sum(length for length, _ in runs))
     if not piled and not rounded:
         return Check("ties", Status.OK, "At most 1% of either group shares one loss.", details)
@@ -61,6 +62,10 @@ def ties(losses: Losses) -> Check:
         f" others of their group. {_MASKED}"
     )
     return Check("ties", Status.WARN, message, {**details, "masked": masked})
+
+
+def _piled(length: int, share: float) -> bool:
+    return length > 1 and share > _MANY
 
 
 _MASKED = (

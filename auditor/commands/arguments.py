@@ -1,6 +1,6 @@
 """What the command line was given becomes values, and results become files: no mathematics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,12 @@ from auditor.choices import (
     Steinke,
     Subset,
     UnknownSplit,
+    Utility,
 )
 from auditor.commands import console
 from auditor.commands.options import MembersOption, OneRunOption, PersonsOption, SplitOption
 from auditor.errors import InputError
+from auditor.gates import Gate, parse
 from auditor.report.files import check_writable, write_all
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "check_outputs",
     "check_ranking",
     "features",
+    "gates",
     "members",
     "mixture",
     "names",
@@ -41,8 +44,8 @@ __all__ = [
     "ranking",
     "read",
     "split",
+    "utility",
     "whole_numbers",
-    "write",
     "write_text",
 ]
 
@@ -196,6 +199,25 @@ def check_ranking(path: Path | None) -> None:
         raise InputError(f"--ranking must end in .csv or .parquet, got {str(path)!r}; name the file so.")
 
 
+def gates(texts: Sequence[str] | None) -> list[Gate]:
+    """Return the gates, each read before any work is done."""
+    return [parse(text) for text in texts or ()]
+
+
+def utility(value: float | None, name: str | None, *, lower_is_better: bool) -> Utility | None:
+    """Return how good the model is, or nothing where that was left open."""
+    if value is None:
+        if name is not None or lower_is_better:
+            raise InputError(
+                "--utility-name and --lower-is-better go with --utility: they say what its number means."
+            )
+        return None
+    value = _validate.number("--utility", value)
+    if name is not None and not name.strip():
+        raise InputError(f"--utility-name must be a text such as 'test accuracy', got {name!r}.")
+    return Utility(value, "utility" if name is None else name, higher_is_better=not lower_is_better)
+
+
 def ranking(losses: Any, path: Path | None, *, seed: int) -> dict[Path, str | bytes]:
     """Return the file of ranked records that was asked for."""
     if path is None:
@@ -207,29 +229,10 @@ def ranking(losses: Any, path: Path | None, *, seed: int) -> dict[Path, str | by
     return {path: rank_records(losses, rng=np.random.default_rng(seed)).as_file(path)}
 
 
-def write(
-    result: Any, *, html: Path | None, json: str | None, quiet: bool, more: Mapping[Path, str | bytes]
-) -> None:
-    """Make every text first, so that the files appear together or not at all; then print."""
-    from auditor.report.table import text
-
-    texts: dict[Path, str | bytes] = dict(more)
-    if html is not None:
-        texts[html] = result.to_html()
-    as_json = "" if json is None else result.to_json()
-    if json not in (None, "-"):
-        texts[Path(str(json))] = as_json
-    write_all(texts)
-    if json == "-":
-        console.say(as_json)
-    elif not quiet:
-        console.say(text(result, width=console.width(), color=console.colour()) + "\n")
-
-
 def write_text(text: str, *, json: str | None, quiet: bool, shown: str) -> None:
     """Write the JSON where it was asked for, and print what a person reads."""
     if json == "-":
-        console.say(text)
+        console.hand_out(text)
         return
     if json is not None:
         write_all({Path(json): text})

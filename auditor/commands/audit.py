@@ -1,11 +1,14 @@
 """The command `auditor audit`: from a table of losses to a verdict."""
 
+from dataclasses import replace
+
 from auditor.choices import Melded, RankGrid
-from auditor.commands import arguments, claim_arguments, console
+from auditor.commands import arguments, claim_arguments, configuration, console
 from auditor.commands import options as given
 from auditor.commands.invocation import command_line
 from auditor.commands.options import MembersOption, SplitOption
-from auditor.gates import exit_code, parse
+from auditor.commands.outputs import Outputs
+from auditor.gates import judged
 
 __all__ = ["audit"]
 
@@ -45,8 +48,16 @@ def audit(
     fixed_size: given.FixedSize = False,
     fail_if: given.FailIf = None,
     model_name: given.ModelName = None,
+    strategy: given.Strategy = None,
+    utility: given.UtilityValue = None,
+    utility_name: given.UtilityName = None,
+    lower_is_better: given.LowerIsBetter = False,
+    top_records: given.TopRecords = 10,
     html: given.Html = None,
     json: given.Json = None,
+    markdown: given.Markdown = None,
+    junit: given.Junit = None,
+    sarif: given.Sarif = None,
     ranking: given.Ranking = None,
     seed: given.Seed = 0,
     quiet: given.Quiet = False,
@@ -55,9 +66,11 @@ def audit(
     """Audit a model from a table of per-record losses (smaller means a better prediction)."""
     from auditor import pipeline
 
-    gates = [parse(text) for text in fail_if or []]
+    gates = arguments.gates(fail_if)
+    model_utility = arguments.utility(utility, utility_name, lower_is_better=lower_is_better)
     inputs = (losses, member_file, nonmember_file, reference, schedule)
-    arguments.check_outputs(html, json, others=(ranking,), inputs=inputs)
+    outputs = Outputs(html=html, json=json, markdown=markdown, junit=junit, sarif=sarif)
+    outputs.check(others=(ranking,), inputs=inputs)
     arguments.check_ranking(ranking)
     claim = claim_arguments.claim(
         claim_epsilon,
@@ -107,11 +120,14 @@ def audit(
             reference=None if reference is None else arguments.read(reference, None, None, **columns)[1],
             seed=seed,
             model=model_name,
+            strategy=strategy,
+            utility=model_utility,
+            top_records=top_records,
             source=source,
             command=command_line(),
             progress=progress,
         )
-    code = exit_code(result, gates)
-    more = arguments.ranking(collected, ranking, seed=seed)
-    arguments.write(result, html=html, json=json, quiet=quiet, more=more)
-    return int(code)
+    result = configuration.recorded(result)
+    outcomes = judged(result, gates)
+    ranked = arguments.ranking(collected, ranking, seed=seed)
+    return int(replace(outputs, more=ranked).write(result, outcomes, quiet=quiet))

@@ -33,7 +33,7 @@ def claim(
         int | None, typer.Option(metavar="RUNS", help="Add the advantage by so many simulated runs.")
     ] = None,
     json: given.Json = None,
-    seed: Annotated[int, typer.Option(help="Of --monte-carlo.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of --monte-carlo.")] = 0,
     quiet: given.Quiet = False,
     debug: given.Debug = False,  # noqa: ARG001 - read by run()
 ) -> None:

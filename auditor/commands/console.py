@@ -1,6 +1,7 @@
 """The terminal: what is printed, and how an error becomes one sentence."""
 
 import io
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from auditor.commands import usage_errors
 from auditor.commands.option_names import with_options
 from auditor.errors import AuditorError, OutputError
 
@@ -21,6 +23,7 @@ __all__ = [
     "colour",
     "complain",
     "forgive_unknown_signs",
+    "hand_out",
     "interruptible",
     "pace",
     "progress",
@@ -29,6 +32,7 @@ __all__ = [
     "width",
 ]
 
+_LONGEST = 1000  # characters of a sentence
 _INTERRUPTED = 130  # 128 and the number of the signal
 
 
@@ -50,12 +54,25 @@ def say(text: str) -> None:
         raise OutputError(f"standard output cannot be written: {error.strerror or error}.") from None
 
 
+def hand_out(data: str) -> None:
+    """Print JSON to standard output so that it stays JSON: signs that the terminal's encoding lacks become escapes.
+
+    Raises:
+        OutputError: As :func:`say`.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        data.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        data = re.sub(r"[^\x00-\x7f]", lambda sign: json.dumps(sign[0])[1:-1], data)
+    say(data)
+
+
 def announcer(*, quiet: bool) -> Callable[[str], None]:
     """Return what tells of progress: on standard error, and only to a terminal."""
-    stream = sys.stderr
-    if quiet or stream is None or not stream.isatty():
+    if not _is_watched(quiet=quiet):
         return lambda _: None
-    return lambda line: print(line, file=stream)
+    return lambda line: print(line, file=sys.stderr)  # noqa: T201 - this is the terminal
 
 
 @contextmanager
@@ -73,8 +90,7 @@ def stages(*, quiet: bool, unit: str | None = None) -> Iterator[Callable[[str, i
         quiet: Whether nothing is shown.
         unit: What is counted, in the plural: the bar then tells how many a second, and how long it will take.
     """
-    stream = sys.stderr
-    if quiet or stream is None or not stream.isatty():
+    if not _is_watched(quiet=quiet) or os.environ.get("TERM") == "dumb":
         yield None
         return
     from rich.console import Console
@@ -82,7 +98,9 @@ def stages(*, quiet: bool, unit: str | None = None) -> Iterator[Callable[[str, i
 
     last = TimeRemainingColumn() if unit is None else TextColumn("{task.fields[rate]}", markup=False)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), last)
-    with Progress(*columns, console=Console(file=stream), transient=True, speed_estimate_period=3600) as bar:
+    with Progress(
+        *columns, console=Console(file=sys.stderr), transient=True, speed_estimate_period=3600
+    ) as bar:
         known: dict[str, TaskID] = {}
 
         def move(words: str, done: int, total: int) -> None:
@@ -128,13 +146,22 @@ def _rate(speed: float) -> str:
 
 
 def colour() -> bool:
-    """Whether standard output is a terminal that wants colours (https://no-color.org)."""
-    return sys.stdout is not None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    """Whether standard output wants colours: a terminal that is not dumb (https://no-color.org, https://force-color.org)."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def width() -> int:
     """Columns of the terminal; in a pipe, enough for every table."""
     return max(80, shutil.get_terminal_size((110, 24)).columns)
+
+
+def _is_watched(*, quiet: bool) -> bool:
+    """Whether somebody looks at standard error."""
+    return not quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
 def forgive_unknown_signs() -> None:
@@ -150,25 +177,24 @@ def complain(error: Exception, *, arguments: Sequence[str]) -> None:
         return
     if "--debug" in arguments:
         traceback.print_exception(error)
-    sentence = re.sub(r"\s+", " ", _sentence(error, arguments)).strip()
+    sentence = _shortened(re.sub(r"\s+", " ", _sentence(error, arguments)).strip())
     try:
         print(f"error: {sentence}", file=sys.stderr)  # noqa: T201 - this is the terminal
     except OSError:
         return  # nobody can be told; the exit code remains
 
 
+def _shortened(sentence: str) -> str:
+    """Leave out the middle of what nobody would read, such as a cell of a million letters that is quoted."""
+    more = len(sentence) - _LONGEST
+    if more <= 0:
+        return sentence
+    return f"{sentence[: _LONGEST // 2]} [{more:,} characters left out] {sentence[-_LONGEST // 2 :]}"
+
+
 def _sentence(error: Exception, arguments: Sequence[str]) -> str:
     if isinstance(error, AuditorError):
         return with_options(str(error))
-    from_parser = getattr(error, "format_message", None)
-    if from_parser is not None:
-        return f"{from_parser().rstrip('.')}{_received(error, arguments)}. See 'auditor --help'."
+    if hasattr(error, "format_message"):
+        return usage_errors.sentence(error, arguments)
     return f"unexpected {type(error).__name__}: {error} (this is a bug; --debug shows the traceback)"
-
-
-def _received(error: Exception, arguments: Sequence[str]) -> str:
-    """The value that the parser could not take, if it can be found."""
-    for option in getattr(getattr(error, "param", None), "opts", ()):
-        if option in arguments[:-1]:
-            return f", got {arguments[list(arguments).index(option) + 1]!r}"
-    return ""

@@ -28,7 +28,8 @@ def demo(
     check_writable([html])
     results = example.run(seed=seed, announce=console.announcer(quiet=quiet))
     write_all({html: page.render(results, title="Privacy audit: two classifiers on the digits data")})
-    if not quiet:
-        for result in results:
-            console.say(text(result, width=console.width(), color=console.colour()) + "\n")
+    if quiet:
+        return
+    for result in results:
+        console.say(text(result, width=console.width(), color=console.colour()) + "\n")
     console.say(f"Report: {html.resolve()}\n")

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from auditor.commands import arguments, claim_arguments
+from auditor.commands import arguments, claim_arguments, configuration
 from auditor.commands import options as given
 from auditor.commands.options import SplitOption
+from auditor.commands.outputs import explain
 from auditor.gates import ExitCode
 from auditor.values import Verdict
 
@@ -58,5 +59,9 @@ def instances(
         claim=claim,
         seed=seed,
     )
+    found = configuration.recorded(found)
     arguments.write_text(found.to_json(), json=json, quiet=quiet, shown=several.text(found))
-    return int(ExitCode.FAILED if found.verdict is Verdict.REFUTED else ExitCode.DONE)
+    if found.verdict is not Verdict.REFUTED:
+        return int(ExitCode.DONE)
+    explain(["The claim is refuted.", *(item.reason for item in found.comparisons if item.reason)])
+    return int(ExitCode.FAILED)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from auditor.choices import Adjacency
+from auditor.commands import completions
 
 __all__: list[str] = []  # everything here is for the commands and arguments.py
 
@@ -148,15 +149,63 @@ FixedSize = Annotated[
 
 FailIf = Annotated[
     list[str] | None,
-    typer.Option(help="Exit 1 when true, such as 'epsilon_star.gaussian > 1'; repeatable."),
+    typer.Option(
+        metavar="GATE",
+        help="Exit 1 when true, such as 'epsilon_star.gaussian > 1', 'auc.lower > 0.6', 'verdict == refuted' or"
+        " 'checks.shift == fail'; exit 3 when it cannot be evaluated; repeatable.",
+        autocompletion=completions.gates,
+    ),
 ]
 ModelName = Annotated[str | None, typer.Option(help="Name of the model, for the report.")]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        help="How it was trained, such as 'DP, epsilon 10': auditor compare takes equal ones together."
+    ),
+]
+UtilityValue = Annotated[
+    float | None,
+    typer.Option(
+        "--utility", help="How good the model is at its task: auditor compare sets it against privacy."
+    ),
+]
+UtilityName = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="What --utility is, such as 'test accuracy'.")
+]
+LowerIsBetter = Annotated[
+    bool, typer.Option("--lower-is-better", help="Of --utility: a lower value is a better model (an error).")
+]
+TopRecords = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="How many of the most exposed training records to name by id; ids are personal data too: 0 names none.",
+    ),
+]
+StoredResult = Annotated[
+    Path,
+    typer.Argument(metavar="RESULT", help="Result of an audit (.json), of this release or an older one."),
+]
 Html = Annotated[
     Path | None, typer.Option("--html", metavar="PATH", help="Write the report as one offline HTML page.")
 ]
 Json = Annotated[
     str | None,
     typer.Option("--json", metavar="PATH", help="Write the result as JSON; - for standard output."),
+]
+Markdown = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="PATH", help="Write a summary for a pull request (Markdown)."),
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option(
+        "--junit", metavar="PATH", help="Write claim, gates and checks as test results (JUnit XML)."
+    ),
+]
+Sarif = Annotated[
+    Path | None,
+    typer.Option("--sarif", metavar="PATH", help="Write what needs a look as SARIF 2.1.0, for code hosts."),
 ]
 Ranking = Annotated[
     Path | None,

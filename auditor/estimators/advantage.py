@@ -14,7 +14,7 @@ from auditor.choices import Census, Members, Sample
 from auditor.tradeoff import ThresholdCounts
 from auditor.values import Estimate, Subject
 
-__all__ = ["advantage", "bayes_security"]
+__all__ = ["advantage", "bayes_security", "half_width"]
 
 _ASSUMPTIONS = ("records within each group are independent draws", "membership labels are right")
 
@@ -49,11 +49,10 @@ def advantage(
     gap = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
     at = int(np.argmax(gap))
     value = max(0.0, float(gap[at]))
-    census = isinstance(members, Census)
-    limits = 2 if census else 4
-    band = math.sqrt(math.log(limits / alpha) / (2 * counts.n_nonmember))
-    band += 0.0 if census else math.sqrt(math.log(limits / alpha) / (2 * counts.n_member))
-    details = {"threshold_below": float(counts.thresholds[at])} if value > 0 else {}
+    sampled = None if isinstance(members, Census) else counts.n_member
+    band = half_width(alpha, n_member=sampled, n_nonmember=counts.n_nonmember)
+    # How many are called members at the best threshold; the threshold itself would be a record's loss.
+    called = {"true_positives": int(counts.tp_below[at]), "false_positives": int(counts.fp_below[at])}
     return Estimate(
         name="advantage",
         value=value,
@@ -63,8 +62,24 @@ def advantage(
         method="largest gap of the two empirical distribution functions, Dvoretzky-Kiefer-Wolfowitz interval",
         subject=Subject.MODEL,
         assumptions=_ASSUMPTIONS,
-        details=details,
+        details=called if value > 0 else {},
     )
+
+
+def half_width(alpha: float, *, n_member: int | None, n_nonmember: int) -> float:
+    """Return by how much the largest TPR - FPR can be off, with probability at most alpha: c_1 + c_0.
+
+    Args:
+        alpha: In (0, 1).
+        n_member: Number of members, or None where the member side is known: a census.
+        n_nonmember: Number of non-members.
+
+    >>> round(half_width(0.05, n_member=None, n_nonmember=1000), 6)
+    0.042947
+    """
+    sizes = [n_nonmember] if n_member is None else [n_member, n_nonmember]
+    # Each distribution function can leave its band on two sides, and every side gets an equal part of the error.
+    return sum(math.sqrt(math.log(2 * len(sizes) / alpha) / (2 * n)) for n in sizes)
 
 
 def bayes_security(threshold_advantage: Estimate) -> Estimate:

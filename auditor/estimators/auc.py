@@ -10,7 +10,7 @@ from auditor import _validate
 from auditor.tradeoff import ThresholdCounts
 from auditor.values import Estimate, Floats, Subject
 
-__all__ = ["auc"]
+__all__ = ["auc", "interval"]
 
 _INSIDE = 1e-12
 _FEW = 20
@@ -37,20 +37,8 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
     0.875
     """
     alpha = 1 - _validate.confidence(confidence)
-    z = -float(special.ndtri(alpha / 2))
     value, variance = _delong(counts)
-    low, high = _score_interval(value, counts.n_member, counts.n_nonmember, z)
-    if 0 < value < 1 and variance > 0:
-        half = z * math.sqrt(variance) / (value * (1 - value))
-        centre = float(special.logit(value))
-        low, high = (
-            min(low, float(special.expit(centre - half))),
-            max(high, float(special.expit(centre + half))),
-        )
-    if min(counts.n_member, counts.n_nonmember) < _FEW:
-        # Both intervals lean on many records: with few, allow for all that two distribution functions can be off.
-        band = sum(math.sqrt(math.log(4 / alpha) / (2 * n)) for n in (counts.n_member, counts.n_nonmember))
-        low, high = max(0.0, min(low, value - band)), min(1.0, max(high, value + band))
+    low, high = interval(value, variance, sizes=(counts.n_member, counts.n_nonmember), alpha=alpha)
     return Estimate(
         name="auc",
         value=value,
@@ -62,6 +50,34 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
         assumptions=("records within each group are independent draws", "large-sample interval"),
         details={"standard_error": math.sqrt(variance)},
     )
+
+
+def interval(value: float, variance: float, *, sizes: tuple[int, int], alpha: float) -> tuple[float, float]:
+    """Return both ends of the interval that `auc` describes.
+
+    Args:
+        value: The area, in [0, 1].
+        variance: DeLong's, 0 or more.
+        sizes: Numbers of members and of non-members.
+        alpha: In (0, 1), the error of the interval.
+
+    >>> [round(end, 3) for end in interval(0.6, 0.0001, sizes=(1000, 1000), alpha=0.05)]
+    [0.575, 0.624]
+    """
+    z = -float(special.ndtri(alpha / 2))
+    low, high = _score_interval(value, *sizes, z)
+    if 0 < value < 1 and variance > 0:
+        half = z * math.sqrt(variance) / (value * (1 - value))
+        centre = float(special.logit(value))
+        low, high = (
+            min(low, float(special.expit(centre - half))),
+            max(high, float(special.expit(centre + half))),
+        )
+    if min(sizes) < _FEW:
+        # Both intervals lean on many records: with few, allow for all that two distribution functions can be off.
+        band = sum(math.sqrt(math.log(4 / alpha) / (2 * n)) for n in sizes)
+        low, high = max(0.0, min(low, value - band)), min(1.0, max(high, value + band))
+    return low, high
 
 
 def _delong(counts: ThresholdCounts) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from auditor.estimators import f_dp
 from auditor.estimators.binomial import upper_limit
 from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses, numbers_of_guesses
 from auditor.estimators.rank_grid import ranks
+from auditor.estimators.separating import just_above, just_below
 from auditor.theory.gaussian import gaussian_epsilon
 from auditor.values import Estimate, Floats, Losses, Subject
 
@@ -162,10 +163,11 @@ def _over_the_grid(losses: Losses, alpha: float) -> _Found:
         upper_limit(fewest_alarms, nonmember.size, level), upper_limit(fewest_misses, member.size, level)
     )
     best = int(np.argmax(mu))
+    lower = best < low.size
     details = {
-        "tail": "lower" if best < low.size else "upper",
+        "tail": "lower" if lower else "upper",
         "rank": int(np.append(low, high)[best]),
-        "threshold": float(thresholds[best]),
+        "threshold": (just_below if lower else just_above)(losses, float(thresholds[best])),
         "fpr_upper": float(fpr[best]),
         "fnr_upper": float(fnr[best]),
         "level_per_limit": level,

@@ -19,6 +19,7 @@ from auditor.choices import Melded, Members, RankGrid, Subset
 from auditor.estimators import melded
 from auditor.estimators.binomial import lower_limit, upper_limit
 from auditor.estimators.member_limits import MemberLimits
+from auditor.estimators.separating import just_above, just_below
 from auditor.estimators.single_threshold import Candidate
 from auditor.values import Floats, Losses
 
@@ -65,7 +66,13 @@ def grid_bound(losses: Losses, *, delta: float, alpha: float, rule: RankGrid, me
             thresholds = losses.sorted_member[losses.n_member - 1 - ks]
             hits = losses.n_nonmember - np.searchsorted(losses.sorted_nonmember, thresholds, side="right")
         tails.append(_Tail(name, ks, hits, thresholds))
-    return _best(tails, limits, losses.n_nonmember, delta=delta, alpha=alpha, rule=rule)
+    found = _best(tails, limits, losses.n_nonmember, delta=delta, alpha=alpha, rule=rule)
+    if "threshold" not in found.details:
+        return found
+    beside = just_below if found.details["tail"] == "lower" else just_above
+    return Candidate(
+        found.epsilon, {**found.details, "threshold": beside(losses, found.details["threshold"])}
+    )
 
 
 @lru_cache(maxsize=256)

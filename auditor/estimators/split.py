@@ -1,11 +1,14 @@
 """A threshold chosen on one random part of the records and judged on the other, so that choosing costs no error."""
 
+from typing import Any
+
 import numpy as np
 
 from auditor import _validate
 from auditor.choices import Census, FixedThreshold, Members, Sample, Split, Subset
 from auditor.estimators.binomial import lower_limit, upper_limit
 from auditor.estimators.member_limits import MemberLimits
+from auditor.estimators.separating import just_above
 from auditor.estimators.single_threshold import Candidate, bound_at, ceiling
 from auditor.values import Floats, Losses
 
@@ -24,7 +27,8 @@ def split_bound(
     judging = Losses(member=judge1, nonmember=judge0)
     n0 = judging.n_nonmember
     limits = best = MemberLimits(Sample(), judging.n_member)
-    note = {}
+    # Told beside the record that it was chosen at: a result holds no raw losses.
+    note: dict[str, Any] = {"threshold": just_above(losses, chosen.threshold)}
     if isinstance(members, Subset):
         # Given the part that chose the threshold, the other is a random subset of the records that are left.
         seen = choosing.n_member
@@ -32,7 +36,7 @@ def split_bound(
         limits = MemberLimits(members, judging.n_member, seen=seen, seen_hits=hits)
         best = MemberLimits(members, judging.n_member, seen=seen, seen_hits=seen)
     elif isinstance(members, Census):
-        note = {"census_judged_as_sample": True}  # a part of a census is a sample of the training set
+        note["census_judged_as_sample"] = True  # a part of a census is a sample of the training set
     found = bound_at(judging, limits, delta, alpha, chosen)
     return Candidate(found.epsilon, {**found.details, **note}), ceiling(
         best, n0, delta, alpha, chosen.interval

@@ -8,6 +8,7 @@ from auditor import _validate
 from auditor.choices import Members, Sample
 from auditor.estimators.binomial import upper_limit
 from auditor.estimators.member_limits import MemberLimits
+from auditor.estimators.separating import just_below
 from auditor.values import Estimate, Losses, Subject
 
 __all__ = ["guaranteed_rank", "tpr_at_fpr"]
@@ -78,7 +79,7 @@ def tpr_at_fpr(
     details: dict[str, Any] = {
         "rate": rate,
         "rank": rank,
-        "threshold_below": threshold,
+        "threshold_below": just_below(losses, threshold),
         "true_positives": hits,
         "fpr_upper": float(upper_limit(rank, n0, spent)),
     }

@@ -1,6 +1,7 @@
 """The Gaussian fitter: mean and standard deviation by maximum likelihood, with skewness and kurtosis kept."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from auditor import _validate
-from auditor.fitters.goodness_of_fit import held_out_test
+from auditor.fitters.goodness_of_fit import held_out_tests
 from auditor.values import FittedPair, Floats, Losses
 
 __all__ = ["Gaussian", "fit_gaussian", "fit_gaussian_pair"]
@@ -120,7 +121,12 @@ def _weighted_mean(values: Floats, *, weights: Floats) -> float:
 
 
 def fit_gaussian_pair(
-    losses: Losses, *, rng: np.random.Generator, transform: str = "none", level: float = 0.05
+    losses: Losses,
+    *,
+    rng: np.random.Generator,
+    transform: str = "none",
+    level: float = 0.05,
+    sample_sizes: Sequence[int] = (),
 ) -> FittedPair:
     """Fit a normal to each group and test each fit on held-out records; the published test is kept beside it.
 
@@ -129,14 +135,15 @@ def fit_gaussian_pair(
         rng: Draws the held-out records and the samples from the fit.
         transform: What was done to the losses, for the record.
         level: Each fit is rejected when its p-value is below.
+        sample_sizes: Where to repeat the published test, for `FittedPair.member_grid`; nowhere by default.
 
     >>> rng = np.random.default_rng(0)
     >>> pair = fit_gaussian_pair(Losses(member=rng.normal(size=500), nonmember=rng.normal(size=500)), rng=rng)
     >>> pair.member_fit.n, pair.rejected
     (250, False)
     """
-    member_fit, nonmember_fit = (
-        held_out_test(values, fit_gaussian, rng=rng, level=level)
+    (member_fit, member_grid), (nonmember_fit, nonmember_grid) = (
+        held_out_tests(values, fit_gaussian, rng=rng, level=level, sample_sizes=sample_sizes)
         for values in (losses.member, losses.nonmember)
     )
     return FittedPair(
@@ -147,4 +154,6 @@ def fit_gaussian_pair(
         n_member=losses.n_member,
         n_nonmember=losses.n_nonmember,
         transform=transform,
+        member_grid=member_grid,
+        nonmember_grid=nonmember_grid,
     )

@@ -9,19 +9,30 @@ the same records, so that the level is held: normals and mixtures are rejected i
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import special
 
 from auditor import _validate
-from auditor.values import Density, Floats, GoodnessOfFit
+from auditor.values import Density, Floats, GoodnessOfFit, KSGrid
 
-__all__ = ["LARGEST_HELD_OUT", "distance_test", "held_out_ks", "held_out_test", "partition", "two_sample_ks"]
+__all__ = [
+    "LARGEST_HELD_OUT",
+    "SAMPLE_SIZES",
+    "distance_test",
+    "held_out_ks",
+    "held_out_test",
+    "held_out_tests",
+    "partition",
+    "published_tests",
+    "two_sample_ks",
+]
 
 LARGEST_HELD_OUT = 10_000
-# The published procedure's largest evaluation set.
-_LARGEST_PUBLISHED = 1000
+# The published procedure's evaluation sets; Negoescu et al. 2024, Appendix B.2 and Figure 6.
+SAMPLE_SIZES = tuple(range(100, 1001, 100))
+_LARGEST_PUBLISHED = SAMPLE_SIZES[-1]
 
 
 def partition(
@@ -114,6 +125,27 @@ def held_out_ks(
     return two_sample_ks(held, fit(kept), rng=rng, level=level)
 
 
+def published_tests(
+    held: Floats,
+    density: Density,
+    *,
+    rng: np.random.Generator,
+    sizes: Sequence[int] = SAMPLE_SIZES,
+    level: float = 0.05,
+) -> list[GoodnessOfFit]:
+    """Return the published test at every sample size that the held-out records allow, or at all of them where they are few.
+
+    Args:
+        held: Shape (m,), records that the density was not fitted on, in random order.
+        density: The fit.
+        rng: Draws the samples.
+        sizes: Numbers of records to compare with as many draws, ascending.
+        level: For `GoodnessOfFit.rejected`.
+    """
+    possible = [size for size in sizes if size <= held.size] or [held.size]
+    return [two_sample_ks(held[:size], density, rng=rng, level=level) for size in possible]
+
+
 def held_out_test(
     values: Floats, fit: Callable[[Floats], Density], *, rng: np.random.Generator, level: float = 0.05
 ) -> GoodnessOfFit:
@@ -134,10 +166,50 @@ def held_out_test(
     >>> test.rejected, test.n, test.paper.n
     (False, 500, 500)
     """
+    return held_out_tests(values, fit, rng=rng, level=level)[0]
+
+
+def held_out_tests(
+    values: Floats,
+    fit: Callable[[Floats], Density],
+    *,
+    rng: np.random.Generator,
+    level: float = 0.05,
+    sample_sizes: Sequence[int] = (),
+) -> tuple[GoodnessOfFit, KSGrid | None]:
+    """Return `held_out_test`, and the published test of the same fit at several sample sizes.
+
+    Args:
+        values: Shape (n,), n >= 2.
+        fit: The fitter.
+        rng: Draws the partition and the published test's sample; the others come from a generator spawned from it, so
+            that asking for them changes nothing else.
+        level: For `GoodnessOfFit.rejected`.
+        sample_sizes: Where to repeat the published test; nowhere by default, and then there is no grid.
+
+    >>> from auditor.fitters import fit_gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> test, grid = held_out_tests(rng.normal(size=1000), fit_gaussian, rng=rng, sample_sizes=SAMPLE_SIZES)
+    >>> grid.sample_sizes, grid.p_values[0][-1] == test.paper.p_value
+    ((100, 200, 300, 400, 500), True)
+    """
     _validate.fraction("level", level)
     size = min(LARGEST_HELD_OUT, values.size // 2)
     kept, (held,) = partition(values, (size,), rng=rng)
     density = fit(kept)
     decided = distance_test(held, density, n_fit=kept.size, level=level)
-    published = two_sample_ks(held[:_LARGEST_PUBLISHED], density, rng=rng, level=level)
-    return GoodnessOfFit(decided.test, decided.statistic, decided.p_value, decided.n, level, published)
+    paper = two_sample_ks(held[:_LARGEST_PUBLISHED], density, rng=rng, level=level)
+    test = GoodnessOfFit(decided.test, decided.statistic, decided.p_value, decided.n, level, paper)
+    if not sample_sizes:
+        return test, None
+    (other,) = rng.spawn(1)
+    row = published_tests(held, density, rng=other, sizes=sample_sizes, level=level)
+    # The published test of that size is there already: one number for one question.
+    row = [paper if found.n == paper.n else found for found in row]
+    grid = KSGrid(
+        components=(1,),
+        sample_sizes=tuple(found.n for found in row),
+        p_values=(tuple(found.p_value for found in row),),
+        choice_p_values=(test.p_value,),
+    )
+    return test, grid

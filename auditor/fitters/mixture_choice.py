@@ -15,7 +15,7 @@ import numpy as np
 
 from auditor import _validate
 from auditor.choices import Mixture
-from auditor.fitters.goodness_of_fit import LARGEST_HELD_OUT, partition, two_sample_ks
+from auditor.fitters.goodness_of_fit import LARGEST_HELD_OUT, partition, published_tests
 from auditor.fitters.mixture import MixtureOfGaussians
 from auditor.fitters.mixture_fit import fit_mixture
 from auditor.fitters.more_components import combined_test
@@ -26,8 +26,6 @@ __all__ = ["fit_mixture_pair"]
 # Shares of the records that choose and that confirm; the rest fit the candidates. The choice is the stricter of the
 # two, so that too small a number is seldom chosen and then found out.
 _CHOOSE, _CONFIRM = 0.3, 0.2
-# The published sample sizes.
-_SAMPLE_SIZES = range(100, 1001, 100)
 
 Progress = Callable[[int, int], None]
 
@@ -110,7 +108,8 @@ def _fitted(
     for components in range(1, largest + 1):
         candidates.append(fit_mixture(kept, components=components, rng=rng))
         tick()
-    published = [_published(np.concatenate([choose, confirm]), item, rng, level) for item in candidates]
+    held = np.concatenate([choose, confirm])
+    published = [published_tests(held, item, rng=rng, level=level) for item in candidates]
     judge = partial(combined_test, candidates=candidates, n_fit=kept.size, level=level, rng=rng)
     tests: list[GoodnessOfFit] = []
     while len(tests) < largest and (not tests or tests[-1].rejected):
@@ -130,11 +129,3 @@ def _fitted(
         choice_p_values=tuple(test.p_value for test in tests),
     )
     return density, replace(test, paper=published[best][-1]), grid
-
-
-def _published(
-    held: Floats, density: MixtureOfGaussians, rng: np.random.Generator, level: float
-) -> list[GoodnessOfFit]:
-    """The published test at every sample size that the held-out records allow, or at all of them where they are few."""
-    sizes = [size for size in _SAMPLE_SIZES if size <= held.size] or [held.size]
-    return [two_sample_ks(held[:size], density, rng=rng, level=level) for size in sizes]

@@ -65,3 +65,9 @@ class InstancesResult:
                 raise InputError(f"path must be a text or a path, got {path!r}.")
             write_all({Path(path): text})
         return text
+
+    def _repr_html_(self) -> str:
+        """Return the card that a notebook shows."""
+        from auditor.report.notebook import instances_card
+
+        return instances_card(self)

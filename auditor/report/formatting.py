@@ -25,16 +25,23 @@ __all__ = [
 
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff{_BIDI}]")
+_LONGEST, _HEAD, _TAIL = 4_000, 3_000, 500  # characters of one text
 _EXPONENT = re.compile(r"\b(\d+(?:\.\d+)?)e(?:\+|(-))0*(?=[1-9]\d*\b)")  # as Python writes them: 1e-05, 1e+16
 
 
 def clean(text: object) -> str:
-    r"""Return text in which every control, direction-changing or unpaired character is visible.
+    r"""Return text in which every control, direction-changing or unpaired character is visible, the middle cut if endless.
 
     >>> clean("a\x00b\u202ec")
     'a⟨U+0000⟩b⟨U+202E⟩c'
+    >>> len(clean("x" * 1_000_000)), clean("x" * 1_000_000)[2995:3030]
+    (3531, 'xxxxx ⟨996,500 characters left out⟩')
     """
-    return _UNSAFE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", str(text))
+    shown = str(text)
+    if len(shown) > _LONGEST:
+        left_out = len(shown) - _HEAD - _TAIL
+        shown = f"{shown[:_HEAD]} ⟨{left_out:,} characters left out⟩ {shown[-_TAIL:]}"
+    return _UNSAFE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", shown)
 
 
 def tidy(text: object) -> str:
@@ -88,4 +95,5 @@ def sentence(text: str) -> str:
     'Not resolvable with 80 non-member records.'
     """
     text = tidy(text).strip()
-    return text and text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+    first = text[:1] if text.startswith("f-") else text[:1].upper()  # f-DP has a small f
+    return text and first + text[1:] + ("" if text[-1] in ".!?" else ".")

@@ -5,13 +5,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from auditor.report.lookup import number
-from auditor.result import AuditResult
+from auditor.result import AuditResult, TopRecord
 from auditor.values import Check, Claim, Comparison, Estimate
 
 if TYPE_CHECKING:
     from auditor.slices import Slice
 
 __all__ = ["known"]
+
+_LARGEST = 1e15  # of a count
 
 
 def known(result: AuditResult) -> AuditResult:
@@ -25,6 +27,7 @@ def known(result: AuditResult) -> AuditResult:
         checks=tuple(map(_check, result.checks)),
         slices=tuple(_slice(item) for item in result.slices),
         provenance=_mapping(result.provenance),
+        top_records=tuple(map(_top_record, result.top_records)),
     )
 
 
@@ -77,3 +80,23 @@ def _comparison(item: Comparison) -> Comparison:
 
 def _check(item: Check) -> Check:
     return replace(item, name=_text(item.name), message=_text(item.message), details=_mapping(item.details))
+
+
+def _top_record(item: TopRecord) -> TopRecord:
+    texts = {
+        name: None if (found := getattr(item, name)) is None else _text(found) for name in ("group", "person")
+    }
+    odds = number(item.odds)
+    return replace(
+        item,
+        rank=_whole(item.rank) or 0,
+        id=_text(item.id),
+        odds=0.0 if odds is None else float(odds),
+        shared=_whole(item.shared),
+        **texts,
+    )
+
+
+def _whole(x: Any) -> int | None:
+    found = number(x)
+    return int(found) if found is not None and abs(found) < _LARGEST else None

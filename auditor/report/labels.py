@@ -8,9 +8,6 @@ from auditor.values import Estimate, Status, Subject, Verdict
 
 __all__ = [
     "ABOUT",
-    "ADVICE",
-    "DECLARED_AND_CONTRADICTED",
-    "DECLARED_RANDOM",
     "STATUS",
     "VERDICT",
     "Label",
@@ -53,39 +50,6 @@ STATUS = {
 }
 
 ABOUT = {Subject.MODEL: "this model", Subject.MECHANISM: "the training algorithm"}
-
-# What to do, where the check's own sentence does not say it.
-ADVICE = {
-    ("duplicates", Status.UNKNOWN): "Give the records an id column, or their features, and duplicates will be"
-    " looked for.",
-    (
-        "shift",
-        Status.UNKNOWN,
-    ): "Ask how the non-members were chosen. If they come from another time, source or"
-    " filter than the training records, do not read these numbers as leakage.",
-    ("ties", Status.WARN): "Ask for the model's logits, or for unrounded probabilities of all classes.",
-    (
-        "label_shuffle",
-        Status.FAIL,
-    ): "Do not rely on the certified bound here until records are independent: one score per person, one of each copy.",
-    (
-        "persons",
-        Status.WARN,
-    ): "Ask for one score per person (--persons mean), keep equally many records of each person, and split by person so"
-    " that nobody is in both groups.",
-    ("sensitivity", Status.WARN): "Rely on the certified bound, which moves little with single records.",
-}
-
-# For the shift check where the split was declared random.
-DECLARED_RANDOM = (
-    "Confirm the declared random split: if the declaration is true, it rules out a shift between the two groups; if it is"
-    " not, do not read these numbers as leakage."
-)
-
-# For a shift that was found although the split was declared random.
-DECLARED_AND_CONTRADICTED = (
-    "The declared random split cannot be true of these records: find out how the groups were made."
-)
 
 _LABELS = {
     "epsilon_bound.clopper_pearson": Label(

@@ -5,6 +5,7 @@ from typing import Any
 from auditor.persons import MIXED
 from auditor.report import formatting, rows
 from auditor.report.lookup import CERTIFIED, amount
+from auditor.report.units import Units, units
 from auditor.result import AuditResult
 from auditor.slices import Slice, SliceKind
 from auditor.values import Estimate
@@ -16,18 +17,20 @@ _MOST = 60  # rows of a table that a reader looks through
 
 def risk_section(result: AuditResult) -> dict[str, Any] | None:
     """Return the two tables with what their intervals mean; null without slices."""
+    if not result.slices:
+        return None
+    if max(item.compared for item in result.slices) == 0:
+        return {"note": _note(result.slices), "tables": [], "bands": [], "overall": ""}
+    words = units(result.data)
     tables = [
-        (heading, [_group(item) for item in result.slices if item.kind is kind][:_MOST])
+        (heading, [_group(item, words) for item in result.slices if item.kind is kind][:_MOST])
         for heading, kind in (("By class", SliceKind.CLASS), ("By group", SliceKind.GROUP))
     ]
     bands = [item for item in result.slices if item.kind is SliceKind.PERCENTILE]
-    if not result.slices:
-        return None
     return {
         "note": _note(result.slices),
-        "noun": "persons" if str(result.data.get("unit")).startswith("person") else "records",
         "tables": [{"heading": heading, "rows": shown} for heading, shown in tables if shown],
-        "bands": [_band(item) for item in bands[:_MOST]],
+        "bands": [_band(item, words) for item in bands[:_MOST]],
         "overall": _overall(bands),
     }
 
@@ -50,11 +53,11 @@ def _mixed(found: tuple[Slice, ...]) -> str:
     return ""
 
 
-def _group(item: Slice) -> dict[str, str]:
+def _group(item: Slice, words: Units) -> dict[str, str]:
     bound = _find(item, CERTIFIED)
     delta = formatting.given(bound.delta) if bound else formatting.MISSING
     return {
-        **_sizes(item),
+        **_sizes(item, words),
         "bound": rows.value(bound),
         "limit": rows.ceiling_words(bound) if bound and bound.value is not None else "",
         "delta": "" if delta == formatting.MISSING else f"delta {delta}",
@@ -65,27 +68,30 @@ def _group(item: Slice) -> dict[str, str]:
     }
 
 
-def _band(item: Slice) -> dict[str, str]:
+def _band(item: Slice, words: Units) -> dict[str, str]:
     share = _find(item, "member_share")
     lift = amount(share.details, "lift") if share else None
     times = "" if lift is None else f"{lift:.2f} times the overall share"
     low, high = (share.lower, share.upper) if share else (None, None)
     interval = formatting.MISSING
     if low is not None and high is not None:
-        interval = f"[{formatting.percent(low, toward='down')}, {formatting.percent(high, toward='up')}]"
+        interval = f"{formatting.percent(low, toward='down')} to {formatting.percent(high, toward='up')}"
     return {
-        **_sizes(item),
+        **_sizes(item, words),
         "share": formatting.MISSING if share is None else formatting.percent(share.value),
         "interval": interval,
         "lift": times,
     }
 
 
-def _sizes(item: Slice) -> dict[str, str]:
+def _many(number: int, one: str, many: str) -> str:
+    return f"{formatting.count(number)} {one if number == 1 else many}"
+
+
+def _sizes(item: Slice, words: Units) -> dict[str, str]:
     return {
         "label": formatting.tidy(item.label),
-        "members": formatting.count(item.n_member),
-        "others": formatting.count(item.n_nonmember),
+        "sizes": f"{_many(item.n_member, words.member, words.members)}, {_many(item.n_nonmember, 'other', 'others')}",
         "reason": formatting.sentence(item.reason) if item.reason else "",
     }
 

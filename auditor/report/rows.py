@@ -4,6 +4,7 @@ from typing import Any
 
 from auditor.report import formatting, labels
 from auditor.report.fit import star_notes
+from auditor.report.glossary import term_of
 from auditor.report.lookup import MIXTURE, STAR, amount, ceiling, dig, powerless
 from auditor.values import Estimate
 
@@ -25,7 +26,17 @@ def tile(estimate: Estimate) -> dict[str, str]:
         "label": labels.describe(estimate).title,
         "value": formatting.value(estimate.value, name=estimate.name, toward=_toward(estimate)),
         "note": estimate.reason or "no value" if estimate.value is None else interval_words(estimate),
+        "term": term_of(estimate),
+        "about": f"about {labels.ABOUT[estimate.subject]}{_guessing(estimate)}",
     }
+
+
+def _guessing(estimate: Estimate) -> str:
+    """What an attacker gets who only guesses, where a reader needs it to read the number."""
+    rate = labels.rate_of(estimate)
+    if rate is not None:
+        return f"; guessing gives {formatting.percent(rate)}"
+    return "; guessing gives 0.5" if estimate.name == "auc" else ""
 
 
 def _toward(estimate: Estimate) -> str:
@@ -96,6 +107,7 @@ def row(estimate: Estimate) -> dict[str, str]:
         "name": estimate.name,
         "title": label.title,
         "plain": label.plain,
+        "term": term_of(estimate),
         "value": formatting.value(estimate.value, name=estimate.name, toward=_toward(estimate)),
         "interval": formatting.interval(estimate),
         "limit": ceiling_words(estimate),

@@ -12,11 +12,15 @@ from auditor.report import formatting
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ACCENT", "GRID", "INK", "MUTED", "NEUTRAL", "STYLE", "svg"]
+__all__ = ["ACCENT", "CARD", "GRID", "INK", "MUTED", "NEUTRAL", "STYLE", "TIP", "svg"]
 
 # One accent colour for what is measured on members; everything else is ink or grey.
 INK, MUTED, GRID, NEUTRAL, ACCENT = "#1c2733", "#566270", "#d9dee4", "#8b96a3", "#0b6e75"
-_THEME = {INK: "ink", MUTED: "muted", GRID: "grid", NEUTRAL: "neutral", ACCENT: "accent"}
+CARD = "#fffffe"  # what a figure stands on; not quite white, so that no other white is taken for it
+_THEME = {INK: "ink", MUTED: "muted", GRID: "grid", NEUTRAL: "neutral", ACCENT: "accent", CARD: "card"}
+
+# How the id of a mark begins that has a title: the rest is what it says when it is pointed at.
+TIP = "tip: "
 
 STYLE: dict[Any, Any] = {
     "axes.edgecolor": MUTED,
@@ -79,7 +83,9 @@ def _body(text: str, *, key: str) -> str:
     body = re.sub(
         r"<defs>\s*<style.*?</style>\s*</defs>|<metadata>.*?</metadata>", "", body, count=2, flags=re.DOTALL
     )
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)  # matplotlib repeats every text in a comment
     body = body.replace("xlink:href=", "href=")
+    body = re.sub(rf'<g id="{TIP}([^"]*)">', r"<g><title>\1</title>", body)
     used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
     wanted = {a or b for a, b in used}
 
@@ -94,6 +100,8 @@ def _body(text: str, *, key: str) -> str:
     body = re.sub(
         r'(?<= d=")[^"]+', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), body
     )  # 0.01 pt is plenty
+    body = re.sub(r' ([xy])="(-?\d+\.\d\d)\d+"', r' \1="\2"', body)
+    body = re.sub(r"<g>\s*(<text[^>]*>[^<]*</text>)\s*</g>", r"\1", body)
     for colour, name in _THEME.items():
         body = body.replace(colour, f"var(--{name}, {colour})")
     return re.sub(r"\s*\n\s*", "\n", body).strip()

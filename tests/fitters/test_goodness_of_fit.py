@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.fitters import fit_gaussian, held_out_test
+import auditor
+from auditor.fitters import fit_gaussian, fit_gaussian_pair, held_out_test
 from auditor.fitters.gaussian import Gaussian
-from auditor.fitters.goodness_of_fit import distance_test, partition, two_sample_ks
+from auditor.fitters.goodness_of_fit import (
+    SAMPLE_SIZES,
+    distance_test,
+    held_out_tests,
+    partition,
+    two_sample_ks,
+)
+from auditor.values import Losses
 
 
 def test_the_distance_is_scipys(rng):
@@ -51,3 +59,42 @@ def test_the_published_test_is_scipys_two_sample_one(rng):
     found = two_sample_ks(held, law, rng=np.random.default_rng(7))
     draws = law.sample(300, np.random.default_rng(7))
     assert found.p_value == pytest.approx(stats.ks_2samp(held, draws).pvalue)
+
+
+def test_the_grid_changes_no_other_number():
+    """Asking for more sample sizes leaves the fits, their tests and every later draw of the generator as they were."""
+    draws = np.random.default_rng(5).normal(size=(2, 700))
+    plain, more = np.random.default_rng(9), np.random.default_rng(9)
+    first = fit_gaussian_pair(Losses(*draws), rng=plain)
+    second = fit_gaussian_pair(Losses(*draws), rng=more, sample_sizes=SAMPLE_SIZES)
+    assert first.member_grid is None
+    assert second.member_grid.sample_sizes == (100, 200, 300)
+    assert (first.member_fit, first.nonmember_fit) == (second.member_fit, second.nonmember_fit)
+    assert plain.random() == more.random()
+
+
+def test_the_grid_is_the_published_test_at_every_size(rng):
+    """Every p-value is SciPy's between the first held-out records and as many draws, and the largest the one kept."""
+    values, seed = rng.normal(size=4000), 11
+    test, grid = held_out_tests(
+        values, fit_gaussian, rng=np.random.default_rng(seed), sample_sizes=SAMPLE_SIZES
+    )
+    again = np.random.default_rng(seed)
+    kept, (held,) = partition(values, (2000,), rng=again)
+    law, (other,) = fit_gaussian(kept), again.spawn(1)
+    expected = [stats.ks_2samp(held[:size], law.sample(size, other)).pvalue for size in SAMPLE_SIZES[:-1]]
+    assert grid.p_values[0][:-1] == pytest.approx(expected)
+    assert grid.p_values[0][-1] == test.paper.p_value
+    assert (grid.components, grid.sample_sizes) == ((1,), tuple(range(100, 1001, 100)))
+    assert grid.choice_p_values == (test.p_value,)
+
+
+def test_every_audit_keeps_the_grid(rng):
+    """Without mixtures too the details hold Figure 6 for one normal, in the keys of the mixture's; few records one column."""
+    for records, sizes in ((700, [100, 200, 300]), (20, [10])):
+        losses = Losses(member=rng.normal(-1, 1, records), nonmember=rng.normal(size=records))
+        grid = auditor.audit(losses).estimate("epsilon_star.gaussian").details["fit"]["grid"]
+        for side in ("member", "nonmember"):
+            assert set(grid[side]) == {"components", "sample_sizes", "p_values", "choice_p_values"}
+            assert (grid[side]["components"], grid[side]["sample_sizes"]) == ([1], sizes)
+            assert len(grid[side]["p_values"][0]) == len(sizes)

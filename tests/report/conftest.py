@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from auditor.choices import Adjacency
-from auditor.result import AuditResult, Histogram, NamedCurve
+from auditor.result import AuditResult, Histogram, NamedCurve, TopRecord
+from auditor.slices import Slice, SliceKind
 from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 
 DELTA = 1e-5
@@ -315,6 +316,39 @@ def nothing(overfitted):
     )
 
 
+@pytest.fixture(scope="session")
+def named(overfitted):
+    """An audit by class, group and loss that names the records that stand out."""
+
+    def row(name, value, lower, upper=None):
+        return _estimate(
+            name, value, lower, upper, delta=DELTA if "bound" in name else None, details={"ceiling": 3.1}
+        )
+
+    def part(kind, label, n_member, n_nonmember, rows):
+        return Slice(kind, label, n_member, n_nonmember, 0.95, 3, rows)
+
+    usual = (
+        row("epsilon_bound.clopper_pearson", 1.1, 1.1),
+        row("auc", 0.7, 0.6, 0.8),
+        row("advantage", 0.3, 0.2, 0.4),
+    )
+    share = (row("member_share", 0.75, 0.6, 0.9),)
+    return replace(
+        overfitted,
+        slices=(
+            part(SliceKind.CLASS, "ill", 900, 800, usual),
+            part(SliceKind.GROUP, "north", 1, 1100, usual),
+            part(SliceKind.PERCENTILE, "lowest 1% of losses", 30, 10, share),
+        ),
+        top_records=(
+            TopRecord(1, "patient-7", "north", "anna", 42.0, 12),
+            TopRecord(2, "patient-3", None, None, 0.5),
+            TopRecord(3, "patient-9", "south", None, math.inf),
+        ),
+    )
+
+
 HOSTILE = "<script>alert(1)</script> $\\frac{ & \"quoted\" 'single' \x00 \u202eesrever مرحبا " + "x" * 300
 
 
@@ -336,4 +370,5 @@ def hostile(refuted):
         curves=tuple(replace(item, label=HOSTILE) for item in refuted.curves),
         verdict=Verdict.INCONCLUSIVE,
         provenance=dict.fromkeys(refuted.provenance, HOSTILE) | {"versions": {HOSTILE: HOSTILE}},
+        top_records=(TopRecord(1, HOSTILE, HOSTILE, HOSTILE, 3.0),),
     )

@@ -8,10 +8,14 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
 
+from auditor.errors import InputError
 from auditor.report import figures
-from auditor.result import Histogram
+from auditor.report.svg import TIP
+from auditor.result import Histogram, NamedCurve
 
+NAMES = ["tradeoff-log", "tradeoff", "epsilons", "losses", "raw-losses", "quantiles", "fit-grid", "odds"]
 MAKERS = [
     figures.tradeoff_figure,
     figures.tradeoff_log_figure,
@@ -34,6 +38,41 @@ def test_every_figure_is_drawn(maker, refuted):
 def test_no_data_no_figure(maker, refuted):
     """Without its data a figure is null."""
     assert maker(replace(refuted, curves=(), histograms=())) is None
+
+
+def test_names():
+    """The figures have the names, in the order, that the page and the notebooks go by."""
+    assert list(figures.FIGURES) == NAMES
+
+
+@pytest.mark.parametrize("fixture", ["overfitted", "refuted", "not_evaluable", "nothing", "hostile"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_audit_has_its_figures_and_words(name, fixture, request):
+    """Of every audit every figure is drawn or null, without a warning, and its words hold no control character."""
+    result = request.getfixturevalue(fixture)
+    figure = figures.figure(result, name)
+    words = figures.alt(result, name)
+    assert len(words) > 20
+    assert not re.search(r"[\x00-\x08\u202a-\u202e]", words)
+    if figure is not None:
+        text = figures.svg(figure, alt=words, key="k")
+        assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - made here
+        assert len(text) < 120_000
+        assert "<script" not in text
+
+
+def test_nothing_found_nothing_drawn(refuted):
+    """An audit without estimates, curves and histograms has no figure at all."""
+    empty = replace(refuted, estimates=(), comparisons=(), curves=(), histograms=())
+    assert all(figures.figure(empty, name) is None for name in NAMES)
+    assert all(figures.alt(empty, name) for name in NAMES)
+
+
+@pytest.mark.parametrize("ask", [figures.figure, figures.alt])
+def test_unknown_figure(ask, refuted):
+    """A figure that does not exist is one sentence that names the nearest."""
+    with pytest.raises(InputError, match=r"figure must be one of .* did you mean 'tradeoff'\?"):
+        ask(refuted, "trade-off")
 
 
 def test_no_fit(nothing):
@@ -93,7 +132,99 @@ def test_curve_stops_where_records_do(refuted):
     axes = figures.tradeoff_log_figure(refuted).axes[0]
     lines = {line.get_label(): line.get_xdata() for line in axes.get_lines()}
     assert min(lines["Measured"]) >= 1 / 2000 * 0.999
-    assert min(lines["Gaussian fit"]) < 1e-4
+    assert min(lines["Gaussian fit, rejected"]) < 1e-4
+
+
+def test_staircase_keeps_its_corners(overfitted):
+    """On logarithmic axes a staircase has its own corners, not points beside them, and bends a slanted line."""
+    stairs = NamedCurve("empirical", "measured", (0.0, 0.0, 0.02, 0.02, 1.0), (0.0, 0.1, 0.1, 0.6, 1.0))
+    result = replace(overfitted, data=dict(overfitted.data) | {"n_nonmember": 100}, curves=(stairs,))
+    axes = figures.tradeoff_log_figure(result).axes[0]
+    (line,) = [line for line in axes.get_lines() if line.get_label() == "Measured"]
+    x, y = line.get_data()
+    assert (x[0], y[0]) == (0.01, 0.1)
+    assert (
+        list(zip(x, y, strict=True)).index((0.02, 0.6)) == list(zip(x, y, strict=True)).index((0.02, 0.1)) + 1
+    )
+    slanted = x > 0.02
+    assert slanted.sum() > 20
+    # A straight line from (0.02, 0.6) to (1, 1), as seen on linear axes.
+    np.testing.assert_allclose(y[slanted], 0.6 + (x[slanted] - 0.02) * 0.4 / 0.98)
+
+
+def test_quoted_rates_are_marked(overfitted):
+    """Each quoted rate is marked from its certified lower limit to what was observed, and says so when pointed at."""
+    axes = figures.tradeoff_figure(overfitted).axes[0]
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    assert lines["Certified at a quoted rate"].get_xydata().tolist() == [[0.01, 0.741 * 0.166]]
+    assert lines["Observed at that threshold"].get_xydata().tolist() == [[0.01, 0.166]]
+    said = lines["Observed at that threshold"].get_gid().removeprefix(TIP)
+    assert said == (
+        "With false alarms certified at most 1%: recognised at least 12.3% at 95% confidence, observed 16.6%"
+    )
+    text = figures.svg(figures.tradeoff_figure(overfitted), alt="a")
+    assert f"<title>{said}</title>" in text
+    assert TIP not in text
+
+
+def test_limit_of_zero(overfitted):
+    """A certified limit of 0 has no wedge on logarithmic axes, where 0 has no place, and one on linear axes."""
+    rows = [item for item in overfitted.estimates if item.name == "tpr_at_fpr.0.01"]
+    result = replace(overfitted, estimates=(replace(rows[0], lower=0.0),))
+    labels = {
+        maker: [line.get_label() for line in maker(result).axes[0].get_lines()]
+        for maker in (figures.tradeoff_figure, figures.tradeoff_log_figure)
+    }
+    assert "Certified at a quoted rate" in labels[figures.tradeoff_figure]
+    assert "Certified at a quoted rate" not in labels[figures.tradeoff_log_figure]
+    assert "Observed at that threshold" in labels[figures.tradeoff_log_figure]
+
+
+def test_tradeoff_words(refuted):
+    """The words give the rates of this audit, with the band rounded outwards, the claim, and where records run out."""
+    curves = (
+        NamedCurve("empirical", "measured", (0.0, 1.0), (0.0, 1.0)),
+        NamedCurve("band_lower", "band", (0.0, 1.0), (0.0, 0.71119)),
+        NamedCurve("band_upper", "band", (0.0, 1.0), (0.30001, 1.0)),
+        NamedCurve("claim", "claim", (0.0, 0.25, 1.0), (0.0, 0.5, 1.0)),
+    )
+    words = figures.alt(replace(refuted, curves=curves), "tradeoff-log")
+    # At 10%: 0.1 * 0.71119 = 7.1119%, down; 0.30001 + 0.1 * 0.69999 = 37.0009%, up; 0.1 * 2 = 20%.
+    assert (
+        "At 10% false alarms: measured 10%, band 7.11% to 37.1%, most the claim allows 20%, guessing 10%."
+        in words
+    )
+    assert "The claim is epsilon 1 at delta 2.6e-5 (replace-one)." in words
+    assert "Below 0.05% false alarms, shaded" in words
+
+
+@pytest.mark.parametrize("least", [1e-2, 1e-4, 1e-6, 1e-7])
+def test_decades_have_room(overfitted, least):
+    """Logarithmic axes have at most six ticks in words, 100% among them."""
+    result = replace(overfitted, data=dict(overfitted.data) | {"n_nonmember": 0.99 / least}, estimates=())
+    axes = figures.tradeoff_log_figure(result).axes[0]
+    ticks = axes.get_xticks()
+    assert len(ticks) <= 6
+    assert 1.0 in ticks
+    assert axes.get_xlim()[0] == pytest.approx(least)
+
+
+def test_histogram_words(overfitted):
+    """The words of a histogram say between which bin edges the central half of each group lies."""
+    histogram = Histogram("loss", (0.0, 1.0, 2.0, 3.0, 4.0), (8, 1, 1, 0), (0, 1, 1, 8))
+    words = figures.alt(replace(overfitted, histograms=(histogram,)), "losses")
+    # 80% of the members lie in [0, 1]; a quarter of the non-members is reached in [3, 4].
+    assert words == (
+        "Histogram of losses, as given: half of the members lie between 0 and 1, and half of the non-members lie"
+        " between 3 and 4."
+    )
+
+
+def test_groups_differ_without_colour(refuted):
+    """In a histogram the two groups differ in the kind of their line, not only in its colour."""
+    axes = figures.histogram_figure(refuted).axes[0]
+    outlines = [patch for patch in axes.patches if isinstance(patch, StepPatch) and not patch.get_fill()]
+    assert len({patch.get_linestyle() for patch in outlines}) == 2
 
 
 def test_svg_is_deterministic(refuted):

@@ -1,0 +1,122 @@
+"""A comparison for a terminal: the sentences, a line for each audit, and a line for each strategy."""
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from auditor.report import formatting
+from auditor.report.comparison import context
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from auditor.audits.comparison import AuditsComparison
+
+__all__ = ["text"]
+
+_STYLES = {"bad": "bold red", "caution": "bold yellow", "good": "green", "plain": "bold"}
+
+
+def text(comparison: "AuditsComparison", *, width: int = 100, color: bool = False) -> str:
+    """Return a comparison as lines of text.
+
+    Args:
+        comparison: What to show.
+        width: Columns of the terminal.
+        color: Whether to add colour codes.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    shown = context(comparison)
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+    )
+    sign = shown["sign"]
+    console.print(Text(f"{sign['symbol']} {sign['word']}", style=_STYLES[sign["tone"]]))
+    for words in (*shown["changes"], shown["compared"], shown["frontier"], *shown["warnings"]):
+        console.print(Text(formatting.clean(words)))
+    console.print()
+    console.print(_audits(shown))
+    if shown["shared"]:
+        console.print(Text(shown["shared"]))
+    if shown["several_instances"]:
+        console.print(_strategies(shown))
+    for name, reason in shown["left_out"]:
+        console.print(Text(formatting.clean(f"Not in the landscape: {name}: {reason}")))
+    console.print(Text(shown["notes"][0]))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def _table(*columns: tuple[str, bool]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for title, number in columns:
+        table.add_column(title, justify="right" if number else "left", no_wrap=number)
+    return table
+
+
+def _add(table: "Table", *cells: str) -> None:
+    from rich.text import Text
+
+    table.add_row(*(Text(formatting.clean(cell)) for cell in cells))
+
+
+def _audits(shown: dict[str, Any]) -> "Table":
+    measure = formatting.clean(shown["measure"])
+    table = _table(
+        ("Audit", False),
+        ("Strategy", False),
+        ("Utility", True),
+        (measure, True),
+        ("Interval", False),
+        ("Verdict", False),
+    )
+    verdicts = {row["name"]["number"]: row["verdict"]["word"] for row in shown["bounds"]}
+    for row in shown["audits"]:
+        name = row["name"]
+        _add(
+            table,
+            f"{name['number']}. {name['title']}",
+            row["strategy"]["text"],
+            row["utility"]["text"],
+            row["measure"]["text"],
+            "; ".join(row["measure"]["notes"]),
+            verdicts[name["number"]],
+        )
+    return table
+
+
+def _strategies(shown: dict[str, Any]) -> "Table":
+    utility = formatting.clean(shown["utility"])
+    names = (
+        ("Strategy", False),
+        ("Mean", True),
+        ("Range", False),
+        (f"Mean {utility}", True),
+        ("Range", False),
+    )
+    table = _table(*names, ("Models", True), ("Frontier", False))
+    for row in shown["strategies"]:
+        ranges = [" ".join(row[axis]["notes"]) for axis in ("measure", "utility")]
+        _add(
+            table,
+            f"{row['number']}. {row['name']}",
+            row["measure"]["text"],
+            ranges[0],
+            row["utility"]["text"],
+            ranges[1],
+            row["models"]["text"],
+            row["frontier"]["text"],
+        )
+    return table

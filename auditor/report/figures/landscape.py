@@ -1,0 +1,257 @@
+"""The privacy-utility landscape of several audits as a matplotlib ``Figure``: Negoescu et al. 2024, Figures 1 and 2.
+
+Each point is a strategy, averaged over its instances; bars reach from the least to the largest of them; the line is
+the Pareto frontier; along the axes stand the densities of the categories. Up and left are better.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from auditor.audits.strategies import Spread, Strategy, more_is_worse
+from auditor.report import formatting, traces
+from auditor.report.comparison_titles import higher_is_better, measure_title, utility_title
+from auditor.report.figures.canvas import Floats, tip, true_minus
+from auditor.report.figures.point_labels import label_places
+from auditor.report.svg import ACCENT, CARD, INK, MUTED, NEUTRAL, STYLE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from auditor.audits.comparison import AuditsComparison
+
+__all__ = ["alt", "categories", "landscape_figure", "logarithmic"]
+
+_SIZE = (7.2, 5.6)
+_WIDE = 30.0  # a larger ratio of the measures needs a logarithmic axis
+_LEAST = 3  # strategies for a density
+_STYLES = (("o", ACCENT), ("s", INK), ("^", NEUTRAL), ("D", MUTED), ("v", ACCENT), ("P", INK))
+_LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1)), (0, (8, 2)))
+OTHERS = "Other categories"
+
+
+class _Point(NamedTuple):
+    """A strategy with both coordinates."""
+
+    number: int
+    category: str
+    x: Spread
+    y: Spread
+    on_frontier: bool
+    marked: bool
+    words: str
+
+
+def _points(comparison: "AuditsComparison") -> list[_Point]:
+    if comparison.no_landscape is not None:
+        return []
+    shown = categories(comparison.strategies)
+    return [
+        _Point(
+            item.number,
+            item.category if item.category in shown else OTHERS,
+            item.measure,
+            item.utility,
+            on_frontier=item.on_frontier,
+            marked=bool(item.marks),
+            words=_tip(item, comparison),
+        )
+        for item in comparison.strategies
+        if item.measure is not None and item.utility is not None
+    ]
+
+
+def _tip(item: Strategy, comparison: "AuditsComparison") -> str:
+    """What a point says when it is pointed at."""
+    if item.measure is None or item.utility is None:
+        return ""
+    parts = (
+        f"{item.number}. {item.name}",
+        f"{measure_title(comparison)} {formatting.number(item.measure.mean)}",
+        f"{utility_title(comparison)} {formatting.number(item.utility.mean)}",
+        *item.marks,
+    )
+    return ", ".join(parts)
+
+
+def categories(strategies: Sequence[Strategy]) -> tuple[str, ...]:
+    """Return the categories that have a sign of their own, in the order of the strategies; the rest share one."""
+    found = list(dict.fromkeys(item.category for item in strategies if item.placed))
+    return tuple(found if len(found) <= len(_STYLES) else [*found[: len(_STYLES) - 1], OTHERS])
+
+
+def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
+    """Return the privacy-utility landscape, or null where there is none."""
+    points = _points(comparison)
+    if not points:
+        return None
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        grid = figure.add_gridspec(2, 2, width_ratios=(6, 1), height_ratios=(1, 6))
+        axes = figure.add_subplot(grid[1, 0])
+        axes.set_axisbelow(True)
+        _scale(axes, logarithmic(comparison))
+        groups = categories(comparison.strategies)
+        for place, category in enumerate(groups):
+            _draw(axes, [item for item in points if item.category == category], place=place, name=category)
+        line = _draw_frontier(axes, [item for item in points if item.on_frontier])
+        _orient(axes, comparison)
+        axes.set(xlabel=_axis_words(comparison), ylabel=_utility_words(comparison))
+        axes.yaxis.label.set_rotation_mode("anchor")
+        _margins(figure, axes, grid, points, groups)
+        figure.legend(loc="outside lower center", ncols=2)
+        labels = {str(item.number): (item.x.mean, item.y.mean) for item in points}
+        corners = {str(item.number) for item in points if item.on_frontier}
+        label_places(figure, axes, labels, avoid=line, first=corners)
+    return figure
+
+
+def logarithmic(comparison: "AuditsComparison") -> float | None:
+    """Return how far from 0 the axis of the measure begins to be logarithmic, or null where it is linear."""
+    ends = np.array([end for item in _points(comparison) for end in (item.x.least, item.x.most)])
+    positive = ends[ends > 0]
+    if not positive.size or (ends < 0).any() or positive.max() <= _WIDE * positive.min():
+        return None
+    return float(max(positive.min(), positive.max() * 1e-4))
+
+
+def _scale(axes: "Axes", from_zero: float | None) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, SymmetricalLogLocator
+
+    if from_zero is None:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+    else:
+        axes.set_xscale("symlog", linthresh=from_zero, linscale=0.5)
+        axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=from_zero, subs=[1, 2, 5]))
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda x, _: true_minus(formatting.number(float(f"{x:.6g}"))))
+    )
+    axes.margins(0.09)
+
+
+def _draw(axes: "Axes", points: Sequence[_Point], *, place: int, name: str) -> None:
+    mark, colour = _STYLES[place]
+    x, y = ([getattr(item, axis).mean for item in points] for axis in ("x", "y"))
+    bars: dict[str, Any] = {
+        f"{axis}err": [
+            [getattr(item, axis).mean - getattr(item, axis).least for item in points],
+            [getattr(item, axis).most - getattr(item, axis).mean for item in points],
+        ]
+        for axis in ("x", "y")
+    }
+    axes.errorbar(x, y, **bars, linestyle="none", elinewidth=0.9, capsize=2, ecolor=colour, zorder=4)
+    style: dict[str, Any] = {"color": colour, "marker": mark, "linestyle": "none", "markersize": 5.5}
+    axes.plot([], [], **style, label=traces.plain(name))
+    for item in points:
+        face = CARD if item.marked else colour
+        (point,) = axes.plot(item.x.mean, item.y.mean, **style, markerfacecolor=face, zorder=5)
+        tip(point, item.words)
+
+
+def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> list[tuple[float, float]]:
+    """Draw it straight in the plane, and so bent on a logarithmic axis; return points along it."""
+    along = sorted(corners, key=lambda item: item.y.mean)
+    x, y = (np.array([getattr(item, axis).mean for item in along]) for axis in ("x", "y"))
+    steps = np.arange(0, x.size - 1 + 1e-9, 1 / 40) if x.size > 1 else np.zeros(1)
+    whole = np.arange(x.size)
+    line = np.interp(steps, whole, x), np.interp(steps, whole, y)
+    axes.plot(*line, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), zorder=3, label="Pareto frontier")
+    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "linestyle": "none", "zorder": 4}
+    axes.plot(x, y, color=INK, markersize=10.5, markeredgewidth=0.9, label="On the frontier", **ring)
+    return list(zip(line[0].tolist(), line[1].tolist(), strict=True))
+
+
+def _orient(axes: "Axes", comparison: "AuditsComparison") -> None:
+    """Better is up and to the left."""
+    if not more_is_worse(comparison.measure):
+        axes.invert_xaxis()
+    if not higher_is_better(comparison):
+        axes.invert_yaxis()
+
+
+# --- Densities along the axes ------------------------------------------------------------------------
+
+
+def _margins(
+    figure: "Figure", axes: "Axes", grid: Any, points: Sequence[_Point], groups: Sequence[str]
+) -> None:
+    above = figure.add_subplot(grid[0, 0], sharex=axes)
+    beside = figure.add_subplot(grid[1, 1], sharey=axes)
+    for side in (above, beside):
+        side.axis("off")
+    limits = axes.get_xlim(), axes.get_ylim()
+    for place, category in enumerate(groups):
+        mine = [item for item in points if item.category == category]
+        level = 0.12 * (place + 1)
+        for side, axis, limit, flip in ((above, "x", limits[0], False), (beside, "y", limits[1], True)):
+            values = np.array([getattr(item, axis).mean for item in mine])
+            _margin(side, values, limit, place=place, flip=flip, level=level)
+    above.set_ylim(-0.12 * (len(groups) + 1), 1.05)
+    beside.set_xlim(-0.12 * (len(groups) + 1), 1.05)
+    axes.set(xlim=limits[0], ylim=limits[1])
+
+
+def _margin(
+    side: "Axes", values: Floats, limits: tuple[float, float], *, place: int, flip: bool, level: float
+) -> None:
+    """A density where there are strategies enough, and a tick for each strategy."""
+    colour, line = _STYLES[place][1], _LINES[place]
+    ticks = values, np.full(values.size, -level)
+    style: dict[str, Any] = {"color": colour, "linestyle": "none", "markersize": 5, "markeredgewidth": 1}
+    side.plot(*(ticks[::-1] if flip else ticks), marker="_" if flip else "|", **style)
+    transform = (side.yaxis if flip else side.xaxis).get_transform()
+    curve = _density(values, limits, transform)
+    if curve is not None:
+        side.plot(*(curve[::-1] if flip else curve), color=colour, linewidth=1.2, linestyle=line)
+
+
+def _density(values: Floats, limits: tuple[float, float], transform: Any) -> tuple[Floats, Floats] | None:
+    """A kernel density on the scale of the axis, its peak at 1; null for too few values, or for equal ones."""
+    from scipy.stats import gaussian_kde
+
+    seen = np.asarray(transform.transform(values), dtype=np.float64)
+    if seen.size < _LEAST or float(np.ptp(seen)) <= 1e-9 * max(1.0, float(np.abs(seen).max())):
+        return None
+    low, high = (float(end) for end in np.sort(transform.transform(np.array(limits))))
+    grid = np.linspace(low, high, 160)
+    height = gaussian_kde(seen)(grid)
+    return np.asarray(transform.inverted().transform(grid), dtype=np.float64), height / height.max()
+
+
+# --- Words ---------------------------------------------------------------------------------------------
+
+
+def _axis_words(comparison: "AuditsComparison") -> str:
+    worse = "more is given away" if more_is_worse(comparison.measure) else "less is given away"
+    return f"{traces.plain(measure_title(comparison))} (larger: {worse})"
+
+
+def _utility_words(comparison: "AuditsComparison") -> str:
+    name = traces.plain(utility_title(comparison))
+    return (
+        f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison) else 'smaller'} is better)"
+    )
+
+
+def alt(comparison: "AuditsComparison") -> str:
+    """Return what the picture shows, in words."""
+    points = _points(comparison)
+    low, high = min(item.x.mean for item in points), max(item.x.mean for item in points)
+    useful = [item.y.mean for item in points]
+    corners = ", ".join(
+        f"{item.number} ({formatting.number(item.measure.mean)} and {formatting.number(item.utility.mean)})"
+        for item in comparison.frontier[:20]
+        if item.measure is not None and item.utility is not None
+    )
+    return (
+        f"Privacy-utility landscape of {len(points)} strategies: {measure_title(comparison)} from {formatting.number(low)}"
+        f" to {formatting.number(high)} against {utility_title(comparison)} from {formatting.number(min(useful))} to"
+        f" {formatting.number(max(useful))}, with the range over instances, the density of each category along the axes,"
+        f" and the Pareto frontier through the strategies numbered {corners}. The table of strategies has every number."
+    )

@@ -1,0 +1,151 @@
+"""What recognition means for people, as dots to count: after ODDS-VIS, Nanayakkara et al. 2023.
+
+On the left stand training records, with the certified share that is recognised; on the right others, with the share
+that is falsely accused at the same time.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from auditor.compare import failed_validity
+from auditor.report import formatting
+from auditor.report.counts import out_of_many
+from auditor.report.figures.canvas import WIDTH, sheet
+from auditor.report.findings import finest
+from auditor.report.svg import ACCENT, INK, NEUTRAL
+from auditor.report.units import Units, units
+from auditor.result import AuditResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Counted", "counted", "odds_figure", "odds_words"]
+
+_WIDTHS = {100: 10, 1_000: 40, 10_000: 100}  # dots in a row
+_PANEL = 1.76  # inches
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A certified rate as counts out of a round number.
+
+    Attributes:
+        base: Out of how many.
+        hits: Of so many training records at least these are recognised.
+        alarms: Of so many others at most these are falsely accused.
+        rate: The false alarm rate itself.
+        confidence: Of the lower limit behind ``hits``, or null.
+        words: What the records are called.
+    """
+
+    base: int
+    hits: int
+    alarms: int
+    rate: float
+    confidence: float | None
+    words: Units
+
+
+def counted(result: AuditResult) -> Counted | None:
+    """Return the counts; null where nothing beyond guessing is certified, a validity check failed, or dots would be too many."""
+    found = finest(result)
+    if found is None or failed_validity(result.checks):
+        return None
+    rate, row = found
+    low = row.lower
+    if low is None or not 0 < rate < low <= 1:
+        return None
+    base, hits, alarms = out_of_many(rate, low)
+    if base not in _WIDTHS:
+        return None  # more dots than anybody could look at
+    return Counted(base, hits, alarms, rate, row.confidence, units(result.data))
+
+
+def odds_figure(result: AuditResult) -> "Figure | None":
+    """Return two fields of dots: large ones are recognised or falsely accused, small ones are not."""
+    counts = counted(result)
+    if counts is None:
+        return None
+    base = f"{counts.base:,}"
+    sides = (
+        (counts.hits, ACCENT, f"Of {base} {counts.words.members}", _hits_words(counts)),
+        (
+            counts.alarms,
+            INK,
+            f"Of {base} {counts.words.others}",
+            f"at most {counts.alarms:,} falsely accused",
+        ),
+    )
+    wide = _WIDTHS[counts.base]
+    tall = counts.base / wide / wide * _PANEL  # inches
+    size = (WIDTH, tall + 0.72)
+    with sheet(size, ncols=2) as (figure, panels):
+        figure.set_layout_engine(
+            "none"
+        )  # the dots are spaced in inches, so the panels must stay where they are put
+        for place, (panel, (marked, colour, title, words)) in enumerate(zip(panels, sides, strict=True)):
+            left = 0.12 + place * (_PANEL + 0.24)
+            panel.set_position((left / size[0], 0.4 / size[1], _PANEL / size[0], tall / size[1]))
+            _draw(panel, marked, counts.base, colour)
+            panel.set_title(title, loc="left", pad=4)
+            panel.set_xlabel(words, color=colour, fontweight="bold", fontsize="medium", loc="left")
+    return figure
+
+
+def _hits_words(counts: Counted) -> str:
+    return "every one recognised" if counts.hits >= counts.base else f"at least {counts.hits:,} recognised"
+
+
+def _draw(panel: "Axes", marked: int, base: int, colour: str) -> None:
+    """Rows of dots from the top left; each row is a dotted line, so that ten thousand dots take a few letters."""
+    wide = _WIDTHS[base]
+    tall = base // wide
+    panel.set(xlim=(-0.5, wide - 0.5), ylim=(tall - 0.5, -0.5), xticks=[], yticks=[])
+    panel.grid(visible=False)
+    for spine in panel.spines.values():
+        spine.set_visible(False)
+    ends = [min(max(marked - row * wide, 0), wide) for row in range(tall)]
+    _dots(panel, [(0, end) for end in ends], colour, share=0.84)
+    _dots(panel, [(end, wide) for end in ends], NEUTRAL, share=0.4)
+
+
+def _dots(panel: "Axes", spans: list[tuple[int, int]], colour: str, *, share: float) -> None:
+    """Dots at start, start + 1, ..., stop - 1 of each row, as wide as that share of the way between two."""
+    pitch = _PANEL * 72 / float(panel.get_xlim()[1] + 0.5)  # points between two dots
+    x, y = [], []
+    for row, (start, stop) in enumerate(spans):
+        if stop > start:
+            x += [start, stop - 0.7, math.nan]
+            y += [row, row, math.nan]
+    # A dash without length has two round caps and no more: a dot. Dashes count in widths of the line.
+    width, mark = pitch * share, 1e-3
+    look: dict[str, Any] = {
+        "linestyle": (0, (mark, 1 / share - mark)),
+        "linewidth": width,
+        "dash_capstyle": "round",
+    }
+    panel.plot(x, y, color=colour, clip_on=False, **look)
+
+
+def odds_words(result: AuditResult) -> str:
+    """Return the same counts in words."""
+    counts = counted(result)
+    if counts is None:
+        return "Two fields of dots: nothing beyond guessing is certified."
+    level = (
+        ""
+        if counts.confidence is None
+        else f"At {formatting.percent(counts.confidence, toward='down')} confidence: "
+    )
+    base, words = f"{counts.base:,}", counts.words
+    hits = "every one is" if counts.hits >= counts.base else f"at least {_are(counts.hits)}"
+    return (
+        f"Two fields of {base} dots. {level}of {base} {words.members} {hits} recognised, while of {base} {words.others} at"
+        f" most {_are(counts.alarms)} falsely accused. Guessing would recognise no more than it falsely accuses."
+    )
+
+
+def _are(count: int) -> str:
+    return "1 is" if count == 1 else f"{count:,} are"

@@ -1,0 +1,138 @@
+"""Several audits as one comparison: the baseline, what changed, and its forms."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import auditor
+from auditor import InputError
+from auditor.audits.comparison import compare_audits
+from auditor.audits.differences import Change, differences
+
+
+def test_the_first_of_two_is_the_baseline(six):
+    """Two results are compared from the first to the second; of more none is chosen."""
+    found = compare_audits([six[0], six[5]])
+    assert found.baseline is found.runs[0]
+    assert [item.run.number for item in found.changes] == [2]
+    assert compare_audits(six).baseline is None
+    assert compare_audits(six).changes == ()
+
+
+def test_a_baseline_is_named_in_every_way(six, tmp_path):
+    """The baseline is a result, a file, a model or a number."""
+    six[2].to_json(tmp_path / "base.json")
+    results = [*six[:2], tmp_path / "base.json", *six[3:]]
+    for key in (tmp_path / "base.json", "base.json", "plain2", 3):
+        assert compare_audits(results, baseline=key).baseline.number == 3
+    assert compare_audits(six, baseline=six[2]).baseline.number == 3
+    with pytest.raises(InputError, match="baseline must name one of the results, got 'x'"):
+        compare_audits(six, baseline="x")
+
+
+def test_changes_are_those_of_the_two_results(six):
+    """Each change is what `differences` says of the baseline and that result, in this order."""
+    found = compare_audits(six[:3], baseline=2)
+    assert [item.run.number for item in found.changes] == [1, 3]
+    for item, place in zip(found.changes, (0, 2), strict=True):
+        expected = differences(six[1], six[place])
+        assert [(d.name, d.value, d.lower, d.upper, d.verdict) for d in item.differences] == [
+            (d.name, d.value, d.lower, d.upper, d.verdict) for d in expected
+        ]
+        assert item.headline.name == "advantage"
+
+
+def test_got_worse_fails_closed(six, failed, audited):
+    """Worse is true; no change shown is false; what cannot be compared, and no baseline, is null and never false."""
+    quiet = [audited(0.0, 11), audited(0.0, 12)]
+    assert compare_audits([six[0], six[5]]).got_worse is True
+    assert compare_audits([six[5], six[0]]).got_worse is False
+    assert compare_audits(quiet).got_worse is False
+    assert compare_audits([quiet[0], failed(quiet[1])]).got_worse is None
+    assert compare_audits([failed(quiet[0]), six[5]]).got_worse is None
+    assert compare_audits([*quiet, six[5]]).got_worse is None
+    assert compare_audits([*quiet, failed(six[5])], baseline=1).got_worse is None
+    assert compare_audits([*quiet, failed(six[4]), six[5]], baseline=1).got_worse is True
+    verdicts = {item.headline.verdict for item in compare_audits(quiet).changes}
+    assert verdicts == {Change.NO_CHANGE_SHOWN}
+
+
+def test_there_is_no_landscape_without_one_utility(audited, trained, six):
+    """Without a utility, or with two kinds of it, there is a sentence instead of a landscape, and all else is there."""
+    none = compare_audits([audited(0.1, 1), audited(0.2, 2)])
+    assert "no utility was given; give it with" in none.no_landscape
+    other = trained(0.1, 8, "other", 0.3)
+    other.data["utility"]["name"] = "F1"
+    mixed = compare_audits([*six, other])
+    assert "'test accuracy' and 'F1'" in mixed.no_landscape
+    other.data["utility"] = {"value": 0.3, "name": "test accuracy", "higher_is_better": False}
+    turned = compare_audits([*six, other])
+    assert "better in one result and worse in another" in turned.no_landscape
+    for found in (none, mixed, turned):
+        assert found.frontier == ()
+        assert found.landscape_figure() is None
+        assert len(found.to_html()) > 10_000
+        assert all(item.measure is not None and item.utility is None for item in found.strategies)
+
+
+def test_a_table_can_give_every_utility(audited):
+    """Results without utilities have a landscape once a table gives them."""
+    results = [audited(0.1 * seed, seed) for seed in (1, 2, 3)]
+    found = compare_audits(results, about={"result": [1, 2, 3], "utility": [0.1, 0.2, 0.3]})
+    assert found.no_landscape is None
+    assert found.landscape_figure() is not None
+
+
+def test_an_unknown_measure_names_the_nearest(six):
+    """A measure that no audit has is refused with the nearest that one has."""
+    with pytest.raises(InputError, match=r"did you mean 'epsilon_star\.gaussian'"):
+        compare_audits(six, measure="epsilon_star.gausian")
+
+
+def test_the_frame_has_a_row_for_each_result(six, failed):
+    """One row for each result, with the numbers of the result itself and why it is left out."""
+    results = [*six[:5], failed(six[5])]
+    frame = compare_audits(results, measure="auc").to_frame()
+    assert list(frame.index) == [1, 2, 3, 4, 5, 6]
+    for number, result in enumerate(results, start=1):
+        row, estimate = frame.loc[number], result.estimate("auc")
+        assert (row["value"], row["lower"], row["upper"]) == (estimate.value, estimate.lower, estimate.upper)
+        assert row["utility"] == result.data["utility"]["value"]
+        assert row["input_sha256"] == result.provenance["input_sha256"]
+    assert pd.isna(frame.loc[1, "left_out"])
+    assert "duplicates" in frame.loc[6, "left_out"]
+
+
+def test_the_json_is_strict_and_whole(six, valued, tmp_path):
+    """The JSON parses without NaN or infinities, and says what the comparison says."""
+    endless = valued(six[0], value=float("inf"))
+    found = compare_audits([endless, *six[1:]], baseline=2)
+    text = found.to_json(tmp_path / "c.json")
+
+    def refuse(name):
+        pytest.fail(f"bare {name} in JSON")
+
+    read = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"), parse_constant=refuse)
+    assert json.loads(text) == read
+    assert read["kind"] == "comparison"
+    assert read["results"][0]["value"] == "inf"
+    assert read["results"][1]["value"] == six[1].estimate("epsilon_star.gaussian").value
+    assert read["baseline"] == 2
+    assert read["got_worse"] is found.got_worse
+    assert [item["number"] for item in read["changes"]] == [1, 3, 4, 5, 6]
+    assert read["frontier"] == [item.number for item in found.frontier]
+
+
+def test_a_comparison_is_no_result(six, tmp_path):
+    """The JSON of a comparison given as a result is refused, not half read."""
+    compare_audits(six).to_json(tmp_path / "c.json")
+    with pytest.raises(InputError):
+        auditor.read_result(tmp_path / "c.json")
+
+
+def test_the_frontier_is_in_the_order_of_utility(six):
+    """The strategies on the frontier come from the least useful to the most."""
+    useful = [item.utility.mean for item in compare_audits(six).frontier]
+    assert useful == sorted(useful)
+    assert len(useful) == 2  # overfitted gives more away than plain, and is less useful

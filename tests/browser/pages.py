@@ -1,0 +1,109 @@
+"""Every kind of page that this package makes, each rendered once and kept in a file."""
+
+from pathlib import Path
+
+import numpy as np
+from report.conftest import HOSTILE
+
+import auditor
+from auditor.audits.comparison import compare_audits
+from auditor.gates import check_gates
+from auditor.report import html
+
+KINDS = (
+    "refuted",
+    "nothing",
+    "hostile",
+    "several",
+    "real",
+    "demo",
+    "comparison",
+    "card",
+)
+
+
+class Pages:
+    """Pages by name, made when they are first asked for, shared by all test processes."""
+
+    def __init__(self, folder, result):
+        self._folder, self._result = folder, result
+
+    def path(self, name):
+        """The file of that page."""
+        file = Path(self._folder) / f"{name}.html"
+        if not file.exists():
+            draft = file.with_suffix(f".{id(self)}")
+            draft.write_text(self._made(name), encoding="utf-8")
+            draft.replace(file)
+        return file
+
+    def _made(self, name):
+        if name == "several":
+            return html.render([self._result(item) for item in ("overfitted", "not_evaluable", "hostile")])
+        if name == "demo":
+            from auditor.demo import run
+
+            return html.render(run())
+        if name == "real":
+            return _with_gates(real())
+        if name == "comparison":
+            return compared().to_html()
+        if name == "card":
+            return _NOTEBOOK.format(
+                "".join(self._result(item)._repr_html_() for item in ("refuted", "hostile"))
+            )
+        return html.render([self._result(name)])
+
+
+# What a notebook's page is to the card of a result: somebody else's page, with a theme of its own.
+_NOTEBOOK = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width"><title>A notebook</title><link rel="icon" href="data:,">
+<style>:root {{ color-scheme: light dark }} body {{ font-family: sans-serif; background: Canvas; color: CanvasText }}</style>
+</head><body><header><p>Cell 1</p></header><nav><a href="#content">Output</a></nav><main id="content"><h1>A notebook</h1>
+{}</main><footer><p>End</p></footer></body></html>"""
+
+
+def _with_gates(result):
+    wanted = ("epsilon_star.gaussian > 1", "auc < 0.5", "epsilon_star.mixture > 100", "verdict == refuted")
+    return html.render([result], gates=check_gates(result, wanted))
+
+
+def real():
+    """An audit with everything that an audit can have: ids, groups, a claim, mixtures, features."""
+    rng = np.random.default_rng(20261121)
+    n = 500
+    regions = np.array(["north", "south", "east", "Île-de-France"])
+    losses = auditor.Losses(
+        member=rng.exponential(0.03, n) + 1e-3,
+        nonmember=rng.exponential(1.0, n) + 1e-3,
+        id=([f"patient {i}" for i in range(n)], [f"visitor {i}" for i in range(n)]),
+        group=(rng.choice(regions, n), rng.choice(regions, n)),
+    )
+    return auditor.audit(
+        losses,
+        split=auditor.RandomSplit(),
+        claim=auditor.StatedClaim(epsilon=0.5, delta=1e-5),
+        mixture=auditor.Mixture(2),
+        features=auditor.Features(member=rng.normal(size=(n, 2)), nonmember=rng.normal(size=(n, 2))),
+        model="income model, release 3",
+        strategy="early stopping",
+        utility=auditor.Utility(0.87, "test accuracy"),
+        source="losses.parquet",
+        command="auditor audit losses.parquet --html report.html",
+    )
+
+
+def compared():
+    """Several audits of four strategies, one of them with a hostile name, against a baseline."""
+    rng = np.random.default_rng(7)
+    strategies = {"plain": 0.9, "early stopping": 0.5, "DP, epsilon 10": 0.2, HOSTILE: 0.7}
+    audits = []
+    for strategy, shift in strategies.items():
+        for seed in range(3 if strategy == "plain" else 1):
+            losses = auditor.Losses(member=rng.normal(-shift, 1, 300), nonmember=rng.normal(0, 1, 300))
+            utility = auditor.Utility(0.8 + shift / 10 + seed / 100, "test accuracy")
+            name = f"{strategy}, seed {seed}"
+            audits.append(
+                auditor.audit(losses, model=name, strategy=strategy, utility=utility, source=HOSTILE)
+            )
+    return compare_audits(audits, baseline=1)

@@ -1,0 +1,147 @@
+"""A page opens quietly, shows all its parts, and lets nothing in or out."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+# Figures, headings and tables that take no room, or none that can be read.
+_EMPTY = """
+const shown = e => { const box = e.getBoundingClientRect(); return box.width > 10 && box.height > 10 };
+return [...document.querySelectorAll('h1, h2, h3, h4, main svg, table, caption:not(.hidden), figcaption, nav')]
+  .filter(e => !shown(e) || !e.checkVisibility({visibilityProperty: true, opacityProperty: true}))
+  .map(e => e.outerHTML.slice(0, 80));
+"""
+_SECTIONS = """
+return [...document.querySelectorAll('main section, main article')].map(e => {
+  const by = document.getElementById(e.getAttribute('aria-labelledby'));
+  return [e.outerHTML.slice(0, 80), by !== null && /^H[1-6]$/.test(by.tagName) && by.innerText.trim().length > 2,
+          e.getBoundingClientRect().height];
+});
+"""
+_LINKS = """
+return [...document.querySelectorAll('a')].map(e => [e.getAttribute('href'),
+  document.getElementById((e.getAttribute('href') || '').slice(1)) !== null]);
+"""
+_DRAWN = """
+return [...document.querySelectorAll('main svg')].map(e => [e.querySelectorAll('path, use, rect, circle').length,
+  e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || '']);
+"""
+
+
+def test_quiet(window, page):
+    """The page opens without a console message and asks for nothing but itself; no script raised a dialog."""
+    window.open(page)
+    assert window.console() == []
+    assert window.requests() == ({page.as_uri()}, set())
+
+
+def test_all_there(window, whole_page):
+    """Every heading, figure and table takes room, every section is named by its heading, every link leads to a part."""
+    window.show(whole_page)
+    assert window.run(_EMPTY) == []
+    sections = window.run(_SECTIONS)
+    assert len(sections) >= 3
+    assert [item for item in sections if not item[1] or item[2] < 20] == []
+    links = window.run(_LINKS)
+    assert links
+    assert [href for href, leads in links if not leads or not href.startswith("#")] == []
+
+
+_PARTS = {
+    "audit": ("verdict", "measured", "fit", "checks", "numbers", "methods", "references", "provenance"),
+    "comparison": ("summary", "landscape", "audits", "changes", "bounds", "reading", "provenance"),
+}
+
+
+def test_sections(window, whole_page):
+    """Every part that a reader is promised is there, with a heading that can be seen, and in the order promised."""
+    window.show(whole_page)
+    seen = window.run(
+        "return [...document.querySelectorAll('h2, h3, h4')].filter(e => e.checkVisibility()).map(e => e.id)"
+    )
+    if whole_page.stem == "comparison":
+        assert [item for item in seen if item in _PARTS["comparison"]] == list(_PARTS["comparison"])
+        return
+    number = len(window.all("article"))
+    for audit in range(1, number + 1):
+        wanted = [f"audit-{audit}-{part}" for part in _PARTS["audit"]]
+        assert [item for item in seen if item in wanted] == wanted
+    assert "glossary" in seen
+    if number == 1:
+        assert seen[0] == "audit-1-verdict"
+    if whole_page.stem == "real":
+        assert {"gates", "audit-1-odds", "audit-1-risk"} <= set(seen)
+
+
+def test_figures(window, pages):
+    """An audit with everything shows every figure that there is."""
+    from auditor.report.figures import FIGURES
+
+    window.open(pages.path("real"))
+    drawn = window.run(
+        "return [...document.querySelectorAll('main svg')].map(e => e.getAttribute('aria-labelledby'))"
+    )
+    assert {f"audit-1-{name}-title" for name in FIGURES} <= set(drawn)
+
+
+def test_drawn(window, whole_page):
+    """Every figure has marks in it and says in words what it shows."""
+    window.show(whole_page)
+    figures = window.run(_DRAWN)
+    assert figures
+    assert [item for item in figures if item[0] < 3 or len(item[1]) < 10] == []
+
+
+_TRIES = """
+const done = arguments[0], said = [];
+document.addEventListener('securitypolicyviolation', e => said.push(e.violatedDirective));
+const body = document.body, put = (tag, change) => { const e = document.createElement(tag); change(e); body.append(e) };
+put('script', e => { e.textContent = 'window.ran = "script"' });
+put('div', e => { e.innerHTML = '<img src="data:,x" onerror="window.ran = 1">' });
+put('img', e => { e.src = 'https://example.org/pixel.png' });
+put('iframe', e => { e.src = 'https://example.org/' });
+put('link', e => { e.rel = 'stylesheet'; e.href = 'https://example.org/style.css' });
+put('object', e => { e.data = 'https://example.org/' });
+put('a', e => { e.href = 'javascript:window.ran = 2'; e.id = 'tried'; e.textContent = 'here'; e.click() });
+put('form', e => { e.action = 'https://example.org/'; e.id = 'form' });
+document.getElementById('form').submit();
+try { new WebSocket('wss://example.org/') } catch (error) { said.push('thrown') }
+fetch('https://example.org/').catch(() => 0);
+navigator.sendBeacon('https://example.org/', 'x');
+setTimeout(() => done([window.ran === undefined, said, document.baseURI, location.href]), 400);
+"""
+
+
+@pytest.mark.parametrize("name", ["hostile", "real", "comparison"])
+def test_policy(window, pages, name):
+    """Whatever gets into the page, its policy runs no script that is not its own and lets nothing leave."""
+    path = pages.path(name)
+    window.open(path)
+    silent, said, _, here = window.driver.execute_async_script(_TRIES)
+    assert silent
+    assert here == path.as_uri()
+    assert {"script-src-elem", "script-src-attr", "img-src", "form-action", "connect-src"} <= set(said)
+    assert {"style-src-elem", "object-src", "frame-src"} <= set(said)
+    asked, stopped = window.requests()
+    assert asked - stopped == {path.as_uri()}
+
+
+def test_policy_is_needed(window, tmp_path):
+    """Without the policy the same tries run: the test above can fail."""
+    path = tmp_path / "open.html"
+    path.write_text("<!doctype html><title>no policy</title><p>text", encoding="utf-8")
+    window.open(path)
+    stays = _TRIES.replace("document.getElementById('form').submit();", "")
+    silent, said, *_ = window.driver.execute_async_script(stays)
+    assert not silent
+    assert said == []
+    asked, stopped = window.requests()
+    assert {"https://example.org/pixel.png", "https://example.org/style.css"} <= asked - stopped
+
+
+def test_own_scripts_only(page):
+    """A page's scripts are all inline, and none holds a text of a result."""
+    text = page.read_text(encoding="utf-8")
+    scripts = text.split("<script")[1:]
+    assert all(item.startswith(">") for item in scripts)
+    assert not any("alert(1)" in item.split("</script>")[0] for item in scripts)

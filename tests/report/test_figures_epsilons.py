@@ -1,0 +1,177 @@
+"""The figure of all epsilon values: every kind of number in its own way, at any magnitude."""
+
+import math
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from auditor.choices import Adjacency
+from auditor.report import figures
+from auditor.report.figures.epsilon_rows import Kind, epsilon_rows
+from auditor.values import Claim, Comparison, Estimate, Subject, Verdict
+
+
+def _estimate(name, value, lower=None, upper=None, **rest):
+    fields = {"confidence": 0.95, "method": "by hand", "subject": Subject.MODEL, "delta": 1e-5} | rest
+    return Estimate(name, value, lower, upper, **fields)
+
+
+BOUND = _estimate("epsilon_bound.clopper_pearson", 1.2994, 1.2994, details={"ceiling": 5.5796})
+ZERO = _estimate("epsilon_bound.clopper_pearson", 0.0, 0.0, details={"ceiling": 5.5})
+FEW = _estimate("epsilon_bound.clopper_pearson", 0.0, 0.0, details={"ceiling": 0.0})
+CONDITIONAL = _estimate("epsilon_bound.gdp", 3.0, 3.0, details={"conditional": True, "ceiling": 40.0})
+APPROXIMATE = _estimate("epsilon_bound.clopper_pearson", 3.0, 3.0, details={"approximate": True})
+INTERVAL = _estimate("epsilon_star.gaussian", 2.9, 2.416, details={"fit": {"member": {"mean": 0.0}}})
+POINT = _estimate("epsilon_star.empirical", 2.3, confidence=None)
+REJECTED = _estimate("epsilon_star.gaussian", 5.0, confidence=None, details={"fit": {"rejected": True}})
+NOTHING = _estimate("epsilon_bound.one_run", None, confidence=None, subject=Subject.MECHANISM)
+INFINITE = _estimate("epsilon_star.empirical", math.inf, confidence=None)
+ONE_RUN = _estimate(
+    "epsilon_bound.one_run",
+    1.3,
+    1.3,
+    subject=Subject.MECHANISM,
+    adjacency=Adjacency.REPLACE_ONE,
+    details={"ceiling": 5.0},
+)
+
+
+def _drawn(result, *estimates, comparisons=()):
+    return replace(result, estimates=estimates, comparisons=comparisons)
+
+
+def _texts(figure):
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+@pytest.mark.parametrize(
+    ("estimate", "kind", "words", "note"),
+    [
+        # A lower bound and a ceiling are rounded down.
+        (BOUND, Kind.BOUND, "at least 1.29", "certified, 95% confidence, delta 1e-5, ceiling 5.57"),
+        (ZERO, Kind.BOUND, "0, no evidence", "95% confidence, delta 1e-5, ceiling 5.5"),
+        (FEW, Kind.BOUND, "0, too few records", "95% confidence, delta 1e-5, ceiling 0"),
+        (CONDITIONAL, Kind.CONDITIONAL, "at least 3", "conditional, 95% confidence, delta 1e-5, ceiling 40"),
+        (
+            APPROXIMATE,
+            Kind.CONDITIONAL,
+            "at least 3",
+            "approximate, not certified, 95% confidence, delta 1e-5",
+        ),
+        (INTERVAL, Kind.INTERVAL, "2.9 (at least 2.41)", "if the fit holds, 95% confidence, delta 1e-5"),
+        (POINT, Kind.POINT, "2.3", "point estimate, delta 1e-5"),
+        (REJECTED, Kind.REJECTED, "5", "fit rejected: do not rely on it, point estimate, delta 1e-5"),
+        (NOTHING, Kind.NONE, "not evaluable", ""),
+        (INFINITE, Kind.POINT, "∞", "point estimate, delta 1e-5"),
+    ],
+)
+def test_rows(refuted, estimate, kind, words, note):
+    """Every kind of number is known for what it is, with its confidence and delta, or as a point estimate."""
+    ((subject, (row,)),) = epsilon_rows(_drawn(refuted, estimate)).items()
+    assert subject is estimate.subject
+    assert (row.kind, row.words, row.note) == (kind, words, note)
+
+
+def test_two_groups(refuted):
+    """Numbers about the model and about the training algorithm stand in two panels that share one scale."""
+    figure = figures.figure(_drawn(refuted, BOUND, ONE_RUN, POINT), "epsilons")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "About this model",
+        "About the training algorithm, replace-one",
+    ]
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+    assert "at least 1.29" in [text.get_text() for text in figure.axes[0].texts]
+    assert "at least 1.3" in [text.get_text() for text in figure.axes[1].texts]
+
+
+def test_claim_stands_only_where_it_was_judged(refuted):
+    """The line of the claim goes through the row that was judged against it, and through no row about the model."""
+    claim = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "by hand", proven=True)
+    beside = (
+        Comparison(claim, "epsilon_bound.one_run", Verdict.REFUTED, "it exceeds the claim"),
+        Comparison(claim, "epsilon_bound.clopper_pearson", None, "it is about this model"),
+    )
+    figure = figures.figure(_drawn(refuted, BOUND, ONE_RUN, comparisons=beside), "epsilons")
+    model, mechanism = ([text.get_text() for text in axes.texts] for axes in figure.axes)
+    assert not any("claim" in text for text in model)
+    assert "claim 1" in mechanism
+    assert "judged against: Claimed epsilon 1 at delta 1e-5 (replace-one)" in figures.alt(
+        _drawn(refuted, BOUND, ONE_RUN, comparisons=beside), "epsilons"
+    )
+
+
+def test_ceiling_within_reach_and_beyond(refuted):
+    """A ceiling near the values is a mark at its place; one far off is an arrow at the edge, its number in words."""
+    near, far = replace(BOUND, details={"ceiling": 2.0}), replace(BOUND, details={"ceiling": 53.0})
+    at = {}
+    for name, estimate in (("near", near), ("far", far)):
+        axes = figures.figure(_drawn(refuted, estimate), "epsilons").axes[0]
+        at[name] = {line.get_marker(): line.get_xdata()[0] for line in axes.get_lines()}
+        assert axes.get_xlim()[1] < 3
+    assert at["near"]["|"] == 2.0
+    assert "|" not in at["far"]
+    assert at["far"][">"] < 3
+    assert "ceiling 53" in " ".join(_texts(figures.figure(_drawn(refuted, far), "epsilons")))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(0.0,), (math.inf,), (0.0, 1e-9), (1e-3, 2e4), (1e300, 1.0), (5e-324,), (-1.0, 2.0), (-math.inf, 1.0)],
+)
+def test_any_magnitude(refuted, values):
+    """Zero, infinite, tiny, huge and negative values are drawn at any mix, each with its number, on finite axes."""
+    rows = [
+        replace(POINT, name=f"epsilon_star.x{i}", value=value, lower=None) for i, value in enumerate(values)
+    ]
+    figure = figures.figure(_drawn(refuted, *rows), "epsilons")
+    text = figures.svg(figure, alt="a")
+    assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - made here
+    assert all(math.isfinite(end) for end in figure.axes[0].get_xlim())
+    assert "mathdefault" not in text
+    assert "nan" not in text.lower()
+    shown = _texts(figure)
+    for row in epsilon_rows(_drawn(refuted, *rows))[Subject.MODEL]:
+        assert row.words.replace("∞", "infinity").replace("−", "?") in shown  # noqa: RUF001 the true minus sign
+
+
+def test_infinite_goes_beyond(refuted):
+    """An infinite value is a mark at the edge with an arrow, not a finite one."""
+    figure = figures.figure(_drawn(refuted, INFINITE, POINT), "epsilons")
+    axes = figure.axes[0]
+    arrows = [line.get_xdata()[0] for line in axes.get_lines() if line.get_marker() == ">"]
+    assert arrows == [axes.get_xlim()[1]]
+    assert "infinity" in _texts(figure)
+
+
+def test_kinds_differ_without_colour(refuted):
+    """A certified bound is filled and a conditional one is not; estimates, rejected fits and gaps have marks of their own."""
+    figure = figures.figure(
+        _drawn(refuted, BOUND, CONDITIONAL, INTERVAL, POINT, REJECTED, NOTHING), "epsilons"
+    )
+    bars = figure.axes[0].patches
+    assert [bar.get_facecolor()[3] > 0 for bar in bars] == [True, False]
+    marks = {line.get_marker() for axes in figure.axes for line in axes.get_lines()}
+    assert {"o", "X", "x", "|"} <= marks
+    faces = {line.get_markerfacecolor() for line in figure.axes[0].get_lines() if line.get_marker() == "o"}
+    assert len(faces) == 2  # filled with an interval, hollow without
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend[:6] == [
+        "Certified bound",
+        "Bound under a condition",
+        "Estimate with interval",
+        "Point estimate",
+        "Rejected fit",
+        "Not evaluable",
+    ]
+
+
+def test_hostile_names(refuted):
+    """A name that is markup, mathematics or very long is drawn as short plain text, and so is its tip."""
+    name = 'epsilon_<script>alert(1)</script>$\\frac{"\x00\u202e' + "x" * 400
+    figure = figures.figure(_drawn(refuted, replace(POINT, name=name)), "epsilons")
+    text = figures.svg(figure, alt=figures.alt(_drawn(refuted, replace(POINT, name=name)), "epsilons"))
+    assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - made here
+    assert "<script" not in text
+    assert "\x00" not in text
+    assert "x" * 300 not in text

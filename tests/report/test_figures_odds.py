@@ -1,0 +1,106 @@
+"""The dots: as many as are certified, counted in the picture itself."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from auditor.report import figures
+from auditor.values import Check, Estimate, Status, Subject
+
+
+def _result(result, rate, lower, *, value=None, checks=None, **data):
+    row = Estimate(
+        f"tpr_at_fpr.{rate:g}",
+        lower if value is None else value,
+        lower,
+        None,
+        0.95,
+        "by hand",
+        Subject.MODEL,
+        details={"rate": rate},
+    )
+    return replace(
+        result,
+        estimates=(row,),
+        data=dict(result.data) | data,
+        checks=result.checks if checks is None else checks,
+    )
+
+
+def _dots(axes):
+    """The dots of each line: its dashes have no length, so each is one dot, from the start of each piece on."""
+    counts = []
+    for line in axes.get_lines():
+        offset, (mark, gap) = line._unscaled_dash_pattern
+        pitch = (mark + gap) * line.get_linewidth()
+        assert offset == 0
+        assert mark < 0.01  # a dot, not a dash
+        assert line.get_dash_capstyle() == "round"
+        origin, unit = axes.transData.transform([(0, 0), (1, 0)])[:, 0] * 72 / axes.figure.dpi
+        assert pitch == pytest.approx(unit - origin, rel=1e-9)  # a dot at every whole place
+        x = np.asarray(line.get_xdata(), dtype=float)
+        pieces = np.split(x, np.flatnonzero(np.isnan(x)))
+        ends = [piece[~np.isnan(piece)] for piece in pieces]
+        counts.append(sum(int(np.floor(e[-1] - e[0])) + 1 for e in ends if e.size))
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("rate", "lower", "base", "hits", "alarms"),
+    [
+        (0.01, 0.12345, 100, 12, 1),  # floor of 12.3, exactly 1
+        (0.1, 0.29, 100, 29, 10),
+        (0.05, 1.0, 100, 100, 5),
+        (0.001, 0.0209, 1_000, 20, 1),
+        (0.0025, 0.5, 1_000, 500, 3),  # 2.5 accused: rounded up
+        (0.0001, 0.9999, 10_000, 9_999, 1),
+        (0.07, 0.29, 100, 29, 7),  # 0.07 * 100 and 0.29 * 100 are not whole in binary
+    ],
+)
+def test_dots_are_the_certified_counts(overfitted, rate, lower, base, hits, alarms):
+    """The fields hold as many large dots as are certified, rounded against the finding, and the rest are small."""
+    left, right = figures.figure(_result(overfitted, rate, lower), "odds").axes
+    for axes, large in ((left, hits), (right, alarms)):
+        counts = _dots(axes)
+        assert counts[0] == large
+        assert sum(counts) == base
+    words = figures.alt(_result(overfitted, rate, lower), "odds")
+    assert f"Two fields of {base:,} dots." in words
+    assert left.get_title(loc="left") == f"Of {base:,} training records"
+    assert right.get_xlabel() == f"at most {alarms:,} falsely accused"
+
+
+def test_large_and_small_dots(overfitted):
+    """The dots that count are twice as wide as the others, so that grey print and any eye can tell them apart."""
+    axes = figures.figure(_result(overfitted, 0.01, 0.2), "odds").axes[0]
+    large, small = (line.get_linewidth() for line in axes.get_lines())
+    assert large > 2 * small
+
+
+@pytest.mark.parametrize(("rate", "lower"), [(0.01, 0.01), (0.01, 0.005), (0.01, 0.0), (0.01, None)])
+def test_nothing_beyond_guessing(overfitted, rate, lower):
+    """Where no more than guessing is certified there are no dots."""
+    assert figures.figure(_result(overfitted, rate, lower, value=0.3), "odds") is None
+    assert "nothing beyond guessing" in figures.alt(_result(overfitted, rate, lower, value=0.3), "odds")
+
+
+def test_invalid_audit(overfitted):
+    """After a failed validity check there are no dots: the numbers do not measure recognition."""
+    failed = (Check("shift", Status.FAIL, "the groups differ"),)
+    assert figures.figure(_result(overfitted, 0.01, 0.2, checks=failed), "odds") is None
+
+
+def test_persons(overfitted):
+    """Where persons were counted the dots are persons."""
+    result = _result(overfitted, 0.01, 0.2, unit="person (mean loss)")
+    assert "of 100 persons in the training data at least 20 are recognised" in figures.alt(result, "odds")
+
+
+def test_ten_thousand_dots_are_few_letters(overfitted):
+    """Twenty thousand dots take less than 25 kB."""
+    text = figures.svg(figures.figure(_result(overfitted, 0.0001, 0.02345), "odds"), alt="a")
+    assert len(text) < 25_000
+    assert "stroke-linecap: round" in text
+    assert re.search(r"stroke-dasharray: [0-9.]+,[0-9.]+", text)

@@ -1,0 +1,134 @@
+"""What was measured, as counts of records: the sentences that people decide by."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from auditor.report import recognition
+from auditor.report.counts import out_of_many
+from auditor.report.recognition import recognition as told
+from auditor.values import Check, Status
+
+RATE = "tpr_at_fpr.0.01"
+
+
+def _changed(result, name, **fields):
+    rows = tuple(replace(item, **fields) if item.name == name else item for item in result.estimates)
+    return replace(result, estimates=rows)
+
+
+def test_counts(overfitted):
+    """A certified TPR of 12.3% at 1% FPR is told in records, with what an accusation is worth by Bayes' rule."""
+    # 0.123006 / (0.123006 + 0.01) = 0.9248; 0.01 * 0.123006 / (0.01 * 0.123006 + 0.99 * 0.01) = 0.1105
+    first, half, few = told(overfitted)["measured"]
+    assert first == (
+        "At 95% confidence: of 100 training records, at least 12 are recognised; of 100 other records, at most 1 is falsely"
+        " accused."
+    )
+    assert half.endswith("an accusation is right in at least 92 out of 100 cases.")
+    assert half.startswith("If half of the records that the attacker looks at are in the training data")
+    assert few == "If only 1 in 100 of them is, an accusation is right in at least 11 out of 100 cases."
+
+
+def test_the_limit_is_told_and_not_the_value(overfitted):
+    """With the same limit a larger observed value changes nothing."""
+    result = _changed(overfitted, RATE, value=0.9)
+    assert told(result)["measured"] == told(overfitted)["measured"]
+
+
+def test_every_count_is_on_the_safe_side():
+    """No hit more than the lower limit gives, no false alarm fewer than the rate allows, and the two are told apart."""
+    rng = np.random.default_rng(0)
+    for rate, more in zip(10 ** rng.uniform(-5, -0.5, 300), rng.uniform(0, 1, 300), strict=True):
+        low = rate + (1 - rate) * more**4
+        base, hits, alarms = out_of_many(rate, low)
+        assert hits <= low * base + 1e-6
+        assert alarms >= rate * base - 1e-6
+        assert alarms >= 1
+        assert hits > alarms or base == 1_000_000
+
+
+def test_an_accusation_by_counting():
+    """Bayes' rule agrees with counting accusations among many records, for any share of members."""
+    members, others, rate, low = 3_000, 97_000, 0.002, 0.25
+    accused = members * low, others * rate
+    share = accused[0] / sum(accused)  # 750 of 944 accusations are right: 79.4%
+    said = recognition._accused(rate, low, 0.03, "So")
+    assert said == f"So, an accusation is right in at least {math.floor(100 * share)} out of 100 cases."
+
+
+def test_everybody_is_recognised(overfitted):
+    """A limit of 1 is told as all."""
+    first = told(_changed(overfitted, RATE, lower=1.0))["measured"][0]
+    assert "of 100 training records, all are recognised" in first
+
+
+def test_no_better_than_guessing(overfitted):
+    """A limit at or below the rate is no evidence, and no accusation is called right."""
+    sentences = told(_changed(overfitted, RATE, lower=0.009))["measured"]
+    assert len(sentences) == 1
+    assert "it is not shown" in sentences[0]
+
+
+def test_the_threshold_of_the_certified_bound(overfitted):
+    """The two rates of the bound are rounded away from the leak; at high losses the sentence is about the others."""
+    name = "epsilon_bound.clopper_pearson"
+    low = _changed(overfitted, name, details={"tail": "lower", "tpr_lower": 0.129, "fpr_upper": 0.0101})
+    assert told(low)["bound"].endswith(
+        "At 95% confidence, at least 12 out of 100 training records have a loss below it, and at most 2 out of 100 other"
+        " records do."
+    )
+    high = _changed(overfitted, name, details={"tail": "upper", "tnr_lower": 0.129, "fnr_upper": 0.0101})
+    assert "12 out of 100 other records have a loss above it" in told(high)["bound"]
+    assert told(high)["bound"].endswith("What stands out is who was not in the training data.")
+
+
+def test_an_approximate_bound_is_not_put_in_odds(overfitted):
+    """What is not certified is not told as if it were."""
+    details = {"tail": "lower", "tpr_lower": 0.129, "fpr_upper": 0.01, "approximate": True}
+    assert told(_changed(overfitted, "epsilon_bound.clopper_pearson", details=details))["bound"] == ""
+
+
+def test_a_failed_check_says_nothing_in_odds(overfitted):
+    """Where the groups cannot be compared no record is called recognised."""
+    invalid = replace(overfitted, checks=(Check("duplicates", Status.FAIL, "The groups overlap."),))
+    found = told(invalid)
+    assert (found["measured"], found["bound"]) == ([], "")
+    assert "nothing measured can be put in odds" in found["reason"]
+
+
+def test_too_few_records(overfitted):
+    """Without any resolved rate the reason is given, not silence."""
+    names = ("tpr_at_fpr.0.1", RATE, "tpr_at_fpr.0.001")
+    rest = tuple(item for item in overfitted.estimates if item.name not in names)
+    found = told(replace(overfitted, estimates=rest))
+    assert found["measured"] == []
+    assert found["reason"].startswith("There are too few other records")
+
+
+def test_the_claim_in_the_words_of_the_study(refuted, overfitted):
+    """An epsilon of ln(61/39) at delta 0 is 39 and 61 out of 100, as on the slide; without a claim nothing is promised."""
+    claim = replace(refuted.claims[0], value=math.log(61 / 39), delta=0.0)
+    odds, belief = told(replace(refuted, claims=(claim,)))["claim"]
+    assert "39 out of 100 potential outcomes" in odds
+    assert "at most 61 out of 100" in odds
+    assert "at most 61 out of 100 afterwards" in belief
+    assert told(overfitted)["claim"] == []
+
+
+@pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, None])
+@pytest.mark.parametrize("delta", [0.0, 1.0, None, -0.5])
+def test_a_claim_that_is_none(refuted, value, delta):
+    """A claim that no promise can be read from is passed over, unless it is in order."""
+    claim = replace(refuted.claims[0], value=value, delta=delta)
+    assert told(replace(refuted, claims=(claim,)))["claim"] == []
+
+
+def test_persons(overfitted):
+    """Where a score stands for a person, persons are counted."""
+    result = replace(overfitted, data={**overfitted.data, "unit": "person (mean loss)"})
+    first, half, _ = told(result)["measured"]
+    assert "of 100 persons in the training data, at least 12 are recognised; of 100 other persons" in first
+    assert "half of the persons" in half

@@ -1,0 +1,192 @@
+"""What each format may hold whatever the texts in it: one function each, which fails where a text became more than text."""
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+from xml.etree import ElementTree as ET
+
+from auditor.report.formatting import clean
+
+# C0 and C1 controls but the line feed, marks that turn the direction, halves of pairs, and what is no character.
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+_ACTIVE = {
+    "iframe",
+    "object",
+    "embed",
+    "form",
+    "img",
+    "audio",
+    "video",
+    "input",
+    "textarea",
+    "base",
+    "frame",
+    "applet",
+}
+
+
+class Markup(HTMLParser):
+    """The tags, attributes and words of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words, self._within = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        """Note a tag."""
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self._within.append(tag)
+
+    def handle_endtag(self, tag):
+        """Leave a tag."""
+        while self._within and self._within.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        """Note words, but not those of styles and scripts."""
+        if not {"style", "script"} & set(self._within):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        """All words."""
+        return "".join(self.words)
+
+
+def html(text, *, scripts=()):
+    """A page or a part of one: no script but those, nothing active, no handler, no address outside; returns its words."""
+    found = Markup(text)
+    assert re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL) == list(scripts)
+    assert found.tags.count("script") == len(scripts)
+    assert not _ACTIVE & set(found.tags)
+    for tag, name, value in found.attributes:
+        assert not name.startswith("on"), (tag, name)
+        if name in {"href", "src", "xlink:href", "action"}:
+            assert value.startswith("#") or value == "data:,", (tag, name, value)
+        if name == "style":
+            assert "url(" not in value.replace("url(#", ""), value
+            assert "expression" not in value
+    assert UNSAFE.search(text.replace("\t", "")) is None
+    return found.text
+
+
+def markdown(text):
+    """A summary for a pull request: as HTML nothing but the author's own tags, no link out, no picture, no mention."""
+    from markdown_it import MarkdownIt
+
+    rendered = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
+    found = Markup(rendered)
+    allowed = {
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "p",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "ul",
+        "ol",
+        "li",
+        "strong",
+        "em",
+    }
+    allowed |= {"code", "br", "hr", "details", "summary", "sub", "sup", "blockquote", "pre"}
+    assert set(found.tags) <= allowed, set(found.tags) - allowed
+    assert not found.attributes or {name for _, name, _ in found.attributes} <= {"style", "open"}
+    plain = re.sub(r"<code>.*?</code>|<pre>.*?</pre>", "", rendered, flags=re.DOTALL)
+    plain = Markup(plain).text
+    # What GitHub and GitLab make links and calls of after all else: addresses, mentions, numbers of issues.
+    assert not re.search(r"(?i)\b(https?://|www\.)\w", plain), plain
+    assert not re.search(r"(?<![\w`])@\w", plain), plain
+    assert not re.search(r"(?<!\w)#\d", plain), plain
+    assert UNSAFE.search(text) is None
+    return found.text
+
+
+def junit(text):
+    """A JUnit file: well-formed XML with the elements of JUnit alone; returns all words in it."""
+    root = ET.fromstring(text)  # noqa: S314 - our own output
+    known = {"testsuites", "testsuite", "testcase", "failure", "error", "skipped", "system-out", "system-err"}
+    found = list(root.iter())
+    assert {item.tag for item in found} <= known | {"properties", "property"}
+    assert UNSAFE.search(text) is None
+    return " ".join(" ".join([*item.attrib.values(), item.text or ""]) for item in found)
+
+
+def sarif(text):
+    """A SARIF file: its messages hold no link and no placeholder, its addresses are relative; returns all words in it."""
+    words = []
+
+    def walk(value, key=""):
+        if isinstance(value, dict):
+            for name, item in value.items():
+                if name in {"uri", "helpUri", "informationUri"}:
+                    _address(name, item)
+                walk(item, name)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item, key)
+        elif isinstance(value, str):
+            words.append(value)
+            if key == "text":
+                # SARIF 2.1.0, 3.11.5 and 3.11.6: {0} and [words](target) are more than text, unless escaped.
+                assert not re.search(r"(?<!\{)\{\d+\}(?!\})", value), value
+                assert not re.search(r"(?<!\\)\[[^\]]*(?<!\\)\]\([^)]*\)", value), value
+            if key == "markdown":
+                markdown(value)
+
+    walk(json.loads(text))
+    whole = " ".join(words)
+    assert UNSAFE.search(whole.replace("\t", "")) is None
+    return whole
+
+
+def _address(name, address):
+    parts = urlsplit(address)
+    assert parts.scheme == "" or name != "uri", address
+    assert parts.scheme in {"", "https"}, address
+    assert re.fullmatch(r"[A-Za-z0-9._~!$&'()*+,;=:@%/?#-]*", address), address
+
+
+def terminal(text, *, colour=False):
+    """Lines for a terminal: no control but the line feed and, in colour, codes of colour; returns the words."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text) if colour else text
+    assert UNSAFE.search(plain) is None
+    assert "evil.example\x07" not in plain
+    return plain
+
+
+def cells(text):
+    """A CSV file: no cell that a spreadsheet would run; returns its rows."""
+    rows = list(csv.reader(io.StringIO(text)))
+    for cell in (cell for row in rows for cell in row):
+        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) or re.fullmatch(
+            r"[-+]?[\d.e+-]+", cell
+        ), cell
+    return rows
+
+
+def sentence(text):
+    """An error: one line, no control, nothing that turns the direction."""
+    assert text.endswith("\n")
+    assert text.count("\n") == 1
+    assert UNSAFE.search(text[:-1]) is None
+    return text
+
+
+def seen(text, words):
+    """Whether a foreign text is to be seen among those words, in its clean form, whatever the line breaks."""
+    flat = [re.sub(r"\s+", "", item) for item in (clean(text), words)]
+    return flat[0] in flat[1]

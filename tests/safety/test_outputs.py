@@ -1,0 +1,204 @@
+"""Whatever a text holds, every output shows it as text."""
+
+import json
+
+import numpy as np
+import pytest
+from safety import formats
+from safety.texts import HOSTILE, HUGE, MARK, carrier, filled, read
+
+import auditor
+from auditor.audits.comparison import compare_audits
+from auditor.cli import run
+from auditor.errors import InputError
+from auditor.gates import check_gates
+from auditor.report import html, page, table
+
+
+@pytest.fixture(scope="module")
+def raw():
+    """One audit as JSON, with places for texts."""
+    return carrier()
+
+
+@pytest.fixture(params=HOSTILE)
+def text(request):
+    """Each hostile text in turn."""
+    return HOSTILE[request.param]
+
+
+@pytest.fixture
+def result(raw, text, tmp_path):
+    """The audit with that text in every place, from a file."""
+    return read(filled(raw, text), tmp_path)
+
+
+def _scripts(text):
+    return [item.split("</script>")[0] for item in text.split("<script>")[1:]]
+
+
+def test_terminal(result):
+    """On a terminal no text moves the cursor, sets a colour, a title or a link, or turns the direction."""
+    for colour in (False, True):
+        formats.terminal(table.text(result, color=colour, width=400), colour=colour)
+    assert MARK in table.text(result, width=400)
+
+
+def test_json(result, text, tmp_path):
+    """A result's JSON holds the text as it was, and reads back the same."""
+    written = result.to_json()
+    assert text in json.loads(written)["provenance"]["command"]
+    result.to_json(tmp_path / "again.json")
+    assert auditor.read_result(tmp_path / "again.json").to_json() == written
+
+
+def test_markdown(result):
+    """A summary for a pull request calls nobody, links nowhere, and breaks no table."""
+    words = formats.markdown(result.to_markdown(gates=check_gates(result, ["auc > 0.6"])))
+    assert MARK in words
+
+
+def test_junit(result):
+    """A JUnit file stays XML, and shows the text."""
+    assert MARK in formats.junit(result.to_junit(gates=check_gates(result, ["auc > 0.6"])))
+
+
+def test_sarif(result):
+    """A SARIF file keeps its form, and shows the text."""
+    assert MARK in formats.sarif(result.to_sarif(gates=check_gates(result, ["auc > 0.6"])))
+
+
+def test_notebook(result):
+    """The card in a notebook holds no script and shows the text as a clean text."""
+    assert MARK in formats.html(result._repr_html_())
+
+
+def test_ranking(text, tmp_path):
+    """A spreadsheet runs no label of a ranking."""
+    names = [f"{text} {i}" for i in range(40)]
+    found = auditor.Losses(member=range(40), nonmember=range(40), id=(names, names), group=(names, names))
+    ranking = auditor.rank_records(found, rng=np.random.default_rng(0))
+    ranking.write(tmp_path / "ranking.csv")
+    rows = formats.cells((tmp_path / "ranking.csv").read_bytes().decode("utf-8"))
+    assert len(rows) == 41
+    assert all(len(row) == len(rows[0]) for row in rows)
+
+
+GROUPS = [
+    ("script", "closing", "handler", "address", "template", "cdata"),
+    ("bidi", "control", "escape", "lines", "surrogate"),
+    ("maths", "formula", "markdown", "links", "rich", "percent"),
+]
+
+
+@pytest.fixture(params=GROUPS, ids=["markup", "control", "others"])
+def several(request, raw, tmp_path):
+    """Several hostile texts in one, and the audit that has it in every place."""
+    whole = " ".join(HOSTILE[name] for name in request.param)
+    return whole, read(filled(raw, whole), tmp_path)
+
+
+def test_page(several):
+    """A page shows every text as text, in its figures too, and runs none."""
+    whole, result = several
+    text = html.render([result], gates=check_gates(result, ["auc > 0.6"]))
+    words = formats.html(text, scripts=_own(text))
+    assert formats.seen(whole, words)
+
+
+def test_comparison(several, raw, tmp_path):
+    """The page that compares audits shows every text as text, and so do its JSON, its table and its cell."""
+    whole, result = several
+    again = filled(raw, f"{whole} again")
+    again["provenance"]["input_sha256"] = "0" * 64
+    found = compare_audits([result, read(again, tmp_path)])
+    text = found.to_html()
+    words = formats.html(text, scripts=_own(text))
+    assert formats.seen(whole, words)
+    formats.html(found._repr_html_())
+    json.loads(found.to_json())
+
+
+def test_commands(several, raw, tmp_path, capsys):
+    """What the commands that read results print holds no control, whatever the results hold."""
+    whole, result = several
+    result.to_json(tmp_path / "first.json")
+    again = filled(raw, f"{whole} again")
+    again["provenance"]["input_sha256"] = "0" * 64
+    read(again, tmp_path).to_json(tmp_path / "second.json")
+    paths = [str(tmp_path / name) for name in ("first.json", "second.json")]
+    assert run(["compare", *paths]) == 0
+    assert MARK in formats.terminal(capsys.readouterr().out)
+    run(["report", paths[0], "--fail-if", "auc > 0.6"])  # the claim may be refuted: code 1, with a sentence
+    said = capsys.readouterr()
+    formats.terminal(said.out)
+    formats.terminal(said.err)
+
+
+def _own(text):
+    """The scripts of a page that its policy names by their hashes: the package's own."""
+    found = [item for item in _scripts(text) if page._policy([item]).rsplit(" ", 1)[1] in text]
+    assert not any(MARK in item for item in found)
+    return found
+
+
+def test_huge(raw, tmp_path):
+    """A text of a million characters leaves every output readable and small."""
+    result = read(filled(raw, "short"), tmp_path)
+    from dataclasses import replace
+
+    result = replace(
+        result, data=dict(result.data) | {"model": HUGE, "strategy": HUGE}, provenance={"source": HUGE}
+    )
+    made = {
+        "page": html.render([result]),
+        "markdown": result.to_markdown(),
+        "junit": result.to_junit(),
+        "sarif": result.to_sarif(),
+        "card": result._repr_html_(),
+    }
+    assert {name: len(text) for name, text in made.items() if len(text) > 1_500_000 or MARK not in text} == {}
+    assert len(table.text(result)) < 100_000
+
+
+def _places(value, path=()):
+    """Every place of a text in a JSON value, the first of every list."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _places(item, (*path, name))
+    elif isinstance(value, list):
+        for at, item in enumerate(value[:1]):
+            yield from _places(item, (*path, at))
+    elif isinstance(value, str):
+        yield path
+
+
+def _put(value, path, text):
+    if not path:
+        return text
+    if isinstance(value, dict):
+        return {**value, path[0]: _put(value[path[0]], path[1:], text)}
+    return [*value[: path[0]], _put(value[path[0]], path[1:], text), *value[path[0] + 1 :]]
+
+
+def test_every_place(raw, tmp_path):
+    """A text of somebody else in any one place of a result file is refused, or shown as text in every output."""
+    whole = " ".join(HOSTILE[name] for name in ("script", "escape", "markdown", "cdata", "bidi"))
+    places = list(_places(raw))
+    assert len(places) > 50
+    read_anyway, refused = 0, []
+    for path in places:
+        try:
+            result = read(_put(raw, path, whole), tmp_path)
+        except InputError as error:
+            refused.append(str(error))
+            continue
+        read_anyway += 1
+        formats.terminal(table.text(result))
+        formats.markdown(result.to_markdown())
+        formats.junit(result.to_junit())
+        formats.sarif(result.to_sarif())
+        formats.html(result._repr_html_())
+    assert read_anyway > 30
+    assert refused
+    assert [item for item in refused if formats.UNSAFE.search(item)] == []

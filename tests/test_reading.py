@@ -1,0 +1,413 @@
+"""Reading results: those of every release, those that others made, and those that are none."""
+
+import dataclasses
+import json
+import math
+import os
+import tempfile
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import auditor
+from auditor import _bounded
+from auditor.choices import Adjacency
+from auditor.errors import InputError
+from auditor.report import html
+from auditor.result import SCHEMA_VERSION, AuditResult, Histogram, NamedCurve, TopRecord
+from auditor.slices import Slice, SliceKind
+from auditor.values import Check, Claim, Comparison, Estimate, Losses, Status, Subject, Verdict
+
+OLD = Path(__file__).parent / "data" / "results"
+
+
+@pytest.fixture(scope="module")
+def result():
+    """An audit with ids, groups and a claim."""
+    rng = np.random.default_rng(5)
+    ids, groups = np.arange(60).astype(str), np.repeat(["a", "b"], 30)
+    losses = Losses(
+        member=rng.normal(-1, 1, 60),
+        nonmember=rng.normal(0, 1, 60),
+        id=(ids, np.char.add("x", ids)),
+        group=(groups, groups),
+    )
+    found = auditor.audit(losses, split=auditor.RandomSplit(), claim=auditor.StatedClaim(0.5, 1e-5))
+    top = (
+        TopRecord(rank=1, id="7", group="a", person=None, odds=math.inf),
+        TopRecord(rank=2, id="inf", group=None, person="-inf", odds=3.5),
+    )
+    return dataclasses.replace(found, top_records=top)
+
+
+def written(folder, text):
+    """A file with this text or these bytes."""
+    path = folder / "r.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def refused(path):
+    """The one sentence that refuses a file."""
+    with pytest.raises(InputError) as caught:
+        auditor.read_result(path)
+    sentence = str(caught.value)
+    assert sentence.startswith(f"result file {str(path)!r} ")
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert len(sentence) < 700
+    return sentence
+
+
+# --- Earlier releases -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["audit", "statistics", "theory", "collect"])
+def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
+    """A result of each earlier release keeps every number, has a page, and is written as the current version."""
+    path = OLD / f"{name}.json"
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    assert raw["schema_version"] == "1"
+    read = auditor.read_result(path)
+    assert read.schema_version == SCHEMA_VERSION
+    now = json.loads(read.to_json(tmp_path / "now.json"))
+    assert now["schema_version"] == SCHEMA_VERSION
+    for old, new in zip(raw["estimates"], now["estimates"], strict=True):
+        assert old == new
+    for key in ("verdict", "data", "checks", "curves", "histograms", "provenance"):
+        assert raw[key] == now[key]
+    for old, new in zip(raw["claims"], now["claims"], strict=True):
+        assert old.items() <= new.items()
+    assert [item["label"] for item in raw.get("slices", [])] == [item.label for item in read.slices]
+    assert read.top_records == ()
+    page = html.render([read])
+    assert page.startswith("<!doctype html>")
+    assert f"{raw['data']['n_member']}" in page
+    again = auditor.read_result(tmp_path / "now.json")
+    assert again.to_json() == read.to_json()
+
+
+def test_the_first_release_had_less():
+    """The stored first result lacks what came later, so that reading it proves something."""
+    raw = json.loads((OLD / "audit.json").read_text(encoding="utf-8"))
+    assert "slices" not in raw
+    assert "lower" not in raw["claims"][0]
+    assert "subject" not in raw["comparisons"][0]
+    assert auditor.read_result(OLD / "audit.json").comparisons[0].subject is Subject.MECHANISM
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("3", "a newer release wrote; this release reads '1' and '2': upgrade with 'pip install --upgrade"),
+        ("99", "newer release"),
+        ("0", "schema_version '0'; this release reads"),
+        (2, "schema_version 2; this release reads"),
+        ("2.0", "schema_version '2.0'"),
+        (None, "schema_version None"),
+        ("9" * 90_000, "schema_version '999"),
+        ([[1]], "schema_version [[1]]"),
+    ],
+)
+def test_other_versions_are_refused(version, words, tmp_path, result):
+    """A version that this release does not know is refused with what it reads; a newer one says to upgrade."""
+    raw = result.to_dict() | {"schema_version": version}
+    assert words in refused(written(tmp_path, json.dumps(raw)))
+
+
+def test_a_record_of_the_first_second_version_is_read(tmp_path, result):
+    """Fields that later releases gave to exposed records may be missing, those of the first may not."""
+    first = ("rank", "id", "group", "person", "odds")
+    raw = result.to_dict()
+    raw["top_records"] = [{name: item[name] for name in first} for item in raw["top_records"]]
+    read = auditor.read_result(written(tmp_path, json.dumps(raw)))
+    assert [(item.rank, item.id, item.odds) for item in read.top_records] == [
+        (item.rank, item.id, item.odds) for item in result.top_records
+    ]
+    for name in first:
+        without = [{key: value for key, value in raw["top_records"][0].items() if key != name}]
+        words = refused(written(tmp_path, json.dumps(raw | {"top_records": without})))
+        assert f"is damaged: top_records[0] has no '{name}'." in words
+
+
+# --- Not results ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is not valid JSON"),
+        ("{", "is not valid JSON"),
+        ("[]", "has no schema_version"),
+        ("3", "has no schema_version"),
+        ('{"schema_version": "1", "verdict": null}', "is damaged: 'data' is missing."),
+        ('{"schema_version": "2", "kind": "instances"}', "holds the audit of several models"),
+        ('{"schema_version": "2", "kind": "comparison"}', "holds a comparison of audits; give the result of one"),
+        ('{"schema_version": "2", "kind": ["x"]}', "holds something else than one audit"),
+        ("[" * 100_000, "is nested more than 40 levels deep"),
+        ('{"a":' * 100_000, "is nested more than 40 levels deep"),
+        ("[" * 50 + "]" * 50, "is nested more than 40 levels deep"),
+        ('{"a": 1, "b": {"c": 2, "c": 3}}', "the key 'c' stands twice in one object"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
+        ('{"a": -Infinity}', "-Infinity is not a JSON number"),
+        ('{"a": 1e999}', "the number 1e999 is too large"),
+        (f'{{"a": {"9" * 350}}}', "is too large"),
+        (f'{{"a": {"9" * 5000}}}', "a number has 5,000 digits"),
+        (f'{{"a": -{"1" * 5000}.0}}', "is too large"),
+        (json.dumps({"a": "x" * 100_001}), "a text of more than 100,000 characters (100,001)"),
+        (json.dumps({"x" * 100_001: 1}), "a text of more than 100,000 characters (100,001)"),
+        (json.dumps([0] * 200_001), "a list of more than 200,000 entries (200,001)"),
+        ("[" + "0," * 2_000_001 + "0]", "has more than 2,000,000 values"),
+        (b"\xff\xfe\xfa", "is not text in UTF-8"),
+        (b'{"a": "\xe4"}', "is not text in UTF-8"),
+        (b"\x00" * 10, "is not text in UTF-8"),
+    ],
+)  # fmt: skip
+def test_what_is_no_result_is_refused(tmp_path, content, words):
+    """A file that is no result, or larger than any, is refused in one short sentence with the reason."""
+    assert words in refused(written(tmp_path, content))
+
+
+def test_a_large_file_is_refused_unread(tmp_path):
+    """A file of 100 MB is refused by its size, without its content in memory."""
+    path = tmp_path / "r.json"
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    tracemalloc.start()
+    words = refused(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "is larger than 64 MB (100,000,000 bytes)" in words
+    assert peak < 1_000_000
+
+
+def test_ten_million_points_are_refused_before_they_are_made(tmp_path):
+    """A curve of 10^7 points, 20 MB of JSON, is refused with no more memory than its text takes a few times."""
+    path = written(tmp_path, '{"schema_version": "2", "curves": [' + "0," * 10_000_000 + "0]}")
+    tracemalloc.start()
+    words = refused(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "has more than 2,000,000 values" in words
+    assert peak < 5 * path.stat().st_size
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize(
+    ("kind", "word"), [("pipe", "a pipe"), ("zero", "a device"), ("folder", "a folder"), ("link", "a device")]
+)
+def test_only_ordinary_files_are_read(tmp_path, kind, word):
+    """A pipe that nobody writes to, an endless device, a folder, or a link to one is refused at once."""
+    path = tmp_path / "r.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "link":
+        path.symlink_to("/dev/zero")
+    else:
+        path = Path("/dev/zero")
+    said = []
+    waiting = threading.Thread(target=lambda: said.append(refused(path)), daemon=True)
+    waiting.start()
+    waiting.join(timeout=20)
+    assert [f"is {word}; name an ordinary file" in words for words in said] == [True]
+
+
+def test_paths_that_lead_nowhere_are_refused(tmp_path):
+    """A missing file, a dangling link, a name with a NUL and a path that is none are refused by name."""
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    assert "cannot be read: No such file" in refused(tmp_path / "missing.json")
+    assert "cannot be read: No such file" in refused(tmp_path / "dangling")
+    assert "cannot be read" in refused(f"{tmp_path}/a\x00b")
+    assert "cannot be read" in refused(tmp_path / ("x" * 300))
+    with pytest.raises(InputError, match=r"path must be a text or a path, got b'r\.json'"):
+        auditor.read_result(b"r.json")
+
+
+def test_a_link_to_a_result_is_read(tmp_path, result):
+    """A link to an ordinary file is that file."""
+    result.to_json(tmp_path / "real.json")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    assert auditor.read_result(tmp_path / "link.json").to_json() == result.to_json()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_other_unicode_encodings_are_read(tmp_path, result, encoding):
+    """JSON redirected by a shell of Windows, in UTF-16 or with a byte order mark, is the same result."""
+    path = written(tmp_path, result.to_json().encode(encoding))
+    assert auditor.read_result(path).to_json() == result.to_json()
+
+
+def test_numbers_beyond_64_bits_become_floats():
+    """A whole number that no array of integers holds is the nearest float; smaller ones stay whole."""
+    text = b'{"a": 9223372036854775807, "b": 9223372036854775808, "c": -9223372036854775808}'
+    found = _bounded.json_value(text, named="x")
+    assert found == {"a": 2**63 - 1, "b": 2.0**63, "c": -(2**63)}
+    assert [type(value) for value in found.values()] == [int, float, int]
+
+
+def test_a_lone_surrogate_survives(tmp_path, result):
+    """A file name that is no text is written, read and shown, not a reason to refuse the result."""
+    odd = dataclasses.replace(result, provenance={**result.provenance, "source": "b\udcffse.csv"})
+    odd.to_json(tmp_path / "r.json")
+    read = auditor.read_result(tmp_path / "r.json")
+    assert read.provenance["source"] == "b\udcffse.csv"
+    read.to_html(tmp_path / "r.html")
+    assert (tmp_path / "r.html").stat().st_size > 1000
+
+
+# --- Damage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (("data",), [], "data must not be list"),
+        (("provenance",), None, "provenance must not be NoneType"),
+        (("curves",), "x", "curves must be a list, not str"),
+        (("curves",), [1], "curves[0]: must be an object, not int"),
+        (("curves",), [{}] * 1001, "curves has 1,001 entries, more than 1,000"),
+        (("curves", 0, "fpr"), [0.1], "curves[0]: tpr has"),
+        (("curves", 0, "fpr", 0), True, "curves[0]: fpr must be a list of numbers"),
+        (("curves", 1, "label"), 1, "curves[1]: label must not be int"),
+        (("histograms", 0, "member"), ["x"], "histograms[0]: member must be a list of numbers"),
+        (("histograms", 0, "member"), [1], "histograms[0]: member has 1 entries, not"),
+        (("histograms", 0, "quantiles"), {"probability": 1}, "histograms[0]: probability must be a list"),
+        (("histograms", 0, "quantiles"), {"member_observed": [1]}, "member_observed has 1 entries, not 0"),
+        (("estimates", 0, "delta"), "x", "estimates[0]: delta must not be str"),
+        (("estimates", 0, "value"), True, "estimates[0]: value must not be bool"),
+        (("estimates", 0, "details"), {"reason": 3}, "estimates[0]: details.reason must be a text"),
+        (("estimates", 0, "assumptions"), [3], "estimates[0]: assumptions must hold texts, not int"),
+        (("estimates", 0, "subject"), "people", "estimates[0]: 'people' is not a valid Subject"),
+        (("estimates", 0, "adjacency"), "add-remove", "is about a model and so has no adjacency"),
+        (("estimates", 0, "extra"), 1, "estimates[0]: has the unknown key 'extra'"),
+        (("claims", 0, "proven"), 1, "claims[0]: proven must not be int"),
+        (("comparisons", 0, "claim"), None, "comparisons[0]: must be an object, not NoneType"),
+        (("checks", 0, "status"), None, "checks[0]: None is not a valid Status"),
+        (("slices",), 1, "slices must be a list"),
+        (("slices", 0, "estimates"), [], "has no estimates"),
+        (("slices", 0, "estimates", 0, "value"), [], "slices[0]: estimates[0]: value must not be list"),
+        (("slices", 0, "kind"), "continent", "slices[0]: 'continent' is not a valid SliceKind"),
+        (("top_records", 0, "rank"), 1.5, "top_records[0]: rank must not be float"),
+        (("top_records", 0, "rank"), True, "top_records[0]: rank must not be bool"),
+        (("top_records", 0, "id"), None, "top_records[0]: id must not be NoneType"),
+        (("top_records", 0, "group"), 3, "top_records[0]: group must not be int"),
+        (("top_records", 0, "odds"), "high", "top_records[0]: odds must not be str"),
+        (("top_records", 0, "odds"), True, "top_records[0]: odds must not be bool"),
+        (("verdict",), "maybe", "'maybe' is not a valid Verdict"),
+        (("verdict",), "m" * 90_000, "is damaged: 'mmm"),
+    ],
+)  # fmt: skip
+def test_damage_is_told_with_its_place(tmp_path, result, place, value, words):
+    """A result whose parts have other types than a report relies on is refused with the place, not shown."""
+    raw = at = json.loads(result.to_json())
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    said = refused(written(tmp_path, json.dumps(raw)))
+    assert "is damaged: " in said
+    assert words in said
+
+
+# --- There and back -------------------------------------------------------------------------------
+
+WORDS = st.text(max_size=20).filter(lambda text: text not in ("inf", "-inf"))
+WHOLE = st.integers(-(2**63), 2**63 - 1)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.floats(allow_nan=False)
+MAYBE = st.none() | NUMBERS
+
+
+def objects(numbers):
+    """What JSON can hold: nothing, truth, numbers, texts, lists and objects."""
+    plain = st.none() | st.booleans() | WHOLE | numbers | WORDS
+    inside = st.recursive(
+        plain,
+        lambda part: st.lists(part, max_size=3) | st.dictionaries(WORDS, part, max_size=3),
+        max_leaves=6,
+    )
+    return st.dictionaries(WORDS.filter(lambda key: key != "reason"), inside, max_size=4)
+
+
+ESTIMATES = st.builds(
+    Estimate, WORDS, MAYBE, MAYBE, MAYBE, MAYBE, WORDS,
+    subject=st.just(Subject.MODEL), delta=MAYBE, assumptions=st.lists(WORDS, max_size=3).map(tuple),
+    details=objects(NUMBERS),
+) | st.builds(
+    Estimate, WORDS, MAYBE, MAYBE, MAYBE, MAYBE, WORDS,
+    subject=st.just(Subject.MECHANISM), delta=MAYBE, adjacency=st.sampled_from(Adjacency),
+    details=st.builds(lambda reason: {"reason": reason}, WORDS),
+)  # fmt: skip
+CLAIMS = st.builds(
+    Claim, WORDS, MAYBE, MAYBE, st.sampled_from(Adjacency), WORDS, st.booleans(), WORDS, MAYBE, MAYBE, MAYBE
+)
+COMPARISONS = st.builds(
+    Comparison, CLAIMS, WORDS, st.sampled_from(Verdict), WORDS, st.just(Subject.MECHANISM)
+) | st.builds(Comparison, CLAIMS, WORDS, st.none(), WORDS, st.sampled_from(Subject))
+CHECKS = st.builds(Check, WORDS, st.sampled_from(Status), WORDS, objects(NUMBERS))
+COUNTS = st.integers(0, 10**9)
+SLICES = st.builds(
+    Slice, st.sampled_from(SliceKind), WORDS, COUNTS, COUNTS, FINITE, COUNTS,
+    st.lists(ESTIMATES, min_size=1, max_size=2).map(tuple),
+)  # fmt: skip
+CURVES = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=5).flatmap(
+    lambda pairs: st.builds(
+        NamedCurve, WORDS, WORDS, st.just(tuple(x for x, _ in pairs)), st.just(tuple(y for _, y in pairs))
+    )
+)
+
+
+@st.composite
+def histograms(draw):
+    """One with as many counts as bins, with or without a fit."""
+    bins = draw(st.integers(1, 4))
+
+    def some(item, size):
+        return draw(st.lists(item, min_size=size, max_size=size).map(tuple))
+
+    fitted, points = draw(st.booleans()), draw(st.integers(0, 3))
+    return Histogram(
+        draw(WORDS), some(FINITE, bins + 1), some(COUNTS, bins), some(COUNTS, bins),
+        some(FINITE, bins) if fitted else None, some(NUMBERS, bins) if fitted else None,
+        {name: some(NUMBERS, points) for name in ("probability", "member_observed")},
+    )  # fmt: skip
+
+
+RECORDS = st.builds(
+    TopRecord, rank=st.integers(1, 10**6), id=st.text(max_size=9), group=st.none() | st.text(max_size=9),
+    person=st.none() | st.text(max_size=9), odds=st.floats(0),
+)  # fmt: skip
+
+
+def several(item):
+    """Up to two of them."""
+    return st.lists(item, max_size=2).map(tuple)
+
+
+RESULTS = st.builds(
+    AuditResult,
+    data=objects(FINITE), estimates=several(ESTIMATES), claims=several(CLAIMS), comparisons=several(COMPARISONS),
+    checks=several(CHECKS), curves=several(CURVES), histograms=several(histograms()),
+    verdict=st.none() | st.sampled_from(Verdict), provenance=objects(FINITE), slices=several(SLICES),
+    top_records=several(RECORDS),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(RESULTS)
+def test_every_result_comes_back_as_it_was(made):
+    """Whatever a result holds, reading what was written gives every field back, of the same type."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = made.to_json(f"{folder}/r.json")
+        read = auditor.read_result(f"{folder}/r.json")
+    for item in dataclasses.fields(AuditResult):
+        before, after = getattr(made, item.name), getattr(read, item.name)
+        assert after == before, item.name
+        assert type(after) is type(before)
+    assert read.to_json() == text
