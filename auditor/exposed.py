@@ -41,8 +41,8 @@ def most_exposed(
 ) -> Exposed:
     """Return the training records that come first in the ranking, by id; or the persons, where these are the units.
 
-    They are those of ``rank_records(found.losses, rng=rng).top(most)``: of records with equal odds the first ones as
-    given.
+    They are those of ``rank_records(found.losses, rng=rng).top(most)``: of records with equal odds those whose
+    losses are further on the members' side.
 
     Args:
         found: The units of the audit.

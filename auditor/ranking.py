@@ -60,12 +60,16 @@ class Ranking:
     told: bool = True
 
     def top(self, most: int = 10) -> list[dict[str, Any]]:
-        """Return the members that come first, as plain values: rank, row in their group, labels, odds."""
+        """Return the members that come first, as plain values: rank, row in their group, labels, odds.
+
+        Of records with equal odds those whose losses are further on the members' side come first.
+        """
         most = _validate.at_least("most", most, least=1)
         rank = self.rank.member
         last = np.partition(rank, most - 1)[most - 1] if most < rank.size else rank.max()
         chosen = np.flatnonzero(rank <= last)
-        first = chosen[np.argsort(rank[chosen], kind="stable")][:most]
+        side = self.losses.member[chosen] * (1 if self.low_is_member else -1)
+        first = chosen[np.lexsort((side, rank[chosen]))][:most]
         labels = {name: pair.member for name in _LABELS if (pair := getattr(self.losses, name)) is not None}
         return [
             {

@@ -36,13 +36,14 @@ def test_the_named_are_the_first_of_the_ranking(rng, shift, most):
 
 
 def test_it_is_counted_how_many_share_a_place(rng):
-    """`shared` is the number of members with just the same odds, by counting; among them the first as given are named."""
+    """`shared` is the number of members with just the same odds, by counting; among them the lowest losses are named."""
     losses = named_losses(rng, shift=3.0)
     odds = rank_records(losses, rng=np.random.default_rng(3)).odds.member
     found = exposed(losses, most=20).records
     assert [item.shared for item in found] == [int((odds == item.odds).sum()) for item in found]
     best = np.flatnonzero(odds == odds.max())
-    assert [item.id for item in found][: best.size] == [f"m{row}" for row in best[:20]]
+    by_loss = best[np.argsort(losses.member[best])]
+    assert [item.id for item in found][: best.size] == [f"m{row}" for row in by_loss[:20]]
 
 
 def test_saturated_losses_share_one_place():
@@ -153,3 +154,14 @@ def test_many_losses_are_scored_on_cells(rng, monkeypatch):
         monkeypatch.undo()
         assert (exact.monotone, exact.told) == (coarse.monotone, coarse.told)
         np.testing.assert_array_equal(exact.odds.member, coarse.odds.member)
+
+
+def test_equal_odds_go_by_the_loss(rng):
+    """Of members with equal odds those with the lowest losses are named, however the records are ordered."""
+    order = rng.permutation(1000)
+    member = np.linspace(-4, 1, 1000)[order]
+    losses = Losses(member=member, nonmember=rng.normal(0, 1, 1000), id=(order, np.arange(1000) + 5000))
+    found = rank_records(losses, rng=np.random.default_rng(0))
+    first = found.top(5)
+    assert (found.rank.member == 1).sum() > 5
+    assert [item["id"] for item in first] == ["0", "1", "2", "3", "4"]

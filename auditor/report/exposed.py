@@ -25,8 +25,8 @@ def exposed_section(result: AuditResult) -> dict[str, Any] | None:
         if any(getattr(item, name) not in (None, item.id) for item in records)
     ]
     return {
-        "note": f"The {words.members} whose losses speak most for membership: {NOTE}. Those of equal odds share a place, and"
-        f" which of them are named is arbitrary. Odds are estimated, as if half of all {words.many} were in the training data,"
+        "note": f"The {words.members} whose losses speak most for membership: {NOTE}. Those of equal odds share a place; of"
+        f" them the lower losses are named. Odds are estimated, as if half of all {words.many} were in the training data,"
         " and have no interval (point estimates). Who is not named may still be given away by a stronger attack.",
         "who": words.many.removesuffix("s").capitalize(),
         "personal": "Ids are personal data where they lead to a person. An audit with --top-records 0 leaves them out.",
