@@ -66,7 +66,7 @@ def definitions() -> dict[str, Schema]:
             {
                 "name": {
                     "type": "string",
-                    "pattern": r"^(empirical|band_lower|band_upper|gaussian|mixture|claim|ranks\.[a-z_]+)$",
+                    "pattern": r"^(empirical|band_lower|band_upper|gaussian|mixture|claim|claimed_training|ranks\.[a-z_]+)$",
                 },
                 "label": TEXT,
                 "fpr": listed(RATE),

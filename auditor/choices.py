@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import get_args
 
-from auditor import _validate
+from auditor import _limits, _validate
 from auditor._format import given
 from auditor.errors import InputError
 from auditor.training import DPSGD
@@ -352,7 +352,7 @@ class Utility:
         higher_is_better: Whether a larger value is a better model.
 
     Raises:
-        InputError: The value is no finite number, or the name is no text or empty.
+        InputError: The value is no finite number, or the name is no text, empty or of more than 1,000 characters.
 
     >>> Utility(0.87, "test accuracy")
     Utility(value=0.87, name='test accuracy', higher_is_better=True)
@@ -366,4 +366,5 @@ class Utility:
         object.__setattr__(self, "value", _validate.number("utility", self.value))
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"utility name must be a text such as 'test accuracy', got {self.name!r}.")
+        _limits.name("utility name (--utility-name on the command line)", self.name)
         _validate.instance("higher_is_better", self.higher_is_better, (bool,))

@@ -73,11 +73,11 @@ for _other in (init, schema):
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code; an error is one sentence on standard error and code 2."""
     remember(arguments)
-    configuration.forget()
+    configuration.forget(debug="--debug" in arguments)
     try:
         return int(app(args=list(arguments), prog_name="auditor", standalone_mode=False) or 0)
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
-        console.complain(configuration.located(error), arguments=arguments)
+        console.complain(configuration.located(error, arguments=arguments), arguments=arguments)
         return ExitCode.BAD_INPUT
 
 

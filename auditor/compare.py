@@ -13,7 +13,7 @@ from auditor.choices import Adjacency
 from auditor.errors import InputError
 from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 
-__all__ = ["compare", "failed_validity", "judge", "overall"]
+__all__ = ["compare", "failed_validity", "judge", "overall", "why_blind"]
 
 # A failure of one of these makes the question itself unanswerable; a rejected fit does not.
 _VALIDITY = frozenset({"duplicates", "shift", "placebo", "label_shuffle", "persons"})
@@ -81,13 +81,30 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
     if refusal is not None:
         raise InputError(f"estimate {estimate.name!r} cannot judge a claim: {refusal}.")
     failed = failed_validity(checks)
-    verdict, reason = _verdict(claim, estimate, failed, blind=_why_blind(checks))
+    verdict, reason = _verdict(claim, estimate, failed, blind=why_blind(checks))
     return Comparison(claim, estimate.name, verdict, reason, estimate.subject)
 
 
 def failed_validity(checks: Iterable[Check]) -> list[Check]:
     """Return the failed checks that leave every number about leakage without its meaning."""
     return [check for check in checks if check.name in _VALIDITY and check.status is Status.FAIL]
+
+
+def why_blind(checks: Iterable[Check]) -> str | None:
+    """Return why the score could have shown no leak on these records, however much leaks; null where it could.
+
+    The words are a clause: no capital, no full stop.
+
+    >>> why_blind([Check("ties", Status.WARN, "", {"all_equal": True})])
+    'all losses are equal, so this score could not have shown any leak'
+    """
+    for check in checks:
+        known = isinstance(check.details, Mapping)  # of a result that others wrote, nothing need be
+        if check.name == "ties" and known and check.details.get("all_equal"):
+            return "all losses are equal, so this score could not have shown any leak"
+        if check.name == "direction" and check.status is Status.WARN:
+            return "members have the higher losses, so this score looked the wrong way: check that the groups are not swapped"
+    return None
 
 
 def _why_no_judge(estimate: Estimate) -> str | None:
@@ -109,19 +126,6 @@ def overall(comparisons: Iterable[Comparison]) -> Verdict | None:
     return next((verdict for verdict in _MOST_DECISIVE_FIRST if verdict in given), None)
 
 
-def _why_blind(checks: Iterable[Check]) -> str | None:
-    """Why the score could have found nothing on these records whatever the algorithm leaks, if so."""
-    for check in checks:
-        if check.name == "ties" and check.details.get("all_equal"):
-            return "All losses are equal, so this score could not have shown any leak."
-        if check.name == "direction" and check.status is Status.WARN:
-            return (
-                "Members have the higher losses, so this score looked the wrong way: check that the groups are not"
-                " swapped."
-            )
-    return None
-
-
 def _verdict(
     claim: Claim, estimate: Estimate, failed: Sequence[Check], *, blind: str | None
 ) -> tuple[Verdict, str]:
@@ -140,7 +144,7 @@ def _verdict(
             f"The estimate of the training algorithm's epsilon has no lower bound: {why}.",
         )
     if blind is not None and estimate.lower <= claim.value:
-        return Verdict.INCONCLUSIVE, blind
+        return Verdict.INCONCLUSIVE, f"{blind[0].upper()}{blind[1:]}."
     return _weighed(claim, claim.value, estimate)
 
 

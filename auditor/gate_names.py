@@ -23,6 +23,8 @@ _OTHER_CHECKS = {
     "placebo": "no losses of a reference model were given (--reference)",
     "label_shuffle": "the result comes from a release that did not make it",
 }
+_OWN = 0.05  # by how much likelier a name is meant that this audit has
+_LEAST_ALIKE = 0.6  # as of difflib's own close matches
 _WORST_FIRST = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
 
 
@@ -75,12 +77,25 @@ def known_names(result: AuditResult) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*estimates, "verdict", *checks, *ends]))
 
 
+def _nearest(name: str, result: AuditResult) -> str | None:
+    """The name that somebody may have meant, in whatever letters; of two about as near, one that this audit has."""
+    own = (*(item.name for item in result.estimates), *(CHECKS + item.name for item in result.checks))
+
+    def likeness(known: str) -> float:
+        alike = difflib.SequenceMatcher(None, name.lower(), known.lower()).ratio()
+        stem = known.removesuffix("." + known.rpartition(".")[2]) if known.endswith(tuple(ENDS)) else known
+        return alike + (_OWN if stem in own else 0.0) if alike >= _LEAST_ALIKE else 0.0
+
+    nearest = max(known_names(result), key=likeness)
+    return nearest if likeness(nearest) else None
+
+
 def _unknown(name: str, *, gate: str, result: AuditResult) -> InputError:
-    nearest = difflib.get_close_matches(name, known_names(result), n=1)
-    guess = f"did you mean {nearest[0]!r}? " if nearest else ""
+    nearest = _nearest(name, result)
+    guess = f"did you mean {nearest!r}? The" if nearest else "the"
     estimates = ", ".join(estimate.name for estimate in result.estimates)
     checks = "".join(f", {CHECKS}{check.name}" for check in result.checks)
     return InputError(
-        f"gate {gate!r} names {name!r}, which no audit has; {guess}The names are {estimates} (each alone, or with"
+        f"gate {gate!r} names {name!r}, which no audit has; {guess} names are {estimates} (each alone, or with"
         f" .value, .lower or .upper), verdict{checks}."
     )

@@ -21,8 +21,9 @@ def missing(estimate: Estimate, end: str, name: str) -> str:
 
 def toward(estimate: Estimate, end: str) -> str:
     """Return how a number is rounded so that the sentence promises no more than was found."""
-    actual = getattr(estimate, end)
-    return {estimate.lower: "down", estimate.upper: "up"}.get(actual, "nearest")
+    from auditor.report import rows
+
+    return {"lower": "down", "upper": "up"}.get(end) or rows.toward(estimate)
 
 
 def apart(actual: float, *, bound: float, toward: str) -> str:
@@ -40,7 +41,9 @@ def terms(estimate: Estimate, end: str) -> str:
     """Return what a number is, what it is about, and at which delta."""
     from auditor.report import formatting, labels, rows
 
-    share = f"{formatting.percent(getattr(estimate, end))}, " if labels.rate_of(estimate) else ""
+    share = ""
+    if labels.rate_of(estimate):
+        share = f"{formatting.percent(getattr(estimate, end), toward=toward(estimate, end))}, "
     level = (
         f"at {formatting.percent(estimate.confidence)} confidence"
         if estimate.confidence

@@ -2,7 +2,18 @@
 
 A gate is ``NAME OPERATOR NUMBER``, ``verdict == WORD`` or ``checks.NAME == WORD``, and fails when it is true. A name
 alone means the estimate's value, which for a certified bound is the bound; ``.value``, ``.lower`` and ``.upper`` pick
-one. What cannot be evaluated never passes.
+one.
+
+What cannot be evaluated never passes. That is a missing number, an undecided verdict or check, and any number after a
+failed validity check. It is also a gate on a number that is not true, but says nothing by that:
+
+* the audit could not have shown any leak: all losses are equal, or members have the higher losses;
+* ``>`` or ``>=`` asks of a bound (``epsilon_bound.*``) what its ceiling does not reach either, so that no model could
+  have failed the gate on these records;
+* ``>`` or ``>=`` asks of a parametric Epsilon* whose fit is rejected, and the certified bound of the same model at the
+  same delta is above the gate's number. A rejected fit alone changes no outcome: the sentence tells it.
+
+A gate that is true has failed in any case, except after a failed validity check.
 """
 
 import operator
@@ -12,7 +23,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from auditor import _format, _validate, gate_names, gate_words
+from auditor import _format, _validate, gate_limits, gate_names, gate_words
 from auditor.compare import failed_validity
 from auditor.errors import InputError
 from auditor.gate_names import CHECKS
@@ -27,8 +38,9 @@ class ExitCode(IntEnum):
 
     0, done: nothing to stop for. 1, failed: a gate is true, or the claim is refuted, with or without a gate. 2, bad
     input: a file, an option or a gate that cannot be used; nothing was written. 3, not evaluable: a gate asks for what
-    this audit cannot answer (a missing number, an undecided verdict or check, a failed validity check), which never
-    counts as passed. Where several hold, 2 comes before 1, and 1 before 3.
+    this audit cannot answer (a missing number, an undecided verdict or check, a failed validity check, an audit that
+    could not have shown what the gate asks for), which never counts as passed. Where several hold, 2 comes before 1,
+    and 1 before 3.
     """
 
     DONE = 0
@@ -109,11 +121,21 @@ class Gate:
             names = ", ".join(failed)
             words = f"a validity check failed ({names}), so {self.name} does not measure leakage"
             return self._undecided(words, actual)
-        shown = gate_words.apart(actual, bound=float(self.bound), toward=gate_words.toward(estimate, end))
-        return self._decided(actual, f"{self.name} is {shown} ({gate_words.terms(estimate, end)})")
+        bound = float(self.bound)
+        shown = gate_words.apart(actual, bound=bound, toward=gate_words.toward(estimate, end))
+        words = f"{self.name} is {shown} ({gate_words.terms(estimate, end)})"
+        why = None
+        if not self._holds(actual):
+            why = gate_limits.why_no_pass(
+                estimate, result=result, symbol=self.symbol, bound=bound, holds=self._holds
+            )
+        return self._decided(actual, words) if why is None else self._undecided(f"{words}, but {why}", actual)
+
+    def _holds(self, actual: float | str) -> bool:
+        return bool(_OPERATORS[self.symbol](actual, self.bound))
 
     def _decided(self, actual: float | str, words: str) -> "GateOutcome":
-        true = _OPERATORS[self.symbol](actual, self.bound)
+        true = self._holds(actual)
         code, outcome = (ExitCode.FAILED, "failed") if true else (ExitCode.DONE, "passed")
         if isinstance(self.bound, float):
             words += f", {'' if true else 'not '}{_SAID[self.symbol]}{_format.number(self.bound, digits=gate_words.EXACT)}"
@@ -169,12 +191,24 @@ def parse(text: str) -> Gate:
     name, symbol, bound = match.groups()
     words = Verdict if name == "verdict" else Status if name.startswith(CHECKS) else None
     if words is None:
+        _refuse_word(text, name, bound)
         return Gate(text, name, symbol, _number(text, bound))
     if symbol not in _SAME:
         raise InputError(f"gate on a word takes == or !=, got {symbol!r} in {text!r}.")
     return Gate(
         text, name, symbol, words(_validate.known(f"gate {text!r}:", bound, [str(word) for word in words]))
     )
+
+
+def _refuse_word(text: str, name: str, bound: str) -> None:
+    """A word that only the verdict or a check can be: whoever compares another name with it has misspelt that one."""
+    check = CHECKS + name.rpartition(".")[2]
+    meant = "verdict" if bound in list(Verdict) else check if bound in list(Status) else None
+    if meant is not None:
+        raise InputError(
+            f"gate {text!r} compares {name!r} with a word, which only verdict and {CHECKS}NAME can be; did you mean"
+            f" {meant!r}?"
+        )
 
 
 def _number(text: str, bound: str) -> float:

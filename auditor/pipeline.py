@@ -7,11 +7,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from auditor import _validate, checks, estimators, setting, views
+from auditor import _limits, _validate, checks, estimators, setting, views
 from auditor.choices import (
     DPSGD,
     FDP,
-    Adjacency,
     AnyGuesses,
     EachRecord,
     Members,
@@ -105,7 +104,8 @@ def audit(
             them together.
         utility: How good the model is at its task; `compare_audits` sets it against what the model gives away.
         top_records: How many training records to name by id, the most exposed first, where they have ids and the losses
-            tell anything; ``data["top_records"]`` says why there are none. Ids are personal data too: 0 names none.
+            tell anything; ``data["top_records"]`` says why there are none. Ids are personal data too: 0 names none, and
+            1,000 is the most.
         source: Where the losses come from, shown in the report.
         command: The command line, if there was one.
         progress: Called with (done, total) while mixtures are fitted.
@@ -160,8 +160,12 @@ def audit(
     )
     seed = _validate.at_least("seed", seed, least=0)
     top_records = _validate.at_least("top_records", top_records, least=0)
+    _limits.top_records(top_records)
+    _limits.name("model (--model-name on the command line)", model)
+    _limits.name("strategy (--strategy on the command line)", strategy)
     fit_rng, floor_rng, pair_rng, mixture_rng, check_rng, rank_rng = np.random.default_rng(seed).spawn(6)
     claims, audited = setting.promises(claim, delta=asked.delta, split=split)
+    promised = _claimed_curve(claim, audited)
 
     # The counts come first: they need the most memory, and the transformed losses are not there yet.
     counts = count(losses)
@@ -177,7 +181,7 @@ def audit(
         estimators.clopper_pearson(
             losses, delta=asked.delta, rule=threshold, confidence=asked.confidence, members=members
         ),
-        *_mechanism(found, asked, audited, pair_rng),
+        *_mechanism(found, asked, audited, pair_rng, promised),
         *_parametric(losses, transformed, counts, (pair, mixed), asked, floor_rng),
         *curve_rows,
         *(
@@ -199,7 +203,7 @@ def audit(
     )
     comparisons = compare(claims, estimates, trust, audited=audited)
     exposed = most_exposed(found, checks=trust, most=top_records, rng=rank_rng)
-    return AuditResult(
+    result = AuditResult(
         data={
             "model": model,
             "strategy": strategy,
@@ -212,7 +216,7 @@ def audit(
         claims=claims,
         comparisons=comparisons,
         checks=trust,
-        slices=slices(losses, delta=asked.delta, confidence=asked.confidence, members=members),
+        slices=slices(losses, delta=asked.delta, confidence=asked.confidence),
         curves=(
             *views.curves(
                 losses,
@@ -220,6 +224,7 @@ def audit(
                 pair,
                 mixture=mixed,
                 claim=audited,
+                promised=promised,
                 confidence=asked.confidence,
                 members=members,
             ),
@@ -227,9 +232,15 @@ def audit(
         ),
         histograms=views.histograms(losses, transformed, pair),
         verdict=overall(comparisons),
-        provenance=provenance(given, seed=seed, source=source, command=command),
+        provenance=provenance(
+            given, seed=seed, source=_limits.shortened(source), command=_limits.shortened(command)
+        ),
         top_records=exposed.records,
     )
+    too_large = _limits.problem(result.to_dict())
+    if too_large is not None:
+        raise InputError(f"the result would be larger than one that can be read again: {too_large}.")
+    return result
 
 
 def _units(losses: Losses, persons: Persons | None) -> PersonsFound:
@@ -244,7 +255,11 @@ def _units(losses: Losses, persons: Persons | None) -> PersonsFound:
 
 
 def _mechanism(
-    found: PersonsFound, asked: Setting, audited: Claim | None, rng: np.random.Generator
+    found: PersonsFound,
+    asked: Setting,
+    audited: Claim | None,
+    rng: np.random.Generator,
+    promised: TradeoffCurve | None,
 ) -> tuple[Estimate, ...]:
     """What the declared split says about the training algorithm; the Gaussian reading only where one was declared."""
     delta = asked.delta if audited is None or audited.delta is None else audited.delta
@@ -258,7 +273,10 @@ def _mechanism(
         confidence=asked.confidence,
         rng=first,
         test=asked.one_run_test,
-        curve=_claimed_curve(asked),
+        # The one test that can use the whole curve, which is that of replaced records under a random split.
+        curve=promised
+        if isinstance(asked.one_run_test, FDP) and isinstance(asked.split, RandomSplit)
+        else None,
     )
     if isinstance(asked.split, UnknownSplit):
         return (bound,)
@@ -276,15 +294,13 @@ def _mechanism(
     )
 
 
-def _claimed_curve(asked: Setting) -> TradeoffCurve | None:
-    """The whole trade-off curve that DP-SGD promises, for the test that can use it."""
-    if not (isinstance(asked.claim, DPSGD) and isinstance(asked.one_run_test, FDP)):
-        return None
-    if not isinstance(asked.split, RandomSplit):
+def _claimed_curve(claim: TrainingClaim | None, audited: Claim | None) -> TradeoffCurve | None:
+    """The whole trade-off curve that DP-SGD promises, for the neighbours that are audited; a statement has one point."""
+    if not isinstance(claim, DPSGD) or audited is None:
         return None
     from auditor.theory.profile import claimed_curve
 
-    return claimed_curve(asked.claim, adjacency=Adjacency.REPLACE_ONE).curve
+    return claimed_curve(claim, adjacency=audited.adjacency).curve
 
 
 def _from_counts(losses: Losses, counts: ThresholdCounts, asked: Setting) -> tuple[Estimate, ...]:

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from auditor import _bounded, _validate
+from auditor import _bounded, _limits, _validate
 from auditor.choices import Adjacency
 from auditor.errors import InputError
 from auditor.result import SCHEMA_VERSION, AuditResult, Histogram, NamedCurve, TopRecord
@@ -31,17 +31,6 @@ _INFINITE = ("inf", "-inf")
 _READ = ("1", SCHEMA_VERSION)
 _LARGEST_FILE = 64_000_000
 _OTHER_KINDS = {"instances": "the audit of several models", "comparison": "a comparison of audits"}
-# The most that a page can be expected to show of each part.
-_MOST = {
-    "estimates": 1_000,
-    "claims": 1_000,
-    "comparisons": 10_000,
-    "checks": 1_000,
-    "slices": 10_000,
-    "top_records": 100_000,
-    "curves": 1_000,
-    "histograms": 100,
-}
 
 
 def read_result(path: str | os.PathLike[str]) -> AuditResult:
@@ -72,6 +61,9 @@ def read_result(path: str | os.PathLike[str]) -> AuditResult:
     if "kind" in raw:
         about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
+    too_large = _limits.problem(raw)
+    if too_large is not None:
+        raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
     try:
         return _result(raw)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
@@ -115,8 +107,6 @@ def _each(raw: Mapping[str, Any], name: str, convert: Callable[[Any], T]) -> tup
     items = raw[name]
     if not isinstance(items, list):
         raise TypeError(f"{name} must be a list, not {type(items).__name__}")
-    if len(items) > _MOST[name]:
-        raise ValueError(f"{name} has {len(items):,} entries, more than {_MOST[name]:,}")
     found = []
     for index, item in enumerate(items):
         try:

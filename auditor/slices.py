@@ -4,17 +4,20 @@ Every quantity (the certified bound, the AUC, the advantage, the members' share 
 slices at once with the stated confidence: each of m slices gets the error alpha/m (Bonferroni). Which slices are
 compared depends on numbers of records and never on losses, so what is left out spends nothing. Holm's procedure would
 need less for the tests, but it gives no interval for the hypotheses that it rejects.
+
+Members always count as draws here, also where every training record was scored. Limits that take the members of a slice
+for all there are would be positive in some slice by chance alone, the more so the smaller it is, and who is at risk is
+asked about records like these.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from auditor import _validate
 from auditor._parts import Part, SliceKind, bands, groups, shares
-from auditor.choices import Census, Members, Sample
 from auditor.estimators.advantage import advantage
 from auditor.estimators.auc import auc
 from auditor.estimators.binomial import lower_limit, upper_limit
@@ -102,7 +105,6 @@ def slices(
     *,
     delta: float,
     confidence: float = 0.95,
-    members: Members = Sample(),  # noqa: B008 - a frozen value
     min_records: int = 10,
     most: int = 50,
     percentiles: Sequence[float] = PERCENTILES,
@@ -119,7 +121,6 @@ def slices(
         losses: With ``label`` for slices by class and ``group`` for slices by group.
         delta: In [0, 1), of the certified bounds.
         confidence: Of each quantity, for all slices at once, in (0, 1).
-        members: `Census` if every training record was scored.
         min_records: Fewest members, and fewest non-members, of a group that is compared; fewest records of a band. All
             smaller groups make one slice without their labels, since the counts of a group of one would tell which side
             its record was on.
@@ -141,19 +142,16 @@ def slices(
     (True, 0.0)
     """
     _validate.instance("losses", losses, (Losses,))
-    _validate.instance("members", members, get_args(Members))
     delta = _validate.fraction("delta", delta, zero=True)
     confidence = _validate.confidence(confidence)
     alpha = 1 - confidence
     least = _validate.at_least("min_records", min_records, least=2)
-    # Within a slice the size of the training set is not known: a sample is the choice that holds either way.
-    members = members if isinstance(members, Census) else Sample()
     most = _validate.at_least("most", most, least=1)
     parts = [*groups(losses, least, most), *bands(losses, least, shares(percentiles))]
     if alpha / len(parts) < _SMALLEST:
         reason = "the confidence is too high to be shared among slices"
         parts = [replace(part, losses=None, reason=reason) for part in parts]
-    parts = _certifiable(parts, delta, alpha, members)
+    parts = _certifiable(parts, delta, alpha)
     compared = sum(not part.reason for part in parts)
     level = alpha / max(1, compared)
     return tuple(
@@ -164,7 +162,7 @@ def slices(
             n_nonmember=part.n_nonmember,
             confidence=confidence,
             compared=compared,
-            estimates=_estimates(part, losses, delta, level, members),
+            estimates=_estimates(part, losses, delta, level),
         )
         for part in parts
     )
@@ -177,13 +175,11 @@ def to_frame(found: Iterable[Slice]) -> "pd.DataFrame":
     return pd.DataFrame([part.row() for part in found])
 
 
-def _certifiable(parts: list[Part], delta: float, alpha: float, members: Members) -> list[Part]:
+def _certifiable(parts: list[Part], delta: float, alpha: float) -> list[Part]:
     """Leave out, smallest first, the groups in which not even a perfect attack would be certified."""
     while True:
         level = alpha / max(1, sum(not part.reason for part in parts))
-        lost = [
-            part for part in parts if part.losses is not None and _ceiling(part, delta, level, members) <= 0
-        ]
+        lost = [part for part in parts if part.losses is not None and _ceiling(part, delta, level) <= 0]
         if not lost:
             return parts
         smallest = min(lost, key=lambda part: min(part.n_member, part.n_nonmember))
@@ -191,24 +187,22 @@ def _certifiable(parts: list[Part], delta: float, alpha: float, members: Members
         parts = [replace(part, losses=None, reason=reason) if part is smallest else part for part in parts]
 
 
-def _ceiling(part: Part, delta: float, level: float, members: Members) -> float:
+def _ceiling(part: Part, delta: float, level: float) -> float:
     apart = Losses(member=np.zeros(part.n_member), nonmember=np.ones(part.n_nonmember))
-    found = clopper_pearson(apart, delta=delta, confidence=1 - level, members=members)
+    found = clopper_pearson(apart, delta=delta, confidence=1 - level)
     return float(found.details["ceiling"])
 
 
-def _estimates(
-    part: Part, losses: Losses, delta: float, level: float, members: Members
-) -> tuple[Estimate, ...]:
+def _estimates(part: Part, losses: Losses, delta: float, level: float) -> tuple[Estimate, ...]:
     if part.kind is SliceKind.PERCENTILE:
         return (_none(_SHARE, part.reason) if part.reason else _share(part, losses, level),)
     if part.losses is None:
         return (_none(_BOUND, part.reason, delta), _none("auc", part.reason), _none("advantage", part.reason))
     counts, confidence = count(part.losses), 1 - level
     return (
-        clopper_pearson(part.losses, delta=delta, confidence=confidence, members=members),
+        clopper_pearson(part.losses, delta=delta, confidence=confidence),
         auc(counts, confidence=confidence),
-        advantage(counts, confidence=confidence, members=members),
+        advantage(counts, confidence=confidence),
     )
 
 

@@ -259,6 +259,8 @@ class GoodnessOfFit:
         n: Number of held-out records that the fit was tested on.
         level: The fit is rejected when ``p_value < level``.
         paper: The published test of the same fit, which decides nothing, or null.
+        distance_p_value: Of the distance alone, where ``p_value`` joins it with another test's; null otherwise.
+        likelihood_p_value: Of that other test, the likelihood ratio against more components; null without one.
     """
 
     test: str
@@ -267,6 +269,8 @@ class GoodnessOfFit:
     n: int
     level: float = 0.05
     paper: "GoodnessOfFit | None" = None
+    distance_p_value: float | None = None
+    likelihood_p_value: float | None = None
 
     @property
     def rejected(self) -> bool:

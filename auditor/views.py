@@ -18,6 +18,7 @@ __all__ = ["curves", "fit_gap", "histograms"]
 _BINS = 60
 _QUANTILES = 99
 _REACHED = 10
+_FEW = 100  # corners that are kept beside the places of a plot
 _PLACES = 3  # of the distance of the extremes
 
 
@@ -30,21 +31,30 @@ def curves(
     confidence: float,
     members: Members,
     claim: Claim | None,
+    promised: TradeoffCurve | None = None,
 ) -> tuple[NamedCurve, ...]:
-    """Return the lines of the trade-off plot: measured with its band, fitted, and claimed."""
+    """Return the lines of the trade-off plot: measured with its band, fitted, and claimed.
+
+    The claimed line is ``promised``, the whole curve of the training that was claimed, where there is one; the claim's
+    epsilon at one delta allows more than the training does. Otherwise it is that of the epsilon and delta.
+    """
     found = [_named("empirical", "measured", _empirical(counts))]
     found += _band(losses, confidence, members)
     for name, label, fits in (("gaussian", "normal fit", pair), ("mixture", "mixture fit", mixture)):
         if fits is not None and min(fits.member.sd, fits.nonmember.sd) > 0:
             found.append(_named(name, label, TradeoffCurve.from_fits(fits, points=201, reach=8.0)))
-    if (
+    if claim is not None and promised is not None:
+        label = f"most that the claimed training allows, at every epsilon ({claim.adjacency})"
+        found.append(_named("claimed_training", label, _dense(promised)))
+    elif (
         claim is not None
         and claim.value is not None
         and claim.delta is not None
         and math.isfinite(claim.value)
     ):
         label = f"most that the claim allows (epsilon {given(claim.value)}, delta {given(claim.delta)}, {claim.adjacency})"
-        found.append(_named("claim", label, _claimed(claim.value, claim.delta)))
+        exact = TradeoffCurve.from_epsilon_delta(claim.value, delta=claim.delta)
+        found.append(_named("claim", label, _dense(exact)))
     return tuple(found)
 
 
@@ -76,10 +86,10 @@ def _empirical(counts: ThresholdCounts) -> TradeoffCurve:
     return TradeoffCurve.from_counts(counts)
 
 
-def _claimed(epsilon: float, delta: float) -> TradeoffCurve:
-    """The claimed curve with points dense enough for a log-log plot."""
-    exact = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
-    fpr = np.unique(np.concatenate([np.geomspace(1e-7, 1, 150), exact.fpr]))
+def _dense(exact: TradeoffCurve) -> TradeoffCurve:
+    """A claimed curve with points dense enough for a log-log plot, at both ends."""
+    few = exact.fpr if exact.fpr.size < _FEW else exact.fpr[:0]
+    fpr = np.unique(np.concatenate([np.geomspace(1e-7, 1, 150), 1 - np.geomspace(1e-3, 1, 50), few]))
     tpr = np.array([exact.tpr_at(float(rate)) for rate in fpr])
     return TradeoffCurve(fpr=np.insert(fpr, 0, 0.0), tpr=np.insert(tpr, 0, 0.0))
 

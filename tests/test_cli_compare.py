@@ -58,8 +58,35 @@ def test_the_gate_stops_what_got_worse(folder, arguments, code, capsys):
     assert run(*given, "--fail-if-worse", "--quiet") == code
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert (printed.err != "") == (code == 2)
-    assert len(printed.err.splitlines()) <= 1
+    assert (printed.err != "") == (code != 0)
+
+
+def test_the_reason_is_on_standard_error(folder, capsys):
+    """Each audit that is worse or not comparable has one line on standard error, the worse ones first, quiet or not."""
+    names = [folder / f"{word}.json" for word in ("old", "new", "broken", "leaking")]
+    for quiet in ((), ("--quiet",)):
+        assert run(*names, "--baseline", names[0], "--fail-if-worse", *quiet) == 1
+        lines = capsys.readouterr().err.splitlines()
+        assert [line.partition(":")[0] for line in lines] == ["4. leaking", "3. broken"]
+        assert "rose from" in lines[0]
+        assert "duplicates" in lines[1]
+    assert run(*names, "--baseline", names[0], "--quiet") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_terminal_names_options_alone(folder, tmp_path, capsys):
+    """At a terminal what can be done is named as options of the command, never as Python."""
+    bare = []
+    for name in ("old", "new", "leaking"):
+        result = auditor.read_result(folder / f"{name}.json")
+        bare.append(tmp_path / f"{name}.json")
+        replace(result, data={**result.data, "utility": None}).to_json(bare[-1])
+    assert run(*bare) == 0
+    printed = capsys.readouterr().out
+    for option in ("--about", "--baseline", "--utility"):
+        assert option in printed
+    for python in ("about=", "baseline=", "measure=", "auditor.Utility"):
+        assert python not in printed
 
 
 def test_without_the_gate_the_code_is_0(folder, capsys):

@@ -10,6 +10,7 @@ import typer
 
 import auditor
 from auditor import cli
+from auditor.commands import console
 from auditor.commands.init import EXAMPLE, text
 from auditor.commands.settable import options_of
 from auditor.gates import parse
@@ -20,8 +21,9 @@ COMMANDS = {command.__name__: command for command in cli._CONFIGURED}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """The current directory, with a table of losses that leak."""
+    """The current directory, the root of a repository, with a table of losses that leak."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
     losses = [i / 40 for i in range(40)] + [0.9 + i / 40 for i in range(40)]
     pd.DataFrame({"loss": losses, "member": [1] * 40 + [0] * 40}).to_csv("losses.csv", index=False)
     return tmp_path
@@ -171,13 +173,256 @@ def test_two_files_that_configure_are_refused(capsys):
         assert audited(capsys)["data"]["confidence"] == 0.8
 
 
-def test_files_in_other_folders_are_not_looked_for(folder, capsys, monkeypatch):
-    """Only the current directory counts, not the folders above it."""
+def below(folder, monkeypatch, *names):
+    """Go to a folder below, made on the way."""
+    inner = folder.joinpath(*names)
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+
+
+def confidence(capsys, *arguments):
+    """The confidence of an audit of the table beside the first folder: what a file may have set."""
+    capsys.readouterr()
+    table = next(path for path in ("losses.csv", "../losses.csv", "../../losses.csv") if os.path.exists(path))  # noqa: PTH110
+    assert run("audit", table, "--json", "-", *arguments) == 0
+    return json.loads(capsys.readouterr().out)["data"]["confidence"]
+
+
+@pytest.mark.parametrize(("name", "prefix"), [("auditor.toml", ""), ("pyproject.toml", "tool.auditor.")])
+def test_a_file_in_a_folder_above_is_found(folder, capsys, monkeypatch, name, prefix):
+    """From a subfolder the file above counts, gates too; its paths are beside it, and the result says which it was."""
+    save(f"[{prefix}audit]\nconfidence = 0.8\nfail-if = ['auc > 0.5']\nhtml = 'page.html'\n", name)
+    below(folder, monkeypatch, "a", "b")
+    assert run("audit", "../../losses.csv", "--json", "r.json", "--quiet") == 1
+    config = auditor.read_result("r.json").provenance["config"]
+    assert (config["file"], config["table"]) == (os.path.join("..", "..", name), f"[{prefix}audit]")  # noqa: PTH118
+    assert (folder / "page.html").exists()
+    assert f"Set in [{prefix}audit] of {config['file']!r}: fail-if." in capsys.readouterr().err
+
+
+def test_the_nearest_file_decides_alone(folder, capsys, monkeypatch):
+    """Of two files the nearer one is read, and nothing of the other; a pyproject.toml of others is passed over."""
+    save("[audit]\nconfidence = 0.8\nseed = 5\n")
+    below(folder, monkeypatch, "a")
+    save("[tool.other]\nx = 1\n", "pyproject.toml")
+    assert confidence(capsys) == 0.8
+    save("[tool.auditor.audit]\nconfidence = 0.7\n", "pyproject.toml")
+    assert confidence(capsys) == 0.7
+    save("", "pyproject.toml")
+    save("[power]\n")
+    assert confidence(capsys) == 0.95
+    assert confidence(capsys, "--config", "../auditor.toml") == 0.8
+    assert confidence(capsys, "--no-config") == 0.95
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_the_search_ends_with_the_repository(folder, capsys, monkeypatch, kind):
+    """A folder with .git, which is a file in a worktree, is the last that is looked at."""
     save("[audit]\nconfidence = 0.8\n")
-    (folder / "inner").mkdir()
-    monkeypatch.chdir(folder / "inner")
-    assert run("audit", "../losses.csv", "--json", "-") == 0
+    below(folder, monkeypatch, "a")
+    assert confidence(capsys) == 0.8
+    if kind == "folder":
+        os.mkdir(".git")  # noqa: PTH102
+    else:
+        save("gitdir: elsewhere\n", ".git")
+    assert confidence(capsys) == 0.95
+    save("[audit]\nconfidence = 0.7\n")
+    assert confidence(capsys) == 0.7
+
+
+def test_the_search_ends_with_the_home_folder(folder, capsys, monkeypatch):
+    """The home folder is looked at, also where a link leads to it, and no folder above it."""
+    save("[audit]\nconfidence = 0.8\n")
+    below(folder, monkeypatch, "home", "project")
+    (folder / "link").symlink_to(folder / "home")
+    monkeypatch.setenv("HOME", str(folder / "link"))
+    monkeypatch.setenv("USERPROFILE", str(folder / "link"))
+    assert confidence(capsys) == 0.95
+    save("[audit]\nconfidence = 0.7\n", "../auditor.toml")
+    assert confidence(capsys) == 0.7
+
+
+def test_an_audit_in_a_folder_that_is_gone_needs_no_settings(folder, monkeypatch, capsys):
+    """Where the current directory was deleted there is nothing to look for."""
+    below(folder, monkeypatch, "a")
+    os.rmdir(folder / "a")  # noqa: PTH106
+    assert run("audit", folder / "losses.csv", "--json", "-") == 0
     assert json.loads(capsys.readouterr().out)["data"]["confidence"] == 0.95
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system has no owners of this kind")
+def test_a_file_that_another_user_put_above_is_refused(folder, capsys, monkeypatch):
+    """In a folder where everyone can write, such as /tmp, somebody else's file is refused; one's own is not."""
+    save("[audit]\nconfidence = 0.8\n")
+    (folder / "losses.csv").rename(folder / "l.csv")
+    below(folder, monkeypatch, "a")
+    me = os.geteuid()
+    folder.chmod(0o777)
+    assert run("audit", "../l.csv", "--json", "-") == 0
+    os.chmod("../auditor.toml", 0o644)  # noqa: PTH101
+    lstat = type(folder).lstat
+    other = os.stat_result([0o100644, 1, 1, 1, me + 1, 0, 0, 0, 0, 0])
+    monkeypatch.setattr(
+        type(folder), "lstat", lambda path: other if path.name == "auditor.toml" else lstat(path)
+    )
+    words = refused(capsys, "audit", "../l.csv")
+    assert (
+        "'../auditor.toml' belongs to another user and stands in a folder where everyone can write" in words
+    )
+    assert run("audit", "../l.csv", "--config", "../auditor.toml", "--quiet") == 0
+    folder.chmod(0o755)
+    assert run("audit", "../l.csv", "--quiet") == 0
+
+
+# --- Names that are nearly right ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "table"),
+    [
+        ("[tool.auditro.audit]\n", "tool.auditro"),
+        ("[tool.Auditor.audit]\n", "tool.Auditor"),
+        ("[tool.auditors]\n", "tool.auditors"),
+        ("[tool.audtor.audit]\n", "tool.audtor"),
+        ("[tool.audit]\nfail_if = ['auc > 1']\n", "tool.audit"),
+        ("[tool.audit.audit]\n", "tool.audit"),
+        ("[tool.privacy-auditor.audit]\n", "tool.privacy-auditor"),
+        ("[auditor.audit]\n", "auditor"),
+        ("[tools.auditor.audit]\n", "tools.auditor"),
+        ("[tool.auditor.audit]\nseed = 1\n[tool.auditr.compare]\n", "tool.auditr"),
+    ],
+)
+def test_a_table_nearly_right_is_refused(folder, capsys, monkeypatch, content, table):
+    """A table of pyproject.toml that misses tool.auditor by a letter or two stops the command, from below too."""
+    save(content, "pyproject.toml")
+    words = f"'pyproject.toml' has the table [{table}], which nothing reads; did you mean [tool.auditor]?"
+    assert words in refused(capsys)
+    assert run("audit", "losses.csv", "--no-config", "--quiet") == 0
+    below(folder, monkeypatch, "a")
+    assert f"[{table}], which nothing reads" in refused(capsys, "audit", "../losses.csv")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[tool.audit]\nlevel = 1\n",
+        "[tool.author]\njson = 1\n",
+        "[tool.editor]\nquiet = 1\n",
+        "[tool.auditwheel]\nseed = 1\n",
+        "[tool]\nauditro = 1\n",
+        "tool = 3\n",
+        "[project]\nname = 'auditro'\n[project.scripts]\nauditr = 'auditr:main'\n",
+        "[dependency-groups]\nauditor = ['privacy-auditor']\n",
+    ],
+)
+def test_tables_of_others_are_left_alone(capsys, content):
+    """What belongs to other tools, or holds no settings, stops nothing."""
+    save(content, "pyproject.toml")
+    assert "config" not in audited(capsys)["provenance"]
+
+
+NEARLY = ("Auditor.toml", "AUDITOR.TOML", ".auditor.toml", "auditor.yaml", "auditor.yml", "auditor.ini", "auditor.cfg",
+          "auditro.toml", "auditors.toml", "privacy-auditor.toml", "auditor.toml.txt", "auditor.json")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEARLY)
+def test_a_file_nearly_right_is_refused(folder, capsys, monkeypatch, name):
+    """A file whose name is nearly auditor.toml stops the command unless the right one is there, from below too."""
+    if name.casefold() == "auditor.toml" and (folder / "LOSSES.CSV").exists():
+        pytest.skip("the file system takes it for auditor.toml")
+    save('{"audit": {"fail-if": ["auc > 0.5"]}}', name)
+    assert f"{name!r} looks like settings, which are read from 'auditor.toml', in TOML" in refused(capsys)
+    assert run("audit", "losses.csv", "--no-config", "--quiet") == 0
+    below(folder, monkeypatch, "a")
+    assert "looks like settings" in refused(capsys, "audit", "../losses.csv")
+    save("[audit]\nconfidence = 0.8\n", "../auditor.toml")
+    assert confidence(capsys) == 0.8
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["audit.toml", "author.toml", "auditor.toml.bak", "auditor.md", "auditor.py", "auditor.example.toml"],
+)
+def test_files_of_others_are_left_alone(capsys, name):
+    """Other files stop nothing, and neither does a folder."""
+    save("x = 1\n", name)
+    os.mkdir("auditor.cfg")  # noqa: PTH102
+    assert "config" not in audited(capsys)["provenance"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit losses.csv",
+        "claim --noise-multiplier 1 --sampling-rate 0.01 --steps 10 --delta 1e-5",
+        "power --epsilon 1 --delta 1e-5",
+    ],
+)
+def test_outputs_called_auditor_are_no_settings(command):
+    """A result, claim or plan that is written to auditor.json does not stop the next run."""
+    for _ in range(2):
+        assert run(*command.split(), "--json", "auditor.json", "--quiet") == 0
+    save("{", "auditor.json")
+    assert run(*command.split(), "--quiet") == 2
+
+
+# --- What is told ---------------------------------------------------------------------------------
+
+
+def test_a_terminal_is_told_which_file_is_used(capsys, monkeypatch):
+    """On a terminal standard error names the file, what it sets and what was overruled; elsewhere and quietly nothing."""
+    save("[audit]\nconfidence = 0.8\nseed = 3\n")
+    assert run("audit", "losses.csv") == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(console, "_is_watched", lambda *, quiet: not quiet)
+    monkeypatch.setenv("TERM", "dumb")
+    assert run("audit", "losses.csv", "--seed", "1") == 0
+    told = "Settings: [audit] of 'auditor.toml' sets confidence; the command line overrules seed.\n"
+    assert capsys.readouterr().err.startswith(told)
+    save("[power]\n")
+    assert run("audit", "losses.csv") == 0
+    assert capsys.readouterr().err.startswith("Settings: [audit] of 'auditor.toml' sets nothing here.\n")
+    assert run("audit", "losses.csv", "--quiet") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_debug_tells_where_settings_were_looked_for(folder, capsys, monkeypatch):
+    """--debug names every file that was looked for, in order, and why the search ended."""
+    below(folder, monkeypatch, "a")
+    save("[project]\n", "pyproject.toml")
+    own, project = (os.path.join("..", name) for name in ("auditor.toml", "pyproject.toml"))  # noqa: PTH118
+    looked = "settings: looked for 'auditor.toml' (not there), 'pyproject.toml' (has no [tool.auditor]), "
+    assert run("audit", "../losses.csv", "--debug") == 0
+    end = "(not there); the search ended at the root of a repository.\n"
+    assert capsys.readouterr().err == f"{looked}{own!r} (not there), {project!r} {end}"
+    save("[audit]\nseed = 1\n", "../auditor.toml")
+    assert run("audit", "../losses.csv", "--debug") == 0
+    assert capsys.readouterr().err == f"{looked}{own!r} (there), {project!r} (not there); {own!r} is used.\n"
+    assert run("audit", "../losses.csv", "--debug", "--config", own) == 0
+    assert capsys.readouterr().err == f"settings: {own!r}, by --config.\n"
+    assert run("audit", "../losses.csv", "--debug", "--no-config") == 0
+    assert capsys.readouterr().err == "settings: no file, by --no-config.\n"
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"), [("auc > 0.9", 1), ("epsilon_bound.one_run > 1", 3), ("auc > 2", 0)]
+)
+def test_gates_of_a_file_are_told_as_such(capsys, gate, code):
+    """Where gates of a file stop the pipeline the last line says where they stand; typed gates are not the file's."""
+    save(f"[audit]\nseed = 1\nfail-if = ['{gate}']\n")
+    assert run("audit", "losses.csv", "--quiet") == code
+    told = capsys.readouterr().err.splitlines()
+    assert told[1:] == (["Set in [audit] of 'auditor.toml': fail-if."] if code else [])
+    assert run("audit", "losses.csv", "--quiet", "--fail-if", gate) == code
+    assert "Set in" not in capsys.readouterr().err
+
+
+def test_typed_gates_in_place_of_those_of_a_file_are_told(capsys):
+    """That a typed gate puts the gates of the file out of force is said on standard error, in a pipe too."""
+    save("[audit]\nfail-if = ['auc > 0.5']\n")
+    assert run("audit", "losses.csv", "--fail-if", "auc > 2") == 0
+    words = "--fail-if on the command line replaces 'fail-if' in [audit] of 'auditor.toml'.\n"
+    assert capsys.readouterr().err == words
 
 
 def test_paths_are_meant_from_the_folder_of_the_file(folder, capsys):
@@ -233,6 +478,7 @@ REFUSED = {
     "nothing near": ("[audit]\nqqqq = 1\n", "unknown key 'qqqq'. 'auditor audit --help' lists the options."),
     "nested": ("[audit.inner]\ndelta = 1\n", "unknown key 'inner'"),
     "argument": ("[audit]\nlosses = 'x.csv'\n", "'losses': it is an argument, not an option; give it on the command line."),
+    "table of pyproject": ("[tool.auditor.audit]\n", "[tool.auditor.audit] is for pyproject.toml; here its name is [audit]."),
     "outside": ("delta = 1e-5\n", "the key 'delta' stands outside every table; put it below the line [audit]."),
     "no table": ("audit = 3\n", "'audit' must be a table, written [audit]."),
     "text for number": (
@@ -260,8 +506,10 @@ REFUSED = {
     "broken": ("[audit\n", "is not valid TOML"),
     "not UTF-8": (b"[audit]\nmodel-name = '\xe4'\n", "is not text in UTF-8 (byte 22); save it as UTF-8."),
     "deep": ("x = " + "[" * 50_000, "is nested too deeply"),
-    "digits": ("[audit]\nseed = " + "9" * 5000, "is not valid TOML"),
-    "large": ("#" * 1_000_001, "is larger than 1 MB (1,000,001 bytes)"),
+    "digits": ("[audit]\nseed = " + "9" * 5000, "has a whole number of thousands of digits."),
+    "parts": ("[audit]\n# a\na" + " . 'a b'.\"\\\"\"" * 4000 + " = 1\n", "has a key of more than 32 parts (at line 3)."),
+    "parts of a table": ("[a" + ".a" * 30_000 + "]", "has a key of more than 32 parts (at line 1)."),
+    "large": ("#" * 64_001, "is larger than 64,000 bytes (64,001 bytes)"),
     "NUL": ("[audit]\nmodel-name = '\x00'\n", "is not valid TOML"),
 }  # fmt: skip
 
@@ -329,6 +577,64 @@ def test_a_typed_value_out_of_range_does_not(capsys):
         refused(capsys, "audit", "losses.csv", "--delta", "2")
         == "error: --delta must lie in [0, 1), got 2.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("top-records = -1", "--top-records must be 0 or more, got '-1' ('top-records' is set in [audit] of 'auditor.toml').\n"),
+        ("seed = -3", "('seed' is set in [audit] of 'auditor.toml')."),
+    ],
+)  # fmt: skip
+def test_a_value_that_the_parser_refuses_names_the_file(capsys, content, words):
+    """The parser's own sentence about a value from the file has the value and the place; about a typed one it has not."""
+    save(f"[audit]\n{content}\n")
+    assert words in refused(capsys)
+    key = content.split(" ", maxsplit=1)[0]
+    assert "auditor.toml" not in refused(capsys, "audit", "losses.csv", f"--{key}", "-2")
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments"),
+    [
+        ("model-name = 'loss'", ("losses.csv", "--loss-column", "l")),
+        ("id-column = 'l'", ("losses.csv", "--loss-column", "l")),
+        ("html = 'nowhere.csv'", ("nowhere.csv",)),
+        ("strategy = 'nowhere.csv'", ("nowhere.csv",)),
+        ("html = 'no/a.html'", ("losses.csv", "--html", "no/a.html")),
+    ],
+)
+def test_a_file_is_not_blamed_for_what_was_typed(capsys, content, arguments):
+    """A sentence about another option, or about a text that was typed, does not speak of the file."""
+    save(f"[audit]\n{content}\n")
+    assert "is set in" not in refused(capsys, "audit", *arguments)
+
+
+@pytest.mark.parametrize("name", ["auditor.toml", "pyproject.toml", "other.toml"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "audit losses.csv --json",
+        "audit losses.csv --ranking",
+        "audit losses.csv --html",
+        "claim --noise-multiplier 1 --sampling-rate 0.01 --steps 10 --delta 1e-5 --json",
+        "power --epsilon 1 --delta 1e-5 --json",
+        "demo --html",
+    ],
+)
+def test_the_settings_in_use_are_never_written_over(folder, capsys, monkeypatch, name, arguments):
+    """An output that would take the place of the file with the gates is refused, from below too."""
+    content = "[tool.auditor.audit]\nseed = 1\n" if name == "pyproject.toml" else "[audit]\nseed = 1\n"
+    save(content, name)
+    more = ("--config", name) if name == "other.toml" else ()
+    if "--ranking" in arguments:
+        assert refused(capsys, *arguments.split(), name, *more)
+    else:
+        assert "is a file that this command reads" in refused(capsys, *arguments.split(), name, *more)
+    assert (folder / name).read_text() == content
+    if not more and not arguments.startswith("audit"):
+        below(folder, monkeypatch, "a")
+        assert "is a file that this command reads" in refused(capsys, *arguments.split(), folder / name)
 
 
 # --- Every option of every command ----------------------------------------------------------------
@@ -445,3 +751,14 @@ def test_init_never_overwrites(folder, capsys):
     assert "must not be pyproject.toml" in refused(capsys, "init", "--path", "pyproject.toml", "--force")
     assert run("init", "--path", "other name.toml") == 0
     assert "does not exist; create it first" in refused(capsys, "init", "--path", "no/such/auditor.toml")
+
+
+def test_init_tells_which_file_it_hides(folder, capsys, monkeypatch):
+    """A new file in a subfolder takes the place of the one above, gates included, and says so."""
+    save("[audit]\nfail-if = ['auc > 0.5']\n")
+    below(folder, monkeypatch, "a")
+    assert run("init", "--path", "other.toml") == 0
+    assert "takes the place" not in capsys.readouterr().out
+    assert run("init") == 0
+    above = os.path.join("..", "auditor.toml")  # noqa: PTH118
+    assert f"In this folder it takes the place of {above!r}, gates included." in capsys.readouterr().out

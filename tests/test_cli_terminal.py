@@ -20,6 +20,7 @@ import typer
 
 from auditor import cli
 from auditor.commands import console
+from auditor.report import labels
 
 CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PROGRAM = [sys.executable, "-m", "auditor"]
@@ -260,12 +261,30 @@ def test_debug_adds_the_traceback(table):
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
 def test_consoles_of_every_encoding(table, encoding):
-    """What a console cannot show becomes a question mark; nothing fails, on success and on errors."""
+    """What a console cannot show becomes another sign; nothing fails, on success and on errors."""
     for arguments in (("audit", table), ("--help",), ("audit", "数据.csv")):
         found = auditor(*arguments, folder=table.parent, PYTHONIOENCODING=encoding)
         assert found.returncode == (2 if "数据.csv" in arguments else 0)
         assert b"Traceback" not in found.stderr
         (found.stdout + found.stderr).decode(encoding)
+
+
+@pytest.mark.parametrize(("columns", "narrow", "table"), [("50", 50, 80), ("10", 30, 80), ("120", 120, 120)])
+def test_the_width_is_the_terminals(monkeypatch, columns, narrow, table):
+    """What can be read on a narrow terminal is as wide as it; a table is no narrower than its columns."""
+    monkeypatch.setenv("COLUMNS", columns)
+    assert (console.width(least=30), console.width()) == (narrow, table)
+
+
+def test_a_sign_that_a_console_lacks_keeps_its_meaning():
+    """A question mark means unknown, so the signs of the other outcomes have plain forms; foreign signs have none."""
+    console.forgive_unknown_signs()
+    signs = [sign.symbol for sign in (*labels.VERDICT.values(), *labels.STATUS.values())]
+    plain = [sign.encode("ascii", "plain-signs").decode() for sign in signs]
+    assert [x for x, sign in zip(plain, signs, strict=True) if "?" in x and sign != "?"] == []
+    assert len(set(plain)) == len(set(signs))
+    assert "1—2 数".encode("ascii", "plain-signs") == b"1-2 ?"
+    assert "≤ 数".encode("cp437", "plain-signs").decode("cp437") == "≤ ?"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])

@@ -163,11 +163,132 @@ def test_a_number_that_is_there_twice_is_not_evaluable():
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_a_sentence_never_contradicts_its_outcome(value, bound):
     """The number in the sentence is on the same side of the bound as the number itself."""
-    outcome = check_gates(made(row(value, value)), f"auc > {bound!r}")[0]
-    words = outcome.sentence.split("auc is ")[1].split(" (")[0]
+    outcome = check_gates(made(row(value, value)), f"auc.lower > {bound!r}")[0]
+    words = outcome.sentence.split("auc.lower is ")[1].split(" (")[0]
     shown = float(words.replace("−", "-").replace("∞", "inf"))  # noqa: RUF001 the true minus sign
     assert (shown > bound) == (value > bound) == (not outcome.passed)
     assert shown <= value  # a lower bound is never told larger than it is
+
+
+# --- Audits that could not have failed ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def blind():
+    """Two audits that look the wrong way or nowhere: members with the higher losses, and one loss for everybody."""
+    rng = np.random.default_rng(20261121)
+    wrong = auditor.Losses(member=rng.normal(1, 1, 400), nonmember=rng.normal(0, 1, 400))
+    nothing = auditor.Losses(member=np.full(400, 0.5), nonmember=np.full(400, 0.5))
+    return {"members have the higher losses": wrong, "all losses are equal": nothing}
+
+
+@pytest.mark.parametrize("why", ["members have the higher losses", "all losses are equal"])
+@pytest.mark.parametrize(
+    "gate",
+    ["auc > 0.6", "auc >= 0.6", "auc.upper > 0.6", "bayes_security.value < 0.01", "tpr_at_fpr.0.1 > 0.9"],
+)
+def test_a_blind_audit_lets_nothing_pass(blind, why, gate):
+    """Where no leak could have shown, a gate that is not true has not passed, and its sentence holds number and reason."""
+    found = check_gates(auditor.audit(blind[why]), gate)[0]
+    assert found.code is ExitCode.NOT_EVALUABLE
+    assert why in found.sentence
+    assert isinstance(found.actual, float)
+
+
+@pytest.mark.parametrize(
+    ("why", "gate"),
+    [
+        ("members have the higher losses", "auc < 0.5"),
+        ("members have the higher losses", "epsilon_star.gaussian > 1"),
+        ("all losses are equal", "auc <= 0.5"),
+    ],
+)
+def test_a_blind_audit_still_stops(blind, why, gate):
+    """A gate that is true has failed, also where no leak could have shown."""
+    assert code(auditor.audit(blind[why]), gate) == ExitCode.FAILED
+
+
+@pytest.mark.parametrize("junk", [None, "x", [], 3])
+def test_odd_details_stop_no_gate(junk):
+    """Details of another's result that are none at all are no reason to fail in another way."""
+    odd = made(
+        row(0.4, name="epsilon_star.gaussian", details=junk), checks=(Check("ties", Status.WARN, "", junk),)
+    )
+    assert code(odd, "epsilon_star.gaussian > 1") == ExitCode.DONE
+
+
+@given(st.floats(0, 10), st.floats(0, 10), st.floats(-1, 11), st.sampled_from([">", ">="]))
+def test_a_gate_above_the_ceiling_cannot_pass(one, other, asked, symbol):
+    """A bound passes a gate only where a perfect attack on the same records would have failed it."""
+    low, top = sorted([one, other])
+    bound = row(low, low, name="epsilon_bound.clopper_pearson", delta=1e-5, details={"ceiling": top})
+    outcome = check_gates(made(bound), f"epsilon_bound.clopper_pearson {symbol} {asked!r}")[0]
+    fails, could_fail = (x > asked or (symbol == ">=" and x == asked) for x in (low, top))
+    expected = ExitCode.FAILED if fails else ExitCode.DONE if could_fail else ExitCode.NOT_EVALUABLE
+    assert outcome.code is expected
+    assert outcome.actual == low
+
+
+def test_the_ceiling_of_an_audit_decides_what_it_may_pass():
+    """Of an audit of 6 records, whose ceiling is 0, not even a bound above 0 can be refused; of 800 it can."""
+    rng = np.random.default_rng(20261121)
+    few, many = (
+        auditor.audit(auditor.Losses(member=rng.normal(size=n), nonmember=rng.normal(size=n)))
+        for n in (3, 400)
+    )
+    assert few.estimate("epsilon_bound.clopper_pearson").details["ceiling"] <= 0
+    assert code(few, "epsilon_bound.clopper_pearson > 0") == ExitCode.NOT_EVALUABLE
+    assert code(few, "epsilon_bound.clopper_pearson.lower > 3") == ExitCode.NOT_EVALUABLE
+    top = many.estimate("epsilon_bound.clopper_pearson").details["ceiling"]
+    assert 1 < top < 100
+    assert code(many, "epsilon_bound.clopper_pearson > 1") == ExitCode.DONE
+    assert code(many, "epsilon_bound.clopper_pearson > 100") == ExitCode.NOT_EVALUABLE
+    assert code(many, "epsilon_bound.clopper_pearson < 100") == ExitCode.FAILED
+
+
+FITTED = {"confidence": None, "delta": 1e-5}
+CERTIFIED = "epsilon_bound.clopper_pearson"
+
+
+@pytest.mark.parametrize("name", ["epsilon_star.gaussian", "epsilon_star.mixture"])
+@pytest.mark.parametrize(
+    ("rejected", "bound", "expected"),
+    [
+        (True, {}, ExitCode.NOT_EVALUABLE),
+        (False, {}, ExitCode.DONE),
+        (True, {"delta": 1e-6}, ExitCode.DONE),
+        (True, {"subject": Subject.MECHANISM, "adjacency": Adjacency.REPLACE_ONE}, ExitCode.DONE),
+        (True, {"lower": 1.0}, ExitCode.DONE),
+        (True, {"name": "epsilon_bound.gdp"}, ExitCode.DONE),
+        (True, {"details": {"approximate": True}}, ExitCode.DONE),
+    ],
+)
+def test_a_rejected_fit_below_what_is_certified_decides_nothing(name, rejected, bound, expected):
+    """A rejected fit passes a gate unless the certified bound, about the same and at the same delta, is above it."""
+    star = row(0.6, name=name, **FITTED, details={"fit": {"rejected": rejected}})
+    fields = {"lower": 1.25, "name": CERTIFIED, "delta": 1e-5} | bound
+    certified = row(fields["lower"], **fields)
+    assert code(made(star, certified), f"{name} > 1") == expected
+    assert code(made(star, certified), f"{name} > 0.5") == ExitCode.FAILED
+    assert code(made(star, certified), f"{name} > 2") == ExitCode.DONE
+    assert code(made(star, certified), f"{name} < 0.5") == ExitCode.DONE
+
+
+def test_what_decides_nothing_is_told():
+    """The sentence of a gate that could not be true holds the number, and why it says nothing."""
+    low = row(0.1, 0.1, name=CERTIFIED, delta=1e-5, details={"ceiling": 1.2})
+    assert check_gates(made(low), f"{CERTIFIED} > 2")[0].sentence == (
+        "epsilon_bound.clopper_pearson is 0.1 (certified at 95% confidence, ceiling 1.2, about this model, delta 1e-5),"
+        " but its ceiling is 1.2, so with these records it could not have been larger, whatever the model leaks: gate"
+        " 'epsilon_bound.clopper_pearson > 2' cannot be evaluated, so it does not pass."
+    )
+    star = row(0.6, name="epsilon_star.gaussian", **FITTED, details={"fit": {"rejected": True}})
+    certified = row(1.00004, 1.00004, name=CERTIFIED, delta=1e-5)
+    assert check_gates(made(star, certified), "epsilon_star.gaussian > 1")[0].sentence == (
+        "epsilon_star.gaussian is 0.6 (point estimate, the fit is rejected, about this model, delta 1e-5), but its fit is"
+        " rejected and the certified bound of the same model at the same delta is 1.00004: gate"
+        " 'epsilon_star.gaussian > 1' cannot be evaluated, so it does not pass."
+    )
 
 
 # --- Sentences ------------------------------------------------------------------------------------
@@ -295,12 +416,37 @@ def test_bad_gates(text, sentence):
         ("checks.shfit == fail", "checks.shift"),
         ("checks.plcebo == fail", "checks.placebo"),
         ("verdct > 1", "verdict"),
+        ("AUC > 0.5", "auc"),
+        ("Epsilon_Star.Gaussian.Value > 1", "epsilon_star.gaussian.value"),
+        ("epsilon_star > 1", "epsilon_star.gaussian"),  # the one that this audit has
+        ("epsilon_star.mixtur > 1", "epsilon_star.mixture"),
     ],
 )
 def test_unknown_names_meet_the_nearest(result, text, nearest):
     """A gate on a misspelt name, or a misspelt end of one, names the nearest instead of passing."""
     with pytest.raises(InputError, match=rf"did you mean '{nearest}'\?"):
         check_gates(result, [text])
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("check.shift == fail", "checks.shift"),
+        ("shift == warn", "checks.shift"),
+        ("verdct == refuted", "verdict"),
+        ("Verdict != not_refuted", "verdict"),
+    ],
+)
+def test_a_word_tells_what_was_meant(text, meant):
+    """A misspelt verdict or check is told by the word that it is compared with."""
+    with pytest.raises(InputError, match=rf"did you mean '{meant}'\?"):
+        parse(text)
+
+
+def test_without_a_near_name_the_sentence_is_still_one(result):
+    """Where nothing is near, the names follow in the same sentence."""
+    with pytest.raises(InputError, match="which no audit has; the names are epsilon_bound"):
+        check_gates(result, "zzz > 1")
 
 
 def test_every_name_of_an_audit_can_be_a_gate(result):

@@ -8,7 +8,9 @@ import pytest
 
 import auditor
 from auditor import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, StatedClaim, Status, Subject, Verdict
+from auditor.choices import Adjacency
 from auditor.errors import InputError
+from auditor.theory.total_variation import total_variation
 
 NAMES = [
     "epsilon_bound.clopper_pearson",
@@ -354,7 +356,23 @@ def test_odd_losses_are_audited_without_contradiction(seed):
 
 
 def test_a_census_is_declared(leaky):
-    """A census changes the bounds and is written into the data."""
+    """A census changes the bounds and is written into the data; in its slices the members count as draws all the same."""
     sample, census = auditor.audit(leaky), auditor.audit(leaky, members=Census())
     assert census.data["members"] == "census"
     assert census.estimate(NAMES[0]).value > sample.estimate(NAMES[0]).value
+    assert census.slices == sample.slices
+
+
+@pytest.mark.parametrize(
+    ("split", "adjacency"), [(RandomSplit(), "replace-one"), (BernoulliSplit(0.5), "add-remove")]
+)
+def test_the_claimed_curve_agrees_with_the_claimed_advantage(leaky, split, adjacency):
+    """The line of a DP-SGD claim is that of the neighbours audited: its largest gap is the exact advantage of those."""
+    training = DPSGD(noise_multiplier=1.0, sampling_rate=0.1, steps=20)
+    found = auditor.audit(leaky, claim=training, split=split, delta=1e-5)
+    curve = next(item for item in found.curves if item.name == "claimed_training")
+    exact = total_variation(training, adjacency=Adjacency(adjacency)).value
+    assert max(np.subtract(curve.tpr, curve.fpr)) == pytest.approx(exact, abs=2e-3)
+    assert adjacency in curve.label
+    stated = auditor.audit(leaky, claim=StatedClaim(1.0, 1e-5), split=split)
+    assert "claim" in {item.name for item in stated.curves}

@@ -272,7 +272,6 @@ def test_a_lone_surrogate_survives(tmp_path, result):
         (("provenance",), None, "provenance must not be NoneType"),
         (("curves",), "x", "curves must be a list, not str"),
         (("curves",), [1], "curves[0]: must be an object, not int"),
-        (("curves",), [{}] * 1001, "curves has 1,001 entries, more than 1,000"),
         (("curves", 0, "fpr"), [0.1], "curves[0]: tpr has"),
         (("curves", 0, "fpr", 0), True, "curves[0]: fpr must be a list of numbers"),
         (("curves", 1, "label"), 1, "curves[1]: label must not be int"),
@@ -313,6 +312,61 @@ def test_damage_is_told_with_its_place(tmp_path, result, place, value, words):
     said = refused(written(tmp_path, json.dumps(raw)))
     assert "is damaged: " in said
     assert words in said
+
+
+LARGE = {
+    "curves": (("curves",), [{}] * 51, "there are 51 curves of the name 'None', more than 10"),
+    "curves of many names": (("curves",), [{"name": f"n{i}"} for i in range(51)], "curves has 51 entries, more than 50"),
+    "points": (("curves", 0, "fpr"), [0.5] * 2001, "curves[0].fpr has 2,001 entries, more than 2,000"),
+    "bins": (("histograms", 0, "member"), [1] * 2001, "histograms[0].member has 2,001 entries, more than 2,000"),
+    "quantiles": (("histograms", 0, "quantiles"), {"probability": [0.5] * 2001}, "histograms[0].quantiles.probability has"),
+    "checks": (("checks",), [{}] * 101, "checks has 101 entries, more than 100"),
+    "top records": (("top_records",), [{}] * 1001, "top_records has 1,001 entries, more than 1,000"),
+    "estimates of a slice": (("slices", 0, "estimates"), [{}] * 21, "slices[0].estimates has 21 entries, more than 20"),
+    "details": (("checks", 0, "details"), {"x": [0] * 20_001}, "checks[0].details.x has 20,001 entries, more than 20,000"),
+    "texts": (("provenance",), {f"k{i}": "x" * 90_000 for i in range(5)}, "most of them in provenance, more than 400,000"),
+    "keys": (("provenance",), {f"{i}" + "x" * 90_000: 0 for i in range(5)}, "most of them in provenance, more than 400,000"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_what_is_larger_than_any_audit_is_called_so(tmp_path, result, kind):
+    """A part that no page could show is refused as too large, not as damaged, whatever is in it."""
+    place, value, words = LARGE[kind]
+    raw = at = json.loads(result.to_json())
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    said = refused(written(tmp_path, json.dumps(raw)))
+    assert "is larger than the result of an audit: " in said
+    assert words in said
+
+
+def test_an_audit_makes_nothing_that_is_too_large_to_read(tmp_path):
+    """What reading would refuse an audit refuses: too many records to name, long names, groups of many letters."""
+    rng = np.random.default_rng(0)
+    member, nonmember = rng.normal(-2, 1, 3000), rng.normal(0, 1, 3000)
+    losses = auditor.Losses(member=member, nonmember=nonmember, id=([f"a{i}" for i in range(3000)], [f"b{i}" for i in range(3000)]))  # fmt: skip
+    for asked, words in (
+        ({"top_records": 1001}, r"must be at most 1,000, got 1,001"),
+        ({"model": "x" * 1001}, r"model .* must have at most 1,000 characters, got 1,001"),
+        ({"strategy": "x" * 1001}, r"strategy .* must have at most 1,000 characters, got 1,001"),
+    ):
+        with pytest.raises(InputError, match=words):
+            auditor.audit(losses, **asked)
+    with pytest.raises(InputError, match=r"utility name .* at most 1,000 characters"):
+        auditor.Utility(0.5, "x" * 1001)
+    most = auditor.audit(losses, top_records=1000, model="m" * 1000, strategy="s" * 1000, source="f" * 10**6, command="c" * 10**6)  # fmt: skip
+    most.to_json(tmp_path / "r.json")
+    read = auditor.read_result(tmp_path / "r.json")
+    assert len(read.top_records) == 1000
+    assert "[990,000 characters left out]" in read.provenance["source"]
+    labels = [f"{i % 50}" + "g" * 50_000 for i in range(3000)]
+    long = auditor.Losses(member=member, nonmember=nonmember, group=(labels, labels))
+    with pytest.raises(
+        InputError, match=r"larger than one that can be read again: .* most of them in slices, more"
+    ):
+        auditor.audit(long)
 
 
 # --- There and back -------------------------------------------------------------------------------

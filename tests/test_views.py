@@ -9,8 +9,9 @@ from scipy import stats
 
 import auditor
 from auditor import views
-from auditor.choices import Adjacency, Sample
+from auditor.choices import DPSGD, Adjacency, Sample
 from auditor.fitters import fit_gaussian_pair
+from auditor.theory.profile import claimed_curve
 from auditor.tradeoff import TradeoffCurve, count
 from auditor.transforms import published
 from auditor.values import Claim, Losses
@@ -78,6 +79,23 @@ def test_curves_are_monotone_and_named(rng):
     assert [c.name for c in views.curves(losses, count(losses), pair, claim=None, **options)][
         -1
     ] == "gaussian"
+
+
+def test_the_claimed_curve_of_a_training_is_its_whole_one(rng):
+    """For unsampled DP-SGD of noise 2 and one step the line is Phi(Phi^-1(x) + 2/2) for replaced records, to a few digits."""
+    losses = Losses(member=rng.normal(-1, 1, 300), nonmember=rng.normal(0, 1, 200))
+    _, pair = fitted(losses, rng)
+    whole = claimed_curve(DPSGD(2.0, 1.0, 1), adjacency=Adjacency.REPLACE_ONE).curve
+    claim = Claim("epsilon", 4.38, 1e-5, Adjacency.REPLACE_ONE, "accountant", proven=True)
+    found = views.curves(
+        losses, count(losses), pair, claim=claim, promised=whole, confidence=0.95, members=Sample()
+    )[-1]
+    assert found.name == "claimed_training"
+    assert "at every epsilon (replace-one)" in found.label
+    x = np.array([1e-5, 0.001, 0.1, 0.5, 0.9])
+    assert np.interp(x, found.fpr, found.tpr) == pytest.approx(
+        stats.norm.cdf(stats.norm.ppf(x) + 1), rel=0.02
+    )
 
 
 def test_the_thinned_empirical_curve_is_on_the_curve(rng):

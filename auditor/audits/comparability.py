@@ -1,9 +1,9 @@
 """Why two audits, or two numbers of theirs, have no difference that could be stated."""
 
 from auditor._format import distinct, given
-from auditor.compare import failed_validity
+from auditor.compare import failed_validity, why_blind
 from auditor.result import AuditResult
-from auditor.values import Estimate, Status
+from auditor.values import Estimate
 
 __all__ = ["audits_refusal", "row_refusal"]
 
@@ -71,8 +71,8 @@ def audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
     for which, result in (("older", old), ("newer", new)):
         if failed := failed_validity(result.checks):
             return f"a validity check of the {which} audit failed ({failed[0].name})"
-        if (blind := _blind(result)) is not None:
-            return f"{blind} in the {which} audit"
+        if (blind := why_blind(result.checks) or _too_narrow(result)) is not None:
+            return f"in the {which} audit {blind}"
     units = [str(result.data.get("unit", "record")) for result in (old, new)]
     if units[0] != units[1]:
         return f"the units differ: {units[0]} in the older audit, {units[1]} in the newer"
@@ -85,14 +85,10 @@ def audits_refusal(old: AuditResult, new: AuditResult) -> str | None:
     return None
 
 
-def _blind(result: AuditResult) -> str | None:
-    """Why the numbers of one audit cannot show a change."""
+def _too_narrow(result: AuditResult) -> str | None:
+    """Why the intervals of one audit are narrower than they say."""
     for check in result.checks:
-        if check.name == "ties" and check.details.get("all_equal"):
-            return "all losses are equal, so that no leak could have shown,"
-        if check.name == "direction" and check.status is Status.WARN:
-            return "members have the higher losses, so that the score looked the wrong way,"
         details = check.details
         if check.name == "persons" and not details.get("combined") and (details.get("largest") or 1) > 1:
-            return "records of one person are counted as independent, so that the intervals are too narrow,"
+            return "records of one person are counted as independent, so that the intervals are too narrow"
     return None

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from auditor import _validate
 from auditor._version import __version__
 from auditor.audits.about import with_table
-from auditor.audits.differences import Change, Difference, differences, headline
+from auditor.audits.differences import Change, Difference, Headline, differences, headline
+from auditor.audits.readings import Reading, chosen, read
 from auditor.audits.rows import row
 from auditor.audits.runs import Run, named, read_runs
-from auditor.audits.strategies import Reading, Strategy, read, strategies
+from auditor.audits.strategies import Strategy, ranked, strategies, why_not_ranked
 from auditor.result import AuditResult, plain
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ class RunChange:
 
     Attributes:
         run: The other audit.
-        differences: One for each quantity, each at its own confidence.
+        differences: One for each quantity. All intervals of all audits of the comparison hold at once.
     """
 
     run: Run
     differences: tuple[Difference, ...]
 
     @property
-    def headline(self) -> Difference:
-        """The quantity that decides, fixed in advance."""
+    def headline(self) -> Headline:
+        """What the quantities that decide show together, fixed in advance."""
         return headline(self.differences)
 
 
@@ -53,6 +53,8 @@ class AuditsComparison:
         baseline: The audit that the others are set against, or null.
         changes: From the baseline to each other audit; empty without one.
         no_landscape: Why there is no privacy-utility landscape, or null.
+        measure_reason: Why it is another measure than people expect, where none was asked for; else null.
+        no_frontier: Why the strategies of the landscape are not ranked, or null.
     """
 
     measure: str
@@ -61,6 +63,8 @@ class AuditsComparison:
     baseline: Run | None = None
     changes: tuple[RunChange, ...] = ()
     no_landscape: str | None = None
+    no_frontier: str | None = None
+    measure_reason: str | None = None
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -75,7 +79,7 @@ class AuditsComparison:
 
     @property
     def got_worse(self) -> bool | None:
-        """Whether any audit shows more leakage than the baseline, each at its own confidence.
+        """Whether any audit shows more leakage than the baseline, at a confidence that all of them share.
 
         Null where that cannot be said: there is no baseline, or none is shown to be worse and one is not comparable.
         """
@@ -94,14 +98,21 @@ class AuditsComparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
         changes = [
-            {"number": item.run.number, "differences": plain(item.differences)} for item in self.changes
+            {
+                "number": item.run.number,
+                "headline": plain(item.headline),
+                "differences": plain(item.differences),
+            }
+            for item in self.changes
         ]
         found: dict[str, Any] = {
             "kind": "comparison",
             "comparison_version": "1",
             "auditor_version": __version__,
             "measure": self.measure,
+            "measure_reason": self.measure_reason,
             "no_landscape": self.no_landscape,
+            "no_frontier": self.no_frontier,
             "results": [row(self, item) for item in self.readings],
             "strategies": plain(self.strategies),
             "frontier": [item.number for item in self.frontier],
@@ -156,7 +167,7 @@ def compare_audits(
     *,
     about: Any = None,
     baseline: Any = None,
-    measure: str = "epsilon_star.gaussian",
+    measure: str | None = None,
 ) -> AuditsComparison:
     """Set several audits beside each other, against their utility, and against a baseline.
 
@@ -167,7 +178,8 @@ def compare_audits(
             ``utility``, ``utility_name``, ``higher_is_better``, ``strategy``, ``category`` and ``model`` say more.
         baseline: The result that the others are set against: the result itself, its file, its model, or its number
             from 1. By default the first of exactly two; none where there are more.
-        measure: Name of the estimate on the privacy axis.
+        measure: Name of the estimate on the privacy axis. By default ``epsilon_star.gaussian``, or ``advantage`` where
+            an audit's fit is rejected.
 
     Raises:
         InputError: Fewer than two results, one of them twice, or a table, baseline or measure that cannot be used.
@@ -190,18 +202,21 @@ def compare_audits(
     runs = read_runs(results)
     if about is not None:
         runs = with_table(runs, about)
-    names = dict.fromkeys(item.name for run in runs for item in run.result.estimates)
-    measure = _validate.known("measure", measure, names)
+    measure, why = chosen(runs, measure)
     readings = read(runs, measure=measure)
     reason = _no_landscape(readings)
+    found = strategies(readings, utilities=reason is None)
+    unranked = reason or why_not_ranked(found, readings, measure=measure)
     base = _baseline(runs, baseline)
     return AuditsComparison(
         measure=measure,
         readings=readings,
-        strategies=strategies(readings, measure=measure, utilities=reason is None),
+        strategies=found if unranked else ranked(found, readings, measure=measure),
         baseline=base,
         changes=_changes(runs, base),
         no_landscape=reason,
+        no_frontier=unranked,
+        measure_reason=why,
     )
 
 
@@ -215,17 +230,14 @@ def _changes(runs: Sequence[Run], base: Run | None) -> tuple[RunChange, ...]:
     if base is None:
         return ()
     others = [run for run in runs if run is not base]
-    return tuple(RunChange(run, differences(base.result, run.result)) for run in others)
+    return tuple(RunChange(run, differences(base.result, run.result, together=len(others))) for run in others)
 
 
 def _no_landscape(readings: Sequence[Reading]) -> str | None:
     """Why the strategies have no places in one plane, if so."""
     found = [item.run.utility for item in readings if item.run.utility is not None]
     if not found:
-        return (
-            "no utility was given; give it with the audit (utility=auditor.Utility(0.87, 'test accuracy')) or in a table"
-            " with the columns result and utility (about=, on the command line --about)"
-        )
+        return "no utility was given"
     names = list(dict.fromkeys(item.name for item in found))
     if len(names) > 1:
         return f"the utilities are different quantities ({names[0]!r} and {names[1]!r}), which have no common axis"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from auditor.audits.strategies import Reading
+from auditor.audits.readings import Reading
 
 if TYPE_CHECKING:
     from auditor.audits.comparison import AuditsComparison
@@ -28,7 +28,7 @@ def row(comparison: "AuditsComparison", item: Reading) -> dict[str, Any]:
         "confidence": None if estimate is None else estimate.confidence,
         "delta": None if estimate is None else estimate.delta,
         "subject": None if estimate is None else str(estimate.subject),
-        "strategy_on_frontier": None if comparison.no_landscape else run.number in corners,
+        "strategy_on_frontier": None if comparison.no_frontier else run.number in corners,
         "left_out": item.reason,
         "marks": "; ".join(item.marks),
         "verdict": None if run.result.verdict is None else str(run.result.verdict),

@@ -33,7 +33,7 @@ def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Chec
     top = number(ceiling, toward="down")
     message = f"With these numbers of records, a perfect attack would be certified at {top} by this method."
     if ceiling < _SMALL:
-        message += " That is too little to find most leaks: audit more records."
+        message += " That is too little to find most leaks."
         return Check("power", Status.WARN, message, details)
     return Check("power", Status.OK, message, details)
 
@@ -43,7 +43,7 @@ def _against_claim(ceiling: float, claimed: float, details: dict[str, float]) ->
     stated, top = apart(claimed, ceiling)
     perfect = f"A perfect attack on these records would show an epsilon of {top} for the training algorithm"
     if not math.isfinite(claimed) or ceiling <= claimed:
-        message = f"{perfect} by this method, not above the claim of {stated}: the audit cannot refute it. Audit more records."
+        message = f"{perfect} by this method, not above the claim of {stated}: the audit cannot refute it."
         return Check("power", Status.WARN, message, details)
     message = f"{perfect}, above the claim of {stated}: the audit had room to refute it."
     return Check("power", Status.OK, message, details)

@@ -25,6 +25,7 @@ from auditor.choices import (
     Utility,
 )
 from auditor.commands import console
+from auditor.commands.configuration_used import used_file
 from auditor.commands.options import MembersOption, OneRunOption, PersonsOption, SplitOption
 from auditor.errors import InputError
 from auditor.gates import Gate, parse
@@ -57,14 +58,14 @@ def check_outputs(
     others: tuple[Path | None, ...] = (),
     inputs: tuple[Path | None, ...] = (),
 ) -> None:
-    """Refuse outputs that cannot be written before any work is done."""
+    """Refuse outputs that cannot be written, or would replace an input or the settings, before any work is done."""
     if str(html) == "-":
         raise InputError(
             "--html - is not offered: the page goes to a file; name one, or use --json - for the data."
         )
     paths = [path for path in (html, *others) if path is not None]
     paths += [] if json in (None, "-") else [Path(str(json))]
-    check_writable(paths, inputs=[path for path in inputs if path is not None])
+    check_writable(paths, inputs=[*(path for path in inputs if path is not None), *used_file()])
 
 
 def members(option: MembersOption, *, training_size: int | None, only_subset: bool = False) -> Members:

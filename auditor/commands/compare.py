@@ -7,6 +7,7 @@ import typer
 
 from auditor.commands import arguments, console
 from auditor.commands import options as given
+from auditor.commands.outputs import explain
 from auditor.errors import InputError
 from auditor.gates import ExitCode
 
@@ -25,7 +26,13 @@ About = Annotated[
         " higher_is_better, strategy, category, model.",
     ),
 ]
-Measure = Annotated[str, typer.Option(metavar="NAME", help="Estimate on the privacy axis.")]
+Measure = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Estimate on the privacy axis; default: epsilon_star.gaussian, or advantage where a fit is rejected.",
+    ),
+]
 Baseline = Annotated[
     Path | None,
     typer.Option(
@@ -36,8 +43,8 @@ FailIfWorse = Annotated[
     bool,
     typer.Option(
         "--fail-if-worse",
-        help="Exit 1 if a result is shown to give away more than the baseline, by the membership advantage; 3 if one cannot be"
-        " compared with it.",
+        help="Exit 1 if a result is shown to give away more than the baseline, by the membership advantage or the AUC; 3 if"
+        " one cannot be compared with it.",
     ),
 ]
 
@@ -45,7 +52,7 @@ FailIfWorse = Annotated[
 def compare(
     results: Annotated[list[Path], typer.Argument(help="Results of audits (.json), two or more.")],
     about: About = None,
-    measure: Measure = "epsilon_star.gaussian",
+    measure: Measure = None,
     baseline: Baseline = None,
     fail_if_worse: FailIfWorse = False,
     html: given.Html = None,
@@ -55,6 +62,7 @@ def compare(
 ) -> int:
     """Set several audits beside each other: privacy against utility, and each against a baseline."""
     from auditor.audits.comparison import compare_audits
+    from auditor.report.comparison_words import stopped
 
     arguments.check_outputs(html, json, inputs=(*results, about, baseline))
     paths, base = _with_baseline(results, baseline)
@@ -67,6 +75,8 @@ def compare(
         )
     announce("Writing ...")
     _write(found, html=html, json=json, quiet=quiet)
+    if fail_if_worse:
+        explain(stopped(found))
     return int(_CODES[found.got_worse] if fail_if_worse else ExitCode.DONE)
 
 

@@ -1,25 +1,31 @@
 """Settings from a file become the defaults of the command line, and results say which did.
 
-The command line wins over the file, and the file over the defaults. Paths are meant from the file's own folder. How the
-file is found and checked is in `configuration_file`.
+The command line wins over the file, and the file over the defaults. Paths are meant from the file's own folder. Where the
+file is looked for is in `configuration_search`, how it is read and checked in `configuration_file`.
+
+Which file was used is told: to a terminal before the work, in the result's provenance, beside an error about what the
+file sets, and where the exit code stops a pipeline that the file gave gates or a claim.
 """
 
 import functools
 import inspect
-import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from auditor.commands.configuration_file import found_file, named_file, validated
-from auditor.commands.option_names import with_options
+from auditor.commands import console
+from auditor.commands.configuration_file import File, named_file, validated
+from auditor.commands.configuration_search import search
+from auditor.commands.configuration_used import USED, Used, located
+from auditor.commands.outputs import explain
 from auditor.commands.settable import Option, options_of, table_of
-from auditor.errors import AuditorError, InputError
+from auditor.errors import InputError
+from auditor.gates import ExitCode
 
 if TYPE_CHECKING:
     from auditor.instances.result import InstancesResult
@@ -28,22 +34,25 @@ if TYPE_CHECKING:
 __all__ = ["Config", "NoConfig", "configured", "forget", "located", "recorded"]
 
 _CHOSEN = "auditor.configuration"  # in the parser's shared dictionary
+# What can stop a pipeline.
+_STOPPING = (
+    "fail-if",
+    "fail-if-worse",
+    "claim-epsilon",
+    "claim-delta",
+    "claim-adjacency",
+    "noise-multiplier",
+    "sampling-rate",
+    "steps",
+    "schedule",
+    "fixed-size",
+)
 
 Command = Callable[..., Any]
 T = TypeVar("T", bound="AuditResult | InstancesResult")
 
 
-@dataclass(frozen=True)
-class _Used:
-    """What a command takes from a file: keys with their values as they stand there, and as they are meant."""
-
-    file: str
-    table: str
-    settings: Mapping[str, Any]
-    meant: Mapping[str, Any]
-
-
-_USED: ContextVar[_Used | None] = ContextVar("used", default=None)
+_DEBUG: ContextVar[bool] = ContextVar("debug", default=False)
 
 
 def _options(apply: Callable[[typer.Context, Mapping[str, Any]], None] | None) -> tuple[Any, Any]:
@@ -60,7 +69,10 @@ def _options(apply: Callable[[typer.Context, Mapping[str, Any]], None] | None) -
             apply(context, known)
         return value
 
-    words = "Take settings from this file; default: auditor.toml, or [tool.auditor] in pyproject.toml, if there is one."
+    words = (
+        "Take settings from this file; default: auditor.toml, or [tool.auditor] in pyproject.toml, of this folder or the"
+        " nearest one above it that has either, up to the root of the repository."
+    )
     config = typer.Option("--config", metavar="FILE", is_eager=True, callback=chosen, help=words)
     words = "Take no settings from any file."
     no_config = typer.Option("--no-config", is_eager=True, callback=chosen, help=words)
@@ -81,7 +93,10 @@ def configured(command: Command, *, among: Sequence[Command]) -> Command:
 
     def run(_context: typer.Context, config: Path | None, no_config: bool, **given: Any) -> Any:  # noqa: ARG001, FBT001
         _keep_what_counted(_context, command)
-        return command(**given)
+        _tell_what_is_used(quiet=bool(given.get("quiet")))
+        code = command(**given)
+        _tell_what_stopped(code)
+        return code
 
     config, no_config = _options(functools.partial(_apply, command=command, among=tuple(among)))
     hints = typing.get_type_hints(command, include_extras=True)
@@ -99,9 +114,14 @@ def configured(command: Command, *, among: Sequence[Command]) -> Command:
     return run
 
 
-def forget() -> None:
-    """Begin a new command line, which has taken nothing from a file yet."""
-    _USED.set(None)
+def forget(*, debug: bool = False) -> None:
+    """Begin a new command line, which has taken nothing from a file yet.
+
+    Args:
+        debug: Whether to tell on standard error which files are looked for.
+    """
+    USED.set(None)
+    _DEBUG.set(debug)
 
 
 def recorded(result: T) -> T:
@@ -110,31 +130,12 @@ def recorded(result: T) -> T:
     Args:
         result: A frozen dataclass with ``provenance``, such as `auditor.AuditResult`.
     """
-    used = _USED.get()
+    used = USED.get()
     if used is None or not used.settings:
         return result
     config = {"file": used.file, "table": used.table, "settings": dict(used.settings)}
     provenance = {**result.provenance, "config": config}
     return replace(result, provenance=provenance)
-
-
-def located(error: Exception) -> Exception:
-    """Return the error with the file added, if it speaks of an option that a file has set."""
-    used = _USED.get()
-    if used is None or not isinstance(error, AuditorError):
-        return error
-    sentence = str(error)
-    said = with_options(sentence)
-    keys = [
-        key
-        for key in used.settings
-        if re.search(rf"(?<![\w-])--{re.escape(key)}(?![\w-])", said)
-        or any(repr(value) in sentence for value in _texts(used.meant[key]))
-    ]
-    if not keys:
-        return error
-    words, verb = " and ".join(f"'{key}'" for key in keys), "is" if len(keys) == 1 else "are"
-    return type(error)(f"{sentence.rstrip('.')} ({words} {verb} set in {used.table} of {used.file!r}).")
 
 
 def _apply(
@@ -143,7 +144,7 @@ def _apply(
     """Make a file's settings the defaults of the options that are read next."""
     if chosen.keys() >= {"config", "no_config"}:
         raise InputError("--config and --no-config contradict each other; give one of them.")
-    found = named_file(chosen["config"]) if "config" in chosen else None if chosen else found_file()
+    found = _file(chosen, among)
     if found is None:
         return
     tables = validated(found.tables, named=found.named(), commands=among, prefix=found.prefix)
@@ -152,23 +153,65 @@ def _apply(
     meant = {key: _from_folder(options[key], value, found.path.parent) for key, value in settings.items()}
     # As the command line would say it, so that every option converts it by itself.
     context.default_map = {options[key].name: _as_typed(value) for key, value in meant.items()}
-    _USED.set(_Used(str(found.path), f"[{found.prefix}{table}]", settings, meant))
+    quoted = {key: _texts(value) for key, value in meant.items() if _is_quoted(options[key])}
+    names = {options[key].name: key for key in settings}
+    USED.set(Used(str(found.path), f"[{found.prefix}{table}]", settings, quoted, names))
+
+
+def _file(chosen: Mapping[str, Any], among: Sequence[Command]) -> File | None:
+    """The file with settings: by its name, the nearest, or none; with --debug, told."""
+    if "config" in chosen:
+        found, words = named_file(chosen["config"]), f"settings: {str(chosen['config'])!r}, by --config."
+    elif chosen:
+        found, words = None, "settings: no file, by --no-config."
+    else:
+        looked = search(commands=among)
+        found, words = looked.file, looked.sentence()
+    if _DEBUG.get():
+        explain([words])
+    return found
+
+
+def _tell_what_is_used(*, quiet: bool) -> None:
+    """Tell a terminal which file is used, and everybody that typed gates put those of the file out of force."""
+    used = USED.get()
+    if used is None:
+        return
+    if "fail-if" in used.overruled and not quiet:
+        explain([f"--fail-if on the command line replaces 'fail-if' in {used.table} of {used.file!r}."])
+    console.announcer(quiet=quiet)(used.sentence())
+
+
+def _tell_what_stopped(code: Any) -> None:
+    """Tell which gates and claims came from a file, where the exit code may be theirs."""
+    used = USED.get()
+    if used is None or code not in (ExitCode.FAILED, ExitCode.NOT_EVALUABLE):
+        return
+    keys = [key for key in used.settings if key in _STOPPING]
+    if keys:
+        explain([f"Set in {used.table} of {used.file!r}: {', '.join(keys)}."])
 
 
 def _keep_what_counted(context: typer.Context, command: Command) -> None:
     """Forget settings that the command line overruled."""
-    used, options = _USED.get(), options_of(command)
+    used, options = USED.get(), options_of(command)
     if used is None:
         return
     sources = {key: context.get_parameter_source(options[key].name) for key in used.settings}
     counted = {key for key, source in sources.items() if source is not None and source.name == "DEFAULT_MAP"}
-    _USED.set(replace(used, settings={key: used.settings[key] for key in used.settings if key in counted}))
+    kept = {key: value for key, value in used.settings.items() if key in counted}
+    USED.set(replace(used, settings=kept, overruled=tuple(key for key in used.settings if key not in kept)))
 
 
 def _from_folder(option: Option, value: Any, folder: Path) -> Any:
     if isinstance(value, list):
         return [_from_folder(option, item, folder) for item in value]
     return str(folder / value) if option.is_path and value != "-" else value
+
+
+def _is_quoted(option: Option) -> bool:
+    """Whether sentences quote its value: a name that only describes may stand in them by chance."""
+    return option.is_path or option.key.endswith("-column") or option.key in ("fail-if", "label", "features")
 
 
 def _texts(value: Any) -> list[str]:

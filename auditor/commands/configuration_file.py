@@ -1,11 +1,11 @@
-"""The file with settings: found, read and checked as a whole, before any work.
+"""The file with settings: read and checked as a whole, before any work.
 
-It is `auditor.toml`, or the table `[tool.auditor]` of `pyproject.toml`, in the current directory; or a file by name.
-Each command has a table, whose keys are its long options without dashes.
+It is `auditor.toml`, or the table `[tool.auditor]` of `pyproject.toml`; where they are looked for is in
+`configuration_search`. Each command has a table, whose keys are its long options without dashes.
 """
 
 import difflib
-import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,14 @@ from auditor import _bounded, _validate
 from auditor.commands.settable import Option, arguments_of, options_of, table_of
 from auditor.errors import InputError
 
-__all__ = ["File", "found_file", "named_file", "validated"]
+__all__ = ["PROJECT", "File", "named_file", "parsed", "project_tables", "read", "validated"]
 
-_LARGEST_FILE = 1_000_000
-_OWN, _PROJECT = "auditor.toml", "pyproject.toml"
+_LARGEST_FILE = 64_000
+_LARGEST_PROJECT = 1_000_000  # it is not ours alone
+_PARTS = 32  # of a dotted key: time grows with their square
+_PART = r"""(?:"(?:[^"\\\n]|\\.){0,99}+"|'[^'\n]{0,99}+'|(?<![\w-])[\w-]{1,99}+)"""  # longer ones are few
+_DOTTED = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_PARTS}}}", re.ASCII)
+PROJECT = "pyproject.toml"
 
 Tables = Mapping[str, Mapping[str, Any]]
 Command = Callable[..., Any]
@@ -70,6 +74,8 @@ def _no_table(table: str, settings: Any, by_table: Mapping[str, Command], prefix
         homes = [name for name, command in by_table.items() if table.replace("_", "-") in options_of(command)]
         home = homes[0] if homes else "audit"
         return f"the key {shown} stands outside every table; put it below the line [{prefix}{home}]."
+    if table == "tool" and not prefix and "auditor" in settings:
+        return "[tool.auditor.audit] is for pyproject.toml; here its name is [audit]."
     return f"there is no command {shown} that takes settings{_nearest(table, by_table)} Known: {', '.join(by_table)}."
 
 
@@ -107,49 +113,43 @@ def _short(key: str) -> str:
 
 def named_file(path: Path) -> File:
     """Return the file of that path; of one called pyproject.toml, its table ``[tool.auditor]``."""
-    content = _bounded.read_bytes(path, what="configuration file", most=_LARGEST_FILE)
-    if path.name != _PROJECT:
-        return File(path, "", _parsed(path, content))
-    tables = _in_project(_parsed(path, content))
+    raw = parsed(path, read(path))
+    if path.name != PROJECT:
+        return File(path, "", raw)
+    tables = project_tables(raw)
     if tables is None:
         raise InputError(f"configuration file {str(path)!r} has no table [tool.auditor].")
     return File(path, "tool.auditor.", tables)
 
 
-def found_file() -> File | None:
-    """Return the file of the current directory, if there is one; two are refused, since either could be meant."""
-    own, project = Path(_OWN), _of_project(Path(_PROJECT))
-    if not os.path.lexists(own):
-        return project
-    if project is not None:
-        raise InputError(
-            f"both {_OWN!r} and [tool.auditor] in {_PROJECT!r} hold settings; remove one, or say which with --config."
-        )
-    return named_file(own)
-
-
-def _of_project(path: Path) -> File | None:
-    if not path.is_file():
-        return None
-    content = _bounded.read_bytes(path, what="configuration file", most=_LARGEST_FILE)
-    if b"auditor" not in content:  # other tools' settings, which may be as they like
-        return None
-    tables = _in_project(_parsed(path, content))
-    return None if tables is None else File(path, "tool.auditor.", tables)
-
-
-def _in_project(raw: Mapping[str, Any]) -> Any:
+def project_tables(raw: Mapping[str, Any]) -> Any:
+    """Return what stands in ``[tool.auditor]``, if it is there."""
     tool = raw.get("tool")
     return tool.get("auditor") if isinstance(tool, dict) else None
 
 
-def _parsed(path: Path, content: bytes) -> dict[str, Any]:
+def read(path: Path) -> bytes:
+    """Return the content of a file with settings."""
+    most = _LARGEST_PROJECT if path.name == PROJECT else _LARGEST_FILE
+    return _bounded.read_bytes(path, what="configuration file", most=most)
+
+
+def parsed(path: Path, content: bytes) -> dict[str, Any]:
+    """Return the tables of a file, if it is TOML."""
     named = f"configuration file {str(path)!r}"
     try:
-        return tomllib.loads(content.decode("utf-8-sig"))
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{named} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
+    dotted = _DOTTED.search(text)
+    if dotted is not None:
+        line = text.count("\n", 0, dotted.start()) + 1
+        raise InputError(f"{named} has a key of more than {_PARTS} parts (at line {line}).")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{named} is not valid TOML: {_validate.one_line(error)}.") from None
     except RecursionError:
         raise InputError(f"{named} is nested too deeply to be a configuration.") from None
-    except ValueError as error:
-        raise InputError(f"{named} is not valid TOML: {_validate.one_line(error)}.") from None
+    except ValueError:  # the one thing that Python takes for too long
+        raise InputError(f"{named} has a whole number of thousands of digits.") from None

@@ -1,5 +1,6 @@
 """The terminal: what is printed, and how an error becomes one sentence."""
 
+import codecs
 import io
 import json
 import os
@@ -55,17 +56,27 @@ def say(text: str) -> None:
 
 
 def hand_out(data: str) -> None:
-    """Print JSON to standard output so that it stays JSON: signs that the terminal's encoding lacks become escapes.
+    """Print JSON to standard output so that it stays JSON and commands no terminal: what it may not hold becomes escapes.
+
+    Those are controls, signs that hide or turn the direction, and, where its encoding lacks any sign, all beyond ASCII.
 
     Raises:
         OutputError: As :func:`say`.
     """
+    from auditor.report.formatting import UNSEEN
+
+    data = _escaped(data, f"(?!\n)[{UNSEEN}\u200c\u200d]")
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         data.encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        data = re.sub(r"[^\x00-\x7f]", lambda sign: json.dumps(sign[0])[1:-1], data)
+        data = _escaped(data, "[^\x00-\x7f]")
     say(data)
+
+
+def _escaped(data: str, signs: str) -> str:
+    """The same JSON with those signs as escapes; U+007F is ASCII, so that `json` leaves it alone."""
+    return re.sub(signs, lambda sign: json.dumps(sign[0])[1:-1].replace("\x7f", "\\u007f"), data)
 
 
 def announcer(*, quiet: bool) -> Callable[[str], None]:
@@ -154,9 +165,9 @@ def colour() -> bool:
     return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def width() -> int:
-    """Columns of the terminal; in a pipe, enough for every table."""
-    return max(80, shutil.get_terminal_size((110, 24)).columns)
+def width(*, least: int = 80) -> int:
+    """Columns of the terminal, or the least that what is shown needs; in a pipe, enough for every table."""
+    return max(least, shutil.get_terminal_size((110, 24)).columns)
 
 
 def _is_watched(*, quiet: bool) -> bool:
@@ -164,11 +175,33 @@ def _is_watched(*, quiet: bool) -> bool:
     return not quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
+# What stands for a sign that a terminal's encoding lacks; a question mark, which means "unknown" here, for all others.
+_PLAIN_SIGNS = {
+    "✓": "+",
+    "✕": "x",
+    "≤": "<=",
+    "≈": "~",
+    "∞": "inf",
+    "…": "...",
+    **dict.fromkeys("–—−─━", "-"),  # noqa: RUF001 dashes, a minus and lines are meant
+    **dict.fromkeys("“”", '"'),
+    **dict.fromkeys("‘’", "'"),  # noqa: RUF001 quotation marks are meant
+}
+
+
 def forgive_unknown_signs() -> None:
-    """Let a terminal that cannot show a sign show a question mark instead of failing."""
+    """Let a terminal that cannot show a sign show a plain one or a question mark instead of failing."""
+    codecs.register_error("plain-signs", _plainly)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="plain-signs")
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_PLAIN_SIGNS.get(sign, "?") for sign in lacking), error.end
 
 
 def complain(error: Exception, *, arguments: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from auditor.commands import console
 from auditor.commands import options as given
+from auditor.commands.configuration_used import used_file
 from auditor.report.files import check_writable, write_all
 
 __all__ = ["demo"]
@@ -25,11 +26,11 @@ def demo(
     from auditor.report import html as page
     from auditor.report.table import text
 
-    check_writable([html])
+    check_writable([html], inputs=used_file())
     results = example.run(seed=seed, announce=console.announcer(quiet=quiet))
     write_all({html: page.render(results, title="Privacy audit: two classifiers on the digits data")})
     if quiet:
         return
     for result in results:
-        console.say(text(result, width=console.width(), color=console.colour()) + "\n")
+        console.say(text(result, width=console.width(least=30), color=console.colour()) + "\n")
     console.say(f"Report: {html.resolve()}\n")

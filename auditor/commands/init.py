@@ -10,6 +10,7 @@ import typer
 from auditor.commands import console
 from auditor.commands import options as given
 from auditor.commands.audit import audit
+from auditor.commands.configuration_search import search
 from auditor.commands.settable import Option, options_of
 from auditor.errors import InputError, OutputError
 from auditor.report.files import write_all
@@ -18,8 +19,9 @@ __all__ = ["init", "text"]
 
 _WIDTH = 100
 _HEAD = """\
-# Settings of auditor. It reads auditor.toml, or the table [tool.auditor] of pyproject.toml, in the folder where it
-# runs; --config FILE names another file, and --no-config reads none.
+# Settings of auditor. It reads auditor.toml, or the table [tool.auditor] of pyproject.toml, of the folder where it runs
+# or the nearest one above it that has either, up to the root of the repository (which has .git), the home folder or the
+# root of the file system. --config FILE names another file, and --no-config reads none.
 #
 # Each command has a table: [audit], [collect], [claim], ... Its keys are the long options of the command without
 # dashes in front. The command line wins over this file; of an option that can be repeated it replaces the whole list.
@@ -65,9 +67,23 @@ def init(
         raise OutputError(
             f"output path {str(path)!r} is there already; name another, or replace it with --force."
         )
+    hidden = _hidden_by(path)
     write_all({path: text()})
     if not quiet:
-        console.say(f"Wrote {path}: it sets nothing until you take away a #.\n")
+        console.say(f"Wrote {path}: it sets nothing until you take away a #.{hidden}\n")
+
+
+def _hidden_by(path: Path) -> str:
+    """What a file in this directory puts out of force, in a sentence: only the nearest one is read."""
+    if path != Path("auditor.toml"):
+        return ""
+    try:
+        file = search(commands=(audit,), above=True).file
+    except InputError:  # which an audit will tell, if it comes so far
+        return ""
+    return (
+        "" if file is None else f" In this folder it takes the place of {str(file.path)!r}, gates included."
+    )
 
 
 def text() -> str:

@@ -14,6 +14,8 @@ from auditor.values import Verdict
 
 __all__ = ["Outputs", "explain"]
 
+_LEAST = 30  # columns of a terminal that a result can be read on
+
 
 @dataclass(frozen=True)
 class Outputs:
@@ -87,7 +89,8 @@ def _print(result: AuditResult, gates: Sequence[GateOutcome]) -> None:
     from auditor.report.table import text
 
     passed = "".join(f"✓ {item.sentence}\n" for item in gates if item.passed)
-    console.say(text(result, width=console.width(), color=console.colour()) + passed + "\n")
+    shown = text(result, width=console.width(least=_LEAST), color=console.colour(), gates=gates)
+    console.say(shown + passed + "\n")
 
 
 def _reasons(result: AuditResult, gates: Sequence[GateOutcome]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from auditor import _validate
 from auditor.choices import Census, Members, Sample
+from auditor.estimators.as_draws import finite, with_draws
 from auditor.tradeoff import ThresholdCounts
 from auditor.values import Estimate, Subject
 
@@ -29,8 +30,9 @@ def advantage(
 
     Both distribution functions lie within c_i = sqrt(log(4/alpha)/(2 n_i)) of the empirical ones, on the sides that
     matter (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant), so the supremum lies within c_1 + c_0 of the
-    empirical one. A census knows the member side; a subset of the training set is treated as a sample. The plain value
-    is biased upward on a finite sample.
+    empirical one. A census knows the member side, and keeps the ends with the members as draws in
+    ``details["as_draws"]``; a subset of the training set is treated as a sample. The plain value is biased upward on a
+    finite sample.
 
     Args:
         counts: From `auditor.tradeoff.count`.
@@ -49,11 +51,11 @@ def advantage(
     gap = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
     at = int(np.argmax(gap))
     value = max(0.0, float(gap[at]))
-    sampled = None if isinstance(members, Census) else counts.n_member
-    band = half_width(alpha, n_member=sampled, n_nonmember=counts.n_nonmember)
+    census = isinstance(members, Census)
+    band = half_width(alpha, n_member=None if census else counts.n_member, n_nonmember=counts.n_nonmember)
     # How many are called members at the best threshold; the threshold itself would be a record's loss.
     called = {"true_positives": int(counts.tp_below[at]), "false_positives": int(counts.fp_below[at])}
-    return Estimate(
+    found = Estimate(
         name="advantage",
         value=value,
         lower=max(0.0, value - band),
@@ -61,9 +63,10 @@ def advantage(
         confidence=confidence,
         method="largest gap of the two empirical distribution functions, Dvoretzky-Kiefer-Wolfowitz interval",
         subject=Subject.MODEL,
-        assumptions=_ASSUMPTIONS,
+        assumptions=(*_ASSUMPTIONS, *(finite(members) if census else ())),
         details=called if value > 0 else {},
     )
+    return with_draws(found, advantage(counts, confidence=confidence)) if census else found
 
 
 def half_width(alpha: float, *, n_member: int | None, n_nonmember: int) -> float:
@@ -100,6 +103,12 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
     """
     if threshold_advantage.value is None or threshold_advantage.lower is None:
         raise ValueError("an advantage without a value has no Bayes security")
+    kept = threshold_advantage.details.get("as_draws")
+    draws = (
+        {}
+        if kept is None
+        else {"as_draws": {"value": 1.0 - kept["value"], "lower": None, "upper": 1.0 - kept["lower"]}}
+    )
     return Estimate(
         name="bayes_security",
         value=1.0 - threshold_advantage.value,
@@ -108,5 +117,9 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
         confidence=threshold_advantage.confidence,
         method="1 - advantage of the loss-threshold attacker",
         subject=Subject.MODEL,
-        assumptions=(*_ASSUMPTIONS, "only attackers who threshold the loss; stronger ones may exist"),
+        assumptions=(
+            *threshold_advantage.assumptions,
+            "only attackers who threshold the loss; stronger ones may exist",
+        ),
+        details=draws,
     )

@@ -9,7 +9,6 @@ Choosing the best of many thresholds on the same data breaks the level; the rule
 
 from auditor import _validate
 from auditor.choices import (
-    Census,
     ClopperPearson,
     FixedThreshold,
     Jeffreys,
@@ -19,10 +18,10 @@ from auditor.choices import (
     RankGrid,
     Sample,
     Split,
-    Subset,
     ThresholdInterval,
     ThresholdRule,
 )
+from auditor.estimators.as_draws import finite, with_draws
 from auditor.estimators.member_limits import MemberLimits
 from auditor.estimators.rank_grid import grid_bound, grid_ceiling
 from auditor.estimators.single_threshold import Counts, bound_at, ceiling, threshold_bound
@@ -90,7 +89,8 @@ def clopper_pearson(
         losses: Smaller means more like a member.
         delta: In [0, 1).
         confidence: In (0, 1).
-        members: `Sample` (default), `Subset` or `Census`; see there.
+        members: `Sample` (default), `Subset` or `Census`; see there. Unless they are a sample, ``details["as_draws"]``
+            keeps what is found if they are taken for one.
         rule: `RankGrid` (default), `FixedThreshold` or `Split`.
 
     Raises:
@@ -123,7 +123,7 @@ def clopper_pearson(
     details = {"rule": type(rule).__name__, "interval": type(interval).__name__, "ceiling": most}
     if isinstance(interval, Katz | Jeffreys):
         details["approximate"] = True
-    return Estimate(
+    estimate = Estimate(
         name="epsilon_bound.clopper_pearson",
         value=value,
         lower=value,
@@ -135,6 +135,9 @@ def clopper_pearson(
         assumptions=_assumptions(members, interval),
         details={**details, **(found.details if value > 0 else {})},
     )
+    if own:
+        return estimate
+    return with_draws(estimate, clopper_pearson(losses, delta=delta, confidence=confidence, rule=rule))
 
 
 _RULES = {
@@ -151,20 +154,8 @@ _LIMITS: dict[type, str] = {
 
 
 def _assumptions(members: Members, interval: object) -> tuple[str, ...]:
-    match members:
-        case Census():
-            about = (
-                "every training record was scored: the bound compares this finite training set with the population,"
-                " and can be positive without any leakage"
-            )
-        case Subset(of=size):
-            about = (
-                f"the scored members were drawn at random from the {size:,} training records: the bound compares that"
-                " finite training set with the population, and can be positive without any leakage"
-            )
-        case Sample():
-            about = "the scored members are a random sample of the training set"
-    found = ("records within each group are independent draws", "membership labels are right", about)
+    about = finite(members, what="bound") or ("the scored members are a random sample of the training set",)
+    found = ("records within each group are independent draws", "membership labels are right", *about)
     if isinstance(interval, Katz | Jeffreys):
         return (
             *found,

@@ -11,6 +11,7 @@ from typing import Any
 from auditor import _validate
 from auditor.choices import Census, Members, Sample
 from auditor.estimators import gaussian_supremum, mixture_supremum, mixture_uncertainty
+from auditor.estimators.as_draws import finite
 from auditor.estimators.branches import Supremum
 from auditor.estimators.fit_details import fit_details
 from auditor.estimators.uncertainty import branch_lower_bound, largest_lower_bound, standard_error
@@ -85,7 +86,7 @@ def gaussian(
     }
     if without is not None:
         details["lower_reason"] = without
-    return _estimate("gaussian", found.value, lower, confidence, delta, details)
+    return _about(members, _estimate("gaussian", found.value, lower, confidence, delta, details))
 
 
 def mixture(
@@ -136,7 +137,7 @@ def mixture(
     }
     if without is not None:
         details["lower_reason"] = without
-    return _estimate("mixture", found.value, lower, confidence, delta, details)
+    return _about(members, _estimate("mixture", found.value, lower, confidence, delta, details))
 
 
 def _mixture_lower(
@@ -160,6 +161,12 @@ def _mixture_lower(
 
 def _sizes(pair: FittedPair, members: Members) -> tuple[float, float]:
     return math.inf if isinstance(members, Census) else pair.n_member, pair.n_nonmember
+
+
+def _about(members: Members, estimate: Estimate) -> Estimate:
+    """A census takes the member law for known, so its number describes that finite set."""
+    known = finite(members) if isinstance(members, Census) else ()
+    return replace(estimate, assumptions=(*estimate.assumptions, *known))
 
 
 def _without_value(estimate: Estimate) -> Estimate:

@@ -34,13 +34,16 @@ def _law_details(law: Any) -> dict[str, Any]:
 
 
 def _test_details(fit: GoodnessOfFit) -> dict[str, Any]:
-    return {
+    details = {
         "test": fit.test,
         "ks_statistic": fit.statistic,
         "ks_p_value": fit.p_value,
         "ks_n": fit.n,
         "level": fit.level,
     }
+    # Where two tests decide together, the p-value above is that of both.
+    joined = {"distance_p_value": fit.distance_p_value, "likelihood_p_value": fit.likelihood_p_value}
+    return details | {name: p for name, p in joined.items() if p is not None}
 
 
 def _grid_details(grid: KSGrid) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from auditor import _validate
 from auditor.choices import Members, Sample
+from auditor.estimators.as_draws import finite, with_draws
 from auditor.estimators.binomial import upper_limit
 from auditor.estimators.member_limits import MemberLimits
 from auditor.estimators.separating import just_below
@@ -45,14 +46,15 @@ def tpr_at_fpr(
 
     The threshold is the (k+1)-th smallest non-member loss (strictly below it means "member"), with k fixed before the
     data are seen. Half of the error covers the FPR, half the TPR (all of it the FPR, in a census). ``value`` is the
-    observed TPR there. Each rate has its own guarantee; they do not hold jointly. There is no upper limit: an attacker
-    who sees more than the loss can do better.
+    observed TPR there, and ``details["fpr"]`` the observed FPR. Each rate has its own guarantee; they do not hold
+    jointly. There is no upper limit: an attacker who sees more than the loss can do better.
 
     Args:
         losses: Smaller means more like a member.
         rate: The false positive rate that must not be exceeded, in (0, 1).
         confidence: In (0, 1).
-        members: `Sample` (default), `Subset` or `Census`; the TPR is then that of the law, or of the training set.
+        members: `Sample` (default), `Subset` or `Census`; the TPR is then that of the law, or of the training set, and
+            ``details["as_draws"]`` keeps what is found with the members as a sample.
 
     Raises:
         InputError: A rate or confidence outside (0, 1), or a subset of fewer records than were scored.
@@ -72,27 +74,33 @@ def tpr_at_fpr(
     if rank is None:
         needed = int(np.ceil(np.log(spent) / np.log1p(-rate)))
         reason = f"not resolvable with {n0:,} non-member records: at least {needed:,} are needed"
-        return _estimate(rate, None, None, None, {"rate": rate, "reason": reason})
+        return _estimate(rate, (None, None), None, {"rate": rate, "reason": reason}, members)
     threshold = float(losses.sorted_nonmember[rank])
     hits = int(np.searchsorted(losses.sorted_member, threshold, side="left"))
     lower = float(limits.tpr_lower(hits, spent))
+    alarms = int(np.searchsorted(losses.sorted_nonmember, threshold, side="left"))
     details: dict[str, Any] = {
         "rate": rate,
         "rank": rank,
+        "fpr": alarms / n0,
         "threshold_below": just_below(losses, threshold),
         "true_positives": hits,
         "fpr_upper": float(upper_limit(rank, n0, spent)),
     }
-    return _estimate(rate, hits / n1, lower, confidence, details)
+    found = _estimate(rate, (hits / n1, lower), confidence, details, members)
+    if isinstance(members, Sample):
+        return found
+    return with_draws(found, tpr_at_fpr(losses, rate=rate, confidence=confidence))
 
 
 def _estimate(
     rate: float,
-    value: float | None,
-    lower: float | None,
+    ends: tuple[float | None, float | None],
     confidence: float | None,
     details: dict[str, Any],
+    members: Members,
 ) -> Estimate:
+    value, lower = ends
     return Estimate(
         name=f"tpr_at_fpr.{rate:g}",
         value=value,
@@ -101,6 +109,10 @@ def _estimate(
         confidence=confidence,
         method="threshold at a non-member rank fixed in advance, Clopper-Pearson limits",
         subject=Subject.MODEL,
-        assumptions=("records within each group are independent draws", "membership labels are right"),
+        assumptions=(
+            "records within each group are independent draws",
+            "membership labels are right",
+            *finite(members),
+        ),
         details=details,
     )

@@ -83,4 +83,6 @@ def combined_test(
         distance,
         test=f"{distance.test}; with their likelihood ratio against more components",
         p_value=min(1.0, 2 * min(distance.p_value, by_likelihood)),
+        distance_p_value=distance.p_value,
+        likelihood_p_value=by_likelihood,
     )

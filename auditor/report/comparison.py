@@ -4,13 +4,14 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from auditor.audits.strategies import more_is_worse
+from auditor.audits.readings import is_lower_bound, more_is_worse
+from auditor.audits.strategies import MIXED
 from auditor.report import comparison_rows as rows
 from auditor.report import comparison_words as words
 from auditor.report import formatting, page
 from auditor.report.comparison_script import SORT
 from auditor.report.comparison_titles import measure_title, utility_title
-from auditor.report.figures import landscape
+from auditor.report.figures import landscape, landscape_words
 from auditor.report.figures.point_labels import CROWDED
 from auditor.values import Subject
 
@@ -48,20 +49,28 @@ def cell(comparison: "AuditsComparison") -> str:
     return page.rendered("comparison-cell.html.jinja", shown=_IN_A_CELL, **context(comparison))
 
 
-def context(comparison: "AuditsComparison") -> dict[str, Any]:
-    """Return everything that the page shows about a comparison, as strings, lists and dictionaries."""
+def context(comparison: "AuditsComparison", *, command_line: bool = False) -> dict[str, Any]:
+    """Return everything that the page shows about a comparison, as strings, lists and dictionaries.
+
+    Args:
+        comparison: What to show.
+        command_line: Whether to name the options of the command alone, and not those of Python beside them.
+    """
     shared, level = rows.shared(comparison), rows.level(comparison)
     return {
         "count": len(comparison.runs),
         "sign": asdict(words.overall(comparison)),
         "compared": words.compared(comparison),
         "frontier": words.frontier(comparison),
+        "hints": words.hints(comparison, command_line=command_line),
         "warnings": words.warnings(comparison),
         "changes": words.change_sentences(comparison),
         "baseline": None
         if comparison.baseline is None
         else f"{comparison.baseline.number}. {comparison.baseline.title}",
         "measure": measure_title(comparison),
+        "bounds_what": words.bounds(comparison),
+        "ranked": comparison.no_frontier is None,
         "measure_name": comparison.measure,
         "utility": utility_title(comparison),
         "notes": _notes(comparison),
@@ -78,7 +87,7 @@ def context(comparison: "AuditsComparison") -> dict[str, Any]:
         "shared": shared.words,
         "level": ""
         if level is None
-        else f"Intervals at {formatting.percent(level, toward='down')} confidence, each by itself.",
+        else f"Intervals at {formatting.percent(level, toward='down')} confidence, for all rows at once.",
         "decided": _decided(comparison),
         "not_compared": rows.not_compared(comparison),
         "bounds": [rows.bound_row(run, shared=shared) for run in comparison.runs],
@@ -95,27 +104,27 @@ def _figure(comparison: "AuditsComparison") -> Any:
     if drawn is None:
         return None
     # Markup is right here: the text inside was escaped when the SVG was written.
-    return Markup(svg(drawn, alt=landscape.alt(comparison), key="landscape"))  # noqa: S704
+    return Markup(svg(drawn, alt=landscape_words.alt(comparison), key="landscape"))  # noqa: S704
 
 
 def _notes(comparison: "AuditsComparison") -> list[str]:
     """What a reader must know of the picture before choosing a strategy by it."""
     found = [_ABOUT_ALGORITHM if _about_algorithm(comparison) else _ABOUT_MODELS]
-    if any(item.given > 1 for item in comparison.strategies):
+    if is_lower_bound(comparison.measure):
+        found.append(_bounds_note(comparison))
+    elif any(item.given > 1 for item in comparison.strategies):
         found.append(
             "A point is the mean over the models of one strategy: a point estimate. The bars reach from the smallest to the"
             " largest model: a range, which is no confidence interval and grows with the number of models."
         )
-    if comparison.measure.startswith("epsilon_bound."):
-        found.append(
-            "These are certified lower bounds. Bounds of audits with different ceilings are not on one scale, so a low bound"
-            " may only mean few records."
-        )
     marks = {mark.partition(" ")[0] for item in comparison.readings for mark in item.marks}
+    marks |= {mark.partition(" ")[0] for item in comparison.strategies for mark in item.marks}
     meaning = {
         "fit": "“Fit rejected” marks a number that trusts a fitted curve which a test rejects: do not choose by it.",
-        "delta": "A delta marks numbers stated at another delta than most: an epsilon at a smaller delta is larger.",
-        "counted": "“Counted by” marks audits of other units, records or persons, than most.",
+        "delta": "A delta marks numbers that are not at the delta of most: an epsilon at a smaller delta is larger.",
+        "adjacency": "An adjacency marks bounds on the training algorithm that are not for the adjacency of most.",
+        "counted": "“Counted by” marks audits whose unit, a record or a person, is not that of most.",
+        "mixed": "“Mixed scales” marks a strategy whose audits differ in delta, adjacency or unit: they have no mean.",
     }
     found += [text for mark, text in meaning.items() if mark in marks]
     if not more_is_worse(comparison.measure):
@@ -123,6 +132,16 @@ def _notes(comparison: "AuditsComparison") -> list[str]:
             "Of this measure a larger value is better; its axis runs backwards, so that left is still better."
         )
     return found
+
+
+def _bounds_note(comparison: "AuditsComparison") -> str:
+    found = (
+        f"These are {words.bounds(comparison)}: what the models give away may lie anywhere above. Bounds of audits with"
+        " different ceilings are not on one scale, so a low bound may only mean few records."
+    )
+    several = any(len(item.runs) > 1 for item in comparison.strategies)
+    more = " Each holds for its own model alone, so that the mean over several models is itself no bound."
+    return found + (more if several else "")
 
 
 def _about_algorithm(comparison: "AuditsComparison") -> bool:
@@ -140,7 +159,10 @@ def _left_out(comparison: "AuditsComparison") -> list[tuple[str, str]]:
             reason = "no utility was given for it"
         if reason is not None:
             found.append((f"{item.run.number}. {item.run.title}", formatting.sentence(reason)))
-    return found
+    mixed = "Its audits differ in delta, adjacency or unit, so that their numbers have no mean."
+    return found + [
+        (f"Strategy “{item.name}”", mixed) for item in comparison.strategies if MIXED in item.marks
+    ]
 
 
 def _decided(comparison: "AuditsComparison") -> dict[str, Any] | None:

@@ -4,9 +4,10 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from auditor.audits.differences import Difference
+from auditor.audits.differences import DECIDES, Difference
+from auditor.audits.readings import REJECTED, Reading, is_lower_bound
 from auditor.audits.runs import Run
-from auditor.audits.strategies import REJECTED, Reading, Spread, Strategy
+from auditor.audits.strategies import Spread, Strategy
 from auditor.compare import failed_validity
 from auditor.report import formatting, labels, rows
 from auditor.report.comparison_words import CHANGE
@@ -77,7 +78,7 @@ def strategy_row(item: Strategy, *, measure: str) -> dict[str, Any]:
         "number": item.number,
         "name": item.name,
         "category": item.category,
-        "measure": _spread(item.measure, name=measure),
+        "measure": _spread(item.measure, name=measure, ceiling=item.ceiling),
         "utility": _spread(item.utility, name="utility"),
         "models": _cell(models, by=float(used)),
         "frontier": _cell("On it" if item.on_frontier else "", by=0.0 if item.on_frontier else 1.0),
@@ -85,15 +86,22 @@ def strategy_row(item: Strategy, *, measure: str) -> dict[str, Any]:
     }
 
 
-def _spread(spread: Spread | None, *, name: str) -> Cell:
+def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) -> Cell:
     if spread is None:
         return _cell(formatting.MISSING)
-    low, high = (formatting.value(end, name=name) for end in (spread.least, spread.most))
-    return _cell(
-        formatting.value(spread.mean, name=name),
-        "" if spread.least == spread.most else f"{low} to {high}",
-        by=spread.mean,
+    toward = "down" if is_lower_bound(name) else "nearest"
+    mean, low, high = (
+        formatting.value(x, name=name, toward=toward) for x in (spread.mean, spread.least, spread.most)
     )
+    span = "" if spread.least == spread.most else f"{low} to {high}"
+    return _cell(mean, span, _ceilings(ceiling), by=spread.mean)
+
+
+def _ceilings(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    low, high = (formatting.number(end, toward="down") for end in (spread.least, spread.most))
+    return f"ceiling {low}" if low == high else f"ceilings {low} to {high}"
 
 
 def audit_row(item: Reading, *, shared: Shared) -> dict[str, Any]:
@@ -163,10 +171,9 @@ def bound_row(run: Run, *, shared: Shared) -> dict[str, Any]:
 
 
 def change_rows(change: "RunChange", *, level: float | None) -> list[dict[str, Any]]:
-    """Return what changed from the baseline to one audit: the quantities that have a difference, the deciding one always."""
-    lead = change.headline
-    shown = [lead, *(item for item in change.differences if item.value is not None and item is not lead)]
-    return [_difference(change.run, item, decides=item is lead, level=level) for item in shown]
+    """Return what changed from the baseline to one audit: what has a difference, and the deciding quantities always."""
+    shown = [item for item in change.differences if item.value is not None or item.name in DECIDES]
+    return [_difference(change.run, item, decides=item.name in DECIDES, level=level) for item in shown]
 
 
 def _difference(run: Run, item: Difference, *, decides: bool, level: float | None) -> dict[str, Any]:
@@ -213,7 +220,7 @@ def not_compared(comparison: "AuditsComparison") -> list[dict[str, Any]]:
     found: dict[str, dict[str, None]] = {}
     for change in comparison.changes:
         for item in change.differences:
-            if item.value is None and item is not change.headline:
+            if item.value is None and item.name not in DECIDES:
                 found.setdefault(item.reason, {})[_title(change.run, item.name)] = None
     return [
         {"names": ", ".join(names), "reason": formatting.sentence(reason)} for reason, names in found.items()

@@ -27,7 +27,7 @@ def text(comparison: "AuditsComparison", *, width: int = 100, color: bool = Fals
     from rich.console import Console
     from rich.text import Text
 
-    shown = context(comparison)
+    shown = context(comparison, command_line=True)
     buffer = io.StringIO()
     console = Console(
         file=buffer,
@@ -52,7 +52,10 @@ def text(comparison: "AuditsComparison", *, width: int = 100, color: bool = Fals
         console.print(_strategies(shown))
     for name, reason in shown["left_out"]:
         console.print(Text(formatting.clean(f"Not in the landscape: {name}: {reason}")))
-    console.print(Text(shown["notes"][0]))
+    for note in shown["notes"][: 2 if shown["bounds_what"] else 1]:
+        console.print(Text(note))
+    for hint in shown["hints"]:
+        console.print(Text(hint))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
@@ -101,14 +104,14 @@ def _strategies(shown: dict[str, Any]) -> "Table":
     utility = formatting.clean(shown["utility"])
     names = (
         ("Strategy", False),
-        ("Mean", True),
+        ("Mean bound" if shown["bounds_what"] else "Mean", True),
         ("Range", False),
         (f"Mean {utility}", True),
         ("Range", False),
     )
-    table = _table(*names, ("Models", True), ("Frontier", False))
+    table = _table(*names, ("Models", True), *([("Frontier", False)] if shown["ranked"] else []))
     for row in shown["strategies"]:
-        ranges = [" ".join(row[axis]["notes"]) for axis in ("measure", "utility")]
+        ranges = ["; ".join(row[axis]["notes"]) for axis in ("measure", "utility")]
         _add(
             table,
             f"{row['number']}. {row['name']}",
@@ -117,6 +120,6 @@ def _strategies(shown: dict[str, Any]) -> "Table":
             row["utility"]["text"],
             ranges[1],
             row["models"]["text"],
-            row["frontier"]["text"],
+            *([row["frontier"]["text"]] if shown["ranked"] else []),
         )
     return table

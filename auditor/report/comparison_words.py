@@ -5,23 +5,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from auditor.audits.differences import Change
+from auditor.audits.readings import REJECTED, is_lower_bound
 from auditor.audits.runs import Run
-from auditor.audits.strategies import REJECTED
 from auditor.report import formatting
 from auditor.report.comparison_titles import higher_is_better, measure_title, utility_title
 from auditor.report.labels import Sign
+from auditor.report.lookup import amount, dig
 
 if TYPE_CHECKING:
     from auditor.audits.comparison import AuditsComparison, RunChange
+    from auditor.audits.readings import Reading
 
 __all__ = [
     "CHANGE",
     "NO_BASELINE",
+    "bounds",
     "change_sentences",
     "compared",
     "frontier",
+    "hints",
     "listed",
     "overall",
+    "stopped",
     "warnings",
 ]
 
@@ -34,6 +39,7 @@ CHANGE = {
 NO_BASELINE = Sign("No baseline", "–", "plain")  # noqa: RUF001 a dash is meant
 # The gravest first: it gives the comparison its sign.
 _GRAVEST = (Change.WORSE, Change.NOT_COMPARABLE, Change.NO_CHANGE_SHOWN, Change.BETTER)
+_UNLIKE = 1.5  # ratio of the sizes of two audits from which on their records may be of other populations
 _SHOWN = 6  # names listed before the rest are counted
 
 
@@ -57,6 +63,8 @@ def compared(comparison: "AuditsComparison") -> str:
     """Return what was compared, in a sentence or two."""
     runs, strategies = comparison.runs, comparison.strategies
     what = f"by {measure_title(comparison)}"
+    if comparison.measure_reason is not None:
+        what += f", since {comparison.measure_reason}"
     if all(run.strategy is None for run in runs):
         return f"{_plural(len(runs), 'audit')} are compared {what}. Each stands for itself: no strategies were named."
     counts = {item.given for item in strategies}
@@ -72,35 +80,109 @@ def compared(comparison: "AuditsComparison") -> str:
     ).replace("strategy, are", "strategy are")
 
 
+def bounds(comparison: "AuditsComparison") -> str:
+    """Return what the values are where they are lower bounds, or nothing."""
+    if not is_lower_bound(comparison.measure):
+        return ""
+    details = [item.estimate.details for item in comparison.readings if item.estimate is not None]
+    if any(dig(item, "conditional") for item in details):
+        return "lower bounds that hold only if the trade-off curve is Gaussian"
+    if any(dig(item, "approximate") for item in details):
+        return "approximate lower bounds, which certify nothing"
+    return "certified lower bounds"
+
+
 def frontier(comparison: "AuditsComparison") -> str:
     """Return which strategies are on the frontier, or why there is none."""
     if comparison.no_landscape is not None:
         return f"There is no privacy-utility landscape: {comparison.no_landscape}."
     placed = [item for item in comparison.strategies if item.placed]
-    names = [f"“{item.name}”" for item in comparison.frontier]
-    utility = utility_title(comparison)
     if len(placed) == 1:
-        return f"Only {names[0]} has a place in the privacy-utility landscape, so there is nothing to choose among."
+        return f"Only “{placed[0].name}” has a place in the privacy-utility landscape, so there is nothing to choose among."
+    if comparison.no_frontier is not None:
+        return f"No frontier is drawn and no strategy is called better: {comparison.no_frontier}."
+    names = [f"“{item.name}”" for item in comparison.frontier]
     better = "more" if higher_is_better(comparison) else "smaller"
     are = "is" if len(names) == 1 else "are"
+    what = "averages" if any(len(item.runs) > 1 for item in placed) else "values of single audits"
     return (
         f"On the frontier {are} {listed(names)}, {len(names)} of {len(placed)} strategies: nothing else here, and no mix of"
-        f" others, gives {better} {utility} without giving more away. These are averages without intervals, so chance may"
-        " have put a strategy on the frontier, or kept one off it."
+        f" others, gives {better} {utility_title(comparison)} without giving more away. These are {what}, taken as point"
+        " estimates, so chance may have put a strategy on the frontier, or kept one off it."
     )
+
+
+def hints(comparison: "AuditsComparison", *, command_line: bool = False) -> list[str]:
+    """Return how to get what is missing here, in sentences.
+
+    Args:
+        comparison: What to say it of.
+        command_line: Whether to name the options of the command alone, and not those of Python beside them.
+    """
+
+    def spelled(python: str, option: str) -> str:
+        return option if command_line else f"{python}, on the command line {option}"
+
+    found = []
+    if not any(run.utility for run in comparison.runs):
+        with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--utility")
+        found.append(
+            f"A utility places an audit in the landscape: give it with each audit ({with_audit}), or in a table with the columns"
+            f" result and utility ({spelled('about=', '--about')})."
+        )
+    if _rejected(comparison):
+        how = spelled("measure='advantage'", "--measure advantage")
+        found.append(f"To compare by the advantage, which needs no fit: {how}.")
+    if comparison.measure_reason is not None:
+        how = spelled("measure='epsilon_star.gaussian'", "--measure epsilon_star.gaussian")
+        found.append(f"To compare by Epsilon* all the same: {how}.")
+    if comparison.baseline is None:
+        found.append(
+            f"Name a baseline ({spelled('baseline=', '--baseline')}) to see whether the others give away more."
+        )
+    return found
+
+
+def _rejected(comparison: "AuditsComparison") -> list["Reading"]:
+    return [item for item in comparison.readings if item.reason is None and REJECTED in item.marks]
 
 
 def warnings(comparison: "AuditsComparison") -> list[str]:
-    """Return what to know before choosing a strategy by these numbers, in sentences."""
-    used = [item for item in comparison.readings if item.reason is None]
-    rejected = [item for item in used if REJECTED in item.marks]
-    if not rejected:
-        return []
-    found = (
-        f"In {len(rejected)} of {len(used)} audits the fit that Epsilon* rests on is rejected: do not choose by it."
-        " The advantage and the AUC need no fit (measure='advantage', on the command line --measure advantage)."
-    )
-    return [found]
+    """Return what to know before choosing or deciding by these numbers, in sentences."""
+    found = []
+    if rejected := _rejected(comparison):
+        used = [item for item in comparison.readings if item.reason is None]
+        found.append(
+            f"In {len(rejected)} of {len(used)} audits the fit that Epsilon* rests on is rejected: do not choose by it. The"
+            " advantage and the AUC need no fit."
+        )
+    others = [item.run for item in comparison.changes if item.headline.confidence is not None]
+    unlike = [_called(run) for run in others if comparison.baseline and _other_size(comparison.baseline, run)]
+    if unlike:
+        found.append(
+            f"{listed(unlike)} and the baseline were scored on numbers of records that differ by more than half. A difference"
+            " is one of the models only if both audits draw from the same populations: check that they do."
+        )
+    return found
+
+
+def _other_size(base: Run, other: Run) -> bool:
+    """Whether one audit has more than one and a half times the members or the others of the other."""
+    for name in ("n_member", "n_nonmember"):
+        sizes = [amount(run.result.data, name) or 0.0 for run in (base, other)]
+        if min(sizes) > 0 and max(sizes) > _UNLIKE * min(sizes):
+            return True
+    return False
+
+
+def stopped(comparison: "AuditsComparison") -> list[str]:
+    """Return why a pipeline that must not get worse stops: a line for each audit that is worse, or not comparable."""
+    return [
+        f"{_called(item.run)}: {item.headline.sentence}"
+        for verdict in (Change.WORSE, Change.NOT_COMPARABLE)
+        for item in comparison.changes
+        if item.headline.verdict is verdict
+    ]
 
 
 def overall(comparison: "AuditsComparison") -> Sign:
@@ -138,8 +220,17 @@ def _counted(base: Run, changes: Sequence["RunChange"]) -> list[str]:
     return [
         f"{first}, {_called(base)}.{rest}",
         *(f"{CHANGE[verdict].word}: {listed(found)}." for verdict, found in names.items() if found),
-        f"Each holds at its own confidence: of {len(changes)} such intervals, some may be wrong by chance.",
+        *_together(changes),
     ]
+
+
+def _together(changes: Sequence["RunChange"]) -> list[str]:
+    """At which confidence the statements hold all at once: that of the least certain, as each has its part of the error."""
+    levels = [item.headline.confidence for item in changes if item.headline.confidence is not None]
+    if not levels:
+        return []
+    level = formatting.percent(min(levels), toward="down")
+    return [f"All of this holds at once at {level} confidence: the intervals are made wider for it."]
 
 
 def _called(run: Run) -> str:

@@ -1,9 +1,15 @@
-"""What was found, in one sentence that a decision can rest on, and in two words."""
+"""What was found, in one sentence that a decision can rest on, and in two words.
+
+Where every training record was scored the members count as draws here: the numbers of a finite training set are
+positive without any leakage, so they show none.
+"""
 
 from typing import NamedTuple
 
+from auditor.audits.ends import ends
 from auditor.compare import failed_validity
 from auditor.report import formatting, labels
+from auditor.report.drawn import drawn, is_finite
 from auditor.report.labels import Sign
 from auditor.report.lookup import CERTIFIED, ONE_RUN, ceiling, find, powerless
 from auditor.report.units import Units, units
@@ -64,9 +70,16 @@ def level(estimate: Estimate) -> str:
 
 
 def finest(result: AuditResult) -> tuple[float, Estimate] | None:
-    """Return the smallest false alarm rate that the records resolve, and its row; null where they resolve none."""
-    rows = [(rate, item) for item in result.estimates if (rate := labels.rate_of(item)) is not None]
-    resolved = [(rate, item) for rate, item in rows if item.lower is not None and item.value is not None]
+    """Return the smallest false alarm rate that the records resolve, and its row; null where they resolve none.
+
+    In a census the row is the one with the members as draws; see `auditor.report.drawn`.
+    """
+    rows = [
+        (rate, drawn(item, result)) for item in result.estimates if (rate := labels.rate_of(item)) is not None
+    ]
+    resolved = [
+        (rate, item) for rate, item in rows if item and item.lower is not None and item.value is not None
+    ]
     return min(resolved, key=lambda pair: pair[0]) if resolved else None
 
 
@@ -86,7 +99,7 @@ def _of_rate(result: AuditResult, words: Units) -> Finding | None:
 
 
 def _of_advantage(result: AuditResult, words: Units) -> Finding | None:
-    row = find(result, "advantage")
+    row = drawn(find(result, "advantage"), result)
     if row is None or not row.lower or row.lower <= 0:
         return None
     points = formatting.percent(row.lower, toward="down").rstrip("%")
@@ -98,7 +111,7 @@ def _of_advantage(result: AuditResult, words: Units) -> Finding | None:
 
 
 def _of_bound(result: AuditResult, words: Units) -> Finding | None:
-    row = find(result, CERTIFIED)
+    row = drawn(find(result, CERTIFIED), result)
     if row is None or not row.lower or row.lower <= 0 or row.details.get("approximate"):
         return None
     return Finding(
@@ -109,17 +122,18 @@ def _of_bound(result: AuditResult, words: Units) -> Finding | None:
 
 
 def _of_auc(result: AuditResult, words: Units) -> Finding | None:
-    row, half = find(result, "auc"), 0.5
+    row, half = drawn(find(result, "auc"), result), 0.5
     if row is None:
         return None
-    if row.lower is not None and row.lower > half:
-        share = formatting.percent(row.lower, toward="down")
+    low, high = _at_half_the_error(row, result)
+    if low is not None and low > half:
+        share = formatting.percent(low, toward="down")
         return Finding(
             _LEAK,
             f"{level(row)}, a random {words.member} has a lower loss than a random {words.other} at least {share} of the"
             " time; without any leakage it would be 50%.",
         )
-    if row.upper is not None and row.upper < half:
+    if high is not None and high < half:
         return Finding(
             _REVERSED,
             f"{level(row)}, {words.members} have higher losses than {words.others}, the opposite of memorisation:"
@@ -128,8 +142,15 @@ def _of_auc(result: AuditResult, words: Units) -> Finding | None:
     return None
 
 
+def _at_half_the_error(row: Estimate, result: AuditResult) -> tuple[float | None, float | None]:
+    """The interval at half its error: looked at only after others found nothing, it pays for the further look."""
+    if row.value is None or row.confidence is None or not (0 <= row.value <= 1 and 0 < row.confidence < 1):
+        return None, None
+    return ends("auc", row, data=result.data, alpha=(1 - row.confidence) / 2) or (row.lower, row.upper)
+
+
 def _of_one_run(result: AuditResult, _words: Units) -> Finding | None:
-    row = find(result, ONE_RUN)
+    row = drawn(find(result, ONE_RUN), result)
     if row is None or not row.lower or row.lower <= 0:
         return None
     bound = formatting.number(row.lower, toward="down")
@@ -137,11 +158,15 @@ def _of_one_run(result: AuditResult, _words: Units) -> Finding | None:
 
 
 def _of_nothing(result: AuditResult, words: Units) -> Finding:
-    row = find(result, CERTIFIED)
+    found = find(result, CERTIFIED)
+    row = drawn(found, result) or found
     if row is None or row.lower is None:
         reason = (row.reason if row else None) or f"no bound could be computed from these {words.many}"
         return Finding(_NO_BOUND, f"This audit has no bound to report. {formatting.sentence(reason)}")
-    top, none = ceiling(row), "No evidence of leakage found; this is not proof of privacy."
+    top, none = (
+        ceiling(row),
+        f"No evidence of leakage found; this is not proof of privacy.{_by_chance(result)}",
+    )
     if top is not None and 0 < top < _LITTLE:
         most = formatting.number(top, toward="down")
         reach = f"With so few {words.many} the audit could not have certified an epsilon above {most}, however much leaks."
@@ -153,3 +178,10 @@ def _of_nothing(result: AuditResult, words: Units) -> Finding:
     most = formatting.number(top, toward="down")
     reach = f"With this many {words.many} the audit could have certified an epsilon of up to {most}."
     return Finding(_NONE, f"{none} {reach}")
+
+
+def _by_chance(result: AuditResult) -> str:
+    """What to know of numbers above zero that stand beside this finding."""
+    if not any(is_finite(item) for item in result.estimates):
+        return ""
+    return " Numbers that describe this finite training set can be positive by chance alone."

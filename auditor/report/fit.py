@@ -97,9 +97,25 @@ def _fit_of(side: str, fit: Any) -> str | None:
         if records is None
         else f"{formatting.count(records)} held-out record{'' if records == 1 else 's'}"
     )
-    small = 0.001
-    chance = "p < 0.001" if p < small else f"p = {formatting.number(p, digits=2)}"
-    return (
+    apart = (
         f"{who}: the fitted curve and {held} differ by at most {formatting.percent(distance)} of the records"
-        f" (Kolmogorov–Smirnov test, {chance})."  # noqa: RUF001 two names are joined by an en dash
     )
+    name = "Kolmogorov–Smirnov"  # noqa: RUF001 two names are joined by an en dash
+    alone, against = amount(fit, "distance_p_value"), amount(fit, "likelihood_p_value")
+    if alone is not None and against is not None:
+        return (
+            f"{apart} ({name} test, {_p(alone)}); the likelihood ratio against more components has {_p(against)}. The two"
+            f" decide together: {_p(p)}, twice the smaller (at most 1)."
+        )
+    if "likelihood ratio" in str(dig(fit, "test")):  # as an earlier release kept it
+        return (
+            f"{apart}. A {name} test and a likelihood ratio against more components decide together: {_p(p)}."
+        )
+    return f"{apart} ({name} test, {_p(p)})."
+
+
+def _p(p: float) -> str:
+    small, large = 0.001, 0.99
+    if p < small:
+        return f"p < {small}"
+    return f"p > {large}" if p > large else f"p = {formatting.number(p, digits=2)}"

@@ -8,6 +8,7 @@ from auditor.values import Estimate
 
 __all__ = [
     "MISSING",
+    "UNSEEN",
     "apart",
     "clean",
     "count",
@@ -23,17 +24,34 @@ __all__ = [
     "value",
 ]
 
-_BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff{_BIDI}]")
+# For a class of a regular expression: controls, halves of pairs, and what has no shape of its own, which are format
+# characters (category Cf), fillers and selectors. The joiners are apart.
+UNSEEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+# The two joiners (U+200C, U+200D) stay where scripts need them and they are seen: after the sign that takes a vowel
+# away in the scripts of India (a virama), and the first of them between Arabic letters that would else join.
+_VIRAMAS, _INDIAN = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0c4d\u0ccd\u0d4d\u0dca", "\u0900-\u0dff"
+_JOINING = "\u0626\u0628\u062a-\u062e\u0633-\u063a\u0641-\u0647\u0649\u064a\u0679\u067e\u0686\u06a9\u06af\u06be\u06c1\u06cc"
+_JOINED = f"{_JOINING}\u0622-\u0625\u0627\u0629\u062f-\u0632\u0648\u0688\u0691\u0698\u06d2"
+_APART = (
+    f"(?<=[{_VIRAMAS}])\u200c(?=[{_INDIAN}])|(?<=[{_JOINING}])\u200c(?=[{_JOINED}])|(?<=[{_VIRAMAS}])\u200d"
+)
+_UNSAFE = re.compile(f"[{UNSEEN}]|(?!{_APART})[\u200c\u200d]")
 _LONGEST, _HEAD, _TAIL = 4_000, 3_000, 500  # characters of one text
+_NEARLY = 0.002  # a share of a number that nobody misses: 1 in 667 for 0.15%
 _EXPONENT = re.compile(r"\b(\d+(?:\.\d+)?)e(?:\+|(-))0*(?=[1-9]\d*\b)")  # as Python writes them: 1e-05, 1e+16
 
 
 def clean(text: object) -> str:
-    r"""Return text in which every control, direction-changing or unpaired character is visible, the middle cut if endless.
+    r"""Return text in which every character that hides, or turns the direction, is visible, and the middle cut if endless.
 
-    >>> clean("a\x00b\u202ec")
-    'a⟨U+0000⟩b⟨U+202E⟩c'
+    Joiners stay where a script needs them.
+
+    >>> clean("a\x00b\u202ec\u200bd")
+    'a⟨U+0000⟩b⟨U+202E⟩c⟨U+200B⟩d'
     >>> len(clean("x" * 1_000_000)), clean("x" * 1_000_000)[2995:3030]
     (3531, 'xxxxx ⟨996,500 characters left out⟩')
     """
@@ -80,12 +98,23 @@ def interval(estimate: Estimate) -> str:
 
 
 def odds(rate: float) -> str:
-    """Return a rate as "1 in 100", the way people speak of false alarms."""
-    return (
-        f"1 false alarm in {count(round(1 / rate))}"
-        if 0 < rate < 1
-        else f"a false alarm rate of {percent(rate)}"
-    )
+    """Return a rate as "1 in 100", the way people speak of false alarms, or else as "40 out of 100".
+
+    >>> odds(0.001), odds(0.4), odds(0.0015), odds(0.125), odds(0.123)
+    ('1 false alarm in 1,000', 'a false alarm rate of 40 out of 100', '1 false alarm in 667', '1 false alarm in 8', 'a false alarm rate of 12.3%')
+    """
+    if not 0 < rate < 1:
+        return f"a false alarm rate of {percent(rate)}"
+    one, hundred = 1 / rate, 100 * rate
+    if _is_whole(hundred) and not _is_whole(one):
+        return f"a false alarm rate of {count(round(hundred))} out of 100"
+    if one >= 2 and _is_whole(one, but=_NEARLY):  # noqa: PLR2004 - and not "1 in 1"
+        return f"1 false alarm in {count(round(one))}"
+    return f"a false alarm rate of {percent(rate)}"
+
+
+def _is_whole(x: float, *, but: float = 1e-9) -> bool:
+    return math.isclose(x, round(x), rel_tol=but)
 
 
 def sentence(text: str) -> str:

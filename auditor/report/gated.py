@@ -13,7 +13,7 @@ from auditor.values import Verdict
 if TYPE_CHECKING:
     from auditor.gates import GateOutcome
 
-__all__ = ["gate_section"]
+__all__ = ["gate_section", "gates_first"]
 
 _SIGNS = {
     ExitCode.DONE: Sign("Passed", "✓", "good"),
@@ -21,6 +21,26 @@ _SIGNS = {
     ExitCode.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
     ExitCode.BAD_INPUT: Sign("Bad input", "✕", "bad"),
 }
+
+
+def gates_first(outcomes: Sequence["GateOutcome"]) -> str:
+    """Return how many gates stopped the pipeline, for the first lines of an output; nothing where all passed.
+
+    >>> gates_first([])
+    ''
+    """
+    failed = sum(item.code is ExitCode.FAILED for item in outcomes)
+    undecided = sum(not item.passed for item in outcomes) - failed
+    if not failed + undecided:
+        return ""
+    many = len(outcomes)
+    one = failed + undecided == 1
+    which = (
+        "The gate stops" if many == 1 else f"{failed + undecided} of {many} gates stop{'s' if one else ''}"
+    )
+    kinds = {"failed": failed, "could not be evaluated": undecided}
+    told = [f"{'it' if one else count} {words}" for words, count in kinds.items() if count]
+    return f"{which} the pipeline: {' and '.join(told)}."
 
 
 def gate_section(outcomes: Sequence["GateOutcome"], results: Sequence[AuditResult]) -> dict[str, Any] | None:
@@ -40,6 +60,7 @@ def gate_section(outcomes: Sequence["GateOutcome"], results: Sequence[AuditResul
     if codes == {ExitCode.DONE} and not refuted:
         notes.append("Every condition was looked at, and none was met: the pipeline goes on.")
     return {
+        "first": gates_first(outcomes),
         "rows": [
             {
                 "text": formatting.tidy(item.gate.text),

@@ -72,9 +72,8 @@ def _figures(result: AuditResult, *, key: str) -> dict[str, Any]:
 def _log_caption(result: AuditResult) -> str:
     from auditor.report import figures, traces
 
-    both = "The same curve, at the rates that matter most." if traces.curves(result) else ""
     if not figures.runs_out(result):
-        return f"Logarithmic axes show rare false alarms. {both}".strip()
+        return "Logarithmic axes show rare false alarms."
     goes_on = "gaussian" in traces.curves(result)
     return "Logarithmic axes show rare false alarms. Where the records run out, in the shaded part, " + (
         "only the fit goes on, which is an extrapolation, and the band, which says what cannot be ruled out."

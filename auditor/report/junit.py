@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
 from auditor.gates import ExitCode, GateOutcome
+from auditor.report.gated import gates_first
 from auditor.report.summary import CheckLine, Summary, summary, told
 from auditor.result import AuditResult
 from auditor.values import Status, Verdict
@@ -65,7 +66,7 @@ def render(result: AuditResult, *, gates: Sequence[GateOutcome] = ()) -> str:
         ET.SubElement(properties, "property", {"name": title, "value": told(value)})
     for case in cases:
         _add(suite, case)
-    ET.SubElement(suite, "system-out").text = _numbers(shown)
+    ET.SubElement(suite, "system-out").text = _first(shown, gates)
     ET.indent(suites)
     text = ET.tostring(suites, encoding="unicode", short_empty_elements=True)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
@@ -102,13 +103,15 @@ def _line(words: str) -> str:
     return " ".join(told(words).split())
 
 
-def _numbers(shown: Summary) -> str:
-    """The meaning and the main numbers, for those who open the suite."""
+def _first(shown: Summary, gates: Sequence[GateOutcome]) -> str:
+    """What stopped the pipeline, what was found, and the main numbers, for those who open the suite."""
+    stopped = gates_first(gates)
     rows = [
         told(f"{item.title}: {item.value} ({item.interval}; about {item.about}; delta {item.delta})")
         for item in shown.numbers
     ]
-    return "\n".join([told(shown.meaning), *rows])
+    opening = [told(f"{item.sign.word}. {item.sentence}") for item in shown.opening]
+    return "\n".join([*([stopped] if stopped else []), *opening, *rows])
 
 
 def _timestamp(result: AuditResult) -> dict[str, str]:

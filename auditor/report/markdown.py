@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from auditor.gates import ExitCode, GateOutcome
+from auditor.report.gated import gates_first
 from auditor.report.summary import Number, Summary, summary, told
 from auditor.result import AuditResult
 
@@ -57,14 +58,22 @@ def render(result: AuditResult, *, gates: Sequence[GateOutcome] = ()) -> str:
     shown = summary(result)
     parts = [
         f"## Privacy audit: {escaped(shown.model)}",
-        f"**{shown.verdict.symbol} {shown.verdict.word}.** {escaped(shown.sentence)}",
-        escaped(shown.meaning),
+        _stopped(gates),
+        *(
+            f"**{escaped(item.sign.symbol)} {item.sign.word}.** {escaped(item.sentence)}"
+            for item in shown.opening
+        ),
         _gates(gates),
         _numbers(shown),
         _checks(shown),
         f"<details>\n<summary>How to read this, and where it comes from</summary>\n\n{_HOW_TO_READ}\n\n{_facts(shown)}\n\n</details>",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _stopped(gates: Sequence[GateOutcome]) -> str:
+    stopped = gates_first(gates)
+    return stopped and f"**✕ {escaped(stopped)}**"
 
 
 def _gates(gates: Sequence[GateOutcome]) -> str:

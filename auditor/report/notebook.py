@@ -36,9 +36,8 @@ def card(result: AuditResult) -> str:
     """Return an audit as a card for notebooks."""
     shown = summary(result)
     parts = [
-        _heading(f"{shown.verdict.symbol} {shown.verdict.word}", f"Privacy audit: {shown.model}"),
-        _paragraph(shown.sentence),
-        _paragraph(shown.meaning),
+        _paragraph(f"Privacy audit: {shown.model}"),
+        *(_leading(item.sign) + _paragraph(item.sentence) for item in shown.opening),
         _table(shown.numbers),
         _paragraph(shown.lead),
         _list(
@@ -46,7 +45,7 @@ def card(result: AuditResult) -> str:
         ),
         _HINT,
     ]
-    return _box(parts, tone=shown.verdict.tone)
+    return _box(parts, tone=shown.opening[0].sign.tone)
 
 
 def instances_card(result: "InstancesResult") -> str:
@@ -58,7 +57,8 @@ def instances_card(result: "InstancesResult") -> str:
         formatting.given(result.data.get("delta")),
     )
     parts = [
-        _heading(f"{sign.symbol} {sign.word}", "Privacy audit of several models of one training algorithm"),
+        _paragraph("Privacy audit of several models of one training algorithm"),
+        _leading(sign),
         _paragraph(formatting.sentence(reason)) if result.verdict is not None and reason else "",
         _paragraph(f"{count} models, delta {delta}"),
         _table([number(item) for item in result.estimates]),
@@ -71,9 +71,9 @@ def _text(text: object) -> str:
     return escape(told(text))
 
 
-def _heading(verdict: str, title: str) -> str:
+def _leading(sign: labels.Sign) -> str:
     # Not a heading: a card has no level of its own in somebody else's page.
-    return f"<p>{_text(title)}</p><p><strong>{_text(verdict)}</strong></p>"
+    return f"<p><strong>{_text(f'{sign.symbol} {sign.word}')}</strong></p>"
 
 
 def _paragraph(text: str) -> str:

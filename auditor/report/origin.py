@@ -1,5 +1,6 @@
 """What was audited and where the result comes from, as strings: the data, what was declared, and the provenance."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +10,7 @@ from auditor.report.lookup import dig
 from auditor.report.units import PERSONS, units
 from auditor.result import AuditResult
 
-__all__ = ["data_facts", "provenance_facts", "size", "versions"]
+__all__ = ["data_facts", "provenance_facts", "settings_sentence", "size", "versions"]
 
 _GROUPS = ("members", "non-members")
 
@@ -100,10 +101,12 @@ def provenance_facts(result: AuditResult) -> list[dict[str, str]]:
         for key, title in _TITLES.items()
         if provenance.get(key) is not None
     ]
+    settings = settings_sentence(result)
+    found += [_fact("Configuration", settings, code=True)] if settings else []
     more = [
         _fact(str(key).replace("_", " ").capitalize(), item, code=False)
         for key, item in provenance.items()
-        if str(key) not in {*_TITLES, "command", "versions"} and isinstance(item, str | int | float)
+        if str(key) not in {*_TITLES, "command", "config", "versions"} and isinstance(item, str | int | float)
     ]
     command = provenance.get("command")
     text = " ".join(map(str, command)) if isinstance(command, list | tuple) else str(command or "")
@@ -116,13 +119,29 @@ _TITLES = {
     "source": "Source",
     "input_sha256": "Input SHA-256",
     "seed": "Seed",
-    "config": "Configuration",
 }
-_CODE = ("input_sha256", "config")
+_CODE = ("input_sha256",)
 
 
 def _fact(name: str, text: object, *, code: bool) -> dict[str, str]:
     return {"name": name, "text": str(text), "code": "code" if code else ""}
+
+
+def settings_sentence(result: AuditResult) -> str:
+    """Return what a file set for the audit, as names and values; nothing where none did."""
+    config = result.provenance.get("config")
+    if not isinstance(config, Mapping):
+        return "" if config is None else str(config)
+    settings = ", ".join(f"{key} = {_spelled(item)}" for key, item in _pairs(config.get("settings")))
+    return f"{config.get('table') or 'settings'} of {config.get('file') or 'a file'}: {settings or 'nothing set'}"
+
+
+def _spelled(x: object) -> str:
+    """A setting as its file spells it, or nearly so."""
+    try:
+        return json.dumps(x, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return str(x)
 
 
 def versions(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -11,11 +11,13 @@ from auditor.choices import Adjacency
 from auditor.compare import failed_validity
 from auditor.errors import InputError
 from auditor.report import formatting
-from auditor.report.counts import out_of_many
+from auditor.report.counts import at_least, out_of_many
+from auditor.report.drawn import drawn, is_finite
 from auditor.report.findings import finest, level
 from auditor.report.lookup import CERTIFIED, amount, dig, find
 from auditor.report.units import Units, units
 from auditor.result import AuditResult
+from auditor.theory.advantage import humphries
 from auditor.theory.priors import precision_from_tpr
 from auditor.theory.rates import tpr_metric
 from auditor.theory.wording import belief_in_words, odds_in_words, out_of
@@ -23,6 +25,7 @@ from auditor.values import Claim, Estimate
 
 __all__ = ["recognition"]
 
+_ROUNDING = 1e-9
 # What the attacker knows beforehand: a share of members among those looked at, and how it is said.
 _PRIORS = (
     (0.5, "If half of the {words.many} that the attacker looks at are in the training data"),
@@ -44,14 +47,14 @@ def recognition(result: AuditResult) -> dict[str, Any]:
             "caption": "",
         }
     measured = _measured(*found, words) if found else []
-    bound = _bound_in_words(find(result, CERTIFIED), words)
+    certified = drawn(find(result, CERTIFIED), result)
+    bound = _bound_in_words(certified, words)
+    rests = f"{_rests_on(found[1] if found else certified, words)}{_beside(result)}"
     return {
         "measured": measured,
         "bound": bound,
         "reason": "" if measured or bound else _why_none(result, words),
-        "rests": _rests_on(found[1] if found else find(result, CERTIFIED), words)
-        if measured or bound
-        else "",
+        "rests": rests if measured or bound else "",
         "claim": _promised(result),
         "caption": f"Each symbol stands for one of the {words.many}, counted at the certified limits.",
     }
@@ -84,7 +87,7 @@ def _accused(rate: float, low: float, prior: float, said: str) -> str:
     """How often an accusation is right: by Bayes' rule, which keeps the limit and its confidence."""
     claim = Claim(tpr_metric(rate), low, None, Adjacency.REPLACE_ONE, "measured", proven=True)
     right = precision_from_tpr(claim, fpr=rate, prior=prior).value or 0.0
-    return f"{said}, an accusation is right in at least {out_of(right, toward='down')} cases."
+    return f"{said}, an accusation is right in at least {at_least(right)} cases."
 
 
 def _bound_in_words(bound: Estimate | None, words: Units) -> str:
@@ -94,13 +97,14 @@ def _bound_in_words(bound: Estimate | None, words: Units) -> str:
     upper = str(dig(bound.details, "tail")) == "upper"
     names = ("tnr_lower", "fnr_upper") if upper else ("tpr_lower", "fpr_upper")
     many, few = (amount(bound.details, name) for name in names)
-    if many is None or few is None or not 0 <= few < many <= 1:
+    if many is None or few is None or not 0 < few < many <= 1:
         return ""
     more, less = (words.others, words.members) if upper else (words.members, words.others)
     side = "above" if upper else "below"
+    base, hits, alarms = out_of_many(few, many)
     text = (
-        f"The certified bound rests on one threshold. {level(bound)}, at least {out_of(many, toward='down')} {more} have a"
-        f" loss {side} it, and at most {out_of(few)} {less} do."
+        f"The certified bound rests on one threshold. {level(bound)}, at least {hits:,} out of {base:,} {more} have a loss"
+        f" {side} it, and at most {alarms:,} out of {base:,} {less} do."
     )
     return f"{text} What stands out is who was not in the training data." if upper else text
 
@@ -122,18 +126,46 @@ def _rests_on(row: Estimate | None, words: Units) -> str:
     return f"{about} It assumes: {assumed}." if assumed else about
 
 
+def _beside(result: AuditResult) -> str:
+    """Why numbers of a census differ from these sentences."""
+    if not any(is_finite(item) for item in result.estimates):
+        return ""
+    return (
+        " Numbers that are marked as about this finite training set leave that chance out, and can be positive by chance"
+        " alone."
+    )
+
+
 # --- What was promised ----------------------------------------------------------------------------
 
 
 def _promised(result: AuditResult) -> list[str]:
     """What the claim as it was made means for a person who decides about taking part."""
     claim = next((item for item in result.claims if item.metric == "epsilon"), None)
-    if claim is None or claim.value is None or claim.delta is None:
-        return []
-    if not (0 <= claim.value < math.inf and 0 <= claim.delta < 1):
-        return []
+    if claim is not None and not _is_promise(claim):
+        claim = None
+    gain = _exact_advantage(result)
     try:
-        told = [odds_in_words(claim)]
-        return [*told, belief_in_words(claim)] if claim.delta == 0 else told
+        told = [odds_in_words(item) for item in (gain or claim,) if item is not None]
+        return [*told, belief_in_words(claim)] if claim is not None and claim.delta == 0 else told
     except InputError:  # a claim that others wrote
         return []
+
+
+def _is_promise(claim: Claim) -> bool:
+    if claim.value is None or claim.delta is None:
+        return False
+    return 0 <= claim.value < math.inf and 0 <= claim.delta < 1
+
+
+def _exact_advantage(result: AuditResult) -> Claim | None:
+    """The advantage that the claimed training allows, where it says more than any one epsilon of the claim does.
+
+    The odds of one epsilon and delta allow an observer more than the training does, of which they are one line.
+    """
+    gain = next((item for item in result.claims if item.metric == "advantage" and item.proven), None)
+    if gain is None or gain.value is None or not 0 <= gain.value <= 1:
+        return None
+    alike = [item for item in result.claims if item.metric == "epsilon" and item.adjacency == gain.adjacency]
+    implied = [humphries(item).value for item in alike if _is_promise(item)]
+    return gain if all(value is None or gain.value < value - _ROUNDING for value in implied) else None

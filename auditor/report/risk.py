@@ -4,6 +4,7 @@ from typing import Any
 
 from auditor.persons import MIXED
 from auditor.report import formatting, rows
+from auditor.report.drawn import is_finite
 from auditor.report.lookup import CERTIFIED, amount
 from auditor.report.units import Units, units
 from auditor.result import AuditResult
@@ -19,8 +20,9 @@ def risk_section(result: AuditResult) -> dict[str, Any] | None:
     """Return the two tables with what their intervals mean; null without slices."""
     if not result.slices:
         return None
+    note = _note(result.slices, str(result.data.get("members", "sample")))
     if max(item.compared for item in result.slices) == 0:
-        return {"note": _note(result.slices), "tables": [], "bands": [], "overall": ""}
+        return {"note": note, "tables": [], "bands": [], "overall": ""}
     words = units(result.data)
     tables = [
         (heading, [_group(item, words) for item in result.slices if item.kind is kind][:_MOST])
@@ -28,22 +30,29 @@ def risk_section(result: AuditResult) -> dict[str, Any] | None:
     ]
     bands = [item for item in result.slices if item.kind is SliceKind.PERCENTILE]
     return {
-        "note": _note(result.slices),
+        "note": note,
         "tables": [{"heading": heading, "rows": shown} for heading, shown in tables if shown],
         "bands": [_band(item, words) for item in bands[:_MOST]],
         "overall": _overall(bands),
     }
 
 
-def _note(found: tuple[Slice, ...]) -> str:
+def _note(found: tuple[Slice, ...], members: str) -> str:
     compared = max(item.compared for item in found)
     if compared == 0:
         return "No slice has enough records for an interval."
     level = formatting.percent(found[0].confidence, toward="down")
+    told = "so the slice that stands out most may be quoted."
+    if members != "sample":
+        told += " Members count as draws here: chance in who was drawn is allowed for."
+    if any(is_finite(estimate) for item in found for estimate in item.estimates):  # an older result
+        told = (
+            "but of these training records only: the slice that stands out most may do so by chance alone, without any"
+            " leakage."
+        )
     return (
         f"All {formatting.count(compared)} slices with an interval are compared at once: each kind of interval holds for"
-        f" every slice together at {level} confidence, so the slice that stands out most may be quoted."
-        f"{_mixed(found)}"
+        f" every slice together at {level} confidence, {told}{_mixed(found)}"
     )
 
 

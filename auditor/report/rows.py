@@ -3,12 +3,13 @@
 from typing import Any
 
 from auditor.report import formatting, labels
+from auditor.report.drawn import caution
 from auditor.report.fit import star_notes
 from auditor.report.glossary import term_of
 from auditor.report.lookup import MIXTURE, STAR, amount, ceiling, dig, powerless
 from auditor.values import Estimate
 
-__all__ = ["behind", "ceiling_words", "interval_words", "row", "tile", "value"]
+__all__ = ["behind", "ceiling_words", "interval_words", "row", "tile", "toward", "value"]
 
 _POINT = "point estimate"
 # Which end of the losses a number comes from, where it is not the one that people expect.
@@ -24,11 +25,15 @@ def tile(estimate: Estimate) -> dict[str, str]:
     """Return an estimate as one large number with a note."""
     return {
         "label": labels.describe(estimate).title,
-        "value": formatting.value(estimate.value, name=estimate.name, toward=_toward(estimate)),
+        "value": formatting.value(estimate.value, name=estimate.name, toward=toward(estimate)),
         "note": estimate.reason or "no value" if estimate.value is None else interval_words(estimate),
         "term": term_of(estimate),
-        "about": f"about {labels.ABOUT[estimate.subject]}{_guessing(estimate)}",
+        "about": "; ".join(part for part in (_about(estimate), caution(estimate)) if part),
     }
+
+
+def _about(estimate: Estimate) -> str:
+    return f"about {labels.ABOUT[estimate.subject]}{_guessing(estimate)}"
 
 
 def _guessing(estimate: Estimate) -> str:
@@ -39,12 +44,13 @@ def _guessing(estimate: Estimate) -> str:
     return "; guessing gives 0.5" if estimate.name == "auc" else ""
 
 
-def _toward(estimate: Estimate) -> str:
-    ends = {
-        estimate.lower: "down",
-        estimate.upper: "up",
-    }  # a value that is its own bound reads like the bound
-    return "nearest" if estimate.lower == estimate.upper else ends.get(estimate.value, "nearest")
+def toward(estimate: Estimate) -> str:
+    """Return how the value is rounded: a bound as the bound that it is, and what was observed to the nearest."""
+    if not _is_bound(estimate) or estimate.lower == estimate.upper:
+        return "nearest"
+    if estimate.value == estimate.lower:
+        return "down"
+    return "up" if estimate.value == estimate.upper else "nearest"
 
 
 def ceiling_words(estimate: Estimate) -> str:
@@ -108,7 +114,7 @@ def row(estimate: Estimate) -> dict[str, str]:
         "title": label.title,
         "plain": label.plain,
         "term": term_of(estimate),
-        "value": formatting.value(estimate.value, name=estimate.name, toward=_toward(estimate)),
+        "value": formatting.value(estimate.value, name=estimate.name, toward=toward(estimate)),
         "interval": formatting.interval(estimate),
         "limit": ceiling_words(estimate),
         "confidence": _confidence(estimate),
@@ -127,7 +133,20 @@ def _caveat(estimate: Estimate) -> str:
         return few if powerless(estimate) else none
     if dig(estimate.details, "fit", "rejected"):
         return "The fit is rejected, so there is no interval and this number should not be relied on."
-    return " ".join(formatting.sentence(text) for text in _no_interval(estimate))
+    finite = f"It {caution(estimate)}." if caution(estimate) else ""
+    texts = [*map(formatting.sentence, _no_interval(estimate)), _reach(estimate), finite]
+    return " ".join(text for text in texts if text)
+
+
+def _reach(estimate: Estimate) -> str:
+    """Which rates a number without a fit looks at, where another number on the page looks at more."""
+    clip = amount(estimate.details, "clip") if estimate.name == "epsilon_star.empirical" else None
+    if clip is None or not 0 < clip < 1 / 2:
+        return ""
+    return (
+        f"It looks only at error rates from {formatting.percent(clip)} to {formatting.percent(1 - clip)}, so the certified"
+        " bound, which looks at all of them, can be higher."
+    )
 
 
 def behind(estimate: Estimate) -> dict[str, Any]:
@@ -167,4 +186,4 @@ def value(estimate: Estimate | None) -> str:
     """Return an estimate's value, a dash where there is none."""
     if estimate is None:
         return formatting.MISSING
-    return formatting.value(estimate.value, name=estimate.name, toward=_toward(estimate))
+    return formatting.value(estimate.value, name=estimate.name, toward=toward(estimate))

@@ -61,8 +61,8 @@ _RULES = {
     GATE_UNDECIDED: _Rule(
         "GateNotEvaluable",
         "A gate of the pipeline asks for what this audit cannot answer, so it does not pass.",
-        "The number is missing, the verdict is undecided, or a validity check failed. Mend the audit, or ask for a number that"
-        " it has.",
+        "The number is missing, the verdict is undecided, a validity check failed, or the audit could not have shown what the"
+        " gate asks for. Mend the audit, score more records, or ask for a number that it has.",
         "error",
     ),
 }

@@ -6,6 +6,7 @@ from auditor.report import formatting, labels, rows, trust
 from auditor.report.formatting import clean
 from auditor.report.known import known
 from auditor.report.lookup import CERTIFIED, MIXTURE, ONE_RUN, STAR, dig
+from auditor.report.opening import Opening, openings
 from auditor.report.wording import headline, meaning, verdict_sentence
 from auditor.result import AuditResult
 from auditor.values import Check, Estimate, Status
@@ -60,6 +61,7 @@ class Summary:
         verdict: On the claim, as a word with a symbol and a tone.
         sentence: The verdict in a sentence.
         meaning: What was found, in a sentence.
+        opening: Both with their signs, the one that leads first: the claim's where there is one.
         lead: Which number leads, and why.
         numbers: The main numbers, the leading one first.
         checks: All checks.
@@ -70,6 +72,7 @@ class Summary:
     verdict: labels.Sign
     sentence: str
     meaning: str
+    opening: tuple[Opening, ...]
     lead: str
     numbers: tuple[Number, ...]
     checks: tuple[CheckLine, ...]
@@ -92,6 +95,7 @@ def summary(result: AuditResult) -> Summary:
         verdict=labels.VERDICT[result.verdict],
         sentence=verdict_sentence(result),
         meaning=meaning(result),
+        opening=openings(result),
         lead=lead.sentence,
         numbers=tuple(number(item) for item in _main(result, lead.estimate)),
         checks=tuple(_check(item, result) for item in result.checks),

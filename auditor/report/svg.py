@@ -3,6 +3,9 @@
 import hashlib
 import io
 import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import escape
@@ -12,7 +15,7 @@ from auditor.report import formatting
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["ACCENT", "CARD", "GRID", "INK", "MUTED", "NEUTRAL", "STYLE", "TIP", "svg"]
+__all__ = ["ACCENT", "CARD", "GRID", "INK", "MUTED", "NEUTRAL", "STYLE", "TIP", "any_letter", "svg"]
 
 # One accent colour for what is measured on members; everything else is ink or grey.
 INK, MUTED, GRID, NEUTRAL, ACCENT = "#1c2733", "#566270", "#d9dee4", "#8b96a3", "#0b6e75"
@@ -61,11 +64,22 @@ def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
     import matplotlib as mpl
 
     buffer = io.StringIO()
-    with mpl.rc_context({**STYLE, "svg.hashsalt": key or "figure"}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": key or "figure"}), any_letter():
         figure.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
     text = buffer.getvalue()
     key = key or "f" + hashlib.sha256((alt + text).encode("utf-8", "replace")).hexdigest()[:10]
     return _opening(text, alt=alt, key=key) + _body(text, key=key)
+
+
+@contextmanager
+def any_letter() -> Iterator[None]:
+    """Draw letters that the drawing font lacks without a warning: on a page the browser's own fonts show them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message="Matplotlib currently does not support", category=UserWarning
+        )
+        yield
 
 
 def _opening(text: str, *, alt: str, key: str) -> str:
@@ -84,24 +98,36 @@ def _body(text: str, *, key: str) -> str:
         r"<defs>\s*<style.*?</style>\s*</defs>|<metadata>.*?</metadata>", "", body, count=2, flags=re.DOTALL
     )
     body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)  # matplotlib repeats every text in a comment
-    body = body.replace("xlink:href=", "href=")
-    body = re.sub(rf'<g id="{TIP}([^"]*)">', r"<g><title>\1</title>", body)
-    used = set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
-    wanted = {a or b for a, b in used}
+    wanted = {name for tag in _TAG.findall(body) for pair in _REFERENCE.findall(tag) for name in pair}
+    # Foreign text stands between tags, or as the id of a mark: neither may be taken for markup.
+    body = _TAG.sub(lambda tag: _titled(tag[0]) or _tag(tag[0], wanted, key=key), body)
+    body = re.sub(r"<g>\s*(<text[^>]*>[^<]*</text>)\s*</g>", r"\1", body)
+    return re.sub(r"\s*\n\s*", "\n", body).strip()
+
+
+_TAG = re.compile(r"<\w+\s[^>]*>")  # with attributes; matplotlib writes no ">" inside a tag, nor "<" outside
+_REFERENCE = re.compile(r'href="#([^"]+)"|url\(#([^)]+)\)')
+_TITLED = re.compile(rf"""<g id=(["']){TIP}(.*)\1>""", re.DOTALL)
+
+
+def _titled(tag: str) -> str | None:
+    """A group with its title instead of the id that holds it."""
+    found = _TITLED.fullmatch(tag)
+    return f"<g><title>{found[2]}</title>" if found else None
+
+
+def _tag(tag: str, wanted: set[str], *, key: str) -> str:
+    """A tag for a page: ids only where they are referred to, the page's own font and colours, 0.01 pt."""
 
     def renamed(match: re.Match[str]) -> str:
         return f' id="{key}-{match[1]}"' if match[1] in wanted else ""
 
-    body = re.sub(r' id="([^"]*)"', renamed, body)
-    body = re.sub(r'href="#', f'href="#{key}-', body)
-    body = body.replace("url(#", f"url(#{key}-")
-    body = re.sub(r" font-family: [^;\"]+;", "", body)  # the page's own font
-    body = re.sub(r' transform="rotate\(-0 [^"]+\)"', "", body)
-    body = re.sub(
-        r'(?<= d=")[^"]+', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), body
-    )  # 0.01 pt is plenty
-    body = re.sub(r' ([xy])="(-?\d+\.\d\d)\d+"', r' \1="\2"', body)
-    body = re.sub(r"<g>\s*(<text[^>]*>[^<]*</text>)\s*</g>", r"\1", body)
+    tag = re.sub(r' id="([^"]*)"', renamed, tag.replace("xlink:href=", "href="))
+    tag = tag.replace('href="#', f'href="#{key}-').replace("url(#", f"url(#{key}-")
+    tag = re.sub(r" font-family: [^;\"]+;", "", tag)
+    tag = re.sub(r' transform="rotate\(-0 [^"]+\)"', "", tag)
+    tag = re.sub(r'(?<= d=")[^"]+', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), tag)
+    tag = re.sub(r' ([xy])="(-?\d+\.\d\d)\d+"', r' \1="\2"', tag)
     for colour, name in _THEME.items():
-        body = body.replace(colour, f"var(--{name}, {colour})")
-    return re.sub(r"\s*\n\s*", "\n", body).strip()
+        tag = tag.replace(colour, f"var(--{name}, {colour})")
+    return tag

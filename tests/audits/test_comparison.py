@@ -8,7 +8,7 @@ import pytest
 import auditor
 from auditor import InputError
 from auditor.audits.comparison import compare_audits
-from auditor.audits.differences import Change, differences
+from auditor.audits.differences import Change, differences, headline
 
 
 def test_the_first_of_two_is_the_baseline(six):
@@ -36,11 +36,11 @@ def test_changes_are_those_of_the_two_results(six):
     found = compare_audits(six[:3], baseline=2)
     assert [item.run.number for item in found.changes] == [1, 3]
     for item, place in zip(found.changes, (0, 2), strict=True):
-        expected = differences(six[1], six[place])
+        expected = differences(six[1], six[place], together=2)
         assert [(d.name, d.value, d.lower, d.upper, d.verdict) for d in item.differences] == [
             (d.name, d.value, d.lower, d.upper, d.verdict) for d in expected
         ]
-        assert item.headline.name == "advantage"
+        assert item.headline == headline(expected)
 
 
 def test_got_worse_fails_closed(six, failed, audited):
@@ -61,7 +61,7 @@ def test_got_worse_fails_closed(six, failed, audited):
 def test_there_is_no_landscape_without_one_utility(audited, trained, six):
     """Without a utility, or with two kinds of it, there is a sentence instead of a landscape, and all else is there."""
     none = compare_audits([audited(0.1, 1), audited(0.2, 2)])
-    assert "no utility was given; give it with" in none.no_landscape
+    assert none.no_landscape == none.no_frontier == "no utility was given"
     other = trained(0.1, 8, "other", 0.3)
     other.data["utility"]["name"] = "F1"
     mixed = compare_audits([*six, other])
@@ -82,6 +82,31 @@ def test_a_table_can_give_every_utility(audited):
     found = compare_audits(results, about={"result": [1, 2, 3], "utility": [0.1, 0.2, 0.3]})
     assert found.no_landscape is None
     assert found.landscape_figure() is not None
+
+
+def test_a_family_of_differences_holds_at_once(audited):
+    """A rise that one pair shows is not told among fifty audits, where each has a fiftieth of the error."""
+    old, new = audited(0.0, 11), audited(0.37, 12)
+    alone = compare_audits([old, new]).changes[0].headline
+    many = compare_audits([old, new, *(audited(0.0, seed) for seed in range(13, 62))], baseline=1)
+    among = many.changes[0].headline
+    assert len(many.changes) == 50
+    assert (alone.verdict, among.verdict) == (Change.WORSE, Change.NO_CHANGE_SHOWN)
+    assert among.confidence == alone.confidence
+    assert many.got_worse is not True
+
+
+def test_the_advantage_is_compared_where_a_fit_is_rejected(six, valued):
+    """Without a named measure Epsilon* is compared, or the advantage where a fit is rejected; a named one always is."""
+    sound = [valued(item, details={}) for item in six]
+    assert compare_audits(sound).measure == "epsilon_star.gaussian"
+    assert compare_audits(sound).measure_reason is None
+    rejected = valued(six[0], details={"fit": {"rejected": True}})
+    found = compare_audits([rejected, *sound[1:]])
+    assert found.measure == "advantage"
+    assert "rejected in 1 of 6 audits" in found.measure_reason
+    asked = compare_audits([rejected, *sound[1:]], measure="epsilon_star.gaussian")
+    assert (asked.measure, asked.measure_reason) == ("epsilon_star.gaussian", None)
 
 
 def test_an_unknown_measure_names_the_nearest(six):

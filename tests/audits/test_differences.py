@@ -47,10 +47,18 @@ def with_estimate(result, name, **changes):
     )
 
 
-def test_the_interval_of_the_advantage_is_two_bands_at_half_the_error(two):
-    """Each end is off by both audits' Dvoretzky-Kiefer-Wolfowitz bands at error 0.025, written out here."""
-    found = row(*two, "advantage")
-    band = sum(math.sqrt(math.log(4 / 0.025) / (2 * n)) for n in (3000, 1500))
+@pytest.mark.parametrize("together", [1, 8])
+@pytest.mark.parametrize("members", ["sample", "census"])
+def test_the_interval_of_the_advantage_is_two_bands_at_half_the_error(two, together, members):
+    """Each end is off by both audits' Dvoretzky-Kiefer-Wolfowitz bands at a half of the error of one row, written out.
+
+    There are two rows, so of 5% each row has 2.5%, each audit half of it, and with eight comparisons an eighth of that.
+    In a census the members have their band too.
+    """
+    old, new = (replace(item, data={**item.data, "members": members}) for item in two)
+    found = differences(old, new, together=together)[0]
+    error = 0.05 / 2 / 2 / together
+    band = sum(math.sqrt(math.log(4 / error) / (2 * n)) for n in (3000, 1500))
     values = [item.estimate("advantage").value for item in two]
     old, new = ((max(0.0, value - band), min(1.0, value + band)) for value in values)
     assert found.value == pytest.approx(values[1] - values[0])
@@ -59,10 +67,10 @@ def test_the_interval_of_the_advantage_is_two_bands_at_half_the_error(two):
 
 
 def test_the_interval_of_the_auc_takes_the_normal_quantile_at_half_the_error(two):
-    """Away from 0 and 1 each end is off by about z at 1.25% a side, 2.24, times the sum of both standard errors."""
+    """Away from 0 and 1 each end is off by about z at 0.625% a side, 2.50, times the sum of both standard errors."""
     found = row(*two, "auc")
     errors = [item.estimate("auc").details["standard_error"] for item in two]
-    half = stats.norm.isf(0.0125) * sum(errors)
+    half = stats.norm.isf(0.05 / 2 / 2 / 2) * sum(errors)
     assert found.upper - found.value == pytest.approx(half, rel=0.03)
     assert found.value - found.lower == pytest.approx(half, rel=0.03)
 
@@ -74,8 +82,8 @@ def test_the_verdict_is_read_off_the_interval(two, first, second, verdict):
     """Worse where the whole interval is above 0, better where it is below; swapping the audits mirrors it."""
     found = headline(differences(two[first], two[second]))
     assert found.verdict == verdict
-    back = headline(differences(two[second], two[first]))
-    assert (back.lower, back.upper) == pytest.approx((-found.upper, -found.lower))
+    ahead, back = (row(*pair, "advantage") for pair in ((two[first], two[second]), (two[second], two[first])))
+    assert (back.lower, back.upper) == pytest.approx((-ahead.upper, -ahead.lower))
     word = {"worse": "rose", "better": "fell", "no_change_shown": "No change shown"}[verdict]
     assert word in found.sentence
     assert "95% confidence" in found.sentence
@@ -83,10 +91,10 @@ def test_the_verdict_is_read_off_the_interval(two, first, second, verdict):
 
 def test_a_sentence_promises_no_more_than_the_interval(two):
     """The least rise is rounded down, and what fits both audits is rounded up."""
-    worse = headline(differences(*two))
+    worse = row(*two, "advantage")
     least = float(worse.sentence.split("at least ")[1].split(" ")[0])
     assert 0 < worse.lower - least < 0.001
-    same = headline(differences(two[0], two[0]))
+    same = row(two[0], two[0], "advantage")
     fall, rise = (float(same.sentence.split(f"a {word} of ")[1].split(" ")[0]) for word in ("fall", "rise"))
     assert 0 <= fall + same.lower < 0.001
     assert 0 <= rise - same.upper < 0.001
@@ -109,15 +117,58 @@ def test_only_two_sided_rows_have_a_difference(two):
     assert "no value" in reasons["epsilon_bound.one_run"]
 
 
-def test_the_headline_is_fixed_in_advance(two):
-    """The advantage decides even where another row is more striking, and nothing decides where it is missing."""
-    old, new = two
-    quiet = with_estimate(new, "advantage", value=old.estimate("advantage").value)
-    found = differences(old, quiet)
-    assert row(old, quiet, "auc").verdict is Change.WORSE
-    assert headline(found).verdict is Change.NO_CHANGE_SHOWN
+def with_row(found, name, verdict):
+    """The same differences with another verdict of one row."""
+    return [replace(item, verdict=verdict) if item.name == name else item for item in found]
+
+
+@pytest.mark.parametrize(
+    ("advantage", "auc", "expected"),
+    [
+        (Change.WORSE, Change.NO_CHANGE_SHOWN, Change.WORSE),
+        (Change.NO_CHANGE_SHOWN, Change.WORSE, Change.WORSE),
+        (Change.BETTER, Change.WORSE, Change.WORSE),
+        (Change.NO_CHANGE_SHOWN, Change.BETTER, Change.BETTER),
+        (Change.NO_CHANGE_SHOWN, Change.NO_CHANGE_SHOWN, Change.NO_CHANGE_SHOWN),
+    ],
+)
+def test_both_rows_decide(two, advantage, auc, expected):
+    """Worse where either row is, better where one is and neither is worse; the sentence is that of the rows that say so."""
+    found = with_row(with_row(differences(*two), "advantage", advantage), "auc", auc)
+    decided = headline(found)
+    assert decided.verdict is expected
+    said = [item.sentence for item in found[:2] if item.verdict is expected]
+    assert decided.sentence.startswith(said[0])
+    assert decided.confidence == 0.95
+
+
+def test_a_change_that_only_the_auc_shows(rng):
+    """Where every record moves a little and the advantage's interval is too wide, the AUC decides, and says so."""
+    old, new = audited(rng, 0.0, n=4000), audited(rng, 0.22, n=4000)
+    found = differences(old, new)
+    assert found[0].verdict is Change.NO_CHANGE_SHOWN
+    assert headline(found).verdict is Change.WORSE
+    assert "(AUC) rose" in headline(found).sentence
+
+
+def test_the_headline_needs_its_rows(two):
+    """Nothing decides where a row is missing; with one row not comparable the other decides alone."""
+    found = differences(*two)
     with pytest.raises(InputError, match="advantage"):
         headline(found[1:])
+    alone = differences(two[0], with_estimate(two[1], "advantage", upper=None))
+    assert alone[0].verdict is Change.NOT_COMPARABLE
+    assert headline(alone).verdict is Change.WORSE
+    assert headline(alone).sentence == alone[1].sentence
+
+
+def test_together_is_said_and_checked(two):
+    """Several comparisons that are read together say so, and keep the confidence; fewer than one is refused."""
+    found = headline(differences(*two, together=8))
+    assert "(95% confidence, for all 8 comparisons together)" in found.sentence
+    assert found.confidence == 0.95
+    with pytest.raises(InputError, match="together"):
+        differences(*two, together=0)
 
 
 def test_the_lower_confidence_is_stated(rng):
@@ -129,17 +180,17 @@ def test_the_lower_confidence_is_stated(rng):
         auditor.audit(each, confidence=level)
         for each, level in zip([*losses, losses[1]], (0.9, 0.99, 0.9), strict=True)
     )
-    found, same = headline(differences(low, high)), headline(differences(low, second))
+    found, same = row(low, high, "advantage"), row(low, second, "advantage")
     assert found.confidence == 0.9
     assert (found.lower, found.upper) == pytest.approx((same.lower, same.upper))
 
 
 def test_an_older_result_without_standard_errors_adds_up_both_errors(two):
-    """Where the result does not keep the standard error, two 95% intervals give one at 90%."""
+    """Where the result does not keep the standard error, two 95% intervals give one at 90%, and two rows 80%."""
     old, new = (with_estimate(item, "auc", details={}) for item in two)
     found = row(old, new, "auc")
     ends = [(item.estimate("auc").lower, item.estimate("auc").upper) for item in (old, new)]
-    assert found.confidence == pytest.approx(0.9)
+    assert found.confidence == pytest.approx(0.8)
     assert (found.lower, found.upper) == pytest.approx((ends[1][0] - ends[0][1], ends[1][1] - ends[0][0]))
 
 
@@ -167,10 +218,18 @@ def test_an_older_result_without_standard_errors_adds_up_both_errors(two):
 )
 def test_audits_that_are_not_alike_are_not_compared(two, change, words):
     """A failed check, another direction, other units or members, a missing or absurd number: a reason and no number."""
-    found = headline(differences(two[0], change(two[1])))
+    found = row(two[0], change(two[1]), "advantage")
     assert found.verdict is Change.NOT_COMPARABLE
     assert words in found.reason
     assert found.value is None
+
+
+def test_a_census_whose_interval_cannot_be_found_again_is_not_compared(two):
+    """The interval of a census leaves the members' chance out: where it cannot be computed anew there is no difference."""
+    old, new = (replace(item, data={"members": "census", "unit": "record"}) for item in two)
+    assert "differ by chance alone" in row(old, new, "advantage").reason
+    old, new = (replace(item, data={"members": "sample", "unit": "record"}) for item in two)
+    assert row(old, new, "advantage").verdict is Change.WORSE
 
 
 def test_other_deltas_are_said(two):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auditor.audits.comparison import compare_audits
-from auditor.report.figures import landscape
+from auditor.report.figures import landscape, landscape_words
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_a_marked_strategy_is_hollow(six, valued):
     """A strategy with a mark is drawn as an outline, the others are filled."""
     plain = [valued(item, details={}) for item in six]
     plain[0] = valued(plain[0], details={"fit": {"rejected": True}})
-    found = compare_audits(plain)
+    found = compare_audits(plain, measure="epsilon_star.gaussian")
     axes = drawn(landscape.landscape_figure(found))[0]
     faces = {
         float(line.get_ydata()[0]): line.get_markerfacecolor() == line.get_color()
@@ -178,4 +178,59 @@ def test_one_strategy_and_strange_places_can_be_drawn(spread_out):
     ):
         found = spread_out(points)
         assert landscape.landscape_figure(found) is not None
-        assert "Privacy-utility landscape of" in landscape.alt(found)
+        assert "Privacy-utility landscape of" in landscape_words.alt(found)
+
+
+def test_lower_bounds_have_arrows_and_no_frontier(trained, valued):
+    """Of lower bounds each point has an arrow to the right, and neither the line nor a ring of a frontier is drawn."""
+    name = "epsilon_bound.clopper_pearson"
+    results = [
+        valued(trained(0.1, place, f"s{place}", y), name, value=x, lower=x)
+        for place, (x, y) in enumerate([(0.5, 0.1), (1.0, 0.8), (2.0, 0.9)])
+    ]
+    axes = drawn(landscape.landscape_figure(compare_audits(results, measure=name)))[0]
+    assert markers(axes) == {(0.5, 0.1), (1.0, 0.8), (2.0, 0.9)}
+    assert not [line for line in axes.lines if "rontier" in str(line.get_label())]
+    arrows = [text for text in axes.texts if text.arrow_patch is not None]
+    assert sorted(text.xy for text in arrows) == [(0.5, 0.1), (1.0, 0.8), (2.0, 0.9)]
+    assert all(text.xyann[0] > 0 and text.xyann[1] == 0 for text in arrows)  # where the head of "<-" is
+    assert {text.arrowprops["arrowstyle"] for text in arrows} == {"<-"}
+    estimates = drawn(landscape.landscape_figure(compare_audits(results, measure="epsilon_star.gaussian")))[0]
+    assert not [text for text in estimates.texts if text.arrow_patch is not None]
+
+
+def test_values_on_several_scales_are_drawn_without_a_frontier(trained):
+    """Epsilons at two deltas are points of one picture, and no line ranks them."""
+    results = [trained(0.2, 1, "a", 0.5), trained(0.4, 2, "b", 0.6), trained(0.9, 3, "c", 0.7, delta=1e-3)]
+    found = compare_audits(results)
+    axes = drawn(landscape.landscape_figure(found))[0]
+    assert len(markers(axes)) == 3
+    assert not [line for line in axes.lines if "rontier" in str(line.get_label())]
+    assert "No frontier is drawn" in landscape_words.alt(found)
+
+
+def test_the_words_of_a_picture_never_promise_more_than_a_bound(trained, valued):
+    """In the text for who cannot see the picture, and at its points, a lower bound is rounded down."""
+    name = "epsilon_bound.clopper_pearson"
+    results = [
+        valued(trained(0.1, place, f"s{place}", 0.5), name, value=x, lower=x)
+        for place, x in enumerate([1.2399, 2.7599])
+    ]
+    found = compare_audits(results, measure=name)
+    assert "from 1.23 to 2.75" in landscape_words.alt(found)
+    assert "at least 1.23" in landscape_words.tip_words(found.strategies[0], found)
+    estimates = [valued(item, value=x) for item, x in zip(results, (1.2399, 2.7599), strict=True)]
+    assert "from 1.24 to 2.76" in landscape_words.alt(
+        compare_audits(estimates, measure="epsilon_star.gaussian")
+    )
+
+
+def test_ticks_near_zero_do_not_stand_on_each_other(spread_out):
+    """On a logarithmic axis that reaches 0 the ticks below its linear part have no words; 0 and the others do."""
+    found = spread_out([(0.0, 0.1, "a"), (0.0664, 0.5, "a"), (2.41, 0.8, "a")])
+    figure = landscape.landscape_figure(found)
+    axes = drawn(figure)[0]
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert len(boxes) >= 5
+    assert [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)] == []

@@ -88,7 +88,7 @@ def test_every_result_and_its_provenance_is_on_the_page(whole, six):
     for result in six:
         for words in (result.data["model"], result.provenance["input_sha256"], result.provenance["created"]):
             assert words in page.text
-    assert found.changes[-1].headline.value is not None
+    assert found.changes[-1].headline.confidence is not None
     worse = [item for item in found.changes if item.headline.verdict == "worse"]
     assert f"{len(worse)} of 5 audits show more leakage than the baseline, 1. private1." in page.text
     assert len(worse) >= 2
@@ -128,6 +128,91 @@ def test_nothing_worse_is_said_with_what_cannot_be_compared(six, failed):
         in text
     )
     assert "Not comparable: 3. plain1." in text
+
+
+def test_what_is_said_of_several_audits_holds_at_once(whole):
+    """The page of a family says that its statements hold together, at the confidence of the audits."""
+    _, page = whole
+    assert "All of this holds at once at 95% confidence" in page.text
+    assert "Intervals at 95% confidence, for all rows at once." in page.text
+    assert "by chance" not in page.text[: page.text.index("On the frontier")]
+
+
+BOUND = "epsilon_bound.clopper_pearson"
+
+
+def test_lower_bounds_are_called_what_they_are(trained, valued):
+    """Of certified bounds the page and the terminal say that they are, with ceilings, rounded down, and rank nothing."""
+    values = {"private": [1.2399], "plain": [2.7599, 2.7899]}
+    results = [
+        valued(
+            trained(0.1, int(100 * x), name, 0.5),
+            BOUND, value=x, lower=x, details={"ceiling": 5.6789},
+        )
+        for name, found in values.items()
+        for x in found
+    ]  # fmt: skip
+    found = compare_audits(results, measure=BOUND)
+    page = Page(found.to_html())
+    for text in (page.text, comparison_table.text(found, width=300), Page(found._repr_html_()).text):
+        assert "without giving more away" not in text
+        assert "the lowest bound is not the lowest leakage" in text
+        assert "certified lower bounds" in text
+        assert "without intervals" not in text
+        for shown in ("1.23", "2.77", "2.75 to 2.78", "ceiling 5.67"):
+            assert shown in text
+        for wrong in ("1.24", "2.76 to", "5.68", "On it", "dashed line"):
+            assert wrong not in text
+    assert "Certified lower bounds, with their ceilings" in page.text
+    assert "One model of each" not in page.text
+
+
+def test_bounds_under_a_condition_are_not_called_certified(six, valued):
+    """A bound that holds only if the curve is Gaussian, and an approximate one, are called so."""
+    for detail, words in (
+        ("conditional", "hold only if the trade-off curve is Gaussian"),
+        ("approximate", "which certify nothing"),
+    ):
+        results = [valued(item, BOUND, details={detail: True, "ceiling": 3.0}) for item in six[:3]]
+        text = Page(compare_audits(results, measure=BOUND).to_html()).text
+        assert words in text
+        assert "Certified lower bounds, with" not in text
+
+
+def test_the_verdict_box_has_no_code(audited, six, valued):
+    """The box that a reviewer reads first names neither Python nor options, and no sentence of it is said again below."""
+    bare = compare_audits([audited(0.1, 1), audited(0.2, 2), audited(0.3, 3)])
+    rejected = [valued(item, details={"fit": {"rejected": True}}) for item in six]
+    for found in (
+        bare,
+        compare_audits(rejected),
+        compare_audits(rejected, measure="epsilon_star.gaussian"),
+    ):
+        whole = Page(found.to_html()).text
+        start = whole.index("Against the baseline")
+        box = whole[start : whole.index("Privacy and utility", start)]
+        assert not re.search(r"--\w|\w=", box)
+        for sentence in re.findall(r"[^.]{40,}\.", box):
+            assert whole.count(sentence.strip()) == 1, sentence
+    assert (
+        "(utility=auditor.Utility(0.87, 'test accuracy'), on the command line --utility)"
+        in Page(bare.to_html()).text
+    )
+    assert (
+        "since the fit that Epsilon* rests on is rejected in 6 of 6 audits"
+        in Page(compare_audits(rejected).to_html()).text
+    )
+
+
+@pytest.mark.parametrize("name", ["n_member", "n_nonmember"])
+def test_audits_of_unlike_size_are_pointed_out(audited, name):
+    """Where the baseline has less than two thirds of the records the verdict names what it takes for granted."""
+    old, new = audited(0.1, 1), audited(0.1, 2)
+    words = "both audits draw from the same populations: check that they do"
+    for factor, told in ((1.0, False), (1.4, False), (1.6, True), (0.5, True)):
+        other = replace(new, data={**new.data, name: int(600 * factor)})
+        text = Page(compare_audits([old, other]).to_html()).text
+        assert (words in text) is told, factor
 
 
 def test_a_baseline_that_is_the_newer_audit_is_pointed_out(six):
@@ -230,7 +315,7 @@ def test_two_hundred_results_stay_small(six):
     ]
     text = compare_audits(results, baseline=1).to_html()
     assert len(text.encode()) < 1_500_000
-    assert text.count("<tr>") > 800
+    assert text.count("<tr ") > 800
 
 
 def test_the_page_is_the_same_each_time(six):

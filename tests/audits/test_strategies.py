@@ -1,18 +1,23 @@
 """Strategies in the privacy-utility plane: averages, ranges, marks, and what is left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from auditor import InputError
+from auditor import Check, InputError, Status, Subject
+from auditor.audits.readings import leakage, more_is_worse, read
 from auditor.audits.runs import read_runs
-from auditor.audits.strategies import leakage, more_is_worse, read, strategies
+from auditor.audits.strategies import MIXED, ranked, strategies, why_not_ranked
+from auditor.choices import Adjacency
 
 STAR = "epsilon_star.gaussian"
 
 
 def placed(results, measure=STAR):
-    """The strategies of some results."""
-    return strategies(read(read_runs(results), measure=measure), measure=measure)
+    """The strategies of some results, ranked."""
+    readings = read(read_runs(results), measure=measure)
+    return ranked(strategies(readings), readings, measure=measure)
 
 
 def test_a_strategy_is_the_mean_and_the_range_of_its_models(six):
@@ -92,7 +97,7 @@ def test_a_failed_validity_check_leaves_a_result_out(six, failed):
     readings = read(read_runs(results), measure=STAR)
     assert [item.reason is None for item in readings] == [True] * 5 + [False]
     assert "duplicates" in readings[5].reason
-    found = strategies(readings, measure=STAR)[2]
+    found = strategies(readings)[2]
     assert (found.given, found.runs) == (3, (4, 5))
     assert found.measure.mean == pytest.approx(np.mean([r.estimate(STAR).value for r in six[3:5]]))
     alone = placed([failed(six[0]), *six[1:]])[0]
@@ -112,7 +117,7 @@ def test_a_result_without_a_finite_value_is_left_out(six, valued, changed, words
     """What has no finite value has no place, and says why."""
     readings = read(read_runs([valued(six[0], **changed), six[1]]), measure=STAR)
     assert words in readings[0].reason
-    assert strategies(readings, measure=STAR)[0].measure is None
+    assert strategies(readings)[0].measure is None
 
 
 def test_averages_are_over_the_same_models(trained, audited):
@@ -136,6 +141,88 @@ def test_marks_name_what_is_not_on_one_scale(trained, valued):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("name", "status", "details", "words"),
+    [
+        ("ties", "warn", {"all_equal": True}, "all losses are equal"),
+        ("direction", "warn", {}, "members have the higher losses"),
+    ],
+)
+def test_a_blind_audit_is_left_out(six, name, status, details, words):
+    """An audit that could not have shown a leak has no place, whatever its number; with sound checks it has one."""
+    check = Check(name, Status(status), "", details)
+    blind = replace(six[0], checks=(*(item for item in six[0].checks if item.name != name), check))
+    readings = read(read_runs([blind, *six[1:]]), measure=STAR)
+    assert words in readings[0].reason
+    assert [item.reason for item in readings[1:]] == [None] * 5
+    assert strategies(readings)[0].measure is None
+    assert read(read_runs(six), measure=STAR)[0].reason is None
+
+
+def unranked(results, measure=STAR):
+    """Why the strategies of some results are not ranked."""
+    readings = read(read_runs(results), measure=measure)
+    return why_not_ranked(strategies(readings), readings, measure=measure)
+
+
+def test_one_scale_is_ranked_and_several_are_not(trained, valued):
+    """Values at one delta, of one adjacency and one unit are ranked; those that differ in one of them are not."""
+    results = [trained(0.2, seed, f"s{seed}", 0.7) for seed in (1, 2, 3)]
+    assert unranked(results) is None
+    at_other = [*results, trained(0.2, 4, "s4", 0.7, delta=1e-3)]
+    assert "different deltas (1e-5 and 0.001)" in unranked(at_other)
+    assert unranked(at_other, "auc") is None  # which has no delta
+    people = [*results, trained(0.2, 5, "s5", 0.7, unit="person (mean)")]
+    assert "count by record and others by person" in unranked(people)
+    near = [
+        valued(item, subject=Subject.MECHANISM, adjacency=kind)
+        for item, kind in zip(results, (*[Adjacency.REPLACE_ONE] * 2, Adjacency.ADD_REMOVE), strict=True)
+    ]
+    assert "different adjacencies (add-remove and replace-one)" in unranked(near)
+    assert unranked(near[:2]) is None
+    rounded = [*results, valued(trained(0.2, 7, "s7", 0.7), delta=1e-5 * (1 + 1e-14))]
+    assert unranked(rounded) is None
+
+
+def test_a_result_without_a_utility_does_not_forbid_the_frontier(trained, audited):
+    """What has no place in the plane is on no scale of it."""
+    results = [trained(0.2, 1, "a", 0.7), trained(0.4, 2, "b", 0.8), audited(0.2, 3, delta=1e-3)]
+    assert unranked(results) is None
+
+
+def test_models_on_two_scales_have_no_mean(trained):
+    """A strategy whose models were audited at two deltas has no mean and says so; the others are ranked."""
+    results = [
+        trained(0.2, 1, "a", 0.7),
+        trained(0.2, 2, "a", 0.7, delta=1e-3),
+        trained(0.2, 3, "b", 0.7),
+        trained(0.4, 4, "c", 0.8),
+    ]
+    found = placed(results)
+    assert [item.measure is None for item in found] == [True, False, False]
+    assert MIXED in found[0].marks
+    assert unranked(results) is None
+
+
+def test_where_no_delta_is_the_usual_one_each_is_marked(trained):
+    """Of two results at two deltas neither is the usual, so both say theirs."""
+    results = [trained(0.2, 1, "a", 0.7), trained(0.2, 2, "b", 0.7, delta=1e-3)]
+    marks = [item.marks for item in read(read_runs(results), measure="epsilon_bound.clopper_pearson")]
+    assert marks == [("delta 1e-5",), ("delta 0.001",)]
+
+
+def test_lower_bounds_are_never_ranked(six):
+    """A small certified bound may only mean few records, so that no strategy is called better by it."""
+    name = "epsilon_bound.clopper_pearson"
+    tops = [result.estimate(name).details["ceiling"] for result in six]
+    readings = read(read_runs(six), measure=name)
+    assert "the lowest bound is not the lowest leakage" in unranked(six, name)
+    for item, places in zip(strategies(readings), ([0], [1, 2], [3, 4, 5]), strict=True):
+        mine = [tops[place] for place in places]
+        assert (item.ceiling.least, item.ceiling.most) == (min(mine), max(mine))
+    assert all(item.ceiling is None for item in placed(six))
+
+
 def test_a_strategy_of_two_categories_is_refused(six):
     """Two stated categories of one strategy are one sentence with both."""
     runs = read_runs(six)
@@ -143,7 +230,7 @@ def test_a_strategy_of_two_categories_is_refused(six):
 
     runs = with_table(runs, {"result": [2, 3], "category": ["a", "b"]})
     with pytest.raises(InputError, match="strategy 'plain' must be of one category, got 'a' and 'b'"):
-        strategies(read(runs, measure=STAR), measure=STAR)
+        strategies(read(runs, measure=STAR))
 
 
 def test_categories_come_from_the_claim_where_none_is_stated(trained):

@@ -60,20 +60,23 @@ class Window:
         self.driver = driver
         self._shown = None
 
-    def open(self, path, *, width=DESKTOP, height=900, scheme="light", media="screen", scripts=True):
-        """Open a page in a window of that size, for a reader who prefers that scheme and unfolds what is folded."""
+    def open(
+        self, path, *, width=DESKTOP, height=900, scheme="light", media="screen", scripts=True, folded=False
+    ):
+        """Open a page in a window of that size, for a reader who prefers that scheme and unfolds what is folded, or not."""
         self.command("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.resize(width, height=height, scheme=scheme, media=media)
         for kind in ("browser", "performance"):
             self.driver.get_log(kind)  # what earlier pages left behind
         self.driver.get(path.as_uri())
-        self.run("document.querySelectorAll('details').forEach(e => { e.open = true })")
-        self._shown = path if scripts else None
+        if not folded:
+            self.run("document.querySelectorAll('details').forEach(e => { e.open = true })")
+        self._shown = (path, folded) if scripts else None
 
-    def show(self, path, *, width=DESKTOP, height=900, scheme="light", media="screen"):
+    def show(self, path, *, width=DESKTOP, height=900, scheme="light", media="screen", folded=False):
         """Open a page unless it is open and nobody has touched it, and change the window to that size and scheme."""
-        if self._shown != path:
-            self.open(path, width=width, height=height, scheme=scheme, media=media)
+        if self._shown != (path, folded):
+            self.open(path, width=width, height=height, scheme=scheme, media=media, folded=folded)
         else:
             self.resize(width, height=height, scheme=scheme, media=media)
 

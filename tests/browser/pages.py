@@ -1,5 +1,6 @@
 """Every kind of page that this package makes, each rendered once and kept in a file."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ KINDS = (
     "hostile",
     "several",
     "real",
+    "other_end",
     "demo",
     "comparison",
     "card",
@@ -38,21 +40,25 @@ class Pages:
         return file
 
     def _made(self, name):
-        if name == "several":
-            return html.render([self._result(item) for item in ("overfitted", "not_evaluable", "hostile")])
-        if name == "demo":
-            from auditor.demo import run
-
-            return html.render(run())
-        if name == "real":
-            return _with_gates(real())
-        if name == "comparison":
-            return compared().to_html()
-        if name == "card":
-            return _NOTEBOOK.format(
+        makers = {
+            "several": lambda: html.render(
+                [self._result(item) for item in ("overfitted", "not_evaluable", "hostile")]
+            ),
+            "demo": _demo,
+            "real": lambda: _with_gates(real()),
+            "other_end": lambda: html.render([other_end()]),
+            "comparison": lambda: compared().to_html(),
+            "card": lambda: _NOTEBOOK.format(
                 "".join(self._result(item)._repr_html_() for item in ("refuted", "hostile"))
-            )
-        return html.render([self._result(name)])
+            ),
+        }
+        return makers[name]() if name in makers else html.render([self._result(name)])
+
+
+def _demo():
+    from auditor.demo import run
+
+    return html.render(run())
 
 
 # What a notebook's page is to the card of a result: somebody else's page, with a theme of its own.
@@ -91,6 +97,24 @@ def real():
         source="losses.parquet",
         command="auditor audit losses.parquet --html report.html",
     )
+
+
+def other_end():
+    """An audit whose bound comes from the high losses, with the largest grid of p-values that an audit makes."""
+    rng = np.random.default_rng(3)
+    losses = auditor.Losses(member=rng.uniform(0.01, 1, 1500), nonmember=rng.uniform(0.01, 3, 1500))
+    result = auditor.audit(losses, split=auditor.RandomSplit(), model="the other end")
+    side = {
+        "components": list(range(1, 21)),
+        "sample_sizes": list(range(100, 1001, 100)),
+        "p_values": [[0.123] * 9 + [0.0004]] * 20,
+        "choice_p_values": [0.3] * 20,
+    }
+    star = result.estimate("epsilon_star.gaussian")
+    fit = dict(star.details["fit"]) | {"grid": {"member": side, "nonmember": side}}
+    with_grid = replace(star, details=dict(star.details) | {"fit": fit})
+    rows = tuple(with_grid if item is star else item for item in result.estimates)
+    return replace(result, estimates=rows)
 
 
 def compared():

@@ -27,13 +27,46 @@ return [document.documentElement.scrollWidth, document.body.scrollWidth,
 
 
 def test_narrow(window, page):
-    """On a phone nothing makes the page scroll sideways; 320 pixels are also a window of 1280 at 400%."""
-    window.show(page, width=320)
-    for width in (320, 375, 700):
+    """On a phone nothing makes the page scroll sideways, folded or not; 320 pixels are also a window of 1280 at 400%."""
+    for folded in (False, True):
+        window.show(page, width=320, folded=folded)
+        for width in (320, 375, 700):
+            window.resize(width)
+            whole, body, outside = window.run(_OUTSIDE)
+            assert outside == [], (width, folded)
+            assert max(whole, body) <= width
+
+
+# How far each label of a stacked table, which a style sheet writes, ends before the value beside it begins. The label
+# itself cannot be measured, so the same words are set in a box of the same width and letters.
+_LABELS = """
+const ends = range => [...range.getClientRects()].filter(box => box.width > 0);
+return [...document.querySelectorAll('.stack td')].filter(e => e.checkVisibility()).map(e => {
+  const label = getComputedStyle(e, '::before'), probe = document.createElement('div'), range = document.createRange();
+  if (label.content === 'none' || !e.dataset.label) return [99, 'none'];
+  probe.textContent = e.dataset.label;
+  Object.assign(probe.style, {position: 'absolute', left: 0, top: 0, width: label.width, fontSize: label.fontSize,
+                              fontFamily: label.fontFamily, whiteSpace: label.whiteSpace});
+  document.body.append(probe);
+  range.selectNodeContents(probe);
+  const wide = Math.max(...ends(range).map(box => box.right)) - probe.getBoundingClientRect().left;
+  probe.remove();
+  range.selectNodeContents(e);
+  const start = Math.min(...ends(range).map(box => box.left)), own = getComputedStyle(e);
+  return [start - e.getBoundingClientRect().left - parseFloat(own.paddingLeft) - wide, e.dataset.label];
+});
+"""
+
+
+@pytest.mark.parametrize("name", ["refuted", "real"])
+def test_labels_keep_apart(window, pages, name):
+    """On a phone every label of a table ends before the value beside it begins."""
+    window.show(pages.path(name))
+    for width in (320, 360, 500, 700):
         window.resize(width)
-        whole, body, outside = window.run(_OUTSIDE)
-        assert outside == [], width
-        assert max(whole, body) <= width
+        found = window.run(_LABELS)
+        assert len([label for _, label in found if label != "none"]) > 20
+        assert [item for item in found if item[0] < 6] == [], width
 
 
 # The size at which the letters of a figure are seen.
@@ -79,15 +112,17 @@ def _words(text):
 
 
 def test_prints(window, page):
-    """On A4 every heading is printed, on a sane number of pages, and nothing is wider than the paper."""
+    """On A4 every heading is printed, on a sane number of pages, none of them empty, also where nobody unfolds anything."""
     from pypdf import PdfReader
 
-    window.show(page)
+    window.show(page, folded=True)
     headings = [item.text for item in window.all("h1, h2, h3") if item.is_displayed()]
     audits = len(window.all("article")) or 1
     printed = window.printed()
     found = PdfReader(io.BytesIO(printed))
-    text = _words(" ".join(item.extract_text() for item in found.pages))
+    texts = [_words(item.extract_text()) for item in found.pages]
+    text = " ".join(texts)
+    assert [number for number, item in enumerate(texts, start=1) if len(item) < 40] == []
     assert [item for item in headings if _words(item)[:60] not in text] == []
     assert [float(side) for side in found.pages[0].mediabox[2:]] == pytest.approx([595.3, 841.9], abs=1)
     assert 1 <= len(found.pages) <= 16 * audits
@@ -97,15 +132,16 @@ def test_prints(window, page):
 # What a printer might tear in two, and figures higher than a page of A4 less its margins.
 _TORN = """
 const most = (297 - 32) / 25.4 * 96;
-return [...document.querySelectorAll('figure, tr, h2, h3')].filter(e => { const s = getComputedStyle(e);
+return [...document.querySelectorAll('figure, tr, caption, h2, h3')].filter(e => { const s = getComputedStyle(e);
   return e.getBoundingClientRect().height > most || (s.breakInside !== 'avoid' && !/^H/.test(e.tagName))
-    || (/^H/.test(e.tagName) && s.breakAfter !== 'avoid');
+    || (/^H|CAPTION/.test(e.tagName) && s.breakAfter !== 'avoid')
+    || (e.matches('tbody > tr:first-child') && s.breakBefore !== 'avoid');
 }).map(e => e.outerHTML.slice(0, 80));
 """
 
 
 def test_paper(window, whole_page):
-    """On paper nothing is wider than the page, no figure and no row is torn, no heading stands alone at the foot."""
+    """On paper nothing is wider than the page, no figure, caption or row is torn, no heading or caption stands alone at the foot."""
     width = int(178 / 25.4 * 96)  # A4 less 16 mm on each side, in pixels of 1/96 inch
     window.show(whole_page, width=width, media="print")
     whole, _, outside = window.run(_OUTSIDE)

@@ -9,6 +9,7 @@ from auditor.estimators import auc, clopper_pearson, one_run
 from auditor.estimators.alternatives import _condensed, alternatives
 from auditor.estimators.epsilon_star import gaussian
 from auditor.fitters import fit_gaussian, fit_gaussian_pair
+from auditor.report.advice import advice
 from auditor.tradeoff import count
 from auditor.transforms import published
 from auditor.values import Claim, Losses, Status
@@ -108,6 +109,9 @@ def test_power_against_a_claim(rng):
     assert checks.power(certified, nothing, claimed(50.0)).status is Status.OK
     few = clopper_pearson(losses_of(rng, 1.0, n=10), delta=1e-5)
     assert checks.power(few, nothing, None).status is Status.WARN
+    # What to do is said once, in the advice that stands beside the message.
+    for found in (checks.power(few, nothing, None), checks.power(certified, by_pairs, claimed(50.0))):
+        assert f"{found.message} {advice(found, {})}".lower().count("audit more records") == 1
 
 
 def published_row(losses, rng):

@@ -7,9 +7,9 @@ import pytest
 from oracles import brute_force_curve
 from sklearn.metrics import roc_auc_score
 
-from auditor.choices import Census
+from auditor.choices import Census, Sample, Subset
 from auditor.errors import InputError
-from auditor.estimators import advantage, auc, bayes_security, tpr_at_fpr
+from auditor.estimators import advantage, auc, bayes_security, clopper_pearson, tpr_at_fpr
 from auditor.estimators.binomial import lower_limit, upper_limit
 from auditor.estimators.tpr_at_fpr import guaranteed_rank
 from auditor.tradeoff import count
@@ -123,3 +123,39 @@ def test_increasing_maps_change_nothing(rng, function):
     for build in (lambda x: auc(count(x)), lambda x: advantage(count(x)), lambda x: tpr_at_fpr(x, rate=0.1)):
         assert build(mapped).value == build(plain).value
         assert build(mapped).lower == build(plain).lower
+
+
+@pytest.mark.parametrize("members", [Census(), Subset(of=3000)])
+@pytest.mark.parametrize("make", [tpr_at_fpr, clopper_pearson])
+def test_a_finite_set_keeps_what_holds_with_its_members_as_draws(rng, members, make):
+    """Beside the number of a finite set stands that of a sample of the same losses, and the row says which it is."""
+    losses = Losses(member=rng.normal(-1, 1, 2000), nonmember=rng.normal(size=2000))
+    extra = {"rate": 0.01} if make is tpr_at_fpr else {"delta": 1e-5}
+    found, sample = (make(losses, **extra, **kind) for kind in ({"members": members}, {"members": Sample()}))
+    drawn = found.details["as_draws"]
+    assert (drawn["value"], drawn["lower"]) == (sample.value, sample.lower)
+    assert drawn["lower"] < found.lower
+    assert sum("finite training set" in item for item in found.assumptions) == 1
+    assert "as_draws" not in sample.details
+    assert not any("finite" in item for item in sample.assumptions)
+
+
+def test_the_advantage_of_a_census_keeps_what_holds_with_its_members_as_draws():
+    """Both ends are those with a band for the members too; Bayes security mirrors them, and both say what they are about."""
+    losses = Losses(member=np.arange(900) + 0.0, nonmember=np.arange(400) + 600.0)
+    gap = advantage(count(losses), confidence=0.9, members=Census())
+    band = math.sqrt(math.log(4 / 0.1) / 1800) + math.sqrt(math.log(4 / 0.1) / 800)
+    assert gap.details["as_draws"]["lower"] == pytest.approx(gap.value - band)
+    assert bayes_security(gap).details["as_draws"]["upper"] == pytest.approx(1 - gap.value + band)
+    for row in (gap, bayes_security(gap)):
+        assert any("can be positive without any leakage" in item for item in row.assumptions)
+    assert "as_draws" not in advantage(count(losses), members=Subset(of=5000)).details
+
+
+def test_the_observed_false_alarm_rate(rng):
+    """The row keeps the share of non-members strictly below its threshold, which ties make smaller than the rank says."""
+    losses = Losses(member=rng.integers(0, 50, 3000) + 0.0, nonmember=rng.integers(0, 200, 3000) + 0.0)
+    found = tpr_at_fpr(losses, rate=0.1)
+    threshold = np.sort(losses.nonmember)[found.details["rank"]]
+    assert found.details["fpr"] == (losses.nonmember < threshold).mean()
+    assert found.details["fpr"] < found.details["rank"] / 3000

@@ -42,6 +42,8 @@ def test_a_tail_that_the_distance_hardly_sees_is_seen(rng):
     assert found.p_value < 1e-6
     assert distance_test(held, candidates[0], n_fit=1500).p_value > 1e-3
     assert "more components" in found.test
+    assert found.distance_p_value == distance_test(held, candidates[0], n_fit=1500).p_value
+    assert found.p_value == 2 * found.likelihood_p_value  # the smaller of the two
     assert not combined_test(held, candidates, 2, n_fit=1500, level=0.05, rng=rng).rejected
 
 

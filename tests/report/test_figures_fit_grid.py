@@ -16,8 +16,9 @@ SIDE = {
 }
 
 
-def _result(result, grid, *, name="epsilon_star.mixture", chosen=2):
+def _result(result, grid, *, name="epsilon_star.mixture", chosen=2, p=None):
     side = {"level": 0.05} if chosen is None else {"level": 0.05, "components": chosen}
+    side |= {} if p is None else {"ks_p_value": p}
     details = {"fit": {"rejected": False, "member": side, "nonmember": side, "grid": grid}}
     estimate = Estimate(name, 1.0, None, None, None, "by hand", Subject.MODEL, 1e-5, details=details)
     return replace(result, estimates=(estimate,))
@@ -58,6 +59,54 @@ def test_mixture_before_normals(overfitted):
     assert len(figures.figure(result, "fit-grid").axes) == 1
     both = replace(result, estimates=(*result.estimates, *_result(overfitted, {"member": SIDE}).estimates))
     assert fit_grids(both)["member"].components == (1, 2, 3)
+
+
+def _apart(result):
+    """The names of the columns apart, and what the line under the figure says of them."""
+    axes = figures.figure(result, "fit-grid").axes
+    names = [label.get_text() for label in axes[0].get_xticklabels()]
+    return [name for name in names if not name.isdigit()], axes[-1].get_xlabel()
+
+
+def test_the_test_that_decides_stands_apart(overfitted):
+    """Where a number of components survived, the p-value that confirms it stands in its row, and the words hold it."""
+    result = _result(overfitted, {"member": SIDE}, p=0.041)
+    cells = _cells(figures.figure(result, "fit-grid").axes[0])
+    assert list(cells)[-3:] == [".01", ".30", ".04"]
+    assert cells[".04"].get_position()[1] == pytest.approx(1.52)  # the second row
+    assert cells[".04"].get_fontweight() == "bold"
+    names, said = _apart(result)
+    assert names == ["A", "B"]
+    assert "B: decides, the same test on records that did not choose" in said
+    assert "where 0 of 2 reject; the test that decides has a p-value of 0.04." in figures.alt(
+        result, "fit-grid"
+    )
+
+
+def test_without_a_survivor_nothing_confirms(overfitted):
+    """Where every number of components was rejected the choosing test is the last word: none stands beside it."""
+    side = {**SIDE, "choice_p_values": [0.01, 0.03, 0.02]}
+    result = _result(overfitted, {"member": side}, p=0.03)
+    names, said = _apart(result)
+    assert names == ["A"]
+    assert "decides" not in said + figures.alt(result, "fit-grid")
+
+
+def test_normals_have_nothing_to_choose(overfitted):
+    """Of a single component nothing is chosen: the one p-value apart is of the test that decides, on all held-out records."""
+    side = {"components": [1], "sample_sizes": [100], "p_values": [[0.3]], "choice_p_values": [0.2]}
+    for p, words in ((0.2, ".20"), (None, ".20")):  # an older result may hold it in the grid alone
+        result = _result(overfitted, {"member": side}, name="epsilon_star.gaussian", chosen=None, p=p)
+        assert list(_cells(figures.figure(result, "fit-grid").axes[0])) == [".30", words]
+        names, said = _apart(result)
+        assert names == ["A"]
+        assert "A: decides, the fitted curve against all held-out records" in said
+
+
+@pytest.mark.parametrize("p", ["text", -1, 2, float("nan")])
+def test_what_is_no_p_value_decides_nothing(overfitted, p):
+    """A p-value of somebody else's making that is none is left out."""
+    assert _apart(_result(overfitted, {"member": SIDE}, p=p))[0] == ["A"]
 
 
 def test_words_count_rejections(overfitted):

@@ -1,6 +1,7 @@
 """Numbers and foreign text."""
 
 import math
+import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -53,6 +54,29 @@ def test_percent(x, text):
     assert formatting.percent(x) == text
 
 
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.1, "1 false alarm in 10"),
+        (0.001, "1 false alarm in 1,000"),
+        (1e-5, "1 false alarm in 100,000"),
+        (0.5, "1 false alarm in 2"),
+        (1 / 3, "1 false alarm in 3"),
+        (0.0015, "1 false alarm in 667"),
+        (0.4, "a false alarm rate of 40 out of 100"),
+        (0.03, "a false alarm rate of 3 out of 100"),
+        (0.99, "a false alarm rate of 99 out of 100"),
+        (0.375, "a false alarm rate of 37.5%"),
+        (0.99999, "a false alarm rate of 99.999%"),
+        (0.0, "a false alarm rate of 0%"),
+        (1.0, "a false alarm rate of 100%"),
+    ],
+)
+def test_odds(rate, text):
+    """One in so many only where that is the rate (within 0.2% of it); otherwise whole numbers out of 100, or a percentage."""
+    assert formatting.odds(rate) == text
+
+
 def test_unit_below_one():
     """An AUC below 1 never reads 1."""
     assert formatting.unit(0.99996) == "0.99996"
@@ -93,10 +117,58 @@ def test_tidy_leaves_words_alone():
     assert formatting.tidy("sha 3e05a, node-e-05, 1e-5, 12e0") == "sha 3e05a, node-e-05, 1e-5, 12e0"
 
 
-@pytest.mark.parametrize("bad", ["\x00", "\x1b", "\u202e", "\u2066", "\ud800", "\ufeff", "\x7f"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "\x00",
+        "\x1b",
+        "\x9b",
+        "\u202e",
+        "\u2066",
+        "\ud800",
+        "\ufeff",
+        "\x7f",
+        "\u200b",
+        "\xad",
+        "\u2060",
+        "\U000e0041",
+        "\u3164",
+    ],
+)
 def test_clean(bad):
-    """A character that could hide or reorder text is shown by its number."""
+    """A character that could hide, hide other text or reorder it is shown by its number."""
     assert formatting.clean(f"a{bad}b") == f"a⟨U+{ord(bad):04X}⟩b"
+
+
+def test_clean_shows_every_format_character():
+    """Of Unicode's controls, surrogates and format characters only the tab, the line feed and those with a shape stay."""
+    kinds = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    signs = [sign for sign in map(chr, range(0x110000)) if unicodedata.category(sign) in kinds]
+    stay = {sign for sign in signs if formatting.clean(f"a{sign}b") == f"a{sign}b"}
+    # Arabic and Syriac signs that stand around numbers and words, and Kaithi's: they are drawn.
+    drawn = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+    assert stay == {"\t", "\n", *drawn}
+
+
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", True),  # Persian: two letters that would join
+        ("\u0915\u094d\u200d\u0937", True),  # Hindi: a half letter
+        ("\u0915\u094d\u200c\u0937", True),  # Hindi: the virama is shown
+        ("\u0d28\u0d4d\u200d", True),  # Malayalam: a letter without its vowel
+        ("\u062f\u200c\u0628", False),  # dal joins no letter after it
+        ("\u062e\u200c!", False),
+        ("\u0915\u094d\u200c", False),  # at the end nothing changes
+        ("a\u200cb", False),
+        ("a\u200db", False),
+        ("\u0915\u094d\u200d\u200d\u0937", False),
+        ("\U0001f469\u200d\U0001f4bb", False),
+    ],
+)
+def test_joiners(text, stays):
+    """A joiner stays where its script needs it and it is seen, and is shown by its number elsewhere."""
+    assert (formatting.clean(text) == text) is stays
 
 
 def test_clean_keeps_letters():

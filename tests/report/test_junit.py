@@ -115,6 +115,7 @@ def test_a_failure_says_why(refuted):
     assert failure.text.startswith("auc is 0.72 (")
     output = root.find("testsuite/system-out").text
     assert "Training algorithm bound: 1.31 (certified at 95% confidence" in output
+    assert output.startswith("The gate stops the pipeline: it failed.\nClaim refuted. ")
 
 
 def test_the_time_is_the_audits(overfitted):

@@ -181,6 +181,21 @@ def test_a_summary_holds_what_a_reviewer_needs(refuted):
     assert {tag for tag, *_ in shown.tags} <= _OWN
 
 
+def test_the_first_lines_say_what_to_do(overfitted, refuted):
+    """First the gates that stop the pipeline; then, without a claim what was found, and with one the verdict on it."""
+    gates = check_gates(overfitted, ["auc > 0.1", "auc > 0.9"])
+    stopped = "1 of 2 gates stops the pipeline: it failed."
+    for result, words in (
+        (overfitted, [stopped, "Leakage found.", "No claim to judge."]),
+        (refuted, [stopped, "Claim refuted.", "Leakage found."]),
+    ):
+        told = visible(page(render(result, gates=gates)).text)
+        places = [told.index(text) for text in words]
+        assert places == sorted(places)
+        assert places[-1] < told.index("How to read this")
+    assert "pipeline" not in render(overfitted, gates=gates[1:])
+
+
 def test_the_leading_number_comes_first(overfitted, refuted):
     """The table starts with the number that leads: Epsilon* where its fit holds, the certified bound where not."""
     first = [re.search(r":-- \|\n\| (.*?) \|", render(result))[1] for result in (overfitted, refuted)]

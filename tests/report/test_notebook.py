@@ -69,6 +69,16 @@ def test_a_card_says_what_the_report_says_first(refuted):
         assert expected in words, expected
 
 
+def test_what_was_found_leads_without_a_claim(overfitted, refuted):
+    """Without a claim the card opens with what was found, as the page does; with one, with the verdict on it."""
+    for result, words in (
+        (overfitted, ["! Leakage found", "No claim to judge"]),
+        (refuted, ["✕ Claim refuted", "! Leakage found"]),
+    ):
+        told = " | ".join(read(result))
+        assert told.index(words[0]) < told.index(words[1]) < told.index("Quantity")
+
+
 @pytest.mark.parametrize("name", ["overfitted", "refuted", "not_evaluable", "nothing"])
 def test_every_kind_of_result_has_a_card(name, request):
     """Every kind of audit has a card of plain elements, small enough for any notebook."""

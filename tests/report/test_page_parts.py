@@ -6,11 +6,13 @@ import pytest
 
 import auditor
 from auditor.gates import judged, parse
-from auditor.report import labels
+from auditor.report import html, labels
 from auditor.report.context import context
 from auditor.report.exposed import exposed_section
+from auditor.report.findings import finding
 from auditor.report.gated import gate_section
 from auditor.report.glossary import TERMS, glossary, term_of
+from auditor.report.lookup import CERTIFIED, find
 from auditor.report.methods import methods_section
 from auditor.report.pvalues import grid_tables
 from auditor.report.references import REFERENCES, cited
@@ -44,6 +46,23 @@ def test_a_gate_that_cannot_be_evaluated(overfitted):
     shown = gate_section(judged(overfitted, [parse("tpr_at_fpr.0.001 > 0.5")]), [overfitted])
     assert shown["rows"][0]["outcome"]["word"] == "Not evaluable"
     assert "has not passed" in shown["note"]
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        (("auc > 0.6", "auc > 0.9", "tpr_at_fpr.0.001 > 0.5"), "2 of 3 gates stop the pipeline"),
+        (("auc > 0.9",), ""),
+        ((), ""),
+    ],
+)
+def test_the_verdict_says_that_gates_stopped(overfitted, gates, said):
+    """The card that a reader sees first says how many gates stopped the pipeline, and leads to them; else nothing."""
+    page = html.render([overfitted], gates=judged(overfitted, [parse(gate) for gate in gates]))
+    card = page[page.index('<section class="verdict') :].partition("</section>")[0]
+    assert said in card
+    assert ('href="#gates"' in card) is bool(said)
+    assert ("the pipeline" in card) is bool(said)
 
 
 # --- Who is at risk ---------------------------------------------------------------------------------
@@ -87,7 +106,48 @@ def test_slices_without_intervals_are_not_listed(named):
     assert (shown["tables"], shown["bands"]) == ([], [])
 
 
+def test_slices_of_a_census(named):
+    """In a census the members of a slice count as draws, which is said; an older one's slices may stand out by chance."""
+    assert risk_section(named)["note"].endswith("so the slice that stands out most may be quoted.")
+    census = replace(named, data={**named.data, "members": "census"})
+    assert "Members count as draws here" in risk_section(census)["note"]
+    about = (
+        "every training record was scored: the bound compares this finite training set with the population",
+    )
+    older = tuple(
+        replace(item, estimates=tuple(replace(row, assumptions=about) for row in item.estimates))
+        for item in census.slices
+    )
+    note = risk_section(replace(census, slices=older))["note"]
+    assert "may be quoted" not in note
+    assert "by chance alone" in note
+
+
 # --- What was found -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    # One standard error is 0.01: 0.52 is 2.0 of them from a half, which 1.96 would show and 2.24 does not.
+    [
+        (0.52, "No evidence of leakage"),
+        (0.48, "No evidence of leakage"),
+        (0.525, "Leakage found"),
+        (0.475, "The wrong way round"),
+    ],
+)
+def test_the_area_is_looked_at_with_half_of_the_error(overfitted, value, word):
+    """After the other looks found nothing the area is quoted only where its 97.5% interval leaves out a half."""
+    area = replace(
+        find(overfitted, "auc"),
+        value=value,
+        lower=value - 0.0196,
+        upper=value + 0.0196,
+        details={"standard_error": 0.01},
+    )
+    result = replace(overfitted, estimates=(area,), data={"n_member": 20_000, "n_nonmember": 20_000})
+    ceiling = replace(find(overfitted, CERTIFIED), value=0.0, lower=0.0)
+    assert finding(replace(result, estimates=(area, ceiling))).sign.word == word
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from auditor.report import recognition
-from auditor.report.counts import out_of_many
+from auditor.report.counts import at_least, out_of_many
 from auditor.report.recognition import recognition as told
 from auditor.values import Check, Status
 
@@ -48,6 +48,15 @@ def test_every_count_is_on_the_safe_side():
         assert alarms >= rate * base - 1e-6
         assert alarms >= 1
         assert hits > alarms or base == 1_000_000
+        assert hits / alarms >= 0.95 * low / rate or base == 1_000_000
+
+
+def test_a_share_keeps_two_digits():
+    """A lower limit is rounded down by at most a twentieth of itself: 1.9 in 100 is not told as 1 out of 100."""
+    assert at_least(0.0193) == "19 out of 1,000"
+    for share in np.random.default_rng(1).uniform(0.0001, 1, 300):
+        hits, base = (int(part.replace(",", "")) for part in at_least(share).split(" out of "))
+        assert 0.95 * share <= hits / base <= share + 1e-9
 
 
 def test_an_accusation_by_counting():
@@ -73,15 +82,15 @@ def test_no_better_than_guessing(overfitted):
 
 
 def test_the_threshold_of_the_certified_bound(overfitted):
-    """The two rates of the bound are rounded away from the leak; at high losses the sentence is about the others."""
+    """The two rates of the bound are rounded away from the leak, out of so many that their ratio stays; high losses are others'."""
     name = "epsilon_bound.clopper_pearson"
     low = _changed(overfitted, name, details={"tail": "lower", "tpr_lower": 0.129, "fpr_upper": 0.0101})
     assert told(low)["bound"].endswith(
-        "At 95% confidence, at least 12 out of 100 training records have a loss below it, and at most 2 out of 100 other"
-        " records do."
+        "At 95% confidence, at least 1,290 out of 10,000 training records have a loss below it, and at most 101 out of"
+        " 10,000 other records do."
     )
     high = _changed(overfitted, name, details={"tail": "upper", "tnr_lower": 0.129, "fnr_upper": 0.0101})
-    assert "12 out of 100 other records have a loss above it" in told(high)["bound"]
+    assert "1,290 out of 10,000 other records have a loss above it" in told(high)["bound"]
     assert told(high)["bound"].endswith("What stands out is who was not in the training data.")
 
 
@@ -116,6 +125,59 @@ def test_the_claim_in_the_words_of_the_study(refuted, overfitted):
     assert "at most 61 out of 100" in odds
     assert "at most 61 out of 100 afterwards" in belief
     assert told(overfitted)["claim"] == []
+
+
+def test_a_training_promises_what_its_whole_curve_allows(refuted):
+    """For DP-SGD of which the exact advantage is 0.1 the odds are those of 0.1, not the wider ones of one epsilon."""
+    claim = refuted.claims[0]  # epsilon 1, whose corner is 1/(1 + e) = 27 and 74 out of 100
+    training = replace(claim, metric="advantage", value=0.1, delta=None)
+    assert "27 out of 100" in told(replace(refuted, claims=(claim,)))["claim"][0]
+    (odds,) = told(replace(refuted, claims=(claim, training)))["claim"]
+    # (1 - 0.1)/2 = 45 out of 100 without, and 55 with.
+    assert "45 out of 100" in odds
+    assert "at most 55 out of 100" in odds
+
+
+@pytest.mark.parametrize("value", [None, math.nan, -0.1, 1.5, 0.9])
+def test_an_advantage_that_says_no_more_is_passed_over(refuted, value):
+    """An advantage that is none, or no smaller than what the epsilon implies, changes nothing."""
+    claim = refuted.claims[0]
+    other = replace(claim, metric="advantage", value=value, delta=None)
+    assert (
+        told(replace(refuted, claims=(claim, other)))["claim"]
+        == told(replace(refuted, claims=(claim,)))["claim"]
+    )
+
+
+def _census(result, *, drawn):
+    """The same result of a census: its limits are the observed rates, and beside them stands what is drawn."""
+
+    def row(item):
+        if not item.name.startswith("tpr_at_fpr") or item.value is None:
+            return item
+        about = "every training record was scored: the number compares this finite training set with the population"
+        kept = {"value": item.value, "lower": drawn, "upper": None}
+        details = {**item.details, "as_draws": kept} if drawn is not None else item.details
+        return replace(item, lower=item.value, assumptions=(about,), details=details)
+
+    return replace(result, estimates=tuple(row(item) for item in result.estimates))
+
+
+def test_a_census_is_told_with_its_members_as_draws(overfitted):
+    """The odds come from the limit that allows for chance in who was drawn, and say why the tables differ."""
+    found = told(_census(overfitted, drawn=0.05))
+    assert "of 100 training records, at least 5 are recognised" in found["measured"][0]
+    assert "chance in which of them were drawn is allowed for" in found["rests"]
+    assert "can be positive by chance alone" in found["rests"]
+    assert "chance" not in told(overfitted)["rests"]
+    assert "it is not shown" in told(_census(overfitted, drawn=0.001))["measured"][0]
+
+
+def test_an_older_census_has_no_odds(overfitted):
+    """Where a result keeps only the numbers of the finite set nothing is told of them."""
+    assert told(_census(overfitted, drawn=None))["measured"] == []
+    plain = replace(overfitted, data={**overfitted.data, "members": "census"})
+    assert told(plain)["measured"] == []
 
 
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, None])

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import auditor
 from auditor import estimators
+from auditor.gates import check_gates
 from auditor.report import rows, wording
 from auditor.report.context import context
 from auditor.report.fit import fit_sentences
@@ -242,6 +244,60 @@ def test_fit_in_words(overfitted, refuted):
         fit_sentences(refuted.estimate("epsilon_star.gaussian"))
     )
     assert fit_sentences(None) == []
+
+
+def test_what_was_observed_is_rounded_to_the_nearest(overfitted):
+    """In a census the observed rate is its own lower end: it reads to the nearest, and only the "at least" is rounded down."""
+    rate = _changed(
+        overfitted, "tpr_at_fpr.0.01", value=19 / 1500, lower=19 / 1500, upper=None
+    )  # 0.012666...
+    row = rows.row(rate.estimate("tpr_at_fpr.0.01"))
+    assert (row["value"], row["interval"]) == ("1.27%", "at least 1.26%")
+    assert rows.tile(rate.estimate("tpr_at_fpr.0.01"))["value"] == "1.27%"
+    assert rows.value(rate.estimate("tpr_at_fpr.0.01")) == "1.27%"
+    gate = check_gates(rate, ["tpr_at_fpr.0.01 > 0.5", "tpr_at_fpr.0.01.lower > 0.5"])
+    assert ["is 0.0127 (1.27%," in gate[0].sentence, "is 0.0126 (1.26%," in gate[1].sentence] == [True, True]
+    bound = _changed(overfitted, "epsilon_bound.clopper_pearson", value=1.2699, lower=1.2699)
+    assert rows.row(bound.estimate("epsilon_bound.clopper_pearson"))["value"] == "1.26"
+
+
+def test_a_census_says_what_its_numbers_describe():
+    """Beside the numbers of a census stands that chance alone can make them positive; beside those of a sample it does not."""
+    rng = np.random.default_rng(0)
+    losses = auditor.Losses(member=rng.normal(-1, 1, 400), nonmember=rng.normal(size=400))
+    warned = {}
+    for members in (auditor.Census(), auditor.Sample()):
+        found = auditor.audit(losses, members=members).estimate("tpr_at_fpr.0.1")
+        texts = rows.tile(found)["about"], rows.row(found)["reason"]
+        warned[type(members)] = ["can be positive by chance alone" in text for text in texts]
+    assert warned == {auditor.Census: [True, True], auditor.Sample: [False, False]}
+
+
+def test_the_number_without_a_fit_says_how_far_it_looks(overfitted):
+    """Its rates end before those of the certified bound, which can be higher: the row says so, with this audit's rates."""
+    found = _changed(overfitted, "epsilon_star.empirical", details={"clip": 0.001})
+    text = rows.row(found.estimate("epsilon_star.empirical"))["reason"]
+    assert "error rates from 0.1% to 99.9%" in text
+    assert "certified bound" in text
+
+
+def test_two_tests_that_decide_together_are_both_named(overfitted):
+    """Of a mixture each p-value stands beside its own test, and what decides is said to be that of both."""
+    star = overfitted.estimate("epsilon_star.gaussian")
+    side = {"ks_statistic": 0.024, "ks_p_value": 0.004, "ks_n": 800, "level": 0.05, "components": 2}
+    both = side | {"distance_p_value": 0.31, "likelihood_p_value": 0.002}
+    older = side | {
+        "test": "Kolmogorov-Smirnov distance; with their likelihood ratio against more components"
+    }
+    fit = {"rejected": True, "member": both, "nonmember": older}
+    mixture = replace(star, name="epsilon_star.mixture", details={"fit": fit})
+    first, second = fit_sentences(None, mixture=mixture)[1:3]
+    assert first == (
+        "Members: the fitted curve and 800 held-out records differ by at most 2.4% of the records (Kolmogorov–Smirnov"  # noqa: RUF001
+        " test, p = 0.31); the likelihood ratio against more components has p = 0.002. The two decide together: p = 0.004,"
+        " twice the smaller (at most 1)."
+    )
+    assert second.endswith("test and a likelihood ratio against more components decide together: p = 0.004.")
 
 
 def test_fit_on_few_records(overfitted):

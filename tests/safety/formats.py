@@ -4,16 +4,24 @@ import csv
 import io
 import json
 import re
+import unicodedata
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 from auditor.report.formatting import clean
 
-# C0 and C1 controls but the line feed, marks that turn the direction, halves of pairs, and what is no character.
-UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+# Controls but the tab and the line feed, halves of pairs, lines' ends of Unicode, what is no character, and all that is unseen or
+# turns the direction (format characters) but the joiners, which some scripts need, and the signs that stand over numbers.
+_KINDS = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_SEEN = (
+    "\t\n\u200c\u200d\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 )
+_SIGNS = {sign for sign in map(chr, range(0x110000)) if unicodedata.category(sign) in _KINDS} | {
+    "\ufffe",
+    "\uffff",
+}
+UNSAFE = re.compile(f"[{''.join(sorted(_SIGNS - set(_SEEN)))}]")
 _ACTIVE = {
     "iframe",
     "object",

@@ -12,7 +12,8 @@ from auditor.audits.comparison import compare_audits
 from auditor.cli import run
 from auditor.errors import InputError
 from auditor.gates import check_gates
-from auditor.report import html, page, table
+from auditor.report import comparison_table, figures, html, page, table
+from auditor.report.figures import landscape
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +89,11 @@ GROUPS = [
     ("script", "closing", "handler", "address", "template", "cdata"),
     ("bidi", "control", "escape", "lines", "surrogate"),
     ("maths", "formula", "markdown", "links", "rich", "percent"),
+    ("paint", "hidden", "scripts"),
 ]
 
 
-@pytest.fixture(params=GROUPS, ids=["markup", "control", "others"])
+@pytest.fixture(params=GROUPS, ids=["markup", "control", "others", "drawn"])
 def several(request, raw, tmp_path):
     """Several hostile texts in one, and the audit that has it in every place."""
     whole = " ".join(HOSTILE[name] for name in request.param)
@@ -181,24 +183,79 @@ def _put(value, path, text):
     return [*value[: path[0]], _put(value[path[0]], path[1:], text), *value[path[0] + 1 :]]
 
 
+@pytest.fixture
+def without_figures(monkeypatch):
+    """Pages without their figures, which take most of the time: `test_every_place_at_once` has them."""
+    monkeypatch.setattr(figures, "FIGURES", {})
+    monkeypatch.setattr(landscape, "landscape_figure", lambda _: None)
+
+
+SOME = " ".join(HOSTILE[name] for name in ("script", "escape", "markdown", "cdata", "bidi", "hidden"))
+
+
+@pytest.mark.usefixtures("without_figures")
 def test_every_place(raw, tmp_path):
     """A text of somebody else in any one place of a result file is refused, or shown as text in every output."""
-    whole = " ".join(HOSTILE[name] for name in ("script", "escape", "markdown", "cdata", "bidi"))
     places = list(_places(raw))
     assert len(places) > 50
     read_anyway, refused = 0, []
     for path in places:
         try:
-            result = read(_put(raw, path, whole), tmp_path)
+            result = read(_put(raw, path, SOME), tmp_path)
         except InputError as error:
             refused.append(str(error))
             continue
         read_anyway += 1
-        formats.terminal(table.text(result))
-        formats.markdown(result.to_markdown())
-        formats.junit(result.to_junit())
-        formats.sarif(result.to_sarif())
-        formats.html(result._repr_html_())
+        _every_output(result, _other(raw, tmp_path))
     assert read_anyway > 30
     assert refused
     assert [item for item in refused if formats.UNSAFE.search(item)] == []
+
+
+def test_every_place_at_once(raw, tmp_path):
+    """A text of somebody else in all places that take one is shown as text in every output, in the figures too."""
+    changed, taken = raw, 0
+    for path in _places(raw):
+        tried = _put(changed, path, SOME)
+        try:
+            read(tried, tmp_path)
+        except InputError:
+            continue
+        changed, taken = tried, taken + 1
+    assert taken > 30
+    result = read(changed, tmp_path)
+    assert formats.seen(SOME, formats.html(result.to_html(), scripts=_own(result.to_html())))
+    _every_output(result, _other(raw, tmp_path))
+
+
+def _other(raw, folder):
+    return read({**raw, "provenance": {**raw["provenance"], "input_sha256": "0" * 64}}, folder)
+
+
+def _every_output(result, other):
+    gates = check_gates(result, ["verdict == refuted"])
+    formats.terminal(table.text(result))
+    formats.markdown(result.to_markdown(gates=gates))
+    formats.junit(result.to_junit(gates=gates))
+    formats.sarif(result.to_sarif(gates=gates))
+    formats.html(result._repr_html_())
+    text = html.render([result], gates=gates)
+    formats.html(text, scripts=_own(text))
+    assert json.loads(result.to_json()) == result.to_dict()
+    _every_comparison(result, other)
+
+
+def _every_comparison(result, other):
+    found, refusal = None, ""
+    try:
+        found = compare_audits([result, other])
+    except InputError as error:
+        refusal = str(error)
+    assert formats.UNSAFE.search(refusal) is None
+    if found is None:
+        return
+    text = found.to_html()
+    formats.html(text, scripts=_own(text))
+    formats.html(found._repr_html_())
+    formats.terminal(comparison_table.text(found, width=100))
+    json.loads(found.to_json())

@@ -25,6 +25,10 @@ HOSTILE = {
     "links": f"{MARK} https://evil.example www.evil.example <http://evil.example> [x]: http://evil.example #1 a@evil.example",
     "rich": f"{MARK}[bold red]x[/] [link=http://evil.example]y[/link] :warning:",
     "percent": f"../../{MARK}%2e%2e/%00 C:\\{MARK} ?a=b#c file:///etc/passwd",
+    # What a figure's markup is rewritten by, what nobody sees, and letters that no drawing font has.
+    "paint": f'{MARK} #1c2733 url(#x) href="#z" xlink:href= id="q" d="1.23456" x="1.23456" font-family: x; ',
+    "hidden": f"{MARK}\u200b\u00ad\u2060\u200d\U000e0041\U000e007f\u180e\ufe0f",
+    "scripts": f"{MARK} Précision équilibrée 模型 مرحبا \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 नमस्ते 👩 Ω",
     "whitespace": f" \t{MARK}   \u00a0\u3000 ",
 }
 HUGE = MARK + "x" * 1_000_000

@@ -18,7 +18,8 @@ from auditor.report.figures.odds import odds_figure, odds_words
 from auditor.report.figures.quantiles import quantile_figure
 from auditor.report.figures.rates import runs_out
 from auditor.report.figures.tradeoff import tradeoff_figure, tradeoff_log_figure
-from auditor.report.figures.tradeoff_words import tradeoff_log_words, tradeoff_words
+from auditor.report.figures.tradeoff_high import tradeoff_high_figure
+from auditor.report.figures.tradeoff_words import tradeoff_high_words, tradeoff_log_words, tradeoff_words
 from auditor.report.known import known
 from auditor.report.svg import svg
 from auditor.result import AuditResult
@@ -59,6 +60,9 @@ FIGURES: Mapping[str, FigureOf] = MappingProxyType(
     {
         "tradeoff-log": FigureOf(
             "Claimed against measured, logarithmic axes", tradeoff_log_figure, tradeoff_log_words
+        ),
+        "tradeoff-high": FigureOf(
+            "The other end: who was not in the training data", tradeoff_high_figure, tradeoff_high_words
         ),
         "tradeoff": FigureOf("Claimed against measured, linear axes", tradeoff_figure, tradeoff_words),
         "epsilons": FigureOf("Epsilon values", epsilons_figure, epsilons_words),

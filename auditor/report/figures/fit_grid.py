@@ -18,11 +18,12 @@ __all__ = ["FitGrid", "fit_grid_figure", "fit_grid_words", "fit_grids"]
 
 _NAMES = {"member": "Members", "nonmember": "Non-members"}
 _LEVEL = 0.05
+_APART = ("A", "B")  # names of the columns apart: a word would not fit below a cell
 _REJECTED = (NEUTRAL, 0.45)
 _MOST_ROWS, _MOST_COLUMNS = 30, 12
 _LEAST_COLUMNS = 4  # a grid of one column is not stretched over the whole width
 _ROWS_FOR_A_LABEL = 5  # fewer rows say themselves that they count components
-_CHOICE_GAP = 0.35  # columns between the grid and the test that chose
+_GAP = 0.2  # columns between the grid and the tests that choose and decide, and between those
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,10 @@ class FitGrid:
         components: Numbers of components, one for each row.
         sizes: Numbers of records compared with as many draws from the fit, one for each column.
         p_values: One row for each number of components; null where a p-value is not known.
-        choice: The p-value that the choice went by, for the first rows.
+        choice: The p-value that the choice went by, for the first rows; empty where nothing was chosen.
         chosen: The number of components that is used, or null.
+        decided: The p-value of the test that decides whether the fit is rejected, where it is another than those that
+            chose: it saw held-out records that took no part in the choice. Null otherwise.
     """
 
     components: tuple[int, ...]
@@ -42,6 +45,17 @@ class FitGrid:
     p_values: tuple[tuple[float | None, ...], ...]
     choice: tuple[float | None, ...]
     chosen: int | None
+    decided: float | None = None
+
+    @property
+    def aside(self) -> list[tuple[str, dict[int, float | None]]]:
+        """What stands apart from the grid: the name of each column, and its p-values by row."""
+        columns: list[tuple[str, dict[int, float | None]]] = []
+        if self.choice:
+            columns.append((_APART[0], dict(enumerate(self.choice[: len(self.components)]))))
+        if self.decided is not None and self.chosen in self.components:
+            columns.append((_APART[len(columns)], {self.components.index(self.chosen): self.decided}))
+        return columns
 
 
 def fit_grids(result: AuditResult) -> dict[str, FitGrid]:
@@ -64,12 +78,23 @@ def _grid(fit: Any, side: str, chosen: int | None) -> FitGrid | None:
     if not sound or any(len(_listed(row)) != len(sizes) for row in rows):
         return None
     named = amount(fit, side, "components")
+    used = chosen if named is None or not math.isfinite(named) else int(named)
+    choice = tuple(_p_value(p) for p in _listed(dig(raw, "choice_p_values"))[:_MOST_ROWS])
+    level = amount(fit, side, "level")
+    decided = _p_value(dig(fit, side, "ks_p_value"))
+    if len(components) == 1:  # nothing to choose from: what is kept as the choice is the test that decides
+        decided, choice = (choice[0] if decided is None and choice else decided), ()
+    elif used not in components[: len(choice)] or _rejects(
+        choice[components.index(used)], _LEVEL if level is None else level
+    ):
+        decided = None  # every number was rejected, and no other test followed
     return FitGrid(
         components=components[:_MOST_ROWS],
         sizes=sizes[:_MOST_COLUMNS],
         p_values=tuple(tuple(_p_value(p) for p in row[:_MOST_COLUMNS]) for row in rows[:_MOST_ROWS]),
-        choice=tuple(_p_value(p) for p in _listed(dig(raw, "choice_p_values"))[:_MOST_ROWS]),
-        chosen=chosen if named is None or not math.isfinite(named) else int(named),
+        choice=choice,
+        chosen=used,
+        decided=decided,
     )
 
 
@@ -100,37 +125,51 @@ def fit_grid_figure(result: AuditResult) -> "Figure | None":
     """Return the p-values by components and sample size, one panel for each group; null without a grid.
 
     A p-value below the level rejects: its cell is grey with a dark edge, and its digits are bold. The row of the components that are used
-    is framed. Apart on the right stands the test that the choice went by, which saw other records.
+    is framed. Apart on the right stand the test that the choice went by and the one that decides whether the fit is
+    rejected, each against the fitted curve itself. The choosing records are among those of the columns; those that decide took no
+    part in the choice.
     """
     grids = fit_grids(result)
     if not grids:
         return None
     rows = [len(grid.components) for grid in grids.values()]
-    cell = 0.24 if max(rows) <= 10 else 0.19  # noqa: PLR2004 twenty rows still fit on a page
+    cell = 0.24 if max(rows) <= 10 else 0.175  # noqa: PLR2004 twenty rows still fit on a page
     ratios = [count * cell + 0.55 for count in rows]
-    with sheet((4.4, sum(ratios) + 0.55), nrows=len(grids), height_ratios=ratios) as (figure, panels):
+    with sheet((4.4, sum(ratios) + 0.75), nrows=len(grids), height_ratios=ratios) as (figure, panels):
         for panel, (side, grid) in zip(panels, grids.items(), strict=True):
             _draw(panel, grid, level=_level(result, side))
             panel.set_title(_NAMES[side], loc="left", fontweight="bold")
             if len(grid.components) >= _ROWS_FOR_A_LABEL:
                 panel.set_ylabel("Components")
-        choice = (
-            "\nApart: the test that chose, on other records"
-            if any(grid.choice for grid in grids.values())
-            else ""
-        )
-        panels[-1].set_xlabel(f"Records compared with as many draws from the fit{choice}")
+        lines = ["Records compared with as many draws from the fit", *_apart(grids)]
+        panels[-1].set_xlabel("\n".join(lines), fontsize=7.5)
         _legend(figure, level=_level(result, next(iter(grids))))
     return figure
 
 
+def _apart(grids: dict[str, FitGrid]) -> list[str]:
+    """What the columns apart are."""
+    chose = any(grid.choice for grid in grids.values())
+    decided = any(grid.decided is not None for grid in grids.values())
+    lines = [f"{_APART[0]}: the test that chose the number of normals"] if chose else []
+    if decided:
+        same = "decides, the same test on records that did not choose"
+        lines.append(
+            f"{_APART[len(lines)]}: {same if chose else 'decides, the fitted curve against all held-out records'}"
+        )
+    return lines
+
+
 def _draw(panel: "Axes", grid: FitGrid, *, level: float) -> None:
     columns, rows = len(grid.sizes), len(grid.components)
-    apart = columns + _CHOICE_GAP
+    aside = grid.aside
     cells: list[tuple[float, int, float | None]] = [
         (column, row, p) for row, line in enumerate(grid.p_values) for column, p in enumerate(line)
     ]
-    cells += [(apart, row, p) for row, p in enumerate(grid.choice[:rows])]
+    places = [columns + _GAP + at * (1 + _GAP) for at in range(len(aside))]
+    cells += [
+        (place, row, p) for place, (_, line) in zip(places, aside, strict=True) for row, p in line.items()
+    ]
     _boxes(panel, [(x, y) for x, y, p in cells if _rejects(p, level)], facecolor=_REJECTED, edgecolor=INK)
     _boxes(
         panel, [(x, y) for x, y, p in cells if not _rejects(p, level)], facecolor="none", edgecolor=NEUTRAL
@@ -139,12 +178,13 @@ def _draw(panel: "Axes", grid: FitGrid, *, level: float) -> None:
         weight = "bold" if _rejects(p, level) else "normal"
         look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6.8, "fontweight": weight}
         panel.text(x + 0.5, y + 0.52, _short(p, level), **look)
-    ticks = [column + 0.5 for column in range(columns)] + ([apart + 0.5] if grid.choice else [])
-    words = [formatting.count(size) for size in grid.sizes] + (["choice"] if grid.choice else [])
-    end = apart + 1 if grid.choice else columns
+    ticks = [column + 0.5 for column in range(columns)]
+    ticks += [place + 0.5 for place in places]
+    words = [*(formatting.count(size) for size in grid.sizes), *(name for name, _ in aside)]
+    end = columns + len(aside) * (1 + _GAP)
     panel.set(xlim=(-0.06, max(end, _LEAST_COLUMNS) + 0.06), ylim=(rows + 0.06, -0.06))
     panel.set_xticks(ticks, words, fontsize=6.8)
-    spell = formatting.count if rows >= _ROWS_FOR_A_LABEL else _count
+    spell = formatting.count if rows >= _ROWS_FOR_A_LABEL else _normals
     panel.set_yticks([row + 0.5 for row in range(rows)], [spell(n) for n in grid.components])
     panel.grid(visible=False)
     panel.tick_params(length=0)
@@ -163,10 +203,14 @@ def _boxes(panel: "Axes", places: list[tuple[float, float]], **look: Any) -> Non
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path
 
-    boxes = [Rectangle((x + 0.04, y + 0.05), 0.92, 0.9) for x, y in places]
+    boxes = [Rectangle((x + 0.02, y + 0.05), 0.96, 0.9) for x, y in places]
     if boxes:
         paths = [box.get_patch_transform().transform_path(box.get_path()) for box in boxes]
         panel.add_patch(PathPatch(Path.make_compound_path(*paths), linewidth=0.6, **look))
+
+
+def _normals(components: int) -> str:
+    return "1 normal" if components == 1 else f"{formatting.count(components)} normals"
 
 
 def _count(components: int) -> str:
@@ -182,6 +226,13 @@ def _short(p: float | None, level: float) -> str:
     texts = (f"{p:.{digits}f}" for digits in range(2 if p >= 0.01 else 3, 6))  # noqa: PLR2004
     text = next((text for text in texts if (float(text) < level) == (p < level)), "?")
     return text.removeprefix("0") if text.startswith("0.") else "1"
+
+
+def _spelled(short: str) -> str:
+    """A short p-value in words."""
+    return (
+        "above 0.99" if short == "1" else f"below 0{short[1:]}" if short.startswith("<") else f"of 0{short}"
+    )
 
 
 def _frame(panel: "Axes", row: int, end: float) -> None:
@@ -222,7 +273,12 @@ def _said(side: str, grid: FitGrid, *, level: float) -> str:
     if grid.chosen is not None and grid.chosen in grid.components:
         tested = [p for p in grid.p_values[grid.components.index(grid.chosen)] if p is not None]
         rejecting = sum(p < level for p in tested)
-        used = f" Used: {_count(grid.chosen)}, where {rejecting} of {len(tested)} reject."
+        decided = (
+            ""
+            if grid.decided is None
+            else f"; the test that decides has a p-value {_spelled(_short(grid.decided, level))}"
+        )
+        used = f" Used: {_count(grid.chosen)}, where {rejecting} of {len(tested)} reject{decided}."
     return (
         f"{_NAMES[side]}: {low} of {len(known)} tests reject at {formatting.number(level)}, for {counts} and"
         f" {sizes}.{used}"

@@ -1,7 +1,8 @@
 """The privacy-utility landscape of several audits as a matplotlib ``Figure``: Negoescu et al. 2024, Figures 1 and 2.
 
 Each point is a strategy, averaged over its instances; bars reach from the least to the largest of them; the line is
-the Pareto frontier; along the axes stand the densities of the categories. Up and left are better.
+the Pareto frontier, where the values can be ranked; a lower bound has an arrow towards more; along the axes stand the
+densities of the categories. Up and left are better.
 """
 
 from collections.abc import Sequence
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from auditor.audits.strategies import Spread, Strategy, more_is_worse
+from auditor.audits.readings import is_lower_bound, more_is_worse
+from auditor.audits.strategies import Spread, Strategy
 from auditor.report import formatting, traces
-from auditor.report.comparison_titles import higher_is_better, measure_title, utility_title
+from auditor.report.comparison_titles import higher_is_better
 from auditor.report.figures.canvas import Floats, tip, true_minus
+from auditor.report.figures.landscape_words import axis_words, tip_words, utility_words
 from auditor.report.figures.point_labels import label_places
 from auditor.report.svg import ACCENT, CARD, INK, MUTED, NEUTRAL, STYLE
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
     from auditor.audits.comparison import AuditsComparison
 
-__all__ = ["alt", "categories", "landscape_figure", "logarithmic"]
+__all__ = ["categories", "landscape_figure", "logarithmic"]
 
 _SIZE = (7.2, 5.6)
 _WIDE = 30.0  # a larger ratio of the measures needs a logarithmic axis
@@ -56,24 +59,11 @@ def _points(comparison: "AuditsComparison") -> list[_Point]:
             item.utility,
             on_frontier=item.on_frontier,
             marked=bool(item.marks),
-            words=_tip(item, comparison),
+            words=tip_words(item, comparison),
         )
         for item in comparison.strategies
         if item.measure is not None and item.utility is not None
     ]
-
-
-def _tip(item: Strategy, comparison: "AuditsComparison") -> str:
-    """What a point says when it is pointed at."""
-    if item.measure is None or item.utility is None:
-        return ""
-    parts = (
-        f"{item.number}. {item.name}",
-        f"{measure_title(comparison)} {formatting.number(item.measure.mean)}",
-        f"{utility_title(comparison)} {formatting.number(item.utility.mean)}",
-        *item.marks,
-    )
-    return ", ".join(parts)
 
 
 def categories(strategies: Sequence[Strategy]) -> tuple[str, ...]:
@@ -99,9 +89,11 @@ def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
         groups = categories(comparison.strategies)
         for place, category in enumerate(groups):
             _draw(axes, [item for item in points if item.category == category], place=place, name=category)
+        if is_lower_bound(comparison.measure):
+            _draw_arrows(axes, points)
         line = _draw_frontier(axes, [item for item in points if item.on_frontier])
         _orient(axes, comparison)
-        axes.set(xlabel=_axis_words(comparison), ylabel=_utility_words(comparison))
+        axes.set(xlabel=axis_words(comparison), ylabel=utility_words(comparison))
         axes.yaxis.label.set_rotation_mode("anchor")
         _margins(figure, axes, grid, points, groups)
         figure.legend(loc="outside lower center", ncols=2)
@@ -129,9 +121,12 @@ def _scale(axes: "Axes", from_zero: float | None) -> None:
         axes.set_xscale("symlog", linthresh=from_zero, linscale=0.5)
         axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=from_zero, subs=[1, 2, 5]))
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda x, _: true_minus(formatting.number(float(f"{x:.6g}"))))
-    )
+
+    def words(x: float, _: object) -> str:
+        near_zero = from_zero is not None and 0 < abs(x) < 0.99 * from_zero  # where ticks stand too close
+        return "" if near_zero else true_minus(formatting.number(float(f"{x:.6g}")))
+
+    axes.xaxis.set_major_formatter(FuncFormatter(words))
     axes.margins(0.09)
 
 
@@ -154,8 +149,18 @@ def _draw(axes: "Axes", points: Sequence[_Point], *, place: int, name: str) -> N
         tip(point, item.words)
 
 
+def _draw_arrows(axes: "Axes", points: Sequence[_Point]) -> None:
+    """An arrow of one length at each lower bound: the truth may lie anywhere in its direction."""
+    style: dict[str, Any] = {"arrowstyle": "<-", "color": MUTED, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 4}
+    for item in points:
+        place = item.x.mean, item.y.mean
+        axes.annotate("", place, xytext=(20, 0), textcoords="offset points", arrowprops=style, zorder=3)
+
+
 def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> list[tuple[float, float]]:
     """Draw it straight in the plane, and so bent on a logarithmic axis; return points along it."""
+    if not corners:
+        return []
     along = sorted(corners, key=lambda item: item.y.mean)
     x, y = (np.array([getattr(item, axis).mean for item in along]) for axis in ("x", "y"))
     steps = np.arange(0, x.size - 1 + 1e-9, 1 / 40) if x.size > 1 else np.zeros(1)
@@ -222,36 +227,3 @@ def _density(values: Floats, limits: tuple[float, float], transform: Any) -> tup
     grid = np.linspace(low, high, 160)
     height = gaussian_kde(seen)(grid)
     return np.asarray(transform.inverted().transform(grid), dtype=np.float64), height / height.max()
-
-
-# --- Words ---------------------------------------------------------------------------------------------
-
-
-def _axis_words(comparison: "AuditsComparison") -> str:
-    worse = "more is given away" if more_is_worse(comparison.measure) else "less is given away"
-    return f"{traces.plain(measure_title(comparison))} (larger: {worse})"
-
-
-def _utility_words(comparison: "AuditsComparison") -> str:
-    name = traces.plain(utility_title(comparison))
-    return (
-        f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison) else 'smaller'} is better)"
-    )
-
-
-def alt(comparison: "AuditsComparison") -> str:
-    """Return what the picture shows, in words."""
-    points = _points(comparison)
-    low, high = min(item.x.mean for item in points), max(item.x.mean for item in points)
-    useful = [item.y.mean for item in points]
-    corners = ", ".join(
-        f"{item.number} ({formatting.number(item.measure.mean)} and {formatting.number(item.utility.mean)})"
-        for item in comparison.frontier[:20]
-        if item.measure is not None and item.utility is not None
-    )
-    return (
-        f"Privacy-utility landscape of {len(points)} strategies: {measure_title(comparison)} from {formatting.number(low)}"
-        f" to {formatting.number(high)} against {utility_title(comparison)} from {formatting.number(min(useful))} to"
-        f" {formatting.number(max(useful))}, with the range over instances, the density of each category along the axes,"
-        f" and the Pareto frontier through the strategies numbered {corners}. The table of strategies has every number."
-    )

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from auditor.report.svg import INK
+from auditor.report.svg import INK, any_letter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,8 @@ def label_places(
         avoid: Points along a line that no label should cover.
         first: The labels that are written in any case; of more than `CROWDED` others, those without a free place are not.
     """
-    figure.draw_without_rendering()
+    with any_letter():
+        figure.draw_without_rendering()
     scale = 72 / figure.dpi
 
     def place(point: tuple[float, float]) -> tuple[float, float]:

@@ -8,14 +8,32 @@ from auditor.report.traces import floor
 from auditor.result import AuditResult
 from auditor.values import Claim, Estimate
 
-__all__ = ["drawn_claim", "quoted_rates", "rate_words", "reach", "runs_out"]
+__all__ = [
+    "WHOLE_CLAIM",
+    "drawn_claim",
+    "finest_of",
+    "observed_rate",
+    "quoted_rates",
+    "rate_words",
+    "reach",
+    "runs_out",
+]
+
+WHOLE_CLAIM = (
+    "claimed_training"  # the curve of a claimed training, where "claim" is that of one epsilon and delta
+)
 
 
 def reach(result: AuditResult) -> tuple[float, float]:
     """Return the finest rate that the non-members can show, and the rate that the logarithmic axes begin at."""
-    star, records = find(result, STAR), amount(result.data, "n_nonmember")
-    finest = 1 / max(records if records and math.isfinite(records) else 1000, 2)
+    star, finest = find(result, STAR), finest_of(result, "n_nonmember")
     return finest, floor(finest, amount(star.details, "at", "fpr") if star else None)
+
+
+def finest_of(result: AuditResult, group: str) -> float:
+    """Return the share that one record of a group is, ``n_member`` or ``n_nonmember``."""
+    records = amount(result.data, group)
+    return 1 / max(records if records and math.isfinite(records) else 1000, 2)
 
 
 def runs_out(result: AuditResult) -> bool:
@@ -36,6 +54,18 @@ def quoted_rates(result: AuditResult) -> list[tuple[float, Estimate]]:
     rows = [(rate, item) for item in result.estimates if (rate := labels.rate_of(item)) is not None]
     known = [(rate, item) for rate, item in rows if item.lower is not None and item.value is not None]
     return sorted(((rate, item) for rate, item in known if 0 < rate < 1), key=lambda pair: pair[0])
+
+
+def observed_rate(result: AuditResult, row: Estimate) -> float | None:
+    """Return the rate of false alarms that was observed at the threshold of a ``tpr_at_fpr`` row, or null."""
+    seen, rank, records = (
+        amount(row.details, "fpr"),
+        amount(row.details, "rank"),
+        amount(result.data, "n_nonmember"),
+    )
+    if seen is None and rank is not None and records:  # an older result; exact where no two losses are equal
+        seen = rank / records
+    return seen if seen is not None and 0 <= seen <= 1 else None
 
 
 def rate_words(rate: float, row: Estimate) -> str:

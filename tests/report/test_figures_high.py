@@ -1,0 +1,206 @@
+"""The other end of the trade-off curve, and where the certified bound is read on each figure."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import auditor
+from auditor.report import figures, html
+from auditor.report.figures.high_end import turned
+from auditor.report.svg import TIP
+from auditor.result import NamedCurve
+
+HIGH = {"tail": "upper", "fnr_upper": 0.0123, "tnr_lower": 0.2345}
+LOW = {"tail": "lower", "fpr_upper": 0.0123, "tpr_lower": 0.2345}
+
+
+def _bound(result, details, *, value=2.9, **changes):
+    rows = tuple(
+        replace(item, value=value, lower=value, details=details)
+        if item.name == "epsilon_bound.clopper_pearson"
+        else item
+        for item in result.estimates
+    )
+    return replace(result, estimates=rows, **changes)
+
+
+def _lines(result, name):
+    return {line.get_label(): line for line in figures.figure(result, name).axes[0].get_lines()}
+
+
+def _square(result, name):
+    line = _lines(result, name).get("Certified bound is read here")
+    return None if line is None else line.get_xydata()[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("details", "value", "drawn"),
+    [
+        (HIGH, 2.9, True),
+        ({"tail": "upper"}, 2.9, True),
+        (LOW, 2.9, False),
+        (HIGH, 0.0, False),
+        ({}, 2.9, False),
+    ],
+)
+def test_drawn_where_the_bound_comes_from_there(overfitted, details, value, drawn):
+    """The other end is drawn where a bound above 0 comes from the high losses, and nowhere else."""
+    result = _bound(overfitted, details, value=value)
+    assert (figures.figure(result, "tradeoff-high") is not None) is drawn
+    assert figures.figure(replace(result, curves=()), "tradeoff-high") is None
+
+
+def test_seen_from_the_other_end(overfitted):
+    """A curve is drawn at 1 - TPR and 1 - FPR, from one training record on, and guessing stays guessing."""
+    curve = NamedCurve("empirical", "measured", (0.0, 0.2, 0.7, 1.0), (0.0, 0.5, 1.0, 1.0))
+    data = dict(overfitted.data) | {"n_member": 100, "n_nonmember": 7}
+    lines = _lines(_bound(overfitted, HIGH, curves=(curve,), data=data), "tradeoff-high")
+    x, y = lines["Measured"].get_data()
+    # One of 100 members is 0.01. From (0, 0.3) to (0.5, 0.8) the line is straight: 0.3 + 0.01 there.
+    assert (x[0], y[0]) == (pytest.approx(0.01), pytest.approx(0.31))
+    np.testing.assert_allclose(y, np.interp(x, [0, 0.5, 1.0], [0.3, 0.8, 1.0]))
+    np.testing.assert_array_equal(lines["Guessing"].get_xdata(), lines["Guessing"].get_ydata())
+
+
+def test_turned_twice(overfitted):
+    """Seen twice from the other end a curve is itself."""
+    curves = {curve.name: curve for curve in overfitted.curves}
+    again = turned(turned(curves))
+    for name, curve in curves.items():
+        np.testing.assert_allclose(again[name].fpr, curve.fpr, atol=1e-9)
+        np.testing.assert_allclose(again[name].tpr, curve.tpr, atol=1e-9)
+
+
+def test_where_the_bound_is_read(overfitted):
+    """The two limits of the bound are marked on the figure of their end, and on linear axes as FPR and TPR."""
+    low, high = _bound(overfitted, LOW), _bound(overfitted, HIGH)
+    assert _square(low, "tradeoff-log") == [0.0123, 0.2345]
+    assert _square(low, "tradeoff") == [0.0123, 0.2345]
+    assert _square(high, "tradeoff-high") == [0.0123, 0.2345]
+    assert _square(high, "tradeoff") == pytest.approx([1 - 0.2345, 1 - 0.0123])
+    assert _square(high, "tradeoff-log") is None
+    said = _lines(high, "tradeoff-high")["Certified bound is read here"].get_gid().removeprefix(TIP)
+    assert said == (
+        "The certified bound 2.9 is read where at most 1.23% of the training records are wrongly cleared and at least"
+        " 23.4% of the others are cleared"
+    )
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"tail": "upper"},
+        HIGH | {"approximate": True},
+        HIGH | {"fnr_upper": 1.5},
+        HIGH | {"tnr_lower": None},
+        HIGH | {"tail": ["upper"]},
+    ],
+)
+def test_nothing_to_mark(overfitted, details):
+    """A bound that does not rest on two certified limits, or on two that are no rates, is marked nowhere."""
+    assert _square(_bound(overfitted, details), "tradeoff") is None
+
+
+def test_star_of_the_other_end(overfitted):
+    """Epsilon* is marked on the figure of the end that it comes from."""
+    star = overfitted.estimate("epsilon_star.gaussian")
+    details = dict(star.details) | {"branch": "m2", "at": {"fpr": 0.6, "fnr": 0.004}}
+    rows = tuple(replace(star, details=details) if item is star else item for item in overfitted.estimates)
+    result = _bound(replace(overfitted, estimates=rows), HIGH)
+    place = _lines(result, "tradeoff-high")["Epsilon* is read here"].get_xydata()[0].tolist()
+    assert place == pytest.approx([0.004, 0.4])
+    assert "Epsilon* is read here" not in _lines(result, "tradeoff-log")
+    assert "Epsilon* is read here" in _lines(overfitted, "tradeoff-log")
+
+
+def test_words_of_the_other_end(overfitted):
+    """The words give the rates of the other end, rounded outwards for the band, and where the bound is read."""
+    curves = (
+        NamedCurve("empirical", "measured", (0.0, 1.0), (0.0, 1.0)),
+        NamedCurve("band_lower", "band", (0.30001, 1.0), (0.0, 1.0)),
+        NamedCurve("band_upper", "band", (0.0, 0.28881, 1.0), (0.0, 1.0, 1.0)),
+    )
+    words = figures.alt(_bound(overfitted, HIGH, curves=curves), "tradeoff-high")
+    # At 10% missed: lower 0.1 * 0.69999 = 6.9999%, down; upper from 0.71119 to 1: 0.71119 + 0.1 * 0.28881 = 74.0071%, up.
+    assert (
+        "At 10% of training records wrongly cleared: measured 10%, band 6.99% to 74.1%, guessing 10%."
+        in words
+    )
+    assert "at most 1.23% of the training records are wrongly cleared" in words
+    assert "comes from the other end" in figures.alt(_bound(overfitted, HIGH), "tradeoff-log")
+    assert "does not come from there" in figures.alt(_bound(overfitted, LOW), "tradeoff-high")
+
+
+def test_rates_that_do_not_match(overfitted):
+    """Of a curve that somebody cut short the points that are there are drawn, whatever else is in it."""
+    curve = NamedCurve("empirical", "measured", (0.0, 0.2, 0.7, 1.0, 1.0), (0.0, 0.5, float("nan"), 1.0))
+    x, y = _lines(_bound(overfitted, HIGH, curves=(curve,)), "tradeoff-high")["Measured"].get_data()
+    np.testing.assert_allclose(y, np.interp(x, [0, 0.5, 1.0], [0.0, 0.8, 1.0]))
+
+
+@pytest.mark.parametrize("name", ["claim", "claimed_training"])
+@pytest.mark.parametrize("figure", ["tradeoff-log", "tradeoff-high", "tradeoff"])
+def test_legends_fit(refuted, figure, name):
+    """Whatever a trade-off figure has to explain, its legend is no wider than the figure."""
+    curves = (
+        *(item for item in refuted.curves if item.name != "claim"),
+        NamedCurve("mixture", "mixture fit", (0.0, 0.5, 1.0), (0.0, 0.6, 1.0)),
+        NamedCurve(name, "claim", (0.0, 0.5, 1.0), (0.0, 0.8, 1.0)),
+    )
+    claim = replace(refuted.claims[0], value=12.345678, delta=2.95563e-6)
+    result = _bound(refuted, HIGH, curves=curves, claims=(claim,), comparisons=())
+    result = replace(result, data=dict(result.data) | {"members": "census"})
+    drawn = figures.figure(result, figure)
+    drawn.draw_without_rendering()
+    words = drawn.legends[0].get_window_extent()
+    assert "delta 2.95563e-6" in " ".join(text.get_text() for text in drawn.legends[0].get_texts())
+    assert words.x0 >= 0
+    assert words.x1 <= drawn.bbox.x1
+
+
+@pytest.fixture(scope="module")
+def above():
+    """An audit of a model that never gives a training record a loss above 1, which two of three others have."""
+    rng = np.random.default_rng(3)
+    return auditor.audit(
+        auditor.Losses(member=rng.uniform(0.01, 1, 800), nonmember=rng.uniform(0.01, 3, 800)), seed=0
+    )
+
+
+def test_a_real_audit(above):
+    """The bound is read below and to the right of the measured curve, near the TNR of 2/3 that is true here."""
+    missed, cleared = _square(above, "tradeoff-high")
+    x, y = _lines(above, "tradeoff-high")["Measured"].get_data()
+    assert missed < 0.02
+    assert 0.5 < cleared < 2 / 3
+    assert cleared < np.interp(missed, x, y)
+    assert above.figure("tradeoff-high") is not None
+    bound = above.estimate("epsilon_bound.clopper_pearson")
+    assert bound.value == pytest.approx(np.log((cleared - bound.delta) / missed))
+
+
+def test_the_page_says_which_end(above, overfitted):
+    """The page calls the left end the one that matters most only where the bound does not come from the other."""
+    here, there = (html.render([item]) for item in (_bound(overfitted, LOW), above))
+    assert ("matters most" in here, "this other end" in here, "audit-1-tradeoff-high-title" in here) == (
+        True,
+        False,
+        False,
+    )
+    assert ("matters most" in there, "this other end" in there, "audit-1-tradeoff-high-title" in there) == (
+        False,
+        True,
+        True,
+    )
+
+
+def test_a_doubled_corner_stays(overfitted):
+    """The corner of a band whose points are doubled stays a corner: the band does not slant across where it ends."""
+    low = NamedCurve(
+        "band_lower", "band", (0.0, 0.5, 0.8, 0.8, 0.8, 0.8, 1.0), (0.0, 0.0, 0.0, 0.0, 0.3, 0.3, 1.0)
+    )
+    high = NamedCurve("band_upper", "band", (0.0, 1.0), (0.9, 1.0))
+    figure = figures.tradeoff_log_figure(replace(overfitted, curves=(low, high)))
+    x, y = figure.axes[0].get_lines()[0].get_data()
+    assert np.interp(0.79, x, y) == pytest.approx(y[0])

@@ -1,0 +1,108 @@
+"""What figures do with foreign text: every letter is drawn, and none is taken for markup or for colour."""
+
+import warnings
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+from matplotlib.figure import Figure
+from safety.texts import HOSTILE
+
+from auditor.report import figures, svg, traces
+from auditor.report.figures.canvas import tip
+from auditor.report.formatting import clean
+from auditor.result import Histogram
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _drawn(text):
+    """One figure with that text as a label of an axis and as a tip."""
+    figure = Figure()
+    panel = figure.subplots()
+    with svg.any_letter():
+        panel.set_xlabel(text, parse_math=False)
+        (line,) = panel.plot([0, 1], [0, 1])
+        tip(line, text)
+    return ET.fromstring(svg.svg(figure, alt=text, key="k"))  # noqa: S314 - made here
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_texts_stay(name):
+    """A label, a tip and the words for who cannot see the figure say what they should, character by character."""
+    text = " ".join(clean(HOSTILE[name]).split())
+    found = _drawn(text)
+    assert text in [item.text for item in found.iter(f"{_SVG}text")]
+    assert [item.text for item in found.iter(f"{_SVG}title")] == [text, text]
+
+
+def test_single_quotes():
+    """A tip with double quotes, which matplotlib writes between single ones, is a tip all the same."""
+    found = _drawn('he said "no"')
+    assert [item.text for item in found.iter(f"{_SVG}title")] == ['he said "no"'] * 2
+    assert [item for item in found.iter() if "tip:" in item.get("id", "")] == []
+
+
+def test_letters_without_a_glyph(refuted_histogram):
+    """Letters that the drawing font lacks are drawn and saved without a warning, and others still warn."""
+    result = refuted_histogram("模型 Précision équilibrée")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        text = figures.svg(figures.figure(result, "losses"), alt="a")
+        warnings.warn("another", UserWarning, stacklevel=1)
+    assert [str(item.message) for item in said] == ["another"]
+    assert "Loss, 模型 Précision équilibrée" in text
+
+
+@pytest.fixture
+def refuted_histogram():
+    """A result with one histogram on a scale of that name."""
+    import numpy as np
+
+    import auditor
+
+    rng = np.random.default_rng(0)
+    losses = auditor.Losses(member=rng.exponential(0.5, 60), nonmember=rng.exponential(1, 60))
+    result = auditor.audit(losses)
+
+    def named(scale):
+        return replace(result, histograms=(replace(result.histograms[0], scale=scale),))
+
+    return named
+
+
+def test_wide_letters_are_cut_sooner():
+    """A label has so many columns at most; a letter of a wide script takes two, an accent on its letter none."""
+    assert traces.plain("模" * 30, most=20) == "模" * 8 + "..."
+    assert traces.plain("é" * 20, most=20) == "é" * 20
+    assert traces.plain("e\u0301" * 20, most=20) == "e\u0301" * 20
+    assert traces.plain("x" * 21, most=20) == "x" * 17 + "..."
+    assert traces.plain("a\n b\tc") == "a b c"
+
+
+def test_marks_are_cut_as_wholes():
+    """A sign that is shown by its number is shown whole or not at all."""
+    assert traces.plain("abc" + "\u202e" * 3, most=15) == "abc⟨U+202E⟩..."
+    assert traces.plain("abcdef" + "\u202e" * 3, most=15) == "abcdef..."
+
+
+def test_different_names_stay_different():
+    """Names in other scripts can be told apart in a drawing."""
+    names = ["模型", "数据", "Précision", "Precision", "مرحبا", "a\u200bb", "ab"]
+    assert len({traces.plain(name) for name in names}) == len(names)
+
+
+def test_many_bins(refuted_histogram):
+    """A histogram of very many bins is drawn with fewer, and no record is lost."""
+    bins = 7001
+    counts = tuple(range(bins))
+    wide = Histogram("loss", tuple(map(float, range(bins + 1))), counts, counts[::-1], None, counts, {})
+    result = replace(refuted_histogram("loss"), histograms=(wide,))
+    shown = traces.histogram(result, 0)
+    assert len(shown.edges) == len(shown.member) + 1 <= 501
+    assert (shown.edges[0], shown.edges[-1]) == (0.0, float(bins))
+    assert sum(shown.member) == sum(shown.nonmember) == sum(shown.nonmember_fit) == sum(counts)
+    # Each bin holds the records between its own edges: of the k-th bin there are k.
+    for low, high, count in zip(shown.edges[:-1], shown.edges[1:], shown.member, strict=True):
+        assert count == sum(range(int(low), int(high)))
+    assert shown.member_fit is None

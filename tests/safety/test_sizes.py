@@ -1,0 +1,96 @@
+"""A result with very long curves makes a page of ordinary size, and is looked through once."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import auditor
+from auditor.report import traces
+from auditor.result import NamedCurve
+
+POINTS = 20_000
+NAMES = ("empirical", "band_lower", "band_upper")
+
+
+@pytest.fixture(scope="module")
+def audited():
+    """A small audit."""
+    rng = np.random.default_rng(1)
+    return auditor.audit(auditor.Losses(member=rng.exponential(0.4, 200), nonmember=rng.exponential(1, 200)))
+
+
+@pytest.fixture(scope="module")
+def long(audited):
+    """The same with three curves of very many corners."""
+    fpr = np.repeat(np.linspace(0, 1, POINTS // 2), 2)
+    steps = {
+        name: np.append(fpr[1:], 1.0) ** power for name, power in zip(NAMES, (0.5, 0.6, 0.4), strict=True)
+    }
+    curves = (NamedCurve(name, name, tuple(fpr), tuple(tpr)) for name, tpr in steps.items())
+    return replace(audited, curves=tuple(curves))
+
+
+def test_page_size(audited, long):
+    """The page of long curves is no larger than twice that of ordinary ones."""
+    assert len(long.to_html()) < 2 * len(audited.to_html())
+
+
+def test_looked_through_once(long, monkeypatch):
+    """However many figures, captions and titles ask for the curves, their numbers are looked through once."""
+    fresh = replace(long, curves=tuple(replace(curve, fpr=(*curve.fpr,)) for curve in long.curves))
+    own = {id(side): [] for curve in fresh.curves for side in (curve.fpr, curve.tpr)}
+    cleaned = traces._floats
+
+    def counting(values):
+        own.get(id(values), []).append(1)
+        return cleaned(values)
+
+    monkeypatch.setattr(traces, "_floats", counting)
+    fresh.to_html()
+    assert [len(times) for times in own.values()] == [1] * 2 * len(NAMES)
+
+
+def test_one_curve_of_a_name(audited, monkeypatch):
+    """Of very many curves of one name, one is looked through."""
+    sizes = []
+    cleaned = traces._floats
+    monkeypatch.setattr(traces, "_floats", lambda values: sizes.append(len(values)) or cleaned(values))
+    curve = NamedCurve("empirical", "a", (0.0, 0.25, 1.0), (0.0, 0.5, 1.0))
+    found = traces.curves(replace(audited, curves=(curve,) * 900))
+    assert (list(found), sizes) == (["empirical"], [3, 3])
+
+
+def test_a_changed_result_has_its_own_curves(audited):
+    """Curves are those of the result that is asked about, not of one looked at before."""
+    for power in (0.2, 0.5, 0.9):
+        curve = NamedCurve("empirical", "a", (0.0, 0.25, 1.0), (0.0, 0.25**power, 1.0))
+        found = traces.curves(replace(audited, curves=(curve,)))["empirical"]
+        assert found.tpr[1] == 0.25**power
+
+
+def test_thinned_logarithmic_curve(long):
+    """Of a long staircase the corners that stay are corners of it, both ends among them, and none that goes was far from one."""
+    curve = traces.curves(long)["empirical"]
+    x, y = traces.logarithmic(curve, least=1e-4)
+    assert 100 < x.size <= 421
+    assert (x[-1], y[-1]) == (1.0, 1.0)
+    assert x[0] < 1.5e-4
+    corners = set(zip(curve.fpr, curve.tpr, strict=True))
+    grid = np.geomspace(1e-4, 1, 160)
+    own = [point in corners for point in zip(x, y, strict=True)]
+    assert all(mine or np.isin(at, grid) for mine, at in zip(own, x, strict=True))
+    assert (np.diff(x) >= 0).all()
+    assert (np.diff(y) >= 0).all()
+    # Four decades along and two up, in 420 steps: that far at most lies any corner from one that stays.
+    every = np.log10([point for point in sorted(corners) if point[0] >= 1e-4])
+    far = np.abs(every[::7, None] - np.log10(np.column_stack([x, y]))[None]).sum(axis=2).min(axis=1)
+    assert far.max() < (4 + 2) / 420
+
+
+def test_an_ordinary_curve_keeps_every_corner():
+    """A staircase of an ordinary audit keeps all of its corners on logarithmic axes."""
+    fpr = np.repeat(np.linspace(0.01, 1, 100), 2)
+    tpr = np.append(fpr[1:], 1.0) ** 0.5
+    x, y = traces.logarithmic(NamedCurve("empirical", "a", tuple(fpr), tuple(tpr)), least=1e-3)
+    assert set(zip(fpr, tpr, strict=True)) <= set(zip(x, y, strict=True))
