@@ -1,6 +1,5 @@
 """What a training description promises, as a table for the terminal and as JSON."""
 
-import io
 import json
 import math
 import re
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor._format import given, number, percent
 from auditor.choices import DPSGD, Adjacency
+from auditor.report.terminal import printed
 from auditor.result import SCHEMA_VERSION, plain
 from auditor.values import Claim
 
@@ -111,25 +111,24 @@ def text(
         width: Columns of the terminal.
         color: Whether to add colour codes.
     """
-    from rich.console import Console
 
-    buffer = io.StringIO()
-    console = Console(file=buffer, width=width, force_terminal=color, no_color=not color, highlight=False)
-    console.print(description.in_words(), markup=False)
-    console.print("Against an attacker who sees every iterate.", markup=False)
-    notes: list[str] = []
-    for title, rows in (("", claims), ("Other methods. ", more)):
-        for adjacency in dict.fromkeys(claim.adjacency for claim in rows):
-            console.print()
-            ours = [claim for claim in rows if claim.adjacency is adjacency]
-            _print_table(console, ours, notes, title=title + _ABOUT[adjacency])
-    for index, note in enumerate(notes, start=1):
-        console.print(f"({index}) {note}", markup=False)
-    if sentences:
-        console.print(f"\nIn words. {sentences[0]}", markup=False)
-        for sentence in sentences[1:]:
-            console.print(f"- {sentence}", markup=False)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+    def draw(console: "Console") -> None:
+        console.print(description.in_words(), markup=False)
+        console.print("Against an attacker who sees every iterate.", markup=False)
+        notes: list[str] = []
+        for title, rows in (("", claims), ("Other methods. ", more)):
+            for adjacency in dict.fromkeys(claim.adjacency for claim in rows):
+                console.print()
+                ours = [claim for claim in rows if claim.adjacency is adjacency]
+                _print_table(console, ours, notes, title=title + _ABOUT[adjacency])
+        for index, note in enumerate(notes, start=1):
+            console.print(f"({index}) {note}", markup=False)
+        if sentences:
+            console.print(f"\nIn words. {sentences[0]}", markup=False)
+            for sentence in sentences[1:]:
+                console.print(f"- {sentence}", markup=False)
+
+    return printed(draw, width=width, color=color).removesuffix("\n")
 
 
 def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str], *, title: str) -> None:

@@ -1,19 +1,18 @@
 """A comparison for a terminal: the sentences, a line for each audit, and a line for each strategy."""
 
-import io
 from typing import TYPE_CHECKING, Any
 
 from auditor.report import formatting
 from auditor.report.comparison import context
+from auditor.report.terminal import TONES, printed
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from auditor.audits.comparison import AuditsComparison
 
 __all__ = ["text"]
-
-_STYLES = {"bad": "bold red", "caution": "bold yellow", "good": "green", "plain": "bold"}
 
 
 def text(comparison: "AuditsComparison", *, width: int = 100, color: bool = False) -> str:
@@ -24,39 +23,29 @@ def text(comparison: "AuditsComparison", *, width: int = 100, color: bool = Fals
         width: Columns of the terminal.
         color: Whether to add colour codes.
     """
-    from rich.console import Console
     from rich.text import Text
 
     shown = context(comparison, command_line=True)
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
-    sign = shown["sign"]
-    console.print(Text(f"{sign['symbol']} {sign['word']}", style=_STYLES[sign["tone"]]))
-    for words in (*shown["changes"], shown["compared"], shown["frontier"], *shown["warnings"]):
-        console.print(Text(formatting.clean(words)))
-    console.print()
-    console.print(_audits(shown))
-    if shown["shared"]:
-        console.print(Text(shown["shared"]))
-    if shown["several_instances"]:
-        console.print(_strategies(shown))
-    for name, reason in shown["left_out"]:
-        console.print(Text(formatting.clean(f"Not in the landscape: {name}: {reason}")))
-    for note in shown["notes"][: 2 if shown["bounds_what"] else 1]:
-        console.print(Text(note))
-    for hint in shown["hints"]:
-        console.print(Text(hint))
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+    def draw(console: "Console") -> None:
+        sign = shown["sign"]
+        console.print(Text(f"{sign['symbol']} {sign['word']}", style=TONES[sign["tone"]]))
+        for words in (*shown["changes"], shown["compared"], shown["frontier"], *shown["warnings"]):
+            console.print(Text(formatting.clean(words)))
+        console.print()
+        console.print(_audits(shown))
+        if shown["shared"]:
+            console.print(Text(shown["shared"]))
+        if shown["several_instances"]:
+            console.print(_strategies(shown))
+        for name, reason in shown["left_out"]:
+            console.print(Text(formatting.clean(f"Not in the landscape: {name}: {reason}")))
+        for note in shown["notes"][: 2 if shown["bounds_what"] else 1]:
+            console.print(Text(note))
+        for hint in shown["hints"]:
+            console.print(Text(hint))
+
+    return printed(draw, width=width, color=color)
 
 
 def _table(*columns: tuple[str, bool]) -> "Table":

@@ -1,6 +1,5 @@
 """The same result for a terminal: what was found, the claim, a compact table, and the checks that are not fine."""
 
-import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,11 @@ from auditor.report.gated import gates_first
 from auditor.report.known import known
 from auditor.report.opening import openings
 from auditor.report.origin import settings_sentence
+from auditor.report.terminal import TONES, printed
 from auditor.result import AuditResult
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["text"]
 
-_STYLES = {"bad": "bold red", "caution": "bold yellow", "good": "green", "plain": "bold"}
 _NARROW = 80  # columns below which a table would cut its numbers
 
 
@@ -35,33 +35,22 @@ def text(
         color: Whether to add colour codes.
         gates: What became of the gates; where some stopped the pipeline, the first lines say how many.
     """
-    from rich.console import Console
-
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-    )
     result = known(result)
     shown = context(result)
-    for line in _first(result, gates):
-        console.print(line)
-    console.print()
-    if width < _NARROW:
-        for line in _paragraphs(shown):
+
+    def draw(console: "Console") -> None:
+        for line in _first(result, gates):
             console.print(line)
-    else:
-        console.print(_table(shown))
-    for line in _last(result, shown):
-        console.print(line)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+        console.print()
+        if width < _NARROW:
+            for line in _paragraphs(shown):
+                console.print(line)
+        else:
+            console.print(_table(shown))
+        for line in _last(result, shown):
+            console.print(line)
+
+    return printed(draw, width=width, color=color)
 
 
 def _first(result: AuditResult, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
@@ -73,9 +62,9 @@ def _first(result: AuditResult, gates: Sequence["GateOutcome"]) -> Iterator["Tex
         yield Text(formatting.clean(f"Privacy audit: {model}"), style="bold")
     stopped = gates_first(gates)
     if stopped:
-        yield Text(f"✕ {stopped}", style=_STYLES["bad"])
+        yield Text(f"✕ {stopped}", style=TONES["bad"])
     for sign, sentence in openings(result):
-        yield Text(f"{sign.symbol} {sign.word}", style=_STYLES[sign.tone])
+        yield Text(f"{sign.symbol} {sign.word}", style=TONES[sign.tone])
         yield Text(formatting.clean(sentence))
 
 
@@ -89,7 +78,7 @@ def _last(result: AuditResult, shown: dict[str, Any]) -> Iterator["Text"]:
         sign = check["status"]
         if sign["tone"] == "good":
             continue
-        line = Text(f"{sign['symbol']} {sign['word']}", style=_STYLES[sign["tone"]])
+        line = Text(f"{sign['symbol']} {sign['word']}", style=TONES[sign["tone"]])
         yield line.append(
             formatting.clean(f" {check['title']}: {check['message']}"), style="not bold default"
         )
