@@ -13,7 +13,7 @@ TOP_RECORDS = 1_000
 _NAME = 1_000  # characters of what somebody calls a model, a way of training or a utility
 _KEPT = 10_000  # characters of a command line or a source
 _TEXT = 100_000  # characters of one text
-_TEXTS = 400_000  # characters of all texts together; an audit of many classes has 50,000
+_TEXTS = 300_000  # characters of all texts together; an audit of many classes has 50,000
 _MOST = {
     "estimates": 500,
     "claims": 100,

@@ -324,8 +324,8 @@ LARGE = {
     "top records": (("top_records",), [{}] * 1001, "top_records has 1,001 entries, more than 1,000"),
     "estimates of a slice": (("slices", 0, "estimates"), [{}] * 21, "slices[0].estimates has 21 entries, more than 20"),
     "details": (("checks", 0, "details"), {"x": [0] * 20_001}, "checks[0].details.x has 20,001 entries, more than 20,000"),
-    "texts": (("provenance",), {f"k{i}": "x" * 90_000 for i in range(5)}, "most of them in provenance, more than 400,000"),
-    "keys": (("provenance",), {f"{i}" + "x" * 90_000: 0 for i in range(5)}, "most of them in provenance, more than 400,000"),
+    "texts": (("provenance",), {f"k{i}": "x" * 90_000 for i in range(5)}, "most of them in provenance, more than 300,000"),
+    "keys": (("provenance",), {f"{i}" + "x" * 90_000: 0 for i in range(5)}, "most of them in provenance, more than 300,000"),
 }  # fmt: skip
 
 
