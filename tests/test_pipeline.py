@@ -10,6 +10,7 @@ import auditor
 from auditor import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, StatedClaim, Status, Subject, Verdict
 from auditor.choices import Adjacency
 from auditor.errors import InputError
+from auditor.theory.profile import claimed_curve
 from auditor.theory.total_variation import total_variation
 
 NAMES = [
@@ -370,6 +371,13 @@ def test_the_claimed_curve_agrees_with_the_claimed_advantage(leaky, split, adjac
     """The line of a DP-SGD claim is that of the neighbours audited: its largest gap is the exact advantage of those."""
     training = DPSGD(noise_multiplier=1.0, sampling_rate=0.1, steps=20)
     found = auditor.audit(leaky, claim=training, split=split, delta=1e-5)
+    known = claimed_curve(training, adjacency=Adjacency(adjacency))
+    if known.curve is None:  # the line of one (epsilon, delta) takes its place, and says so
+        drawn = [item for item in found.curves if item.name.startswith("claim")]
+        assert [item.name for item in drawn] == ["claim"]
+        assert "epsilon" in drawn[0].label
+        assert adjacency in drawn[0].label
+        pytest.skip(known.note)
     curve = next(item for item in found.curves if item.name == "claimed_training")
     exact = total_variation(training, adjacency=Adjacency(adjacency)).value
     assert max(np.subtract(curve.tpr, curve.fpr)) == pytest.approx(exact, abs=2e-3)
