@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from auditor.pipeline import audit
     from auditor.planning import GaussianAttack, PerfectAttack, Plan, RandomisedResponse, records_needed
     from auditor.ranking import Ranking, rank_records
+    from auditor.runs import Progress, RunsResult, audit_runs, collect_runs, run_cases
     from auditor.slices import Slice
     from auditor.tradeoff import TradeoffCurve
 
@@ -140,12 +141,14 @@ __all__ = [
     "PerfectAttack",
     "Plan",
     "PoissonSampling",
+    "Progress",
     "RandomSplit",
     "RandomisedResponse",
     "RankGrid",
     "Ranking",
     "RayEngine",
     "RecordTable",
+    "RunsResult",
     "Sample",
     "Slice",
     "Split",
@@ -165,8 +168,10 @@ __all__ = [
     "__version__",
     "audit",
     "audit_instances",
+    "audit_runs",
     "check_gates",
     "collect",
+    "collect_runs",
     "collect_texts",
     "collect_to",
     "compare_audits",
@@ -186,6 +191,7 @@ __all__ = [
     "read_result",
     "read_schedule",
     "records_needed",
+    "run_cases",
     "text_scorer",
 ]
 
@@ -212,10 +218,12 @@ _LATER = {
     "Output": "auditor.collectors",
     "PerfectAttack": "auditor.planning",
     "Plan": "auditor.planning",
+    "Progress": "auditor.runs",
     "RandomisedResponse": "auditor.planning",
     "Ranking": "auditor.ranking",
     "RayEngine": "auditor.collectors",
     "RecordTable": "auditor.collectors",
+    "RunsResult": "auditor.runs",
     "Slice": "auditor.slices",
     "SquaredError": "auditor.collectors",
     "SumTokenLoss": "auditor.collectors",
@@ -223,7 +231,9 @@ _LATER = {
     "ZlibRatio": "auditor.collectors",
     "audit": "auditor.pipeline",
     "audit_instances": "auditor.instances",
+    "audit_runs": "auditor.runs",
     "collect": "auditor.collectors",
+    "collect_runs": "auditor.runs",
     "collect_texts": "auditor.collectors",
     "collect_to": "auditor.collectors",
     "compare_audits": "auditor.audits.comparison",
@@ -242,6 +252,7 @@ _LATER = {
     "read_losses": "auditor.collectors",
     "read_schedule": "auditor.collectors",
     "records_needed": "auditor.planning",
+    "run_cases": "auditor.runs",
     "text_scorer": "auditor.collectors",
 }
 

@@ -20,6 +20,7 @@ from auditor.commands.invocation import remember
 from auditor.commands.parameters import parameters
 from auditor.commands.power import power
 from auditor.commands.report import report
+from auditor.commands.runs import runs
 from auditor.commands.schema import schema
 from auditor.gates import ExitCode
 
@@ -60,6 +61,7 @@ _CONFIGURED: tuple[Callable[..., Any], ...] = (
     claim,
     parameters,
     instances,
+    runs,
     power,
     calibration,
 )

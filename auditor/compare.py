@@ -115,6 +115,12 @@ def _why_no_judge(estimate: Estimate) -> str | None:
         )
     if estimate.details.get("conditional"):
         return "it holds only under a condition that no audit can check; use epsilon_bound.one_run"
+    if estimate.details.get("credible"):
+        return (
+            "its probability is over a prior, and not over the audits of one mechanism; use a certified bound"
+        )
+    if estimate.details.get("approximate"):
+        return "its limits are approximate and can promise too much; use a certified bound"
     if estimate.value is not None and estimate.lower is None and "lower_reason" not in estimate.details:
         return "it is no lower bound, and only a lower bound can refute a claim"
     return None
@@ -135,7 +141,7 @@ def _verdict(
     if claim.value is None:
         return (
             Verdict.INCONCLUSIVE,
-            f"In the form that this split audits, the claim promises nothing: {claim.note}",
+            f"In the form that {_audited_by(estimate)}, the claim promises nothing: {claim.note}",
         )
     if estimate.lower is None:
         why = estimate.details["lower_reason"]
@@ -179,7 +185,7 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
         )
     if ceiling <= claimed and not (isinstance(curve, Mapping) and curve.get("could_have_been")):
         return Verdict.INCONCLUSIVE, (
-            f"A perfect attack on these records would have shown {top} by this method ({at}), not above the claimed"
+            f"A perfect attack on these {_unit(estimate)} would have shown {top} by this method ({at}), not above the claimed"
             f" {stated}: the audit had no power to refute it."
         )
     if ceiling <= claimed:
@@ -191,6 +197,15 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
         f"The lower bound of {shown} {level} ({at}) does not exceed the claimed {stated}; a perfect attack would have"
         f" shown {top}. This does not prove the claim."
     )
+
+
+def _unit(estimate: Estimate) -> str:
+    """What was counted: records, unless the estimate says otherwise."""
+    return "runs" if estimate.details.get("unit") == "runs" else "records"
+
+
+def _audited_by(estimate: Estimate) -> str:
+    return "these runs audit" if _unit(estimate) == "runs" else "this split audits"
 
 
 def _mismatch(claim: Claim, estimate: Estimate) -> str | None:

@@ -354,7 +354,8 @@ def _parametric(
     star = epsilon_star.gaussian(pair, **options, extra={**views.fit_gap(counts, pair), **extra, **floor})
     if mixed is None:
         return (star,)
-    return (star, epsilon_star.mixture(mixed, **options, extra={**views.fit_gap(counts, mixed), **floor}))
+    # Without the floor: that of two normals is far below what mixtures find between groups that do not differ.
+    return (star, epsilon_star.mixture(mixed, **options, extra=views.fit_gap(counts, mixed)))
 
 
 def _checks(

@@ -30,7 +30,11 @@ _MAYBE_NUMBER = (*_NUMBER, type(None))
 _INFINITE = ("inf", "-inf")
 _READ = ("1", SCHEMA_VERSION)
 _LARGEST_FILE = 64_000_000
-_OTHER_KINDS = {"instances": "the audit of several models", "comparison": "a comparison of audits"}
+_OTHER_KINDS = {
+    "instances": "the audit of several models",
+    "runs": "the audit of many runs",
+    "comparison": "a comparison of audits",
+}
 
 
 def read_result(path: str | os.PathLike[str]) -> AuditResult:

@@ -21,11 +21,13 @@ from auditor._schema_words import (
     or_null,
     whole,
 )
+from auditor.choices import Adjacency
 from auditor.instances.result import InstancesResult
 from auditor.result import SCHEMA_VERSION, AuditResult
+from auditor.runs.result import RunsResult
 from auditor.values import Verdict
 
-__all__ = ["instances_schema", "result_schema"]
+__all__ = ["instances_schema", "result_schema", "runs_schema"]
 
 
 _NO_VERDICT: Schema = {
@@ -75,6 +77,22 @@ def instances_schema() -> Schema:
         {**found, **_NO_VERDICT},
         parts,
     )
+
+
+def runs_schema() -> Schema:
+    """Return the schema of `RunsResult.to_json`: of ``auditor runs --json``.
+
+    >>> runs_schema()["properties"]["kind"]
+    {'const': 'runs'}
+    """
+    lists = {"estimates": "estimate", "claims": "claim", "comparisons": "comparison", "checks": "check"}
+    own = {name: listed({"$ref": f"#/$defs/{item}"}) for name, item in lists.items()}
+    found = whole(RunsResult, {**_frame(), "data": _runs_data(), "provenance": _provenance(), **own})
+    found["properties"] = {"kind": {"const": "runs"}, **found["properties"]}
+    found["required"] = ["kind", *found["required"]]
+    parts = {name: definitions()[name] for name in lists.values()}
+    title = "The audit of many runs of one training algorithm"
+    return _document("runs", title, {**found, **_NO_VERDICT}, parts)
 
 
 def _document(kind: str, title: str, found: Schema, parts: Mapping[str, Schema]) -> Schema:
@@ -184,6 +202,34 @@ def _instances_data() -> Schema:
 def _instances_provenance() -> Schema:
     hashes = listed({"type": "string", "pattern": "^[0-9a-f]{64}$"})
     return growing({**_made_with(), "inputs_sha256": (hashes, "Of the losses of each model.")}, required=[])
+
+
+def _runs_data() -> Schema:
+    pair = {"type": "array", "minItems": 2, "maxItems": 2, "items": COUNT}
+    known = {
+        "n_with": (COUNT, "Runs with the canary."),
+        "n_without": (COUNT, "Runs without it."),
+        "judged": (pair, "Runs that are judged: with the canary, without."),
+        "chosen_on": (or_null(pair), "Runs that chose the threshold, likewise; null where none did."),
+        "rule": (
+            {"enum": ["Split", "FixedThreshold", "threshold_runs", "RankGrid"]},
+            "How the threshold was chosen.",
+        ),
+        "threshold": (
+            or_null({"type": "number"}),
+            "With the canary at or below it; null for a grid of ranks.",
+        ),
+        "true_positives": (or_null(COUNT), "Judged runs with the canary at or below the threshold."),
+        "false_positives": (or_null(COUNT), "Judged runs without it at or below the threshold."),
+        "certified": (TEXT, "Name of the estimate that judges the claim."),
+        "delta": (DELTA, "At which epsilons are stated."),
+        "confidence": (INSIDE, "Of every bound."),
+        "adjacency": (one_of(Adjacency), "What the two kinds of runs differ by, as declared."),
+        "claim": (or_null(TEXT), "What is claimed of the training algorithm, in words."),
+        "claim_delta": (or_null(DELTA), "Delta of a claim that states one."),
+        "history": (listed(TEXT), "Where the scores come from, in order."),
+    }
+    return growing(known, required=list(known))
 
 
 def _made_with() -> dict[str, tuple[Schema, str]]:

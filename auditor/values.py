@@ -107,6 +107,8 @@ class Losses:
     >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1, 0.9])
     >>> losses.n_member, losses.n_nonmember
     (2, 3)
+    >>> losses  # counts only: losses and ids are personal data, and a notebook shows what stands alone on a line
+    Losses(2 members, 3 non-members, scale unknown)
     """
 
     member: Floats
@@ -135,6 +137,13 @@ class Losses:
         for name in ("history", "notes"):
             lines: Any = getattr(self, name)
             object.__setattr__(self, name, (lines,) if isinstance(lines, str) else tuple(lines))
+
+    def __repr__(self) -> str:
+        """Say how many losses there are and which columns they have, but show none of them."""
+        columns = [name for name in PER_RECORD if getattr(self, name) is not None]
+        having = f", with {', '.join(columns)}" if columns else ""
+        counts = f"{self.n_member:,} members, {self.n_nonmember:,} non-members"
+        return f"Losses({counts}, scale {self.scale}{having})"
 
     def _counts(self) -> tuple[int, int]:
         if not isinstance(self.saturated, tuple | list) or len(self.saturated) != 2:  # noqa: PLR2004

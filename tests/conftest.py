@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ EXTRAS = {
     "http": ("httpx",),
     "ray": ("ray", "ray.data"),
     "language": ("torch", "transformers"),
+    "notebooks": ("jupytext", "nbclient", "ipykernel"),
 }
 
 
@@ -43,8 +45,10 @@ def require_extra():
 
     def require(name):
         try:
-            for module in EXTRAS[name]:
-                importlib.import_module(module)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what an extra warns of at its import is not ours
+                for module in EXTRAS[name]:
+                    importlib.import_module(module)
         except ImportError as error:
             if name in os.environ.get("AUDITOR_REQUIRE_EXTRAS", "").split(","):
                 pytest.fail(f"the extra {name} is required here and cannot be imported: {error}")

@@ -71,6 +71,10 @@ def house(tmp_path_factory):
     pd.DataFrame({"result": ["first.json", "second.json"], "utility": [0.8, 0.9]}).to_csv(
         folder / "models.csv", index=False
     )
+    for name in ("scores", "earlier"):
+        pd.DataFrame({"loss": rng.normal(-0.1 * member, 1.0), "member": member}).to_csv(
+            folder / f"{name}.csv", index=False
+        )
     (folder / "audits").mkdir()
     with contextlib.chdir(folder):
         for name in ("result", "last", "this", "first", "second", "third"):

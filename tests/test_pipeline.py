@@ -337,7 +337,9 @@ def odd_group(rng):
     ][rng.integers(6)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(
+    "seed", [*range(20), *(pytest.param(n, marks=pytest.mark.long) for n in range(20, 60))]
+)
 def test_odd_losses_are_audited_without_contradiction(seed):
     """Losses of any scale, shape and number give rows that are finite or say why, in order, and below their ceiling."""
     rng = np.random.default_rng(seed)

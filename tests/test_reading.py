@@ -147,6 +147,7 @@ def test_a_record_of_the_first_second_version_is_read(tmp_path, result):
         ("3", "has no schema_version"),
         ('{"schema_version": "1", "verdict": null}', "is damaged: 'data' is missing."),
         ('{"schema_version": "2", "kind": "instances"}', "holds the audit of several models"),
+        ('{"schema_version": "2", "kind": "runs"}', "holds the audit of many runs"),
         ('{"schema_version": "2", "kind": "comparison"}', "holds a comparison of audits; give the result of one"),
         ('{"schema_version": "2", "kind": ["x"]}', "holds something else than one audit"),
         ("[" * 100_000, "is nested more than 40 levels deep"),

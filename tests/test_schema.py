@@ -250,14 +250,15 @@ def test_instances_validate():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kind"), [((), "result"), (("result",), "result"), (("instances",), "instances")]
+    ("arguments", "kind"),
+    [((), "result"), (("result",), "result"), (("instances",), "instances"), (("runs",), "runs")],
 )
 def test_the_command_prints_the_schema(capsys, arguments, kind):
     """`auditor schema` prints JSON that is the schema, in plain ASCII, and nothing else."""
     assert cli.run(["schema", *arguments]) == 0
     printed = capsys.readouterr()
     found = json.loads(printed.out)
-    assert found == (schema.result_schema() if kind == "result" else schema.instances_schema())
+    assert found == getattr(schema, f"{kind}_schema")()
     assert found["$id"] == f"urn:privacy-auditor:{kind}:2"
     assert printed.out.isascii()
     assert printed.err == ""

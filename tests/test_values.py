@@ -19,6 +19,17 @@ def test_losses_are_read_only_copies():
     assert losses.nonmember.dtype == np.float64
 
 
+def test_what_losses_say_of_themselves_holds_no_data():
+    """Alone on a line of a notebook, losses show counts and columns: no loss, no id and no label gets into its outputs."""
+    losses = Losses(
+        member=[0.123456, 7.0],
+        nonmember=[8.5, 9.5, 6.5],
+        id=(["anna", "bert"], ["c", "d", "e"]),
+        scale="log-odds",
+    )
+    assert repr(losses) == str(losses) == "Losses(2 members, 3 non-members, scale log-odds, with id)"
+
+
 @pytest.mark.parametrize(
     ("member", "nonmember", "sentence"),
     [

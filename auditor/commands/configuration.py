@@ -30,6 +30,7 @@ from auditor.gates import ExitCode
 if TYPE_CHECKING:
     from auditor.instances.result import InstancesResult
     from auditor.result import AuditResult
+    from auditor.runs.result import RunsResult
 
 __all__ = ["Config", "NoConfig", "configured", "forget", "located", "recorded"]
 
@@ -49,7 +50,7 @@ _STOPPING = (
 )
 
 Command = Callable[..., Any]
-T = TypeVar("T", bound="AuditResult | InstancesResult")
+T = TypeVar("T", bound="AuditResult | InstancesResult | RunsResult")
 
 
 _DEBUG: ContextVar[bool] = ContextVar("debug", default=False)

@@ -26,6 +26,7 @@ EXIT_CODES: Mapping[str, str] = {
     "compare": "0 done; 1 a result gives away more than the baseline (--fail-if-worse); 2 bad input; 3 one cannot be"
     " compared with it (--fail-if-worse).",
     "instances": "0 done; 1 the claim is refuted; 2 bad input.",
+    "runs": "0 done; 1 the claim is refuted; 2 bad input.",
     "power": "0 done; 2 bad input; 3 no number of records is enough.",
     "calibration": "0 every bound keeps its promise; 1 one does not; 2 bad input.",
     "collect": "0 done; 2 bad input; 130 interrupted (start it again: it goes on where it stopped).",
@@ -141,6 +142,20 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
             "Judge a claim by them:",
             "auditor instances first.json second.json third.json --split random --claim-epsilon 2"
             " --claim-delta 1e-5",
+        ),
+    ),
+    "runs": (
+        Example(
+            "Scores of many trainings, half of them with a canary (auditor.collect_runs makes them):",
+            "auditor runs scores.csv --delta 1e-5",
+        ),
+        Example(
+            "Judge what is claimed of the training:",
+            "auditor runs scores.csv --claim-epsilon 0.21 --claim-delta 1e-5",
+        ),
+        Example(
+            "The canary took another record's place, and earlier runs choose the threshold:",
+            "auditor runs scores.csv --adjacency replace-one --threshold-runs earlier.csv --delta 1e-5",
         ),
     ),
     "power": (

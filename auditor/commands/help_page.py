@@ -34,7 +34,7 @@ auditor help COMMAND                         examples and options
 """
 # The commands in the order of their use; what is named nowhere comes last.
 _COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "Audit a model": ("demo", "collect", "audit", "report", "compare", "instances"),
+    "Audit a model": ("demo", "collect", "audit", "report", "compare", "instances", "runs"),
     "Promise and plan": ("claim", "parameters", "power", "calibration"),
     "Set up": ("init", "schema"),
 }

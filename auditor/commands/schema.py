@@ -17,17 +17,22 @@ class ResultKind(StrEnum):
 
     RESULT = "result"
     INSTANCES = "instances"
+    RUNS = "runs"
 
 
 def schema(
     kind: Annotated[
         ResultKind,
-        typer.Argument(help="Of the result of one audit, or of `auditor instances`."),
+        typer.Argument(help="Of the result of one audit, of `auditor instances`, or of `auditor runs`."),
     ] = ResultKind.RESULT,
     debug: given.Debug = False,  # noqa: ARG001 - read by run()
 ) -> None:
     """Print the JSON Schema (2020-12) that the results of `auditor audit --json` validate against."""
-    from auditor.schema import instances_schema, result_schema
+    from auditor.schema import instances_schema, result_schema, runs_schema
 
-    found = instances_schema() if kind is ResultKind.INSTANCES else result_schema()
-    console.say(json.dumps(found, indent=2) + "\n")
+    made = {
+        ResultKind.RESULT: result_schema,
+        ResultKind.INSTANCES: instances_schema,
+        ResultKind.RUNS: runs_schema,
+    }
+    console.say(json.dumps(made[kind](), indent=2) + "\n")

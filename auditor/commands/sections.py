@@ -71,6 +71,13 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "What is claimed: an epsilon, or DP-SGD": _CLAIM,
         "What is written": _FILES,
     },
+    "runs": {
+        "The runs": ("loss_column", "member_column", "higher_is_member", "adjacency"),
+        "How the threshold is chosen": ("threshold", "threshold_runs", "rank_grid", "seed"),
+        "What is measured": ("delta", "confidence"),
+        "What is claimed: an epsilon, or DP-SGD": _CLAIM,
+        "What is written": _FILES,
+    },
     "collect": {
         "The records": (
             "members",

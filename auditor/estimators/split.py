@@ -12,7 +12,7 @@ from auditor.estimators.separating import just_above
 from auditor.estimators.single_threshold import Candidate, bound_at, ceiling
 from auditor.values import Floats, Losses
 
-__all__ = ["split_bound"]
+__all__ = ["halves", "most_telling", "split_bound"]
 
 
 def split_bound(
@@ -20,10 +20,10 @@ def split_bound(
 ) -> tuple[Candidate, float]:
     """Return the bound that the judging part certifies, and its ceiling."""
     rng = np.random.default_rng(rule.seed)
-    parts = [_halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)]
+    parts = [halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)]
     (choose1, judge1), (choose0, judge0) = parts
     choosing = Losses(member=choose1, nonmember=choose0)
-    chosen = FixedThreshold(_most_telling(choosing, delta, alpha))
+    chosen = FixedThreshold(most_telling(choosing, delta, alpha))
     judging = Losses(member=judge1, nonmember=judge0)
     n0 = judging.n_nonmember
     limits = best = MemberLimits(Sample(), judging.n_member)
@@ -43,15 +43,16 @@ def split_bound(
     )
 
 
-def _halves(values: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def halves(values: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return a random part of so large a share, and the rest."""
     first = round(share * values.size)
     _validate.at_least("records on each side of a split", min(first, values.size - first), least=2)
     order = rng.permutation(values.size)
     return values[order[:first]], values[order[first:]]
 
 
-def _most_telling(losses: Losses, delta: float, alpha: float) -> float:
-    """The threshold at which this part alone would give the largest single-threshold bound."""
+def most_telling(losses: Losses, delta: float, alpha: float) -> float:
+    """Return the threshold at which this part alone would give the largest single-threshold bound."""
     thresholds = np.unique(np.concatenate([losses.sorted_member, losses.sorted_nonmember]))
     tp = np.searchsorted(losses.sorted_member, thresholds, side="right")
     fp = np.searchsorted(losses.sorted_nonmember, thresholds, side="right")

@@ -104,6 +104,26 @@ _LABELS = {
     ),
 }
 
+# Of an audit of many runs, where the same names are about the training algorithm.
+_OF_RUNS = {
+    "epsilon_bound.clopper_pearson": Label(
+        "Certified bound, many runs",
+        "A certified bound on the training algorithm's epsilon, and the only number here that can refute a claim.",
+    ),
+    "epsilon_bound.katz": Label(
+        "Katz bound, approximate",
+        "The same by large-sample limits of the ratio: with few runs it can promise too much. It refutes nothing.",
+    ),
+    "epsilon_bound.bayesian": Label(
+        "Bayesian bound, credible",
+        "Where epsilon lies by a posterior: right on average over a prior, not for every algorithm. It refutes nothing.",
+    ),
+    "epsilon_bound.gdp": Label(
+        "Bound if the curve is Gaussian",
+        "The training algorithm's epsilon, if its trade-off curve were Gaussian. It refutes nothing.",
+    ),
+}
+
 _APPROXIMATE = Label(
     "Approximate epsilon bound",
     "From large-sample limits at one threshold: it can promise too much, and certifies nothing.",
@@ -127,6 +147,8 @@ def describe(estimate: Estimate) -> Label:
             f"Training records recognised when {formatting.odds(rate)} is accepted;"
             f" guessing recognises {formatting.percent(rate)}.",
         )
+    if dig(estimate.details, "unit") == "runs" and estimate.name in _OF_RUNS:
+        return _OF_RUNS[estimate.name]
     if dig(estimate.details, "approximate"):
         return _APPROXIMATE
     return _LABELS.get(estimate.name, Label(formatting.clean(estimate.name), ""))

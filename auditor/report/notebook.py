@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from auditor.report import formatting, labels
 from auditor.report.summary import Number, number, summary, told
 from auditor.result import AuditResult
+from auditor.values import Status
 
 if TYPE_CHECKING:
     from auditor.instances.result import InstancesResult
+    from auditor.runs.result import RunsResult
 
-__all__ = ["card", "instances_card"]
+__all__ = ["card", "instances_card", "runs_card"]
 
 _BOX = "border: 1px solid #8888; border-left: 4px solid {edge}; border-radius: 4px; padding: 0.6em 1em; max-width: 60em; overflow-wrap: anywhere;"
 _EDGES = {
@@ -62,6 +64,25 @@ def instances_card(result: "InstancesResult") -> str:
         _paragraph(formatting.sentence(reason)) if result.verdict is not None and reason else "",
         _paragraph(f"{count} models, delta {delta}"),
         _table([number(item) for item in result.estimates]),
+        "<p><code>.to_json(path)</code> writes the result.</p>",
+    ]
+    return _box(parts, tone=sign.tone)
+
+
+def runs_card(result: "RunsResult") -> str:
+    """Return the audit of many runs as a card for notebooks."""
+    from auditor.runs.text import counted
+
+    sign = labels.VERDICT[result.verdict]
+    parts = [
+        _paragraph("Privacy audit of many runs of one training algorithm"),
+        _leading(sign),
+        *(_paragraph(formatting.sentence(item.reason)) for item in result.comparisons),
+        _paragraph(counted(result)),
+        _table([number(item) for item in result.estimates]),
+        _list(
+            "Checks to read first", (item.message for item in result.checks if item.status is not Status.OK)
+        ),
         "<p><code>.to_json(path)</code> writes the result.</p>",
     ]
     return _box(parts, tone=sign.tone)

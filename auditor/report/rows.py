@@ -79,6 +79,9 @@ def interval_words(estimate: Estimate) -> str:
     if estimate.confidence is None:
         return ", ".join([_POINT, *_no_interval(estimate)])
     level = f"at {formatting.percent(estimate.confidence)} confidence"
+    if dig(estimate.details, "credible"):
+        credible = f"at least this, {formatting.percent(estimate.confidence)} credible"
+        return ", ".join(part for part in (credible, ceiling_words(estimate)) if part)
     if _is_bound(estimate):
         if not estimate.value and powerless(estimate):
             return "too few records to certify anything"

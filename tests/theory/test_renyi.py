@@ -82,7 +82,13 @@ def test_whole_orders_equal_the_binomial_sum(noise, rate):
 
 
 @pytest.mark.parametrize(
-    ("noise", "rate", "order"), [(1.0, 0.3, 1.5), (0.5, 0.01, 2.7), (2.0, 0.9, 6.3), (0.7, 0.5, 1.01)]
+    ("noise", "rate", "order"),
+    [
+        (1.0, 0.3, 1.5),
+        pytest.param(0.5, 0.01, 2.7, marks=pytest.mark.long),
+        pytest.param(2.0, 0.9, 6.3, marks=pytest.mark.long),
+        (0.7, 0.5, 1.01),
+    ],
 )
 def test_fractional_orders_equal_mpmath(noise, rate, order):
     """At fractional orders, for both adjacencies, the quadrature equals that of mpmath."""

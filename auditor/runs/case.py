@@ -1,0 +1,134 @@
+"""What one run is of: a task, a setting and a seed; and the name that follows from them."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from auditor import _validate
+from auditor.errors import InputError
+
+__all__ = ["Case", "cases_of", "task_name"]
+
+Setting = Mapping[str, str | int | float | bool | None]
+
+_SHOWN = 300  # characters of a case in an error
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run that is to be made.
+
+    Attributes:
+        task: Module and name of the function that is run.
+        setting: The flat mapping that it is run for, in plain values.
+        root: The seed of the whole set of runs.
+    """
+
+    task: str
+    setting: Setting
+    root: int
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that decides the result, in values of JSON."""
+        return {"task": self.task, "case": dict(self.setting), "seed": self.root}
+
+    @property
+    def seed(self) -> int:
+        """The seed of this run, in [0, 2^32): of the case alone, whatever the other cases and the task are."""
+        words = np.frombuffer(_digest(dict(self.setting)), dtype="<u4").tolist()
+        return int(np.random.SeedSequence([self.root, *words]).generate_state(1)[0])
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file of its result: readable, and another one for whatever else decides the result."""
+        words = re.sub(r"\W+", "-", self.task.rsplit(".", 1)[-1]).strip("-")[:40] or "run"
+        return f"{words}-{_digest(self.identity).hex()[:20]}.npz"
+
+    @property
+    def shown(self) -> str:
+        """The setting as a reader of an error sees it."""
+        text = json.dumps(dict(self.setting), ensure_ascii=False)
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def task_name(task: Callable[..., Any], *, argument: str, kept: bool) -> str:
+    """Return the name that a task's results are kept under.
+
+    Args:
+        task: What is run.
+        argument: What the caller calls it.
+        kept: Whether results are kept in a folder, where another task must never be taken for this one.
+
+    Raises:
+        InputError: It cannot be called, or results are to be kept of something without a name of its own.
+    """
+    if not callable(task):
+        raise InputError(f"{argument} must be a function, got {type(task).__name__}.")
+    name = getattr(task, "__qualname__", "")
+    if kept and (not name or "<lambda>" in name):
+        shown = name or type(task).__name__
+        raise InputError(
+            f"{argument} must be a named function when its results are kept in a folder, got {shown!r}, which others"
+            " could be called too; write it with def, and give what varies as values of the cases."
+        )
+    return f"{getattr(task, '__module__', '')}.{name or type(task).__name__}"
+
+
+def cases_of(cases: Iterable[Setting], *, task: str, seed: int) -> list[Case]:
+    """Return the cases in plain values.
+
+    Raises:
+        InputError: Something else than flat mappings of names to single values, no case, or one case twice.
+    """
+    if isinstance(cases, Mapping | str) or not isinstance(cases, Iterable):
+        raise InputError(f"cases must be a list of mappings, got {type(cases).__name__}.")
+    found = [Case(task, _plain(index, item), seed) for index, item in enumerate(cases)]
+    if not found:
+        raise InputError("cases must be at least one mapping, got an empty list.")
+    seen: dict[bytes, int] = {}
+    for index, case in enumerate(found):
+        first = seen.setdefault(_digest(dict(case.setting)), index)
+        if first != index:
+            raise InputError(
+                f"cases {first} and {index} (counting from 0) are the same, {case.shown}; give each once, or tell"
+                " repetitions apart by a value such as 'repeat'."
+            )
+    return found
+
+
+def _plain(index: int, case: Any) -> dict[str, Any]:
+    if not isinstance(case, Mapping):
+        raise InputError(
+            f"case {index} (counting from 0) must be a mapping of names to values, got {type(case).__name__}."
+        )
+    return {_name(index, name): _value(index, name, value) for name, value in case.items()}
+
+
+def _name(index: int, name: Any) -> str:
+    if not isinstance(name, str):
+        raise InputError(f"case {index} (counting from 0) must have texts as names, got {name!r}.")
+    return name
+
+
+def _value(index: int, name: str, value: Any) -> str | int | float | bool | None:
+    single = value.item() if isinstance(value, np.generic) else value
+    good = single is None or isinstance(single, str | int | float)
+    if not good or (isinstance(single, float) and not math.isfinite(single)):
+        shown = _validate.one_line(ValueError(repr(value)), longest=60)
+        raise InputError(
+            f"case {index} (counting from 0) must hold texts, finite numbers, booleans or None, got {name} = {shown}."
+        )
+    plain: str | int | float | bool | None = single
+    return plain
+
+
+def _digest(values: Mapping[str, Any]) -> bytes:
+    text = json.dumps(values, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).digest()

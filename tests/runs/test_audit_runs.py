@@ -1,0 +1,373 @@
+"""The audit of many runs: four methods at one threshold chosen elsewhere, and one of them judges."""
+
+import dataclasses
+import json
+import math
+from statistics import NormalDist
+
+import jsonschema
+import numpy as np
+import pytest
+
+import auditor
+from auditor import runs as many
+from auditor.choices import (
+    DPSGD,
+    Adjacency,
+    FixedThreshold,
+    Jeffreys,
+    Melded,
+    RankGrid,
+    Split,
+    StatedClaim,
+)
+from auditor.compare import judge
+from auditor.errors import InputError
+from auditor.estimators import clopper_pearson
+from auditor.schema import runs_schema
+from auditor.training import FixedSizeSampling
+from auditor.values import Losses, Status, Subject, Verdict
+
+CERTIFIED, KATZ, BAYESIAN, GDP = (
+    f"epsilon_bound.{name}" for name in ("clopper_pearson", "katz", "bayesian", "gdp")
+)
+NORMAL = NormalDist()
+
+
+def counted(hits, members, alarms, nonmembers):
+    """Runs whose score is 0 where they look like runs with the canary, and 1 elsewhere."""
+    return Losses(
+        member=np.r_[np.zeros(hits), np.ones(members - hits)],
+        nonmember=np.r_[np.zeros(alarms), np.ones(nonmembers - alarms)],
+    )
+
+
+def shifted(rng, *, by=3.0, runs=2000):
+    """Normal scores, lower with the canary."""
+    return Losses(member=rng.normal(-by, 1, runs), nonmember=rng.normal(0, 1, runs))
+
+
+def audited(losses, **given):
+    """An audit at 1e-5."""
+    return auditor.audit_runs(losses, **{"delta": 1e-5, **given})
+
+
+# --- The numbers -----------------------------------------------------------------------------------
+
+
+def test_the_backpropagation_clipping_audit_is_reproduced():
+    """Tramer et al. 2022 by the slides of paper 002: 4922 and 174 of 1e5, 5e-11 per side: 2.795 refutes 0.21."""
+    result = audited(
+        counted(4922, 100_000, 174, 100_000),
+        confidence=1 - 1e-10,
+        threshold=FixedThreshold(0.5),
+        claim=StatedClaim(0.21, 1e-5),
+    )
+    row = result.estimate(CERTIFIED)
+    assert abs(row.value - 2.795) < 5e-7  # statistics.md, section 7
+    assert abs(row.details["fpr_upper"] - 0.00274455) < 5e-9
+    assert abs(row.details["tpr_lower"] - 0.04491796) < 5e-9
+    assert result.verdict is Verdict.REFUTED
+    assert (result.data["true_positives"], result.data["false_positives"]) == (4922, 174)
+
+
+@pytest.mark.parametrize(
+    ("counts", "delta", "expected"),
+    [
+        ((500, 1000, 10, 1000), 1e-5, 3.241995),
+        ((1000, 1000, 0, 1000), 0.0, 5.600588),
+        ((90, 100, 10, 100), 0.0, 1.542152),
+    ],
+)
+def test_the_certified_row_has_the_values_of_reference(counts, delta, expected):
+    """Clopper-Pearson limits with half of the error each, at values computed independently (statistics.md, section 7)."""
+    row = audited(counted(*counts), delta=delta, threshold=FixedThreshold(0.5)).estimate(CERTIFIED)
+    assert abs(row.value - expected) < 5e-7
+
+
+def test_katz_by_hand():
+    """90 of 100 and 10 of 100: log 9 - 1.959964 sqrt(0.1/90 + 0.9/10), for either ratio."""
+    row = audited(counted(90, 100, 10, 100), delta=0.0, threshold=FixedThreshold(0.5)).estimate(KATZ)
+    assert math.isclose(
+        row.value, math.log(9) - NORMAL.inv_cdf(0.975) * math.sqrt(0.1 / 90 + 0.9 / 10), rel_tol=1e-9
+    )
+    assert row.details["approximate"] is True
+
+
+def test_katz_has_no_value_for_perfect_guesses():
+    """With no false alarm and no miss the variance is unknown: the row says so, and is neither 0 nor missing."""
+    row = audited(counted(50, 50, 0, 50), threshold=FixedThreshold(0.5)).estimate(KATZ)
+    assert (row.value, row.lower, row.confidence) == (None, None, None)
+    assert "variance" in row.reason
+
+
+def test_the_gaussian_row_by_the_normal_law_of_the_standard_library():
+    """The mu is the sum of two normal quantiles of upper limits, and delta(mu, epsilon) is the delta asked for."""
+    result = audited(
+        counted(4922, 100_000, 174, 100_000), confidence=1 - 1e-10, threshold=FixedThreshold(0.5)
+    )
+    row = result.estimate(GDP)
+    mu = row.details["mu"]
+    # 1 - 0.0027445454 and 0.9550820422 are the Clopper-Pearson limits of the certified row.
+    assert math.isclose(mu, NORMAL.inv_cdf(1 - 0.0027445454) - NORMAL.inv_cdf(0.9550820422), rel_tol=1e-7)
+    epsilon = row.value
+    delta = NORMAL.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * NORMAL.cdf(-mu / 2 - epsilon / mu)
+    assert math.isclose(delta, 1e-5, rel_tol=1e-6)
+
+
+def test_the_credible_row_exceeds_every_valid_bound():
+    """The row of perfect guesses in 1,000 runs of each world is 7.207, called credible; the certified one is 5.601."""
+    result = audited(counted(1000, 1000, 0, 1000), delta=0.0, threshold=FixedThreshold(0.5))
+    row = result.estimate(BAYESIAN)
+    assert abs(row.value - 7.207) < 5e-4
+    assert row.details["credible"] is True
+    assert "95% credible" in many.text(result)
+    assert "no value" not in many.text(result)
+
+
+def test_either_error_can_show_the_leak():
+    """Where hardly any run with the canary is missed, the bound comes from the miss rate, with the roles swapped."""
+    first = audited(counted(100, 1000, 1, 1000), threshold=FixedThreshold(0.5)).estimate(CERTIFIED)
+    second = audited(counted(999, 1000, 900, 1000), threshold=FixedThreshold(0.5)).estimate(CERTIFIED)
+    assert math.isclose(first.value, second.value, rel_tol=1e-9)
+    assert (first.details["tail"], second.details["tail"]) == ("lower", "upper")
+
+
+def test_every_row_says_what_it_is_about(rng):
+    """Four rows about the training algorithm, each with delta, adjacency, level, ceiling, counts and assumptions."""
+    result = audited(shifted(rng), adjacency="replace-one")
+    assert [item.name for item in result.estimates] == [CERTIFIED, KATZ, BAYESIAN, GDP]
+    for row in result.estimates:
+        assert row.subject is Subject.MECHANISM
+        assert row.adjacency is Adjacency.REPLACE_ONE
+        assert (row.delta, row.confidence, row.upper) == (1e-5, 0.95, None)
+        assert 0 < row.value == row.lower <= row.details["ceiling"]
+        counts = {"true_positives", "members", "false_positives", "nonmembers", "threshold", "chosen_on"}
+        assert counts <= row.details.keys()
+        assert any("another record in its place" in line for line in row.assumptions)
+
+
+# --- The threshold ---------------------------------------------------------------------------------
+
+
+def test_the_threshold_is_chosen_on_runs_that_it_does_not_judge(rng):
+    """A split chooses on one half and counts on the other: the counts are those of the other half, at that threshold."""
+    losses = shifted(rng, runs=1001)
+    result = audited(losses, threshold=Split(0.4, seed=3))
+    assert result.data["chosen_on"] == [400, 400]
+    assert result.data["judged"] == [601, 601]
+    # The same permutation, drawn here: the judged half is what is left.
+    order = np.random.default_rng(3).permutation(1001)
+    judged = losses.member[order[400:]]
+    assert result.data["true_positives"] == int((judged <= result.data["threshold"]).sum())
+    # Whatever the judged runs are, the threshold is the same.
+    changed = losses.member.copy()
+    changed[order[400:]] = 100.0
+    moved = audited(Losses(member=changed, nonmember=losses.nonmember), threshold=Split(0.4, seed=3))
+    assert moved.data["threshold"] == result.data["threshold"]
+    assert moved.data["true_positives"] == 0
+
+
+def test_runs_given_apart_choose_the_threshold_for_all(rng):
+    """With other runs for the choice, every run is judged at their threshold."""
+    losses, others = shifted(rng), shifted(rng, runs=300)
+    result = audited(losses, threshold_runs=others)
+    assert (result.data["judged"], result.data["chosen_on"]) == ([2000, 2000], [300, 300])
+    fixed = audited(losses, threshold=FixedThreshold(result.data["threshold"]))
+    for name in (CERTIFIED, KATZ, BAYESIAN, GDP):
+        assert result.estimate(name).value == fixed.estimate(name).value
+    assert result.provenance["threshold_runs_sha256"] != result.provenance["input_sha256"]
+
+
+def test_a_grid_of_ranks_has_the_certified_row_alone(rng):
+    """The rank grid certifies as it does for a model; the other rows say that they need one threshold."""
+    losses = shifted(rng)
+    for rule in (RankGrid(), RankGrid(interval=Melded())):
+        result = audited(losses, threshold=rule)
+        assert result.estimate(CERTIFIED).value == clopper_pearson(losses, delta=1e-5, rule=rule).value
+        for name in (KATZ, BAYESIAN, GDP):
+            assert result.estimate(name).value is None
+            assert "one threshold" in result.estimate(name).reason
+        assert "ranks fixed in advance" in many.text(result)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"threshold": Split(0.1)}, r"Split\(0.1\) needs at least 2 runs of each world on each side, got 1"),
+        ({"threshold": FixedThreshold(0.5, Jeffreys())}, r"ClopperPearson\(\), got Jeffreys\(\)"),
+        ({"threshold": 0.5}, "threshold must be .*RankGrid or .*FixedThreshold or .*Split, got 0.5"),
+        ({"threshold_runs": "same"}, "must be other runs than those that are judged"),
+        ({"threshold_runs": "other", "threshold": RankGrid()}, r"RankGrid\(\.\.\.\) would choose it twice"),
+        ({"adjacency": "add-replace"}, "adjacency must be one of .*did you mean"),
+        ({"delta": 1.0}, r"delta must lie in \[0, 1\)"),
+        ({"confidence": 1.0}, r"confidence must lie in \(0, 1\)"),
+        ({"claim": 0.21}, "claim must be"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_one_sentence(rng, given, words):
+    """Every slip names the argument, the constraint, the value and the fix."""
+    losses = shifted(rng, runs=10)
+    runs = {"same": losses, "other": shifted(rng, runs=10)}
+    given = {
+        name: runs.get(value, value) if isinstance(value, str) else value for name, value in given.items()
+    }
+    with pytest.raises(InputError, match=words):
+        audited(losses, **given)
+
+
+def test_scores_that_cannot_be_used_are_one_sentence():
+    """NaN scores, an empty world and something that is no losses are refused."""
+    with pytest.raises(InputError, match="member losses must be finite, got 1 NaN"):
+        Losses(member=[0.1, math.nan], nonmember=[0.2, 0.3])
+    with pytest.raises(InputError, match="nonmember losses need at least 2 records, got 0"):
+        Losses(member=[0.1, 0.2], nonmember=[])
+    with pytest.raises(InputError, match=r"losses must be auditor\.Losses"):
+        audited([0.1, 0.2])
+
+
+# --- The verdict -----------------------------------------------------------------------------------
+
+
+def test_only_the_certified_row_can_judge(rng):
+    """Approximate, credible and conditional rows are refused as judges, however large they are."""
+    result = audited(shifted(rng), claim=StatedClaim(0.1, 1e-5))
+    assert [item.estimate for item in result.comparisons] == [CERTIFIED]
+    for name, words in ((KATZ, "approximate"), (BAYESIAN, "over a prior"), (GDP, "condition")):
+        with pytest.raises(InputError, match=words):
+            judge(result.claims[0], result.estimate(name))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "verdict"),
+    [(1.0, Verdict.REFUTED), (5.0, Verdict.NOT_REFUTED), (6.0, Verdict.INCONCLUSIVE)],
+)
+def test_the_verdict_follows_bound_and_ceiling(rng, epsilon, verdict):
+    """1,000 judged runs of each world have a ceiling of 5.6: claims above it cannot be refuted, claims below may be."""
+    result = audited(shifted(rng, by=1.0), claim=StatedClaim(epsilon, 1e-5))
+    row = result.estimate(CERTIFIED)
+    assert 1 < row.value < 5
+    assert 5 < row.details["ceiling"] < 6
+    assert result.verdict is verdict
+    assert "records" not in result.comparisons[0].reason
+
+
+def test_worlds_with_a_replaced_record_judge_what_the_claim_implies(rng):
+    """An add/remove claim of (1, 1e-5) is judged as (2, (1 + e) 1e-5) by runs in which a record was replaced."""
+    result = audited(shifted(rng), adjacency=Adjacency.REPLACE_ONE, claim=StatedClaim(1.0, 1e-5))
+    judged = result.comparisons[0].claim
+    assert judged.value == 2.0
+    assert math.isclose(judged.delta, (1 + math.e) * 1e-5, rel_tol=1e-12)
+    assert {row.delta for row in result.estimates} == {judged.delta}
+    assert "judged as epsilon 2 at delta 3.72e-5 (replace-one), which it implies" in many.text(result)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [StatedClaim(0.1, 1e-5, "replace-one"), DPSGD(5.0, 0.1, 10, sampling=FixedSizeSampling())],
+)
+def test_a_claim_on_replaced_records_says_nothing_about_added_ones(rng, claim):
+    """Where the worlds differ by an added record and the claim is about replaced ones alone, nothing is refuted."""
+    result = audited(shifted(rng), claim=claim)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.comparisons[0].reason.startswith(
+        "In the form that these runs audit, the claim promises nothing"
+    )
+
+
+def test_a_training_claim_is_judged_at_its_accountants_epsilon(rng):
+    """One step of noise 1 without sampling is the Gaussian mechanism: 4.377 at 1e-5, which its own runs do not refute."""
+    claim = DPSGD(noise_multiplier=1.0, sampling_rate=1.0, steps=1)
+    right = audited(shifted(rng, by=1.0, runs=20_000), claim=claim)
+    assert abs(right.comparisons[0].claim.value - 4.377178) < 3e-4  # statistics.md, section 7
+    assert right.verdict is Verdict.NOT_REFUTED
+    wrong = audited(
+        shifted(rng, by=4.0, runs=20_000), claim=claim
+    )  # the noise is a quarter of what is claimed
+    assert wrong.verdict is Verdict.REFUTED
+    replaced = audited(shifted(rng, by=1.0), claim=claim, adjacency="replace-one")
+    assert replaced.comparisons[0].claim.delta == replaced.estimate(CERTIFIED).delta
+    assert replaced.verdict is not Verdict.REFUTED
+
+
+def test_scores_the_wrong_way_round_judge_nothing(rng):
+    """Swapped worlds, and scores that are all equal, are named; a claim is then not "not refuted" but inconclusive."""
+    swapped = Losses(member=rng.normal(3, 1, 500), nonmember=rng.normal(0, 1, 500))
+    equal = Losses(member=np.ones(50), nonmember=np.ones(50))
+    for losses, name in ((swapped, "direction"), (equal, "ties")):
+        result = audited(losses, claim=StatedClaim(1.0, 1e-5))
+        assert {item.name for item in result.checks if item.status is Status.WARN} >= {name}
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert result.estimate(CERTIFIED).value == 0
+
+
+def test_a_training_that_ignores_its_seed_is_noticed():
+    """Every run of a world with one and the same score is what a forgotten seed looks like."""
+    result = audited(counted(50, 50, 0, 50), threshold=FixedThreshold(0.5))
+    [check] = [item for item in result.checks if item.name == "repeats"]
+    assert check.status is Status.WARN
+    assert "draws its randomness from the seed" in many.text(result)
+
+
+def test_delta_zero_has_no_gaussian_row(rng):
+    """A Gaussian curve has no finite epsilon at delta 0; the other rows have one."""
+    result = audited(shifted(rng), delta=0.0)
+    assert result.estimate(GDP).value is None
+    assert "delta 0" in result.estimate(GDP).reason
+    assert result.estimate(CERTIFIED).value > 0
+
+
+# --- The result ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"claim": StatedClaim(1.0, 1e-5)},
+        {"threshold": RankGrid(), "delta": 0.0},
+        {"claim": DPSGD(1.0, 0.1, 10)},
+    ],
+)
+def test_the_json_is_what_its_schema_says(rng, given, tmp_path):
+    """Every kind of result validates, holds no score, and is written whole; another kind of result does not validate."""
+    losses = shifted(rng, runs=100)
+    result = audited(losses, **given)
+    raw = json.loads(result.to_json(tmp_path / "runs.json"))
+    check = jsonschema.Draft202012Validator(runs_schema())
+    assert list(check.iter_errors(raw)) == []
+    assert raw == json.loads((tmp_path / "runs.json").read_text(encoding="utf-8"))
+    assert list(check.iter_errors({**raw, "kind": "instances"})) != []
+    assert list(check.iter_errors({**raw, "checks": None})) != []
+    with pytest.raises(
+        InputError, match="holds the audit of many runs; give the result of one model's audit"
+    ):
+        auditor.read_result(tmp_path / "runs.json")
+
+
+def test_the_same_runs_give_the_same_result(rng):
+    """Nothing but the time differs between two audits of the same runs."""
+    losses = shifted(rng)
+    first, second = (dataclasses.replace(audited(losses), provenance={}).to_json() for _ in range(2))
+    assert first == second
+
+
+def test_the_card_shows_counts_and_numbers(rng):
+    """In a notebook the result shows the verdict, the counts, and each bound with what kind of bound it is."""
+    card = audited(shifted(rng), claim=StatedClaim(0.5, 1e-5))._repr_html_()
+    for words in (
+        "Claim refuted",
+        "1,000 runs with the canary",
+        "certified at 95% confidence",
+        "about at 95% confidence",
+        "95% credible",
+        "if the curve is Gaussian",
+        "the training algorithm (add-remove)",
+    ):
+        assert words in card
+
+
+def test_an_unknown_estimate_meets_the_nearest(rng):
+    """Asking for a row that is not there names the nearest."""
+    with pytest.raises(InputError, match=r"did you mean 'epsilon_bound\.katz'"):
+        audited(shifted(rng, runs=20)).estimate("epsilon_bound.kats")

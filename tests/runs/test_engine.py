@@ -1,0 +1,322 @@
+"""Many runs of a task: nothing finished runs twice, whatever stopped it; the same results for any number of processes."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import run_tasks
+
+import auditor
+from auditor.errors import AuditorError, InputError, OutputError
+from auditor.runs.progress import Progress, Reporter
+from auditor.runs.workers import number_of_workers
+
+
+def plain(results):
+    """Results as lists, so that they can be compared whole."""
+    return [{name: np.asarray(value).tolist() for name, value in item.items()} for item in results]
+
+
+def cases(number, marks=None, **more):
+    """So many cases."""
+    extra = more if marks is None else {"marks": str(marks), **more}
+    return [{"x": x, **extra} for x in range(number)]
+
+
+@pytest.fixture
+def marks(tmp_path):
+    """A folder with a file for every call."""
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
+def calls(marks):
+    """How often the task was called."""
+    return len(list(marks.iterdir()))
+
+
+def test_results_are_in_the_order_of_the_cases_and_alike_in_one_process_and_two(tmp_path):
+    """One process, two processes, and two with a folder give the same results, in the order of the cases."""
+    alone = auditor.run_cases(run_tasks.tallied, cases(7), workers=1)
+    beside = auditor.run_cases(run_tasks.tallied, cases(7), workers=2)
+    kept = auditor.run_cases(run_tasks.tallied, cases(7), workers=2, folder=tmp_path)
+    assert [item["double"] for item in alone] == [2.0 * x for x in range(7)]
+    assert plain(alone) == plain(beside) == plain(kept)
+
+
+def test_what_is_in_the_folder_is_read_and_not_run_again(tmp_path, marks):
+    """A second call runs only new cases, and gives what is kept as it was, with its types."""
+    folder = tmp_path / "runs"
+    first = auditor.run_cases(run_tasks.tallied, cases(4, marks), folder=folder, workers=1)
+    again = auditor.run_cases(run_tasks.tallied, cases(6, marks), folder=folder, workers=1)
+    assert calls(marks) == 6
+    assert plain(again[:4]) == plain(first)
+    assert {name: type(value) for name, value in again[0].items()} == {
+        "name": str,
+        "double": float,
+        "seed": int,
+        "even": bool,
+        "drawn": np.ndarray,
+    }
+    assert list(again[0]) == list(first[0])
+
+
+def test_every_result_has_a_file_of_its_own_that_needs_no_pickle(tmp_path):
+    """One .npz for each case, readable without pickles, which says of which task, case and seed it is."""
+    auditor.run_cases(run_tasks.tallied, cases(3), folder=tmp_path, workers=1, seed=5)
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 3
+    assert all(path.suffix == ".npz" and path.name.startswith("tallied-") for path in files)
+    with np.load(files[0], allow_pickle=False) as archive:
+        header = json.loads(archive["header"].tobytes())
+    assert (header["task"], header["seed"], set(header["case"])) == ("run_tasks.tallied", 5, {"x"})
+
+
+@pytest.mark.parametrize("change", ["case", "task", "seed"])
+def test_another_case_task_or_seed_is_another_file(tmp_path, change):
+    """What was kept of another case, another task or another seed is not taken for this one's."""
+    run = functools.partial(auditor.run_cases, folder=tmp_path, workers=1)
+    first = run(run_tasks.tallied, [{"x": 1}])
+    task = run_tasks.other if change == "task" else run_tasks.tallied
+    case = {"x": 1, "y": None} if change == "case" else {"x": 1}
+    second = run(task, [case], seed=int(change == "seed"))
+    assert len(list(tmp_path.iterdir())) == 2
+    assert (first[0]["seed"] == second[0]["seed"]) == (change == "task")
+
+
+def test_the_seed_depends_on_the_case_and_the_root_alone():
+    """Other cases, their order and the number of processes leave the seed of a case as it is; all seeds differ."""
+    run = functools.partial(auditor.run_cases, run_tasks.other, workers=1)
+    forwards = [item["seed"] for item in run(cases(50))]
+    backwards = [item["seed"] for item in run(cases(60)[::-1])]
+    assert forwards == backwards[::-1][:50]
+    assert run([{"x": 3}])[0]["seed"] == forwards[3]
+    assert run([{"x": 3}], seed=1)[0]["seed"] != forwards[3]
+    assert len(set(forwards)) == 50
+    assert all(0 <= seed < 2**32 for seed in forwards)
+    # Names in another order and NumPy's own numbers are the same case; 1, 1.0 and True are three.
+    ways = ({"x": 1, "y": 2}, {"y": np.int64(2), "x": 1}, {"x": 1.0, "y": 2}, {"x": True, "y": 2})
+    assert len({run([way])[0]["seed"] for way in ways}) == 3
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failure_names_its_case_and_keeps_what_is_finished(tmp_path, marks, workers):
+    """An error in the task is one sentence with the case and the error; the rest is not run again when it is mended."""
+    given = [*cases(4, marks), {"x": 4, "fails": True}]
+    folder = tmp_path / "runs"
+    with pytest.raises(AuditorError) as caught:
+        auditor.run_cases(run_tasks.tallied, given, folder=folder, workers=workers)
+    assert str(caught.value) == (
+        'the task failed for case {"x": 4, "fails": true}: ValueError: the loss is NaN.'
+    )
+    assert "in tallied" in caught.value.__notes__[0]  # where it happened, also from another process
+    kept = len(list(folder.iterdir()))
+    assert kept >= (4 if workers == 1 else 1)
+    auditor.run_cases(run_tasks.tallied, given[:4], folder=folder, workers=1)
+    assert calls(marks) <= 4 + (4 - min(kept, 4))
+    assert len(list(folder.iterdir())) == 4
+
+
+def test_a_process_that_dies_is_one_sentence(tmp_path):
+    """Where a process ends, as for want of memory, the sentence says what to do, and what is finished stays."""
+    given = [*cases(2), {"x": 2, "dies": True}, {"x": 3}]
+    with pytest.raises(
+        AuditorError, match=r"a worker process ended .* memory_per_worker, or fewer workers\.$"
+    ):
+        auditor.run_cases(run_tasks.tallied, given, folder=tmp_path, workers=2)
+    found = auditor.run_cases(run_tasks.tallied, cases(2), folder=tmp_path, workers=2)
+    assert [item["double"] for item in found] == [0.0, 2.0]
+
+
+_LONG = """
+import sys, time, pathlib, auditor
+def slow(case, seed):
+    (pathlib.Path(sys.argv[2]) / f"{case['x']}-{time.time_ns()}").touch()
+    time.sleep(case["seconds"])
+    return {"x": case["x"]}
+if __name__ == "__main__":
+    seconds = float(sys.argv[3])
+    found = auditor.run_cases(
+        slow, [{"x": x, "seconds": 0.05} for x in range(40)], folder=sys.argv[1], workers=1,
+        progress=lambda told: time.sleep(seconds)
+    )
+    print(len(found))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of a Unix system")
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_what_was_killed_goes_on_where_it_stopped(tmp_path, marks, stop):
+    """Killed or interrupted in the middle, only whole files are left; the next call runs the rest and nothing twice."""
+    program, folder = tmp_path / "program.py", tmp_path / "runs"
+    program.write_text(_LONG, encoding="utf-8")
+    command = [sys.executable, str(program), str(folder), str(marks), "0"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("*.npz"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(stop)
+    process.wait(timeout=60)
+    kept = sorted(folder.glob("*.npz"))
+    assert 3 <= len(kept) < 40
+    for path in kept:
+        with np.load(path, allow_pickle=False) as archive:
+            assert archive["header"].size
+    before = calls(marks)
+    assert before <= len(kept) + 1  # at most the one that was running
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "40"
+    assert calls(marks) - before == 40 - len(kept)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", "other"])
+def test_a_damaged_file_is_one_sentence(tmp_path, content):
+    """A file that is cut off, or was renamed, is named with what to do; it is neither used nor written over."""
+    auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
+    [path] = tmp_path.iterdir()
+    if content == "other":
+        elsewhere = tmp_path / "elsewhere"
+        auditor.run_cases(run_tasks.tallied, [{"x": 9}], folder=elsewhere, workers=1)
+        content = next(elsewhere.iterdir()).read_bytes()
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
+    assert str(path) in str(caught.value)
+    assert str(caught.value).endswith("delete it, and the run is made again.")
+    assert path.read_bytes() == content
+
+
+def test_a_pickle_in_the_folder_is_not_run(tmp_path):
+    """A file with Python objects in it is refused as damaged: loading a pickle would run its code."""
+    auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
+    [path] = tmp_path.iterdir()
+    np.savez(path, header=np.array([{"task": "x"}], dtype=object))
+    with pytest.raises(InputError, match="damaged"):
+        auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "cases must be at least one mapping"),
+        ({"x": 1}, "cases must be a list of mappings, got dict"),
+        ([{"x": 1}, 3], r"case 1 \(counting from 0\) must be a mapping of names to values, got int"),
+        ([{"x": [1]}], r"case 0 .* got x = \[1\]"),
+        ([{"x": float("nan")}], "case 0 .* finite numbers.* got x = nan"),
+        ([{1: 2}], "case 0 .* texts as names, got 1"),
+        ([{"x": 1}, {"x": 2}, {"x": 1}], r"cases 0 and 2 .* are the same, \{\"x\": 1\}; give each once"),
+    ],
+)
+def test_cases_that_cannot_be_told_apart_or_kept_are_refused(given, words):
+    """Only flat mappings of names to single values, each different from the others, are cases."""
+    with pytest.raises(InputError, match=words):
+        auditor.run_cases(run_tasks.other, given, workers=1)
+
+
+def _text(case, seed):  # noqa: ARG001 - as every task
+    return "done"
+
+
+def _object(case, seed):  # noqa: ARG001 - as every task
+    return {"model": object()}
+
+
+def _ragged(case, seed):  # noqa: ARG001 - as every task
+    return {"rows": [[1, 2], [3]]}
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (_text, "must return a mapping"),
+        (_object, "got model of type object"),
+        (_ragged, "got rows of type list"),
+    ],
+)
+def test_results_that_no_file_can_hold_are_refused(task, words):
+    """A result is a flat mapping to numbers, texts, truth values or arrays of numbers; the sentence names the case."""
+    with pytest.raises(InputError, match=rf"{words}.* for case \{{\"x\": 0\}}\.$"):
+        auditor.run_cases(task, cases(1), workers=1)
+
+
+def test_only_a_named_function_has_results_that_are_kept(tmp_path):
+    """A lambda or a partial shares its name with others, so its results are not kept; without a folder it runs."""
+    for task in (lambda case, seed: {"x": case["x"] + 0 * seed}, functools.partial(run_tasks.other)):
+        with pytest.raises(InputError, match="task must be a named function when its results are kept"):
+            auditor.run_cases(task, cases(1), folder=tmp_path)
+        assert auditor.run_cases(task, cases(1), workers=1)[0]["x"] == 0
+    with pytest.raises(InputError, match="task must be a function, got str"):
+        auditor.run_cases("train", cases(1))
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    """A folder inside a file, or something that is no path, is refused before any run."""
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="cannot be made"):
+        auditor.run_cases(run_tasks.other, cases(1), folder=tmp_path / "file" / "runs")
+    with pytest.raises(InputError, match="folder must be a text or a path, got 3"):
+        auditor.run_cases(run_tasks.other, cases(1), folder=3)
+
+
+def test_processes_fit_into_the_memory_that_is_stated():
+    """As many processes as memory, cores and cases allow, one at least; none where not even one fits."""
+    ask = functools.partial(number_of_workers, cases=100, workers=8)
+    assert ask(memory=10e9, memory_per_worker=3e9) == 3
+    assert ask(memory=100e9, memory_per_worker=3e9) == 8
+    assert ask(memory=None, memory_per_worker=None) == 8
+    assert number_of_workers(cases=2, workers=8, memory=None, memory_per_worker=None) == 2
+    assert number_of_workers(cases=0, workers=8, memory=None, memory_per_worker=None) == 1
+    with pytest.raises(
+        InputError, match=r"memory must hold at least one worker, got 1,000 bytes .* of 2,000"
+    ):
+        ask(memory=1e3, memory_per_worker=2e3)
+    with pytest.raises(InputError, match="must be given together"):
+        ask(memory=1e9, memory_per_worker=None)
+    with pytest.raises(InputError, match="workers must be a whole number of 1 or more"):
+        ask(workers=0, memory=None, memory_per_worker=None)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_linear_algebra_has_one_thread(workers):
+    """In this process as in others, a task's linear algebra runs in one thread, so that runs do not fight for cores."""
+    found = auditor.run_cases(run_tasks.threads, cases(2), workers=workers)
+    assert [item["most"] for item in found] == [1, 1]
+
+
+def test_progress_is_told_at_the_end_and_counts_what_was_there(tmp_path):
+    """The last call of progress says that all is done, and how much of it was there before."""
+    auditor.run_cases(run_tasks.other, cases(2), folder=tmp_path, workers=1)
+    told = []
+    auditor.run_cases(run_tasks.other, cases(3), folder=tmp_path, workers=1, progress=told.append)
+    assert (told[-1].done, told[-1].total, told[-1].resumed) == (3, 3, 2)
+    assert str(told[-1]) == "3 of 3 runs done (2 from earlier) after 0 s."
+    auditor.run_cases(run_tasks.other, cases(3), folder=tmp_path, workers=1, progress=told.append)
+    assert (told[-1].done, told[-1].resumed, told[-1].remaining) == (3, 3, None)
+
+
+def test_progress_is_told_once_a_second(monkeypatch):
+    """A hundred runs of a tenth of a second each tell of themselves ten times; the rest is expected at their pace."""
+    clock, told = [0.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    reporter = Reporter(told.append, total=101, resumed=1)
+    for step in range(1, 101):
+        clock[0] = step / 10
+        reporter.add(1)
+    assert len(told) == 10
+    assert told[4] == Progress(done=51, total=101, resumed=1, elapsed=5.0, remaining=5.0)
+    assert (
+        str(Progress(1, 9, 0, 3700.0, 29600.0)) == "1 of 9 runs done after 1 h 1 min, about 8 h 13 min to go."
+    )
+
+
+def test_the_working_copy_of_this_test_is_not_needed():
+    """The tasks of these tests are importable by name, as a user's are."""
+    assert Path(run_tasks.__file__).parent.name == "tests"
