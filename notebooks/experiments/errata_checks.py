@@ -1,0 +1,121 @@
+"""The pieces of the errata notebook: three numbers for each erratum, and the roads to the independent one."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import integrate
+
+from auditor import Adjacency, Claim
+
+__all__ = [
+    "Erratum",
+    "advantage_by_fourier",
+    "integral",
+    "law_by_fourier",
+    "normal",
+    "replacement_game",
+    "stated",
+]
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """A printed number beside the corrected one and an independent check of both.
+
+    Attributes:
+        where: Document and place.
+        quantity: What the numbers are, with their settings.
+        printed: What the printed form gives, or what the text claims.
+        corrected: What the corrected form gives.
+        check: The same quantity by a road that uses neither.
+        within: How far apart two of them may be to count as equal.
+        how: The road to the check.
+        relation: "=", or "<=" where printed and corrected are upper bounds of the check.
+    """
+
+    where: str
+    quantity: str
+    printed: float
+    corrected: float
+    check: float
+    within: float
+    how: str
+    relation: str = "="
+
+    def fits(self, value: float) -> bool:
+        """Whether the check bears this value out: equal to it, or not above it where it is an upper bound."""
+        if self.relation == "<=":
+            return self.check <= value + self.within
+        return self.check == value or abs(self.check - value) <= self.within
+
+    @property
+    def outcome(self) -> str:
+        """In words, from the numbers alone."""
+        if not self.fits(self.corrected):
+            return "NOT CONFIRMED"
+        return "names only: same number" if self.fits(self.printed) else "confirmed"
+
+    def __str__(self) -> str:
+        """All of it in two lines."""
+        return (
+            f"{self.where}: {self.quantity}\n  printed {self.printed:.6g}   corrected {self.corrected:.6g}"
+            f"   check {self.check:.6g} ({self.how})   -> {self.outcome}"
+        )
+
+
+def normal(x: Any, mean: float = 0.0, sd: float = 1.0) -> Any:
+    """Return the density of a normal law."""
+    return np.exp(-(((x - mean) / sd) ** 2) / 2) / (sd * math.sqrt(2 * math.pi))
+
+
+def integral(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return the integral of a function with kinks, on 64 pieces."""
+    points = np.linspace(low, high, 65)[1:-1]
+    return float(integrate.quad(function, low, high, points=points, limit=500)[0])
+
+
+def stated(metric: str, value: float) -> Claim:
+    """Return a claim that somebody states, for replaced records."""
+    return Claim(metric, value, None, Adjacency.REPLACE_ONE, "stated", proven=True)
+
+
+def replacement_game(
+    sign: int, *, runs: int, rate: float, steps: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Play DP-SGD with noise 1 and a record whose gradients are ``sign`` (the other's: -``sign``), 1,000 runs at a time.
+
+    Yields:
+        The attacker's log(first world / second world) of each run.
+    """
+    for _ in range(runs // 1000):
+        x = rng.normal(size=(1000, steps)) + sign * (rng.random((1000, steps)) < rate)
+        ratios = (np.log1p(rate * np.expm1(way * x - 0.5)).sum(axis=1) for way in (1, -1))
+        yield next(ratios) - next(ratios)
+
+
+def law_by_fourier(
+    *, rate: float, noise: float, steps: int, cell: float = 2e-5, cells: int = 2**20
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return losses and their masses in the replacement game: one step's law on a grid, composed by a Fourier transform.
+
+    Each loss is split between two neighbouring cells so that its mean stays exact; its variance grows by at most
+    ``cell**2 / 4`` a step.
+    """
+    x = np.linspace(-9 * noise, 9 * noise + 1, 400_001)
+    mass = ((1 - rate) * normal(x, 0, noise) + rate * normal(x, 1, noise)) * (x[1] - x[0])
+    up, down = (np.log1p(rate * np.expm1((2 * way * x - 1) / (2 * noise**2))) for way in (1, -1))
+    place = (up - down) / cell
+    low = np.floor(place).astype(int)
+    law = np.bincount(low % cells, mass * (1 - (place - low)), cells)
+    law += np.bincount((low + 1) % cells, mass * (place - low), cells)
+    composed = np.fft.irfft(np.fft.rfft(law / law.sum()) ** steps, cells)
+    return np.fft.fftfreq(cells, 1 / (cells * cell)), composed
+
+
+def advantage_by_fourier(*, rate: float, noise: float, steps: int) -> float:
+    """Return the largest advantage in the replacement game: its law is its own mirror image, so 2 P(loss > 0) + P(0) - 1."""
+    losses, masses = law_by_fourier(rate=rate, noise=noise, steps=steps)
+    return float(2 * masses[losses > 0].sum() + masses[losses == 0].sum() - 1)
