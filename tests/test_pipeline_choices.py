@@ -54,12 +54,14 @@ def test_a_rejected_gaussian_gives_way_to_the_certified_bound(humps):
     assert result.check("goodness_of_fit").status is Status.WARN
 
 
-def test_a_mixture_that_was_asked_for_and_fits_leads(humps):
-    """The mixture takes the place of the rejected normals; it is not fitted unless asked for."""
+def test_a_mixture_that_was_asked_for_is_shown_and_never_leads(humps):
+    """A mixture that fits stands beside the certified bound, which leads; it is not fitted unless asked for."""
     assert "epsilon_star.mixture" not in {item.name for item in auditor.audit(humps, delta=1e-4).estimates}
     result = auditor.audit(humps, delta=1e-4, mixture=Mixture(max_components=4))
     mixture = result.estimate("epsilon_star.mixture")
-    assert headline(result).estimate is mixture
+    assert headline(result).estimate.name == "epsilon_bound.clopper_pearson"
+    assert mixture.lower is None
+    assert mixture.value > 0
     assert mixture.details["fit"]["rejected"] is False
     assert [mixture.details["fit"][side]["components"] for side in ("member", "nonmember")] == [2, 2]
     assert "mixture" in {curve.name for curve in result.curves}

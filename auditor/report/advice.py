@@ -124,8 +124,8 @@ _MIXTURE_REJECTED = (
     "Decide by the certified bound and not by Epsilon*: neither normals nor mixtures describe these losses."
 )
 _MIXTURE_STANDS = (
-    "Read Epsilon* off the mixture, if at all, and decide by it only together with the certified bound. Audit more records"
-    " if the two are far apart."
+    "Decide by the certified bound. The mixture describes the bulk of the losses, but its Epsilon* hangs on few records in"
+    " the tails and has no known error."
 )
 
 

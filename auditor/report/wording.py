@@ -6,7 +6,7 @@ from auditor.compare import failed_validity
 from auditor.report import formatting
 from auditor.report.findings import meaning
 from auditor.report.fit import star_notes, within_noise
-from auditor.report.lookup import CERTIFIED, MIXTURE, ONE_RUN, STAR, amount, ceiling, dig, find, powerless
+from auditor.report.lookup import CERTIFIED, ONE_RUN, STAR, amount, ceiling, dig, find, powerless
 from auditor.result import AuditResult
 from auditor.values import Claim, Comparison, Estimate, Status, Verdict
 
@@ -118,7 +118,7 @@ def _worded(verdict: Verdict, estimate: Estimate, numbers: tuple[float, float], 
 def headline(result: AuditResult) -> Headline:
     """Return the leading number: Epsilon*, or another where the Gaussian fit cannot be relied on.
 
-    A mixture that was asked for and is not rejected comes next, then the certified bound, which needs no fit.
+    That is the certified bound, which needs no fit; never a mixture, whose value has no known error.
     """
     lead = _lead(result)
     bound = find(result, CERTIFIED)
@@ -134,10 +134,10 @@ def _lead(result: AuditResult) -> Headline:
     if star is None or star.value is None:
         reason = (star.reason if star else None) or "it was not computed"
         why = f"Epsilon* has no value ({formatting.tidy(reason).rstrip('.')})"
-        return _instead(result, bound, f"{why}, so the certified bound leads.", why)
+        return Headline(bound, f"{why}, so the certified bound leads.")
     if dig(star.details, "fit", "rejected") is True:
         why = f"The Gaussian fit is rejected by its test{_gap(star)}"
-        return _instead(result, bound, f"{why}, so the certified bound leads; it needs no fit.", why)
+        return Headline(bound, f"{why}, so the certified bound leads; it needs no fit.")
     blunted = _blunted(result)
     if blunted:
         return Headline(bound, f"{blunted} The certified bound leads; it needs no fit.")
@@ -146,17 +146,6 @@ def _lead(result: AuditResult) -> Headline:
         why = noise or "Epsilon* has no interval here."
         return Headline(bound, f"{why} The certified bound leads; it allows for chance.")
     return Headline(star, " ".join(["An estimate that trusts the Gaussian fit.", *star_notes(star)]))
-
-
-def _instead(result: AuditResult, bound: Estimate | None, sentence: str, why: str) -> Headline:
-    """The mixture where one was asked for and holds, the certified bound with its sentence otherwise."""
-    mixture = find(result, MIXTURE)
-    if mixture is None or mixture.value is None or mixture.lower is None or _blunted(result):
-        return Headline(bound, sentence)
-    if dig(mixture.details, "fit", "rejected") is not False or within_noise(mixture) is not None:
-        return Headline(bound, sentence)
-    notes = " ".join(star_notes(mixture))
-    return Headline(mixture, f"{why}, so the mixture leads, which is not rejected. {notes}".strip())
 
 
 def _gap(star: Estimate) -> str:

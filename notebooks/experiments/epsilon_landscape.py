@@ -16,8 +16,10 @@ from experiments.landscape import (
     adult_grid,
     audit_of,
     audits,
+    folder_of,
     location30_grid,
     purchase100_grid,
+    run,
     small_grid,
     strategy_of,
     table,
@@ -28,6 +30,8 @@ __all__ = [
     "adult_strategies",
     "averages",
     "compared",
+    "estimates_of",
+    "estimates_of_kept",
     "every_estimate",
     "first_model",
     "mixtures_of_noise",
@@ -106,28 +110,59 @@ def averages(lines: pd.DataFrame) -> pd.DataFrame:
     return lines.groupby("strategy", sort=False)[shown].mean().round(3)
 
 
-def every_estimate(results: Sequence[Mapping[str, Any]], *, components: int) -> pd.DataFrame:
+def every_estimate(
+    results: Sequence[Mapping[str, Any]], *, components: int, full: bool, progress: Any = None
+) -> pd.DataFrame:
     """Return every estimate of the first model of each strategy, indexed by strategy.
 
     Args:
         results: Of `experiments.landscape.run`.
         components: Of the mixtures, at most.
+        full: Whether the models are kept in their folder; then their estimates are computed in parallel and kept too.
+        progress: Told how far it is.
     """
-    rows = {}
-    for item in (item for item in results if item["repeat"] == 0 and not item["diverged"]):
-        found = audit_of(item, members=auditor.Sample(), mixture=auditor.Mixture(components))
-        normal, mixture = found.estimate("epsilon_star.gaussian"), found.estimate("epsilon_star.mixture")
-        rows[strategy_of(item).name] = {
-            "one normal": normal.value,
-            "mixture": mixture.value,
-            "counts": found.estimate("epsilon_star.empirical").value,
-            "certified": found.estimate("epsilon_bound.clopper_pearson").value,
-            "noise floor": normal.details["noise_floor"]["q95"],
-            "trained to": math.inf if item["epsilon"] is None else item["epsilon"],
-            "normal rejected": normal.details["fit"]["rejected"],
-            "mixture rejected": mixture.details["fit"]["rejected"],
-        }
-    return pd.DataFrame(rows).T.infer_objects()
+    first = [item for item in results if item["repeat"] == 0 and not item["diverged"]]
+    strategies = [strategy_of(item) for item in first]
+    if full:
+        cases = [{**strategy.case(repeat=0), "components": components} for strategy in strategies]
+        folder = folder_of(strategies[0].data).with_name(f"estimates-{strategies[0].data}")
+        rows = auditor.run_cases(estimates_of_kept, cases, folder=folder, progress=progress)
+    else:
+        rows = [estimates_of(item, components=components) for item in first]
+    return pd.DataFrame(rows, index=[strategy.name for strategy in strategies])
+
+
+def estimates_of_kept(case: Mapping[str, Any], *, seed: int) -> dict[str, Any]:  # noqa: ARG001
+    """Return every estimate of a model that is in its folder: a task for `auditor.run_cases`.
+
+    Args:
+        case: Of `Strategy.case`, with ``components``.
+        seed: Of nothing: an audit has its own.
+    """
+    model = {name: value for name, value in case.items() if name not in ("repeat", "components")}
+    (result,) = run([Strategy(**model)], repeats=1, folder=folder_of(str(case["data"])), workers=1)
+    return estimates_of(result, components=int(case["components"]))
+
+
+def estimates_of(result: Mapping[str, Any], *, components: int) -> dict[str, Any]:
+    """Return every estimate of one model.
+
+    Args:
+        result: Of `experiments.landscape.run`.
+        components: Of the mixtures, at most.
+    """
+    found = audit_of(result, members=auditor.Sample(), mixture=auditor.Mixture(components))
+    normal, mixture = found.estimate("epsilon_star.gaussian"), found.estimate("epsilon_star.mixture")
+    return {
+        "one normal": normal.value,
+        "mixture": mixture.value,
+        "counts": found.estimate("epsilon_star.empirical").value,
+        "certified": found.estimate("epsilon_bound.clopper_pearson").value,
+        "noise floor": normal.details["noise_floor"]["q95"],
+        "trained to": math.inf if result["epsilon"] is None else float(result["epsilon"]),
+        "normal rejected": bool(normal.details["fit"]["rejected"]),
+        "mixture rejected": bool(mixture.details["fit"]["rejected"]),
+    }
 
 
 def mixtures_of_noise(result: Mapping[str, Any], *, components: int, repeats: int) -> list[float]:

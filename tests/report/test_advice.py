@@ -69,7 +69,7 @@ def test_a_mixture_is_not_asked_for_twice():
     """Where mixtures were fitted, the advice goes by whether they stand."""
     stands = Check("goodness_of_fit", Status.WARN, "", {"mixture": {"rejected": False}})
     falls = Check("goodness_of_fit", Status.WARN, "", {"mixture": {"rejected": True}})
-    assert advice(stands, {}).startswith("Read Epsilon* off the mixture")
+    assert advice(stands, {}).startswith("Decide by the certified bound. The mixture")
     assert "neither normals nor mixtures" in advice(falls, {})
     assert "--mixture" in advice(Check("goodness_of_fit", Status.WARN, ""), {})
 

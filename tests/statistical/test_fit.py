@@ -1,4 +1,4 @@
-"""The tests of a fit hold their level, see what they should, and the mixture's lower bound covers.
+"""The tests of a fit hold their level, see what they should, and no lower bound finds what is not there.
 
 ``--long`` repeats everything at full size.
 """
@@ -11,7 +11,7 @@ from statsmodels.stats.diagnostic import lilliefors
 
 from auditor.choices import Mixture
 from auditor.estimators import mixture_supremum
-from auditor.estimators.epsilon_star import mixture
+from auditor.estimators.epsilon_star import gaussian, mixture
 from auditor.fitters import fit_gaussian, fit_gaussian_pair, fit_mixture, fit_mixture_pair, held_out_test
 from auditor.fitters.mixture import MixtureOfGaussians
 from auditor.fitters.more_components import log_evidence
@@ -96,29 +96,41 @@ def test_more_components_are_seldom_asked_for_in_vain(request, law):
 
 
 @pytest.mark.parametrize(
-    ("members", "others"), [(NORMAL, NORMAL), (TWO, SHIFTED), (HEAVY, HEAVY), (THREE, THREE)]
+    "draw",
+    [
+        pytest.param(lambda rng, n: rng.exponential(size=n), id="exponential"),
+        pytest.param(lambda rng, n: rng.gamma(2, 5, n), id="gamma"),
+        pytest.param(lambda rng, n: NORMAL.sample(n, rng), id="normal"),
+    ],
 )
+def test_no_fit_finds_leakage_where_there_is_none(request, draw):
+    """Between groups of one law the lower bounds of normals and of mixtures exceed 0 in at most 5% of the runs.
+
+    A bound from the mixtures' own standard errors would: in 13 of 18 runs on exponential losses (8,000 and 4,000 records,
+    6 components at most) that no test of the fit rejected.
+    """
+    rng, runs, over = np.random.default_rng(7), runs_for(request, 8, 60), 0
+    for _ in range(runs):
+        drawn = published()(Losses(member=draw(rng, 4000), nonmember=draw(rng, 3000)))
+        rows = (
+            mixture(fit_mixture_pair(drawn, choice=Mixture(4), rng=rng), delta=1e-5),
+            gaussian(fit_gaussian_pair(drawn, rng=rng), delta=1e-5),
+        )
+        over += any((row.lower or 0.0) > 0 for row in rows)
+    assert at_most(over, runs)
+
+
+@pytest.mark.parametrize(("members", "others"), [(TWO, SHIFTED), (THREE, THREE)])
 @pytest.mark.parametrize("delta", [1e-5, 1e-3])
 @pytest.mark.long
-def test_the_mixtures_lower_bound_covers(members, others, delta):
-    """From choice to bound, over whole runs at 4000 records, the lower bound exceeds the truth in at most 5%."""
-    rng, runs, over, given = np.random.default_rng(7), 100, 0, 0
+def test_a_mixtures_standard_error_is_that_of_mixtures(members, others, delta):
+    """Where the losses are mixtures, the value is within two of its standard errors in at least 85% of the runs."""
+    rng, runs, near, given = np.random.default_rng(7), 100, 0, 0
     truth = mixture_supremum.supremum(members, others, delta=delta, clip=delta).value
     for _ in range(runs):
         losses = Losses(member=members.sample(4000, rng), nonmember=others.sample(4000, rng))
         estimate = mixture(fit_mixture_pair(losses, choice=Mixture(4), rng=rng), delta=delta)
-        given += estimate.lower is not None
-        over += estimate.lower is not None and estimate.lower > truth + 1e-9
-    assert given > runs / 2
-    assert at_most(over, runs)
-
-
-def test_the_mixtures_lower_bound_covers_in_brief():
-    """The same from choice to bound in a few runs on two mixtures of two."""
-    rng, runs, over = np.random.default_rng(8), 4, 0
-    truth = mixture_supremum.supremum(TWO, SHIFTED, delta=1e-3, clip=1e-3).value
-    for _ in range(runs):
-        losses = Losses(member=TWO.sample(2000, rng), nonmember=SHIFTED.sample(2000, rng))
-        estimate = mixture(fit_mixture_pair(losses, choice=Mixture(3), rng=rng), delta=1e-3)
-        over += estimate.lower is not None and estimate.lower > truth
-    assert at_most(over, runs)
+        error = estimate.details["standard_error"]
+        given += bool(error)
+        near += bool(error) and abs(estimate.value - truth) < 2 * error
+    assert near > 0.85 * given > runs / 3
