@@ -22,6 +22,7 @@
 # %%
 import math
 import os
+from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
@@ -55,6 +56,10 @@ from shared import FULL, Row, agreement, figures_alike, setting
 
 import auditor
 
+if find_spec("tensorflow_privacy") is None:
+    raise ImportError(
+        "this notebook trains with TensorFlow Privacy: pip install -e '.[notebooks,tensorflow]', on Python 3.11"
+    )
 figures_alike()
 pd.set_option("display.max_colwidth", 160)
 DELTA = 1e-5  # the paper prints no delta for its simulations
@@ -203,7 +208,7 @@ for name, together in (("one microbatch", True), ("a microbatch for each record"
 # trained to as stated and corrected.
 
 # %%
-HAVE_ADULT = "ADULT" in os.environ
+HAVE_ADULT = bool(os.environ.get("ADULT"))
 REPEATS, COMPONENTS, LEVEL = setting(2, 5), setting(6, 20), 0.05
 
 

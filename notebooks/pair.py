@@ -50,7 +50,13 @@ def main() -> int:
         "--check", action="store_true", help="write nothing, and fail where a notebook is out of date"
     )
     asked = parser.parse_args()
-    late = []
+    named = [script.stem for script in scripts()]
+    unknown = sorted(set(asked.names) - set(named))
+    if unknown:
+        parser.error(f"no script with cells is called {unknown[0]!r}; there are {', '.join(named)}")
+    late = [path.name for path in sorted(HERE.glob("*.ipynb")) if path.stem not in named]
+    if late and not asked.check:
+        parser.error(f"{late[0]} has no script; delete it, or write {Path(late[0]).stem}.py")
     for script in scripts():
         if asked.names and script.stem not in asked.names:
             continue

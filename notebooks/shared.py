@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
 
-__all__ = ["FULL", "Row", "agreement", "figures_alike", "setting"]
+__all__ = ["FULL", "Row", "agreement", "figures_alike", "runs_folder", "setting"]
 
 FULL = os.environ.get("FULL") == "1"
 
@@ -16,6 +17,11 @@ FULL = os.environ.get("FULL") == "1"
 def setting(small: Any, full: Any) -> Any:
     """Return the value for the settings that were asked for: ``FULL=1`` in the environment asks for the real ones."""
     return full if FULL else small
+
+
+def runs_folder(name: str) -> Path:
+    """Return where results of that name are kept: in the folder that ``RUNS`` names, or in ``runs`` beside the notebooks."""
+    return Path(os.environ.get("RUNS") or Path(__file__).parent / "runs") / name
 
 
 @dataclass(frozen=True)

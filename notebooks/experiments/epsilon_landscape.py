@@ -50,7 +50,7 @@ def adult_strategies(*, full: bool) -> list[Strategy]:
     """
     if full:
         return list(adult_grid())
-    if "ADULT" not in os.environ:
+    if not os.environ.get("ADULT"):
         return list(small_grid())
     return [replace(item, data="adult", n_train=None, n_test=None) for item in small_grid()]
 
@@ -62,7 +62,7 @@ def overfitted_strategies(*, full: bool) -> list[Strategy]:
         full: Whether the published grid is asked for; otherwise two baselines and one with DP-SGD of it.
     """
     grids = {"purchase100": purchase100_grid, "location30": location30_grid}
-    named = [grid for name, grid in grids.items() if DATA[name] in os.environ]
+    named = [grid for name, grid in grids.items() if os.environ.get(DATA[name])]
     if not named:
         base = Strategy("stand-in", 10, 64, hidden="100-100-100", n_train=320, n_test=320)
         private = replace(base, epsilon=1, clip=1, microbatches=32)

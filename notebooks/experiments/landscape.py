@@ -7,13 +7,14 @@ and results in the folder that RUNS names (where the notebook with FULL=1 finds 
 """
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
+from shared import runs_folder
 
 import auditor
 from experiments.dp_training import records_of, seconds_of_steps, train
@@ -67,7 +68,7 @@ def cases(strategies: Iterable[Strategy], *, repeats: int = 5) -> list[dict[str,
 
 def folder_of(data: str) -> Path:
     """Return where the results of a grid are kept: in the folder that RUNS names, by default ``runs``."""
-    return Path(os.environ.get("RUNS", "runs")) / f"landscape-{data}"
+    return runs_folder(f"landscape-{data}")
 
 
 def run(
@@ -122,7 +123,7 @@ def seconds_estimate(
     for strategy in listed:
         before, step = measured[_step_kind(strategy)]
         total += before + step * strategy.epochs * (_records(strategy) // strategy.batch)
-    processes = min(workers or os.cpu_count() or 1, int(MEMORY // MEMORY_PER_WORKER))
+    processes = min(workers or joblib.cpu_count(), int(MEMORY // MEMORY_PER_WORKER))
     return repeats * total / processes + _search_seconds(listed)
 
 
