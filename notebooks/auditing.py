@@ -3,44 +3,45 @@
 #
 # **The source** is a lecture, "Gaussian DP and Privacy Auditing" (CSCI 699, week 4). It compares ways to compose steps,
 # introduces Gaussian differential privacy (GDP), and tells how an audit (Tramer et al. 2022) found that a training
-# method with a claimed epsilon of 0.21 has one of at least 2.79.
+# method with a claimed epsilon of 0.21 at delta 1e-5 has one of at least 2.79 there, at a confidence of 1 - 1e-10.
 #
 # **What you will learn.** How to read a trade-off curve, what mu means, what an audit by many trainings shows, how many
 # trainings it takes, and how to say the result to a person.
 #
-# **What we find.** The audit's numbers are right. Several formulas on the slides are not, and are corrected here. A bug
-# of the same kind, planted in a small DP-SGD, is refuted; the correct DP-SGD is not, though it could have been.
+# **What we find.** The audit's numbers are right. Several formulas on the slides are not, and are corrected here. A small
+# DP-SGD with a bug that we planted is refuted; the correct DP-SGD is not, though it could have been.
 #
 # Every number is about a *mechanism* (a training algorithm): in Sections 1 to 3 known exactly, in Sections 4 to 6
 # seen through a limited number of trainings, and so with a confidence.
 
 # %%
 import math
-import os
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from experiments import mechanisms, slides
 from experiments.runs_needed import by_counts, by_gdp, runs_needed
-from scipy import special
-from shared import FULL, Row, agreement, figures_alike, setting
+from scipy import special, stats
+from shared import FULL, Row, agreement, figures_alike, runs_folder, setting
 
 import auditor
 from auditor import theory
-from auditor.estimators.binomial import lower_limit, upper_limit
 from auditor.theory import composition
 
 figures_alike()
 pd.set_option("display.max_colwidth", None, "display.precision", 9)
 DELTA = 1e-5
-RUNS = Path(os.environ.get("RUNS", "runs")) / "auditing"
 
 
 def drawn(curve, alphas):
     """Beta, the false negative rate, at each alpha of a trade-off curve."""
     return [1 - curve.tpr_at(alpha) for alpha in alphas.tolist()]
+
+
+def down(value, digits=3):
+    """A lower bound as text: never rounded up, and 0 is no evidence, as is a method without an answer."""
+    return f"{math.floor(value * 10**digits) / 10**digits:.{digits}f}" if value else "no evidence"
 
 
 # %% [markdown]
@@ -64,6 +65,17 @@ plt.show()
 starts = [int(x[np.argmax(curve < 0.1 * x)]) for curve in (printed, corrected)]
 print(f"below 0.1 x from x = {starts[0]} on as drawn, from x = {starts[1]} on corrected")
 print(f"at x = 1500: basic 150, as drawn {printed[-1]:.1f}, corrected {corrected[-1]:.1f}")
+# Above epsilon 1 the missing factor turns around: a thousand steps of epsilon 2 at delta' 1e-5.
+large = slides.advanced_composition(2.0, steps=1000, slack=DELTA).item()
+best = composition.optimal(2.0, steps=1000, total_delta=DELTA).epsilon
+sharp = composition.advanced_sharper(2.0, steps=1000, slack=DELTA).epsilon
+truthful = np.arange(1001)  # of a thousand randomised responses, the worst steps: a binomial count
+excess = -np.expm1(np.minimum(0.0, large - (2 * truthful - 1000) * 2.0))
+exact_delta = stats.binom.pmf(truthful, 1000, special.expit(2.0)) @ excess
+print(
+    f"1000 steps of epsilon 2: as printed {large:.1f}, where the exact delta is {exact_delta:.4f}, not 1e-5;"
+)
+print(f"  epsilon at delta 1e-5 is {best:.1f} (exact), by the corrected formula {sharp:.1f}")
 for e in (1.0, 0.1, 0.01):
     mean = e + math.expm1(-e)
     print(f"mean loss of a Laplace step, epsilon {e}: {mean:.3g}, {mean / (e * e / 2):.2f} times epsilon^2/2")
@@ -77,7 +89,8 @@ for power in (2, 3, 4):
     print(f"q = 1/n, k = n^{power}: epsilon is {total / unit:.1f} times (1/n) sqrt(k ln(1/delta))")
 
 # %% [markdown]
-# **What to read off.** Advanced composition gains four times what the slide shows. The slides then call the mean loss of a
+# **What to read off.** The corrected epsilon is a quarter of the drawn one at x = 1500: the slide's formula is safe but loose
+# for steps of epsilon below 1. Above 1 it is broken: too low, given enough steps. The slides then call the mean loss of a
 # Laplace step $O(\epsilon)$, so that k steps would need $\epsilon=1/k$. Their own formula, $\epsilon+e^{-\epsilon}-1$,
 # is about $\epsilon^2/2$: as for the Gaussian, $1/\sqrt k$ will do. The last lines test the statement that one record a
 # step gives $O(\epsilon/n\sqrt{k\ln(1/\delta)})$: the factor grows, so it holds up to about $n^2$ steps only.
@@ -164,7 +177,7 @@ right_corollary = theory.subsampled_mu(1.0, sampling_rate=0.01, steps=1000)
 of_curve = theory.delta_from_curve(theory.gdp_curve(1.0), epsilon=1.0)
 divergence = theory.renyi_divergence(auditor.DPSGD(noise, 1.0, 1), order=1 + 1e-9)
 wrong = {"within": 1e-6, "erratum": True}
-same = {"within": 1e-6, "because": "the same formula, by another route"}
+typed = {"within": 1e-6, "because": "the same formula twice: checks our typing only"}
 agreement(
     [
         Row("iff", "P[loss >= 1] as delta of mu = 1", tail_1, delta_1, because="only 'if'", **wrong),
@@ -178,9 +191,9 @@ agreement(
         Row(
             "Cor. 5.4", "mu 1, q .01, k 1000", corollary, right_corollary, because="sqrt 2, one root", **wrong
         ),
-        Row("sampling", "epsilon 1, q .01", math.log(1 - 0.01 + 0.01 * math.e), one, **same),
-        Row("Gaussian KL", "epsilon 0.5", 1 / (2 * noise**2), divergence, **same),
-        Row("composition", "mu .3, .4, 1.2", math.sqrt(1.69), theory.composed_mu([0.3, 0.4, 1.2]), **same),
+        Row("sampling", "epsilon 1, q .01", math.log(1 - 0.01 + 0.01 * math.e), one, **typed),
+        Row("Gaussian KL", "epsilon 0.5", 1 / (2 * noise**2), divergence, 1e-6, "Renyi's, at order 1 + 1e-9"),
+        Row("composition", "mu .3, .4, 1.2", math.sqrt(1.69), theory.composed_mu([0.3, 0.4, 1.2]), **typed),
         Row(
             "Prop. 2.12", "delta at epsilon 1, mu 1", delta_1, of_curve, 1e-5, "the curve is made of tangents"
         ),
@@ -213,17 +226,24 @@ METHODS = {
 
 
 def methods(result):
-    """One line for each method of an audit: its epsilon, and what it takes for granted first of all."""
+    """One line for each method of an audit: its epsilon, and what it takes for granted that not all of them do."""
     rows = [result.estimate(name) for name in METHODS]
-    lines = [(row.value, f"{1 - row.confidence:.2g}", row.assumptions[0]) for row in rows]
-    return pd.DataFrame(lines, index=list(METHODS.values()), columns=["epsilon", "error", "assumes"])
+    shared = set.intersection(*(set(row.assumptions) for row in rows if row.value is not None))
+    besides = ["; ".join(text for text in row.assumptions if text not in shared) or "nothing" for row in rows]
+    frame = pd.DataFrame({"epsilon at least": [down(row.value) for row in rows]}, list(METHODS.values()))
+    frame["at delta"] = [f"{row.delta:g}, {row.adjacency}" for row in rows]
+    frame["error"] = f"{1 - rows[0].confidence:.2g}"  # of each row
+    return frame.assign(besides=besides), sorted(shared)
 
 
-print(f"the claim of epsilon 0.21 is {verdict.verdict}")
-methods(verdict)
+table, for_granted = methods(verdict)
+print(f"the claim of epsilon 0.21 at delta 1e-5 is {verdict.verdict}; all methods take for granted:")
+print(*for_granted, sep="\n")
+table.rename(columns={"besides": "takes for granted besides"})
 
 # %% [markdown]
-# Chance cannot do it. Only Clopper-Pearson judges a claim: besides independent trainings it takes nothing for granted.
+# If the claim were true, at most 1 in 10^10 such audits would refute it by chance. Only Clopper-Pearson judges a claim: it
+# needs what all of them need, printed above, and nothing else.
 
 # %%
 allowed = auditor.TradeoffCurve.from_epsilon_delta(CLAIM.epsilon, delta=CLAIM.delta)
@@ -231,21 +251,20 @@ found = verdict.estimate("epsilon_bound.clopper_pearson")
 needed = auditor.TradeoffCurve.from_epsilon_delta(found.value, delta=DELTA)
 least = float(np.interp(TP / N, allowed.tpr, allowed.fpr))
 by_hand = (1 - DELTA - 0.95078) / math.exp(0.21)
-fpr_lower, fpr_upper = (float(f(FP, N, 5e-11)) for f in (lower_limit, upper_limit))
-fnr_upper = 1 - float(lower_limit(TP, N, 5e-11))
+tpr_lower, fpr_upper, fnr_upper = (found.details[name] for name in ("tpr_lower", "fpr_upper", "fnr_upper"))
 rates = np.geomspace(1e-4, 1, 300)
 figure, axes = plt.subplots(figsize=(6.4, 4.2))
 axes.loglog(rates, [allowed.tpr_at(r) for r in rates.tolist()], "k-", label="at most, by the claim")
-axes.loglog(
-    rates, [needed.tpr_at(r) for r in rates.tolist()], "C3--", label=f"at most, by epsilon {found.value:.3f}"
-)
-error = [[TP / N - 1 + fnr_upper], [0]], [[0], [fpr_upper - FP / N]]
+label = f"at most, by epsilon {down(found.value)}"
+axes.loglog(rates, [needed.tpr_at(r) for r in rates.tolist()], "C3--", label=label)
+error = [[TP / N - tpr_lower], [0]], [[0], [fpr_upper - FP / N]]
 axes.errorbar(FP / N, TP / N, *error, fmt="o", capsize=3, label="the attack, and its limits")
 axes.set(xlabel="false positive rate", ylabel="true positive rate", title="100,000 models of each kind")
 axes.legend()
 plt.show()
 exactly = {"within": 1e-12, "because": "counts"}
-mu_slide, mu_right = (slides.gdp_from_limits(limit, fnr_upper) for limit in (fpr_lower, fpr_upper))
+mu_slide = slides.gdp_from_limits(0.95509, 0.00274)
+mu_ours = verdict.estimate("epsilon_bound.gdp").details["mu"]
 agreement(
     [
         Row("attack", "beta, here the FPR", 0.00174, FP / N, **exactly),
@@ -254,16 +273,16 @@ agreement(
         Row("second slide", "least beta", 0.03988885074, by_hand, 5e-12, "as printed"),
         Row("second slide", "the same by our curve", 0.03988885074, least, 5e-12, "as printed"),
         Row("limits", "alpha+, FNR at most", 0.95509, fnr_upper, 1e-5, "rounded up"),
-        Row("limits", "beta-, FPR at least", 0.00274, fpr_lower, 5e-6, "it is the upper limit", erratum=True),
-        Row("limits", "FPR at most", 0.00274, fpr_upper, 5e-6, "as printed"),
-        Row(
-            "last slide", "mu- with beta-", mu_slide, mu_right, 1e-6, "needs both upper limits", erratum=True
-        ),
+        Row("limits", "beta- >= .00274: FPR at most", 0.00274, fpr_upper, 5e-6, "the number; not beta-, >="),
+        Row("last slide", "mu- of .95509 and .00274", mu_slide, mu_ours, 7e-4, "the digits of both"),
         Row("Tramer et al.", "epsilon at least", 2.79, found.value, 0.01, "rounded down"),
     ]
 )
 
 # %% [markdown]
+# Of the limit .00274 and of the last slide's $\mu^-=\Phi^{-1}(1-\alpha^+)-\Phi^{-1}(\beta^-)$ the number is right, the label
+# is not: both rates need their *upper* limit, and .00274 is one.
+#
 # ## 5. Saying it to a person
 #
 # **Question.** The lecture recommends odds (ODDS-TEXT). What do its example, the claim and the finding mean for one person?
@@ -271,19 +290,27 @@ agreement(
 # %%
 ADDED = auditor.Adjacency.ADD_REMOVE
 example = auditor.Claim("epsilon", math.log(61 / 39), 0.0, ADDED, "stated", proven=True)
-shown = auditor.Claim("epsilon", found.value, DELTA, ADDED, "shown by an audit", proven=False)
 print("the slide:  ", theory.odds_in_words(example))
 print("the claim:  ", theory.odds_in_words(theory.epsilon(CLAIM, delta=DELTA)))
-print("the finding:", theory.odds_in_words(shown))
+print(
+    f"the finding: Of 1,000 trainings with the canary, at least {math.floor(1000 * tpr_lower)} are called 'with' on"
+    f" average; of 1,000 without it, at most {math.ceil(1000 * fpr_upper)} (confidence 1 - 1e-10, both at once)."
+)
+allowed_hits = math.ceil(1000 * allowed.tpr_at(math.ceil(1000 * fpr_upper) / 1000))
+print(f"             With so many of the second the claim allows at most {allowed_hits} of the first.")
 
 # %% [markdown]
-# The last sentence says "about": an audit gives a floor, and the truth may be worse.
+# A promise says "at most". An audit shows a floor, "at least": the truth may be worse.
 #
-# ## 6. The same kind of bug, planted
+# ## 6. A bug, planted
 #
-# `experiments/mechanisms.py` trains a logistic regression with five steps of DP-SGD: once correctly, and once with the
-# *mean* gradient of a batch clipped instead of each record's, but noise for the latter. Both claim (0.21, 1e-5).
-# `auditor.collect_runs` trains each many times, half with a canary; some trainings choose a threshold on the canary's
+# Of the bug in backpropagation clipping the lecture says only "they found a bug". This one is ours, a sensitivity wrong by
+# a factor of the batch size: `experiments/mechanisms.py` trains a logistic regression with five steps of DP-SGD, once
+# correctly, and once with the *mean* gradient of a batch clipped instead of each record's. The noise is scaled as if each
+# record's were, so it is up to 2 B times too small (B = 50, the batch size). Both claim epsilon 0.21 at delta 1e-5,
+# add/remove. The canary is a worst case: it has norm 100, and a feature of its own.
+#
+# `auditor.collect_runs` trains each many times, half with the canary; some trainings choose a threshold on the canary's
 # loss, and `auditor.audit_runs` counts the others.
 
 # %%
@@ -296,7 +323,7 @@ if FULL:
 
 def trained(train, *, runs, seed):
     """The canary's losses of many trainings, kept on disk in the full setting."""
-    kept = {"folder": RUNS, "progress": print} if FULL else {"workers": 1}
+    kept = {"folder": runs_folder("auditing"), "progress": print} if FULL else {"workers": 1}
     return auditor.collect_runs(train, runs=runs, seed=seed, **kept)
 
 
@@ -316,10 +343,11 @@ for axes, (name, runs) in zip(panels, losses.items(), strict=True):
 plt.show()
 for name, audit in audits.items():
     bound = audit.estimate("epsilon_bound.clopper_pearson")
-    print(f"{name}: claim {audit.verdict}; epsilon at least {bound.value:.3f} at {bound.confidence:.0%}")
-    above = [label for name_, label in METHODS.items() if audit.estimate(name_).value > CLAIM.epsilon]
-    print(f"  (a perfect attack would have shown {bound.details['ceiling']:.2f}); above the claim: {above}")
-pd.concat({name: methods(audit)[["epsilon", "error"]] for name, audit in audits.items()}).round(3)
+    shown = f"epsilon at least {down(bound.value)}" if bound.value else "no evidence of any epsilon"
+    print(f"{name}: claim {audit.verdict}; {shown} (delta 1e-5, {bound.adjacency}, {bound.confidence:.0%})")
+    above = [label for row, label in METHODS.items() if (audit.estimate(row).value or 0) > CLAIM.epsilon]
+    print(f"  (a perfect attack: {down(bound.details['ceiling'], 2)}); above the claim: {above}")
+pd.concat({name: methods(audit)[0].iloc[:, :3] for name, audit in audits.items()})
 
 # %% [markdown]
 # **What to read off.** The bug is refuted. The correct mechanism is "not refuted" rather than "inconclusive": the ceiling
@@ -341,13 +369,14 @@ figure, axes = plt.subplots()
 for label, style in zip(grown, ("C0o-", "C1s--", "C2^--", "C3d:"), strict=True):
     axes.semilogx(grown.index, grown[label], style, label=label)
 axes.axhline(CLAIM.epsilon, color="k", lw=1, label="claim, 0.21")
-axes.set(
-    xlabel="trainings judged", ylabel="epsilon at delta 1e-5 (nats), 95%", title="The mechanism with the bug"
-)
+axes.set(xlabel="trainings judged", ylabel="epsilon at delta 1e-5 (nats), 95%")
+axes.set_title("The mechanism with the bug, add/remove")
 axes.legend()
 plt.show()
-refuted = grown.index[grown["Clopper-Pearson"] > CLAIM.epsilon].min()
-print(f"Clopper-Pearson refutes the claim from {refuted:,} trainings on, of the numbers tried")
+refuting = (grown["Clopper-Pearson"] > CLAIM.epsilon)[::-1].cummin()  # at this size and at all larger ones
+first = f"from {refuting.index[refuting].min():,} judged trainings on" if refuting.any() else "at no number"
+print(f"in this one collection Clopper-Pearson refutes the claim {first} (of the numbers tried),")
+print(f"  after {RUNS_CHOOSING:,} other trainings that chose the threshold; each point has its own 95%")
 shares = [0.25, 0.5, 0.75, 0.9]
 table = {}
 for e in (0.21, 1.0, 8.0):

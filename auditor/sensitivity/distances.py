@@ -13,8 +13,8 @@ __all__ = ["Approximate", "Distance", "Full", "clipped", "largest_distance"]
 class Full:
     """The largest distance of any two completions, exactly.
 
-    Only records that may hold the largest distance of the batch are compared pair by pair, so that the result is exact
-    and seldom costs more than `Approximate`.
+    Only records that may hold the largest distance of the batch are compared pair by pair. That costs more than
+    `Approximate`, and can cost as much as comparing all pairs of all records by one product of matrices.
     """
 
 

@@ -97,8 +97,8 @@ def people(source: str, *, records: int, scaling: str = "standard", seed: int = 
     Args:
         source: "adult" (from the folder in the environment variable ``ADULT``) or "stand-in".
         records: Size of the training set.
-        scaling: "standard" gives every number mean 0 and deviation 1 (as is usual, and as the paper's results suggest);
-            "public" divides by round limits that are known without looking at the data.
+        scaling: "standard" gives every number mean 0 and deviation 1; "public" divides by round limits that are known
+            without looking at the data.
         seed: Draws the part.
     """
     table = load(os.environ["ADULT"]) if source == "adult" else stand_in(n_train=records, n_test=2 * records)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import integrate
+from scipy import integrate, optimize, special, stats
 
 from auditor import Adjacency, Claim
 
 __all__ = [
     "Erratum",
     "advantage_by_fourier",
+    "answers_delta",
+    "answers_epsilon",
     "integral",
     "law_by_fourier",
     "normal",
@@ -30,10 +32,12 @@ class Erratum:
         quantity: What the numbers are, with their settings.
         printed: What the printed form gives, or what the text claims.
         corrected: What the corrected form gives.
-        check: The same quantity by a road that uses neither.
+        check: The same quantity by another road.
         within: How far apart two of them may be to count as equal.
         how: The road to the check.
         relation: "=", or "<=" where printed and corrected are upper bounds of the check.
+        by: What the corrected form is computed with: the package, or by hand where it does not have the quantity.
+        kind: What to call it where the check bears out the corrected form and not the printed one.
     """
 
     where: str
@@ -44,6 +48,8 @@ class Erratum:
     within: float
     how: str
     relation: str = "="
+    by: str = "auditor"
+    kind: str = "confirmed"
 
     def fits(self, value: float) -> bool:
         """Whether the check bears this value out: equal to it, or not above it where it is an upper bound."""
@@ -53,10 +59,12 @@ class Erratum:
 
     @property
     def outcome(self) -> str:
-        """In words, from the numbers alone."""
+        """In words: whether the corrected form is borne out, and if so, whether the printed one is as well."""
         if not self.fits(self.corrected):
             return "NOT CONFIRMED"
-        return "names only: same number" if self.fits(self.printed) else "confirmed"
+        if not self.fits(self.printed):
+            return self.kind
+        return "true, but loose" if self.printed > self.corrected + self.within else "names only: same number"
 
     def __str__(self) -> str:
         """All of it in two lines."""
@@ -80,6 +88,24 @@ def integral(function: Callable[[float], float], low: float, high: float) -> flo
 def stated(metric: str, value: float) -> Claim:
     """Return a claim that somebody states, for replaced records."""
     return Claim(metric, value, None, Adjacency.REPLACE_ONE, "stated", proven=True)
+
+
+def answers_delta(epsilon: float, *, steps: int, at: float) -> float:
+    """Return the exact delta, at the epsilon ``at``, of so many randomised responses of ``epsilon`` each."""
+    truthful = np.arange(steps + 1)
+    losses = epsilon * (2 * truthful - steps)
+    return float(
+        stats.binom.pmf(truthful, steps, special.expit(epsilon)) @ -np.expm1(np.minimum(at - losses, 0.0))
+    )
+
+
+def answers_epsilon(epsilon: float, *, steps: int, delta: float) -> float:
+    """Return the smallest epsilon, at ``delta``, of so many randomised responses of ``epsilon`` each."""
+    return float(
+        optimize.brentq(
+            lambda at: answers_delta(epsilon, steps=steps, at=at) - delta, 0, epsilon * steps, xtol=1e-12
+        )
+    )
 
 
 def replacement_game(

@@ -1,15 +1,15 @@
 """A small DP-SGD, once correct and once with a planted bug, for audits that train it many times.
 
-Both train a logistic regression on the same records and score one canary: a record with a feature that no other has.
-Batches are drawn by independent coins. They differ in what is clipped:
+Both train a logistic regression on the same records and score one canary, a worst case: a record of norm 100, with a
+feature that no other has. Batches are drawn by independent coins. They differ in what is clipped:
 
 * correct: every record's gradient is clipped to norm C, the sum gets noise of standard deviation s C, and is divided
   by the expected batch size B;
 * bug: the *mean* gradient of the batch is clipped to norm C, and the noise is s C / B, as if one record could move a
   clipped mean by C / B only. It can move it by 2 C, so the noise is too small for it by a factor of 2 B.
 
-The bug is of the kind that Tramer et al. 2022 found in the code of backpropagation clipping: a sensitivity that is
-wrong by a factor of the batch size.
+The bug is ours, a sensitivity that is wrong by a factor of the batch size. Of the one that Tramer et al. 2022 found in
+backpropagation clipping the lecture says only "they found a bug".
 """
 
 import time

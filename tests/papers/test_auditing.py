@@ -41,6 +41,13 @@ def kullback_leibler(first, second):
     )
 
 
+def randomised_response(epsilon, *, steps, total):
+    """Delta at a total epsilon of randomised responses, the worst steps there are: a sum over the binomial count."""
+    truthful = np.arange(steps + 1)
+    mass = stats.binom.pmf(truthful, steps, special.expit(epsilon))
+    return float(mass @ -np.expm1(np.minimum(0.0, total - (2 * truthful - steps) * epsilon)))
+
+
 # --- Composition ----------------------------------------------------------------------------------
 
 
@@ -53,10 +60,29 @@ def test_the_graph_is_four_times_too_high():
     assert drawn == pytest.approx(89.33, abs=5e-3)
     found = advanced_sharper(0.1, steps=1500, slack=1e-3).epsilon
     assert found == pytest.approx(21.89, abs=5e-3)
-    truthful = np.arange(1501)
-    mass = stats.binom.pmf(truthful, 1500, special.expit(0.1))
-    assert mass @ np.maximum(0, -np.expm1(found - (2 * truthful - 1500) * 0.1)) < 1e-3
+    assert randomised_response(0.1, steps=1500, total=found) < 1e-3
     assert basic(0.1, steps=1500).epsilon == pytest.approx(150)  # the graph's axis: "140 +"
+
+
+def test_the_printed_composition_is_false_above_epsilon_1():
+    """Advanced composition, 1,000 steps of eps 2, delta' 1e-5: 1065.1 as printed, where randomised response has delta 1."""
+    printed = float(slides.advanced_composition(2.0, steps=1000, slack=1e-5))
+    assert printed == pytest.approx(1065.1, abs=0.05)
+    best = optimal(2.0, steps=1000, total_delta=1e-5).epsilon
+    corrected = advanced_sharper(2.0, steps=1000, slack=1e-5).epsilon
+    assert (best, corrected) == (pytest.approx(1687.7, abs=0.05), pytest.approx(1826.7, abs=0.05))
+    deltas = [randomised_response(2.0, steps=1000, total=total) for total in (printed, best, corrected)]
+    assert deltas[0] > 1 - 1e-9
+    assert deltas[1] == pytest.approx(1e-5, rel=1e-6)
+    assert deltas[2] < 1e-5
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("steps", [10, 1000])
+def test_the_printed_composition_is_safe_up_to_epsilon_1(epsilon, steps):
+    """Advanced composition as printed keeps delta' for steps of eps 1 at most, by the binomial."""
+    printed = float(slides.advanced_composition(epsilon, steps=steps, slack=1e-5))
+    assert randomised_response(epsilon, steps=steps, total=printed) < 1e-5
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 2.0])
@@ -197,6 +223,19 @@ def test_the_printed_limits():
     assert float(lower_limit(FP, N, 5e-11)) == pytest.approx(0.00102, abs=5e-6)  # what "beta^-" would be
 
 
+def test_the_last_slide_has_the_right_number_with_the_wrong_label():
+    """The slide's mu^- of its own .95509 and .00274 is the correct 1.08 of two upper limits: only "beta^- >=" is wrong."""
+    found = auditor.audit_runs(
+        published(), delta=1e-5, confidence=1 - 1e-10, claim=CLAIM, threshold=auditor.FixedThreshold(0.5)
+    )
+    # mu by scipy's normal law: what a Gaussian pair needs to have an FNR of .95509 and an FPR of .00274.
+    of_slide = stats.norm.isf(0.95509) + stats.norm.isf(0.00274)
+    assert slides.gdp_from_limits(0.95509, 0.00274) == pytest.approx(of_slide, rel=1e-9)
+    assert of_slide == pytest.approx(1.08, abs=5e-3)
+    # Five units of the sixth decimal of the FPR move mu by 6e-4, one of the fifth of the FNR by 1e-4.
+    assert found.estimate("epsilon_bound.gdp").details["mu"] == pytest.approx(of_slide, abs=7e-4)
+
+
 def published():
     """The audit's counts as scores, the threshold between them."""
     scores = (np.repeat([0.0, 1.0], [count, N - count]) for count in (TP, FP))
@@ -231,7 +270,7 @@ def test_the_improvements_show_more_and_take_more_for_granted():
 
 
 def test_ten_thousand_times_fewer_runs_for_large_epsilon_only():
-    """The slide's "reduces number of runs by 10,000x": true of epsilon 8 from three quarters of it on, at most 100 for .21."""
+    """The slide's "reduces number of runs by 10,000x": true of epsilon 8 from three quarters of it on, at most 100 for .21, up to 99% of it."""
 
     def saved(epsilon, share):
         counts, gdp = (
@@ -243,6 +282,14 @@ def test_ten_thousand_times_fewer_runs_for_large_epsilon_only():
     assert saved(8.0, 0.75) > 10_000
     assert saved(8.0, 0.5) < 1_000
     assert 20 < saved(0.21, 0.9) < 100
+    assert 20 < saved(0.21, 0.99) < 100
+
+
+@pytest.mark.parametrize("test", [runs_needed.by_counts, runs_needed.by_gdp])
+def test_a_share_that_no_runs_show_needs_infinitely_many(test):
+    """No number of runs shows more than all of epsilon: the answer is infinity, not the end of the search."""
+    assert runs_needed.runs_needed(test, epsilon=1.0, share=1.01, delta=1e-5) == math.inf
+    assert math.isfinite(runs_needed.runs_needed(test, epsilon=1.0, share=0.9, delta=1e-5))
 
 
 def test_the_runs_that_are_needed_are_those():
@@ -258,6 +305,24 @@ def test_the_runs_that_are_needed_are_those():
     hits, alarms = (rng.binomial(n, special.ndtr(x), 2000) for x in (at + mu, at))
     shown = np.log((lower_limit(hits, n, 0.025) - delta) / upper_limit(alarms, n, 0.025))
     assert np.mean(shown >= share * epsilon) == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_runs_that_a_gaussian_test_needs_are_those():
+    """With the number that `by_gdp` needs, simulated audits at the best threshold show the share of epsilon in about half."""
+    epsilon, share, delta = 1.0, 0.75, 1e-5
+    mu = theory.mu_from_epsilon(epsilon, delta=delta)
+    n = round(runs_needed.runs_needed(runs_needed.by_gdp, epsilon=epsilon, share=share, delta=delta))
+
+    def shown(alarms, misses):
+        return -special.ndtri(upper_limit(alarms, n, 0.025)) - special.ndtri(upper_limit(misses, n, 0.025))
+
+    z = np.linspace(-3, 3, 401)
+    at = z[np.argmax(shown(n * special.ndtr(z), n * special.ndtr(-z - mu)))]
+    rng = np.random.default_rng(6)
+    drawn = shown(rng.binomial(n, special.ndtr(at), 2000), rng.binomial(n, special.ndtr(-at - mu), 2000))
+    least = theory.mu_from_epsilon(share * epsilon, delta=delta)
+    assert np.mean(drawn >= least) == pytest.approx(0.5, abs=0.1)
+    assert np.mean(drawn >= theory.mu_from_epsilon(1.1 * share * epsilon, delta=delta)) < 0.4
 
 
 # --- The bug, planted ------------------------------------------------------------------------------
