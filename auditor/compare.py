@@ -16,7 +16,7 @@ from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, 
 __all__ = ["compare", "failed_validity", "judge", "overall", "why_blind"]
 
 # A failure of one of these makes the question itself unanswerable; a rejected fit does not.
-_VALIDITY = frozenset({"duplicates", "shift", "placebo", "label_shuffle", "persons"})
+_VALIDITY = frozenset({"duplicates", "shift", "placebo", "label_shuffle", "persons", "repeats"})
 _MOST_DECISIVE_FIRST = (Verdict.REFUTED, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_EVALUABLE)
 _MODEL_ROWS = {
     "epsilon": ("epsilon_star.gaussian", "epsilon_star.mixture", "epsilon_bound.clopper_pearson"),
@@ -100,10 +100,17 @@ def why_blind(checks: Iterable[Check]) -> str | None:
     """
     for check in checks:
         known = isinstance(check.details, Mapping)  # of a result that others wrote, nothing need be
+        runs = known and check.details.get("unit") == "runs"
         if check.name == "ties" and known and check.details.get("all_equal"):
-            return "all losses are equal, so this score could not have shown any leak"
+            return (
+                f"all {'scores' if runs else 'losses'} are equal, so this score could not have shown any leak"
+            )
         if check.name == "direction" and check.status is Status.WARN:
-            return "members have the higher losses, so this score looked the wrong way: check that the groups are not swapped"
+            who = "runs with the canary have the higher scores" if runs else "members have the higher losses"
+            return (
+                f"{who}, so this score looked the wrong way: check that the {'two worlds' if runs else 'groups'} are not"
+                " swapped"
+            )
     return None
 
 

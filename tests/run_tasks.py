@@ -1,10 +1,13 @@
 """What the tests of many runs run: in a module of its own, so that worker processes can import it."""
 
 import os
+import sys
 import uuid
 from pathlib import Path
 
 import numpy as np
+
+import auditor
 
 
 def tallied(case, seed):
@@ -22,6 +25,19 @@ def tallied(case, seed):
 def other(case, seed):
     """Another task on the same cases."""
     return {"x": case["x"], "seed": seed}
+
+
+def quits(case, seed):  # noqa: ARG001 - as every task
+    """A task that ends its program."""
+    sys.exit(3)
+
+
+def meanwhile(case, seed):  # noqa: ARG001 - as every task
+    """A task whose first case has another call run the second one."""
+    (Path(case["marks"]) / uuid.uuid4().hex).touch()
+    if case["x"] == 0:
+        auditor.run_cases(meanwhile, [{**case, "x": 1}], folder=case["folder"], workers=1)
+    return {"x": case["x"]}
 
 
 def threads(case, seed):  # noqa: ARG001 - as every task

@@ -37,7 +37,8 @@ _Worlds = Annotated[
     typer.Option(help="What the runs differ by: the canary is there or not, or another record in its place."),
 ]
 _Threshold = Annotated[
-    float | None, typer.Option(help="Threshold chosen without any of these runs; default: on half of them.")
+    float | None,
+    typer.Option(help="Threshold on the score, chosen without any of these runs; default: on half of them."),
 ]
 _ThresholdRuns = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Other runs, which choose the threshold.")
@@ -71,7 +72,10 @@ def runs(
     quiet: given.Quiet = False,
     debug: given.Debug = False,  # noqa: ARG001 - read by run()
 ) -> int:
-    """Audit a training algorithm from many runs of it, with a canary and without."""
+    """Audit a training algorithm from many runs of it, with a canary and without.
+
+    Fix the number of runs before you look: a bound that is looked at until it refutes does not hold.
+    """
     from auditor import collectors
     from auditor import runs as many
 
@@ -86,7 +90,9 @@ def runs(
         schedule,
         fixed_size=fixed_size,
     )
-    chosen = _rule(threshold, threshold_runs, rank_grid=rank_grid, seed=seed)
+    # Scores that are larger with the canary are negated when they are read, and so is their threshold.
+    cut = -threshold if threshold is not None and higher_is_member else threshold
+    chosen = _rule(cut, threshold_runs, rank_grid=rank_grid, seed=seed)
 
     read = functools.partial(
         collectors.read_losses,
@@ -103,7 +109,7 @@ def runs(
         threshold=chosen,
         threshold_runs=None if threshold_runs is None else read(threshold_runs),
     )
-    found = configuration.recorded(_from_here(found, table))
+    found = configuration.recorded(_from_here(found, table, higher_is_member=higher_is_member))
     arguments.write_text(found.to_json(), json=json, quiet=quiet, shown=many.text(found))
     if found.verdict is not Verdict.REFUTED:
         return int(ExitCode.DONE)
@@ -128,7 +134,8 @@ def _rule(threshold: float | None, others: Path | None, *, rank_grid: bool, seed
     return RankGrid() if rank_grid else Split(seed=seed)
 
 
-def _from_here(found: "RunsResult", table: Path) -> "RunsResult":
-    """The same result, which says which file and which command line it comes from."""
+def _from_here(found: "RunsResult", table: Path, *, higher_is_member: bool) -> "RunsResult":
+    """The same result, which says which file and which command line it comes from, and what its scores are."""
     origin = {**found.provenance, "source": table.name, "command": command_line()}
-    return dataclasses.replace(found, provenance=origin)
+    data = {**found.data, **({"higher_is_member": True} if higher_is_member else {})}
+    return dataclasses.replace(found, data=data, provenance=origin)

@@ -71,17 +71,24 @@ def instances_card(result: "InstancesResult") -> str:
 
 def runs_card(result: "RunsResult") -> str:
     """Return the audit of many runs as a card for notebooks."""
-    from auditor.runs.text import counted
+    from auditor.runs.text import ONE_JUDGES, counted, judged_as
 
     sign = labels.VERDICT[result.verdict]
     parts = [
         _paragraph("Privacy audit of many runs of one training algorithm"),
         _leading(sign),
+        *map(_paragraph, judged_as(result)),
         *(_paragraph(formatting.sentence(item.reason)) for item in result.comparisons),
         _paragraph(counted(result)),
         _table([number(item) for item in result.estimates]),
+        _paragraph(ONE_JUDGES),
         _list(
-            "Checks to read first", (item.message for item in result.checks if item.status is not Status.OK)
+            "Checks to read first",
+            (
+                f"{labels.STATUS[item.status].word}: {item.message}"
+                for item in result.checks
+                if item.status is not Status.OK
+            ),
         ),
         "<p><code>.to_json(path)</code> writes the result.</p>",
     ]

@@ -38,7 +38,9 @@ def audit_runs(
 
     One threshold on the score guesses the world of a run. It is chosen on runs that it does not judge, because the
     best threshold of the judged runs themselves makes every bound too high. The two error rates bound epsilon from
-    below in both directions, by four methods at the same threshold; only the certified one judges a claim.
+    below in both directions, by four methods at the same threshold; only the certified one judges a claim. Fix the
+    number of runs before you look: a bound that is looked at again and again until it refutes no longer holds at its
+    confidence.
 
     Args:
         losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
@@ -52,6 +54,7 @@ def audit_runs(
         threshold: `Split` (default) chooses it on one part of the runs and judges the rest; `FixedThreshold` takes one that
             was chosen without any of them; `RankGrid` has no single threshold, and only the certified row.
         threshold_runs: Other runs of the same kind, which choose the threshold; then all of ``losses`` are judged.
+            Collect them with another seed: with the same one, `collect_runs` makes the same runs again.
 
     Raises:
         InputError: Arguments that cannot be used, or too few runs.

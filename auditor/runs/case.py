@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,11 +29,14 @@ class Case:
         task: Module and name of the function that is run.
         setting: The flat mapping that it is run for, in plain values.
         root: The seed of the whole set of runs.
+        code: The fingerprint of the function, where results are kept; it is no part of the name, so that a function that
+            was changed meets what it made before.
     """
 
     task: str
     setting: Setting
     root: int
+    code: str | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -48,8 +52,12 @@ class Case:
     @property
     def file_name(self) -> str:
         """The name of the file of its result: readable, and another one for whatever else decides the result."""
-        words = re.sub(r"\W+", "-", self.task.rsplit(".", 1)[-1]).strip("-")[:40] or "run"
-        return f"{words}-{_digest(self.identity).hex()[:20]}.npz"
+        return f"{self.stem}-{_digest(self.identity).hex()[:20]}.npz"
+
+    @property
+    def stem(self) -> str:
+        """How the names of all files of this task begin."""
+        return re.sub(r"\W+", "-", self.task.rsplit(".", 1)[-1]).strip("-")[:40] or "run"
 
     @property
     def shown(self) -> str:
@@ -72,16 +80,30 @@ def task_name(task: Callable[..., Any], *, argument: str, kept: bool) -> str:
     if not callable(task):
         raise InputError(f"{argument} must be a function, got {type(task).__name__}.")
     name = getattr(task, "__qualname__", "")
-    if kept and (not name or "<lambda>" in name):
-        shown = name or type(task).__name__
+    shown = name or type(task).__name__
+    why = _why_not_its_own(task, name) if kept else None
+    if why is not None:
+        varies = "give what varies as values of the cases"
         raise InputError(
-            f"{argument} must be a named function when its results are kept in a folder, got {shown!r}, which others"
-            " could be called too; write it with def, and give what varies as values of the cases."
+            f"{argument} must be a named function when its results are kept in a folder, got {shown!r}, {why}; write it"
+            " with def at the top of a file or a notebook cell, and"
+            f" {varies if argument == 'task' else 'one for everything that varies'}."
         )
-    return f"{getattr(task, '__module__', '')}.{name or type(task).__name__}"
+    return f"{getattr(task, '__module__', '')}.{shown}"
 
 
-def cases_of(cases: Iterable[Setting], *, task: str, seed: int) -> list[Case]:
+def _why_not_its_own(task: Any, name: str) -> str | None:
+    """Why the name does not say which function it is; null where it does."""
+    if not name or "<lambda>" in name:
+        return "which others could be called too"
+    if "<locals>" in name:
+        return "which is another function for everything that it was made with"
+    if not isinstance(getattr(task, "__self__", None), types.ModuleType | None):
+        return "which does something else for every object that it belongs to"
+    return None
+
+
+def cases_of(cases: Iterable[Setting], *, task: str, seed: int, code: str | None) -> list[Case]:
     """Return the cases in plain values.
 
     Raises:
@@ -89,7 +111,7 @@ def cases_of(cases: Iterable[Setting], *, task: str, seed: int) -> list[Case]:
     """
     if isinstance(cases, Mapping | str) or not isinstance(cases, Iterable):
         raise InputError(f"cases must be a list of mappings, got {type(cases).__name__}.")
-    found = [Case(task, _plain(index, item), seed) for index, item in enumerate(cases)]
+    found = [Case(task, _plain(index, item), seed, code) for index, item in enumerate(cases)]
     if not found:
         raise InputError("cases must be at least one mapping, got an empty list.")
     seen: dict[bytes, int] = {}

@@ -2,22 +2,27 @@
 
 import math
 import os
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from auditor import _validate
 from auditor.errors import InputError
+from auditor.runs.batches import SEEDS, batches
 from auditor.runs.case import Case, task_name
-from auditor.runs.engine import RunError, Tell, in_words, run_all
+from auditor.runs.engine import RunError, Tell, in_words, made, run_all
+from auditor.runs.fingerprint import fingerprint
+from auditor.runs.record import Result
 from auditor.values import Losses
 
-__all__ = ["collect_runs"]
+__all__ = ["collect_runs", "seed_of"]
 
 _FILES = 1000  # at most, unless the caller asks for more
 _LEAST = 4
+_WORD = 0xFFFFFFFF
 
 Train = Callable[[bool, int], float]
 
@@ -37,11 +42,14 @@ def collect_runs(
     """Run a training many times, half with a canary and half without, and return the canary's score of every run.
 
     With a folder the scores are written batch by batch, and what is there is not run again. They are the same for
-    any number of processes and any batch, and a larger ``runs`` with the same batch goes on from a smaller one.
+    any number of processes and any batch, and a larger ``runs`` goes on from a smaller one: the same runs, and more. Runs that choose a threshold for others need another ``seed``. Fix the number of runs before
+    you look: a bound that is looked at again and again until it refutes no longer holds at its confidence.
+
+    What is kept remembers the code of ``train``, as `run_cases` says; the functions that it calls are not covered.
 
     Args:
-        train: Called as ``train(with_canary, seed)`` with a boolean and an integer in [0, 2^32), drawn anew for every
-            run. It must take all its randomness from the seed, and return one finite number, smaller meaning more like
+        train: Called as ``train(with_canary, seed)`` with a boolean and an integer in [0, 2^32), another one for
+            every run. It must take all its randomness from the seed, and return one finite number, smaller meaning more like
             a run with the canary. A training that failed must return a number too: leaving runs out breaks the audit.
         runs: An even number, 4 or more; every second run is with the canary.
         folder: Where scores are kept; nowhere by default.
@@ -49,14 +57,15 @@ def collect_runs(
         memory: Bytes for all processes together; together with the next, it limits their number.
         memory_per_worker: Bytes that one process needs at most.
         seed: Of the whole collection.
-        batch: Runs in each file, and for each process at a time; by default so many that there are at most 1,000 files.
+        batch: Runs in each new file, and for each process at a time; by default so many that a fresh collection has at
+            most 1,000 files. A batch that is interrupted is lost.
         progress: Told a `Progress` at most once a second and at the end; ``print`` will do.
 
     Returns:
         The scores with the canary as members, those without as non-members, each in the order of the runs.
 
     Raises:
-        InputError: Arguments that cannot be used, or a damaged file.
+        InputError: Arguments that cannot be used, or a file that is damaged or was made by other code.
         AuditorError: The training failed, or a score is no finite number; the sentence names the run.
         OutputError: The folder cannot be written.
 
@@ -74,20 +83,40 @@ def collect_runs(
     root = _validate.at_least("seed", seed, least=0)
     name = task_name(train, argument="train", kept=folder is not None)
     size = math.ceil(total / _FILES) if batch is None else _validate.at_least("batch", batch, least=1)
-    starts = range(0, total, size)
-    sizes = [min(size, total - first) for first in starts]
-    cases = [
-        Case(name, {"first_run": first, "runs": count}, root)
-        for first, count in zip(starts, sizes, strict=True)
-    ]
+    place = None if folder is None else made(folder)
+    code = None if place is None else fingerprint(train)
+    cases = batches(name, root=root, code=code, total=total, size=size, folder=place)
+    sizes = _sizes(cases, total)
+    earlier = _earlier(cases, sizes, place)
     limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
     task = partial(_scores, train=train, root=root)
-    found = run_all(task, cases, sizes=sizes, folder=folder, limits=limits, progress=progress)
-    scores = np.concatenate([np.asarray(item["scores"], dtype=np.float64) for item in found])
-    return Losses(
-        member=scores[0::2],
-        nonmember=scores[1::2],
-        history=(f"{total:,} runs of {name.rsplit('.', 1)[-1]}, every second with the canary, seed {root}",),
+    found = run_all(task, cases, sizes=sizes, folder=place, limits=limits, progress=progress, good=_whole)
+    scores = np.concatenate([np.asarray(item["scores"], dtype=np.float64) for item in found])[:total]
+    history = [f"{total:,} runs of {name.rsplit('.', 1)[-1]}, every second with the canary, seed {root}"]
+    history += [f"{earlier:,} of them read from earlier calls"] if earlier else []
+    return Losses(member=scores[0::2], nonmember=scores[1::2], history=tuple(history))
+
+
+def _sizes(cases: Sequence[Case], total: int) -> list[int]:
+    """How many runs of each batch are wanted."""
+    first = [int(str(case.setting["first_run"])) for case in cases]
+    return [after - start for start, after in zip(first, [*first[1:], total], strict=True)]
+
+
+def _earlier(cases: Sequence[Case], sizes: Sequence[int], place: Path | None) -> int:
+    if place is None:
+        return 0
+    return sum(size for case, size in zip(cases, sizes, strict=True) if (place / case.file_name).exists())
+
+
+def _whole(case: Case, found: Result) -> bool:
+    """Whether a file holds a score for each of its runs; with fewer, all later ones would move to the other world."""
+    scores = found.get("scores")
+    return (
+        isinstance(scores, np.ndarray)
+        and scores.dtype.kind == "f"
+        and scores.shape == (case.setting["runs"],)
+        and bool(np.isfinite(scores).all())
     )
 
 
@@ -97,18 +126,41 @@ def _scores(case: Mapping[str, Any], *, seed: int, train: Train, root: int) -> d
     return {"scores": np.array([_score(train, run, root) for run in range(first, first + count)])}
 
 
-def _score(train: Train, run: int, root: int) -> float:
-    with_canary = run % 2 == 0
+def seed_of(run: int, root: int) -> int:
+    """Return the seed of a run: a keyed bijection of its number on [0, 2^32), so that no two runs share one.
+
+    Larger seeds would differ by chance, but NumPy's older generators and scikit-learn take none above.
+
+    >>> len({seed_of(run, 0) for run in range(1000)})
+    1000
+    """
+    mixed = run & _WORD
+    for added, factor in _keys(root):
+        mixed = (mixed ^ added) * factor & _WORD
+        mixed ^= mixed >> 16
+    return mixed
+
+
+@cache
+def _keys(root: int) -> tuple[tuple[int, int], ...]:
+    """Four rounds; an odd factor has an inverse modulo 2^32."""
     # A key of two words that no case of `run_cases` has, which has more.
-    own = int(np.random.SeedSequence([root, run]).generate_state(1)[0])
+    words = np.random.SeedSequence([root, SEEDS]).generate_state(8).tolist()
+    return tuple((added, factor | 1) for added, factor in zip(words[:4], words[4:], strict=True))
+
+
+def _score(train: Callable[[bool, int], Any], run: int, root: int) -> float:
+    with_canary = run % 2 == 0
+    own = seed_of(run, root)
     where = f"run {run} ({'with' if with_canary else 'without'} the canary)"
     try:
         score = train(with_canary, own)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RunError(f"train failed in {where}: {in_words(error)}.") from error
+    alone: Any = score.item() if isinstance(score, np.ndarray) and score.size == 1 else score
     try:
-        value = float(score)
-    except (TypeError, ValueError):
+        value = math.nan if isinstance(alone, str | bytes) else float(alone)
+    except (TypeError, ValueError, RuntimeError):
         value = math.nan
     if not math.isfinite(value):
         shown = _validate.one_line(ValueError(repr(score)), longest=60)

@@ -5,10 +5,11 @@ from typing import Any
 
 from scipy import special
 
-from auditor.choices import Adjacency, FixedThreshold, Katz, RankGrid, ThresholdRule
+from auditor.choices import Adjacency, ClopperPearson, FixedThreshold, Katz, RankGrid, Sample, ThresholdRule
 from auditor.estimators.binomial import upper_limit
 from auditor.estimators.clopper_pearson import clopper_pearson
-from auditor.estimators.single_threshold import Counts
+from auditor.estimators.member_limits import MemberLimits
+from auditor.estimators.single_threshold import Counts, threshold_bound
 from auditor.runs.bayesian import credible_lower
 from auditor.runs.thresholds import Judged
 from auditor.theory.gaussian import gaussian_epsilon
@@ -19,13 +20,11 @@ __all__ = ["BAYESIAN", "CERTIFIED", "GDP", "KATZ", "estimates"]
 CERTIFIED, KATZ = "epsilon_bound.clopper_pearson", "epsilon_bound.katz"
 BAYESIAN, GDP = "epsilon_bound.bayesian", "epsilon_bound.gdp"
 
-_ONE_THRESHOLD = (
-    "it needs one threshold, and a grid of ranks has many; choose threshold=Split() or FixedThreshold(...)"
-)
-_EMPTY = (
-    "no run without the canary was called one with it, and none with it was missed: the variance of a ratio is not known"
-    " then"
-)
+_ONE_THRESHOLD = "it needs one threshold, and a grid of ranks has many; fix one in advance, or have it chosen on other runs"
+_EMPTY = "{}: the variance of the ratio that the certified bound comes from is not known then"
+_NO_ALARM = "no run without the canary was called one with it"
+_NO_MISS = "no run with the canary was missed"
+_BLIND = "all judged scores are equal, so this score could not have shown any leak"
 _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 
 
@@ -127,8 +126,9 @@ def _katz(shown: _Shown) -> Estimate:
     threshold, counts = shown.found.threshold, shown.found.counts
     if threshold is None or counts is None:
         return shown.without(KATZ, method, _ONE_THRESHOLD, approximate=True)
-    if counts.false_positives == 0 and counts.true_positives == counts.members:
-        return shown.without(KATZ, method, _EMPTY, approximate=True)
+    empty = _empty_cell(counts, shown)
+    if empty is not None:
+        return shown.without(KATZ, method, _EMPTY.format(empty), approximate=True)
     base = clopper_pearson(
         shown.found.losses,
         delta=shown.delta,
@@ -139,11 +139,23 @@ def _katz(shown: _Shown) -> Estimate:
     return shown.row(KATZ, base.value or 0.0, method, note, ceiling=base.details["ceiling"], approximate=True)
 
 
+def _empty_cell(counts: Counts, shown: _Shown) -> str | None:
+    """Why the ratio that certifies has no variance, if so; the other one, shown in its place, would be much too low."""
+    limits, exact = MemberLimits(Sample(), counts.members), ClopperPearson()
+    found = threshold_bound(counts, limits, delta=shown.delta, alpha=shown.alpha, interval=exact)
+    if found.details["tail"] == "lower":
+        return _NO_ALARM if counts.false_positives == 0 else None
+    return _NO_MISS if counts.true_positives == counts.members else None
+
+
 def _bayesian(shown: _Shown) -> Estimate:
-    method = "posterior of both error rates under Jeffreys' priors; Zanella-Beguelin et al. 2023"
+    method = "posterior of both error rates under Jeffreys' priors, the reversed guess included; Zanella-Beguelin et al. 2023"
     counts = shown.found.counts
     if counts is None:
         return shown.without(BAYESIAN, method, _ONE_THRESHOLD, credible=True)
+    first, second = shown.found.losses.sorted_member, shown.found.losses.sorted_nonmember
+    if first[0] == first[-1] == second[0] == second[-1]:
+        return shown.without(BAYESIAN, method, _BLIND, credible=True)
     value = credible_lower(counts, delta=shown.delta, alpha=shown.alpha)
     perfect = Counts(counts.members, counts.members, 0, counts.nonmembers)
     return shown.row(

@@ -11,14 +11,21 @@ import numpy as np
 
 from auditor.errors import InputError
 from auditor.runs.case import Case
+from auditor.runs.fingerprint import PYTHON
 
-__all__ = ["Result", "plain_result", "read_result", "write_result"]
+__all__ = ["DAMAGE", "Result", "damaged", "plain_result", "read_result", "write_result"]
 
 Result = dict[str, float | str | bool | np.ndarray[Any, Any]]
 
 _FORMAT = 1
 _HEADER = "header"
 _KINDS = "biuf"
+_BITS = 64
+# What a file that was cut off, renamed or made up can raise: also sizes that no memory holds.
+DAMAGE = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, MemoryError, OverflowError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 def plain_result(case: Case, result: Any) -> Result:
@@ -44,6 +51,11 @@ def _value(case: Case, name: str, value: Any) -> Any:
     if isinstance(value, str | bool | float) and not isinstance(value, np.generic):
         return value
     array = _array(value)
+    if array is None and type(value) is int:
+        raise InputError(
+            f"results must be whole numbers of at most {_BITS} bits, got {name} of {value.bit_length():,} bits for case"
+            f" {case.shown}; return it as a text or a floating point number."
+        )
     if array is None:
         raise InputError(
             f"results must be numbers, texts, booleans or arrays of numbers, got {name} of type"
@@ -53,6 +65,8 @@ def _value(case: Case, name: str, value: Any) -> Any:
 
 
 def _array(value: Any) -> np.ndarray[Any, Any] | None:
+    if isinstance(value, np.ma.MaskedArray):  # its mask would be lost
+        return None
     try:
         array = np.array(value)
     except (TypeError, ValueError, RuntimeError):
@@ -74,6 +88,7 @@ def write_result(path: Path, case: Case, result: Result) -> None:
     header = {
         "format": _FORMAT,
         **case.identity,
+        **({} if case.code is None else {"code": case.code, "python": PYTHON}),
         "order": list(result),
         "values": {name: value for name, value in result.items() if name not in arrays},
         "arrays": list(arrays),
@@ -88,7 +103,7 @@ def read_result(path: Path, case: Case) -> Result | None:
     """Return the result in a file; none if there is no such file.
 
     Raises:
-        InputError: The file is damaged, or holds the result of something else.
+        InputError: The file is damaged, or holds the result of something else or of other code.
     """
     if not path.exists():
         return None
@@ -100,13 +115,35 @@ def read_result(path: Path, case: Case) -> Result | None:
         whose = {"format": _FORMAT, **case.identity} == {
             name: header[name] for name in ("format", *case.identity)
         }
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(
-            f"file {str(path)!r} of a finished run is damaged; delete it, and the run is made again."
-        ) from error
+    except DAMAGE as error:
+        raise damaged(path) from error
     if not whose:
         raise InputError(
             f"file {str(path)!r} holds the result of another run than its name says; delete it, and the run is made"
             " again."
         )
+    _check_code(path, case, header)
     return found
+
+
+def damaged(path: Path) -> InputError:
+    """Return the sentence for a file that holds no result."""
+    return InputError(
+        f"file {str(path)!r} of a finished run is damaged; delete it, and the run is made again."
+    )
+
+
+def _check_code(path: Path, case: Case, header: Mapping[str, Any]) -> None:
+    """Refuse what other code made; files of earlier releases do not say by which they were made."""
+    code, python = header.get("code"), header.get("python")
+    if code is None or case.code is None or (code, python) == (case.code, PYTHON):
+        return
+    name = case.task.rsplit(".", 1)[-1]
+    if python == PYTHON:
+        raise InputError(
+            f"file {str(path)!r} was made by another version of the function {name!r}; take another folder, or delete it."
+        )
+    raise InputError(
+        f"file {str(path)!r} was made with Python {python}, and with {PYTHON} it cannot be told whether the function"
+        f" {name!r} is still the same; take another folder, or delete it."
+    )

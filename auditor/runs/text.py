@@ -1,12 +1,14 @@
 """The same result for a terminal: the verdict with its reason, the counts, and a line for each method."""
 
 from auditor.report import formatting
-from auditor.report.labels import ABOUT, VERDICT
+from auditor.report.labels import ABOUT, STATUS, VERDICT
 from auditor.runs.estimates import BAYESIAN, CERTIFIED, GDP, KATZ
 from auditor.runs.result import RunsResult
 from auditor.values import Estimate, Status
 
-__all__ = ["counted", "text"]
+__all__ = ["ONE_JUDGES", "counted", "judged_as", "text"]
+
+ONE_JUDGES = "Only the certified bound judges a claim; the others can exceed the truth."
 
 _TITLES = {
     CERTIFIED: "Clopper-Pearson, certified",
@@ -34,7 +36,7 @@ def text(result: RunsResult) -> str:
     sign = VERDICT[result.verdict]
     lines = [
         f"{sign.symbol} {sign.word}",
-        *_judged(result),
+        *judged_as(result),
         *(item.reason for item in result.comparisons),
         "",
     ]
@@ -43,8 +45,12 @@ def text(result: RunsResult) -> str:
     lines += [f"  {_TITLES[item.name]:<{width}}  {_value(item)}" for item in result.estimates]
     reasons = dict.fromkeys(item.reason for item in result.estimates if item.reason)
     lines += [formatting.sentence(reason) for reason in reasons]
-    lines += ["Only the certified bound judges a claim; the others can exceed the truth."]
-    lines += [f"Warning: {item.message}" for item in result.checks if item.status is not Status.OK]
+    lines += [ONE_JUDGES]
+    lines += [
+        f"{STATUS[item.status].word}: {item.message}"
+        for item in result.checks
+        if item.status is not Status.OK
+    ]
     return formatting.clean("\n".join(lines)) + "\n"
 
 
@@ -59,14 +65,18 @@ def counted(result: RunsResult) -> str:
     chosen = "fixed in advance"
     if data["chosen_on"] is not None:
         chosen = "chosen on {:,} other runs with it and {:,} without".format(*data["chosen_on"])
+    # Scores that are larger with the canary were negated when they were read, and so is the threshold.
+    higher = bool(data.get("higher_is_member"))
+    side = "least" if higher else "most"
+    threshold = -data["threshold"] if higher else data["threshold"]
     return (
-        f"{judged} {data['true_positives']:,} with it and {data['false_positives']:,} without have a score of at most"
-        f" {formatting.number(data['threshold'])}, a threshold {chosen}."
+        f"{judged} {data['true_positives']:,} with it and {data['false_positives']:,} without have a score of at {side}"
+        f" {formatting.number(threshold)}, a threshold {chosen}."
     )
 
 
-def _judged(result: RunsResult) -> list[str]:
-    """In which form the claim was judged, where that is not how it was made."""
+def judged_as(result: RunsResult) -> list[str]:
+    """Return in which form the claim was judged, where that is not how it was made."""
     stated = result.claims[0] if result.claims else None
     found = []
     for item in result.comparisons:

@@ -15,6 +15,9 @@ from auditor.values import Losses
 __all__ = ["Judged", "judged"]
 
 _LEAST = 2
+_FEW = 3  # scores that two collections may share
+_SHARE = 0.01  # or as a part of them
+_ERRORS = 5.0  # standard errors
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,39 @@ def _on_others(losses: Losses, others: Losses, rule: ThresholdRule, delta: float
         )
     if input_hash(others) == input_hash(losses):
         raise InputError(
-            "threshold_runs must be other runs than those that are judged, got the same scores; a threshold chosen on the"
-            " runs that it judges makes every bound too high."
+            "threshold_runs must be other runs than those that are judged, got the same scores; collect them with another"
+            " seed, because a threshold chosen on the runs that it judges makes every bound too high."
+        )
+    shared, total = _shared(losses, others), others.n_member + others.n_nonmember
+    if shared is not None:
+        raise InputError(
+            f"threshold_runs must be other runs than those that are judged, but {shared:,} of their {total:,} scores are"
+            " among the judged ones; collect them with another seed, because a threshold chosen on the runs that it judges"
+            " makes every bound too high."
         )
     chosen = most_telling(others, delta, alpha)
     return Judged(losses, "threshold_runs", chosen, (others.n_member, others.n_nonmember))
+
+
+def _shared(losses: Losses, others: Losses) -> int | None:
+    """How many scores of the others occur among the judged ones, where that is more than chance; null where it is not.
+
+    A new run has the score of a judged one about as often as one of the judged runs has that of another: hardly ever
+    where scores are fine, and nearly always where they take few values, which then shows nothing.
+    """
+    shared, expected, variance = 0, 0.0, 0.0
+    for judged, other in (
+        (losses.sorted_member, others.sorted_member),
+        (losses.sorted_nonmember, others.sorted_nonmember),
+    ):
+        values, counts = np.unique(judged, return_counts=True)
+        # Two more runs that do and two that do not, so that few runs without a repetition do not exclude one.
+        repeated = (float(counts[counts > 1].sum()) + 2) / (judged.size + 4)
+        shared += int(np.isin(other, values).sum())
+        expected += repeated * other.size
+        variance += repeated * (1 - repeated) * other.size * (1 + other.size / judged.size)
+    margin = max(_FEW, _SHARE * (others.n_member + others.n_nonmember))
+    return shared if shared - expected > margin + _ERRORS * variance**0.5 else None
 
 
 def _on_a_part(losses: Losses, rule: Split, delta: float, alpha: float) -> Judged:

@@ -1,6 +1,7 @@
 """The audit of many runs: four methods at one threshold chosen elsewhere, and one of them judges."""
 
 import dataclasses
+import functools
 import json
 import math
 from statistics import NormalDist
@@ -8,6 +9,7 @@ from statistics import NormalDist
 import jsonschema
 import numpy as np
 import pytest
+import run_tasks
 
 import auditor
 from auditor import runs as many
@@ -101,6 +103,30 @@ def test_katz_has_no_value_for_perfect_guesses():
     assert "variance" in row.reason
 
 
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((900, 1000, 0, 1000), "no run without the canary was called one with it"),
+        ((1000, 1000, 100, 1000), "no run with the canary was missed"),
+    ],
+)
+def test_katz_does_not_show_the_other_ratio(counts, words):
+    """Where the cell of the certifying ratio is empty, the other ratio would stand in its place, far too low: no value."""
+    result = audited(counted(*counts), threshold=FixedThreshold(0.5))
+    assert result.estimate(CERTIFIED).value > 4.8
+    assert result.estimate(KATZ).value is None
+    assert result.estimate(KATZ).reason.startswith(words)
+
+
+def test_katz_has_a_value_where_only_the_other_ratio_is_empty():
+    """20 of 20 and 5 of 100,000, by hand: log(1/5e-5) - 1.959964 sqrt(0.975 x 0.025 / 20 + 0.99995/5); no miss is harmless."""
+    row = audited(counted(20, 20, 5, 100_000), delta=0.0, threshold=FixedThreshold(0.5)).estimate(KATZ)
+    variance = 0.975 * 0.025 / 20 + 0.99995 / 5  # half a run counts as missed
+    assert math.isclose(
+        row.value, math.log(1 / 5e-5) - NORMAL.inv_cdf(0.975) * math.sqrt(variance), rel_tol=1e-9
+    )
+
+
 def test_the_gaussian_row_by_the_normal_law_of_the_standard_library():
     """The mu is the sum of two normal quantiles of upper limits, and delta(mu, epsilon) is the delta asked for."""
     result = audited(
@@ -123,6 +149,14 @@ def test_the_credible_row_exceeds_every_valid_bound():
     assert row.details["credible"] is True
     assert "95% credible" in many.text(result)
     assert "no value" not in many.text(result)
+
+
+def test_a_score_that_is_blind_has_no_credible_row():
+    """All scores alike show nothing: the posterior would still put epsilon above 0, so there is no such row."""
+    result = audited(Losses(member=np.ones(50), nonmember=np.ones(50)), threshold=FixedThreshold(1.0))
+    assert result.estimate(BAYESIAN).value is None
+    assert "could not have shown any leak" in result.estimate(BAYESIAN).reason
+    assert "the certified bound is 0" in many.text(result)
 
 
 def test_either_error_can_show_the_leak():
@@ -177,6 +211,53 @@ def test_runs_given_apart_choose_the_threshold_for_all(rng):
     for name in (CERTIFIED, KATZ, BAYESIAN, GDP):
         assert result.estimate(name).value == fixed.estimate(name).value
     assert result.provenance["threshold_runs_sha256"] != result.provenance["input_sha256"]
+
+
+@pytest.mark.parametrize("way", ["prefix", "whole", "permuted", "one world"])
+def test_runs_that_are_judged_cannot_choose(rng, way):
+    """The first runs of the judged ones, all of them and more, or in another order: refused, with what to do."""
+    more = shifted(rng, runs=400)
+    few = Losses(member=more.member[:200], nonmember=more.nonmember[:200])
+    losses, others, words = {
+        "prefix": (more, few, "400 of their 400"),
+        "whole": (few, more, "400 of their 800"),
+        "permuted": (few, Losses(member=few.member[::-1], nonmember=few.nonmember[::-1]), "400 of their 400"),
+        "one world": (few, Losses(member=few.member, nonmember=rng.normal(size=200)), "200 of their 400"),
+    }[way]
+    with pytest.raises(
+        InputError, match=f"{words} scores are among the judged ones; collect them with another seed"
+    ):
+        audited(losses, threshold_runs=others)
+
+
+def test_a_collection_with_the_same_seed_cannot_choose():
+    """2,000 runs of seed 0 are the first 2,000 of its 4,000; those of another seed are other runs."""
+    collect = functools.partial(auditor.collect_runs, run_tasks.noisy_count, workers=1)
+    judged = collect(runs=4000)
+    with pytest.raises(InputError, match=r"2,000 of their 2,000 scores .* another seed"):
+        audited(judged, threshold_runs=collect(runs=2000))
+    assert audited(judged, threshold_runs=collect(runs=2000, seed=1)).data["chosen_on"] == [1000, 1000]
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda rng, runs: rng.normal(size=runs).round(1),
+        lambda rng, runs: rng.poisson(100.0, runs) + 0.0,
+        lambda rng, runs: rng.binomial(1, 0.3, runs) + 0.0,
+        lambda rng, runs: np.maximum(rng.normal(size=runs), 0.0),
+        lambda rng, runs: rng.normal(size=runs).astype(np.float16).astype(float),
+        lambda rng, runs: rng.normal(size=runs).astype(np.float32).astype(float),
+    ],
+    ids=["rounded", "count", "decision", "clipped", "half precision", "single precision"],
+)
+def test_scores_that_repeat_by_chance_are_allowed(rng, score):
+    """Rounded, counted, decided and clipped scores occur in both collections and twice in one, as chance has it."""
+    for runs in (20, 200, 2000):
+        losses, others = (Losses(member=score(rng, runs), nonmember=score(rng, runs)) for _ in range(2))
+        result = audited(losses, threshold_runs=others, claim=StatedClaim(0.1, 1e-5))
+        assert {item.name: item.status for item in result.checks}["repeats"] is Status.OK
+        assert result.verdict in (Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE)
 
 
 def test_a_grid_of_ranks_has_the_certified_row_alone(rng):
@@ -299,14 +380,44 @@ def test_scores_the_wrong_way_round_judge_nothing(rng):
         assert {item.name for item in result.checks if item.status is Status.WARN} >= {name}
         assert result.verdict is Verdict.INCONCLUSIVE
         assert result.estimate(CERTIFIED).value == 0
+        # In the words of runs and scores, and not in those of members and losses.
+        assert ("with the canary have the higher scores" in result.comparisons[0].reason) is (
+            name == "direction"
+        )
+        assert ("all scores are equal" in result.comparisons[0].reason.lower()) is (name == "ties")
+        assert "loss" not in result.comparisons[0].reason
 
 
 def test_a_training_that_ignores_its_seed_is_noticed():
     """Every run of a world with one and the same score is what a forgotten seed looks like."""
-    result = audited(counted(50, 50, 0, 50), threshold=FixedThreshold(0.5))
+    result = audited(counted(50, 50, 0, 50), threshold=FixedThreshold(0.5), claim=StatedClaim(0.1, 1e-5))
     [check] = [item for item in result.checks if item.name == "repeats"]
-    assert check.status is Status.WARN
-    assert "draws its randomness from the seed" in many.text(result)
+    assert check.status is Status.FAIL
+    assert result.verdict is Verdict.NOT_EVALUABLE
+    assert "Failed: Every run of a world gave the same score" in many.text(result)
+    assert "Failed: Every run of a world gave the same score" in result._repr_html_()
+    # A decision that is right now and then wrong is no constant.
+    once = audited(counted(49, 50, 0, 50), threshold=FixedThreshold(0.5), claim=StatedClaim(0.1, 1e-5))
+    assert once.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(("distinct", "times"), [(50, 20), (25, 20), (500, 2)])
+def test_runs_that_are_counted_more_than_once_judge_nothing(rng, distinct, times):
+    """Each run listed again and again, without any leak: no claim is refuted, because no bound holds then."""
+    for _ in range(20):
+        once = Losses(member=rng.normal(size=distinct), nonmember=rng.normal(size=distinct))
+        again = Losses(member=np.tile(once.member, times), nonmember=np.tile(once.nonmember, times))
+        result = audited(again, claim=StatedClaim(0.1, 1e-5))
+        assert result.verdict is Verdict.NOT_EVALUABLE
+        assert "counted twice" in result.comparisons[0].reason
+        assert audited(once, claim=StatedClaim(0.1, 1e-5)).verdict is not Verdict.NOT_EVALUABLE
+
+
+def test_one_training_that_diverged_does_not_hide_repeats(rng):
+    """A score of 1e12 beside others of about 1 leaves the check as sharp as it was."""
+    member = np.append(np.tile(rng.normal(size=50), 20), 1e12)
+    result = audited(Losses(member=member, nonmember=rng.normal(size=1000)))
+    assert {item.name: item.status for item in result.checks}["repeats"] is Status.FAIL
 
 
 def test_delta_zero_has_no_gaussian_row(rng):
@@ -363,8 +474,12 @@ def test_the_card_shows_counts_and_numbers(rng):
         "95% credible",
         "if the curve is Gaussian",
         "the training algorithm (add-remove)",
+        "Only the certified bound judges a claim; the others can exceed the truth.",
     ):
         assert words in card
+    assert "judged as" not in card
+    replaced = audited(shifted(rng), adjacency="replace-one", claim=StatedClaim(1.0, 1e-5))._repr_html_()
+    assert "Claimed: epsilon 1 at delta 1e-5 (add-remove); judged as epsilon 2 at delta 3.72e-5" in replaced
 
 
 def test_an_unknown_estimate_meets_the_nearest(rng):

@@ -38,6 +38,29 @@ def test_a_refuted_claim_is_exit_code_1(table, tmp_path, capsys):
     assert run("runs", table, "--claim-epsilon", 5.5, "--claim-delta", 1e-5, "--quiet") == 0
 
 
+def test_a_threshold_is_on_the_score_as_it_is_in_the_table(tmp_path, capsys):
+    """Where a larger score is like the canary, the threshold stays the one that was given: at least 2, and not at most."""
+    path = tmp_path / "scores.csv"
+    member = np.tile([1, 0], 100)
+    score = (
+        np.where(np.arange(200) % 10 < 4, 3.0, 1.0) * member
+    )  # 60 or so of the runs with the canary have 3 or 1
+    pd.DataFrame({"loss": score, "member": member}).to_csv(path, index=False)
+    hits = int((score[member == 1] >= 2).sum())
+    assert 0 < hits < 100
+    target = tmp_path / "runs.json"
+    command = ("runs", path, "--delta", 1e-5, "--higher-is-member", "--threshold", 2, "--json", target)
+    assert run(*command) == 0
+    assert f"{hits} with it and 0 without have a score of at least 2" in capsys.readouterr().out
+    data = json.loads(target.read_text(encoding="utf-8"))["data"]
+    assert (data["true_positives"], data["false_positives"], data["higher_is_member"]) == (hits, 0, True)
+    turned = tmp_path / "turned.csv"
+    pd.DataFrame({"loss": -score, "member": member}).to_csv(turned, index=False)
+    assert run("runs", turned, "--delta", 1e-5, "--threshold", -2) == 0
+    printed = capsys.readouterr().out.replace("−", "-")  # noqa: RUF001 the true minus sign
+    assert f"{hits} with it and 0 without have a score of at most -2" in printed
+
+
 def test_the_threshold_can_be_chosen_in_each_way(table, tmp_path, rng, capsys):
     """Fixed, on other runs, on a grid of ranks, or by half of the runs; two ways at once are refused."""
     others = tmp_path / "earlier.csv"

@@ -1,5 +1,9 @@
 """Scores of many trainings: half with a canary, the same whatever the batches and processes, and none left out."""
 
+import functools
+import json
+import sys
+
 import numpy as np
 import pytest
 import run_tasks
@@ -34,12 +38,44 @@ def test_scores_do_not_depend_on_batches_processes_or_the_folder(tmp_path):
 
 
 def test_runs_are_independent_of_each_other():
-    """No two runs share a seed, so no two scores are equal, and neighbouring runs are not correlated."""
+    """No two scores are equal, and neighbouring runs are not correlated."""
     losses = auditor.collect_runs(run_tasks.noisy_count, runs=4000, workers=1)
     noise = np.concatenate([losses.member + 1, losses.nonmember])
     assert np.unique(noise).size == 4000
     # A correlation of 2000 independent pairs has standard error 0.022.
     assert abs(np.corrcoef(losses.member, losses.nonmember)[0, 1]) < 0.11
+
+
+@pytest.mark.parametrize("root", [0, 7, 2**40])
+def test_no_two_runs_share_a_seed(root):
+    """300,000 runs have 300,000 seeds below 2^32, where draws with replacement repeat about ten of them."""
+    seeds = np.array([collecting.seed_of(run, root) for run in range(300_000)])
+    assert np.unique(seeds).size == seeds.size
+    assert seeds.min() >= 0
+    assert seeds.max() < 2**32
+    # Uniform, for runs with the canary as for those without: means of 150,000 have standard error 2^32/sqrt(12 x 150,000).
+    for world in (seeds[0::2], seeds[1::2]):
+        assert abs(world.mean() / 2**32 - 0.5) < 5 / np.sqrt(12 * world.size)
+    # Every bit of neighbouring seeds agrees half of the time.
+    flipped = seeds[:-1] ^ seeds[1:]
+    for bit in range(32):
+        assert abs(((flipped >> bit) & 1).mean() - 0.5) < 5 * 0.5 / np.sqrt(flipped.size)
+
+
+def test_another_root_has_other_seeds():
+    """Two collections share as many seeds as chance has it: of 100,000 each 2.3, by the Poisson law at most 15."""
+    first, second = ({collecting.seed_of(run, root) for run in range(100_000)} for root in (0, 1))
+    assert len(first & second) <= 15
+    # Two words of a root are not taken for a root and a run.
+    assert collecting.seed_of(0, 1 + (7 << 32)) != collecting.seed_of(7, 1)
+
+
+def test_the_seeds_are_no_worse_than_drawn_ones():
+    """What NumPy draws from neighbouring runs is not correlated, for its new generators and its old ones."""
+    for draw in (np.random.default_rng, np.random.RandomState):
+        noise = np.array([draw(collecting.seed_of(run, 0)).normal() for run in range(4000)])
+        assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 5 / np.sqrt(4000)
+        assert abs(noise.mean()) < 5 / np.sqrt(4000)
 
 
 def test_more_runs_go_on_from_fewer(tmp_path):
@@ -51,6 +87,94 @@ def test_more_runs_go_on_from_fewer(tmp_path):
     )
     assert (told[-1].done, told[-1].resumed) == (40, 20)
     assert more.member[:10].tolist() == few.member.tolist()
+    assert more.history == (
+        "40 runs of noisy_count, every second with the canary, seed 0",
+        "20 of them read from earlier calls",
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "new"),
+    [
+        ({"runs": 10}, {"runs": 1010}, 1000),  # the default batch grows from 1 to 2
+        ({"runs": 150, "batch": 100}, {"runs": 300, "batch": 100}, 150),  # the last one was of 50 runs
+        ({"runs": 40, "batch": 7}, {"runs": 20, "batch": 3}, 0),
+        ({"runs": 40, "batch": 7}, {"runs": 40, "batch": 1}, 0),
+    ],
+)
+def test_no_run_is_made_twice_whatever_the_batches(tmp_path, first, then, new):
+    """What is in the folder is read, whatever batches it was made in, and only what is missing is run."""
+    collect = functools.partial(auditor.collect_runs, run_tasks.noisy_count, workers=1)
+    collect(folder=tmp_path, **first)
+    told = []
+    found = collect(folder=tmp_path, progress=told.append, **then)
+    assert (told[-1].done, told[-1].done - told[-1].resumed) == (then["runs"], new)
+    assert both(found) == both(collect(runs=then["runs"]))
+
+
+def test_a_gap_between_batches_is_filled(tmp_path):
+    """A batch that is missing in the middle is run again, and the ones around it are read."""
+    collect = functools.partial(
+        auditor.collect_runs, run_tasks.noisy_count, runs=40, workers=1, folder=tmp_path
+    )
+    whole = both(collect(batch=10))
+    for path in tmp_path.iterdir():
+        with np.load(path, allow_pickle=False) as archive:
+            first = json.loads(archive["header"].tobytes())["case"]["first_run"]
+        if first == 10:
+            path.unlink()
+    told = []
+    assert both(collect(batch=4, progress=told.append)) == whole
+    assert told[-1].resumed == 30
+
+
+@pytest.mark.parametrize(
+    "scores", [None, np.zeros(9), np.zeros((10, 1)), np.full(10, np.nan), np.arange(10), "text"]
+)
+def test_a_file_with_other_scores_than_its_runs_is_damaged(tmp_path, scores):
+    """Scores that are missing, too few, no numbers or of another shape would move later runs to the other world."""
+    collect = functools.partial(
+        auditor.collect_runs, run_tasks.noisy_count, runs=20, workers=1, folder=tmp_path
+    )
+    collect(batch=10)
+    path = min(tmp_path.iterdir())
+    with np.load(path, allow_pickle=False) as archive:
+        header = json.loads(archive["header"].tobytes())
+    content = {}
+    if isinstance(scores, np.ndarray):
+        content["array_0"] = scores
+    else:
+        header |= {"arrays": [], "order": [], "values": {}}
+    if isinstance(scores, str):
+        header |= {"order": ["scores"], "values": {"scores": scores}}
+    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **content)
+    with pytest.raises(InputError, match=r"is damaged; delete it, and the run is made again\.$"):
+        collect(batch=10)
+
+
+def _quits(with_canary, seed):  # noqa: ARG001 - as every training
+    sys.exit(0)
+
+
+def _one_number(with_canary, seed):  # noqa: ARG001 - as every training
+    return np.array([1.5])
+
+
+def _text(with_canary, seed):  # noqa: ARG001 - as every training
+    return "1.5"
+
+
+def test_a_training_that_ends_the_program_is_a_sentence():
+    """An exit inside a training, even with code 0, does not end the caller without a word."""
+    with pytest.raises(AuditorError, match=r"train failed in run 0 .*: SystemExit: 0\.$"):
+        auditor.collect_runs(_quits, runs=4, workers=1)
+
+
+def test_a_score_is_one_number():
+    """An array of one number is a number; a text that looks like one is not."""
+    assert auditor.collect_runs(_one_number, runs=4, workers=1).member.tolist() == [1.5, 1.5]
+    with pytest.raises(AuditorError, match=r"must return a finite number, got '1\.5' from run 0"):
+        auditor.collect_runs(_text, runs=4, workers=1)
 
 
 def test_cheap_runs_share_a_file(tmp_path, monkeypatch):

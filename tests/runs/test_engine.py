@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -177,6 +178,62 @@ def test_what_was_killed_goes_on_where_it_stopped(tmp_path, marks, stop):
     assert calls(marks) - before == 40 - len(kept)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_task_that_ends_the_program_is_a_sentence(workers):
+    """An exit inside a task names its case, in this process as in another."""
+    with pytest.raises(AuditorError) as caught:
+        auditor.run_cases(run_tasks.quits, cases(2), workers=workers)
+    assert str(caught.value).startswith('the task failed for case {"x": ')
+    assert str(caught.value).endswith("}: SystemExit: 3.")
+
+
+def test_what_another_call_finished_meanwhile_is_read(tmp_path, marks):
+    """The first case makes another call on the same folder, which runs the second one: that one is then read."""
+    about = {"marks": str(marks), "folder": str(tmp_path / "runs")}
+    given = [{"x": x, **about} for x in range(2)]
+    found = auditor.run_cases(run_tasks.meanwhile, given, folder=tmp_path / "runs", workers=1)
+    assert [item["x"] for item in found] == [0, 1]
+    assert calls(marks) == 2
+
+
+def test_old_drafts_of_killed_processes_are_taken_away(tmp_path):
+    """A draft of two hours ago is removed; a fresh one, which another process may be writing, and other files stay."""
+    old, fresh, other = (
+        tmp_path / name for name in (f".draft-{'0' * 32}", f".draft-{'1' * 32}", ".draft-mine")
+    )
+    for path in (old, fresh, other):
+        path.touch()
+    for path in (old, other):
+        os.utime(path, (time.time() - 7200,) * 2)
+    auditor.run_cases(run_tasks.other, cases(1), folder=tmp_path, workers=1)
+    assert [path.exists() for path in (old, fresh, other)] == [False, True, True]
+
+
+def test_progress_must_be_a_function(marks):
+    """What cannot be called is refused before the first run."""
+    with pytest.raises(InputError, match="progress must be a function, such as print, got True"):
+        auditor.run_cases(run_tasks.tallied, cases(2, marks), workers=1, progress=True)
+    assert calls(marks) == 0
+
+
+def test_sizes_that_no_memory_holds_are_damage(tmp_path):
+    """A file whose array claims 10^14 numbers is damaged, and no MemoryError."""
+    auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
+    [path] = tmp_path.iterdir()
+    huge = tmp_path / "huge.npy"
+    with huge.open("wb") as file:
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f8", "fortran_order": False, "shape": (10**14,)}
+        )
+    with np.load(path, allow_pickle=False) as archive:
+        header = archive["header"]
+    np.savez(path, header=header)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.write(huge, "array_0.npy")
+    with pytest.raises(InputError, match="is damaged; delete it"):
+        auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", "other"])
 def test_a_damaged_file_is_one_sentence(tmp_path, content):
     """A file that is cut off, or was renamed, is named with what to do; it is neither used nor written over."""
@@ -229,6 +286,14 @@ def _object(case, seed):  # noqa: ARG001 - as every task
     return {"model": object()}
 
 
+def _masked(case, seed):  # noqa: ARG001 - as every task
+    return {"v": np.ma.array([1.0, 2.0], mask=[False, True])}
+
+
+def _large(case, seed):  # noqa: ARG001 - as every task
+    return {"v": 2**70}
+
+
 def _ragged(case, seed):  # noqa: ARG001 - as every task
     return {"rows": [[1, 2], [3]]}
 
@@ -239,12 +304,19 @@ def _ragged(case, seed):  # noqa: ARG001 - as every task
         (_text, "must return a mapping"),
         (_object, "got model of type object"),
         (_ragged, "got rows of type list"),
+        (_masked, "got v of type MaskedArray"),
     ],
 )
 def test_results_that_no_file_can_hold_are_refused(task, words):
     """A result is a flat mapping to numbers, texts, truth values or arrays of numbers; the sentence names the case."""
     with pytest.raises(InputError, match=rf"{words}.* for case \{{\"x\": 0\}}\.$"):
         auditor.run_cases(task, cases(1), workers=1)
+
+
+def test_whole_numbers_have_64_bits():
+    """A larger one is named with its range, because no file holds it."""
+    with pytest.raises(InputError, match="whole numbers of at most 64 bits, got v of 71 bits"):
+        auditor.run_cases(_large, cases(1), workers=1)
 
 
 def test_only_a_named_function_has_results_that_are_kept(tmp_path):

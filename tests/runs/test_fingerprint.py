@@ -1,0 +1,229 @@
+"""Results that are kept belong to the code that made them: what was changed since is named, and not read in silence."""
+
+import functools
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import run_tasks
+
+import auditor
+from auditor.errors import InputError
+from auditor.runs import fingerprint as module
+from auditor.runs.fingerprint import fingerprint
+
+SOURCE = '''
+def train(with_canary, seed, noise=1.0, *, power=(1, 2)):
+    """A training."""
+    import random
+    places = {"north", "south", "west", "east"}
+    def drawn():
+        """Inner."""
+        return random.Random(seed).gauss(0, noise)
+    # A comment.
+    return -(with_canary + drawn()) if "north" in {"north", "south", "west"} else 0.0
+'''
+
+
+def loaded(folder, source):
+    """The function `train` of a module of one and the same name with this source."""
+    path = folder / f"kept_{len(list(folder.iterdir()))}.py"
+    path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("kept_task", path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found.train
+
+
+@pytest.fixture
+def modules(tmp_path):
+    """A folder for modules, beside the one for results."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    return folder
+
+
+def collected(train, folder):
+    """Four scores of a training."""
+    return auditor.collect_runs(train, runs=4, workers=1, folder=folder).member.tolist()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("-(with_canary", "-(3 * with_canary"),
+        ("noise=1.0", "noise=2.0"),
+        ("power=(1, 2)", "power=(1, 3)"),
+        ("else 0.0", "else 0.5"),
+        ("gauss(0, noise)", "uniform(0, noise)"),
+        ('"west"} else', '"east"} else'),
+        ("noise=1.0, *, power", "noise=1.0, *more, power"),
+    ],
+)
+def test_results_of_other_code_are_not_read(tmp_path, modules, old, new):
+    """A changed body, default, constant or inner function is one sentence, and the file stays as it is."""
+    folder = tmp_path / "runs"
+    collected(loaded(modules, SOURCE), folder)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert SOURCE.count(old) == 1
+    with pytest.raises(InputError) as caught:
+        collected(loaded(modules, SOURCE.replace(old, new)), folder)
+    name = str(caught.value).split("'")[1]
+    assert str(caught.value) == (
+        f"file {name!r} was made by another version of the function 'train'; take another folder, or delete it."
+    )
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ('"""A training."""', '"""Another text."""'),
+        ('    """A training."""\n', ""),
+        ('        """Inner."""\n', ""),
+        ("# A comment.", "# Another one.\n\n"),
+        ("def train", "\n\n\ndef train"),
+    ],
+)
+def test_comments_docstrings_and_lines_do_not_count(tmp_path, modules, old, new):
+    """The same function loaded again, or with other comments, docstrings and lines, reads what is there."""
+    folder = tmp_path / "runs"
+    first = collected(loaded(modules, SOURCE), folder)
+    assert collected(loaded(modules, SOURCE.replace(old, new)), folder) == first
+    assert len(list(folder.iterdir())) == 4
+
+
+def test_a_fingerprint_is_the_same_in_every_process(modules):
+    """Sets of constants have another order in every process; the fingerprint has not."""
+    loaded(modules, SOURCE)
+    program = (
+        f"import sys; sys.path.insert(0, {str(modules)!r}); import kept_0;"
+        "from auditor.runs.fingerprint import fingerprint; print(fingerprint(kept_0.train))"
+    )
+    found = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+        )
+        found.add(done.stdout)
+    assert len(found) == 1
+
+
+def _scaled(factor):
+    def decorate(function):
+        @functools.wraps(function)
+        def inner(with_canary, seed):
+            return factor * function(with_canary, seed)
+
+        return inner
+
+    return decorate
+
+
+def test_a_decorated_function_is_known_by_all_its_levels():
+    """What the decorator closes over counts, and so does what it wraps."""
+    one, two, other = (
+        _scaled(factor)(function)
+        for factor, function in (
+            (1.0, run_tasks.noisy_count),
+            (2.0, run_tasks.noisy_count),
+            (1.0, run_tasks.broken),
+        )
+    )
+    assert fingerprint(one) == fingerprint(_scaled(1.0)(run_tasks.noisy_count))
+    assert len({fingerprint(item) for item in (one, two, other, run_tasks.noisy_count)}) == 4
+
+
+def _closing(value):
+    def train():
+        return value
+
+    return train
+
+
+def test_what_is_closed_over_has_a_plain_form():
+    """Arrays, mappings, settings and other functions are told apart by what is in them; a cycle ends."""
+    values = [
+        np.arange(3), np.arange(4), {"x": 1}, {"x": 2}, [1], (1,), {1}, 1, 1.0, True, None,
+        auditor.StatedClaim(1.0, 1e-5), auditor.StatedClaim(2.0, 1e-5), auditor.Adjacency.ADD_REMOVE,
+        run_tasks.other, run_tasks.tallied, int, len,
+    ]  # fmt: skip
+    assert len({fingerprint(_closing(value)) for value in values}) == len(values)
+    assert fingerprint(_closing({"x": 1, "y": 2})) == fingerprint(_closing({"y": 2, "x": 1}))
+
+    def again(number):
+        return again(number - 1)
+
+    assert fingerprint(again) == fingerprint(again)
+
+
+def test_another_python_cannot_tell(tmp_path, monkeypatch):
+    """Instructions differ between versions of Python, so the sentence says that the code cannot be compared."""
+    collected(run_tasks.noisy_count, tmp_path)
+    monkeypatch.setattr("auditor.runs.record.PYTHON", "3.99")
+    with pytest.raises(
+        InputError, match=rf"with Python {module.PYTHON}, and with 3\.99 it cannot be told whether"
+    ):
+        collected(run_tasks.noisy_count, tmp_path)
+
+
+def test_a_file_without_a_fingerprint_is_read_as_before(tmp_path):
+    """Files of before fingerprints do not say which code made them, and are read."""
+    case = [{"x": 1}]
+    first = auditor.run_cases(run_tasks.other, case, folder=tmp_path, workers=1)
+    [path] = tmp_path.iterdir()
+    with np.load(path, allow_pickle=False) as archive:
+        header = json.loads(archive["header"].tobytes())
+    assert header.pop("code")
+    assert header.pop("python")
+    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8))
+    assert auditor.run_cases(run_tasks.other, case, folder=tmp_path, workers=1) == first
+
+
+class _Trainer:
+    def __init__(self, noise):
+        self.noise = noise
+
+    def train(self, with_canary, seed):
+        return -(with_canary + self.noise * np.random.default_rng(seed).normal())
+
+
+def _made(noise):
+    def train(with_canary, seed):
+        return -(with_canary + noise * np.random.default_rng(seed).normal())
+
+    return train
+
+
+@pytest.mark.parametrize("made", [lambda noise: _Trainer(noise).train, _made])
+def test_functions_that_hide_a_setting_are_not_kept(tmp_path, made):
+    """Two closures, or methods of two objects, have one name: kept, the scores of the first would be read for the second."""
+    for noise in (5.0, 0.0):
+        with pytest.raises(InputError) as caught:
+            collected(made(noise), tmp_path)
+        assert str(caught.value).startswith(
+            "train must be a named function when its results are kept in a folder"
+        )
+        assert str(caught.value).endswith(
+            "write it with def at the top of a file or a notebook cell, and one for everything that varies."
+        )
+        assert list(tmp_path.iterdir()) == []
+    assert len(auditor.collect_runs(made(5.0), runs=4, workers=1).member) == 2
+
+
+def test_functions_of_classes_and_of_c_are_kept(tmp_path):
+    """A static method has a name of its own, and so has a function of a compiled module, which has no instructions to show."""
+    assert len(fingerprint(_Static.train)) == len(fingerprint(max)) == 64
+    assert len(collected(_Static.train, tmp_path)) == 2
+
+
+class _Static:
+    @staticmethod
+    def train(with_canary, seed):
+        return with_canary + seed
