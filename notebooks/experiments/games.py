@@ -5,17 +5,19 @@ coordinate of the model. `play` is a task for ``auditor.run_cases``.
 
 A record moves its own coordinate only, and its gradient is clipped by itself, so the watched coordinate has the same law
 whether the others are trained or not. ``whole=True`` trains them all, as the paper did; ``whole=False`` is the shortcut.
+A game with the final model (YFM, OFM) and the one with all gradients (YIG, OIG) are played together: the attacks differ.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from experiments.gaussian import log_ratio
 
-__all__ = ["ATTACKS", "GAMES", "OneHot", "play", "simulate"]
+__all__ = ["ATTACKS", "GAMES", "OneHot", "final_model_advantage", "play", "simulate"]
 
 Case = Mapping[str, Any]
 
@@ -70,13 +72,42 @@ def play(case: Case, seed: int) -> dict[str, Any]:
         seed: Of the coins, the training sets and the noise.
 
     Returns:
-        ``games``, and ``won_<attack>`` for each of ``ATTACKS``.
+        ``games``; ``won_<attack>`` for each of ``ATTACKS``; and for each but the final-model attack ``ahead_<attack>``, the
+        games that it won and the final-model attack lost, and ``behind_<attack>``, the other way round.
     """
     fields = {name: value for name, value in case.items() if name not in {"game", "games", "whole", "block"}}
     problem, rng = OneHot(**fields), np.random.default_rng(seed)
     member, guesses = simulate(problem, game=case["game"], games=case["games"], whole=case["whole"], rng=rng)
-    won = {f"won_{name}": int(np.sum(guess == member)) for name, guess in guesses.items()}
-    return {"games": case["games"], **won}
+    right = {name: guess == member for name, guess in guesses.items()}
+    counts = {f"won_{name}": int(won.sum()) for name, won in right.items()}
+    final = right.pop("final")
+    for name, won in right.items():
+        counts[f"ahead_{name}"] = int((won & ~final).sum())
+        counts[f"behind_{name}"] = int((final & ~won).sum())
+    return {"games": case["games"], **counts}
+
+
+def final_model_advantage(problem: OneHot, *, game: str) -> float:
+    """Return the advantage of the paper's final-model attack in closed form, for the games "yeom" and "ours".
+
+    The watched coordinate is a binomial number of moves, of a binomial number of records, plus normal noise.
+
+    Args:
+        problem: Data and training.
+        game: "yeom" or "ours".
+    """
+    from scipy.special import ndtr
+    from scipy.stats import binom
+
+    steps, spread = problem.steps, problem.noise_multiplier * np.sqrt(problem.steps)
+    cut = steps * _middle(problem, game)
+    without, with_it = _records_on_coordinate(problem, game)
+    accused = []
+    for records in range(len(without)):
+        drawn = np.arange(records * steps + 1)
+        share = binom.pmf(drawn, records * steps, problem.sampling_rate)
+        accused.append(float(share @ ndtr((drawn - cut) / spread)))
+    return float((with_it - without) @ accused)
 
 
 def simulate(
@@ -95,7 +126,7 @@ def simulate(
         Shape (games,) each: the challenger's bit b, and the guess of each attack.
     """
     member = rng.integers(0, 2, games) == 1
-    watcher = _Watcher(problem, game, np.zeros((4, games)))
+    watcher = _watcher(problem, game, games)
     if whole:
         for index in range(games):
             _train(problem, game, member=member[index], watcher=watcher.only(index), rng=rng)
@@ -108,44 +139,104 @@ def simulate(
 class _Watcher:
     """What the attacks add up, step by step, from the noisy gradients of the watched coordinate.
 
-    The rows are: the sum of the moves (the model, in units of clipping norm times learning rate, positive towards the
-    record's label), votes of the models, votes of the moves, and the log-likelihood ratio.
+    Attributes:
+        problem: Data and training.
+        game: A key of ``GAMES``.
+        tally: The rows are: the sum of the moves (the model, in units of clipping norm times learning rate, positive
+            towards the record's label), votes of the models, and votes of the moves.
+        likelihood: Log-likelihood of all moves if k = 0, 1, ... records are on the coordinate, a row for each k, less that
+            of k = 0. Where the records have opposite labels: of the one record less that of the other, in row 1.
     """
 
     problem: OneHot
     game: str
     tally: np.ndarray
+    likelihood: np.ndarray
 
     def only(self, index: int) -> "_Watcher":
-        return _Watcher(self.problem, self.game, self.tally[:, index : index + 1])
-
-    @property
-    def middle(self) -> float:
-        """The paper's threshold for one step, q/2 + n q/d, in units of the clipping norm.
-
-        Where the attacker picked the other records, none of them shares the coordinate; and where the two records have
-        opposite labels the middle is 0.
-        """
-        q, shared = self.problem.sampling_rate, self.problem.records / self.problem.dimension
-        return {"yeom": q / 2 + shared * q, "ours": q / 2, "opposite": 0.0}[self.game]
+        part = slice(index, index + 1)
+        return _Watcher(self.problem, self.game, self.tally[:, part], self.likelihood[:, part])
 
     def __call__(self, step: int, move: np.ndarray) -> None:
         """Take in the move of step number ``step``, counted from 1."""
         noise, q = self.problem.noise_multiplier, self.problem.sampling_rate
+        middle = _middle(self.problem, self.game)
         self.tally[0] += move
-        self.tally[1] += np.sign(self.tally[0] - step * self.middle)
-        self.tally[2] += np.sign(move - self.middle)
-        self.tally[3] += log_ratio(move, noise=noise, rate=q)
+        self.tally[1] += np.sign(self.tally[0] - step * middle)
+        self.tally[2] += np.sign(move - middle)
+        if self.game == "yeom":
+            self.likelihood[1:] += _log_ratios(move, noise=noise, rate=q, most=len(self.likelihood) - 1)
+            return
+        self.likelihood[1] += log_ratio(move, noise=noise, rate=q)
         if self.game == "opposite":
-            self.tally[3] -= log_ratio(-move, noise=noise, rate=q)
+            self.likelihood[1] -= log_ratio(-move, noise=noise, rate=q)
 
     def guesses(self) -> dict[str, np.ndarray]:
-        model, votes, moves, ratio = self.tally
-        final = model > self.problem.steps * self.middle
+        model, votes, moves = self.tally
+        final = model > self.problem.steps * _middle(self.problem, self.game)
         # An even vote is decided by the final model.
         iterates = np.where(votes == 0, final, votes > 0)
         gradients = np.where(moves == 0, final, moves > 0)
-        return {"final": final, "iterates": iterates, "gradients": gradients, "likelihood": ratio > 0}
+        return {"final": final, "iterates": iterates, "gradients": gradients, "likelihood": self.ratio() > 0}
+
+    def ratio(self) -> np.ndarray:
+        """Return the log-likelihood ratio of all moves: the number of records is not known, so each world is a mixture."""
+        from scipy.special import logsumexp
+
+        if self.game == "opposite":
+            return self.likelihood[1]
+        without, with_it = _records_on_coordinate(self.problem, self.game)
+        worlds = [logsumexp(self.likelihood, axis=0, b=share[:, None]) for share in (with_it, without)]
+        return worlds[0] - worlds[1]
+
+
+def _watcher(problem: OneHot, game: str, games: int) -> _Watcher:
+    """Return a watcher of so many games that has seen nothing."""
+    rows = 2 if game == "opposite" else len(_records_on_coordinate(problem, game)[0])
+    return _Watcher(problem, game, np.zeros((3, games)), np.zeros((rows, games)))
+
+
+def _middle(problem: OneHot, game: str) -> float:
+    """The paper's threshold for one step, q/2 + n q/d, in units of the clipping norm.
+
+    Where the attacker picked the other records, none of them shares the coordinate; and where the two records have
+    opposite labels the middle is 0.
+    """
+    q, shared = problem.sampling_rate, problem.records / problem.dimension
+    return {"yeom": q / 2 + shared * q, "ours": q / 2, "opposite": 0.0}[game]
+
+
+def _records_on_coordinate(problem: OneHot, game: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return how likely k = 0, 1, ... records are on the watched coordinate, for a fresh record and for a member.
+
+    In "yeom" the others are there by chance, as many as a binomial law says; it is cut where 1e-6 is left.
+    """
+    from scipy.stats import binom
+
+    if game != "yeom":
+        return np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    chance = 1 / problem.dimension
+    others = np.arange(int(binom.isf(1e-6, problem.records, chance)) + 1)
+    fresh = binom.pmf(np.append(others, others[-1] + 1), problem.records, chance)
+    return fresh, np.append(0.0, binom.pmf(others, problem.records - 1, chance))
+
+
+def _log_ratios(move: np.ndarray, *, noise: float, rate: float, most: int) -> np.ndarray:
+    """Return the log-likelihood ratio of one noisy sum for k = 1, ..., ``most`` records against none, a row for each k."""
+    # Row j: the density with j records in the batch over that with none, exp((2 j x - j^2)/(2 s^2)), by one factor a row.
+    tilt = np.ones((most + 1, move.size))
+    factor = np.exp(move / noise**2)
+    for drawn in range(1, most + 1):
+        tilt[drawn] = tilt[drawn - 1] * factor * np.exp((1 - 2 * drawn) / (2 * noise**2))
+    return np.log(_batch_law(most, rate) @ tilt)
+
+
+@cache
+def _batch_law(most: int, rate: float) -> np.ndarray:
+    """Return how likely j = 0, ..., ``most`` of k = 1, ..., ``most`` records are in a batch; k counts rows."""
+    from scipy.stats import binom
+
+    return binom.pmf(np.arange(most + 1), np.arange(1, most + 1)[:, None], rate)
 
 
 def _watched(

@@ -10,20 +10,18 @@ import numpy as np
 import pandas as pd
 
 from auditor import DPSGD, theory
-from experiments import games, gaussian
+from experiments import gaussian
 
 __all__ = [
     "ADDED",
+    "ALPHA",
     "DELTA",
-    "OF_A_GAME",
     "REPLACED",
     "bound",
-    "cases_of_games",
     "crossed",
     "five_epochs",
     "from_epsilon",
     "gaussian_table",
-    "one_hot_table",
     "pinsker",
     "prior_table",
     "rate_curves",
@@ -37,7 +35,6 @@ Case = Mapping[str, Any]
 ADDED, REPLACED = "add-remove", "replace-one"
 DELTA = 1e-5  # of every epsilon
 ALPHA = 0.05  # of all intervals of a table together
-OF_A_GAME = ["game", "dimension", "sampling_rate", "epochs", "noise_multiplier"]
 
 
 def bound(training: DPSGD, adjacency: str = ADDED) -> float:
@@ -167,47 +164,4 @@ def prior_table(cases: Sequence[Case], results: Sequence[Mapping[str, Any]]) -> 
         limit = theory.advantage_under_prior(training_of(case), prior=p).value
         line = {"prior": p, "attack": found.value - free, "lower": found.lower - free}
         rows.append(line | {"upper": found.upper - free, "bound": limit})
-    return pd.DataFrame(rows)
-
-
-def cases_of_games(
-    plan: Sequence[tuple[str, int, float, int, int]],
-    *,
-    noises: Sequence[float],
-    whole: bool,
-    block: int | None,
-) -> list[Case]:
-    """Return the cases of Appendix I, for each noise.
-
-    Args:
-        plan: Game, dimension, sampling rate, epochs, and how many games.
-        noises: Noise multipliers.
-        whole: Whether whole models are trained, or the watched coordinate only.
-        block: Games of one case; None for all of them.
-    """
-    cases: list[Case] = []
-    for game, dimension, rate, epochs, count in plan:
-        case = {"game": game, "dimension": dimension, "sampling_rate": rate, "epochs": epochs, "whole": whole}
-        size = block or count
-        for noise in noises:
-            numbers = range(count // size)
-            cases += [
-                case | {"noise_multiplier": noise, "games": size, "block": number} for number in numbers
-            ]
-    return cases
-
-
-def one_hot_table(cases: Sequence[Case], results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return a line for each attack in each setting of Appendix I, blocks of games added up, beside both bounds."""
-    blocks = pd.DataFrame([{**case, **result} for case, result in zip(cases, results, strict=True)])
-    wins = [f"won_{attack}" for attack in games.ATTACKS]
-    added_up = blocks.groupby(OF_A_GAME, as_index=False)[["games", *wins]].sum()
-    rows, level = [], 1 - ALPHA / (len(added_up) * len(wins))
-    for line in added_up.to_dict("records"):
-        run = training_of(line)
-        limits = {"added": bound(run), "replaced": bound(run, REPLACED)}
-        for attack in games.ATTACKS:
-            found = gaussian.advantage(line[f"won_{attack}"], games=line["games"], confidence=level)
-            reached = {"attack": found.value, "lower": found.lower, "upper": found.upper}
-            rows.append({name: line[name] for name in OF_A_GAME} | {"by": attack} | reached | limits)
     return pd.DataFrame(rows)
