@@ -68,7 +68,8 @@ def _repeats(losses: Losses) -> Check:
     if all(constant) and not _all_equal(losses):
         message = (
             "Every run of a world gave the same score: check that the training draws its randomness from the seed of the"
-            " run; repeated runs count as one, and no bound here holds for them."
+            " run; repeated runs count as one, and no bound here holds for them. If it has no randomness, it is not"
+            " differentially private, and no audit is needed to say so."
         )
         return Check("repeats", Status.FAIL, message, details)
     margin = max(_FEW, _SHARE * distinct) + _ERRORS * beside**0.5

@@ -238,15 +238,8 @@ def test_many_steps_are_never_below_the_exact_gaussian(training, pair):
         assert exact < found < 1.01 * exact + 3e-3
 
 
-@pytest.mark.parametrize(
-    ("varying", "adjacency"),
-    [
-        ("noise", ADD_REMOVE),
-        pytest.param("rate", ADD_REMOVE, marks=pytest.mark.long),
-        pytest.param("noise", REPLACE_ONE, marks=pytest.mark.long),
-        ("rate", REPLACE_ONE),
-    ],
-)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("varying", ["noise", pytest.param("rate", marks=pytest.mark.long)])
 def test_merging_costs_little(varying, adjacency):
     """Merged steps give an epsilon above that of the steps as they are, by less than 1% if one parameter varies."""
     count = 2 * MOST_PHASES
