@@ -31,7 +31,13 @@ _HINT = (
     " <code>.figure(name)</code> a figure.</p>"
 )
 _CELL = ' style="text-align: left; padding: 0.15em 0.9em 0.15em 0; vertical-align: top;"'
-_NUMBER = ' style="text-align: right; padding: 0.15em 0.9em 0.15em 0; vertical-align: top;"'
+# A number, and the title of a column, never break.
+_NUMBER = (
+    ' style="text-align: right; padding: 0.15em 0.9em 0.15em 0; vertical-align: top; overflow-wrap: normal;"'
+)
+_TITLE = (
+    ' style="text-align: left; padding: 0.15em 0.9em 0.15em 0; vertical-align: top; overflow-wrap: normal;"'
+)
 
 
 def card(result: AuditResult) -> str:
@@ -110,7 +116,7 @@ def _paragraph(text: str) -> str:
 
 def _table(numbers: Iterable[Number]) -> str:
     head = "".join(
-        f'<th scope="col"{_NUMBER if title == "Value" else _CELL}>{title}</th>'
+        f'<th scope="col"{_NUMBER if title == "Value" else _TITLE}>{title}</th>'
         for title in ("Quantity", "Value", "Interval and confidence", "Delta", "About")
     )
     body = "".join(_row(item) for item in numbers)
