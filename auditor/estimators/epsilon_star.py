@@ -26,6 +26,7 @@ _RECORDS_BEYOND = 10
 _HALF = 0.5
 # With fewer, the bound misses more often than it says even on normal data (10% of the runs at 100 for 5%).
 _ENOUGH_RECORDS = 300
+_ENOUGH_FOR_MIXTURES = 2000
 _CEILING = "the value is a ceiling, not an estimate with an error"
 _CHOSEN = "the number of components was chosen from the data, and the error of that choice is not known"
 
@@ -103,7 +104,7 @@ def mixture(
         pair: Mixtures fitted to transformed losses; see `auditor.fitters.fit_mixture_pair`.
         delta: In [0, 1); at 0 the row has no value and says why.
         confidence: Of the lower bound, which is conditional on the fit. There is one only where one component was enough
-            for each group: with several, their number was chosen from the data, and no error of that choice is known.
+            for each group, of 2,000 records or more: with several, their number was chosen from the data, and no error of that choice is known.
             Between groups that do not differ, fits that no test rejects then put such a bound far above 0.
         members: `Sample` or `Census`.
         extra: More details to carry.
@@ -146,14 +147,14 @@ def _mixture_lower(
 ) -> tuple[float | None, str | None, float | None]:
     """The lower bound, or why there is none, and the standard error of the value."""
     if min(pair.member.sd, pair.nonmember.sd) == 0 or found.saturated:
-        return None, _why_no_lower(pair, _ENOUGH_RECORDS) or _CEILING, None
+        return None, _why_no_lower(pair, _ENOUGH_FOR_MIXTURES) or _CEILING, None
     member, nonmember = (mixture_uncertainty.QuantileVariance(law) for law in _mixtures(pair))
     errors = [
         mixture_uncertainty.standard_error(branch, member, nonmember, sizes=sizes)
         for branch in found.branches
     ]
     se = errors[found.branches.index(found.best)]
-    without = _why_no_lower(pair, _ENOUGH_RECORDS)
+    without = _why_no_lower(pair, _ENOUGH_FOR_MIXTURES)
     if without is None and max(law.components for law in _mixtures(pair)) > 1:
         without = _CHOSEN
     lower = None if without else largest_lower_bound(found, errors, confidence=confidence)

@@ -42,8 +42,9 @@ def collect_runs(
     """Run a training many times, half with a canary and half without, and return the canary's score of every run.
 
     With a folder the scores are written batch by batch, and what is there is not run again. They are the same for
-    any number of processes and any batch, and a larger ``runs`` goes on from a smaller one: the same runs, and more. Runs that choose a threshold for others need another ``seed``. Fix the number of runs before
-    you look: a bound that is looked at again and again until it refutes no longer holds at its confidence.
+    any number of processes and any batch, and a larger ``runs`` goes on from a smaller one: the same runs, and more. Runs
+    that choose a threshold for others need another ``seed``. Fix the number of runs before you look: a bound that is
+    looked at again and again until it refutes no longer holds at its confidence.
 
     What is kept remembers the code of ``train``, as `run_cases` says; the functions that it calls are not covered.
 
