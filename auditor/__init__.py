@@ -6,264 +6,181 @@
 4
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from auditor._version import __version__
-from auditor.choices import (
-    DPSGD,
-    FDP,
-    Adjacency,
-    AnyGuesses,
-    BernoulliSplit,
-    Census,
-    ClopperPearson,
-    EachRecord,
-    FixedThreshold,
-    Jeffreys,
-    Katz,
-    Melded,
-    Mixture,
-    OnePerPerson,
-    RandomSplit,
-    RankGrid,
-    Sample,
-    Split,
-    StatedClaim,
-    Steinke,
-    Subset,
-    UnknownSplit,
-    Utility,
-)
-from auditor.errors import AuditorError, InputError, MissingExtraError, OutputError
-from auditor.gates import ExitCode, Gate, GateOutcome, check_gates
-from auditor.reading import read_result
-from auditor.result import AuditResult, TopRecord
-from auditor.training import FixedSizeSampling, PoissonSampling
-from auditor.values import Check, Claim, Comparison, Estimate, Losses, LossScale, Status, Subject, Verdict
+from auditor._version import __version__ as __version__
+from auditor.core.lazy import face
 
 if TYPE_CHECKING:
-    from auditor.audits.comparison import AuditsComparison, compare_audits
-    from auditor.audits.differences import Change, Difference, differences
-    from auditor.audits.frontier import is_on_frontier, pareto_frontier
-    from auditor.collectors import (
-        Classification,
-        CollectedReport,
-        CompletionsEndpoint,
-        Endpoint,
-        GaussianLogLoss,
-        LanguageModelFile,
-        LocalEngine,
-        LongTexts,
-        MeanTokenLoss,
-        MinK,
-        ModelFile,
-        MultiLabel,
-        Output,
-        RayEngine,
-        RecordTable,
-        SquaredError,
-        SumTokenLoss,
-        ZlibRatio,
-        collect,
-        collect_texts,
-        collect_to,
-        from_columns,
-        load_language_model,
-        load_model,
-        read_feature_pair,
-        read_features,
-        read_loss_pair,
-        read_losses,
-        read_schedule,
-        text_scorer,
+    from auditor.api import (
+        AuditResult as AuditResult,
+        AuditsComparison as AuditsComparison,
+        InstancesResult as InstancesResult,
+        RunsResult as RunsResult,
+        audit as audit,
+        audit_instances as audit_instances,
+        audit_runs as audit_runs,
+        compare_audits as compare_audits,
+        read_result as read_result,
     )
-    from auditor.compare import judge
-    from auditor.features import Features
-    from auditor.instances import InstancesResult, audit_instances
-    from auditor.persons import per_person
-    from auditor.pipeline import audit
-    from auditor.planning import GaussianAttack, PerfectAttack, Plan, RandomisedResponse, records_needed
-    from auditor.ranking import Ranking, rank_records
-    from auditor.runs import Progress, RunsResult, audit_runs, collect_runs, run_cases
-    from auditor.slices import Slice
-    from auditor.tradeoff import TradeoffCurve
+    from auditor.collectors.base.outputs import Output as Output
+    from auditor.collectors.base.tasks import (
+        Classification as Classification,
+        GaussianLogLoss as GaussianLogLoss,
+        MultiLabel as MultiLabel,
+        SquaredError as SquaredError,
+    )
+    from auditor.collectors.models.loading import load_model as load_model
+    from auditor.collectors.served.endpoint import Endpoint as Endpoint
+    from auditor.collectors.streaming.collecting import collect as collect, collect_to as collect_to
+    from auditor.collectors.streaming.ray import RayEngine as RayEngine
+    from auditor.collectors.streaming.run import CollectedReport as CollectedReport
+    from auditor.collectors.streaming.scorers import (
+        LanguageModelFile as LanguageModelFile,
+        ModelFile as ModelFile,
+    )
+    from auditor.collectors.streaming.units import LocalEngine as LocalEngine
+    from auditor.collectors.tables.opening import RecordTable as RecordTable
+    from auditor.collectors.tables.reading import (
+        from_columns as from_columns,
+        read_feature_pair as read_feature_pair,
+        read_features as read_features,
+        read_loss_pair as read_loss_pair,
+        read_losses as read_losses,
+        read_schedule as read_schedule,
+    )
+    from auditor.collectors.texts.endpoints import CompletionsEndpoint as CompletionsEndpoint
+    from auditor.collectors.texts.models import (
+        LongTexts as LongTexts,
+        load_language_model as load_language_model,
+    )
+    from auditor.collectors.texts.scorer import collect_texts as collect_texts, text_scorer as text_scorer
+    from auditor.collectors.texts.scores import (
+        MeanTokenLoss as MeanTokenLoss,
+        MinK as MinK,
+        SumTokenLoss as SumTokenLoss,
+        ZlibRatio as ZlibRatio,
+    )
+    from auditor.comparison.compare import (
+        Change as Change,
+        Difference as Difference,
+        differences as differences,
+    )
+    from auditor.comparison.strategies import (
+        is_on_frontier as is_on_frontier,
+        pareto_frontier as pareto_frontier,
+    )
+    from auditor.core.errors import (
+        AuditorError as AuditorError,
+        InputError as InputError,
+        MissingExtraError as MissingExtraError,
+        OutputError as OutputError,
+    )
+    from auditor.core.options import (
+        FDP as FDP,
+        Adjacency as Adjacency,
+        AnyGuesses as AnyGuesses,
+        BernoulliSplit as BernoulliSplit,
+        Census as Census,
+        ClopperPearson as ClopperPearson,
+        EachRecord as EachRecord,
+        FixedThreshold as FixedThreshold,
+        Jeffreys as Jeffreys,
+        Katz as Katz,
+        Melded as Melded,
+        Mixture as Mixture,
+        OnePerPerson as OnePerPerson,
+        RandomSplit as RandomSplit,
+        RankGrid as RankGrid,
+        Sample as Sample,
+        Split as Split,
+        StatedClaim as StatedClaim,
+        Steinke as Steinke,
+        Subset as Subset,
+        UnknownSplit as UnknownSplit,
+        Utility as Utility,
+    )
+    from auditor.core.training import (
+        DPSGD as DPSGD,
+        FixedSizeSampling as FixedSizeSampling,
+        PoissonSampling as PoissonSampling,
+    )
+    from auditor.core.values import (
+        Check as Check,
+        Claim as Claim,
+        Comparison as Comparison,
+        Estimate as Estimate,
+        Losses as Losses,
+        LossScale as LossScale,
+        Status as Status,
+        Subject as Subject,
+        Verdict as Verdict,
+    )
+    from auditor.curves.tradeoff import TradeoffCurve as TradeoffCurve
+    from auditor.mechanism.planning import (
+        GaussianAttack as GaussianAttack,
+        PerfectAttack as PerfectAttack,
+        Plan as Plan,
+        RandomisedResponse as RandomisedResponse,
+        records_needed as records_needed,
+    )
+    from auditor.mechanism.run_cases import Progress as Progress, run_cases as run_cases
+    from auditor.mechanism.training_runs import collect_runs as collect_runs
+    from auditor.records.features import Features as Features
+    from auditor.records.labels import per_person as per_person
+    from auditor.results.document import Slice as Slice, TopRecord as TopRecord
+    from auditor.risk.ranking import Ranking as Ranking, rank_records as rank_records
+    from auditor.verdicts.gates import (
+        ExitCode as ExitCode,
+        Gate as Gate,
+        GateOutcome as GateOutcome,
+        check_gates as check_gates,
+    )
+    from auditor.verdicts.judging import judge as judge
 
-__all__ = [
-    "DPSGD",
-    "FDP",
-    "Adjacency",
-    "AnyGuesses",
-    "AuditResult",
-    "AuditorError",
-    "AuditsComparison",
-    "BernoulliSplit",
-    "Census",
-    "Change",
-    "Check",
-    "Claim",
-    "Classification",
-    "ClopperPearson",
-    "CollectedReport",
-    "Comparison",
-    "CompletionsEndpoint",
-    "Difference",
-    "EachRecord",
-    "Endpoint",
-    "Estimate",
-    "ExitCode",
-    "Features",
-    "FixedSizeSampling",
-    "FixedThreshold",
-    "Gate",
-    "GateOutcome",
-    "GaussianAttack",
-    "GaussianLogLoss",
-    "InputError",
-    "InstancesResult",
-    "Jeffreys",
-    "Katz",
-    "LanguageModelFile",
-    "LocalEngine",
-    "LongTexts",
-    "LossScale",
-    "Losses",
-    "MeanTokenLoss",
-    "Melded",
-    "MinK",
-    "MissingExtraError",
-    "Mixture",
-    "ModelFile",
-    "MultiLabel",
-    "OnePerPerson",
-    "Output",
-    "OutputError",
-    "PerfectAttack",
-    "Plan",
-    "PoissonSampling",
-    "Progress",
-    "RandomSplit",
-    "RandomisedResponse",
-    "RankGrid",
-    "Ranking",
-    "RayEngine",
-    "RecordTable",
-    "RunsResult",
-    "Sample",
-    "Slice",
-    "Split",
-    "SquaredError",
-    "StatedClaim",
-    "Status",
-    "Steinke",
-    "Subject",
-    "Subset",
-    "SumTokenLoss",
-    "TopRecord",
-    "TradeoffCurve",
-    "UnknownSplit",
-    "Utility",
-    "Verdict",
-    "ZlibRatio",
-    "__version__",
-    "audit",
-    "audit_instances",
-    "audit_runs",
-    "check_gates",
-    "collect",
-    "collect_runs",
-    "collect_texts",
-    "collect_to",
-    "compare_audits",
-    "differences",
-    "from_columns",
-    "is_on_frontier",
-    "judge",
-    "load_language_model",
-    "load_model",
-    "pareto_frontier",
-    "per_person",
-    "rank_records",
-    "read_feature_pair",
-    "read_features",
-    "read_loss_pair",
-    "read_losses",
-    "read_result",
-    "read_schedule",
-    "records_needed",
-    "run_cases",
-    "text_scorer",
-]
-
-# Names whose module needs more than numpy are loaded when first used (PEP 562), so that `import auditor` stays light.
-_LATER = {
-    "AuditsComparison": "auditor.audits.comparison",
-    "Change": "auditor.audits.differences",
-    "Classification": "auditor.collectors",
-    "CollectedReport": "auditor.collectors",
-    "CompletionsEndpoint": "auditor.collectors",
-    "Difference": "auditor.audits.differences",
-    "Endpoint": "auditor.collectors",
-    "Features": "auditor.features",
-    "GaussianAttack": "auditor.planning",
-    "GaussianLogLoss": "auditor.collectors",
-    "InstancesResult": "auditor.instances",
-    "LanguageModelFile": "auditor.collectors",
-    "LocalEngine": "auditor.collectors",
-    "LongTexts": "auditor.collectors",
-    "MeanTokenLoss": "auditor.collectors",
-    "MinK": "auditor.collectors",
-    "ModelFile": "auditor.collectors",
-    "MultiLabel": "auditor.collectors",
-    "Output": "auditor.collectors",
-    "PerfectAttack": "auditor.planning",
-    "Plan": "auditor.planning",
-    "Progress": "auditor.runs",
-    "RandomisedResponse": "auditor.planning",
-    "Ranking": "auditor.ranking",
-    "RayEngine": "auditor.collectors",
-    "RecordTable": "auditor.collectors",
-    "RunsResult": "auditor.runs",
-    "Slice": "auditor.slices",
-    "SquaredError": "auditor.collectors",
-    "SumTokenLoss": "auditor.collectors",
-    "TradeoffCurve": "auditor.tradeoff",
-    "ZlibRatio": "auditor.collectors",
-    "audit": "auditor.pipeline",
-    "audit_instances": "auditor.instances",
-    "audit_runs": "auditor.runs",
-    "collect": "auditor.collectors",
-    "collect_runs": "auditor.runs",
-    "collect_texts": "auditor.collectors",
-    "collect_to": "auditor.collectors",
-    "compare_audits": "auditor.audits.comparison",
-    "differences": "auditor.audits.differences",
-    "from_columns": "auditor.collectors",
-    "is_on_frontier": "auditor.audits.frontier",
-    "judge": "auditor.compare",
-    "load_language_model": "auditor.collectors",
-    "load_model": "auditor.collectors",
-    "pareto_frontier": "auditor.audits.frontier",
-    "per_person": "auditor.persons",
-    "rank_records": "auditor.ranking",
-    "read_feature_pair": "auditor.collectors",
-    "read_features": "auditor.collectors",
-    "read_loss_pair": "auditor.collectors",
-    "read_losses": "auditor.collectors",
-    "read_schedule": "auditor.collectors",
-    "records_needed": "auditor.planning",
-    "run_cases": "auditor.runs",
-    "text_scorer": "auditor.collectors",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'auditor' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LATER[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# Loaded when first used, so that `import auditor` stays light.
+__getattr__, __dir__, __all__ = face(
+    __name__,
+    {
+        "_version": "__version__",
+        "api": (
+            "AuditResult AuditsComparison InstancesResult RunsResult audit audit_instances "
+            "audit_runs compare_audits read_result"
+        ),
+        "collectors.base.outputs": "Output",
+        "collectors.base.tasks": "Classification GaussianLogLoss MultiLabel SquaredError",
+        "collectors.models.loading": "load_model",
+        "collectors.served.endpoint": "Endpoint",
+        "collectors.streaming.collecting": "collect collect_to",
+        "collectors.streaming.ray": "RayEngine",
+        "collectors.streaming.run": "CollectedReport",
+        "collectors.streaming.scorers": "LanguageModelFile ModelFile",
+        "collectors.streaming.units": "LocalEngine",
+        "collectors.tables.opening": "RecordTable",
+        "collectors.tables.reading": "from_columns read_feature_pair read_features read_loss_pair read_losses read_schedule",
+        "collectors.texts.endpoints": "CompletionsEndpoint",
+        "collectors.texts.models": "LongTexts load_language_model",
+        "collectors.texts.scorer": "collect_texts text_scorer",
+        "collectors.texts.scores": "MeanTokenLoss MinK SumTokenLoss ZlibRatio",
+        "comparison.compare": "Change Difference differences",
+        "comparison.strategies": "is_on_frontier pareto_frontier",
+        "core.errors": "AuditorError InputError MissingExtraError OutputError",
+        "core.options": (
+            "Adjacency AnyGuesses BernoulliSplit Census ClopperPearson EachRecord FDP "
+            "FixedThreshold Jeffreys Katz Melded Mixture OnePerPerson RandomSplit RankGrid Sample "
+            "Split StatedClaim Steinke Subset UnknownSplit Utility"
+        ),
+        "core.training": "DPSGD FixedSizeSampling PoissonSampling",
+        "core.values": "Check Claim Comparison Estimate LossScale Losses Status Subject Verdict",
+        "curves.tradeoff": "TradeoffCurve",
+        "mechanism.planning": "GaussianAttack PerfectAttack Plan RandomisedResponse records_needed",
+        "mechanism.run_cases": "Progress run_cases",
+        "mechanism.training_runs": "collect_runs",
+        "records.features": "Features",
+        "records.labels": "per_person",
+        "results.document": "Slice TopRecord",
+        "risk.ranking": "Ranking rank_records",
+        "verdicts.gates": "ExitCode Gate GateOutcome check_gates",
+        "verdicts.judging": "judge",
+    },
+)

@@ -27,8 +27,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from experiments import epsilon_figures as figures
-from experiments import microbatches
+from experiments import epsilon_figures as figures, microbatches
 from experiments.adult import WHERE
 from experiments.epsilon_landscape import (
     adult_claims,

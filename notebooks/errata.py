@@ -47,7 +47,7 @@ from shared import figures_alike
 
 import auditor
 from auditor import DPSGD, sensitivity, theory
-from auditor.theory.composition import advanced, advanced_sharper, basic, optimal
+from auditor.theory import advanced, advanced_sharper, basic, optimal
 
 figures_alike()
 rng = np.random.default_rng(20261121)

@@ -26,8 +26,7 @@ from math import erf, log, sqrt
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from experiments import games, gaussian, one_hot, private_logistic
-from experiments import membership as ms
+from experiments import games, gaussian, membership as ms, one_hot, private_logistic
 from experiments.grid import run_grid
 from shared import FULL, Row, agreement, figures_alike, setting
 

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from auditor.collectors.batch_losses import BatchLosses
-from auditor.collectors.records import Records
-from auditor.collectors.sources.source import Batch
-from auditor.errors import InputError
-from auditor.values import LossScale
+from auditor.collectors.base import Batch, BatchLosses, Records
+from auditor.core import InputError, LossScale
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 import json
 import math
 
+import calibration
 import numpy as np
 import pytest
+from calibration import BOUNDS, LAWS, Bound, Calibration, calibrate, main, set_epsilon
 from oracles import gaussian_mechanism_epsilon
 from scipy import integrate, stats
 
-from auditor.calibration import BOUNDS, LAWS, Bound, Calibration, calibrate, set_epsilon, table
-from auditor.errors import InputError
+from auditor.core import InputError
 
 NULL, RESPONSE, LAPLACE, NORMAL = LAWS
 # Both laws of the continuous pairs by SciPy, to compute every truth a second way.
@@ -107,7 +108,7 @@ def test_rows_count_what_they_say():
     coin = Bound(
         "coin", "A coin", "q", "heads", lambda _law, _delta: 0.0, lambda trial: trial.rng.random() < 0.3
     )
-    row = table._row(coin, NULL, 100, runs=400, confidence=0.95, seed=1)
+    row = calibration._row(coin, NULL, 100, runs=400, confidence=0.95, seed=1)
     expected = stats.binomtest(row.misses, 400).proportion_ci(0.95, method="exact")
     assert row.rate == row.misses / 400 == pytest.approx(0.3, abs=0.1)
     assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
@@ -127,7 +128,7 @@ def test_a_bound_that_promises_too_much_is_caught(monkeypatch):
     bad = Bound(
         "bad", "Best threshold", "q", "m", lambda _law, _delta: 0.0, missed, lambda law, _: law is NULL
     )
-    monkeypatch.setattr(table, "BOUNDS", (bad,))
+    monkeypatch.setattr(calibration, "BOUNDS", (bad,))
     found = calibrate(runs=400, sizes=[500])
     assert not found.ok
     assert "too many**" in found.to_markdown()
@@ -177,3 +178,16 @@ def test_bad_settings_are_named(options, sentence):
     """Settings out of range, unknown bounds and empty lists are refused in one sentence."""
     with pytest.raises(InputError, match=sentence):
         calibrate(**{"runs": 1, "sizes": [60], **options})
+
+
+def test_the_script_prints_the_table(capsys):
+    """A small calibration prints its table in Markdown and succeeds; unknown bounds and sizes are refused."""
+    assert main(["--runs", "20", "--sizes", "60", "--bounds", "rank_grid,auc"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Misses in percent of 20 runs")
+    assert "| Certified bound, rank grid | 60 |" in printed
+    for arguments, told in (("--bounds rank_gird", "did you mean 'rank_grid'"), ("--sizes many", "sizes")):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments.split())
+        assert stop.value.code == 2
+        assert told in capsys.readouterr().err

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import auditor
-from auditor import cli
+from auditor.cli import app
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def table(tmp_path, rng):
 
 def run(*arguments):
     """Run the command line in this process."""
-    return cli.run([str(argument) for argument in arguments])
+    return app.run([str(argument) for argument in arguments])
 
 
 def test_audit_prints_the_verdict_and_a_table(table, capsys):
@@ -205,7 +205,7 @@ def test_a_folder_without_permission(table, capsys):
 
 def test_a_failure_while_writing_leaves_nothing(table, monkeypatch):
     """When the second file cannot be put in place, no temporary file stays behind."""
-    from auditor.report import files
+    from auditor.core import files
 
     def full_disk(*_, **__):
         raise OSError(28, "No space left on device")

@@ -18,16 +18,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import auditor
-from auditor import cli
-from auditor.commands import collect_arguments
-from auditor.errors import InputError
+from auditor.cli import app, collect
+from auditor.core import InputError
 
 N = 120
 
 
 def run(*arguments):
     """Run the command line in this process."""
-    return cli.run([str(argument) for argument in arguments])
+    return app.run([str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -246,7 +245,7 @@ def test_notes_name_options():
     report = SimpleNamespace(
         scored_now=2, resumed=0, n_member=1, n_nonmember=1, warnings=("average with repeats= (--repeats).",)
     )
-    assert "Note: average with --repeats.\n" in collect_arguments.summary(report, name="l.parquet")
+    assert "Note: average with --repeats.\n" in collect._summary(report, name="l.parquet")
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor import cli
+from auditor.cli import app
 
 
 def run(*arguments):
     """Run the command line in this process."""
-    return cli.run(["compare", *(str(argument) for argument in arguments)])
+    return app.run(["compare", *(str(argument) for argument in arguments)])
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,11 @@ import pytest
 import typer
 
 import auditor
-from auditor import cli
-from auditor.commands import console
-from auditor.commands.init import EXAMPLE, text
-from auditor.commands.settable import options_of
-from auditor.gates import parse
+from auditor.cli import EXAMPLE, app, console, options_of, text
+from auditor.verdicts import parse
 
-GROUP = typer.main.get_command(cli.app)
-COMMANDS = {command.__name__: command for command in cli._CONFIGURED}
+GROUP = typer.main.get_command(app.app)
+COMMANDS = {command.__name__: command for command in app._CONFIGURED}
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 def run(*arguments):
     """Run the command line in this process."""
-    return cli.run([str(argument) for argument in arguments])
+    return app.run([str(argument) for argument in arguments])
 
 
 def audited(capsys, *arguments, code=0):

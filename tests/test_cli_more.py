@@ -1,4 +1,4 @@
-"""The command line beyond the first audit: mixtures, persons, features, placebo, ranking, instances, power, calibration."""
+"""The command line beyond the first audit: mixtures, persons, features, placebo, ranking, instances, power."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor import cli
+from auditor.cli import app
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def table(tmp_path, rng):
 
 def run(*arguments):
     """Run the command line in this process."""
-    return cli.run([str(argument) for argument in arguments])
+    return app.run([str(argument) for argument in arguments])
 
 
 def audited(table, capsys, *arguments):
@@ -168,7 +168,7 @@ def test_instances_need_a_delta(results, capsys):
     assert "--delta" in capsys.readouterr().err
 
 
-# --- Plans and calibration ------------------------------------------------------------------------
+# --- Plans ----------------------------------------------------------------------------------------
 
 
 def test_power_answers_with_a_number_of_records(capsys):
@@ -181,18 +181,6 @@ def test_power_answers_with_a_number_of_records(capsys):
     assert "certifies an epsilon of 2" in capsys.readouterr().out
     assert run("power", "--epsilon", 1, "--delta", 1e-5, "--mu", 1, "--attack-epsilon", 1) == 2
     assert run("power", "--epsilon", 0, "--delta", 1e-5) == 2
-
-
-def test_calibration_prints_the_table(capsys):
-    """A small calibration prints its table in Markdown and succeeds; unknown bounds and sizes are refused."""
-    assert run("calibration", "--runs", 20, "--sizes", "60", "--bounds", "rank_grid,auc") == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("Misses in percent of 20 runs")
-    assert "| Certified bound, rank grid | 60 |" in printed
-    assert run("calibration", "--bounds", "rank_gird") == 2
-    assert "did you mean 'rank_grid'" in capsys.readouterr().err
-    assert run("calibration", "--sizes", "many") == 2
-    assert "--sizes" in capsys.readouterr().err
 
 
 def test_gates_do_not_pass_on_groups_that_cannot_be_compared(table, tmp_path, capsys):

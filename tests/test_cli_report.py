@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import auditor
-from auditor import cli
+from auditor.cli import app
 
 OUTPUTS = {
     "--html": "page.html",
@@ -35,7 +35,7 @@ def table(tmp_path, rng):
 
 def run(*arguments):
     """Run the command line in this process."""
-    return cli.run([str(argument) for argument in arguments])
+    return app.run([str(argument) for argument in arguments])
 
 
 def options(folder):
@@ -93,12 +93,12 @@ def test_outputs_are_checked_before_any_work(table, capsys, option):
 
 def test_outputs_appear_together_or_not_at_all(table, monkeypatch):
     """When one of the outputs cannot be made, none of them is written."""
-    from auditor.report import sarif
+    from auditor.report import ci
 
     def broken(*_, **__):
         raise RuntimeError
 
-    monkeypatch.setattr(sarif, "render", broken)
+    monkeypatch.setattr(ci, "sarif", broken)
     before = set(table.parent.iterdir())
     assert run("audit", table, *options(table.parent), "--quiet") == 2
     assert set(table.parent.iterdir()) == before

@@ -18,9 +18,8 @@ import pandas as pd
 import pytest
 import typer
 
-from auditor import cli
-from auditor.commands import console
-from auditor.report import labels
+from auditor.cli import app, console
+from auditor.results import STATUS, VERDICT
 
 CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PROGRAM = [sys.executable, "-m", "auditor"]
@@ -279,7 +278,7 @@ def test_the_width_is_the_terminals(monkeypatch, columns, narrow, table):
 def test_a_sign_that_a_console_lacks_keeps_its_meaning():
     """A question mark means unknown, so the signs of the other outcomes have plain forms; foreign signs have none."""
     console.forgive_unknown_signs()
-    signs = [sign.symbol for sign in (*labels.VERDICT.values(), *labels.STATUS.values())]
+    signs = [sign.symbol for sign in (*VERDICT.values(), *STATUS.values())]
     plain = [sign.encode("ascii", "plain-signs").decode() for sign in signs]
     assert [x for x, sign in zip(plain, signs, strict=True) if "?" in x and sign != "?"] == []
     assert len(set(plain)) == len(set(signs))
@@ -304,7 +303,7 @@ def test_json_stays_json_in_every_encoding(table, encoding):
 OUTPUTS = {"--json": ".json", "--ranking": ".ranking.csv"} | {
     option: end
     for option, end in {"--markdown": ".md", "--junit": ".xml", "--sarif": ".sarif"}.items()
-    if any(option in param.opts for param in typer.main.get_command(cli.app).commands["audit"].params)
+    if any(option in param.opts for param in typer.main.get_command(app.app).commands["audit"].params)
 }
 
 
@@ -317,7 +316,7 @@ def test_odd_names_in_every_path(table, tmp_path, name):
     source.write_bytes(table.read_bytes())
     outputs = {option: folder / f"{name}{end}" for option, end in OUTPUTS.items()}
     arguments = [str(word) for option, path in outputs.items() for word in (option, path)]
-    assert cli.run(["audit", str(source), *arguments, "--quiet"]) == 0
+    assert app.run(["audit", str(source), *arguments, "--quiet"]) == 0
     assert {path.name for path in folder.iterdir()} == {
         source.name,
         *(path.name for path in outputs.values()),
@@ -339,7 +338,7 @@ def test_odd_names_on_the_real_command_line(table, tmp_path):
 def test_an_error_with_an_odd_name_is_one_line(tmp_path, monkeypatch, capsys, name):
     """A file that is not there is named in one line, whatever its name."""
     monkeypatch.chdir(tmp_path)
-    assert cli.run(["audit", f"./{name}.csv"]) == 2
+    assert app.run(["audit", f"./{name}.csv"]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "\x1b" not in told
@@ -354,7 +353,7 @@ def test_windows_paths_are_told_as_they_were_given(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert PureWindowsPath(path).name == "losses.csv"
     for arguments in (["audit", path], ["audit", "--member-file", path, "--nonmember-file", path]):
-        assert cli.run(arguments) == 2
+        assert app.run(arguments) == 2
         assert repr(path) in capsys.readouterr().err
 
 

@@ -6,10 +6,20 @@ import pytest
 
 from auditor import audit
 from auditor.checks import power
-from auditor.choices import Adjacency, RandomSplit, StatedClaim
-from auditor.compare import judge
-from auditor.errors import InputError
-from auditor.values import Claim, Comparison, Estimate, Losses, Status, Subject, Verdict
+from auditor.core import (
+    Adjacency,
+    Claim,
+    Comparison,
+    Estimate,
+    InputError,
+    Losses,
+    RandomSplit,
+    StatedClaim,
+    Status,
+    Subject,
+    Verdict,
+)
+from auditor.verdicts import judge
 
 CLAIM = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
 BOUND = Estimate(

@@ -5,11 +5,9 @@ import pytest
 from scipy import stats
 
 import auditor
-from auditor.choices import EachRecord
-from auditor.exposed import most_exposed
-from auditor.persons import per_person
-from auditor.ranking import rank_records
-from auditor.values import Check, Losses, Status
+from auditor.core import Check, EachRecord, Losses, Status
+from auditor.records import per_person
+from auditor.risk import most_exposed, rank_records
 
 
 def named_losses(rng, n=800, shift=1.5, **labels):
@@ -144,12 +142,12 @@ def test_missing_and_long_labels(rng):
 
 def test_many_losses_are_scored_on_cells(rng, monkeypatch):
     """Scoring held-out records on few cells changes neither the choice nor any of the odds."""
-    from auditor import _ratio
+    from auditor.risk import ranking
 
     for draw in (rng.normal(-1, 1, 4000), rng.normal(0, 0.6, 4000)):
         losses = Losses(member=draw, nonmember=rng.normal(0, 1, 4000))
         exact = rank_records(losses, rng=np.random.default_rng(1))
-        monkeypatch.setattr(_ratio, "_CELLS", 1024)
+        monkeypatch.setattr(ranking, "_CELLS", 1024)
         coarse = rank_records(losses, rng=np.random.default_rng(1))
         monkeypatch.undo()
         assert (exact.monotone, exact.told) == (coarse.monotone, coarse.told)

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from auditor import InputError, Losses
-from auditor.features import Features
+from auditor.records import Features
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
 from auditor import InputError
-from auditor.features import Features
-from auditor.fingerprints import fingerprints
+from auditor.records import Features, fingerprints
 
 
 def equal(member, nonmember):
@@ -102,7 +100,7 @@ def test_bits_are_spread_evenly():
 def test_the_hash_is_the_same_in_every_process():
     """Two processes with different hash seeds agree, so fingerprints of different runs can be compared."""
     code = (
-        "from auditor.features import Features; from auditor.fingerprints import fingerprints;"
+        "from auditor.records.features import Features; from auditor.records.features import fingerprints;"
         "print(fingerprints(Features([['x', 1.5, None]], [['y', 2, 3]])))"
     )
     outputs = {

@@ -5,16 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import auditor
-from auditor.choices import Adjacency
-from auditor.errors import InputError
-from auditor.gate_names import found, known_names
-from auditor.gates import ExitCode, GateOutcome, check_gates, exit_code, judged, parse
-from auditor.result import AuditResult
-from auditor.values import Check, Estimate, Status, Subject, Verdict
+from auditor import AuditResult
+from auditor.core import Adjacency, Check, Estimate, InputError, Status, Subject, Verdict
+from auditor.verdicts import ExitCode, GateOutcome, check_gates, exit_code, found, judged, known_names, parse
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,8 @@ def test_import_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    "module", ["auditor.theory", "auditor.sensitivity", "auditor.collectors", "auditor.values", "auditor.cli"]
+    "module",
+    ["auditor.theory", "auditor.sensitivity", "auditor.collectors", "auditor.core.values", "auditor.cli.app"],
 )
 def test_rooms_load_no_plotting_or_tables(module):
     """No room loads matplotlib, pandas, scikit-learn or scipy.stats before it needs them."""

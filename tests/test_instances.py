@@ -9,16 +9,25 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from auditor import audit, read_result
-from auditor.choices import DPSGD, BernoulliSplit, RandomSplit, StatedClaim, UnknownSplit
-from auditor.compare import judge
-from auditor.errors import InputError
-from auditor.instances import audit_instances, rank_curves, text
-from auditor.instances.bounds import certified, instance_values, log_mean_exp, point
-from auditor.instances.curves import ATTACKS, Evidence, on_common_grid
-from auditor.provenance import input_hash
-from auditor.result import AuditResult
-from auditor.values import Check, Claim, Losses, Status, Subject, Verdict
+from auditor import AuditResult, audit, audit_instances, read_result
+from auditor.core import (
+    DPSGD,
+    BernoulliSplit,
+    Check,
+    Claim,
+    InputError,
+    Losses,
+    RandomSplit,
+    StatedClaim,
+    Status,
+    Subject,
+    UnknownSplit,
+    Verdict,
+)
+from auditor.mechanism import certified, instance_values, log_mean_exp, point
+from auditor.report import algorithm_text
+from auditor.results import ATTACKS, InstanceRates, input_hash, on_common_grid, rank_curves
+from auditor.verdicts import judge
 
 
 def shifted(rng, *, by=2.0, sizes=(400, 500)):
@@ -145,7 +154,7 @@ def test_the_certified_bound_is_the_root_of_its_definition(rng, by, delta):
 
 def test_instances_that_agree_lose_only_the_root_of_the_error():
     """One attack and 20 shares of c: between the full stake's log(c/f) + log(alpha w)/20 and the best possible, w = 1."""
-    found = Evidence(np.full((20, 1), 0.3), np.array([0.001]), np.array([1.0]), ("ranks.low_members",))
+    found = InstanceRates(np.full((20, 1), 0.3), np.array([0.001]), np.array([1.0]), ("ranks.low_members",))
     bound = certified(found, 0.0, 0.05)[0]
     assert math.log(300) + math.log(0.05 * 0.4) / 20 <= bound <= math.log(300) + math.log(0.05) / 20
 
@@ -359,11 +368,11 @@ def test_the_text_names_the_verdict_the_numbers_and_the_reasons(rng):
     """The terminal shows the verdict's reason, what each number is about, and why one is missing."""
     models = [shifted(rng) for _ in range(12)]
     claim = StatedClaim(epsilon=0.1, delta=0.0, adjacency="replace-one")
-    judged = text(audit_instances(models, delta=0.0, split=RandomSplit(), claim=claim))
+    judged = algorithm_text(audit_instances(models, delta=0.0, split=RandomSplit(), claim=claim))
     assert "Claim refuted" in judged
     assert "95% confidence, replace-one; ceiling" in judged
     assert "neither refutes nor supports a claim" in judged
-    silent = text(audit_instances(models, delta=0.0))
+    silent = algorithm_text(audit_instances(models, delta=0.0))
     assert "It was not declared how membership was decided" in silent
     assert silent.count("not declared") == 1
 
@@ -421,7 +430,9 @@ def test_overlap_and_blindness_are_seen_in_bare_losses(rng):
 def test_the_text_tells_the_form_that_was_judged(rng):
     """A converted claim is shown as it was made and as it was judged; the point value says that it has no interval."""
     models = [Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200)) for _ in range(5)]
-    lines = text(audit_instances(models, delta=1e-5, split=RandomSplit(), claim=StatedClaim(1.0, 1e-5)))
+    lines = algorithm_text(
+        audit_instances(models, delta=1e-5, split=RandomSplit(), claim=StatedClaim(1.0, 1e-5))
+    )
     assert "Claimed: epsilon 1 at delta 1e-5 (add-remove); judged as epsilon 2 at delta 3.72e-5" in lines
     assert "point estimate, no interval" in lines
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import auditor.collectors
-from auditor.commands.collect import collect
-from auditor.commands.option_names import with_options
+from auditor.cli import options_of, with_options
+from auditor.cli.collect import collect
 
 COLLECTORS = Path(auditor.collectors.__file__).parent
 # What a library or a server calls so, which no option of ours is.
@@ -126,6 +126,6 @@ def test_no_sentence_of_the_collectors_speaks_python():
 
 def test_every_option_exists():
     """What a sentence is turned into is an option of the command that collects."""
-    known = {f"--{name.replace('_', '-')}" for name in collect.__annotations__}
+    known = {f"--{key}" for key in options_of(collect)}
     said = {option for _, text in SENTENCES for option in re.findall(r"--[a-z-]+", text)}
     assert said - known == {"--claim-epsilon"}

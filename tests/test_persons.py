@@ -7,13 +7,9 @@ from simulation import at_most
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from auditor._clusters import effective_numbers
-from auditor._labels import codes, text
-from auditor.checks.persons import persons
-from auditor.choices import EachRecord, OnePerPerson
-from auditor.errors import InputError
-from auditor.persons import MIXED, claim_reason, mechanism_reason, per_person
-from auditor.values import Losses, PerGroup, Status
+from auditor.checks import persons
+from auditor.core import EachRecord, InputError, Losses, OnePerPerson, PerGroup, Status
+from auditor.records import MIXED, claim_reason, codes, effective_numbers, mechanism_reason, per_person, text
 
 
 def clustered(rng, n=60, people=17):

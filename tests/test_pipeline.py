@@ -8,10 +8,8 @@ import pytest
 
 import auditor
 from auditor import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, StatedClaim, Status, Subject, Verdict
-from auditor.choices import Adjacency
-from auditor.errors import InputError
-from auditor.theory.profile import claimed_curve
-from auditor.theory.total_variation import total_variation
+from auditor.core import Adjacency, InputError
+from auditor.theory import claimed_curve, total_variation
 
 NAMES = [
     "epsilon_bound.clopper_pearson",

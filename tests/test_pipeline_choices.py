@@ -23,8 +23,8 @@ from auditor import (
     Subset,
     Verdict,
 )
-from auditor.errors import InputError
-from auditor.report.wording import headline
+from auditor.core import InputError
+from auditor.report import headline
 
 SAMPLE = Path(__file__).parent.parent / "reports" / "sample" / "adult-overfitted.json"
 

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 import auditor
-from auditor import cli
+from auditor.cli import app
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 SCRIPT = re.search(r"<!-- command: pipeline -->\n```sh\n(.*?)```", README, re.DOTALL)[1]
@@ -126,7 +126,7 @@ def test_the_workflows_parse(text):
         assert found["privacy"]["artifacts"]["when"] == "always"
     audits = [shlex.split(command) for command in commands if command.startswith("auditor ")]
     assert len(audits) == 1
-    program = typer.main.get_command(cli.app).commands[audits[0][1]]
+    program = typer.main.get_command(app.app).commands[audits[0][1]]
     given = program.make_context(audits[0][1], audits[0][2:]).params
     assert given["fail_if"] == ["auc.upper > 0.6"]
 

@@ -8,26 +8,40 @@ import pytest
 from oracles import gaussian_mechanism_epsilon
 from scipy import stats
 
-from auditor.choices import BernoulliSplit, Census, RandomSplit, RankGrid, Sample, Subset, UnknownSplit
-from auditor.errors import InputError
-from auditor.estimators import clopper_pearson, one_run
-from auditor.estimators.rank_grid import grid_ceiling
-from auditor.estimators.steinke import biased_p_value, steinke_bound, steinke_p_value
-from auditor.planning import (
+from auditor.core import (
+    BernoulliSplit,
+    Census,
+    InputError,
+    Losses,
+    RandomSplit,
+    RankGrid,
+    Sample,
+    Subject,
+    Subset,
+    UnknownSplit,
+)
+from auditor.estimators import (
+    biased_p_value,
+    clopper_pearson,
+    grid_ceiling,
+    one_run_bound,
+    steinke_bound,
+    steinke_p_value,
+)
+from auditor.mechanism import (
+    CoinAudit,
     GaussianAttack,
+    ModelAudit,
+    PairAudit,
     PerfectAttack,
     Plan,
     RandomisedResponse,
     ceiling,
-    plan_text,
+    coin_p_value,
+    pair_p_value,
     records_needed,
 )
-from auditor.planning.coins import CoinAudit
-from auditor.planning.coins import p_value as coin_p_value
-from auditor.planning.model import ModelAudit
-from auditor.planning.pairs import PairAudit
-from auditor.planning.pairs import p_value as pair_p_value
-from auditor.values import Losses, Subject
+from auditor.report import plan_text
 
 RANK_GRID_CEILINGS = {10**2: 2.671753, 10**3: 4.936418, 10**4: 7.198661, 10**5: 9.474546, 10**6: 11.751365}
 
@@ -57,7 +71,7 @@ def test_the_models_ceiling_is_what_separated_losses_certify(members):
 @pytest.mark.parametrize("confidence", [0.9, 0.99])
 def test_the_algorithms_ceiling_is_what_separated_losses_certify(split, sizes, confidence):
     """The ceiling is the one-run bound of separated groups of those sizes."""
-    found = one_run(
+    found = one_run_bound(
         separated(*sizes), split=split, delta=1e-3, confidence=confidence, rng=np.random.default_rng(0)
     )
     expected = ceiling(*sizes, delta=1e-3, confidence=confidence, split=split)
@@ -67,7 +81,7 @@ def test_the_algorithms_ceiling_is_what_separated_losses_certify(split, sizes, c
 def test_unequal_coins_leave_a_perfect_attack_with_wrong_guesses():
     """With 80 members of 100, half of all guesses cannot be right "out" guesses: the ceiling counts what can be."""
     split = BernoulliSplit(0.8)
-    found = one_run(separated(80, 20), split=split, delta=0.0, rng=np.random.default_rng(0))
+    found = one_run_bound(separated(80, 20), split=split, delta=0.0, rng=np.random.default_rng(0))
     assert ceiling(80, 20, delta=0.0, split=split) == pytest.approx(found.value, rel=0.02)
     assert found.value < found.details["ceiling"] or found.details["guesses"] < 100
 

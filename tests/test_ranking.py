@@ -9,10 +9,9 @@ import pytest
 from pyarrow import parquet
 from scipy import stats
 
-from auditor._ratio import _isotonic, estimate
-from auditor.errors import InputError, OutputError
-from auditor.ranking import COLUMN, NOTE, rank_records
-from auditor.values import Losses
+from auditor.core import InputError, Losses, OutputError
+from auditor.risk import COLUMN, NOTE, estimate, rank_records
+from auditor.risk.ranking import _isotonic
 
 
 def normals(rng, n1, n0, shift=1.0):

@@ -11,17 +11,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import auditor
-from auditor import _bounded
-from auditor.choices import Adjacency
-from auditor.errors import InputError
-from auditor.report import html
-from auditor.result import SCHEMA_VERSION, AuditResult, Histogram, NamedCurve, TopRecord
-from auditor.slices import Slice, SliceKind
-from auditor.values import Check, Claim, Comparison, Estimate, Losses, Status, Subject, Verdict
+from auditor import AuditResult
+from auditor.core import (
+    Adjacency,
+    Check,
+    Claim,
+    Comparison,
+    Estimate,
+    InputError,
+    Losses,
+    Status,
+    Subject,
+    Verdict,
+)
+from auditor.report import render
+from auditor.results import SCHEMA_VERSION, Histogram, NamedCurve, Slice, SliceKind, TopRecord, json_value
 
 OLD = Path(__file__).parent / "data" / "results"
 
@@ -85,7 +92,7 @@ def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
         assert old.items() <= new.items()
     assert [item["label"] for item in raw.get("slices", [])] == [item.label for item in read.slices]
     assert read.top_records == ()
-    page = html.render([read])
+    page = render([read])
     assert page.startswith("<!doctype html>")
     assert f"{raw['data']['n_member']}" in page
     again = auditor.read_result(tmp_path / "now.json")
@@ -248,7 +255,7 @@ def test_other_unicode_encodings_are_read(tmp_path, result, encoding):
 def test_numbers_beyond_64_bits_become_floats():
     """A whole number that no array of integers holds is the nearest float; smaller ones stay whole."""
     text = b'{"a": 9223372036854775807, "b": 9223372036854775808, "c": -9223372036854775808}'
-    found = _bounded.json_value(text, named="x")
+    found = json_value(text, named="x")
     assert found == {"a": 2**63 - 1, "b": 2.0**63, "c": -(2**63)}
     assert [type(value) for value in found.values()] == [int, float, int]
 

@@ -8,12 +8,12 @@ import pytest
 import typer
 
 import auditor
-from auditor import cli
+from auditor.cli import app
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"(<!-- command: \w+ -->\n)?```(\w+)\n(.*?)```", TEXT, re.DOTALL)
-COMMANDS = typer.main.get_command(cli.app).commands
+COMMANDS = typer.main.get_command(app.app).commands
 # Worth a new reader's time, without the folded table of calibration.
 LONGEST = 380
 
@@ -33,7 +33,7 @@ def test_the_blocks_run_in_order(tmp_path, monkeypatch, capsys):
         elif language == "sh" and not command:
             for line in lines_of(text):
                 assert line.startswith("auditor "), line
-                codes[line] = cli.run(shlex.split(line)[1:])
+                codes[line] = app.run(shlex.split(line)[1:])
     printed = capsys.readouterr()
     assert codes
     # One stops on purpose: the next release is made to leak more.

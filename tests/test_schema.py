@@ -17,16 +17,15 @@ from report.conftest import (  # noqa: F401 - fixtures
 from test_reading import OLD
 
 import auditor
-from auditor import cli, schema
-from auditor.choices import Adjacency
-from auditor.result import AuditResult, Histogram, NamedCurve, TopRecord
-from auditor.slices import Slice
-from auditor.values import Check, Claim, Comparison, Estimate, Losses
+from auditor import AuditResult
+from auditor.cli import app
+from auditor.core import Adjacency, Check, Claim, Comparison, Estimate, Losses
+from auditor.results import Histogram, NamedCurve, Slice, TopRecord, reading
 
 
 def validator(made=None):
     """A strict validator that knows date-times."""
-    made = schema.result_schema() if made is None else made
+    made = reading.result_schema() if made is None else made
     jsonschema.Draft202012Validator.check_schema(made)
     return jsonschema.Draft202012Validator(made)
 
@@ -105,9 +104,9 @@ def test_results_of_earlier_releases_validate_once_read(name):
 
 def test_the_demo_validates():
     """Both results of the demo are what the schema says."""
-    from auditor import demo
+    from auditor.cli import project
 
-    for result in demo.run(seed=0):
+    for result in project.run_demo(seed=0):
         assert faults(result) == []
 
 
@@ -216,7 +215,7 @@ def test_every_key_is_required(raw, part):
 
 def test_keys_are_the_fields_of_the_types():
     """The schema of each type has exactly its fields, each with a description."""
-    made = schema.result_schema()
+    made = reading.result_schema()
     types = {
         "estimate": Estimate, "claim": Claim, "comparison": Comparison, "check": Check, "slice": Slice,
         "curve": NamedCurve, "histogram": Histogram, "top_record": TopRecord,
@@ -235,7 +234,7 @@ def test_keys_are_the_fields_of_the_types():
 
 def test_instances_validate():
     """The audit of several models is what its schema says, with and without a claim; the result of one model is not."""
-    check = validator(schema.instances_schema())
+    check = validator(reading.instances_schema())
     models = [Losses(member=np.arange(100.0) + i / 7, nonmember=np.arange(100.0) + 200 + i) for i in range(6)]
     plain = auditor.audit_instances(models, delta=1e-5)
     judged = auditor.audit_instances(
@@ -255,10 +254,10 @@ def test_instances_validate():
 )
 def test_the_command_prints_the_schema(capsys, arguments, kind):
     """`auditor schema` prints JSON that is the schema, in plain ASCII, and nothing else."""
-    assert cli.run(["schema", *arguments]) == 0
+    assert app.run(["schema", *arguments]) == 0
     printed = capsys.readouterr()
     found = json.loads(printed.out)
-    assert found == getattr(schema, f"{kind}_schema")()
+    assert found == getattr(reading, f"{kind}_schema")()
     assert found["$id"] == f"urn:privacy-auditor:{kind}:2"
     assert printed.out.isascii()
     assert printed.err == ""
@@ -266,5 +265,5 @@ def test_the_command_prints_the_schema(capsys, arguments, kind):
 
 def test_an_unknown_kind_is_refused(capsys):
     """Another kind of result is bad input."""
-    assert cli.run(["schema", "losses"]) == 2
+    assert app.run(["schema", "losses"]) == 2
     assert "instances" in capsys.readouterr().err

@@ -1,15 +1,15 @@
 """Slices: each is audited like a set of its own, what is too small is said and costs nothing, bands follow the losses."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from auditor._parts import bands, shares
-from auditor.errors import InputError
+from auditor.core import InputError, Losses
+from auditor.curves import count
 from auditor.estimators import advantage, auc, clopper_pearson
-from auditor.slices import SliceKind, slices, to_frame
-from auditor.tradeoff import count
-from auditor.values import Losses
+from auditor.results import SliceKind
+from auditor.risk import bands, shares, slices_of
 
 BOUND = "epsilon_bound.clopper_pearson"
 
@@ -29,7 +29,7 @@ def of_kind(found, kind):
 def test_a_group_is_audited_like_a_set_of_its_own(rng):
     """Each group's numbers are the estimators' at the shared level alpha/m on the group's records alone."""
     losses = grouped(rng, [300, 200, 100])
-    found = slices(losses, delta=1e-5, confidence=0.9)
+    found = slices_of(losses, delta=1e-5, confidence=0.9)
     groups, compared = of_kind(found, SliceKind.GROUP), len(found)
     assert [part.label for part in groups] == ["0", "1", "2"]
     assert {part.compared for part in found} == {compared} == {3 + 10}
@@ -51,7 +51,7 @@ def test_a_group_is_audited_like_a_set_of_its_own(rng):
 def test_bands_hold_what_a_sort_puts_there(rng):
     """The members' share in each band of percentiles is that of the sorted records, with SciPy's exact interval."""
     losses = Losses(member=rng.normal(-1, 1, 700), nonmember=rng.normal(0, 1, 1300))
-    found = slices(losses, delta=1e-5)
+    found = slices_of(losses, delta=1e-5)
     order = np.argsort(np.concatenate([losses.member, losses.nonmember]))
     inside = order < 700
     ends = [0, 20, 100, 200, 500, 1000, 1500, 1800, 1900, 1980, 2000]
@@ -69,7 +69,7 @@ def test_bands_hold_what_a_sort_puts_there(rng):
 def test_small_slices_spend_nothing(rng):
     """Groups of few records have no numbers but a reason, and the level of the others is as if they were not there."""
     losses = grouped(rng, [300, 300, 9, 12])
-    found = of_kind(slices(losses, delta=1e-5), SliceKind.GROUP)
+    found = of_kind(slices_of(losses, delta=1e-5), SliceKind.GROUP)
     assert [part.label for part in found] == ["0", "1", "3", "(1 group too small to audit)"]
     assert [part.reason for part in found[:2]] == [None, None]
     assert "not even a perfect attack" in found[2].reason
@@ -87,11 +87,11 @@ def test_groups_too_small_to_audit_are_not_named(rng):
         nonmember=rng.normal(size=220),
         group=([*["a"] * 100, *["b"] * 50, *["c"] * 60, *labels], [*["a"] * 100, *["b"] * 50, *["c"] * 70]),
     )
-    found = of_kind(slices(losses, delta=0.0), SliceKind.GROUP)
+    found = of_kind(slices_of(losses, delta=0.0), SliceKind.GROUP)
     assert [part.label for part in found] == ["a", "c", "b", "(30 groups too small to audit)"]
     assert (found[3].n_member, found[3].n_nonmember) == (30, 0)
     assert found[3].reason == "fewer than 10 members or fewer than 10 non-members"
-    few = of_kind(slices(losses, delta=0.0, most=2), SliceKind.GROUP)
+    few = of_kind(slices_of(losses, delta=0.0, most=2), SliceKind.GROUP)
     assert [part.label for part in few] == ["a", "c", "(1 smaller group)", "(30 groups too small to audit)"]
     assert [(part.n_member, part.n_nonmember) for part in few[2:]] == [(50, 50), (30, 0)]
 
@@ -99,7 +99,7 @@ def test_groups_too_small_to_audit_are_not_named(rng):
 def test_every_compared_group_could_be_certified(rng):
     """What is compared has a ceiling above 0, with many tiny groups and with delta near 1."""
     for delta in (0.0, 0.9):
-        found = of_kind(slices(grouped(rng, range(10, 60)), delta=delta), SliceKind.GROUP)
+        found = of_kind(slices_of(grouped(rng, range(10, 60)), delta=delta), SliceKind.GROUP)
         kept = [part for part in found if part.reason is None]
         assert all(part.estimate(BOUND).details["ceiling"] > 0 for part in kept)
         assert delta > 0.5 or len(kept) > 20
@@ -107,7 +107,7 @@ def test_every_compared_group_could_be_certified(rng):
 
 def test_only_the_largest_groups_are_compared(rng):
     """Of 60 groups the 50 largest are audited, and one slice says how many records are in the others."""
-    found = of_kind(slices(grouped(rng, range(41, 101)), delta=1e-5), SliceKind.GROUP)
+    found = of_kind(slices_of(grouped(rng, range(41, 101)), delta=1e-5), SliceKind.GROUP)
     assert len(found) == 51
     assert {part.label for part in found[:50]} == {str(label) for label in range(10, 60)}
     assert found[50].label == "(10 smaller groups)"
@@ -122,7 +122,7 @@ def test_records_without_a_group_are_counted():
         nonmember=np.arange(40.0),
         group=(np.repeat([1.0, np.nan], 20), np.repeat(["1", "only here"], 20)),
     )
-    found = {part.label: part for part in slices(losses, delta=0.0, percentiles=())}
+    found = {part.label: part for part in slices_of(losses, delta=0.0, percentiles=())}
     assert (found["1"].n_member, found["1"].n_nonmember) == (20, 20)
     assert (found["(no label)"].n_member, found["(no label)"].n_nonmember) == (20, 0)
     assert "fewer than 10 members" in found["(1 group too small to audit)"].reason
@@ -133,7 +133,7 @@ def test_ties_stay_in_one_band():
     losses = Losses(
         member=np.repeat([0.0, 1.0, 2.0], [60, 30, 10]), nonmember=np.repeat([0.0, 1.0, 2.0], 100)
     )
-    found = slices(losses, delta=0.0)
+    found = slices_of(losses, delta=0.0)
     assert [(part.n_member, part.n_nonmember) for part in found] == [(60, 100), (30, 100), (10, 100)]
     assert [part.label for part in found] == [
         "lowest 40% of losses",
@@ -148,18 +148,20 @@ def test_equal_losses_and_two_records_have_reasons():
         Losses(member=np.ones(50), nonmember=np.ones(60)),
         Losses(member=[1, 2], nonmember=[3, 4]),
     ):
-        found = slices(losses, delta=0.0)
+        found = slices_of(losses, delta=0.0)
         assert {part.reason is None for part in found} == {False}
         assert {part.compared for part in found} == {0}
-    assert "only one band" in slices(Losses(member=np.ones(50), nonmember=np.ones(60)), delta=0.0)[0].reason
+    assert (
+        "only one band" in slices_of(Losses(member=np.ones(50), nonmember=np.ones(60)), delta=0.0)[0].reason
+    )
 
 
 def test_extreme_losses_are_sliced(rng):
     """Losses near the largest double, and a confidence too high to be shared, neither warn nor fail."""
     values = rng.uniform(-1, 1, size=400) * 1.7e308
     losses = Losses(member=values[:200], nonmember=values[200:], group=(["a"] * 200, ["a"] * 200))
-    assert slices(losses, delta=0.0)[0].reason is None
-    assert "too high" in slices(losses, delta=0.0, confidence=1 - 2e-12)[0].reason
+    assert slices_of(losses, delta=0.0)[0].reason is None
+    assert "too high" in slices_of(losses, delta=0.0, confidence=1 - 2e-12)[0].reason
 
 
 def test_bands_cover_every_record_once(rng):
@@ -177,13 +179,13 @@ def test_bands_cover_every_record_once(rng):
 def test_percentiles_that_make_no_bands_are_refused(rng, given):
     """Percentiles must rise strictly within (0, 100)."""
     with pytest.raises(InputError, match="percentiles must"):
-        slices(grouped(rng, [20]), delta=0.0, percentiles=given)
+        slices_of(grouped(rng, [20]), delta=0.0, percentiles=given)
 
 
 def test_the_table_has_a_row_for_each_slice(rng):
     """Rows carry the bound with its ceiling, intervals, lifts, and reasons; an unknown estimate names the nearest."""
-    found = slices(grouped(rng, [300, 5]), delta=1e-5)
-    frame = to_frame(found)
+    found = slices_of(grouped(rng, [300, 5]), delta=1e-5)
+    frame = pd.DataFrame([part.row() for part in found])
     assert len(frame) == len(found)
     assert {BOUND, "ceiling", "auc_lower", "advantage_upper", "member_share", "lift", "reason"} <= set(
         frame.columns

@@ -5,10 +5,8 @@ import pytest
 from oracles import brute_force_curve
 from scipy import stats
 
-from auditor.errors import InputError
-from auditor.fitters import fit_gaussian_pair
-from auditor.tradeoff import TradeoffCurve, count
-from auditor.values import Losses
+from auditor.core import InputError, Losses
+from auditor.curves import TradeoffCurve, count, fit_gaussian_pair
 
 
 @pytest.mark.parametrize("size", [2, 6, 1000])

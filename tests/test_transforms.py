@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.errors import InputError
-from auditor.estimators.gaussian_supremum import supremum
-from auditor.fitters import fit_gaussian
-from auditor.transforms import chain, log_odds, logit_map, normalise, published, shift
-from auditor.values import Losses, LossScale
+from auditor.core import InputError, Losses, LossScale
+from auditor.curves import chain, fit_gaussian, log_odds, logit_map, normalise, published, shift
+from auditor.estimators import gaussian_supremum
 
 EVERY = {
     "normalise": normalise,
@@ -118,5 +116,7 @@ def test_the_gamma_references(transform, expected):
     levels = (np.arange(200_000) + 0.5) / 200_000
     losses = Losses(*(stats.gamma.ppf(levels, shape, scale=1 / 5) for shape in (2, 3)))
     moved = losses if transform is None else transform(losses)
-    value = supremum(fit_gaussian(moved.member), fit_gaussian(moved.nonmember), delta=1e-5, clip=1e-5).value
+    value = gaussian_supremum(
+        fit_gaussian(moved.member), fit_gaussian(moved.nonmember), delta=1e-5, clip=1e-5
+    ).value
     assert value == pytest.approx(expected, abs=0.08 if expected == 4.998 else 0.02)

@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from auditor.choices import DPSGD, BernoulliSplit, FixedThreshold, RankGrid, Split, StatedClaim
-from auditor.errors import InputError
-from auditor.values import Losses
+from auditor.core import (
+    DPSGD,
+    BernoulliSplit,
+    FixedThreshold,
+    InputError,
+    Losses,
+    RankGrid,
+    Split,
+    StatedClaim,
+)
 
 
 def test_losses_are_read_only_copies():

@@ -8,13 +8,11 @@ import pytest
 from scipy import stats
 
 import auditor
-from auditor import views
-from auditor.choices import DPSGD, Adjacency, Sample
-from auditor.fitters import fit_gaussian_pair
-from auditor.theory.profile import claimed_curve
-from auditor.tradeoff import TradeoffCurve, count
-from auditor.transforms import published
-from auditor.values import Claim, Losses
+from auditor.core import DPSGD, Adjacency, Claim, Losses, Sample
+from auditor.curves import TradeoffCurve, count, fit_gaussian_pair, published
+from auditor.estimators import fit_gap
+from auditor.results import curves, histograms
+from auditor.theory import claimed_curve
 
 
 def fitted(losses, rng):
@@ -31,7 +29,7 @@ def test_every_record_is_in_a_bin(rng, outlier):
         member=member if outlier is None else np.append(member, outlier), nonmember=rng.gamma(3, 1, 700)
     )
     moved, pair = fitted(losses, rng)
-    transformed, raw = views.histograms(losses, moved, pair)
+    transformed, raw = histograms(losses, moved, pair)
     for found in (transformed, raw):
         assert sum(found.member) == losses.n_member
         assert sum(found.nonmember) == 700
@@ -43,7 +41,7 @@ def test_bins_against_numpy(rng):
     """The transformed bins are numpy's between two ends that lie just outside of the extremes and are no record's loss."""
     losses = Losses(member=rng.gamma(2, 1, 500), nonmember=rng.gamma(3, 1, 700))
     moved, pair = fitted(losses, rng)
-    found = views.histograms(losses, moved, pair)[0]
+    found = histograms(losses, moved, pair)[0]
     low = min(moved.member.min(), moved.nonmember.min())
     high = max(moved.member.max(), moved.nonmember.max())
     assert 0 < low - found.edges[0] < (high - low) / 500
@@ -59,7 +57,7 @@ def test_quantiles_of_a_normal_lie_on_the_line():
     levels = (np.arange(4000) + 0.5) / 4000
     losses = Losses(member=stats.norm.ppf(levels), nonmember=stats.norm.ppf(levels, 2, 3))
     pair = fit_gaussian_pair(losses, rng=np.random.default_rng(0))
-    found = views.histograms(losses, losses, pair)[0].quantiles
+    found = histograms(losses, losses, pair)[0].quantiles
     np.testing.assert_allclose(found["member_observed"], found["member_fitted"], atol=0.02)
     assert len(found["probability"]) == len(found["nonmember_fitted"])
 
@@ -70,15 +68,13 @@ def test_curves_are_monotone_and_named(rng):
     _, pair = fitted(losses, rng)
     claim = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
     options = {"confidence": 0.95, "members": Sample()}
-    found = views.curves(losses, count(losses), pair, claim=claim, **options)
+    found = curves(losses, count(losses), pair, claim=claim, **options)
     assert [curve.name for curve in found] == ["empirical", "band_lower", "band_upper", "gaussian", "claim"]
     for curve in found:
         assert np.all(np.diff(curve.fpr) >= 0)
         assert np.all(np.diff(curve.tpr) >= 0)
         assert len(curve.fpr) == len(curve.tpr) <= 700
-    assert [c.name for c in views.curves(losses, count(losses), pair, claim=None, **options)][
-        -1
-    ] == "gaussian"
+    assert [c.name for c in curves(losses, count(losses), pair, claim=None, **options)][-1] == "gaussian"
 
 
 def test_the_claimed_curve_of_a_training_is_its_whole_one(rng):
@@ -87,7 +83,7 @@ def test_the_claimed_curve_of_a_training_is_its_whole_one(rng):
     _, pair = fitted(losses, rng)
     whole = claimed_curve(DPSGD(2.0, 1.0, 1), adjacency=Adjacency.REPLACE_ONE).curve
     claim = Claim("epsilon", 4.38, 1e-5, Adjacency.REPLACE_ONE, "accountant", proven=True)
-    found = views.curves(
+    found = curves(
         losses, count(losses), pair, claim=claim, promised=whole, confidence=0.95, members=Sample()
     )[-1]
     assert found.name == "claimed_training"
@@ -102,7 +98,7 @@ def test_the_thinned_empirical_curve_is_on_the_curve(rng):
     """The plotted measured points are points of the full curve."""
     losses = Losses(member=rng.normal(-1, 1, 5000), nonmember=rng.normal(0, 1, 5000))
     _, pair = fitted(losses, rng)
-    plotted = views.curves(losses, count(losses), pair, claim=None, confidence=0.95, members=Sample())[0]
+    plotted = curves(losses, count(losses), pair, claim=None, confidence=0.95, members=Sample())[0]
     whole = TradeoffCurve.from_losses(losses)
     points = {(float(f"{x:.6g}"), float(f"{y:.6g}")) for x, y in zip(whole.fpr, whole.tpr, strict=True)}
     assert all(point in points for point in zip(plotted.fpr, plotted.tpr, strict=True))
@@ -118,7 +114,7 @@ def test_the_gap_is_fitted_minus_measured(rng):
     gaps = []
     for losses in (normal, lumpy):
         pair = fit_gaussian_pair(losses, rng=rng)
-        found = views.fit_gap(count(losses), pair)
+        found = fit_gap(count(losses), pair)
         fpr = found["curve_gap_fpr"]
         below = np.sort(losses.nonmember)[round(fpr * 20_000)]
         measured = np.mean(losses.member < below)
@@ -132,7 +128,7 @@ def test_the_gap_is_fitted_minus_measured(rng):
 def test_no_gap_where_too_few_records_reach():
     """With fewer than ten non-members to stand on there is no gap to give."""
     few = Losses(member=[0.0, 1.0, 2.0], nonmember=[0.5, 1.5, 2.5])
-    assert views.fit_gap(count(few), fit_gaussian_pair(few, rng=np.random.default_rng(0))) == {}
+    assert fit_gap(count(few), fit_gaussian_pair(few, rng=np.random.default_rng(0))) == {}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +159,7 @@ def test_wide_bins_are_equally_wide():
     wide = Losses(member=[-1.5e308, 0.0], nonmember=[1.5e308, 0.0])
     same = Losses(member=[0.0, 0.0], nonmember=[0.0, 0.0])
     pair = fit_gaussian_pair(same, rng=np.random.default_rng(0))
-    edges = views.histograms(wide, same, pair)[1].edges
+    edges = histograms(wide, same, pair)[1].edges
     low, high = int(-1.5e308), int(1.5e308)
     expected = [float((low * (60 - i) + high * i) // 60) for i in range(61)]
     np.testing.assert_allclose(edges, expected, rtol=1e-5, atol=1e295)
@@ -173,7 +169,7 @@ def test_quantiles_are_no_exact_losses(rng):
     """What the quantile plot keeps is off by up to a thousandth of the range, and seldom a loss to six digits."""
     losses = Losses(member=rng.gamma(2, 1, 500), nonmember=rng.gamma(3, 1, 700))
     moved, pair = fitted(losses, rng)
-    found = views.histograms(losses, moved, pair)[0].quantiles["member_observed"]
+    found = histograms(losses, moved, pair)[0].quantiles["member_observed"]
     gaps = np.abs(np.array(found)[:, None] - moved.member[None, :]).min(axis=1)
     reach = np.ptp(moved.member)
     assert gaps.max() <= reach / 1000

@@ -1,25 +1,27 @@
-"""Estimators: evidence in, one `Estimate` out that says what it is about.
+"""Estimators: evidence in, estimates out that say what they are about."""
 
->>> from auditor.values import Losses
->>> clopper_pearson(Losses(member=[0.0, 0.0], nonmember=[0.0, 0.0]), delta=0.0).value
-0.0
-"""
+from auditor.core.lazy import face
 
-from auditor.estimators.advantage import advantage, bayes_security
-from auditor.estimators.auc import auc
-from auditor.estimators.clopper_pearson import clopper_pearson, confusion_bound
-from auditor.estimators.gaussian_supremum import best_region, supremum
-from auditor.estimators.one_run import one_run
-from auditor.estimators.tpr_at_fpr import tpr_at_fpr
-
-__all__ = [
-    "advantage",
-    "auc",
-    "bayes_security",
-    "best_region",
-    "clopper_pearson",
-    "confusion_bound",
-    "one_run",
-    "supremum",
-    "tpr_at_fpr",
-]
+__getattr__, __dir__, __all__ = face(
+    __name__,
+    {
+        "certified": (
+            "Counts clopper_pearson confusion_bound grid_ceiling most_telling ranks threshold_bound"
+        ),
+        "epsilon_star": (
+            "QuantileVariance alternatives branch_lower_bound fit_gap gaussian mixture "
+            "mixture_standard_error noise_floor standard_error"
+        ),
+        "evidence": "Estimator Evidence",
+        "gdp": "model_gdp one_run_gdp",
+        "guess_tests": (
+            "any_guesses_bound biased_bound biased_p_value epsilon_bound gdp_bound of_curve "
+            "of_epsilon_delta of_gdp rejects steinke_bound steinke_p_value"
+        ),
+        "limits": ("MemberLimits just_above just_below lower_count lower_limit upper_count upper_limit"),
+        "one_run": "one_run_bound random_pairs",
+        "rates": "advantage auc bayes_security empirical guaranteed_rank tpr_at_fpr",
+        "registry": "ESTIMATORS",
+        "supremum": "best_region gaussian_supremum mixture_supremum",
+    },
+)

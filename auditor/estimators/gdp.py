@@ -15,18 +15,25 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor import _validate
-from auditor.choices import Census, Members, MembershipSplit, Sample
-from auditor.estimators import f_dp
-from auditor.estimators.binomial import upper_limit
-from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses, numbers_of_guesses
-from auditor.estimators.rank_grid import ranks
-from auditor.estimators.separating import just_above, just_below
+from auditor.core import validate
+from auditor.core.options import Census, Members, MembershipSplit, Sample, UnknownSplit
+from auditor.core.values import Estimate, Floats, Losses, Subject
+from auditor.estimators import guess_tests
+from auditor.estimators.certified import ranks
+from auditor.estimators.evidence import Evidence
+from auditor.estimators.limits import just_above, just_below, upper_limit
+from auditor.estimators.one_run import (
+    Guesses,
+    NoGuesses,
+    draw_guesses,
+    numbers_of_guesses,
+    of_units,
+    stated_delta,
+    usable_split,
+)
 from auditor.theory.gaussian import gaussian_epsilon
-from auditor.values import Estimate, Floats, Losses, Subject
 
-__all__ = ["gdp", "one_run_gdp"]
-
+GDP = "epsilon_bound.gdp"
 _CONDITION = "conditional on a Gaussian trade-off curve: on other scores it can exceed the truth"
 _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 _FAIR_ONLY = "the f-DP recursion is proven for inclusion coins of probability 0.5 only, not {inclusion:g}"
@@ -41,7 +48,30 @@ class _Found:
     details: dict[str, Any]
 
 
-def gdp(
+def gaussian_bound(evidence: Evidence) -> tuple[Estimate, ...]:
+    """Return what the audited losses imply if their trade-off curve is Gaussian."""
+    asked = evidence.setting
+    return (
+        model_gdp(evidence.losses, delta=asked.delta, confidence=asked.confidence, members=asked.members),
+    )
+
+
+def gaussian_mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
+    """Return the same for the training algorithm, only where it was declared how membership was decided."""
+    asked = evidence.setting
+    if isinstance(asked.split, UnknownSplit):
+        return ()
+    found = one_run_gdp(
+        evidence.losses,
+        split=usable_split(evidence),
+        delta=stated_delta(evidence),
+        confidence=asked.confidence,
+        rng=evidence.rng("one run, Gaussian"),
+    )
+    return (of_units(found, evidence),)
+
+
+def model_gdp(
     losses: Losses,
     *,
     delta: float,
@@ -66,12 +96,12 @@ def gdp(
 
     >>> rng = np.random.default_rng(0)
     >>> losses = Losses(member=rng.normal(-1, 1, 5000), nonmember=rng.normal(0, 1, 5000))
-    >>> estimate = gdp(losses, delta=1e-5)
+    >>> estimate = model_gdp(losses, delta=1e-5)
     >>> 0.7 < estimate.details["mu"] < 1
     True
     """
-    delta = _validate.fraction("delta", delta, zero=True)
-    alpha = 1 - _validate.confidence(confidence)
+    delta = validate.fraction("delta", delta, zero=True)
+    alpha = 1 - validate.confidence(confidence)
     scored = (
         "every training record was scored, as a draw from that curve"
         if isinstance(members, Census)
@@ -81,7 +111,7 @@ def gdp(
         _over_the_grid(losses, alpha),
         delta=delta,
         confidence=1 - alpha,
-        name="epsilon_bound.gdp",
+        name=GDP,
         method="Gaussian trade-off curve through Clopper-Pearson limits on the rank grid; Nasr et al. 2023",
         subject=Subject.MODEL,
         assumptions=(
@@ -116,14 +146,14 @@ def one_run_gdp(
 
     Source: Mahloujifar, Melis and Chaudhuri 2024.
 
-    >>> from auditor.choices import RandomSplit
+    >>> from auditor.core.options import RandomSplit
     >>> losses = Losses(member=np.linspace(0, 1, 100), nonmember=np.linspace(2, 3, 100))
     >>> estimate = one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=np.random.default_rng(0))
     >>> estimate.value == estimate.details["ceiling"]
     True
     """
-    delta = _validate.fraction("delta", delta, zero=True)
-    alpha = 1 - _validate.confidence(confidence)
+    delta = validate.fraction("delta", delta, zero=True)
+    alpha = 1 - validate.confidence(confidence)
     guesses = draw_guesses(losses, split=split, rng=rng)
     if isinstance(guesses, Guesses) and not guesses.fair:
         guesses = NoGuesses(_FAIR_ONLY.format(inclusion=guesses.inclusion))
@@ -147,7 +177,7 @@ def one_run_gdp(
 
 
 def _over_the_grid(losses: Losses, alpha: float) -> _Found:
-    """The largest mu over the ranks of both tails; see `auditor.estimators.rank_grid` for the limits."""
+    """The largest mu over the ranks of both tails; see `auditor.estimators.certified` for the limits."""
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
     low, high = ranks(nonmember.size), ranks(member.size)
     level = alpha / (2 * (low.size + high.size))
@@ -186,7 +216,7 @@ def _over_the_guesses(guesses: Guesses, alpha: float) -> _Found:
     numbers = numbers_of_guesses(bits)
 
     def bound(r: int, v: int) -> float:
-        return f_dp.gdp_bound(bits=bits, guesses=r, correct=v, alpha=alpha / len(numbers))
+        return guess_tests.gdp_bound(bits=bits, guesses=r, correct=v, alpha=alpha / len(numbers))
 
     tried = [
         {"guesses": r, "correct": guesses.correct(r), "mu": bound(r, guesses.correct(r))} for r in numbers

@@ -1,24 +1,478 @@
 """A comparison of several audits as one offline page, and as a cell of a notebook."""
 
+import datetime as dt
+import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from auditor.audits.readings import is_lower_bound, more_is_worse
-from auditor.audits.strategies import MIXED
-from auditor.report import comparison_rows as rows
-from auditor.report import comparison_words as words
-from auditor.report import formatting, page
-from auditor.report.comparison_script import SORT
-from auditor.report.comparison_titles import measure_title, utility_title
-from auditor.report.figures import landscape, landscape_words
-from auditor.report.figures.point_labels import CROWDED
-from auditor.values import Subject
+from auditor.comparison.compare import (
+    DECIDES,
+    Change,
+    Difference,
+    higher_is_better,
+    measure_title,
+    utility_title,
+)
+from auditor.comparison.runs import REJECTED, Measurement, Run, is_lower_bound, more_is_worse
+from auditor.comparison.strategies import MIXED, Spread, Strategy
+from auditor.core import numbers
+from auditor.core.registry import Role
+from auditor.core.values import Estimate, Status, Subject
+from auditor.report import html
+from auditor.report.figures import landscape
+from auditor.report.figures.landscape import CROWDED
+from auditor.results import metrics, rows
+from auditor.results.document import detail, find
+from auditor.results.metrics import Sign, with_role
+from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
-    from auditor.audits.comparison import AuditsComparison
+    from auditor.comparison.compare import ComparedAudits, RunChange
 
-__all__ = ["cell", "context", "render"]
+
+# --- The sentences of a comparison: what was compared, what is on the frontier, and whether anything got worse ---
+
+
+_CHANGE = {
+    Change.WORSE: Sign("More leakage", "✕", "bad"),
+    Change.BETTER: Sign("Less leakage", "✓", "good"),
+    Change.NO_CHANGE_SHOWN: Sign("No change shown", "≈", "plain"),
+    Change.NOT_COMPARABLE: Sign("Not comparable", "?", "caution"),
+}
+_NO_BASELINE = Sign("No baseline", "–", "plain")  # noqa: RUF001 a dash is meant
+# The gravest first: it gives the comparison its sign.
+_GRAVEST = (Change.WORSE, Change.NOT_COMPARABLE, Change.NO_CHANGE_SHOWN, Change.BETTER)
+_UNLIKE = 1.5  # ratio of the sizes of two audits from which on their records may be of other populations
+_SHOWN = 6  # names listed before the rest are counted
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in words, the first few of many.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    if len(names) > _SHOWN:
+        return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def _plural(count: int, noun: str) -> str:
+    ending = noun if count == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{numbers.count(count)} {ending}"
+
+
+def _compared(comparison: "ComparedAudits") -> str:
+    """Return what was compared, in a sentence or two."""
+    runs, strategies = comparison.runs, comparison.strategies
+    what = f"by {measure_title(comparison)}"
+    if comparison.measure_reason is not None:
+        what += f", since {comparison.measure_reason}"
+    if all(run.strategy is None for run in runs):
+        return f"{_plural(len(runs), 'audit')} are compared {what}. Each stands for itself: no strategies were named."
+    counts = {item.given for item in strategies}
+    each = (
+        f", {min(counts)} to {max(counts)} of each"
+        if len(counts) > 1
+        else f", {counts.pop()} of each"
+        if counts != {1}
+        else ""
+    )
+    return f"{_plural(len(runs), 'audit')} of {_plural(len(strategies), 'strategy')}{each}, are compared {what}.".replace(
+        "strategies, are", "strategies are"
+    ).replace("strategy, are", "strategy are")
+
+
+def _bounds(comparison: "ComparedAudits") -> str:
+    """Return what the values are where they are lower bounds, or nothing."""
+    if not is_lower_bound(comparison.measure):
+        return ""
+    rows = [item.estimate for item in comparison.measurements]
+    if any(detail(item, "conditional") for item in rows):
+        return "lower bounds that hold only if the trade-off curve is Gaussian"
+    if any(detail(item, "approximate") for item in rows):
+        return "approximate lower bounds, which certify nothing"
+    return "certified lower bounds"
+
+
+def _frontier(comparison: "ComparedAudits") -> str:
+    """Return which strategies are on the frontier, or why there is none."""
+    if comparison.no_landscape is not None:
+        return f"There is no privacy-utility landscape: {comparison.no_landscape}."
+    placed = [item for item in comparison.strategies if item.placed]
+    if len(placed) == 1:
+        return f"Only “{placed[0].name}” has a place in the privacy-utility landscape, so there is nothing to choose among."
+    if comparison.no_frontier is not None:
+        return f"No frontier is drawn and no strategy is called better: {comparison.no_frontier}."
+    names = [f"“{item.name}”" for item in comparison.frontier]
+    better = "more" if higher_is_better(comparison) else "smaller"
+    are = "is" if len(names) == 1 else "are"
+    what = "averages" if any(len(item.runs) > 1 for item in placed) else "values of single audits"
+    return (
+        f"On the frontier {are} {listed(names)}, {len(names)} of {len(placed)} strategies: nothing else here, and no mix of"
+        f" others, gives {better} {utility_title(comparison)} without giving more away. These are {what}, taken as point"
+        " estimates, so chance may have put a strategy on the frontier, or kept one off it."
+    )
+
+
+def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[str]:
+    """Return how to get what is missing here, in sentences.
+
+    Args:
+        comparison: What to say it of.
+        command_line: Whether to name the options of the command alone, and not those of Python beside them.
+    """
+
+    def spelled(python: str, option: str) -> str:
+        return option if command_line else f"{python}, on the command line {option}"
+
+    found = []
+    if not any(run.utility for run in comparison.runs):
+        with_audit = spelled("utility=auditor.Utility(0.87, 'test accuracy')", "--utility")
+        found.append(
+            f"A utility places an audit in the landscape: give it with each audit ({with_audit}), or in a table with the columns"
+            f" result and utility ({spelled('about=', '--about')})."
+        )
+    if _rejected(comparison):
+        how = spelled("measure='advantage'", "--measure advantage")
+        found.append(f"To compare by the advantage, which needs no fit: {how}.")
+    if comparison.measure_reason is not None:
+        how = spelled("measure='epsilon_star.gaussian'", "--measure epsilon_star.gaussian")
+        found.append(f"To compare by Epsilon* all the same: {how}.")
+    if comparison.baseline is None:
+        found.append(
+            f"Name a baseline ({spelled('baseline=', '--baseline')}) to see whether the others give away more."
+        )
+    return found
+
+
+def _rejected(comparison: "ComparedAudits") -> list["Measurement"]:
+    return [item for item in comparison.measurements if item.reason is None and REJECTED in item.marks]
+
+
+def _warnings(comparison: "ComparedAudits") -> list[str]:
+    """Return what to know before choosing or deciding by these numbers, in sentences."""
+    found = []
+    if rejected := _rejected(comparison):
+        used = [item for item in comparison.measurements if item.reason is None]
+        found.append(
+            f"In {len(rejected)} of {len(used)} audits the fit that Epsilon* rests on is rejected: do not choose by it. The"
+            " advantage and the AUC need no fit."
+        )
+    others = [item.run for item in comparison.changes if item.headline.confidence is not None]
+    unlike = [_called(run) for run in others if comparison.baseline and _other_size(comparison.baseline, run)]
+    if unlike:
+        found.append(
+            f"{listed(unlike)} and the baseline were scored on numbers of records that differ by more than half. A difference"
+            " is one of the models only if both audits draw from the same populations: check that they do."
+        )
+    return found
+
+
+def _other_size(base: Run, other: Run) -> bool:
+    """Whether one audit has more than one and a half times the members or the others of the other."""
+    for name in ("n_member", "n_nonmember"):
+        sizes = [run.result.data.get(name) or 0.0 for run in (base, other)]
+        if min(sizes) > 0 and max(sizes) > _UNLIKE * min(sizes):
+            return True
+    return False
+
+
+def stopped(comparison: "ComparedAudits") -> list[str]:
+    """Return why a pipeline that must not get worse stops: a line for each audit that is worse, or not comparable."""
+    return [
+        f"{_called(item.run)}: {item.headline.sentence}"
+        for verdict in (Change.WORSE, Change.NOT_COMPARABLE)
+        for item in comparison.changes
+        if item.headline.verdict is verdict
+    ]
+
+
+def _overall(comparison: "ComparedAudits") -> Sign:
+    """Return the sign of the comparison: of the gravest change, if there is a baseline."""
+    verdicts = {item.headline.verdict for item in comparison.changes}
+    found = next((item for item in _GRAVEST if item in verdicts), None)
+    return _NO_BASELINE if found is None else _CHANGE[found]
+
+
+def _change_sentences(comparison: "ComparedAudits") -> list[str]:
+    """Return whether anything got worse than the baseline, in sentences."""
+    base, changes = comparison.baseline, comparison.changes
+    if base is None:
+        return ["No audit was named as the baseline, so nothing is said about what got worse."]
+    if len(changes) == 1:
+        (change,) = changes
+        about = f"{_called(change.run)} against the baseline, {_called(base)}."
+        return [change.headline.sentence, " ".join([about, *_order(base, change.run)])]
+    return _counted(base, changes)
+
+
+def _counted(base: Run, changes: Sequence["RunChange"]) -> list[str]:
+    """How many got worse, first; then which, for each thing that can be said of one."""
+    names = {
+        verdict: [_called(item.run) for item in changes if item.headline.verdict is verdict]
+        for verdict in _GRAVEST
+    }
+    worse, unknown = len(names[Change.WORSE]), len(names[Change.NOT_COMPARABLE])
+    first = (
+        f"{worse} of {len(changes)} audits {'shows' if worse == 1 else 'show'} more leakage than the baseline"
+    )
+    if not worse:
+        first = f"None of {len(changes)} audits is shown to give away more than the baseline"
+    rest = f" {unknown} of them cannot be compared with it." if unknown else ""
+    return [
+        f"{first}, {_called(base)}.{rest}",
+        *(f"{_CHANGE[verdict].word}: {listed(found)}." for verdict, found in names.items() if found),
+        *_together(changes),
+    ]
+
+
+def _together(changes: Sequence["RunChange"]) -> list[str]:
+    """At which confidence the statements hold all at once: that of the least certain, as each has its part of the error."""
+    levels = [item.headline.confidence for item in changes if item.headline.confidence is not None]
+    if not levels:
+        return []
+    level = numbers.percent(min(levels), toward="down")
+    return [f"All of this holds at once at {level} confidence: the intervals are made wider for it."]
+
+
+def _called(run: Run) -> str:
+    return f"{run.number}. {run.title}"
+
+
+def _order(base: Run, other: Run) -> list[str]:
+    """A warning where the baseline is the newer audit of the two."""
+    times = [_time(run) for run in (base, other)]
+    if times[0] is None or times[1] is None or times[0] <= times[1]:
+        return []
+    return ["The baseline was audited after it: check which of the two is the newer release."]
+
+
+def _time(run: Run) -> dt.datetime | None:
+    try:
+        found = dt.datetime.fromisoformat(str(run.result.provenance.get("created")))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+
+
+# --- The rows of a comparison's tables, as strings, each with what it sorts by ---
+
+
+_Cell = dict[str, Any]
+T = TypeVar("T")
+
+
+class _Shared(NamedTuple):
+    """What every number of a table has in common, each null where the numbers differ in it."""
+
+    confidence: float | None
+    delta: float | None
+    utility: str | None
+
+    @property
+    def words(self) -> str:
+        """The same for a reader."""
+        parts = [
+            ""
+            if self.confidence is None
+            else f"Intervals and bounds at {numbers.percent(self.confidence)} confidence",
+            "" if self.delta is None else f"epsilons at delta {numbers.given(self.delta)}",
+        ]
+        found = ", ".join(part for part in parts if part)
+        return f"{found[0].upper()}{found[1:]}." if found else ""
+
+
+def _cell(text: str, *notes: str, by: float | str | None = None) -> _Cell:
+    """What a cell shows, and the number or the text that its column is sorted by; missing ones come last."""
+    missing = by is None or (isinstance(by, float) and math.isnan(by))
+    order: float | str | None = None if missing else by
+    if isinstance(order, float) and math.isinf(order):
+        order = math.copysign(1e308, order)
+    return {
+        "text": text,
+        "notes": [note for note in notes if note],
+        "by": "" if order is None else str(order),
+    }
+
+
+def _name(run: Run) -> _Cell:
+    return {"number": run.number, "title": run.title, "by": str(run.number)}
+
+
+def _strategy_row(item: Strategy, *, measure: str) -> dict[str, Any]:
+    """Return a strategy: its averages with their ranges, its instances, and whether it is on the frontier."""
+    used = len(item.runs)
+    models = numbers.count(item.given) if used == item.given else f"{used} of {item.given}"
+    return {
+        "number": item.number,
+        "name": item.name,
+        "category": item.category,
+        "measure": _spread(item.measure, name=measure, ceiling=item.ceiling),
+        "utility": _spread(item.utility, name="utility"),
+        "models": _cell(models, by=float(used)),
+        "frontier": _cell("On it" if item.on_frontier else "", by=0.0 if item.on_frontier else 1.0),
+        "marks": list(item.marks),
+    }
+
+
+def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) -> _Cell:
+    if spread is None:
+        return _cell(numbers.MISSING)
+    toward = "down" if is_lower_bound(name) else "nearest"
+    mean, low, high = (
+        metrics.shown_value(x, name=name, toward=toward) for x in (spread.mean, spread.least, spread.most)
+    )
+    span = "" if spread.least == spread.most else f"{low} to {high}"
+    return _cell(mean, span, _ceilings(ceiling), by=spread.mean)
+
+
+def _ceilings(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    low, high = (numbers.number(end, toward="down") for end in (spread.least, spread.most))
+    return f"ceiling {low}" if low == high else f"ceilings {low} to {high}"
+
+
+def _audit_row(item: Measurement, *, shared: _Shared) -> dict[str, Any]:
+    """Return an audit: its utility, and the measure with its interval and delta, less what all audits share."""
+    run, estimate = item.run, item.estimate
+    utility = run.utility
+    return {
+        "name": _name(run),
+        "strategy": _cell(run.strategy or numbers.MISSING, run.category or "", by=run.strategy),
+        "utility": _cell(
+            numbers.MISSING if utility is None else numbers.number(utility.value),
+            "" if utility is None or utility.name == shared.utility else utility.name,
+            by=None if utility is None else utility.value,
+        ),
+        "measure": _measured(estimate, shared),
+        "auc": _measured(find(run.result, "auc"), shared),
+        "advantage": _measured(find(run.result, "advantage"), shared),
+        "marks": [mark for mark in item.marks if mark != REJECTED],  # its cell says so
+        "left_out": numbers.sentence(item.reason or ""),
+    }
+
+
+def _shared(comparison: "ComparedAudits") -> _Shared:
+    """Return what all audits share, so that it is said once above a table and not in every cell."""
+    shown = (comparison.measure, "auc", "advantage", *map(metrics.named, (Role.CERTIFIED, Role.JUDGE)))
+    estimates = [
+        item
+        for run in comparison.runs
+        for name in shown
+        if (item := find(run.result, name)) and item.value is not None
+    ]
+    levels = {item.confidence for item in estimates if item.confidence is not None}
+    deltas = {item.delta for item in estimates if item.delta is not None}
+    names = {run.utility.name for run in comparison.runs if run.utility is not None}
+    return _Shared(_only(levels), _only(deltas), _only(names))
+
+
+def _only(found: set[T]) -> T | None:
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _measured(estimate: Estimate | None, shared: _Shared) -> _Cell:
+    if estimate is None or estimate.value is None:
+        return _cell(numbers.MISSING)
+    words = rows.interval_words(estimate)
+    if estimate.confidence is not None and estimate.confidence == shared.confidence:
+        words = words.replace(f" at {numbers.percent(estimate.confidence)} confidence", "", 1)
+    alone = estimate.delta is not None and estimate.delta != shared.delta
+    at = f"delta {numbers.given(estimate.delta)}" if alone else ""
+    return _cell(rows.value(estimate), words, at, by=float(estimate.value))
+
+
+def _bound_row(run: Run, *, shared: _Shared) -> dict[str, Any]:
+    """Return the certified bounds of an audit beside its verdict."""
+    failed = failed_validity(run.result.checks)
+    warned = [check for check in run.result.checks if check.status is Status.WARN]
+    claim = run.result.data.get("claim")
+    return {
+        "name": _name(run),
+        "verdict": asdict(metrics.VERDICT[run.result.verdict]),
+        "claim": str(claim) if claim is not None else "",
+        "bound": _measured(with_role(Role.CERTIFIED, run.result), shared),
+        "algorithm": _measured(with_role(Role.JUDGE, run.result), shared),
+        "failed": [check.name.replace("_", " ") for check in failed],
+        "warned": [check.name.replace("_", " ") for check in warned],
+    }
+
+
+def _change_rows(change: "RunChange", *, level: float | None) -> list[dict[str, Any]]:
+    """Return what changed from the baseline to one audit: what has a difference, and the deciding quantities always."""
+    shown = [item for item in change.differences if item.value is not None or item.name in DECIDES]
+    return [_difference(change.run, item, decides=item.name in DECIDES, level=level) for item in shown]
+
+
+def _difference(run: Run, item: Difference, *, decides: bool, level: float | None) -> dict[str, Any]:
+    kind = item.name
+    old, new = (metrics.shown_value(x, name=kind) for x in (item.old, item.new))
+    interval = numbers.MISSING
+    if item.lower is not None and item.upper is not None:
+        interval = f"{_signed(item.lower, toward='down')} to {_signed(item.upper, toward='up')}"
+    alone = item.confidence is not None and item.confidence != level
+    at = f"at {numbers.percent(item.confidence, toward='down')} confidence" if alone else ""
+    return {
+        "name": _name(run),
+        "quantity": _cell(_title(run, kind), "decides" if decides else "", by=kind),
+        "old": _cell(old, by=item.old),
+        "new": _cell(new, by=item.new),
+        "difference": _cell(numbers.MISSING if item.value is None else _signed(item.value), by=item.value),
+        "interval": _cell(interval, at, by=item.lower),
+        "sign": asdict(_CHANGE[item.verdict]),
+        "reason": numbers.sentence(item.reason) if item.value is None else "",
+    }
+
+
+def _title(run: Run, name: str) -> str:
+    estimate = find(run.result, name)
+    return name if estimate is None else metrics.describe(estimate).title
+
+
+def _signed(x: float, *, toward: str = "nearest") -> str:
+    shown = numbers.unit(
+        abs(x), toward=toward if x >= 0 else {"down": "up", "up": "down"}.get(toward, toward)
+    )
+    return f"+{shown}" if x > 0 else f"−{shown}" if x < 0 else shown  # noqa: RUF001 the true minus sign
+
+
+def _level(comparison: "ComparedAudits") -> float | None:
+    """Return the confidence of the differences, or null where it is not the same for all."""
+    stated = (item.confidence for change in comparison.changes for item in change.differences)
+    found = {level for level in stated if level is not None}
+    return _only(found)
+
+
+def _not_compared(comparison: "ComparedAudits") -> list[dict[str, Any]]:
+    """Return the quantities without a difference, once for each reason."""
+    found: dict[str, dict[str, None]] = {}
+    for change in comparison.changes:
+        for item in change.differences:
+            if item.value is None and item.name not in DECIDES:
+                found.setdefault(item.reason, {})[_title(change.run, item.name)] = None
+    return [
+        {"names": ", ".join(names), "reason": numbers.sentence(reason)} for reason, names in found.items()
+    ]
+
+
+def _provenance_row(run: Run) -> dict[str, Any]:
+    """Return where a result comes from."""
+    facts = run.result.provenance
+    own = (facts.get("versions") or {}).get("privacy-auditor")
+    return {
+        "name": _name(run),
+        "file": run.source or numbers.MISSING,
+        "source": str(facts.get("source") or numbers.MISSING),
+        "created": str(facts.get("created") or numbers.MISSING),
+        "sha256": run.sha256 or numbers.MISSING,
+        "version": str(own or ""),
+        "records": f"{numbers.count(run.result.data.get('n_member'))} and {numbers.count(run.result.data.get('n_nonmember'))}",
+    }
+
 
 _ABOUT_MODELS = (
     "The numbers describe the models that were audited, not the algorithm that trained them: a strategy with small numbers"
@@ -31,7 +485,7 @@ _ABOUT_ALGORITHM = (
 _IN_A_CELL = 20  # strategies shown in a notebook
 
 
-def render(comparison: "AuditsComparison", *, title: str = "Privacy audits compared") -> str:
+def render(comparison: "ComparedAudits", *, title: str = "Privacy audits compared") -> str:
     """Return a comparison as one offline HTML page.
 
     Args:
@@ -39,42 +493,42 @@ def render(comparison: "AuditsComparison", *, title: str = "Privacy audits compa
         title: The page's title.
     """
     shown = context(comparison)
-    return page.rendered(
-        "comparison.html.jinja", scripts=(SORT,), title=title, figure=_figure(comparison), **shown
+    return html.rendered(
+        "comparison.html.jinja", scripts=("sort.js",), title=title, figure=_figure(comparison), **shown
     )
 
 
-def cell(comparison: "AuditsComparison") -> str:
+def cell(comparison: "ComparedAudits") -> str:
     """Return a comparison as a part of a page: the sentences and the table of strategies, without a style of its own."""
-    return page.rendered("comparison-cell.html.jinja", shown=_IN_A_CELL, **context(comparison))
+    return html.rendered("comparison-cell.html.jinja", shown=_IN_A_CELL, **context(comparison))
 
 
-def context(comparison: "AuditsComparison", *, command_line: bool = False) -> dict[str, Any]:
+def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict[str, Any]:
     """Return everything that the page shows about a comparison, as strings, lists and dictionaries.
 
     Args:
         comparison: What to show.
         command_line: Whether to name the options of the command alone, and not those of Python beside them.
     """
-    shared, level = rows.shared(comparison), rows.level(comparison)
+    shared, level = _shared(comparison), _level(comparison)
     return {
         "count": len(comparison.runs),
-        "sign": asdict(words.overall(comparison)),
-        "compared": words.compared(comparison),
-        "frontier": words.frontier(comparison),
-        "hints": words.hints(comparison, command_line=command_line),
-        "warnings": words.warnings(comparison),
-        "changes": words.change_sentences(comparison),
+        "sign": asdict(_overall(comparison)),
+        "compared": _compared(comparison),
+        "frontier": _frontier(comparison),
+        "hints": _hints(comparison, command_line=command_line),
+        "warnings": _warnings(comparison),
+        "changes": _change_sentences(comparison),
         "baseline": None
         if comparison.baseline is None
         else f"{comparison.baseline.number}. {comparison.baseline.title}",
         "measure": measure_title(comparison),
-        "bounds_what": words.bounds(comparison),
+        "bounds_what": _bounds(comparison),
         "ranked": comparison.no_frontier is None,
         "measure_name": comparison.measure,
         "utility": utility_title(comparison),
         "notes": _notes(comparison),
-        "strategies": [rows.strategy_row(item, measure=comparison.measure) for item in comparison.strategies],
+        "strategies": [_strategy_row(item, measure=comparison.measure) for item in comparison.strategies],
         "groups": landscape.categories(comparison.strategies),
         "several_instances": any(item.given > 1 for item in comparison.strategies),
         "crowded": sum(item.placed for item in comparison.strategies) > CROWDED,
@@ -82,32 +536,32 @@ def context(comparison: "AuditsComparison", *, command_line: bool = False) -> di
         "marked": any(item.marks for item in comparison.strategies),
         "landscape": comparison.no_landscape is None,
         "left_out": _left_out(comparison),
-        "audits": [rows.audit_row(item, shared=shared) for item in comparison.readings],
-        "differences": [row for item in comparison.changes for row in rows.change_rows(item, level=level)],
+        "audits": [_audit_row(item, shared=shared) for item in comparison.measurements],
+        "differences": [row for item in comparison.changes for row in _change_rows(item, level=level)],
         "shared": shared.words,
         "level": ""
         if level is None
-        else f"Intervals at {formatting.percent(level, toward='down')} confidence, for all rows at once.",
+        else f"Intervals at {numbers.percent(level, toward='down')} confidence, for all rows at once.",
         "decided": _decided(comparison),
-        "not_compared": rows.not_compared(comparison),
-        "bounds": [rows.bound_row(run, shared=shared) for run in comparison.runs],
-        "provenance": [rows.provenance_row(run) for run in comparison.runs],
+        "not_compared": _not_compared(comparison),
+        "bounds": [_bound_row(run, shared=shared) for run in comparison.runs],
+        "provenance": [_provenance_row(run) for run in comparison.runs],
     }
 
 
-def _figure(comparison: "AuditsComparison") -> Any:
+def _figure(comparison: "ComparedAudits") -> Any:
     from markupsafe import Markup
 
-    from auditor.report.svg import svg
+    from auditor.report.figures.canvas import svg
 
     drawn = landscape.landscape_figure(comparison)
     if drawn is None:
         return None
     # Markup is right here: the text inside was escaped when the SVG was written.
-    return Markup(svg(drawn, alt=landscape_words.alt(comparison), key="landscape"))  # noqa: S704
+    return Markup(svg(drawn, alt=landscape.alt(comparison), key="landscape"))  # noqa: S704
 
 
-def _notes(comparison: "AuditsComparison") -> list[str]:
+def _notes(comparison: "ComparedAudits") -> list[str]:
     """What a reader must know of the picture before choosing a strategy by it."""
     found = [_ABOUT_ALGORITHM if _about_algorithm(comparison) else _ABOUT_MODELS]
     if is_lower_bound(comparison.measure):
@@ -117,7 +571,7 @@ def _notes(comparison: "AuditsComparison") -> list[str]:
             "A point is the mean over the models of one strategy: a point estimate. The bars reach from the smallest to the"
             " largest model: a range, which is no confidence interval and grows with the number of models."
         )
-    marks = {mark.partition(" ")[0] for item in comparison.readings for mark in item.marks}
+    marks = {mark.partition(" ")[0] for item in comparison.measurements for mark in item.marks}
     marks |= {mark.partition(" ")[0] for item in comparison.strategies for mark in item.marks}
     meaning = {
         "fit": "“Fit rejected” marks a number that trusts a fitted curve which a test rejects: do not choose by it.",
@@ -134,9 +588,9 @@ def _notes(comparison: "AuditsComparison") -> list[str]:
     return found
 
 
-def _bounds_note(comparison: "AuditsComparison") -> str:
+def _bounds_note(comparison: "ComparedAudits") -> str:
     found = (
-        f"These are {words.bounds(comparison)}: what the models give away may lie anywhere above. Bounds of audits with"
+        f"These are {_bounds(comparison)}: what the models give away may lie anywhere above. Bounds of audits with"
         " different ceilings are not on one scale, so a low bound may only mean few records."
     )
     several = any(len(item.runs) > 1 for item in comparison.strategies)
@@ -144,32 +598,32 @@ def _bounds_note(comparison: "AuditsComparison") -> str:
     return found + (more if several else "")
 
 
-def _about_algorithm(comparison: "AuditsComparison") -> bool:
-    subjects = {item.estimate.subject for item in comparison.readings if item.estimate is not None}
+def _about_algorithm(comparison: "ComparedAudits") -> bool:
+    subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
     return subjects == {Subject.MECHANISM}
 
 
-def _left_out(comparison: "AuditsComparison") -> list[tuple[str, str]]:
+def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
     """The results without a place in the landscape, and why."""
     some = any(run.utility is not None for run in comparison.runs)
     found = []
-    for item in comparison.readings:
+    for item in comparison.measurements:
         reason = item.reason
         if reason is None and comparison.no_landscape is None and some and item.run.utility is None:
             reason = "no utility was given for it"
         if reason is not None:
-            found.append((f"{item.run.number}. {item.run.title}", formatting.sentence(reason)))
+            found.append((f"{item.run.number}. {item.run.title}", numbers.sentence(reason)))
     mixed = "Its audits differ in delta, adjacency or unit, so that their numbers have no mean."
     return found + [
         (f"Strategy “{item.name}”", mixed) for item in comparison.strategies if MIXED in item.marks
     ]
 
 
-def _decided(comparison: "AuditsComparison") -> dict[str, Any] | None:
+def _decided(comparison: "ComparedAudits") -> dict[str, Any] | None:
     """How the differences were found, and what they assume."""
     stated = [item for change in comparison.changes for item in change.differences if item.value is not None]
     if not stated:
         return None
     usual = Counter(item.reason for item in stated).most_common(1)[0][0]
     assumptions = dict.fromkeys(text for item in stated for text in item.assumptions)
-    return {"method": formatting.sentence(usual), "assumptions": [text.rstrip(".") for text in assumptions]}
+    return {"method": numbers.sentence(usual), "assumptions": [text.rstrip(".") for text in assumptions]}

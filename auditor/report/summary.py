@@ -1,165 +1,245 @@
-"""A result in the few lines that fit into a pull request, a notebook or a build server: what each of those shows."""
+"""A result in the few lines that fit into a notebook or a pull request: as a card, and in Markdown."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
 
-from auditor.report import formatting, labels, rows, trust
-from auditor.report.formatting import clean
-from auditor.report.known import known
-from auditor.report.lookup import CERTIFIED, MIXTURE, ONE_RUN, STAR, dig
-from auditor.report.opening import Opening, openings
-from auditor.report.wording import headline, meaning, verdict_sentence
-from auditor.result import AuditResult
-from auditor.values import Check, Estimate, Status
+from auditor.core import numbers
+from auditor.core.numbers import BRIEF, clean
+from auditor.report.view import NumberLine, View, gates_first, view_of
+from auditor.results import metrics
+from auditor.results.document import AuditDocument
+from auditor.verdicts.gates import ExitCode, GateOutcome
 
-__all__ = ["CheckLine", "Number", "Summary", "number", "summary", "told"]
-
-_MAIN = (CERTIFIED, ONE_RUN, STAR, MIXTURE, "advantage", "bayes_security", "auc")
-_LONGEST = 2000  # characters of one text: a name of a megabyte is no name
-_MOST = 8  # rows, where a result has none of the usual names
+if TYPE_CHECKING:
+    from auditor.results.document import InstancesDocument, RunsDocument
 
 
-def told(text: object, *, longest: int = _LONGEST) -> str:
-    r"""Return a text that may be foreign with every sign visible that deceives, and cut where nobody reads on.
-
-    >>> told("a\x00b"), told("abcdef", longest=3)
-    ('a⟨U+0000⟩b', 'abc…')
-    """
-    words = str(text)
-    return clean(words if len(words) <= longest else f"{words[:longest]}…")
+# --- A result as a notebook shows it: a small card of plain elements, in the notebook's own colours ---
+#
+# There is no script and no style sheet, which an untrusted notebook would take away; the few inline styles set no colour
+# of text or background, so that the card reads in light and dark themes alike, and it is complete without them.
 
 
-@dataclass(frozen=True)
-class Number:
-    """One number as strings: what it is, its value, its interval with the confidence, and what it is about."""
-
-    name: str
-    title: str
-    value: str
-    interval: str
-    about: str
-    delta: str
-
-
-@dataclass(frozen=True)
-class CheckLine:
-    """One check as strings."""
-
-    name: str
-    title: str
-    status: Status
-    word: str
-    message: str
-    advice: str
+_BOX = "border: 1px solid #8888; border-left: 4px solid {edge}; border-radius: 4px; padding: 0.6em 1em; max-width: 60em; overflow-wrap: anywhere;"
+_EDGES = {
+    "bad": "#c0392b",
+    "caution": "#c98a00",
+    "good": "#2e8b57",
+    "plain": "#888888",
+}  # beside the word, never alone
+_HINT = (
+    "<p><code>.to_html(path)</code> writes the whole report, <code>.to_frame()</code> gives all numbers,"
+    " <code>.figure(name)</code> a figure.</p>"
+)
+_CELL = ' style="text-align: left; padding: 0.15em 0.9em 0.15em 0; vertical-align: top;"'
+# A number, and the title of a column, never break.
+_NUMBER = (
+    ' style="text-align: right; padding: 0.15em 0.9em 0.15em 0; vertical-align: top; overflow-wrap: normal;"'
+)
+_TITLE = (
+    ' style="text-align: left; padding: 0.15em 0.9em 0.15em 0; vertical-align: top; overflow-wrap: normal;"'
+)
 
 
-@dataclass(frozen=True)
-class Summary:
-    """A result in a few lines.
-
-    Attributes:
-        model: Name of the model.
-        verdict: On the claim, as a word with a symbol and a tone.
-        sentence: The verdict in a sentence.
-        meaning: What was found, in a sentence.
-        opening: Both with their signs, the one that leads first: the claim's where there is one.
-        lead: Which number leads, and why.
-        numbers: The main numbers, the leading one first.
-        checks: All checks.
-        facts: Where the numbers come from: records, delta, confidence, input, release.
-    """
-
-    model: str
-    verdict: labels.Sign
-    sentence: str
-    meaning: str
-    opening: tuple[Opening, ...]
-    lead: str
-    numbers: tuple[Number, ...]
-    checks: tuple[CheckLine, ...]
-    facts: tuple[tuple[str, str], ...]
-
-    @property
-    def to_read(self) -> tuple[CheckLine, ...]:
-        """The checks that failed or warn, failures first."""
-        order = (Status.FAIL, Status.WARN)
-        return tuple(item for status in order for item in self.checks if item.status is status)
-
-
-def summary(result: AuditResult) -> Summary:
-    """Return a result in a few lines; every text in it is plain and may hold anything."""
-    result = known(result)
-    lead = headline(result)
-    name = result.data.get("model")
-    return Summary(
-        model=str(name) if name is not None and str(name).strip() else "Unnamed model",
-        verdict=labels.VERDICT[result.verdict],
-        sentence=verdict_sentence(result),
-        meaning=meaning(result),
-        opening=openings(result),
-        lead=lead.sentence,
-        numbers=tuple(number(item) for item in _main(result, lead.estimate)),
-        checks=tuple(_check(item, result) for item in result.checks),
-        facts=_facts(result),
-    )
-
-
-def _main(result: AuditResult, lead: Estimate | None) -> list[Estimate]:
-    """The numbers that decide: the leading one first; the bound on the algorithm only where it has something to say."""
-    rates = [item for item in result.estimates if labels.rate_of(item) is not None and item.lower is not None]
-    finest = min(rates, key=lambda item: labels.rate_of(item) or 0.0, default=None)
-    judged = bool(result.claims or result.comparisons)
-    chosen = [
-        item
-        for item in result.estimates
-        if (item.name in _MAIN or item is finest)
-        and (item.name != ONE_RUN or item.value is not None or judged)
+def card(result: AuditDocument) -> str:
+    """Return an audit as a card for notebooks."""
+    shown = view_of(result)
+    parts = [
+        _paragraph(f"Privacy audit: {shown.model}"),
+        *(_leading(item.sign) + _paragraph(item.sentence) for item in shown.opening),
+        _table(shown.numbers),
+        _paragraph(shown.headline.sentence),
+        _list(
+            "Checks to read first",
+            (f"{item.sign.word}: {item.title}. {item.message}" for item in shown.to_read),
+        ),
+        _HINT,
     ]
-    ordered = sorted(chosen or result.estimates[:_MOST], key=lambda item: item is not lead)
-    return ordered[: max(_MOST, len(chosen))]
+    return _box(parts, tone=shown.opening[0].sign.tone)
 
 
-def number(item: Estimate) -> Number:
-    """Return an estimate as strings."""
-    none = item.value is None
-    return Number(
-        name=item.name,
-        title=labels.describe(item).title,
-        value=rows.value(item),
-        interval=f"no value: {formatting.tidy(item.reason or 'no reason was given')}"
-        if none
-        else rows.interval_words(item),
-        about=labels.ABOUT[item.subject] + (f" ({item.adjacency})" if item.adjacency else ""),
-        delta=formatting.given(item.delta),
+def instances_card(result: "InstancesDocument") -> str:
+    """Return the audit of several models as a card for notebooks."""
+    sign = metrics.VERDICT[result.verdict]
+    reason = next((item.reason for item in result.comparisons if item.verdict is result.verdict), "")
+    count, delta = numbers.count(result.data["n_instances"]), numbers.given(result.data["delta"])
+    parts = [
+        _paragraph("Privacy audit of several models of one training algorithm"),
+        _leading(sign),
+        _paragraph(numbers.sentence(reason)) if result.verdict is not None and reason else "",
+        _paragraph(f"{count} models, delta {delta}"),
+        _table(map(NumberLine.of, result.estimates)),
+        "<p><code>.to_json(path)</code> writes the result.</p>",
+    ]
+    return _box(parts, tone=sign.tone)
+
+
+def runs_card(result: "RunsDocument") -> str:
+    """Return the audit of many runs as a card for notebooks."""
+    from auditor.report.terminal import ONE_JUDGES, counted, judged_as, to_read
+
+    sign = metrics.VERDICT[result.verdict]
+    parts = [
+        _paragraph("Privacy audit of many runs of one training algorithm"),
+        _leading(sign),
+        *map(_paragraph, judged_as(result)),
+        *(_paragraph(numbers.sentence(item.reason)) for item in result.comparisons),
+        _paragraph(counted(result)),
+        _table(map(NumberLine.of, result.estimates)),
+        _paragraph(ONE_JUDGES),
+        _list("Checks to read first", to_read(result)),
+        "<p><code>.to_json(path)</code> writes the result.</p>",
+    ]
+    return _box(parts, tone=sign.tone)
+
+
+def _text(text: object) -> str:
+    return escape(clean(text, most=BRIEF))
+
+
+def _leading(sign: metrics.Sign) -> str:
+    # Not a heading: a card has no level of its own in somebody else's page.
+    return f"<p><strong>{_text(f'{sign.symbol} {sign.word}')}</strong></p>"
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{_text(text)}</p>" if text else ""
+
+
+def _table(numbers: Iterable[NumberLine]) -> str:
+    head = "".join(
+        f'<th scope="col"{_NUMBER if title == "Value" else _TITLE}>{title}</th>'
+        for title in ("Quantity", "Value", "Interval and confidence", "Delta", "About")
+    )
+    body = "".join(_card_row(item) for item in numbers)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return (
+        f'<div style="overflow-x: auto;" tabindex="0" role="region" aria-label="Main numbers">{table}</div>'
+        if body
+        else ""
     )
 
 
-def _check(item: Check, result: AuditResult) -> CheckLine:
-    shown = trust.check(item, result.data)
-    return CheckLine(
-        name=item.name,
-        title=shown["title"],
-        status=item.status,
-        word=labels.STATUS[item.status].word,
-        message=shown["message"],
-        advice=shown["advice"],
-    )
+def _card_row(item: NumberLine) -> str:
+    cells = ((item.value, _NUMBER), (item.interval, _CELL), (item.delta, _CELL), (item.about, _CELL))
+    rest = "".join(f"<td{style}>{_text(text)}</td>" for text, style in cells)
+    return f'<tr><th scope="row"{_CELL}>{_text(item.title)}</th>{rest}</tr>'
 
 
-def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
-    data, origin = result.data, result.provenance
-    versions = origin.get("versions")
-    release = dig(versions, "privacy-auditor") or dig(versions, "auditor")
-    found = (
-        ("Training records scored", formatting.count(data.get("n_member"))),
-        ("Other records scored", formatting.count(data.get("n_nonmember"))),
-        ("Counted as one unit", data.get("unit")),
-        ("How membership was decided", data.get("split")),
-        ("Delta", formatting.given(data.get("delta"))),
-        ("Confidence", formatting.percent(data.get("confidence"))),
-        ("Claim", None if data.get("claim") is None else formatting.tidy(data["claim"])),
-        ("Source", origin.get("source")),
-        ("Input SHA-256", origin.get("input_sha256")),
-        ("Created", origin.get("created")),
-        ("Release of auditor", release),
+def _list(title: str, lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
+    return f"<p><strong>{_text(title)}</strong></p><ul>{items}</ul>" if items else ""
+
+
+def _box(parts: Iterable[str], *, tone: str) -> str:
+    return f'<div style="{_BOX.format(edge=_EDGES[tone])}">{"".join(parts)}</div>'
+
+
+# --- The summary for a pull request, in GitHub-flavoured Markdown: foreign text in it is text and nothing else ---
+
+
+_MARKS = re.compile(r"[\\`*\[\]{}|<>&~^$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|#(?=#*$)")
+_NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "$": "&#36;"}  # the others get a backslash
+_STARTS = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=#])")  # what makes a line a list, a heading or a rule
+_ADDRESS = re.compile(r"(?<=[A-Za-z])://|\bwww\.", re.IGNORECASE)
+_REFERS = re.compile(
+    r"([@#!%])(?=[\w\"'-])|(:)(?=[^\W\d])"
+)  # a person, an issue, a request, a milestone, a picture
+_OUTCOME = {
+    ExitCode.DONE: "✓ passed",
+    ExitCode.FAILED: "✕ failed",
+    ExitCode.NOT_EVALUABLE: "? not evaluable",
+}
+_LONGEST = 500  # characters of one foreign text: a summary that nobody can read is none
+_HOW_TO_READ = (
+    "A number *about this model* compares its losses on training records with its losses on others. Only a number"
+    " *about the training algorithm* can refute a claim. A certified bound holds at the stated confidence, whatever the"
+    " losses look like; a point estimate has no interval. No evidence of leakage is not proof of privacy."
+)
+
+
+def escaped(text: object) -> str:
+    r"""Return text that Markdown shows as it is: on one line, with no mark-up, link, picture, mention or reference.
+
+    >>> escaped("a | b *c* @everyone\n# <b>")
+    'a &#124; b \\*c\\* @&#8203;everyone # &lt;b&gt;'
+    """
+    line = re.sub(r"\s+", " ", clean(text, most=_LONGEST)).strip()
+    held = _REFERS.sub(
+        lambda found: f"{found[0]}\u200b", _ADDRESS.sub(lambda found: "\u200b".join(found[0]), line)
     )
-    return tuple((title, str(value)) for title, value in found if value not in (None, "", formatting.MISSING))
+    safe = _MARKS.sub(lambda found: _NAMED.get(found[0], f"\\{found[0]}"), held)
+    start = _STARTS.match(safe)
+    if start is not None:
+        sign = start[2] or start[3]
+        safe = f"{start[1] or ''}&#{ord(sign)};{safe[start.end() :]}"
+    return safe.replace("\u200b", "&#8203;")
+
+
+def markdown(result: AuditDocument, *, gates: Sequence[GateOutcome] = ()) -> str:
+    """Return the summary of an audit for a pull request.
+
+    Args:
+        result: What an audit found.
+        gates: What became of the gates, if there were any.
+    """
+    shown = view_of(result)
+    parts = [
+        f"## Privacy audit: {escaped(shown.model)}",
+        _stopped(gates),
+        *(
+            f"**{escaped(item.sign.symbol)} {item.sign.word}.** {escaped(item.sentence)}"
+            for item in shown.opening
+        ),
+        _gates(gates),
+        _numbers(shown),
+        _checks(shown),
+        f"<details>\n<summary>How to read this, and where it comes from</summary>\n\n{_HOW_TO_READ}\n\n{_markdown_facts(shown)}\n\n</details>",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _stopped(gates: Sequence[GateOutcome]) -> str:
+    stopped = gates_first(gates)
+    return stopped and f"**✕ {escaped(stopped)}**"
+
+
+def _gates(gates: Sequence[GateOutcome]) -> str:
+    if not gates:
+        return ""
+    return _section("Gates", (f"- **{_OUTCOME[item.code]}**: {escaped(item.sentence)}" for item in gates))
+
+
+def _numbers(shown: View) -> str:
+    head = [
+        "| Quantity | Value | Interval and confidence | Delta | About |",
+        "| :-- | --: | :-- | --: | :-- |",
+    ]
+    table = "\n".join([*head, *map(_row, shown.numbers)])
+    return f"### Main numbers\n\n{escaped(shown.headline.sentence)}\n\n{table}" if shown.numbers else ""
+
+
+def _row(item: NumberLine) -> str:
+    cells = (item.title, item.value, item.interval, item.delta, item.about)
+    return f"| {' | '.join(escaped(cell) or ' ' for cell in cells)} |"
+
+
+def _checks(shown: View) -> str:
+    found = [
+        f"- **{item.sign.word}: {escaped(item.title)}.** {escaped(item.message)} {escaped(item.advice)}".rstrip()
+        for item in shown.to_read
+    ]
+    others = len(shown.checks) - len(found)
+    if not found:
+        return f"No check failed or warns ({others} made)." if others else ""
+    return _section("Checks to read before relying on this", found)
+
+
+def _markdown_facts(shown: View) -> str:
+    return "\n".join(f"- {title}: {escaped(value)}" for title, value in shown.facts)
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    return f"### {title}\n\n" + "\n".join(lines)

@@ -5,28 +5,37 @@ Reference models say how hard a record is (`difficulty`, `rmia`); held-out non-m
 records a score is a fixed function of the record, so that every estimate and bound keeps its level.
 """
 
-from auditor.scores.class_conditional import class_conditional
-from auditor.scores.conformal import conformal_threshold
-from auditor.scores.difficulty import Centre, Mean, Median, difficulty
-from auditor.scores.holding_out import HoldOut, hold_out
-from auditor.scores.population import Population
-from auditor.scores.quantile_regression import QuantileScore, fit_quantile_regression
-from auditor.scores.references import References
-from auditor.scores.rmia import rmia, rmia_score
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Centre",
-    "HoldOut",
-    "Mean",
-    "Median",
-    "Population",
-    "QuantileScore",
-    "References",
-    "class_conditional",
-    "conformal_threshold",
-    "difficulty",
-    "fit_quantile_regression",
-    "hold_out",
-    "rmia",
-    "rmia_score",
-]
+from auditor.core.lazy import face
+
+if TYPE_CHECKING:
+    from auditor.scores.calibrated import (
+        Centre as Centre,
+        Mean as Mean,
+        Median as Median,
+        QuantileScore as QuantileScore,
+        class_conditional as class_conditional,
+        conformal_threshold as conformal_threshold,
+        difficulty as difficulty,
+        fit_quantile_regression as fit_quantile_regression,
+        rmia as rmia,
+        rmia_score as rmia_score,
+    )
+    from auditor.scores.references import (
+        HoldOut as HoldOut,
+        Population as Population,
+        References as References,
+        hold_out as hold_out,
+    )
+
+__getattr__, __dir__, __all__ = face(
+    __name__,
+    {
+        "calibrated": (
+            "Centre Mean Median QuantileScore class_conditional conformal_threshold difficulty "
+            "fit_quantile_regression rmia rmia_score"
+        ),
+        "references": "HoldOut Population References hold_out",
+    },
+)

@@ -1,17 +1,171 @@
-"""References: what models that were trained on neither group make of the same records."""
+"""References, populations and held-out records: what stronger scores are calibrated on, coded alike and kept apart from the audited records."""
 
+import dataclasses
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from auditor import _validate
-from auditor.errors import InputError
-from auditor.scores._labels import comparable
-from auditor.values import Floats, Losses, PerGroup
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.validate import one_line
+from auditor.core.values import Floats, Losses, LossScale, PerGroup
 
-__all__ = ["References", "loss_matrix"]
+# --- What every score reads and gives: losses with new values, features as numbers, and labels as they are compared ---
+
+
+# --- Scored losses: new values under the same labels ---
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def scored(losses: Losses, *, member: Floats, nonmember: Floats, step: str) -> Losses:
+    """Return the losses with new values, all labels kept, and the step in the history; their scale is now unknown."""
+    for fresh in (member, nonmember):
+        fresh.setflags(write=False)  # so that it need not be copied
+    return dataclasses.replace(
+        losses, member=member, nonmember=nonmember, scale=LossScale.UNKNOWN, history=(*losses.history, step)
+    )
+
+
+def finite_difference(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
+    """Return x - y, cut at the largest float."""
+    with np.errstate(over="ignore"):
+        return np.clip(np.subtract(x, y), -_LARGEST, _LARGEST)
+
+
+def finite_ratio(x: Floats, y: Floats) -> Floats:
+    """Return x/y for y > 0, cut at the largest float."""
+    with np.errstate(over="ignore"):
+        return np.clip(x / y, -_LARGEST, _LARGEST)
+
+
+# --- Feature tables of audited and calibration records as numbers, coded alike ---
+
+
+def encoded(features: Any, calibration: Any) -> tuple[Floats, Floats, Floats]:
+    """Return the features of members, non-members and calibration records: numbers as they are, other values by rank.
+
+    Raises:
+        InputError: Not tables, other columns, or infinite values.
+    """
+    import pandas as pd
+
+    member, nonmember = _pair(features)
+    frames = {
+        name: _frame(name, table)
+        for name, table in (
+            ("member features", member),
+            ("nonmember features", nonmember),
+            ("calibration features", calibration),
+        )
+    }
+    wanted = [str(column) for column in frames["member features"].columns]
+    for name, frame in frames.items():
+        if [str(column) for column in frame.columns] != wanted:
+            raise InputError(
+                f"{name} must have the columns of the member features, got {frame.shape[1]} columns against"
+                f" {len(wanted)} or others of these names; select the same columns in each table."
+            )
+    whole = pd.concat([frame.set_axis(wanted, axis=1) for frame in frames.values()], ignore_index=True)
+    matrix = _matrix(whole)
+    if np.isinf(matrix).any():
+        raise InputError(
+            f"features must be finite or missing, got {int(np.isinf(matrix).sum()):,} infinite values; remove those"
+            " records or columns."
+        )
+    ends = np.cumsum([len(frame) for frame in frames.values()])
+    return matrix[: ends[0]], matrix[ends[0] : ends[1]], matrix[ends[1] :]
+
+
+def _pair(features: Any) -> tuple[Any, Any]:
+    """Both groups' tables, of a pair or of a value with the fields member and nonmember."""
+    if hasattr(features, "member") and hasattr(features, "nonmember"):
+        return features.member, features.nonmember
+    if not isinstance(features, tuple | list) or len(features) != 2:  # noqa: PLR2004
+        raise InputError(
+            f"features must be a pair (members, non-members) of tables, got {type(features).__name__}."
+        )
+    return features[0], features[1]
+
+
+def _frame(name: str, table: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        return table
+    dense = table.toarray() if hasattr(table, "toarray") else table
+    try:
+        array = np.asarray(dense)
+        return pd.DataFrame(array.reshape(len(array), -1)).infer_objects()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a table with one row per record: {one_line(error)}.") from None
+
+
+def _matrix(frame: Any) -> Floats:
+    import pandas as pd
+
+    if all(pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes):
+        return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.column_stack([_numbers(frame.iloc[:, at]) for at in range(frame.shape[1])])
+
+
+def _numbers(column: Any) -> Floats:
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    code, _ = pd.factorize(column.map(str, na_action="ignore"), sort=True)
+    return np.where(code < 0, np.nan, code.astype(np.float64))
+
+
+# --- Labels of records as they are compared: by text, with blanks set aside, whatever type they were read as ---
+
+_BLANK = ("", "None", "nan", "NaN", "<NA>")
+
+
+def comparable(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.bool_]]:
+    """Return the labels as text and which of them are there; a whole number is the same label in any type."""
+    if column.dtype.kind in "fO":
+        column = np.array([_whole(x) for x in column.tolist()], dtype=object)
+    text = np.char.strip(column.astype(str))
+    blank = np.isin(text, _BLANK) if column.dtype.kind == "O" else text == ""
+    return text, np.asarray(~blank)
+
+
+def _whole(label: Any) -> Any:
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def _whole_numbers(*columns: npt.NDArray[Any]) -> bool:
+    """Whether the columns need no text: whole numbers of one type, as two types may meet in floats."""
+    return columns[0].dtype.kind in "iu" and len({column.dtype for column in columns}) == 1
+
+
+def _coded(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Return a number from 0 on for each label that is there, and which are."""
+    labels, given = (
+        (column, np.ones(column.size, dtype=bool)) if _whole_numbers(column) else comparable(column)
+    )
+    return np.asarray(np.unique(labels[given], return_inverse=True)[1]), given
+
+
+def _n_shared(own: npt.NDArray[Any], others: Iterable[npt.NDArray[Any]]) -> int | None:
+    """Return how many entries of a column are in one of the others; None where a side has nothing but blanks."""
+    listed = list(others)
+    if _whole_numbers(own, *listed):
+        return int(np.logical_or.reduce([np.isin(own, column) for column in listed]).sum())
+    text, given = comparable(own)
+    pairs = [comparable(column) for column in listed]
+    theirs = np.concatenate([labels[there] for labels, there in pairs])
+    if not given.any() or not theirs.size:
+        return None
+    return int(np.isin(text[given], theirs).sum())
+
+
+# --- The other records that scores rest on: reference losses, a population, a part held out; and that none of it is audited ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +193,7 @@ class References:
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
-            object.__setattr__(self, name, loss_matrix(f"reference {name}", getattr(self, name)))
+            object.__setattr__(self, name, _loss_matrix(f"reference {name}", getattr(self, name)))
         same_models("reference member losses", self.member, "reference nonmember losses", self.nonmember)
         if self.id is not None:
             object.__setattr__(self, "id", self._ids(self.id))
@@ -48,12 +202,12 @@ class References:
         if not isinstance(ids, tuple | list) or len(ids) != 2:  # noqa: PLR2004
             raise InputError(f"reference id must be a pair (members, non-members), got {type(ids).__name__}.")
         pair = PerGroup(
-            _validate.column("reference member id", ids[0]),
-            _validate.column("reference nonmember id", ids[1]),
+            validate.column("reference member id", ids[0]),
+            validate.column("reference nonmember id", ids[1]),
         )
         for side in ("member", "nonmember"):
             names = (f"reference {side} losses", f"reference {side} id")
-            _validate.same_length(names, (len(getattr(self, side)), getattr(pair, side).size))
+            validate.same_length(names, (len(getattr(self, side)), getattr(pair, side).size))
         return pair
 
     @property
@@ -91,7 +245,7 @@ class References:
         if self.id is None or losses.id is None:
             for side in ("member", "nonmember"):
                 names = (f"{side} losses", f"reference {side} losses")
-                _validate.same_length(names, (getattr(losses, side).size, len(getattr(self, side))))
+                validate.same_length(names, (getattr(losses, side).size, len(getattr(self, side))))
             return PerGroup(self.member, self.nonmember)
         at = (
             _rows_of(getattr(losses.id, side), getattr(self.id, side), side=side) for side in PerGroup._fields
@@ -128,7 +282,7 @@ def same_models(first: str, one: Floats, second: str, other: Floats) -> None:
         )
 
 
-def loss_matrix(name: str, values: object) -> Floats:
+def _loss_matrix(name: str, values: object) -> Floats:
     """Return a fresh, read-only, finite (records, models) array of losses."""
     try:
         raw = np.asarray(values)
@@ -142,9 +296,264 @@ def loss_matrix(name: str, values: object) -> Floats:
         raise InputError(f"{name} losses must have shape (records,) or (records, models), got {raw.shape}.")
     several = raw.shape[1] > 1
     columns = [
-        _validate.loss_vector(f"{name} (model {model})" if several else name, column, least=1)
+        validate.loss_vector(f"{name} (model {model})" if several else name, column, least=1)
         for model, column in enumerate(raw.T)
     ]
     matrix = np.stack(columns, axis=1)
     matrix.setflags(write=False)
     return matrix
+
+
+# --- Population: non-members that only calibrate; none of them is audited ---
+
+
+_LABELS = ("group", "id", "person", "fingerprint")
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Records outside the training set and outside the audit, drawn like the audited non-members.
+
+    Attributes:
+        loss: Shape (n,), the target model's losses, finite, read-only; n >= 2.
+        reference: Optional losses of the reference models, shape (n,) or (n, models); `rmia` needs them.
+        group: Optional class of each record; `class_conditional` needs it.
+        id: Optional ids, by which an overlap with the audited records is found.
+        person: Optional data subject of each record.
+        fingerprint: Optional hash of each record's features, by which an overlap is found where there are no ids.
+        scale: What the losses are, as in `Losses`.
+
+    Raises:
+        InputError: NaN or infinite losses, fewer than two records, or columns of different lengths.
+
+    >>> Population(loss=[0.1, 0.5, 0.2]).n
+    3
+    """
+
+    loss: Floats
+    reference: Floats | None = None
+    group: npt.NDArray[Any] | None = None
+    id: npt.NDArray[Any] | None = None
+    person: npt.NDArray[Any] | None = None
+    fingerprint: npt.NDArray[Any] | None = None
+    scale: LossScale = LossScale.UNKNOWN
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", validate.loss_vector("population", self.loss))
+        if self.reference is not None:
+            reference = _loss_matrix("population reference", self.reference)
+            validate.same_length(
+                ("population losses", "population reference losses"), (self.n, len(reference))
+            )
+            object.__setattr__(self, "reference", reference)
+        for name in _LABELS:
+            labels = getattr(self, name)
+            if labels is not None:
+                column = validate.column(f"population {name}", labels)
+                validate.same_length(("population losses", f"population {name}"), (self.n, column.size))
+                object.__setattr__(self, name, column)
+        scale = validate.known("scale", self.scale, [str(item) for item in LossScale])
+        object.__setattr__(self, "scale", LossScale(scale))
+
+    @classmethod
+    def from_losses(cls, losses: Losses, *, reference: References | None = None) -> "Population":
+        """Return the non-members of these losses, with their labels; the members are left aside.
+
+        Args:
+            losses: The held-out part of `hold_out`, for example.
+            reference: The reference losses of the same records, for `rmia`.
+
+        Raises:
+            InputError: Reference losses of other records.
+
+        >>> Population.from_losses(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4])).loss
+        array([0.3, 0.4])
+        """
+        labels = {name: pair.nonmember for name in _LABELS if (pair := getattr(losses, name)) is not None}
+        own = None if reference is None else reference.aligned(losses).nonmember
+        return cls(loss=losses.nonmember, reference=own, **labels, scale=losses.scale)
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(np.size(self.loss))
+
+
+def as_population(name: str, calibration: object) -> Population:
+    """Return the calibration non-members, of a population as it is or of losses."""
+    if isinstance(calibration, Population):
+        return calibration
+    if isinstance(calibration, Losses):
+        return Population.from_losses(calibration)
+    raise InputError(
+        f"{name} must be auditor.Losses or auditor.scores.Population, got {type(calibration).__name__}."
+    )
+
+
+# --- The one check that calibration data and audited records have no record in common ---
+#
+# Ids decide where both sides have them: two records of equal content are then different records. Without ids equal
+# content counts as the same record. Without either only a copy of the audited losses can be told.
+
+
+_FEWEST_SHARED = 10  # fewer equal losses can be equal by chance
+
+
+def require_disjoint(losses: Losses, calibration: Population, *, name: str) -> str:
+    """Return a phrase for the history that says how it was checked; refuse an overlap."""
+    for label, word in (("id", "id"), ("fingerprint", "content")):
+        audited, own = getattr(losses, label), getattr(calibration, label)
+        if audited is None or own is None:
+            continue
+        shared = _n_shared(own, audited)
+        if shared is None:
+            continue
+        if shared:
+            raise InputError(
+                f"{name} must hold no audited record, got {shared:,} of {calibration.n:,} with the {word} of one;"
+                f" remove them from {name}, or hold out other non-members with auditor.scores.hold_out."
+            )
+        return f"no {word} in common with the audited records"
+    if _is_copy(losses, calibration):
+        raise InputError(
+            f"{name} must hold no audited record, got {calibration.n:,} losses equal to the audited non-members';"
+            " hold out other non-members with auditor.scores.hold_out."
+        )
+    return "not checked to be disjoint from the audited records: no ids or fingerprints on both sides"
+
+
+def _is_copy(losses: Losses, calibration: Population) -> bool:
+    same_size = calibration.n == losses.n_nonmember >= _FEWEST_SHARED
+    if not same_size or not np.array_equal(np.sort(calibration.loss), losses.sorted_nonmember):
+        return False
+    return bool(np.count_nonzero(np.diff(losses.sorted_nonmember)) * 2 >= calibration.n)
+
+
+def require_same_scale(losses: Losses, calibration: Population, *, name: str) -> None:
+    """Refuse calibration losses on another scale than the audited ones."""
+    if calibration.scale is not losses.scale:
+        raise InputError(
+            f"{name} losses must be on the scale of the audited losses, got {calibration.scale!s} and"
+            f" {losses.scale!s}; put both through the same steps, or give Population(scale=...)."
+        )
+
+
+# --- Holding records out of an audit, so that a score can be calibrated on them ---
+
+
+_FEWEST = 2  # records that each group keeps on each side
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """Two disjoint parts of one set of losses; unpacks as ``audited, calibration``.
+
+    Attributes:
+        audited: The records to audit.
+        calibration: The records to calibrate a score on; their non-members are what most scores use.
+        audited_rows: Positions of the audited records in the whole, a pair (members, non-members): for `References` and
+            feature matrices without ids.
+        calibration_rows: Positions of the calibration records, likewise.
+    """
+
+    audited: Losses
+    calibration: Losses
+    audited_rows: PerGroup
+    calibration_rows: PerGroup
+
+    def __iter__(self) -> Iterator[Losses]:
+        return iter((self.audited, self.calibration))
+
+
+def hold_out(losses: Losses, *, fraction: float = 0.5, rng: np.random.Generator) -> HoldOut:
+    """Return a random split of the records into an audited and a calibration part.
+
+    Records are drawn without looking at membership, so that what was declared about the split into members and
+    non-members still holds. Records with an id, a person or a fingerprint in common stay on one side. The audited
+    members are then a sample of the training set, so declare `Sample`, and give `audit` the ``training_size``.
+
+    Args:
+        losses: All records.
+        fraction: Share of the records that calibrate, in (0, 1).
+        rng: Draws the split.
+
+    Raises:
+        InputError: A fraction outside (0, 1), or fewer than two members or non-members on a side.
+
+    >>> losses = Losses(member=np.arange(40.0), nonmember=np.arange(60.0))
+    >>> audited, calibration = hold_out(losses, fraction=0.4, rng=np.random.default_rng(0))
+    >>> audited.n_member + audited.n_nonmember, calibration.n_member + calibration.n_nonmember
+    (60, 40)
+    """
+    validate.instance("losses", losses, (Losses,))
+    share = validate.fraction("fraction", fraction)
+    labels = (None if pair is None else np.concatenate(_as_text(pair)) for pair in _linking(losses))
+    unit = units(
+        [column for column in labels if column is not None], size=losses.n_member + losses.n_nonmember
+    )
+    held = random_part(unit, share=share, rng=rng)
+    parts = (_rows(~held, losses), _rows(held, losses))
+    for name, rows in zip(("audited", "calibration"), parts, strict=True):
+        _enough(name, rows, share)
+    audited, calibration = (
+        losses.take(member=rows.member, nonmember=rows.nonmember, step=f"hold_out: {text}, {_counts(rows)}")
+        for rows, text in zip(parts, ("the audited part", "the calibration part"), strict=True)
+    )
+    return HoldOut(audited, calibration, *parts)
+
+
+def units(labels: list[npt.NDArray[Any]], *, size: int) -> npt.NDArray[np.intp]:
+    """Return the unit of each record: records that share a label, directly or through others, are one unit."""
+    if not labels:
+        return np.arange(size)
+    from scipy.sparse import coo_array, csgraph
+
+    records, ends, n_nodes = [], [], size
+    for column in labels:
+        code, given = _coded(column)
+        records.append(np.flatnonzero(given))
+        ends.append(n_nodes + code)
+        n_nodes += code.size
+    edges = (np.concatenate(records), np.concatenate(ends))
+    graph = coo_array((np.ones(edges[0].size, dtype=np.int8), edges), shape=(n_nodes, n_nodes))
+    component = csgraph.connected_components(graph, directed=False)[1][:size]
+    return np.asarray(np.unique(component, return_inverse=True)[1])
+
+
+def random_part(
+    unit: npt.NDArray[np.intp], *, share: float, rng: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """Return a mask of the records of a random share of the units."""
+    n_units = int(unit.max()) + 1
+    chosen = np.zeros(n_units, dtype=bool)
+    chosen[rng.permutation(n_units)[: round(share * n_units)]] = True
+    return np.asarray(chosen[unit])
+
+
+def _linking(losses: Losses) -> tuple[PerGroup | None, ...]:
+    return losses.id, losses.person, losses.fingerprint
+
+
+def _as_text(pair: PerGroup) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Both groups' labels in one type, without turning a number into another number's text."""
+    if pair.member.dtype.kind == pair.nonmember.dtype.kind:
+        return pair.member, pair.nonmember
+    return pair.member.astype(object), pair.nonmember.astype(object)
+
+
+def _rows(mask: npt.NDArray[np.bool_], losses: Losses) -> PerGroup:
+    return PerGroup(np.flatnonzero(mask[: losses.n_member]), np.flatnonzero(mask[losses.n_member :]))
+
+
+def _enough(name: str, rows: PerGroup, share: float) -> None:
+    fewest = min(rows.member.size, rows.nonmember.size)
+    if fewest < _FEWEST:
+        raise InputError(
+            f"hold_out needs at least {_FEWEST} members and {_FEWEST} non-members on each side, got {rows.member.size:,}"
+            f" and {rows.nonmember.size:,} in the {name} part at fraction {share:g}; give more records, another fraction,"
+            " or labels that tie fewer records together."
+        )
+
+
+def _counts(rows: PerGroup) -> str:
+    return f"{rows.member.size:,} members and {rows.nonmember.size:,} non-members drawn without looking at membership"

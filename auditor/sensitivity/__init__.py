@@ -3,22 +3,33 @@
 PyTorch and TensorFlow are loaded only when their tracker is built.
 """
 
-from auditor.sensitivity.completions import Columns, Completions, Rewritten
-from auditor.sensitivity.distances import Approximate, Distance, Full, clipped, largest_distance
-from auditor.sensitivity.pytorch import TorchSensitivityTracker
-from auditor.sensitivity.tensorflow import TensorFlowSensitivityTracker
-from auditor.sensitivity.tracker import SensitivityTracker
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Approximate",
-    "Columns",
-    "Completions",
-    "Distance",
-    "Full",
-    "Rewritten",
-    "SensitivityTracker",
-    "TensorFlowSensitivityTracker",
-    "TorchSensitivityTracker",
-    "clipped",
-    "largest_distance",
-]
+from auditor.core.lazy import face
+
+if TYPE_CHECKING:
+    from auditor.sensitivity.pytorch import TorchSensitivityTracker as TorchSensitivityTracker
+    from auditor.sensitivity.tensorflow import TensorFlowSensitivityTracker as TensorFlowSensitivityTracker
+    from auditor.sensitivity.tracker import (
+        Approximate as Approximate,
+        Columns as Columns,
+        Completions as Completions,
+        Distance as Distance,
+        Full as Full,
+        Rewritten as Rewritten,
+        SensitivityTracker as SensitivityTracker,
+        clipped as clipped,
+        largest_distance as largest_distance,
+    )
+
+__getattr__, __dir__, __all__ = face(
+    __name__,
+    {
+        "pytorch": "TorchSensitivityTracker",
+        "tensorflow": "TensorFlowSensitivityTracker",
+        "tracker": (
+            "Approximate Columns Completions Distance Full Rewritten SensitivityTracker clipped "
+            "largest_distance"
+        ),
+    },
+)

@@ -4,30 +4,20 @@ import math
 from collections.abc import Callable
 from typing import Any, final
 
-from auditor import _validate
-from auditor.choices import DPSGD
-from auditor.errors import InputError
-from auditor.sensitivity._extra import framework
-from auditor.sensitivity._model_steps import ModelSteps
-from auditor.sensitivity._tensorflow import (
-    TrainStep,
-    checked,
-    clipped,
-    completed,
-    has_dropout,
-    largest,
-    microbatches,
-    noise,
-    per_record,
-    steadily,
-    tensor,
+import numpy as np
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.training import DPSGD, PoissonSampling, Sampling
+from auditor.sensitivity.tracker import (
+    Approximate,
+    Completions,
+    Distance,
+    Full,
+    ModelSteps,
+    Rewritten,
+    framework,
 )
-from auditor.sensitivity.completions import Completions
-from auditor.sensitivity.distances import Distance, Full
-from auditor.training import PoissonSampling, Sampling
-
-__all__ = ["TensorFlowSensitivityTracker"]
-
 
 _POISSON = PoissonSampling()
 
@@ -92,11 +82,11 @@ class TensorFlowSensitivityTracker(ModelSteps):
             distance=distance,
             most_numbers=most_numbers,
         )
-        self._model = checked(model, tf)
-        self._dropout(present=has_dropout(self._model, tf))
+        self._model = _checked(model, tf)
+        self._dropout(present=_has_dropout(self._model, tf))
         self._steady = False
-        self._gradients = per_record(tf, self._model, loss_fn)
-        self._step: TrainStep | None = None
+        self._gradients = _per_record(tf, self._model, loss_fn)
+        self._step: _TrainStep | None = None
 
     def attach(self) -> None:
         """Let ``model.fit`` observe every batch and end a step with every update; call it after ``compile``.
@@ -125,7 +115,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
                 "model must be compiled without jit_compile, got jit_compile=True, which observes no batch."
             )
         self._same_norm()
-        self._step = TrainStep(tf, self._model, check=self._before, observe=self._whole_step)
+        self._step = _TrainStep(tf, self._model, check=self._before, observe=self._whole_step)
 
     def detach(self) -> None:
         """Let ``fit`` go on without this tracker, whose steps stay; nothing happens where it is not attached."""
@@ -145,7 +135,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
                 prediction.
         """
         tf = framework("tensorflow", called="TensorFlow", extra="tensorflow")
-        features, labels = tensor("features", features, tf), tensor("labels", labels, tf)
+        features, labels = _tensor("features", features, tf), _tensor("labels", labels, tf)
         self._checked(features, labels)
         count, farthest = self._completions.count, self._open or 0.0
         numbers = sum(math.prod(variable.shape) for variable in self._model.trainable_variables)
@@ -153,17 +143,17 @@ class TensorFlowSensitivityTracker(ModelSteps):
             gradients = self._gradients_of(tf, features[part], labels[part])
             if not bool(tf.reduce_all(tf.math.is_finite(gradients))):
                 self._raise_to(math.nan)
-            points = tf.reshape(clipped(tf, gradients, self.clipping_norm), (-1, count, gradients.shape[-1]))
+            points = tf.reshape(_clipped(tf, gradients, self.clipping_norm), (-1, count, gradients.shape[-1]))
             farthest = largest(tf, points, distance=self.distance, known=farthest)
         self._raise_to(farthest)
 
     def _gradients_of(self, tf: Any, features: Any, labels: Any) -> Any:
         """Return one gradient for each record and completion, shape (records x completions, parameters)."""
-        records = completed(tf, self._completions, features)
+        records = _completed(tf, self._completions, features)
         repeated = tf.repeat(labels, self._completions.count, axis=0)
         try:
             if not self._steady:
-                steadily(tf, self._model, records[:1])
+                _steadily(tf, self._model, records[:1])
                 self._steady = True
             return self._gradients(records, repeated)
         except InputError:
@@ -171,7 +161,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
         except (TypeError, ValueError, tf.errors.OpError) as error:
             raise InputError(
                 "gradients must be possible for one record at a time, got from model or loss_fn:"
-                f" {_validate.one_line(error)}."
+                f" {validate.one_line(error)}."
             ) from error
 
     def training(self, *, sampling_rate: float, sampling: Sampling = _POISSON) -> DPSGD:
@@ -192,7 +182,7 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
     def _same_norm(self) -> float:
         """Return the noise multiplier, after a look at the clipping norm, which another compile may have changed."""
-        norm, multiplier = noise(self._model)
+        norm, multiplier = _noise(self._model)
         if (
             norm is None
             or multiplier is None
@@ -218,7 +208,194 @@ class TensorFlowSensitivityTracker(ModelSteps):
     def _whole_step(self, features: Any, labels: Any) -> float:
         """Observe one batch of `fit`, which is one update."""
         self._same_norm()
-        microbatches(self._model, len(features))
+        _microbatches(self._model, len(features))
         self.observe(features, labels)
         self.end_step()
         return 0.0
+
+
+# --- What the TensorFlow tracker does with models and tensors ---
+
+
+def _checked(model: Any, tf: Any) -> Any:
+    if not isinstance(model, tf.keras.Model):
+        raise InputError(f"model must be a Keras model, got {type(model).__name__}.")
+    if not model.built:
+        raise InputError("model must be built before it is tracked; call model.build with the input shape.")
+    for part in model.submodules:
+        if isinstance(part, tf.keras.layers.BatchNormalization):
+            raise InputError(
+                f"model must have no BatchNormalization, which mixes the records of a batch, got {part.name!r};"
+                " replace it, for example with LayerNormalization."
+            )
+    return model
+
+
+def _has_dropout(model: Any, tf: Any) -> bool:
+    """Return whether a layer is random in training; what a `call` drops by itself cannot be seen."""
+    layers = tf.keras.layers
+    random = (layers.Dropout, layers.AlphaDropout, layers.GaussianDropout, layers.GaussianNoise)
+    rates = [
+        getattr(part, name, 0)
+        for part in model.submodules
+        # Recurrent layers drop by numbers of their own.
+        for name in (("rate", "stddev") if isinstance(part, random) else ("dropout", "recurrent_dropout"))
+    ]
+    return any(isinstance(rate, int | float) and rate > 0 for rate in rates)
+
+
+def _noise(model: Any) -> tuple[float | None, float | None]:
+    """Return the clipping norm and the noise multiplier of the DP model or the DP optimizer, if it is one."""
+    owners: tuple[Any, Any] = (model, getattr(model, "optimizer", None))
+    for owner in owners:
+        if getattr(owner, "_l2_norm_clip", None) is not None:
+            return float(owner._l2_norm_clip), float(owner._noise_multiplier)  # noqa: SLF001  no public name
+    state = getattr(owners[1], "_global_state", None)
+    if state is None or not hasattr(state, "l2_norm_clip"):
+        return None, None
+    norm = float(state.l2_norm_clip)
+    return norm, float(state.stddev) / norm
+
+
+def _microbatches(model: Any, records: int) -> None:
+    """Refuse clipping by groups of records."""
+    owners = (model, model.optimizer)
+    parts = next(
+        (size for size in (getattr(owner, "_num_microbatches", None) for owner in owners) if size), None
+    )
+    if parts is not None and parts != records:
+        raise InputError(
+            f"model must clip record by record, got {parts} microbatches for a batch of {records};"
+            " leave num_microbatches out."
+        )
+
+
+def _steadily(tf: Any, model: Any, record: Any) -> None:
+    """Refuse a model that gives another output each time, which would be mistaken for a distance."""
+    once, again = (tf.nest.flatten(model(record, training=False)) for _ in range(2))
+    if not all(np.allclose(a, b, rtol=1e-3, equal_nan=True) for a, b in zip(once, again, strict=True)):
+        raise InputError(
+            "model must not be random at prediction (training=False), got two outputs for one record; give its random"
+            " layers the argument training."
+        )
+
+
+def _tensor(name: str, values: Any, tf: Any) -> Any:
+    """Return a tensor, or an array or list as one."""
+    try:
+        found = tf.convert_to_tensor(values)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} must be a tensor or an array of numbers, got {type(values).__name__}."
+        ) from None
+    if found.dtype == tf.string:
+        raise InputError(f"{name} must be a tensor or an array of numbers, got text.")
+    return found
+
+
+def _per_record(tf: Any, model: Any, loss_fn: Callable[[Any, Any], Any]) -> Any:
+    """Return the function from records and labels to one gradient for each, shape (records, parameters)."""
+
+    def one(pair: tuple[Any, Any]) -> Any:
+        record, label = pair
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(loss_fn(label[None], model(record[None], training=False)))
+        gradients = tape.gradient(
+            loss, model.trainable_variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        return tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], axis=0)
+
+    @tf.function(reduce_retracing=True)  # type: ignore[untyped-decorator]  # batches of many sizes
+    def every(records: Any, labels: Any) -> Any:
+        return tf.vectorized_map(one, (records, labels))
+
+    return every
+
+
+def _completed(tf: Any, completions: Completions, features: Any) -> Any:
+    """Return the records with every value of the attribute, shape (records x completions, ...)."""
+    if isinstance(completions, Rewritten):
+        stacked = tf.stack(completions.batches(features), axis=1)
+        return tf.reshape(stacked, (-1, *features.shape[1:]))
+    rows, written = completions.rows(int(features.shape[-1]))
+    values = tf.cast(rows, features.dtype)
+    if not features.dtype.is_floating and (tf.cast(values, tf.float64).numpy() != rows).any():
+        raise InputError(
+            f"completions must be whole numbers for features of type {features.dtype.name}; convert the features first."
+        )
+    # One axis for the completions after the records', and the columns on the last.
+    shape = (1, len(rows), *(1,) * (len(features.shape) - 2), features.shape[-1])
+    completed = tf.where(written, tf.reshape(values, shape), features[:, None])
+    return tf.reshape(completed, (-1, *features.shape[1:]))
+
+
+class _TrainStep:
+    """The training step of a model with an observer in front of it."""
+
+    def __init__(
+        self,
+        tf: Any,
+        model: Any,
+        *,
+        check: Callable[[Any, Any], None],
+        observe: Callable[[Any, Any], float],
+    ) -> None:
+        self._tf, self._model, self._check, self._observe = tf, model, check, observe
+        # The class's own method is found again without an attribute; that of another tracker is one.
+        self._earlier = vars(model).get("train_step")
+        self._original = model.train_step
+        self._on = True
+        model.train_step = self
+        model.train_function = None  # a compiled one would not know of it
+
+    def __call__(self, data: Any) -> Any:
+        if not self._on:
+            return self._original(data)
+        tf = self._tf
+        features, labels, weights = tf.keras.utils.unpack_x_y_sample_weight(data)
+        if weights is not None:
+            raise InputError(
+                "fit must be without sample weights, which are not tracked; put them into the loss."
+            )
+        self._check(features, labels)
+        seen = tf.py_function(self._observe, [features, labels], tf.float32)
+        with tf.control_dependencies([seen]):
+            return self._original(data)
+
+    def remove(self) -> None:
+        """Restore the earlier step; where another was put around this one, only pass on to it."""
+        self._on = False
+        self._model.train_function = None
+        if self._model.train_step is not self:
+            return
+        if self._earlier is None:
+            del self._model.train_step
+        else:
+            self._model.train_step = self._earlier
+
+
+def _clipped(tf: Any, gradients: Any, norm: float) -> Any:
+    """Return gradients scaled to the clipping norm, g / max(1, |g| / C), with no square beyond the type."""
+    largest = tf.maximum(tf.reduce_max(tf.abs(gradients), axis=-1, keepdims=True), norm)
+    scaled = gradients / largest
+    return scaled * tf.minimum(largest, tf.math.divide_no_nan(norm, tf.norm(scaled, axis=-1, keepdims=True)))
+
+
+def largest(tf: Any, points: Any, *, distance: Distance, known: float) -> float:
+    """Return what `auditor.sensitivity.tracker.largest_distance` does, where the tensors are."""
+    centred = points - tf.reduce_mean(points, axis=1, keepdims=True)
+    radii = tf.norm(centred, axis=2)
+    if isinstance(distance, Approximate):
+        return max(known, 2 * float(tf.reduce_max(radii)))
+    top = tf.reduce_sum(tf.math.top_k(radii, k=2).values, axis=1)
+    first = tf.gather(centred, tf.argmax(radii, axis=1), batch_dims=1)
+    apart = radii**2 - 2 * tf.linalg.matvec(centred, first)
+    pairs = tf.gather(centred, tf.argmax(apart, axis=1), batch_dims=1) - first
+    best = max(known, float(tf.reduce_max(tf.norm(pairs, axis=1))))
+    for row in tf.where(top > best)[:, 0].numpy().tolist():
+        squares = radii[row] ** 2
+        gram = tf.matmul(centred[row], centred[row], transpose_b=True)
+        place = int(tf.argmax(tf.reshape(squares[:, None] + squares - 2 * gram, [-1])))
+        pair = centred[row][place // len(squares)] - centred[row][place % len(squares)]
+        best = max(best, float(tf.norm(pair)))
+    return best

@@ -1,18 +1,447 @@
-"""The tracker without a framework: for per-example gradients that you computed yourself."""
+"""The tracker without a framework, what every tracker shares, and how the values of an attribute are written into records."""
 
-from typing import Any
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from auditor.errors import InputError
-from auditor.sensitivity.distances import Distance, Full, clipped, largest_distance
-from auditor.sensitivity.steps import Steps
+from auditor.core import validate
+from auditor.core.errors import InputError, MissingExtraError
+from auditor.core.numbers import unit
+from auditor.core.training import DPSGD
+from auditor.core.values import Claim, Floats
+from auditor.theory.attributes import ATTRIBUTE_PRIVACY_NOTE, attribute_inference
 
-__all__ = ["SensitivityTracker"]
+# --- How the values of a sensitive attribute are written into a record, as values: one record becomes one for each value ---
 
 
-class SensitivityTracker(Steps):
+Batch = TypeVar("Batch")
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The attribute is these columns of the last axis of the features; every row of ``values`` is one completion.
+
+    Attributes:
+        columns: Index of the column, counting from 0, or the indices of several; each 0 or more.
+        values: Shape (completions,) for one column, else (completions, columns), at least two different ones, as the
+            network sees them (after scaling).
+        extremes_only: Whether values between these were left out because domain knowledge says that they are closer
+            together: cheap, and an assumption, which the claims then state.
+
+    Raises:
+        InputError: A column or a value that cannot be used.
+
+    >>> Columns(0, [17, 18, 90]).values.ravel().tolist()
+    [17.0, 18.0, 90.0]
+    """
+
+    columns: Any  # a tuple of ints once built
+    values: Any  # a read-only array (completions, columns) once built
+    extremes_only: bool = False
+
+    def __post_init__(self) -> None:
+        columns = _indices(self.columns)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "values", _table(self.values, len(columns)))
+
+    @classmethod
+    def extremes(cls, columns: int | Sequence[int], *, low: npt.ArrayLike, high: npt.ArrayLike) -> "Columns":
+        """Return only the lowest and the highest value, which domain knowledge says are the farthest apart.
+
+        Args:
+            columns: As in the class.
+            low: Lowest value, or one number for each column.
+            high: Highest value, likewise.
+
+        Raises:
+            InputError: As in the class.
+
+        >>> Columns.extremes(3, low=0.0, high=1.0).count
+        2
+        """
+        low, high = np.atleast_1d(low), np.atleast_1d(high)
+        if low.shape != high.shape:
+            raise InputError(
+                f"low and high must have one number for each column, got {low.size} and {high.size}."
+            )
+        pair = cls(columns, np.stack([low, high]), extremes_only=True)
+        if (pair.values[0] > pair.values[1]).any():
+            raise InputError(
+                f"low must not be above high, got {pair.values[0].tolist()} and {pair.values[1].tolist()}."
+            )
+        return pair
+
+    @classmethod
+    def one_hot(cls, columns: Sequence[int]) -> "Columns":
+        """Return a categorical attribute with one column for each category: 1 in one of them, 0 in the others.
+
+        Args:
+            columns: Indices of the columns, at least two.
+
+        Raises:
+            InputError: As in the class.
+
+        >>> Columns.one_hot([4, 5, 6]).values.tolist()
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        """
+        return cls(columns, np.eye(len(_indices(columns))))
+
+    @property
+    def count(self) -> int:
+        """How many completions a record has."""
+        return len(self.values)
+
+    def rows(self, width: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Return the completions as rows of the features' width (0 elsewhere), and where they overwrite a record.
+
+        Args:
+            width: Length of the last axis of the features.
+
+        Raises:
+            InputError: A column lies beyond the features.
+        """
+        if max(self.columns) >= width:
+            raise InputError(
+                f"completions must name columns of the features, got column {max(self.columns)} of {width}, counting from 0."
+            )
+        rows, written = np.zeros((self.count, width)), np.zeros(width, dtype=bool)
+        rows[:, self.columns], written[list(self.columns)] = self.values, True
+        return rows, written
+
+
+@dataclass(frozen=True, eq=False)
+class Rewritten:
+    """Any other attribute: ``complete(features, value)`` returns the batch with that value written into every record.
+
+    It gets a copy of its own for every value, in which it may write, and returns an array or tensor of the same shape
+    and type.
+
+    Attributes:
+        complete: The function; features come as the tracker got them (an array or a tensor).
+        values: The values of the attribute, at least two different ones.
+        extremes_only: As in `Columns`.
+
+    Raises:
+        InputError: No function, or fewer than two different values.
+
+    >>> second = Rewritten(lambda batch, value: np.where(np.arange(3) == 1, value, batch), values=(0.0, 0.5, 1.0))
+    >>> [batch.tolist() for batch in second.batches(np.array([[7.0, 8.0, 9.0]]))]
+    [[[7.0, 0.0, 9.0]], [[7.0, 0.5, 9.0]], [[7.0, 1.0, 9.0]]]
+    """
+
+    complete: Callable[[Any, Any], Any]
+    values: Any  # a tuple once built
+    extremes_only: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.complete):
+            raise InputError(
+                f"complete must be a function of a batch and a value, got {type(self.complete).__name__}."
+            )
+        if isinstance(self.values, str | bytes) or not isinstance(self.values, Iterable):
+            raise InputError(f"values must be a list of values of the attribute, got {self.values!r}.")
+        values = tuple(self.values)
+        _at_least_two(1 + any(not np.array_equal(values[0], value) for value in values[1:]) if values else 0)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def count(self) -> int:
+        """How many completions a record has."""
+        return len(self.values)
+
+    def batches(self, features: Batch) -> list[Batch]:
+        """Return the batch once for each value.
+
+        Raises:
+            InputError: A batch of another shape or type came back.
+        """
+        # Copied before and after: the function may write into what it gets, and may return the same array every time.
+        completed: list[Batch] = [_copy(self.complete(_copy(features), value)) for value in self.values]
+        wanted = _described(features)
+        for value, batch in zip(self.values, completed, strict=True):
+            got = _described(batch)
+            if got != wanted:
+                raise InputError(
+                    f"complete must return a batch of the shape and type it got, {wanted}, got {got} for value"
+                    f" {value!r}."
+                )
+        return completed
+
+
+Completions = Columns | Rewritten
+_FEWEST = 2
+
+
+def _copy(batch: Any) -> Any:
+    """Return an array or tensor with memory of its own; TensorFlow's tensors cannot be written to."""
+    if hasattr(batch, "clone"):
+        return batch.clone()
+    return np.copy(batch) if isinstance(batch, np.ndarray) else batch
+
+
+def _described(batch: Any) -> str:
+    if not hasattr(batch, "shape") or not hasattr(batch, "dtype"):
+        return type(batch).__name__
+    # PyTorch's types print with its name, which an array's do not have: the two are not the same here either.
+    return f"{tuple(batch.shape)} of {getattr(batch.dtype, 'name', batch.dtype)}"
+
+
+def _at_least_two(different: int) -> None:
+    if different < _FEWEST:
+        raise InputError(
+            f"values must hold at least 2 different values of the attribute, got {different}; one has nothing to infer."
+        )
+
+
+def _indices(columns: Any) -> tuple[int, ...]:
+    listed = np.atleast_1d(np.asarray(columns, dtype=object)).tolist()
+    if any(isinstance(column, bool | np.bool_) for column in listed):
+        raise InputError(f"columns must be indices, counting from 0, got {columns!r}.")
+    indices = tuple(validate.at_least("columns", column, least=0) for column in listed)
+    if not indices or len(set(indices)) < len(indices):
+        raise InputError(f"columns must name at least one column, each once, got {listed}.")
+    return indices
+
+
+def _table(values: Any, width: int) -> Floats:
+    try:
+        table = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("values must be numbers, with one row for each value of the attribute.") from None
+    if table.ndim == 1 and width == 1:
+        table = table[:, None]
+    if table.ndim != 2 or table.shape[1] != width:  # noqa: PLR2004  rows and columns
+        raise InputError(
+            f"values must have one row for each value of the attribute and {width} columns, got shape {table.shape}."
+        )
+    if not np.isfinite(table).all():
+        raise InputError(f"values must be finite, got {int((~np.isfinite(table)).sum())} that are not.")
+    _at_least_two(len(np.unique(table, axis=0)))
+    table.setflags(write=False)
+    return table
+
+
+# --- How far an attribute moves clipped gradients, step by step: what all trackers share, and the one without a framework ---
+
+
+# --- How far apart the gradients of one record are over the values of its attribute: the diameter of a set of points ---
+
+
+@dataclass(frozen=True)
+class Full:
+    """The largest distance of any two completions, exactly.
+
+    Only records that may hold the largest distance of the batch are compared pair by pair. That costs more than
+    `Approximate`, and can cost as much as comparing all pairs of all records by one product of matrices.
+    """
+
+
+@dataclass(frozen=True)
+class Approximate:
+    """Twice the largest distance to the mean of the completions: an upper bound, at most twice the exact one.
+
+    The paper calls it a lower bound; it bounds the distance from above, and so the Bayes security from below (erratum
+    to Cherubin et al. 2024, Section 5.4).
+    """
+
+
+Distance = Full | Approximate
+
+
+def clipped(gradients: Floats, *, clipping_norm: float) -> Floats:
+    """Return gradients scaled to at most the clipping norm, g / max(1, |g| / C).
+
+    Args:
+        gradients: Shape (..., parameters).
+        clipping_norm: C, above 0.
+
+    Source: Cherubin et al. 2024, Algorithm 4.
+
+    >>> clipped(np.array([[30.0, 40.0], [0.0, 4.0]]), clipping_norm=5.0).round(12).tolist()
+    [[3.0, 4.0], [0.0, 4.0]]
+    """
+    # Divided by its largest entry first, so that no square is beyond a double.
+    largest = np.maximum(np.abs(gradients).max(axis=-1, keepdims=True, initial=0.0), clipping_norm)
+    scaled = gradients / largest
+    length = np.maximum(_length(scaled)[..., None], np.finfo(np.float64).tiny)
+    return np.asarray(scaled * np.minimum(largest, clipping_norm / length))
+
+
+def largest_distance(points: Floats, *, distance: Distance, known: float = 0.0) -> float:
+    """Return the largest distance of two points of the same set, over all sets.
+
+    Args:
+        points: Shape (sets, points, coordinates).
+        distance: `Full` or `Approximate`.
+        known: A distance that is there already; the result is at least this.
+
+    Source: Cherubin et al. 2024, Section 5.4.
+
+    >>> corners = np.array([[[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]]])
+    >>> largest_distance(corners, distance=Full())
+    5.0
+    """
+    if not points.size:
+        return known
+    centred = points - points.mean(axis=1, keepdims=True)
+    radii = _length(centred)
+    if isinstance(distance, Approximate):
+        return max(known, 2 * float(radii.max()))
+    # No two points are farther apart than the two largest radii together, and some point is as far from the one with
+    # the largest radius as found here. Only sets that might still hold more need all pairs.
+    top = np.sort(radii, axis=1)[:, -2:].sum(axis=1)
+    first = np.take_along_axis(centred, radii.argmax(axis=1)[:, None, None], axis=1)
+    best = max(known, float(_length(centred - first).max()))
+    for row in np.flatnonzero(top > best):
+        best = max(best, _diameter(centred[row]))
+    return best
+
+
+def _diameter(points: Floats) -> float:
+    """Return the largest distance of two points with mean 0, whose inner products then cancel nothing."""
+    squares = np.einsum("ij,ij->i", points, points)
+    gram = np.einsum("ij,kj->ik", points, points)
+    pair = np.unravel_index(int(np.argmax(squares[:, None] + squares - 2 * gram)), gram.shape)
+    return float(_length(points[pair[0]] - points[pair[1]]))
+
+
+def _length(vectors: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)))
+
+
+# --- The largest distance of each training step, kept as training goes, and what it promises ---
+
+_EXTREMES_NOTE = (
+    "Only the extreme values of the attribute were compared: this assumes that none between them is farther."
+)
+_APPROXIMATE_NOTE = (
+    "The distances are upper bounds (twice the distance to the mean), which errs on the safe side."
+)
+_SHUFFLED_NOTE = (
+    "The loader went through shuffled or ordered records instead of drawing each batch anew, which is neither of the"
+    " ways of drawing that are accounted for: this number assumes draws that did not happen."
+)
+_DROPOUT_NOTE = "Dropout was off while the distances were measured; with it they can be larger, up to 2 C."
+
+
+class _Steps:
+    """The steps of a run, each with the largest distance seen in it; what every tracker shares.
+
+    A step is open from the end of the last one until `end_step`; what is observed in between, in one batch or in
+    several, belongs to it.
+    """
+
+    def __init__(self, *, clipping_norm: float, distance: Distance, extremes_only: bool) -> None:
+        self.clipping_norm = validate.positive("clipping_norm", clipping_norm)
+        validate.instance("distance", distance, (Full, Approximate))
+        self.distance = distance
+        self._assumptions = [
+            note
+            for note, holds in (
+                (_APPROXIMATE_NOTE, isinstance(distance, Approximate)),
+                (_EXTREMES_NOTE, extremes_only),
+            )
+            if holds
+        ]
+        self._shuffled = False
+        self._closed: list[float] = []
+        self._open: float | None = None
+
+    @property
+    def sensitivities(self) -> Floats:
+        """R_t of the steps that have ended, in the units of the gradients, in [0, 2 C].
+
+        Keep them to yourself: they tell in which steps a record was drawn.
+        """
+        return np.array(self._closed, dtype=np.float64)
+
+    def end_step(self) -> None:
+        """Close the open step; call it once for each update of the model, after its last batch was observed.
+
+        Raises:
+            InputError: Nothing was observed since the last step; an empty batch must be observed too.
+        """
+        self._closed.append(self._observed())
+        self._open = None
+
+    def claims(self, training: DPSGD, *, fixed_in_advance: bool = False) -> tuple[Claim, ...]:
+        """Return what the run promises against attribute inference, from the steps that have ended.
+
+        Do not publish these numbers where membership matters (see `auditor.theory.attribute_inference`).
+
+        Args:
+            training: The run as it was tracked: as many steps, and the same clipping norm.
+            fixed_in_advance: As in `auditor.theory.attribute_inference`; leave it false for what a tracker measured.
+
+        Raises:
+            InputError: Another number of steps or another clipping norm.
+        """
+        validate.instance("training", training, (DPSGD,))
+        norms = np.unique(np.asarray(training.clipping_norm, dtype=np.float64))
+        if norms.size > 1 or not np.isclose(norms[0], self.clipping_norm, rtol=1e-9, atol=0):
+            raise InputError(
+                f"training must have the clipping norm that was tracked, {self.clipping_norm:g},"
+                f" got {training.clipping_norm!r}; give clipping_norm in DPSGD."
+            )
+        rows = attribute_inference(
+            training, sensitivities=self.sensitivities, fixed_in_advance=fixed_in_advance
+        )
+        return tuple(self._noted(row) for row in rows)
+
+    def summary(self, training: DPSGD) -> str:
+        """Return the claims as lines of text for the person who trained, ending in the privacy note.
+
+        Args:
+            training: As in `claims`.
+
+        Raises:
+            InputError: As in `claims`.
+        """
+        rows = [row for row in self.claims(training) if row.metric.endswith("bayes_security")]
+        lines = [
+            *(
+                f"Bayes security against {'attribute' if 'attribute' in row.metric else 'membership'} inference:"
+                f" {unit(row.value, toward='down')} ({row.status}; {row.method})"
+                for row in rows
+            ),
+            *self._assumptions,
+            *([_SHUFFLED_NOTE] if self._shuffled else []),
+            ATTRIBUTE_PRIVACY_NOTE,
+        ]
+        return "\n".join(lines)
+
+    def _noted(self, claim: Claim) -> Claim:
+        """Return a claim with what the tracker knows about it: attributes by distances, and all by the draws."""
+        notes = [*self._assumptions] if claim.metric.startswith("attribute_") else []
+        if self._shuffled:
+            notes.append(_SHUFFLED_NOTE)
+        # A claim without a note keeps its own words only: no blank in front.
+        note = " ".join(part for part in (claim.note, *notes) if part)
+        return replace(claim, note=note, proven=claim.proven and not self._shuffled)
+
+    def _observed(self) -> float:
+        """Return the distance of the open step, which must be open."""
+        if self._open is None:
+            raise InputError(
+                f"step {len(self._closed) + 1} ended before a batch was observed; call observe for every batch before"
+                " the optimizer steps, also for an empty one."
+            )
+        return self._open
+
+    def _raise_to(self, distance: float) -> None:
+        if not np.isfinite(distance):
+            raise InputError(
+                f"gradients must be finite, got some that are not in step {len(self._closed) + 1}; is the learning rate"
+                " too large, or a feature missing?"
+            )
+        self._open = max(self._open or 0.0, min(distance, 2 * self.clipping_norm))
+
+
+class SensitivityTracker(_Steps):
     """The distances of each step from per-example gradients that you computed yourself, in any framework.
 
     PyTorch and TensorFlow have trackers of their own, which compute the gradients: `TorchSensitivityTracker` and
@@ -25,7 +454,7 @@ class SensitivityTracker(Steps):
 
     Source: Cherubin et al. 2024, Algorithm 4.
 
-    >>> from auditor.choices import DPSGD
+    >>> from auditor.core.training import DPSGD
     >>> tracker = SensitivityTracker(clipping_norm=1.0)
     >>> tracker.observe([[[3.0, 4.0], [0.0, 0.0]]])  # one record, two values of its attribute, two parameters
     >>> tracker.end_step()
@@ -39,7 +468,7 @@ class SensitivityTracker(Steps):
         self,
         *,
         clipping_norm: float,
-        distance: Distance = Full(),  # noqa: B008  a frozen value
+        distance: Distance = Full(),
         extremes_only: bool = False,
     ) -> None:
         super().__init__(clipping_norm=clipping_norm, distance=distance, extremes_only=extremes_only)
@@ -80,3 +509,70 @@ class SensitivityTracker(Steps):
                 clipped(array, clipping_norm=norm), distance=self.distance, known=self._open or 0.0
             )
         )
+
+
+# --- What the trackers of PyTorch and TensorFlow share: steps whose gradients the tracker computes from a model ---
+
+
+class ModelSteps(_Steps):
+    """The steps of a run, and what is needed to complete a record and to take its gradients."""
+
+    def __init__(
+        self,
+        loss_fn: Callable[[Any, Any], Any],
+        *,
+        completions: Completions,
+        clipping_norm: float,
+        distance: Distance,
+        most_numbers: int,
+    ) -> None:
+        validate.instance("completions", completions, (Columns, Rewritten))
+        super().__init__(
+            clipping_norm=clipping_norm, distance=distance, extremes_only=completions.extremes_only
+        )
+        if not callable(loss_fn):
+            raise InputError(
+                f"loss_fn must be a function of one batch's outputs and labels, got {type(loss_fn).__name__}."
+            )
+        self._loss_fn = loss_fn
+        self._completions = completions
+        self._most = validate.at_least("most_numbers", most_numbers, least=1)
+
+    def _dropout(self, *, present: bool) -> None:
+        """Let the claims say that the training has a randomness which the distances have not."""
+        if present:
+            self._assumptions.append(_DROPOUT_NOTE)
+
+    def _parts(self, records: int, *, parameters: int) -> list[slice]:
+        """Return the records in parts whose gradients are few enough to be held at once."""
+        if not parameters:
+            raise InputError("model must have a parameter that is trained, got none; are all of them frozen?")
+        rows = max(1, self._most // (parameters * self._completions.count))
+        return [slice(start, start + rows) for start in range(0, records, rows)]
+
+    def _checked(self, features: Any, labels: Any) -> None:
+        """Refuse a batch whose axes cannot be records, and columns that its features have not."""
+        axes, labelled = tuple(features.shape), tuple(labels.shape)
+        if not axes or not labelled or (None not in (axes[0], labelled[0]) and axes[0] != labelled[0]):
+            raise InputError(
+                "features and labels must have the records of one batch on the first axis, got shapes"
+                f" {axes} and {labelled}."
+            )
+        if isinstance(self._completions, Columns):
+            if len(axes) < 2:  # noqa: PLR2004  records and columns
+                raise InputError(
+                    f"features must have the records on the first axis and columns on the last, got shape {axes}."
+                )
+            if axes[-1] is not None:  # not known to TensorFlow before the first batch
+                self._completions.rows(int(axes[-1]))
+
+
+def framework(name: str, *, called: str, extra: str) -> Any:
+    """Return an optional module, or say in one sentence how it is installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"tracking sensitivities in {called} needs {called}, which cannot be imported here:"
+            f" pip install 'privacy-auditor[{extra}]'."
+        ) from error

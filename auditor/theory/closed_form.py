@@ -5,29 +5,55 @@ Both forms speak about the attacker of train-versus-fresh-record membership infe
 and whose two worlds differ in one replaced record.
 """
 
-from auditor import _validate
-from auditor._format import number
-from auditor.choices import DPSGD, Adjacency
-from auditor.theory._gaussian_form import (
-    UNCOVERED,
-    ClosedForm,
-    Corollary7,
-    MomentMatched,
-    covers,
-    is_sampled,
-    log_half_mu,
-    overlap,
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erf, erfc, erfcinv, log_ndtr, ndtr
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.numbers import number
+from auditor.core.options import Adjacency
+from auditor.core.training import DPSGD, FixedSizeSampling, PoissonSampling, Sampling
+from auditor.core.values import Claim, Floats
+
+# --- The two forms, and the Bayes security of a training run by each ---
+
+
+@dataclass(frozen=True)
+class Corollary7:
+    """The published closed form, k(s) = 1/s^2: can be on the unsafe side (Cherubin et al. 2024, Corollary 7).
+
+    It is about batches drawn by independent coins; batches of a fixed size give more away.
+    """
+
+    caveat: ClassVar[str] = "can be on the unsafe side"
+
+    def in_words(self) -> str:
+        """Return its name as a phrase."""
+        return "closed form of Corollary 7"
+
+
+@dataclass(frozen=True)
+class MomentMatched:
+    """The second moment of one step's log-ratio, k(s) = sinh(1/s^2): on the safe side wherever it was tried [own]."""
+
+    caveat: ClassVar[str] = "was on the safe side wherever it was tried, which is no proof"
+
+    def in_words(self) -> str:
+        """Return its name as a phrase."""
+        return "moment-matched closed form"
+
+
+ClosedForm = Corollary7 | MomentMatched
+UNCOVERED = (
+    "the published form is about batches drawn by independent coins, and batches of a fixed size give away more; use the"
+    " moment-matched form"
 )
-from auditor.values import Claim
-
-__all__ = [
-    "ClosedForm",
-    "Corollary7",
-    "MomentMatched",
-    "bayes_security_closed_form",
-    "bayes_security_moment_matched",
-]
-
 _CLOSED_FORM_NOTE = (
     "An approximation that can be on the unsafe side (too high) for a small sampling rate and many steps, the more"
     " so the lower the noise: at rate 0.001, noise 1, 50,000 steps the advantage is 0.1912 and this gives 0.1769."
@@ -65,27 +91,26 @@ def bayes_security_closed_form(training: DPSGD) -> Claim:
     >>> round(bayes_security_closed_form(DPSGD(1.0, 0.01, 1000)).value, 6)
     0.75183
     """
-    _validate.instance("training", training, (DPSGD,))
-    sampled = is_sampled(training)
+    validate.instance("training", training, (DPSGD,))
     method = "closed form 1 - erf(p sqrt(T) / (sqrt(2) s)) (Cherubin et al. 2024, Corollary 7)"
-    if not covers(Corollary7(), sampling=training.sampling, sampled=sampled):
+    if not _covers(Corollary7(), sampling=training.sampling, sampled=training.sampled):
         note = f"{UNCOVERED[:1].upper()}{UNCOVERED[1:]}."
         return Claim("bayes_security", None, None, Adjacency.REPLACE_ONE, method, proven=False, note=note)
-    value = _value(log_half_mu(training, form=Corollary7()))
+    value = _security(log_half_mu(training, form=Corollary7()))
     return Claim(
         metric="bayes_security",
         value=value,
         delta=None,
         adjacency=Adjacency.REPLACE_ONE,
         method=method,
-        proven=not sampled,
-        note=_closed_form_note(training, value) if sampled else _NO_SAMPLING_NOTE,
+        proven=not training.sampled,
+        note=_closed_form_note(training, value) if training.sampled else _NO_SAMPLING_NOTE,
     )
 
 
 def _closed_form_note(training: DPSGD, value: float) -> str:
     """Name the unsafe regime, and how far into it this setting is."""
-    excess = value - _value(log_half_mu(training, form=MomentMatched()))
+    excess = value - _security(log_half_mu(training, form=MomentMatched()))
     if excess <= _AGREEMENT:
         return f"{_CLOSED_FORM_NOTE} Here it agrees with the moment-matched form."
     return (
@@ -118,13 +143,13 @@ def bayes_security_moment_matched(training: DPSGD) -> Claim:
     >>> round(bayes_security_moment_matched(DPSGD(1.0, 0.01, 1000)).value, 6)
     0.73174
     """
-    _validate.instance("training", training, (DPSGD,))
+    validate.instance("training", training, (DPSGD,))
     method = "moment-matched form 1 - erf(p sqrt(T sinh(1/s^2)) / sqrt(2))"
     if training.fixed_size:
         method = "moment-matched form for batches of a fixed size (variance of the dominating pair)"
     return Claim(
         metric="bayes_security",
-        value=_value(log_half_mu(training, form=MomentMatched())),
+        value=_security(log_half_mu(training, form=MomentMatched())),
         delta=None,
         adjacency=Adjacency.REPLACE_ONE,
         method=method,
@@ -133,5 +158,256 @@ def bayes_security_moment_matched(training: DPSGD) -> Claim:
     )
 
 
-def _value(log_half: float) -> float:
-    return float(overlap(log_half))
+def _security(log_half: float) -> float:
+    return float(_overlap(log_half))
+
+
+def _covers(form: ClosedForm, *, sampling: Sampling, sampled: bool) -> bool:
+    """Return whether a form is about batches drawn like this; ``sampled``: whether any sampling rate is below 1."""
+    return not (sampled and isinstance(form, Corollary7) and isinstance(sampling, FixedSizeSampling))
+
+
+# --- The same over whole grids of settings, forwards and backwards: for choosing parameters interactively ---
+
+
+def bayes_security_grid(
+    noise_multiplier: npt.ArrayLike,
+    sampling_rate: npt.ArrayLike,
+    steps: npt.ArrayLike,
+    *,
+    form: ClosedForm = Corollary7(),
+    sampling: Sampling = PoissonSampling(),  # noqa: B008
+) -> Floats:
+    """Return the Bayes security of many settings at once, by a closed form.
+
+    Args:
+        noise_multiplier: Any shape, above 0.
+        sampling_rate: Any shape that broadcasts with it, in (0, 1].
+        steps: Likewise, whole numbers of 1 or more.
+        form: `Corollary7` (default) or `MomentMatched`.
+        sampling: `PoissonSampling` (default) or `FixedSizeSampling`.
+
+    Returns:
+        In [0, 1], replace-one, of the shape that the three broadcast to; a million in well under a second.
+
+    Raises:
+        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
+            size, which it is not about.
+
+    Source: as `bayes_security_closed_form` and `bayes_security_moment_matched`.
+
+    >>> bayes_security_grid([[1.0], [2.0]], [0.001, 0.01], 1000).round(4)
+    array([[0.9748, 0.7518],
+           [0.9874, 0.8744]])
+    """
+    noise, rate, count = _settings(
+        noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps
+    )
+    _check_choices(form, sampling, sampled=bool(np.any(rate < 1)))
+    log_half = np.log(rate) + (np.log(count) + log_k(noise, form=form, sampling=sampling)) / 2
+    return _overlap(log_half)
+
+
+def sampling_rate_grid(
+    bayes_security: npt.ArrayLike,
+    noise_multiplier: npt.ArrayLike,
+    steps: npt.ArrayLike,
+    *,
+    form: ClosedForm = Corollary7(),
+    sampling: Sampling = PoissonSampling(),  # noqa: B008
+) -> Floats:
+    """Return the largest sampling rates that reach wanted Bayes securities, by a closed form.
+
+    Args:
+        bayes_security: Any shape, in (0, 1).
+        noise_multiplier: Any shape that broadcasts with it, above 0.
+        steps: Likewise, whole numbers of 1 or more.
+        form: `Corollary7` (default) or `MomentMatched`.
+        sampling: `PoissonSampling` (default) or `FixedSizeSampling`.
+
+    Returns:
+        In [0, 1]: 1 where every rate will do, 0 where none does that a double can hold.
+
+    Raises:
+        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
+            size, which it is not about.
+
+    Source: Cherubin et al. 2024, Eq. 4.
+
+    >>> sampling_rate_grid(0.98, [1.0, 2.0], 5000).round(9)
+    array([0.00035453, 0.00070906])
+    """
+    wanted, noise, count = _settings(
+        bayes_security=bayes_security, noise_multiplier=noise_multiplier, steps=steps
+    )
+    _check_choices(form, sampling, sampled=True)
+    log_rate = _log_wanted(wanted) - (np.log(count) + log_k(noise, form=form, sampling=sampling)) / 2
+    return np.exp(np.minimum(log_rate, 0.0))
+
+
+def noise_multiplier_grid(
+    bayes_security: npt.ArrayLike,
+    sampling_rate: npt.ArrayLike,
+    steps: npt.ArrayLike,
+    *,
+    form: ClosedForm = Corollary7(),
+    sampling: Sampling = PoissonSampling(),  # noqa: B008
+) -> Floats:
+    """Return the smallest noise multipliers that reach wanted Bayes securities, by a closed form.
+
+    Args:
+        bayes_security: Any shape, in (0, 1).
+        sampling_rate: Any shape that broadcasts with it, in (0, 1].
+        steps: Likewise, whole numbers of 1 or more.
+        form: `Corollary7` (default) or `MomentMatched`.
+        sampling: `PoissonSampling` (default) or `FixedSizeSampling`.
+
+    Returns:
+        Above 0, of the shape that the three broadcast to.
+
+    Raises:
+        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
+            size, which it is not about.
+
+    Source: Cherubin et al. 2024, Eq. 4, solved for the noise.
+
+    >>> noise_multiplier_grid([0.9, 0.98], 0.001, 5000).round(4)
+    array([0.5627, 2.8207])
+    """
+    wanted, rate, count = _settings(bayes_security=bayes_security, sampling_rate=sampling_rate, steps=steps)
+    _check_choices(form, sampling, sampled=bool(np.any(rate < 1)))
+    return noise_of(2 * (_log_wanted(wanted) - np.log(rate)) - np.log(count), form=form, sampling=sampling)
+
+
+_LIMITS: Mapping[str, tuple[float, bool, str]] = {
+    "noise_multiplier": (math.inf, False, "finite and above 0"),
+    "sampling_rate": (1.0, True, "in (0, 1]"),
+    "steps": (math.inf, False, "whole numbers of 1 or more"),
+    "bayes_security": (1.0, False, "in (0, 1)"),
+}
+
+
+def _settings(**columns: npt.ArrayLike) -> list[Floats]:
+    """Return the columns as arrays of numbers in range, checked to broadcast."""
+    arrays = [_grid(name, values) for name, values in columns.items()]
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays))
+    except ValueError:
+        listed = ", ".join(f"{name} has {array.shape}" for name, array in zip(columns, arrays, strict=True))
+        raise InputError(f"the shapes of a grid must broadcast: {listed}.") from None
+    return arrays
+
+
+def _grid(name: str, values: npt.ArrayLike) -> Floats:
+    most, ends, words = _LIMITS[name]
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be an array of numbers, got {type(values).__name__}.") from None
+    good = (array > 0) & ((array <= most) if ends else (array < most))
+    if name == "steps":
+        good &= array == np.floor(array)
+    if not good.all():
+        at = int(np.argmin(good))
+        where = f" at position {at}, counting from 0" if array.ndim else ""
+        raise InputError(f"{name} must be {words}, got {array.ravel()[at]:g}{where}.")
+    return array
+
+
+def _check_choices(form: ClosedForm, sampling: Sampling, *, sampled: bool) -> None:
+    validate.instance("form", form, get_args(ClosedForm))
+    validate.instance("sampling", sampling, get_args(Sampling))
+    if not _covers(form, sampling=sampling, sampled=sampled):
+        raise InputError(f"form and sampling do not fit: {UNCOVERED}, form=MomentMatched().")
+
+
+# --- The Gaussian comparison behind them: one number, (mu/2)^2, adds up over steps ---
+#
+# The run is taken for a comparison of N(mu/2, 1) with N(-mu/2, 1), where (mu/2)^2 is the sum over the steps of
+# p^2 k(s): at rate p and noise multiplier s, for one replaced record. A form is a choice of k.
+
+
+def log_half_mu(training: DPSGD, *, form: ClosedForm) -> float:
+    """Return log(mu / 2), half the distance of the two Gaussians that the form takes the run for; steps add up.
+
+    Raises:
+        InputError: The form is not about batches drawn like this.
+    """
+    phases = training.phases
+    if not _covers(form, sampling=training.sampling, sampled=training.sampled):
+        raise InputError(f"{UNCOVERED}.")
+    noise = np.array([phase.noise_multiplier for phase in phases])
+    rate = np.array([phase.sampling_rate for phase in phases])
+    steps = np.array([float(phase.steps) for phase in phases])
+    parts = 2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, sampling=training.sampling)
+    return float(np.logaddexp.reduce(parts)) / 2
+
+
+def noise_of(log_share: Floats, *, form: ClosedForm, sampling: Sampling) -> Floats:
+    """Return the noise multiplier s at which k(s) has this logarithm."""
+    if isinstance(form, Corollary7):
+        return np.exp(-log_share / 2)
+    if isinstance(sampling, FixedSizeSampling):
+        return 2 / _mu_of_pair(log_share + math.log(2))
+    # asinh(x) is log(2x) where sinh overflows, and x to all digits where it is tiny.
+    moderate = np.arcsinh(np.exp(np.clip(log_share, -300.0, 300.0)))
+    u = np.where(log_share > 300, log_share + math.log(2), moderate)  # noqa: PLR2004
+    return np.where(log_share < -300, np.exp(-log_share / 2), u**-0.5)  # noqa: PLR2004
+
+
+def log_k(noise: Floats, *, form: ClosedForm, sampling: Sampling) -> Floats:
+    """Return log k(s), the logarithm of one step's share of (mu/2)^2 at rate 1."""
+    log_u = -2 * np.log(noise)
+    if isinstance(form, Corollary7):
+        return log_u
+    if isinstance(sampling, FixedSizeSampling):
+        return _log_excess(math.log(2) + log_u / 2) - math.log(2)
+    u = np.exp(np.clip(log_u, -20.0, 700.0))  # a larger u saturates the value to 0 all the same
+    log_sinh = u + np.log(-np.expm1(-2 * u)) - math.log(2)
+    return np.where(log_u < -20, log_u, log_sinh)  # noqa: PLR2004  sinh(u) = u to all digits
+
+
+def _overlap(log_half: Any) -> Floats:
+    """Return 1 - TV(N(0, 1), N(mu, 1)) = erfc(mu / (2 sqrt2)) from log(mu / 2)."""
+    # erfc underflows to 0 from mu/2 = 39 on, so capping the exponent changes nothing.
+    return np.asarray(erfc(np.exp(np.minimum(log_half, 10.0)) / math.sqrt(2)))
+
+
+def _log_wanted(bayes_security: Floats) -> Floats:
+    """Return log(mu / 2) at which the two Gaussians overlap this much; far below 0 where 1 is wanted to all digits."""
+    return np.log(np.maximum(erfcinv(bayes_security), 1e-300)) + math.log(2) / 2
+
+
+def _log_excess(log_mu: Floats) -> Floats:
+    """Return the log of E[(e^l - 1)^2; l > 0], the unsampled log-ratio l of N(mu, 1) to N(0, 1) being under N(0, 1).
+
+    That is e^(mu^2) Phi(3 mu/2) + 3 Phi(-mu/2) - 2, about mu^2/2 for small mu and e^(mu^2) for large.
+    """
+    mu = np.exp(np.clip(log_mu, -20.0, math.log(6)))
+    # Phi(3 mu/2) + 3 Phi(-mu/2) - 2 in two ways: its series where the difference would cancel.
+    root = math.sqrt(8)
+    series = (mu**3 / -2 + 3 / 16 * mu**5) / math.sqrt(2 * math.pi)
+    rest = np.where(mu < 1e-3, series, (erf(3 * mu / root) - 3 * erf(mu / root)) / 2)  # noqa: PLR2004
+    middle = np.log(np.expm1(mu**2) * ndtr(1.5 * mu) + rest)
+    square = np.exp(np.minimum(2 * log_mu, 700.0))
+    # The rest is below rounding from mu = 6 on.
+    large = square + np.log1p(-2 * np.exp(-np.maximum(square, 1.0)))
+    return np.where(log_mu < -20, 2 * log_mu - math.log(2), np.where(log_mu > math.log(6), large, middle))  # noqa: PLR2004
+
+
+def _mu_of_pair(log_excess: Floats) -> Floats:
+    """Return the mu at which `_log_excess` has this value, by Newton's method in logs (a convex function there)."""
+    goal = np.asarray(log_excess, dtype=np.float64)
+    # From the right of the root, where Newton's steps never overshoot: log excess is at least each of these.
+    log_mu = np.minimum((goal + math.log(2)) / 2, np.log(np.maximum(goal + 1, 1.0)) / 2 + 1)
+    for _ in range(25):
+        value = _log_excess(log_mu)
+        square = np.exp(np.minimum(2 * log_mu, 700.0))
+        # d excess / d mu = 2 mu e^(mu^2) Phi(3 mu/2)
+        log_slope = math.log(2) + 2 * log_mu + square + log_ndtr(1.5 * np.sqrt(square)) - value
+        slope = np.exp(np.minimum(log_slope, 700.0))
+        step = (value - goal) / slope
+        log_mu = log_mu - step
+        if np.all(np.abs(step) < 1e-12):  # noqa: PLR2004
+            break
+    return np.exp(log_mu)

@@ -1,21 +1,162 @@
-"""Composition theorems: what many (epsilon, delta)-DP steps promise together.
+"""Composition theorems: what many (epsilon, delta)-DP steps promise together, and all of them side by side for one run.
 
 Each theorem speaks of steps that may depend on what earlier steps gave, with epsilons and deltas fixed beforehand.
-`auditor.theory.compare_compositions` sets them side by side for a training run.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
-from auditor import _validate
-from auditor.errors import InputError
-from auditor.theory.amplification import EpsilonDelta
-from auditor.values import Floats
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.numbers import given
+from auditor.core.options import Adjacency
+from auditor.core.training import DPSGD
+from auditor.core.values import Claim, Floats
+from auditor.theory.accountant import epsilon
+from auditor.theory.conversions import EpsilonDelta
+from auditor.theory.gaussian import FIXED_SIZE, gaussian_epsilon, mu_clt, mu_without_sampling
+from auditor.theory.renyi import renyi_epsilon
+from auditor.theory.steps import StepPair, step_epsilons
 
-__all__ = ["advanced", "advanced_sharper", "basic", "optimal"]
+# --- One training run, every composition theorem: what each of them makes of the same steps ---
+
+# Shares of delta that the steps themselves may take, tried one after the other; each is valid, so the best counts.
+_SHARES = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 1.0)
+_BASIC = "basic composition"
+_ADVANCED = "advanced composition (Dwork, Rothblum and Vadhan 2010)"
+_SHARPER = "advanced composition (Kairouz, Oh and Viswanath 2015, Theorem 3.4)"
+_OPTIMAL = "optimal composition of (epsilon, delta) steps (Kairouz, Oh and Viswanath 2015, Theorem 3.3)"
+_RENYI = "Renyi divergences (RDP accountant)"
+_LOSSES = "privacy loss distributions (dp-accounting)"
+_EVERYONE = "Gaussian differential privacy without sampling"
+_LIMIT = "Gaussian differential privacy by the central limit theorem"
+_METHODS = (_BASIC, _ADVANCED, _SHARPER, _OPTIMAL, _RENYI, _LOSSES, _EVERYONE, _LIMIT)
+_VACUOUS = "Infinite: the theorem promises nothing here."
+_Theorem = Callable[[Floats, Floats, float, float], float]
+"""From epsilons of the kinds of step, their counts, the delta of one step and all of delta to a total epsilon."""
+
+
+def compare_compositions(
+    training: DPSGD, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
+) -> tuple[Claim, ...]:
+    """Return the epsilon of one training run by every composition theorem, side by side.
+
+    The theorems about (epsilon, delta) steps are given each step's exact (epsilon, delta), sampling included: of the
+    pair of laws that the step gives with and without the record, or with one of two records. Every step gets the same
+    share of delta: all of it by basic composition; by the others as much as is best among fixed shares from 1% on, and
+    the rest is the theorem's own.
+
+    Args:
+        training: Noise multipliers, sampling rates and steps.
+        delta: In [0, 1); at 0 every epsilon is infinite.
+        adjacency: Which training sets count as neighbours.
+
+    Returns:
+        ``epsilon`` claims, each with its ``method``: basic; advanced in two forms; optimal for (epsilon, delta) steps;
+        Renyi divergences; privacy loss distributions (`auditor.theory.epsilon`); Gaussian DP without sampling; and,
+        if there is sampling, Gaussian DP by its central limit theorem. Only the last one is not proven, and says where
+        it is on the unsafe side. All are null for batches of a fixed size and added or removed records.
+
+    Raises:
+        InputError: The run is no DPSGD, delta is outside [0, 1), or the adjacency is unknown.
+
+    Source: Dwork and Roth 2014; Kairouz, Oh and Viswanath 2015; Balle, Barthe and Gaboardi 2018; Dong, Roth and Su 2022.
+
+    >>> claims = compare_compositions(DPSGD(0.6, 0.01, 100), delta=1e-5)
+    >>> [round(claims[place].value, 3) for place in (0, 5, 7)]  # basic, privacy losses, central limit
+    [343.107, 3.816, 1.505]
+    """
+    validate.instance("training", training, [DPSGD])
+    delta = validate.fraction("delta", delta, zero=True)
+    relation = Adjacency.named(adjacency)
+    if training.fixed_size and relation is Adjacency.ADD_REMOVE:
+        return tuple(
+            Claim("epsilon", None, delta, relation, method, proven=True, note=FIXED_SIZE)
+            for method in _METHODS
+        )
+    steps = _Steps(training, relation)
+    accounted = epsilon(training, delta=delta, adjacency=relation)
+    rows = (
+        steps.claim(
+            _BASIC, lambda epsilons, counts, _each, _total: _basic_epsilon(epsilons, counts), delta, (1.0,)
+        ),
+        steps.claim(_ADVANCED, _with_slack(_advanced_epsilon), delta, _SHARES),
+        steps.claim(_SHARPER, _with_slack(_sharper_epsilon), delta, _SHARES),
+        steps.claim(_OPTIMAL, _worst_step, delta, _SHARES),
+        renyi_epsilon(training, delta=delta, adjacency=relation),
+        accounted,
+        _gaussian(_EVERYONE, mu_without_sampling(training, adjacency=relation), delta),
+    )
+    limit = mu_clt(training, adjacency=relation)
+    if limit.proven:  # no sampling: the row before is exact
+        return rows
+    return (*rows, _gaussian(_LIMIT, limit, delta, accounted=accounted.value))
+
+
+class _Steps:
+    """The kinds of step of a training run, as (epsilon, delta) mechanisms."""
+
+    def __init__(self, training: DPSGD, relation: Adjacency) -> None:
+        phases = training.phases
+        self.relation, self.steps = relation, training.steps
+        self.pair = StepPair.of(training, relation)
+        self.noise = np.array([phase.noise_multiplier for phase in phases])
+        self.rates = np.array([phase.sampling_rate for phase in phases])
+        self.counts = np.array([float(phase.steps) for phase in phases])
+
+    def claim(self, method: str, theorem: _Theorem, delta: float, shares: tuple[float, ...]) -> Claim:
+        """Return the theorem's claim at the best share of delta."""
+        each = np.array(shares) * delta / self.steps
+        epsilons = step_epsilons(self.noise, self.rates, self.pair, deltas=each[:, None])
+        totals = [
+            theorem(row, self.counts, one, delta) if one > 0 else math.inf
+            for row, one in zip(epsilons, each.tolist(), strict=True)
+        ]
+        best = int(np.argmin(totals))
+        note = _VACUOUS
+        if math.isfinite(totals[best]):
+            most = given(float(epsilons[best].max()))
+            note = (
+                f"Each step's exact (epsilon, delta), sampling included: at most epsilon {most} at delta"
+                f" {given(float(each[best]))}."
+            )
+            if theorem is _worst_step and self.counts.size > 1:
+                note += " Every step counts as the worst one, so it may be looser than the others."
+        return Claim("epsilon", totals[best], delta, self.relation, method, proven=True, note=note)
+
+
+def _with_slack(form: Callable[[Floats, Floats, float], float]) -> _Theorem:
+    """Give a form of advanced composition what the steps leave of delta."""
+
+    def theorem(epsilons: Floats, counts: Floats, each: float, total: float) -> float:
+        slack = total - each * float(counts.sum())
+        return form(epsilons, counts, slack) if slack > 0 else math.inf
+
+    return theorem
+
+
+def _worst_step(epsilons: Floats, counts: Floats, each: float, total: float) -> float:
+    # (epsilon, delta)-DP is also (more than epsilon, delta)-DP, and the theorem needs equal steps.
+    return _optimal_epsilon(float(epsilons.max()), each, int(counts.sum()), total)
+
+
+def _gaussian(method: str, mu: Claim, delta: float, *, accounted: float | None = None) -> Claim:
+    """Return the epsilon that a mu implies."""
+    largest = math.inf if mu.value is None else mu.value
+    value = gaussian_epsilon(largest, delta=delta)
+    note = f"mu is {given(largest)}. {mu.note}".rstrip()
+    if math.isinf(value):
+        note = f"{_VACUOUS} {mu.note}".rstrip()
+    elif accounted is not None and value < accounted < math.inf:
+        note += f" Here it lies {given(accounted - value)} below the accountant's."
+    return Claim("epsilon", value, delta, mu.adjacency, method, proven=mu.proven, note=note)
+
+
+# --- The theorems ---
 
 # Answers that together have less than e^-800 of the mass are left out: so many standard deviations, by Hoeffding.
 _REACH = 20.0
@@ -38,7 +179,7 @@ def basic(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1) -> EpsilonDelta:
     EpsilonDelta(epsilon=7.0, delta=0.0)
     """
     epsilons, deltas, counts = _kinds(epsilon, delta, steps)
-    return EpsilonDelta(basic_epsilon(epsilons, counts), _total(deltas, counts))
+    return EpsilonDelta(_basic_epsilon(epsilons, counts), _total(deltas, counts))
 
 
 def advanced(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: float) -> EpsilonDelta:
@@ -63,8 +204,8 @@ def advanced(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: float) ->
     5.850235
     """
     epsilons, deltas, counts = _kinds(epsilon, delta, steps)
-    slack = _validate.fraction("slack", slack)
-    return EpsilonDelta(advanced_epsilon(epsilons, counts, slack), min(1.0, _total(deltas, counts) + slack))
+    slack = validate.fraction("slack", slack)
+    return EpsilonDelta(_advanced_epsilon(epsilons, counts, slack), min(1.0, _total(deltas, counts) + slack))
 
 
 def advanced_sharper(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: float) -> EpsilonDelta:
@@ -89,8 +230,8 @@ def advanced_sharper(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: f
     5.29811
     """
     epsilons, deltas, counts = _kinds(epsilon, delta, steps)
-    slack = _validate.fraction("slack", slack)
-    return EpsilonDelta(sharper_epsilon(epsilons, counts, slack), min(1.0, _total(deltas, counts) + slack))
+    slack = validate.fraction("slack", slack)
+    return EpsilonDelta(_sharper_epsilon(epsilons, counts, slack), min(1.0, _total(deltas, counts) + slack))
 
 
 def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: float) -> EpsilonDelta:
@@ -120,33 +261,33 @@ def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: floa
     >>> round(optimal(0.1, steps=100, total_delta=1e-5).epsilon, 6)
     4.306791
     """
-    epsilon = _validate.nonnegative("epsilon", epsilon)
-    delta = _validate.fraction("delta", delta, zero=True)
-    steps = _validate.at_least("steps", steps, least=1)
-    total = _validate.fraction("total_delta", total_delta, zero=True)
-    return EpsilonDelta(optimal_epsilon(epsilon, delta, steps, total), total)
+    epsilon = validate.nonnegative("epsilon", epsilon)
+    delta = validate.fraction("delta", delta, zero=True)
+    steps = validate.at_least("steps", steps, least=1)
+    total = validate.fraction("total_delta", total_delta, zero=True)
+    return EpsilonDelta(_optimal_epsilon(epsilon, delta, steps, total), total)
 
 
-def basic_epsilon(epsilons: Floats, counts: Floats) -> float:
+def _basic_epsilon(epsilons: Floats, counts: Floats) -> float:
     """Return the sum over kinds; unlike the public function, epsilons may be infinite."""
     with np.errstate(over="ignore"):
         return float(np.sum(counts * epsilons))
 
 
-def advanced_epsilon(epsilons: Floats, counts: Floats, slack: float) -> float:
+def _advanced_epsilon(epsilons: Floats, counts: Floats, slack: float) -> float:
     """Return the first form over kinds; epsilons may be infinite."""
     with np.errstate(over="ignore"):
         return _deviation(epsilons, counts, slack) + float(np.sum(counts * epsilons * np.expm1(epsilons)))
 
 
-def sharper_epsilon(epsilons: Floats, counts: Floats, slack: float) -> float:
+def _sharper_epsilon(epsilons: Floats, counts: Floats, slack: float) -> float:
     """Return the second form over kinds; epsilons may be infinite."""
     # (e^eps - 1)/(e^eps + 1) = tanh(eps/2)
     with np.errstate(over="ignore"):
         return _deviation(epsilons, counts, slack) + float(np.sum(counts * epsilons * np.tanh(epsilons / 2)))
 
 
-def optimal_epsilon(epsilon: float, delta: float, steps: int, total: float) -> float:
+def _optimal_epsilon(epsilon: float, delta: float, steps: int, total: float) -> float:
     """Return the optimal epsilon; unlike in the public function, epsilon may be infinite."""
     # What is left for randomised response: 1 - (1 - total)/(1 - delta)^k.
     left = -math.expm1(math.log1p(-total) - steps * math.log1p(-delta)) if delta < 1 else -1.0
@@ -168,8 +309,6 @@ def optimal_epsilon(epsilon: float, delta: float, steps: int, total: float) -> f
 
 def _truthful(epsilon: float, steps: int) -> tuple[Floats, Floats, Floats]:
     """Return the positive losses of randomised response, ascending, and the two laws' log-masses there."""
-    from scipy.special import gammaln
-
     mean, reach = steps / (1 + math.exp(-epsilon)), _REACH * math.sqrt(steps)
     lowest = max(steps // 2 + 1, math.floor(mean - reach))
     truthful = np.arange(lowest, min(steps, math.ceil(mean + reach)) + 1, dtype=np.float64)
@@ -197,12 +336,12 @@ def _kinds(epsilon: Any, delta: Any, steps: Any) -> tuple[Floats, Floats, Floats
     lengths = {name: len(column) for name, column in columns.items() if len(column) != 1}
     if 0 in lengths.values():
         raise InputError(f"{next(iter(lengths))} must have one number for each kind of step, got none.")
-    _validate.same_length(tuple(lengths), tuple(lengths.values()))
+    validate.same_length(tuple(lengths), tuple(lengths.values()))
     size = max(lengths.values(), default=1)
     checked = (
-        [_validate.nonnegative("epsilon", value) for value in columns["epsilon"]],
-        [_validate.fraction("delta", value, zero=True, one=True) for value in columns["delta"]],
-        [float(_validate.at_least("steps", value, least=1)) for value in columns["steps"]],
+        [validate.nonnegative("epsilon", value) for value in columns["epsilon"]],
+        [validate.fraction("delta", value, zero=True, one=True) for value in columns["delta"]],
+        [float(validate.at_least("steps", value, least=1)) for value in columns["steps"]],
     )
     epsilons, deltas, counts = (np.broadcast_to(np.array(column), (size,)) for column in checked)
     return epsilons, deltas, counts

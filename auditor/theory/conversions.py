@@ -1,27 +1,25 @@
 """From one way of stating privacy to another: epsilon and delta, mu of Gaussian DP, advantage, and error rates.
 
-Trade-off curves have theirs in `auditor.theory.curve_conversions`, Renyi divergences in
-`auditor.theory.renyi_conversions`. Two kinds are kept apart: what holds for every mechanism with the first statement,
-and what holds for Gaussian mechanisms only; each docstring says which. All epsilons are in nats.
+Also for whole trade-off curves, and what a step gains by sampling; Renyi divergences have theirs in `auditor.theory.renyi`.
+Two kinds are kept apart: what holds for every mechanism with the first statement, and what holds for Gaussian mechanisms
+only; each docstring says which. All epsilons are in nats.
 """
 
 import math
+import sys
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
 
-from auditor import _validate
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Floats
+from auditor.curves.tradeoff import TradeoffCurve, concave_corners
 from auditor.theory.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 
-__all__ = [
-    "advantage_from_mu",
-    "delta_from_mu",
-    "epsilon_from_mu",
-    "epsilon_from_rates",
-    "mu_from_advantage",
-    "mu_from_epsilon",
-    "mu_from_pure_epsilon",
-    "mu_from_rates",
-]
+# --- Between epsilon and delta, mu, the advantage and error rates ---
 
 
 def epsilon_from_mu(mu: float, *, delta: float) -> float:
@@ -39,7 +37,7 @@ def epsilon_from_mu(mu: float, *, delta: float) -> float:
     >>> round(epsilon_from_mu(0.5, delta=1e-5), 6)
     1.993091
     """
-    mu, delta = _validate.nonnegative("mu", mu), _validate.fraction("delta", delta, zero=True)
+    mu, delta = validate.nonnegative("mu", mu), validate.fraction("delta", delta, zero=True)
     return gaussian_epsilon(mu, delta=delta)
 
 
@@ -58,7 +56,7 @@ def delta_from_mu(mu: float, *, epsilon: float) -> float:
     >>> round(delta_from_mu(1.0, epsilon=1.0), 8)
     0.12693674
     """
-    mu, epsilon = _validate.nonnegative("mu", mu), _validate.nonnegative("epsilon", epsilon)
+    mu, epsilon = validate.nonnegative("mu", mu), validate.nonnegative("epsilon", epsilon)
     return gaussian_delta(mu, epsilon=epsilon)
 
 
@@ -80,8 +78,8 @@ def mu_from_epsilon(epsilon: float, *, delta: float) -> float:
     >>> round(mu_from_epsilon(1.0, delta=1e-5), 6), round(mu_from_epsilon(8.0, delta=1e-5), 6)
     (0.268051, 1.666031)
     """
-    epsilon = _validate.nonnegative("epsilon", epsilon)
-    return gaussian_mu(epsilon, delta=_validate.fraction("delta", delta, zero=True))
+    epsilon = validate.nonnegative("epsilon", epsilon)
+    return gaussian_mu(epsilon, delta=validate.fraction("delta", delta, zero=True))
 
 
 def mu_from_pure_epsilon(epsilon: float) -> float:
@@ -101,9 +99,7 @@ def mu_from_pure_epsilon(epsilon: float) -> float:
     >>> round(mu_from_pure_epsilon(1.0), 6)
     1.232035
     """
-    from scipy.special import ndtri_exp
-
-    epsilon = _validate.nonnegative("epsilon", epsilon)
+    epsilon = validate.nonnegative("epsilon", epsilon)
     if epsilon > 1:
         return -2 * float(ndtri_exp(-np.logaddexp(0.0, epsilon)))
     # e^eps/(1 + e^eps) = (1 + tanh(eps/2))/2 is near 1/2 here.
@@ -124,7 +120,7 @@ def mu_from_advantage(advantage: float) -> float:
     >>> round(mu_from_advantage(0.3829249225480262), 6)
     1.0
     """
-    return 2 * _quantile_above_half(_validate.fraction("advantage", advantage, zero=True))
+    return 2 * _quantile_above_half(validate.fraction("advantage", advantage, zero=True))
 
 
 def advantage_from_mu(mu: float) -> float:
@@ -141,13 +137,13 @@ def advantage_from_mu(mu: float) -> float:
     >>> round(advantage_from_mu(1.0), 8)
     0.38292492
     """
-    return math.erf(_validate.nonnegative("mu", mu) / (2 * math.sqrt(2)))
+    return math.erf(validate.nonnegative("mu", mu) / (2 * math.sqrt(2)))
 
 
 def epsilon_from_rates(fpr: float, fnr: float, *, delta: float) -> float:
     """Return the smallest epsilon at which (epsilon, delta)-DP allows a test with these error rates.
 
-    The rates are exact ones; for rates measured on records see `auditor.estimators.single_threshold`.
+    The rates are exact ones; for rates measured on records see `auditor.estimators.certified`.
 
     Args:
         fpr: False positive rate, in [0, 1].
@@ -166,7 +162,7 @@ def epsilon_from_rates(fpr: float, fnr: float, *, delta: float) -> float:
     5.293305
     """
     fpr, fnr = _rate("fpr", fpr), _rate("fnr", fnr)
-    delta = _validate.fraction("delta", delta, zero=True)
+    delta = validate.fraction("delta", delta, zero=True)
     pairs = ((1 - fnr, fpr), (1 - fpr, fnr), (fnr, 1 - fpr), (fpr, 1 - fnr))
     return max(0.0, *(_log_ratio(larger - delta, smaller) for larger, smaller in pairs))
 
@@ -189,8 +185,6 @@ def mu_from_rates(fpr: float, fnr: float) -> float:
     >>> round(mu_from_rates(0.15865525393145707, 0.5), 6)
     1.0
     """
-    from scipy.special import ndtri
-
     fpr, fnr = _rate("fpr", fpr), _rate("fnr", fnr)
     if fpr + fnr == 1:
         return 0.0
@@ -198,7 +192,7 @@ def mu_from_rates(fpr: float, fnr: float) -> float:
 
 
 def _rate(name: str, value: float) -> float:
-    return _validate.fraction(name, value, zero=True, one=True)
+    return validate.fraction(name, value, zero=True, one=True)
 
 
 def _log_ratio(larger: float, smaller: float) -> float:
@@ -210,6 +204,265 @@ def _log_ratio(larger: float, smaller: float) -> float:
 
 def _quantile_above_half(twice: float) -> float:
     """Phi^-1((1 + x)/2) with all digits of a small x."""
-    from scipy.special import erfinv
-
     return math.sqrt(2) * float(erfinv(twice))
+
+
+# --- From a trade-off curve to epsilon, delta, mu and advantage, exactly for curves made of straight pieces ---
+#
+# Every number here is the smallest one whose own curve lies above the given one. The other way round there are
+# `TradeoffCurve.from_epsilon_delta`, `TradeoffCurve.from_profile`, `auditor.theory.gdp_curve` and
+# `auditor.theory.curve_from_renyi`. The curve is taken as exact: from measured losses these are estimates, not bounds.
+
+# How far rates near 1 may be from the exact ones: they are held as doubles.
+_ROUNDING = 2.3e-16
+# The smallest double that has all its digits.
+_SMALLEST = sys.float_info.min
+# The double below 1, for rates that were rounded to 1.
+_LARGEST = 1 - sys.float_info.epsilon / 2
+# A true positive rate at no false positive that is only rounding.
+_NEGLIGIBLE = 1e-300
+
+
+def epsilon_from_curve(curve: TradeoffCurve, *, delta: float) -> float:
+    """Return the smallest epsilon whose (epsilon, delta) curve lies above this one.
+
+    The largest of log((TPR - delta)/FPR) and log((1 - FPR - delta)/(1 - TPR)) over the corners; between two corners
+    each ratio rises or falls throughout.
+
+    Args:
+        curve: Taken as exact, corners joined by straight lines.
+        delta: In [0, 1).
+
+    Returns:
+        Epsilon in nats, 0 or more; infinity where a TPR above delta comes without a false positive.
+
+    Raises:
+        InputError: Delta is out of range.
+
+    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.4; Wasserman and Zhou 2010.
+
+    >>> round(epsilon_from_curve(TradeoffCurve([0.0, 0.1, 1.0], [0.0, 0.5, 1.0]), delta=0.1), 6)  # log 4
+    1.386294
+    """
+    delta = validate.fraction("delta", delta, zero=True)
+    low, high = _corners(curve)
+    above = high > delta + (_NEGLIGIBLE if delta == 0 else 0.0)
+    low, high = low[above], high[above]
+    if np.any(low == 0):
+        return float("inf")
+    ratios = np.log(high - delta) - np.log(low)
+    return max(0.0, float(ratios.max(initial=0.0)))
+
+
+def delta_from_curve(curve: TradeoffCurve, *, epsilon: float) -> float:
+    """Return the smallest delta whose (epsilon, delta) curve lies above this one, in [0, 1].
+
+    Args:
+        curve: Taken as exact, corners joined by straight lines.
+        epsilon: In nats, 0 or more.
+
+    Raises:
+        InputError: Epsilon is out of range.
+
+    Source: Dong, Roth and Su 2022, Proposition 2.12 (delta = 1 + f*(-e^epsilon)), for both orders.
+
+    >>> delta_from_curve(TradeoffCurve([0.0, 0.25, 1.0], [0.0, 0.5, 1.0]), epsilon=0.0)
+    0.25
+    """
+    return float(profile_from_curve(curve, epsilons=[validate.nonnegative("epsilon", epsilon)])[0])
+
+
+def profile_from_curve(curve: TradeoffCurve, *, epsilons: npt.ArrayLike) -> Floats:
+    """Return the privacy profile of a trade-off curve: `delta_from_curve` at many epsilons.
+
+    Args:
+        curve: Taken as exact, corners joined by straight lines.
+        epsilons: Shape (k,), in nats, 0 or more.
+
+    Returns:
+        Shape (k,), in [0, 1], never rising with epsilon.
+
+    Raises:
+        InputError: An epsilon is negative or not a number.
+
+    >>> curve = TradeoffCurve.from_epsilon_delta(1.0, delta=0.1)
+    >>> profile_from_curve(curve, epsilons=[0.0, 1.0, 2.0]).round(6).tolist()
+    [0.515905, 0.1, 0.1]
+    """
+    values = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
+    wrong = ~(values >= 0)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"epsilons must be 0 or more, got {values[at]:g} at position {at}.")
+    low, high = _corners(curve)
+    # In logs, because the slope may be beyond a double where the rate is not.
+    with np.errstate(divide="ignore"):
+        log_low = np.log(low)
+    with np.errstate(over="ignore"):
+        gaps = [float(np.max(high - np.exp(np.minimum(log_low + value, 1.0)))) for value in values]
+    return np.clip(gaps, 0.0, 1.0)
+
+
+def advantage_from_curve(curve: TradeoffCurve) -> float:
+    """Return the largest TPR - FPR on a trade-off curve, in [0, 1]; Bayes security is 1 minus it.
+
+    Args:
+        curve: Taken as exact, corners joined by straight lines.
+
+    Source: Cherubin et al. 2024, Section 2.
+
+    >>> advantage_from_curve(TradeoffCurve([0.0, 0.25, 1.0], [0.0, 0.75, 1.0]))
+    0.5
+    """
+    return delta_from_curve(curve, epsilon=0.0)
+
+
+def mu_from_curve(curve: TradeoffCurve) -> float:
+    """Return the smallest mu whose Gaussian-DP curve lies above this one: the largest Phi^-1(TPR) - Phi^-1(FPR).
+
+    Exact for straight pieces, since the curve of mu-GDP is concave and so lies above them if it does at the corners, as
+    far as the rates go: those within 1e-16 of 1 have been rounded.
+
+    Args:
+        curve: Taken as exact, corners joined by straight lines.
+
+    Returns:
+        mu, 0 or more; infinity where a TPR above 0 comes without a false positive.
+
+    Source: Dong, Roth and Su 2022, Definition 2.6.
+
+    >>> round(mu_from_curve(TradeoffCurve([0.0, 0.15865525393145707, 1.0], [0.0, 0.5, 1.0])), 6)
+    1.0
+    """
+    low, high = _corners(curve)
+    # A corner and its mirror image say the same, and below the line TPR = 1 - FPR no digit is lost.
+    rising = (high > low) & (high > 0) & (low + high <= 1)
+    low, high = low[rising], np.minimum(high[rising], _LARGEST)
+    sure = low >= _SMALLEST
+    mu = float(np.max(ndtri(high[sure]) - ndtri(low[sure]), initial=0.0))
+    # A Gaussian curve too jumps at 0 if it is held in doubles: as far as it gets below the smallest of them.
+    jump = float(np.max(high[~sure], initial=0.0))
+    return mu if jump <= float(ndtr(ndtri(_SMALLEST) + mu)) else float("inf")
+
+
+def _corners(curve: TradeoffCurve) -> tuple[Floats, Floats]:
+    """Return the corners (FPR, TPR) together with their mirror images (1 - TPR, 1 - FPR), as far as these say anything new.
+
+    What holds for both orders of two neighbours is a condition on both kinds. In the upper right of a curve rates lie so
+    near 1 that their distance from it has lost its digits; where the curve is its own mirror image, the corners in its
+    lower left say the same with all of them.
+    """
+    low, high = 1 - curve.tpr, 1 - curve.fpr
+    covered = np.interp(low + _ROUNDING, curve.fpr, curve.tpr) >= high - 4 * _ROUNDING
+    new = ~covered
+    return np.concatenate([curve.fpr, low[new]]), np.concatenate([curve.tpr, high[new] - _ROUNDING])
+
+
+# --- What a step gains when it sees only a random part of the records: amplification by subsampling ---
+#
+# Let a step be (epsilon, delta)-DP on its batch. With sampling rate q the sampled step is
+#
+#     (log(1 + q (e^epsilon - 1)), q delta)-DP.
+#
+# Which neighbours this is about depends on how batches are drawn (Balle, Barthe and Gaboardi 2018):
+#
+# * independent coins (Poisson): add/remove, from the step's add/remove epsilon and delta;
+# * batches of a fixed size without repetition: replace-one, from the step's replace-one epsilon and delta;
+# * independent coins, replaced records: the same formula holds if the step is (epsilon, delta)-DP both when a record is
+#   replaced and when it is left out [own, from their advanced joint convexity]. A Gaussian step's replace-one numbers
+#   (twice the distance) cover both. It is loose: the step's own pair of laws gives less.
+
+
+class EpsilonDelta(NamedTuple):
+    """One promise: epsilon in nats, 0 or more and possibly infinite; delta in [0, 1]."""
+
+    epsilon: float
+    delta: float
+
+
+def amplified(epsilon: float, *, delta: float, sampling_rate: float) -> EpsilonDelta:
+    """Return what an (epsilon, delta)-DP step promises on a random part of the records.
+
+    Poisson sampling: for added or removed records. Batches of a fixed size: for replaced records. See the module.
+
+    Args:
+        epsilon: Of the step without sampling, in nats, 0 or more, for the same neighbours.
+        delta: Of the step without sampling, in [0, 1].
+        sampling_rate: Probability that a record is in the batch, in (0, 1].
+
+    Raises:
+        InputError: A number out of range.
+
+    Source: Balle, Barthe and Gaboardi 2018, Theorems 8 and 9; Li, Qardaji and Su 2012.
+
+    >>> small = amplified(1.0, delta=1e-5, sampling_rate=0.01)
+    >>> round(small.epsilon, 8), round(small.delta, 12)
+    (0.01703686, 1e-07)
+    """
+    epsilon = validate.nonnegative("epsilon", epsilon)
+    delta = validate.fraction("delta", delta, zero=True, one=True)
+    rate = validate.fraction("sampling_rate", sampling_rate, one=True)
+    return EpsilonDelta(float(amplified_epsilons(epsilon, sampling_rate=rate)), rate * delta)
+
+
+def amplified_epsilons(epsilons: npt.ArrayLike, *, sampling_rate: npt.ArrayLike) -> Floats:
+    """Return log(1 + q (e^epsilon - 1)) for arrays that go together, infinite epsilons too, without overflow."""
+    epsilon, rate = np.asarray(epsilons, dtype=np.float64), np.asarray(sampling_rate, dtype=np.float64)
+    # For small epsilons the first form keeps the digits, for large ones the second does not overflow.
+    small = np.log1p(rate * np.expm1(np.minimum(epsilon, 1.0)))
+    rest = np.where(rate < 1, np.log1p(-np.minimum(rate, 1 - 1e-16)), -np.inf)
+    return np.asarray(np.where(epsilon <= 1, small, np.logaddexp(rest, np.log(rate) + epsilon)))
+
+
+def amplified_curve(curve: TradeoffCurve, *, sampling_rate: float) -> TradeoffCurve:
+    """Return the trade-off curve of a sampled step in one order, TPR = q T(FPR) + (1 - q) FPR.
+
+    In the papers' error rates: f_q(x) = q f(x) + (1 - q)(1 - x). It is the curve of telling "the record may be in"
+    from "the record is out"; the other order has its mirror image.
+
+    Args:
+        curve: Of the step without sampling.
+        sampling_rate: Probability q that the record is in the batch, in (0, 1].
+
+    Raises:
+        InputError: The curve is no TradeoffCurve, or the sampling rate is out of range.
+
+    Source: Dong, Roth and Su 2022, Section 4.
+
+    >>> amplified_curve(TradeoffCurve([0.0, 0.2, 1.0], [0.0, 0.8, 1.0]), sampling_rate=0.5).tpr_at(0.2)
+    0.5
+    """
+    validate.instance("curve", curve, [TradeoffCurve])
+    rate = validate.fraction("sampling_rate", sampling_rate, one=True)
+    tpr = rate * curve.tpr + (1 - rate) * curve.fpr
+    # The two weights may add up to a rounding less than 1.
+    tpr[-1] = 1.0
+    return TradeoffCurve(fpr=curve.fpr, tpr=np.maximum.accumulate(np.minimum(tpr, 1.0)))
+
+
+def symmetric_amplified_curve(curve: TradeoffCurve, *, sampling_rate: float) -> TradeoffCurve:
+    """Return the trade-off curve of a sampled step for both orders, min(f_q, f_q^-1)** in the papers' error rates.
+
+    As a curve of true positive rates: the smallest concave curve above that of `amplified_curve` and its mirror image
+    in the line TPR = 1 - FPR. Exact on piecewise linear curves.
+
+    Args:
+        curve: Of the step without sampling, for both orders.
+        sampling_rate: Probability that a record is in the batch, in (0, 1].
+
+    Raises:
+        InputError: The curve is no TradeoffCurve, or the sampling rate is out of range.
+
+    Source: Dong, Roth and Su 2022, Theorem 4.2.
+
+    >>> step = TradeoffCurve.from_epsilon_delta(1.0, delta=0.0)
+    >>> round(symmetric_amplified_curve(step, sampling_rate=0.5).tpr_at(0.5), 6)
+    0.731059
+    """
+    one = amplified_curve(curve, sampling_rate=sampling_rate)
+    fpr, tpr = np.concatenate([one.fpr, 1 - one.tpr]), np.concatenate([one.tpr, 1 - one.fpr])
+    order = np.lexsort((tpr, fpr))
+    fpr, tpr = concave_corners(fpr[order], tpr[order])
+    # A curve that reaches TPR 1 early has lost its last corner.
+    ends = [1.0] if fpr[-1] < 1 else []
+    return TradeoffCurve(fpr=np.concatenate([fpr, ends]), tpr=np.concatenate([tpr, ends]))

@@ -4,46 +4,313 @@ Every answer is rounded to the side that protects better, and the promise is the
 """
 
 import math
-from dataclasses import replace
-from typing import Any, get_args
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any, ClassVar, get_args
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import erfcinv, erfinv, ndtri
 
-from auditor import _validate
-from auditor._format import number
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory._boundary import Axis, boundary
-from auditor.theory._gaussian_form import ClosedForm
-from auditor.theory._promise import (
-    exact_beside,
-    excess,
-    gaussian_half_mu,
-    guessed_noise,
-    harmless_draw,
-    keeps,
-    log_share_of,
-    promise,
-    seldom_enough,
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.numbers import count, given, number, unit
+from auditor.core.options import Adjacency
+from auditor.core.training import DPSGD, PoissonSampling, Sampling
+from auditor.core.values import Claim
+from auditor.theory.accountant import derived, epsilon
+from auditor.theory.attackers import (
+    bayes_security_from_advantage,
+    total_variation,
+    tpr_exact,
+    tpr_from_advantage,
 )
-from auditor.theory.targets import Exact, FoundParameter, Method, Target, WantedEpsilon, on_its_side
-from auditor.training import PoissonSampling, Sampling
-from auditor.values import Claim
+from auditor.theory.closed_form import (
+    UNCOVERED,
+    ClosedForm,
+    Corollary7,
+    MomentMatched,
+    bayes_security_closed_form,
+    bayes_security_moment_matched,
+    log_k,
+    noise_of,
+)
+from auditor.theory.gaussian import gaussian_epsilon
+from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
-__all__ = ["FoundParameter", "noise_multiplier_for", "sampling_rate_for", "steps_for"]
+# --- Promises that one may want of a training run, the ways to tell whether a run keeps them, and what is found ---
+#
+# Each names the neighbours it is about: what an attacker finds out about replaced records (train-versus-fresh-record
+# membership inference) unless said otherwise, and an epsilon about added or removed ones, as everywhere in this package.
 
-_NOISE = (1e-6, 1e12)
-_RATE = (1e-300, 1.0)
-_STEPS = (1.0, 1e12)
+# Closer than this to nothing or to all, a wish drowns in the rounding of what it is compared with.
+_NEAREST = 1e-12
+_MOST_DIGITS = 17
+
+
+@dataclass(frozen=True)
+class WantedBayesSecurity:
+    """A Bayes security of ``least`` or more, from 1e-12 to 1 - 1e-12.
+
+    >>> WantedBayesSecurity(0.98).in_words()
+    'Bayes security of at least 0.98, replace-one'
+    """
+
+    quantity: ClassVar[str] = "Bayes security"
+    least: float
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "least", _wish("wanted Bayes security", self.least))
+        _set_adjacency(self)
+
+    def kept_by(self, value: float) -> bool:
+        """Return whether this Bayes security is enough."""
+        return value >= self.least
+
+    def worst(self, drawn: float) -> float:
+        """Return what is left without any noise if the record enters a step with this probability."""
+        return 1 - drawn
+
+    def in_words(self) -> str:
+        """Return the promise as a phrase."""
+        return f"Bayes security of at least {_share(self.least)}, {self.adjacency}"
+
+
+@dataclass(frozen=True)
+class WantedAdvantage:
+    """A membership advantage (TPR - FPR) of ``most`` or less for every attacker, from 1e-12 to 1 - 1e-12.
+
+    >>> WantedAdvantage(0.02).in_words()
+    'advantage of at most 0.02, replace-one'
+    """
+
+    quantity: ClassVar[str] = "advantage"
+    most: float
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", _wish("wanted advantage", self.most))
+        _set_adjacency(self)
+
+    def kept_by(self, value: float) -> bool:
+        """Return whether this advantage is little enough."""
+        return value <= self.most
+
+    def worst(self, drawn: float) -> float:
+        """Return what is left without any noise if the record enters a step with this probability."""
+        return drawn
+
+    def in_words(self) -> str:
+        """Return the promise as a phrase."""
+        return f"advantage of at most {_share(self.most)}, {self.adjacency}"
+
+
+@dataclass(frozen=True)
+class WantedEpsilon:
+    """An epsilon of ``most`` or less, above 0 and in nats, at ``delta`` in (0, 1).
+
+    >>> WantedEpsilon(1.0, delta=1e-5).in_words()
+    'epsilon of at most 1 at delta 1e-5, add-remove'
+    """
+
+    quantity: ClassVar[str] = "epsilon"
+    most: float
+    delta: float
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", validate.positive("wanted epsilon", self.most))
+        object.__setattr__(self, "delta", validate.fraction("delta", self.delta))
+        _set_adjacency(self)
+
+    def kept_by(self, value: float) -> bool:
+        """Return whether this epsilon is small enough."""
+        return value <= self.most
+
+    def worst(self, drawn: float) -> float:
+        """Return what is left without any noise if the record enters a step with this probability."""
+        return 0.0 if drawn <= self.delta else math.inf
+
+    def in_words(self) -> str:
+        """Return the promise as a phrase."""
+        return f"epsilon of at most {given(self.most)} at delta {given(self.delta)}, {self.adjacency}"
+
+
+@dataclass(frozen=True)
+class WantedTPR:
+    """A true positive rate of ``most`` or less for every attacker of false positive rate ``at_fpr``.
+
+    It is at most 1 - 1e-12 and by 1e-12 or more above ``at_fpr``, which an attacker reaches by guessing.
+
+    >>> WantedTPR(0.01, at_fpr=0.001).in_words()
+    'true positive rate of at most 0.01 at false positive rate 0.001, replace-one'
+    """
+
+    quantity: ClassVar[str] = "true positive rate"
+    most: float
+    at_fpr: float
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", _wish("wanted true positive rate", self.most))
+        object.__setattr__(self, "at_fpr", validate.fraction("at_fpr", self.at_fpr))
+        if self.most <= self.at_fpr:
+            raise InputError(
+                f"wanted true positive rate must be above its false positive rate {given(self.at_fpr)}, which an"
+                f" attacker reaches by guessing, got {given(self.most)}."
+            )
+        if self.most - self.at_fpr < _NEAREST:
+            raise InputError(
+                f"wanted true positive rate must be {number(_NEAREST)} or more above its false positive rate"
+                f" {self.at_fpr!r}, because less drowns in rounding, got {self.most!r}; want a larger one."
+            )
+        _set_adjacency(self)
+
+    def kept_by(self, value: float) -> bool:
+        """Return whether this true positive rate is little enough."""
+        return value <= self.most
+
+    def worst(self, drawn: float) -> float:
+        """Return what is left without any noise if the record enters a step with this probability."""
+        return self.at_fpr + (1 - self.at_fpr) * drawn
+
+    def in_words(self) -> str:
+        """Return the promise as a phrase."""
+        most = _share(self.most)
+        for digits in range(4, _MOST_DIGITS + 1):  # not to read like what guessing reaches
+            if float(most) > self.at_fpr:
+                break
+            most = given(self.most, digits=digits)
+        return (
+            f"true positive rate of at most {most} at false positive rate {_share(self.at_fpr)},"
+            f" {self.adjacency}"
+        )
+
+
+_Target = WantedBayesSecurity | WantedAdvantage | WantedEpsilon | WantedTPR
+
+
+@dataclass(frozen=True)
+class Exact:
+    """By the exact law of the composed privacy loss; an epsilon by the accountant, rounded up."""
+
+
+_Method = Exact | ClosedForm
+
+
+@dataclass(frozen=True)
+class FoundParameter:
+    """A parameter that keeps a promise, and what it really promises.
+
+    Attributes:
+        name: ``noise_multiplier``, ``sampling_rate`` or ``steps``.
+        value: Its value, rounded to the side that protects better.
+        target: What was wanted.
+        training: The whole training run.
+        promise: The claim at that value: never worse than what was wanted, by the method asked for.
+        by: The method asked for.
+        exact: Where that is an approximation, the claim of the exact method at that value, which may well be worse
+            than what was wanted; null where there is no need, where it takes long, and where only a bound is known that
+            does not settle it.
+    """
+
+    name: str
+    value: float
+    target: _Target
+    training: DPSGD
+    promise: Claim
+    by: _Method = Exact()
+    exact: Claim | None = None
+
+    @property
+    def method(self) -> str:
+        """How the promise follows from the parameters."""
+        return self.promise.method
+
+    @property
+    def status(self) -> str:
+        """``proven`` or ``approximation``, as the promise is."""
+        return self.promise.status
+
+    def in_words(self) -> str:
+        """Return the answer as a sentence; for an approximation with what is the matter with it."""
+        reached = _on_its_side(self.target, self.promise.value, digits=6)
+        kept = f"the wanted {self.target.in_words()} (reached: {reached}; {self.status}: {self.method})."
+        if isinstance(self.by, Exact) or self.promise.proven:
+            subject = self._subject()
+            return f"{subject[:1].upper()}{subject[1:]} {kept}"
+        return f"By the {self.by.in_words()}, {self._subject()} {kept} {self._warning(self.by.caveat)}"
+
+    def _subject(self) -> str:
+        if self.name == "steps":
+            return f"{count(int(self.value))} {'step keeps' if self.value == 1 else 'steps keep'}"
+        return f"{self.name.replace('_', ' ')} {given(self.value, digits=6)} keeps"
+
+    def _warning(self, caveat: str) -> str:
+        if self.exact is None or self.exact.value is None:
+            return f"That form {caveat}; whether it is so here was not worked out."
+        what, source = self.target.quantity, self.exact.method
+        if not self.target.kept_by(self.exact.value):
+            shown = _on_its_side(self.target, self.exact.value, toward="nearest")
+            return f"That form {caveat}: exactly, the {what} there is {shown}, which does not keep it ({source})."
+        side = "at least" if isinstance(self.target, WantedBayesSecurity) else "at most"
+        shown = _on_its_side(self.target, self.exact.value)
+        return f"That form {caveat}; by the exact method the {what} there is {side} {shown}, which keeps it ({source})."
+
+
+def _on_its_side(target: _Target, value: float | None, *, digits: int = 3, toward: str | None = None) -> str:
+    """Return a number with as many digits as it takes to stay on its side of the wish, rounded as a bound by default."""
+    if value is None:
+        return number(value)
+    rounding = toward or ("down" if isinstance(target, WantedBayesSecurity) else "up")
+    text = number(value, toward=rounding, digits=digits)
+    for more in range(digits + 1, _MOST_DIGITS + 1):
+        if not math.isfinite(value) or target.kept_by(float(text)) == target.kept_by(value):
+            break
+        text = number(value, toward=rounding, digits=more)
+    return text
+
+
+def _wish(name: str, value: object) -> float:
+    """Return a number in (0, 1) that is neither nothing nor all in the rounding of a double."""
+    wished = validate.fraction(name, value)
+    if wished < _NEAREST:
+        raise InputError(
+            f"{name} must be {number(_NEAREST)} or more, because less drowns in rounding, got {wished!r};"
+            " want a larger one."
+        )
+    if wished > 1 - _NEAREST:
+        raise InputError(
+            f"{name} must be at most 1 - {number(_NEAREST)}, because more drowns in rounding, got {wished!r};"
+            " want a smaller one."
+        )
+    return wished
+
+
+def _share(x: float) -> str:
+    """A number below 1 as it was given, and never as 1."""
+    text = given(x)
+    return unit(x) if float(text) == 1 else text
+
+
+def _set_adjacency(target: _Target) -> None:
+    object.__setattr__(target, "adjacency", Adjacency.named(target.adjacency))
+
+
+# --- The parameter that keeps a promise ---
+
+_MOST_STEPS = 1e12
 
 
 def noise_multiplier_for(
-    target: Target,
+    target: _Target,
     *,
     sampling_rate: Any,
     steps: int | None = None,
     sampling: Sampling = PoissonSampling(),  # noqa: B008  a frozen value
-    method: Method = Exact(),  # noqa: B008
+    method: _Method = Exact(),
 ) -> FoundParameter:
     """Return the smallest noise multiplier that keeps a promise.
 
@@ -65,7 +332,7 @@ def noise_multiplier_for(
     Source: Cherubin et al. 2024, Eq. 4, for the closed form.
 
     >>> from auditor.theory.closed_form import Corollary7
-    >>> from auditor.theory.targets import WantedBayesSecurity
+    >>> from auditor.theory.parameters import WantedBayesSecurity
     >>> found = noise_multiplier_for(WantedBayesSecurity(0.98), sampling_rate=0.001, steps=5000, method=Corollary7())
     >>> found.value, found.status
     (2.82066, 'approximation')
@@ -75,26 +342,19 @@ def noise_multiplier_for(
     if isinstance(method, Exact):
         _refuse_any_noise(target, base)
     shares = [math.log(phase.steps) + 2 * math.log(phase.sampling_rate) for phase in base.phases]
-    log_share = 2 * math.log(gaussian_half_mu(target, method=method)) - float(np.logaddexp.reduce(shares))
-    guess = guessed_noise(target, log_share, method=method, sampling=sampling)
-    axis = Axis(
-        "noise multiplier",
-        lambda noise: replace(base, noise_multiplier=noise),
-        upward=True,
-        whole=False,
-        least=_NOISE[0],
-        most=_NOISE[1],
-    )
+    log_share = 2 * math.log(_gaussian_half_mu(target, method=method)) - float(np.logaddexp.reduce(shares))
+    guess = _guessed_noise(target, log_share, method=method, sampling=sampling)
+    axis = _Axis(base, "noise_multiplier", upward=True, least=1e-6, most=1e12)
     return _found(axis, target, method, guess)
 
 
 def sampling_rate_for(
-    target: Target,
+    target: _Target,
     *,
     noise_multiplier: Any,
     steps: int | None = None,
     sampling: Sampling = PoissonSampling(),  # noqa: B008
-    method: Method = Exact(),  # noqa: B008
+    method: _Method = Exact(),
 ) -> FoundParameter:
     """Return the largest sampling rate that keeps a promise; 1 where every rate does.
 
@@ -116,7 +376,7 @@ def sampling_rate_for(
     Source: Cherubin et al. 2024, Eq. 4, for the closed form.
 
     >>> from auditor.theory.closed_form import Corollary7
-    >>> from auditor.theory.targets import WantedBayesSecurity
+    >>> from auditor.theory.parameters import WantedBayesSecurity
     >>> found = sampling_rate_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, steps=5000, method=Corollary7())  # Eq. 4: 0.0003545279
     >>> found.value
     0.000354527
@@ -124,34 +384,28 @@ def sampling_rate_for(
     _check(target, method)
     base = _covered(target, DPSGD(noise_multiplier, 1.0, steps, sampling=sampling))
     shares = [
-        math.log(phase.steps) + log_share_of(target, phase.noise_multiplier, method=method, sampling=sampling)
+        math.log(phase.steps)
+        + _log_share_of(target, phase.noise_multiplier, method=method, sampling=sampling)
         for phase in base.phases
     ]
-    log_rate = math.log(gaussian_half_mu(target, method=method)) - float(np.logaddexp.reduce(shares)) / 2
-    axis = Axis(
-        "sampling rate",
-        lambda rate: replace(base, sampling_rate=rate),
-        upward=False,
-        whole=False,
-        least=_RATE[0],
-        most=_RATE[1],
-    )
+    log_rate = math.log(_gaussian_half_mu(target, method=method)) - float(np.logaddexp.reduce(shares)) / 2
     everyone = promise(target, base, method=method)
-    if keeps(target, everyone):
+    if _keeps(target, everyone):
         return FoundParameter("sampling_rate", 1.0, target, base, everyone, method)
     guess = math.exp(max(-700.0, min(0.0, log_rate)))
     if isinstance(method, Exact):
-        guess = max(guess, seldom_enough(target, steps=base.steps))
+        guess = max(guess, _seldom_enough(target, steps=base.steps))
+    axis = _Axis(base, "sampling_rate", upward=False, least=1e-300, most=1.0)
     return _found(axis, target, method, guess)
 
 
 def steps_for(
-    target: Target,
+    target: _Target,
     *,
     noise_multiplier: float,
     sampling_rate: float,
     sampling: Sampling = PoissonSampling(),  # noqa: B008
-    method: Method = Exact(),  # noqa: B008
+    method: _Method = Exact(),
 ) -> FoundParameter:
     """Return the largest number of equal steps that keeps a promise.
 
@@ -172,48 +426,41 @@ def steps_for(
     Source: Cherubin et al. 2024, Eq. 4, solved for the steps.
 
     >>> from auditor.theory.closed_form import Corollary7
-    >>> from auditor.theory.targets import WantedBayesSecurity
+    >>> from auditor.theory.parameters import WantedBayesSecurity
     >>> steps_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, sampling_rate=0.001, method=Corollary7()).value
     628
     """
     _check(target, method)
-    noise = _validate.positive("noise_multiplier", noise_multiplier)
-    rate = _validate.fraction("sampling_rate", sampling_rate, one=True)
+    noise = validate.positive("noise_multiplier", noise_multiplier)
+    rate = validate.fraction("sampling_rate", sampling_rate, one=True)
     base = _covered(target, DPSGD(noise, rate, 1, sampling=sampling))
     first = promise(target, base, method=method)
-    if not keeps(target, first):
+    if not _keeps(target, first):
         raise InputError(
             f"no number of steps keeps the wanted {target.in_words()}: one step alone gives {number(first.value)}; take"
             " more noise or a smaller sampling rate."
         )
-    log_share = log_share_of(target, noise, method=method, sampling=sampling)
-    log_steps = 2 * (math.log(gaussian_half_mu(target, method=method)) - math.log(rate)) - log_share
-    axis = Axis(
-        "steps",
-        lambda steps: replace(base, steps=int(steps)),
-        upward=False,
-        whole=True,
-        least=_STEPS[0],
-        most=_STEPS[1],
-    )
+    log_share = _log_share_of(target, noise, method=method, sampling=sampling)
+    log_steps = 2 * (math.log(_gaussian_half_mu(target, method=method)) - math.log(rate)) - log_share
     guess = math.exp(max(0.0, min(100.0, log_steps)))
     if isinstance(method, Exact) and rate < 1:  # so few that the record is seldom enough drawn at all
-        guess = max(guess, min(_STEPS[1], math.log1p(-harmless_draw(target)) / math.log1p(-rate)))
+        guess = max(guess, min(_MOST_STEPS, math.log1p(-_harmless_draw(target)) / math.log1p(-rate)))
+    axis = _Axis(base, "steps", upward=False, least=1.0, most=_MOST_STEPS)
     found = _found(axis, target, method, guess)
-    if found.value >= _STEPS[1] - 1:
+    if found.value >= _MOST_STEPS - 1:
         raise InputError(
-            f"even {number(_STEPS[1])} steps keep the wanted {target.in_words()}; want more than that, or take less noise or"
+            f"even {number(_MOST_STEPS)} steps keep the wanted {target.in_words()}; want more than that, or take less noise or"
             " a larger sampling rate."
         )
     return replace(found, value=int(found.value))
 
 
-def _check(target: Target, method: Method) -> None:
-    _validate.instance("target", target, get_args(Target))
-    _validate.instance("method", method, (Exact, *get_args(ClosedForm)))
+def _check(target: _Target, method: _Method) -> None:
+    validate.instance("target", target, get_args(_Target))
+    validate.instance("method", method, (Exact, *get_args(ClosedForm)))
 
 
-def _covered(target: Target, training: DPSGD) -> DPSGD:
+def _covered(target: _Target, training: DPSGD) -> DPSGD:
     """Return the run if the wish is about something that batches drawn like its promise."""
     if training.fixed_size and target.adjacency is Adjacency.ADD_REMOVE:
         raise InputError(
@@ -223,11 +470,11 @@ def _covered(target: Target, training: DPSGD) -> DPSGD:
     return training
 
 
-def _refuse_any_noise(target: Target, base: DPSGD) -> None:
+def _refuse_any_noise(target: _Target, base: DPSGD) -> None:
     drawn = -math.expm1(
         sum(phase.steps * math.log1p(-min(phase.sampling_rate, 1 - 1e-16)) for phase in base.phases)
     )
-    if drawn > harmless_draw(target):
+    if drawn > _harmless_draw(target):
         return
     if isinstance(target, WantedEpsilon):
         raise InputError(
@@ -242,34 +489,303 @@ def _refuse_any_noise(target: Target, base: DPSGD) -> None:
     )
 
 
-def _found(axis: Axis, target: Target, method: Method, guess: float) -> FoundParameter:
+# --- Where one parameter of a training run stops keeping a promise, found with few evaluations ---
+
+# The first step away from the guess, in logs; each further one is twice as long.
+_FIRST_STEP = 0.05
+_TOLERANCE = 1e-5
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One parameter of a training run, with everything else held.
+
+    Attributes:
+        base: The run, whatever its own value of that parameter.
+        name: What it is called: ``noise_multiplier``, ``sampling_rate`` or ``steps``.
+        upward: Whether larger values protect better.
+        least: Smallest value looked at.
+        most: Largest value looked at.
+    """
+
+    base: DPSGD
+    name: str
+    upward: bool
+    least: float
+    most: float
+
+    @property
+    def in_words(self) -> str:
+        """The name as a phrase."""
+        return self.name.replace("_", " ")
+
+    def training(self, value: float) -> DPSGD:
+        """Return the run with this value."""
+        change: dict[str, Any] = {self.name: int(value) if self.name == "steps" else value}
+        return replace(self.base, **change)
+
+    def at(self, x: float) -> float:
+        """Return the value at a coordinate: a logarithm that grows with protection."""
+        value = math.exp(max(-700.0, min(700.0, x if self.upward else -x)))
+        return self.safer(min(self.most, max(self.least, value)))
+
+    def coordinate(self, value: float) -> float:
+        """Return where a value is."""
+        log = math.log(min(self.most, max(self.least, value)))
+        return log if self.upward else -log
+
+    def safer(self, value: float) -> float:
+        """Return the value with six digits (or whole), rounded to the side that protects better."""
+        exact = Decimal(repr(min(self.most, max(self.least, float(value)))))
+        unit = Decimal(1) if self.name == "steps" else Decimal(1).scaleb(exact.adjusted() - _DIGITS + 1)
+        rounded = float(exact.quantize(unit, rounding=ROUND_CEILING if self.upward else ROUND_FLOOR))
+        return min(self.most, max(self.least, rounded))
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The coordinates of the least and the most protection."""
+        low, high = sorted((self.coordinate(self.least), self.coordinate(self.most)))
+        return low, high
+
+
+def _found(axis: _Axis, target: _Target, method: _Method, guess: float) -> FoundParameter:
     """Return the parameter of least protection that keeps the promise, with the promise it keeps."""
 
     def above(value: float) -> float:
-        return excess(target, promise(target, axis.make(value), method=method))
+        return _excess(target, promise(target, axis.training(value), method=method))
 
     value: float | None = axis.safer(guess)
     if isinstance(method, Exact) or above(axis.safer(guess)) > 0:  # a closed form is its own answer
-        value = boundary(axis, above, guess=guess)
+        value = _boundary(axis, above, guess=guess)
     if value is None:
-        raise InputError(_unreachable(axis, target, promise(target, axis.make(_end(axis)), method=method)))
-    training = axis.make(value)
+        strongest = axis.training(axis.at(axis.extremes[1]))
+        raise InputError(_unreachable(axis, target, promise(target, strongest, method=method)))
+    training = axis.training(value)
     kept = promise(target, training, method=method)
-    name = axis.name.replace(" ", "_")
-    return FoundParameter(name, value, target, training, kept, method, exact_beside(target, training, kept))
+    exact = _exact_where_quick(target, training, kept)
+    return FoundParameter(axis.name, value, target, training, kept, method, exact)
 
 
-def _end(axis: Axis) -> float:
-    return axis.at(axis.ends[1])
+def _boundary(axis: _Axis, excess: Callable[[float], float], *, guess: float) -> float | None:
+    """Return the value of least protection at which ``excess`` is not above 0, to about 1e-5 (relatively).
+
+    Args:
+        axis: The parameter.
+        excess: Falls with protection; every call may take a second.
+        guess: A value near the boundary.
+
+    Returns:
+        A value that was evaluated and keeps the promise; null where none does.
+    """
+    tried: dict[float, float] = {}
+
+    def at(x: float) -> float:
+        value = axis.at(x)
+        if value not in tried:
+            tried[value] = excess(value)
+        return tried[value]
+
+    low, high = _bracket(axis, at, axis.coordinate(guess))
+    if at(high) > 0:
+        return None
+    if at(low) > 0:
+        brentq(at, low, high, xtol=_TOLERANCE)
+    kept = [value for value, above in tried.items() if above <= 0]
+    return min(kept, key=axis.coordinate)
 
 
-def _unreachable(axis: Axis, target: Target, reached: Claim) -> str:
+def _bracket(axis: _Axis, at: Callable[[float], float], start: float) -> tuple[float, float]:
+    """Return two coordinates between which the boundary lies, or twice the end beyond which it does."""
+    weakest, strongest = axis.extremes
+    low = high = start
+    step = _FIRST_STEP
+    if at(start) > 0:
+        while at(high) > 0 and high < strongest:
+            low, high = high, min(high + step, strongest)
+            step *= 2
+        return low, high
+    while at(low) <= 0 and low > weakest:
+        low, high = max(low - step, weakest), low
+        step *= 2
+    return low, high
+
+
+def _unreachable(axis: _Axis, target: _Target, reached: Claim) -> str:
     """No value in range was found, which does not say that none exists: the bounds may be loose out there."""
-    noise = axis.upward
-    still = on_its_side(target, reached.value, toward="nearest")
+    noise, end = axis.upward, number(axis.at(axis.extremes[1]))
+    still = _on_its_side(target, reached.value, toward="nearest")
     return (
-        f"no {axis.name} {'up' if noise else 'down'} to {number(_end(axis))} was found that keeps the wanted"
-        f" {target.in_words()}: at {number(_end(axis))} the bound is still {still}"
+        f"no {axis.in_words} {'up' if noise else 'down'} to {end} was found that keeps the wanted"
+        f" {target.in_words()}: at {end} the bound is still {still}"
         f" ({reached.method}); ask for less protection, or take"
         f" {'a smaller sampling rate' if noise else 'more noise'} or fewer steps."
     )
+
+
+# --- What one training run does for a wanted promise: the claim, and how far it is from the wanted number ---
+
+# Logarithms of ratios beyond this say no more than their sign.
+_FAR = 3.0
+# With more kinds of steps the exact law takes more than a second or two.
+_QUICK_KINDS = 20
+_SMALL_ERROR = 1e-3
+
+
+def promise(target: _Target, training: DPSGD, *, method: _Method) -> Claim:
+    """Return the claim that the training run makes about the target's quantity.
+
+    Raises:
+        InputError: The method has nothing to say about it.
+    """
+    if isinstance(method, Exact):
+        claim = _exact(target, training)
+        if claim.value is None:
+            raise InputError(
+                f"the wanted {target.in_words()} cannot be worked out here: {claim.note.rstrip('.')}."
+            )
+        return claim
+    if isinstance(target, WantedEpsilon) or target.adjacency is not Adjacency.REPLACE_ONE:
+        raise InputError(
+            "the closed forms are about replaced records and give no epsilon, got the wanted"
+            f" {target.in_words()}; use method=Exact()."
+        )
+    published = isinstance(method, Corollary7)
+    closed_form = bayes_security_closed_form if published else bayes_security_moment_matched
+    security = closed_form(training)
+    if security.value is None:
+        raise InputError(
+            f"the {method.in_words()} does not fit sampled batches of a fixed size: {UNCOVERED}."
+        )
+    return _from_security(target, security)
+
+
+def _exact_where_quick(target: _Target, training: DPSGD, claim: Claim) -> Claim | None:
+    """Return what the exact method says where the claim is an approximation, if that is quick and settles the matter."""
+    if claim.proven or isinstance(target, WantedEpsilon) or len(training.phases) > _QUICK_KINDS:
+        return None
+    exact = promise(target, training, method=Exact())
+    return exact if _keeps(target, exact) or _reached(target, training) else None
+
+
+def _reached(target: _Target, training: DPSGD) -> bool:
+    """Return whether the exact law is known so well that what it says is the truth and not only a bound."""
+    try:
+        law = composed(training, adjacency=target.adjacency)
+    except Unresolved:
+        return False
+    bound = total_variation(training, adjacency=target.adjacency).value
+    value = law.total_variation()
+    told_apart = law.error <= min(value, 1 - value) * _SMALL_ERROR
+    return told_apart and value == bound and not only_a_bound(training)
+
+
+def _exact(target: _Target, training: DPSGD) -> Claim:
+    if isinstance(target, WantedEpsilon):
+        return epsilon(training, delta=target.delta, adjacency=target.adjacency)
+    if isinstance(target, WantedTPR):
+        return tpr_exact(training, fpr=target.at_fpr, adjacency=target.adjacency)
+    advantage = total_variation(training, adjacency=target.adjacency)
+    return advantage if isinstance(target, WantedAdvantage) else bayes_security_from_advantage(advantage)
+
+
+def _from_security(target: _Target, claim: Claim) -> Claim:
+    if isinstance(target, WantedBayesSecurity):
+        return claim
+    if isinstance(target, WantedTPR):
+        return tpr_from_advantage(claim, fpr=target.at_fpr)
+    value = None if claim.value is None else 1 - claim.value
+    return derived(claim, "advantage", value, f"1 - Bayes security; {claim.method}", claim.note)
+
+
+def _keeps(target: _Target, claim: Claim) -> bool:
+    """Return whether the claim is at least as good as the wanted number."""
+    return claim.value is not None and target.kept_by(claim.value)
+
+
+def _excess(target: _Target, claim: Claim) -> float:
+    """Return the log of the leak over the wanted one, capped: not above 0 if and only if the promise is kept."""
+    if _keeps(target, claim):
+        return min(0.0, _ratio(target, claim))
+    return max(1e-12, _ratio(target, claim))
+
+
+def _ratio(target: _Target, claim: Claim) -> float:
+    value = math.inf if claim.value is None else claim.value
+    if isinstance(target, WantedBayesSecurity):
+        leak, wanted = 1 - value, 1 - target.least
+    elif isinstance(target, WantedTPR):
+        leak, wanted = value - target.at_fpr, target.most - target.at_fpr
+    else:
+        leak, wanted = value, target.most
+    if leak <= 0:
+        return -_FAR
+    return max(-_FAR, min(_FAR, math.log(leak) - math.log(wanted)))
+
+
+# --- A first guess: the Gaussian comparison that would just keep the promise ---
+
+_LEAST_LOG_SHARE = -600.0
+
+
+def _gaussian_half_mu(target: _Target, *, method: _Method) -> float:
+    """Return half the distance of two unit normals that just keep the promise.
+
+    For a closed form that is its own equation; for the exact method a first guess. A rate is reached by a closed form
+    through the advantage it allows.
+    """
+    if isinstance(target, WantedEpsilon):
+        return _half_mu_of_epsilon(target)
+    if isinstance(target, WantedBayesSecurity):
+        return math.sqrt(2) * float(erfcinv(target.least))
+    if isinstance(target, WantedAdvantage):
+        return math.sqrt(2) * float(erfinv(target.most))
+    if isinstance(method, Exact):
+        return float(ndtri(target.most) - ndtri(target.at_fpr)) / 2
+    return math.sqrt(2) * float(erfinv(target.most - target.at_fpr))
+
+
+def _half_mu_of_epsilon(target: WantedEpsilon) -> float:
+    def gap(log_mu: float) -> float:
+        reached = gaussian_epsilon(math.exp(log_mu), delta=target.delta)
+        return math.log(max(reached, 1e-300)) - min(math.log(target.most), 50.0)
+
+    low, high = -30.0, 30.0
+    if gap(low) >= 0 or gap(high) <= 0:  # a wish beyond every run; as a first guess the end will do
+        return math.exp(low if gap(low) >= 0 else high) / 2
+    return math.exp(float(brentq(gap, low, high, xtol=1e-6))) / 2
+
+
+def _log_share_of(target: _Target, noise: float, *, method: _Method, sampling: Sampling) -> float:
+    """Return log k(s) of the form, or of a first guess for the exact method."""
+    if isinstance(method, Exact) and target.adjacency is Adjacency.ADD_REMOVE:
+        u = min(noise**-2.0, 700.0) if noise > 1e-100 else 700.0  # noqa: PLR2004
+        return math.log(math.expm1(u)) - math.log(4)
+    form = MomentMatched() if isinstance(method, Exact) else method
+    return float(log_k(np.asarray(noise), form=form, sampling=sampling))
+
+
+def _guessed_noise(target: _Target, log_share: float, *, method: _Method, sampling: Sampling) -> float:
+    """Return the noise at which k(s) has this logarithm."""
+    log_share = max(log_share, _LEAST_LOG_SHARE)  # a noise of e^300 is more than enough
+    if isinstance(method, Exact) and target.adjacency is Adjacency.ADD_REMOVE:
+        u = float(np.logaddexp(0.0, log_share + math.log(4))) if log_share > -30 else 4 * math.exp(log_share)  # noqa: PLR2004
+        return float(u**-0.5)
+    form = MomentMatched() if isinstance(method, Exact) else method
+    return float(noise_of(np.asarray(log_share), form=form, sampling=sampling))
+
+
+def _harmless_draw(target: _Target) -> float:
+    """Return the probability of entering any step up to which the promise holds without any noise."""
+    if isinstance(target, WantedBayesSecurity):
+        return 1 - target.least
+    if isinstance(target, WantedTPR):
+        return (target.most - target.at_fpr) / (1 - target.at_fpr)
+    return target.delta if isinstance(target, WantedEpsilon) else target.most
+
+
+def _seldom_enough(target: _Target, *, steps: int) -> float:
+    """Return a sampling rate at which the record is so seldom drawn at all that the promise holds without any noise."""
+    if isinstance(target, WantedEpsilon):  # by the union bound, as the accountant has it
+        return min(1.0, target.delta / steps)
+    return -math.expm1(math.log1p(-_harmless_draw(target)) / steps)

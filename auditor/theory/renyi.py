@@ -1,27 +1,29 @@
-"""Renyi divergences of DP-SGD, and what they promise: an epsilon, and an advantage by Pinsker's inequality."""
+"""Renyi divergences of DP-SGD, what they promise (an epsilon; an advantage, by Pinsker's inequality), and what any do."""
 
 import math
-from typing import overload
+from functools import lru_cache
+from typing import NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
-from auditor import _validate
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory._merging import Kind, kinds_of
-from auditor.theory._renyi_quadrature import kullback_leibler, log_moment_excess
-from auditor.theory._step_pairs import StepPair
-from auditor.training import Phase
-from auditor.values import Claim, Floats
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.options import Adjacency
+from auditor.core.training import DPSGD, Phase
+from auditor.core.values import Claim, Floats
+from auditor.curves.tradeoff import TradeoffCurve
+from auditor.theory.gaussian import FIXED_SIZE
+from auditor.theory.steps import Kind, StepPair, kinds_of, log_mixture
 
-__all__ = ["MOST_SINGLY", "phases_epsilon", "pinsker_renyi", "renyi_divergence", "renyi_epsilon"]
+# --- A training run: its divergences, the epsilon by the best of many orders, and the advantage by Pinsker's inequality ---
 
 # So many different steps are taken one by one: at every order, or at the best ones only. It takes a second or two.
 _FEW = 200
 MOST_SINGLY = 2_000
 _NEARBY = np.log([0.8, 1.0, 1.25, 1.6])
-_FIXED_SIZE = "batches of a fixed size are accounted for replaced records only"
 # Logarithms of order - 1: from where little noise is best accounted to where little leakage is.
 _SEARCH = np.log(np.geomspace(1e-3, 1e5, 25))
 # Below, a step's losses leave the range in which quadrature says more than the bound without sampling.
@@ -65,10 +67,12 @@ def renyi_divergence(
     >>> round(renyi_divergence(DPSGD(1.0, 0.01, 1000), order=2.0), 6)  # 1000 log(1 + 0.01^2 (e - 1))
     0.171813
     """
-    _validate.instance("training", training, [DPSGD])
-    relation = _relation(adjacency)
+    validate.instance("training", training, [DPSGD])
+    relation = Adjacency.named(adjacency)
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
-        raise InputError(f"{_FIXED_SIZE}; ask for adjacency 'replace-one'.")
+        raise InputError(
+            "batches of a fixed size are accounted for replaced records only; ask for adjacency 'replace-one'."
+        )
     orders = np.asarray(order, dtype=np.float64)
     if not (np.isfinite(orders) & (orders > 1)).all():
         raise InputError(f"order must be finite and above 1, got {order!r}.")
@@ -100,11 +104,11 @@ def renyi_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency = Adjac
     >>> round(renyi_epsilon(DPSGD(1.0, 0.01, 1000), delta=1e-5).value, 2)
     2.1
     """
-    _validate.instance("training", training, [DPSGD])
-    delta = _validate.fraction("delta", delta, zero=True)
-    relation = _relation(adjacency)
+    validate.instance("training", training, [DPSGD])
+    delta = validate.fraction("delta", delta, zero=True)
+    relation = Adjacency.named(adjacency)
     value: float | None = None
-    note = _capitalised(_FIXED_SIZE)
+    note = FIXED_SIZE
     if not (training.fixed_size and relation is Adjacency.ADD_REMOVE):
         value = phases_epsilon(training.phases, pair=StepPair.of(training, relation), delta=delta)
         note = "An upper bound for an attacker who sees every iterate, by the best of many orders."
@@ -115,8 +119,6 @@ def renyi_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency = Adjac
 
 def phases_epsilon(phases: tuple[Phase, ...], *, pair: StepPair, delta: float) -> float:
     """Return the smallest bound on epsilon over the orders: every order gives one, so the search need not be perfect."""
-    from scipy.optimize import minimize_scalar
-
     if delta == 0:
         return math.inf
     single = tuple(Kind(((1.0, phase),), phase.steps) for phase in phases)
@@ -162,12 +164,11 @@ def pinsker_renyi(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     >>> round(pinsker_renyi(DPSGD(2.0, 1.0, 1)).value, 6)  # sqrt(1/(2 x 2^2) / 2)
     0.25
     """
-    _validate.instance("training", training, [DPSGD])
-    relation = _relation(adjacency)
+    validate.instance("training", training, [DPSGD])
+    relation = Adjacency.named(adjacency)
     method = "Pinsker's inequality with the Kullback-Leibler divergence, sqrt(D/2)"
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
-        note = _capitalised(_FIXED_SIZE)
-        return Claim("advantage", None, None, relation, method, proven=True, note=note)
+        return Claim("advantage", None, None, relation, method, proven=True, note=FIXED_SIZE)
     pair = StepPair.of(training, relation)
     both = np.array([_step_kullback_leibler(phase, pair) for phase in training.phases])
     total = min(float(np.sum(np.array([p.steps for p in training.phases]) * column)) for column in both.T)
@@ -175,15 +176,11 @@ def pinsker_renyi(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     return Claim("advantage", min(1.0, math.sqrt(total / 2)), None, relation, method, proven=True, note=note)
 
 
-def _relation(adjacency: Adjacency) -> Adjacency:
-    return Adjacency(_validate.known("adjacency", adjacency, [str(item) for item in Adjacency]))
-
-
 def _step_kullback_leibler(phase: Phase, pair: StepPair) -> tuple[float, float]:
     if phase.sampling_rate == 1 or phase.noise_multiplier < _LEAST_NOISE:
         # Convex in the pair of laws, so at most the share of steps that draw the record; exact at rate 1.
         return (phase.sampling_rate * _unsampled(phase, pair),) * 2
-    return kullback_leibler(phase, pair)
+    return _kullback_leibler(phase, pair)
 
 
 def _unsampled(phase: Phase, pair: StepPair) -> float:
@@ -209,10 +206,327 @@ def _phase(phase: Phase, pair: StepPair, orders: Floats) -> Floats:
     whole: Floats = orders * _unsampled(phase, pair)
     if phase.sampling_rate == 1 or phase.noise_multiplier < _LEAST_NOISE:
         return whole
-    excess = np.array([log_moment_excess(phase, pair, order=order) for order in orders.tolist()])
+    excess = np.array([_log_moment_excess(phase, pair, order=order) for order in orders.tolist()])
     # Never above what holds without sampling.
     return np.asarray(np.minimum(whole, np.logaddexp(0.0, excess) / (orders - 1)))
 
 
-def _capitalised(phrase: str) -> str:
-    return f"{phrase[0].upper()}{phrase[1:]}."
+# --- From Renyi divergences to epsilon, delta and advantage, and to Renyi divergences from epsilon and mu ---
+#
+# A Renyi guarantee bounds D_alpha(P || Q), in nats and for both orders of two neighbours, at one or several alpha > 1.
+# Every conversion from it holds for all mechanisms that meet it; with several alpha the best one counts.
+
+_LARGEST_EPSILON = 700.0
+
+
+def epsilon_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, delta: float) -> float:
+    """Return an epsilon that Renyi divergences imply at this delta.
+
+    At each order D + log(1 - 1/alpha) - log(alpha delta)/(alpha - 1); and 0 where delta^2 >= 1 - e^-D, since that
+    bounds the total variation.
+
+    Args:
+        orders: alpha, each above 1, shape (k,) or one number.
+        divergences: D_alpha at each order, 0 or more; infinity is allowed.
+        delta: In [0, 1); 0 gives infinity unless a divergence is 0.
+
+    Returns:
+        Epsilon in nats, 0 or more, possibly infinite.
+
+    Raises:
+        InputError: A number out of range, or arrays that differ in length.
+
+    Source: Canonne, Kamath and Steinke 2020, Proposition 12; Bretagnolle and Huber 1979 for the second.
+
+    >>> round(epsilon_from_renyi([2, 4, 8, 16], divergences=[1, 2, 4, 8], delta=1e-5), 4)
+    5.0879
+    """
+    alpha, renyi = _guarantee(orders, divergences)
+    delta = validate.fraction("delta", delta, zero=True)
+    if delta**2 >= -math.expm1(-float(renyi.min())):
+        return 0.0
+    if delta == 0:
+        return math.inf
+    with np.errstate(over="ignore"):
+        epsilons = renyi + np.log1p(-1 / alpha) - (np.log(alpha) + math.log(delta)) / (alpha - 1)
+    return max(0.0, float(epsilons.min()))
+
+
+def delta_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, epsilon: float) -> float:
+    """Return a delta that Renyi divergences imply at this epsilon, in [0, 1].
+
+    At each order the smaller of e^((alpha - 1)(D - epsilon)) (1 - 1/alpha)^(alpha - 1) / alpha and sqrt(1 - e^-D).
+
+    Args:
+        orders: alpha, each above 1, shape (k,) or one number.
+        divergences: D_alpha at each order, 0 or more; infinity is allowed.
+        epsilon: In nats, 0 or more.
+
+    Raises:
+        InputError: A number out of range, or arrays that differ in length.
+
+    Source: Canonne, Kamath and Steinke 2020, Proposition 12; Bretagnolle and Huber 1979 for the second.
+
+    >>> round(delta_from_renyi([2, 4, 8, 16], divergences=[1, 2, 4, 8], epsilon=5.0879), 8)
+    1e-05
+    """
+    alpha, renyi = _guarantee(orders, divergences)
+    epsilon = validate.nonnegative("epsilon", epsilon)
+    return float(_deltas(alpha, renyi, np.array([epsilon]))[0])
+
+
+def advantage_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike) -> float:
+    """Return a bound on the advantage (TPR - FPR) that Renyi divergences imply, in [0, 1].
+
+    The smallest of sqrt(D/2) (Pinsker), sqrt(1 - e^-D) (Bretagnolle and Huber) and the delta at epsilon 0. The first two
+    are best as alpha tends to 1.
+
+    Args:
+        orders: alpha, each above 1, shape (k,) or one number.
+        divergences: D_alpha at each order, 0 or more; infinity is allowed.
+
+    Raises:
+        InputError: A number out of range, or arrays that differ in length.
+
+    Source: Mahloujifar et al. 2022, Section 3.2 (Pinsker); Canonne 2022, A short note on an inequality between KL and TV.
+
+    >>> round(advantage_from_renyi([1.001], divergences=[0.02]), 6)
+    0.1
+    """
+    alpha, renyi = _guarantee(orders, divergences)
+    return min(math.sqrt(float(renyi.min()) / 2), float(_deltas(alpha, renyi, np.zeros(1))[0]))
+
+
+def curve_from_renyi(
+    orders: npt.ArrayLike, *, divergences: npt.ArrayLike, points: int = 401
+) -> TradeoffCurve:
+    """Return a trade-off curve that Renyi divergences imply: the lowest of those of their (epsilon, delta).
+
+    So it never lies below the curve of a mechanism that meets them.
+
+    Args:
+        orders: alpha, each above 1, shape (k,) or one number.
+        divergences: D_alpha at each order, 0 or more; infinity is allowed.
+        points: Number of epsilons, 2 or more.
+
+    Raises:
+        InputError: A number out of range, or arrays that differ in length.
+
+    Source: Canonne, Kamath and Steinke 2020, Proposition 12; Dong, Roth and Su 2022, Proposition 2.12.
+
+    >>> round(curve_from_renyi([2, 4, 8, 16], divergences=[1, 2, 4, 8]).tpr_at(0.01), 3)  # 1-GDP, which they come from, allows .092
+    0.142
+    """
+    alpha, renyi = _guarantee(orders, divergences)
+    points = validate.at_least("points", points, least=2)
+    furthest = min(epsilon_from_renyi(alpha, divergences=renyi, delta=1e-300), _LARGEST_EPSILON)
+    epsilons = furthest * np.linspace(0.0, 1.0, points) ** 2
+    return TradeoffCurve.from_profile(epsilons, deltas=_deltas(alpha, renyi, epsilons))
+
+
+def renyi_from_mu(mu: float, *, order: float) -> float:
+    """Return the Renyi divergence that mu-GDP implies, alpha mu^2 / 2: exact for a Gaussian mechanism.
+
+    Args:
+        mu: 0 or more.
+        order: alpha, above 1.
+
+    Raises:
+        InputError: A number out of range.
+
+    Source: Dong, Roth and Su 2022, Corollary B.6; Mironov 2017, Proposition 7.
+
+    >>> renyi_from_mu(2.0, order=3.0)
+    6.0
+    """
+    mu = validate.nonnegative("mu", mu)
+    # The order last, so that a square beyond a double is infinite and not an error.
+    return mu * (mu / 2) * _order(order)
+
+
+def renyi_from_pure_epsilon(epsilon: float, *, order: float) -> float:
+    """Return the largest Renyi divergence of an (epsilon, 0)-DP mechanism: that of randomised response.
+
+    log((e^(alpha epsilon) + e^((1 - alpha) epsilon)) / (1 + e^epsilon)) / (alpha - 1), at most epsilon and about
+    alpha epsilon^2 / 2 for small epsilons.
+
+    Args:
+        epsilon: In nats, 0 or more.
+        order: alpha, above 1.
+
+    Raises:
+        InputError: A number out of range.
+
+    Source: Mironov 2017, Proposition 5 and Table II.
+
+    >>> round(renyi_from_pure_epsilon(1.0, order=2.0), 6)
+    0.735326
+    """
+    epsilon, alpha = validate.nonnegative("epsilon", epsilon), _order(order)
+    if alpha * epsilon > 1:
+        whole = np.logaddexp(alpha * epsilon, (1 - alpha) * epsilon) - np.logaddexp(0.0, epsilon)
+        return min(epsilon, float(whole) / (alpha - 1))
+    # The difference of two hyperbolic cosines as a product, so that a small epsilon keeps its digits.
+    product = 2 * math.sinh(alpha * epsilon / 2) * math.sinh((alpha - 1) * epsilon / 2)
+    return math.log1p(product / math.cosh(epsilon / 2)) / (alpha - 1)
+
+
+def _deltas(alpha: Floats, renyi: Floats, epsilons: Floats) -> Floats:
+    """The smallest delta over the orders at each epsilon."""
+    with np.errstate(over="ignore"):
+        exponents = (alpha - 1) * (renyi - epsilons[:, None] + np.log1p(-1 / alpha)) - np.log(alpha)
+    tails = np.exp(np.minimum(exponents, 0.0).min(axis=1))
+    return np.asarray(np.minimum(tails, math.sqrt(-math.expm1(-float(renyi.min())))))
+
+
+def _order(order: float) -> float:
+    order = validate.number("order", order)
+    if order <= 1:
+        raise InputError(f"order must be above 1, got {order:g}.")
+    return order
+
+
+def _guarantee(orders: npt.ArrayLike, divergences: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Orders and divergences as two checked arrays."""
+    alpha, renyi = np.atleast_1d(
+        np.asarray(orders, dtype=np.float64), np.asarray(divergences, dtype=np.float64)
+    )
+    validate.same_length(("orders", "divergences"), (alpha.size, renyi.size))
+    validate.at_least("number of orders", alpha.size, least=1)
+    for name, values, wrong, rule in (
+        ("orders", alpha, ~((alpha > 1) & (alpha < np.inf)), "be finite and above 1"),
+        ("divergences", renyi, ~(renyi >= 0), "be 0 or more"),
+    ):
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(f"{name} must {rule}, got {values[at]:g} at position {at}.")
+    return alpha, renyi
+
+
+# --- Renyi and Kullback-Leibler divergences of one DP-SGD step, by Gauss-Legendre quadrature in logs ---
+#
+# With r = dP/dQ = e^L, e^((a-1) D_a) = 1 + integral of Q (r^a - 1 - a (r - 1)), since r has mean 1 under Q. That
+# integrand is nowhere negative, so nothing cancels: the digits of a divergence of 1e-18 are as good as those of 1e6.
+
+# Normal tails beyond so many standard deviations weigh less than e^-72 of what lies within.
+_REACH = 12.0
+_MOST_NOISE = 1e100
+# A component takes over from another within so many times s^2.
+_TURN = 40.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+# Below, the first terms of the series are exact to 1e-12; above, differences of exponentials are.
+_SMALL = 1e-4
+# Beyond, e^z - 1 is e^z to all digits, and e^z will overflow.
+_LARGE = 40.0
+
+
+@lru_cache(maxsize=4096)  # kinds of steps share their phases
+def _log_moment_excess(phase: Phase, pair: StepPair, *, order: float) -> float:
+    """Return log(e^((order-1) D) - 1) for one step's Renyi divergence D of this order above 1; of both orders alike."""
+    law = _law(phase, pair, order)
+    total = logsumexp(law.log_q + _log_excess(law.loss, order))
+    if pair is StepPair.FIXED_SIZE:  # the mirrored half; the rest of the mass lies at loss 0 and adds nothing
+        total = np.logaddexp(total, logsumexp(law.log_p + _log_excess(-law.loss, order)))
+    return float(total)
+
+
+def _kullback_leibler(phase: Phase, pair: StepPair) -> tuple[float, float]:
+    """Return one step's divergences of the first law from the second and of the second from the first, in nats."""
+    law = _law(phase, pair, 1.0)
+    forward = math.exp(logsumexp(law.log_q + _log_entropy(law.loss)))
+    backward = math.exp(logsumexp(law.log_p + _log_entropy(-law.loss)))
+    return (forward + backward,) * 2 if pair is StepPair.FIXED_SIZE else (forward, backward)
+
+
+class _Law(NamedTuple):
+    """Privacy losses at the nodes, and the logarithms of the two laws' densities there with the nodes' weights."""
+
+    loss: Floats
+    log_p: Floats
+    log_q: Floats
+
+
+def _law(phase: Phase, pair: StepPair, order: float) -> _Law:
+    # Two means 2 apart at noise s are two means 1 apart at noise s/2.
+    scale = 2.0 if pair is StepPair.FIXED_SIZE else 1.0
+    # More noise than this counts as this much, which can only be worse.
+    noise, rate = min(phase.noise_multiplier, _MOST_NOISE) / scale, phase.sampling_rate
+    x, width = _nodes(noise, rate, order, pair)
+    base = np.log(width) - ((x / noise) ** 2) / 2 - math.log(noise * math.sqrt(2 * math.pi))
+    upper = log_mixture(x, noise=noise, rate=rate, mean=1.0)
+    lower = np.zeros_like(x)
+    if pair is StepPair.REPLACE_ONE:
+        lower = log_mixture(x, noise=noise, rate=rate, mean=-1.0)
+    return _Law(upper - lower, base + upper, base + lower)
+
+
+def _nodes(noise: float, rate: float, order: float, pair: StepPair) -> tuple[Floats, Floats]:
+    """Return nodes and weights wherever the integrand has mass: around its possible peaks and the turning points."""
+    turn = 0.5 + noise**2 * (math.log1p(-rate) - math.log(rate)) if rate < 1 else 0.5
+    # P^a Q^(1-a) peaks where x = a w - (a-1) v, w and v the shares of the components that are not at 0.
+    peaks = {0.0, 1.0, order}
+    turns = {turn}
+    if pair is StepPair.REPLACE_ONE:
+        peaks |= {-1.0, order - 1, 2 * order - 1}
+        turns |= {-turn}
+    reach = _REACH * noise
+    low, high = min(peaks) - reach, max(peaks) + reach
+    if pair is StepPair.FIXED_SIZE:
+        low = 0.5
+    spans = [(peak - reach, peak + reach) for peak in peaks]
+    spans += [(at - _TURN * noise**2 - reach, at + _TURN * noise**2 + reach) for at in turns]
+    # Finer near a turning point: the integrand's poles lie pi s^2 away from it.
+    finer = noise**2 * 2.0 ** np.arange(-2, max(0, math.ceil(-math.log2(noise))) + 2)
+    marks = [at + sign * step for at in turns for step in [0.0, *finer.tolist()] for sign in (-1, 1)]
+    edges = [_panels(max(start, low), min(end, high), noise, marks) for start, end in _united(spans)]
+    left = np.concatenate([edge[:-1] for edge in edges])
+    half = np.concatenate([np.diff(edge) for edge in edges]) / 2
+    inside = half > 0
+    left, half = left[inside], half[inside]
+    return (
+        np.add.outer(left + half, np.zeros(_NODES.size)) + np.multiply.outer(half, _NODES)
+    ).ravel(), np.multiply.outer(half, _WEIGHTS).ravel()
+
+
+def _united(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
+
+
+def _panels(start: float, end: float, noise: float, marks: list[float]) -> Floats:
+    """Return the edges of panels of at most one standard deviation, and with edges at the marks; none if empty."""
+    if end <= start:
+        return np.zeros(1)
+    edges = np.linspace(start, end, math.ceil((end - start) / noise) + 1)
+    return np.unique(np.concatenate([edges, [mark for mark in marks if start < mark < end]]))
+
+
+def _log_excess(loss: Floats, order: float) -> Floats:
+    """Return log(r^a - 1 - a (r - 1)) at log r = loss."""
+    far = np.maximum(np.abs(loss), order * np.abs(loss))
+    with np.errstate(divide="ignore"):
+        near = math.log(order * (order - 1) / 2) + 2 * np.log(np.abs(loss))
+        near += np.log1p(np.clip((order + 1) * loss / 3, -0.5, 0.5))
+        middle = np.where(order * loss < _LARGE, loss, 0.0)
+        plain = np.log(np.maximum(np.expm1(order * middle) - order * np.expm1(middle), 0.0))
+    large = np.maximum(loss, _LARGE / order)
+    steep = order * large + np.log1p(
+        np.exp(-order * large) * (order - 1) - order * np.exp((1 - order) * large)
+    )
+    return np.where(far < _SMALL, near, np.where(order * loss < _LARGE, plain, steep))
+
+
+def _log_entropy(loss: Floats) -> Floats:
+    """Return log(r log r - r + 1) at log r = loss: the limit of the above over a - 1."""
+    with np.errstate(divide="ignore"):
+        near = 2 * np.log(np.abs(loss)) - math.log(2) + np.log1p(np.clip(2 * loss / 3, -0.5, 0.5))
+        middle = np.where(loss < _LARGE, loss, 0.0)
+        plain = np.log(np.maximum(middle * np.exp(middle) - np.expm1(middle), 0.0))
+    large = np.maximum(loss, _LARGE)
+    steep = large + np.log(large - 1)
+    return np.where(np.abs(loss) < _SMALL, near, np.where(loss < _LARGE, plain, steep))

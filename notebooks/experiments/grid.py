@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor.runs import run_cases
+from auditor import run_cases
 
 __all__ = ["run_grid", "seconds_needed"]
 

@@ -13,8 +13,8 @@ import pandas as pd
 from scipy import stats
 
 import auditor
-from auditor.estimators import supremum
-from auditor.fitters import Gaussian
+from auditor.curves import Gaussian
+from auditor.estimators import gaussian_supremum
 
 __all__ = [
     "EMPIRICAL_CLIP",
@@ -142,7 +142,7 @@ def simulated(case: Mapping[str, Any], *, seed: int) -> dict[str, Any]:
     return {
         "empirical": result.estimate("epsilon_star.empirical").value,
         "parametric": parametric.value,
-        "parametric, clip 0.001": supremum(*laws, delta=delta, clip=EMPIRICAL_CLIP).value,
+        "parametric, clip 0.001": gaussian_supremum(*laws, delta=delta, clip=EMPIRICAL_CLIP).value,
         "noise floor": parametric.details["noise_floor"]["mean"],
         "certified": result.estimate("epsilon_bound.clopper_pearson").value,
         "fit rejected": bool(fit["rejected"]),

@@ -23,7 +23,7 @@ from jax_privacy import auditing
 from scipy import stats
 
 import auditor
-from auditor.choices import Melded, RankGrid
+from auditor.core import Melded, RankGrid
 from auditor.estimators import clopper_pearson
 
 DELTA = 1e-5

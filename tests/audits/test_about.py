@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 
 from auditor import InputError, Utility
-from auditor.audits.about import with_table
-from auditor.audits.runs import read_runs
+from auditor.comparison import read_runs, with_table
 
 
 @pytest.fixture

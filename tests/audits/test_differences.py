@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 import auditor
-from auditor.audits.differences import COMPARED, Change, differences, headline
-from auditor.errors import InputError
-from auditor.values import Status
+from auditor.comparison import COMPARED, Change, differences, headline
+from auditor.core import InputError, Status
 
 
 def audited(rng, shift, n=3000, **options):

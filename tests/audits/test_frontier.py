@@ -9,8 +9,8 @@ import pytest
 from hypothesis import strategies as st
 from scipy import optimize
 
-from auditor.audits.frontier import is_on_frontier, pareto_frontier
-from auditor.errors import InputError
+from auditor.comparison import is_on_frontier, pareto_frontier
+from auditor.core import InputError
 
 
 def gain(at, utility, loss, others):

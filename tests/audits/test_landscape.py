@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from auditor.audits.comparison import compare_audits
-from auditor.report.figures import landscape, landscape_words
+from auditor import compare_audits
+from auditor.report.figures import landscape
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_one_strategy_and_strange_places_can_be_drawn(spread_out):
     ):
         found = spread_out(points)
         assert landscape.landscape_figure(found) is not None
-        assert "Privacy-utility landscape of" in landscape_words.alt(found)
+        assert "Privacy-utility landscape of" in landscape.alt(found)
 
 
 def test_lower_bounds_have_arrows_and_no_frontier(trained, valued):
@@ -206,7 +206,7 @@ def test_values_on_several_scales_are_drawn_without_a_frontier(trained):
     axes = drawn(landscape.landscape_figure(found))[0]
     assert len(markers(axes)) == 3
     assert not [line for line in axes.lines if "rontier" in str(line.get_label())]
-    assert "No frontier is drawn" in landscape_words.alt(found)
+    assert "No frontier is drawn" in landscape.alt(found)
 
 
 def test_the_words_of_a_picture_never_promise_more_than_a_bound(trained, valued):
@@ -217,12 +217,10 @@ def test_the_words_of_a_picture_never_promise_more_than_a_bound(trained, valued)
         for place, x in enumerate([1.2399, 2.7599])
     ]
     found = compare_audits(results, measure=name)
-    assert "from 1.23 to 2.75" in landscape_words.alt(found)
-    assert "at least 1.23" in landscape_words.tip_words(found.strategies[0], found)
+    assert "from 1.23 to 2.75" in landscape.alt(found)
+    assert "at least 1.23" in landscape.tip_words(found.strategies[0], found)
     estimates = [valued(item, value=x) for item, x in zip(results, (1.2399, 2.7599), strict=True)]
-    assert "from 1.24 to 2.76" in landscape_words.alt(
-        compare_audits(estimates, measure="epsilon_star.gaussian")
-    )
+    assert "from 1.24 to 2.76" in landscape.alt(compare_audits(estimates, measure="epsilon_star.gaussian"))
 
 
 def test_ticks_near_zero_do_not_stand_on_each_other(spread_out):

@@ -9,9 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from auditor.audits.comparison import compare_audits
-from auditor.report import comparison_table
-from auditor.report.comparison_words import listed
+from auditor import compare_audits
+from auditor.report import comparison_text, listed
 
 SECTIONS = ("summary", "landscape", "audits", "changes", "bounds", "reading", "provenance")
 
@@ -154,7 +153,11 @@ def test_lower_bounds_are_called_what_they_are(trained, valued):
     ]  # fmt: skip
     found = compare_audits(results, measure=BOUND)
     page = Page(found.to_html())
-    for text in (page.text, comparison_table.text(found, width=300), Page(found._repr_html_()).text):
+    for text in (
+        page.text,
+        comparison_text(found, width=300),
+        Page(found._repr_html_()).text,
+    ):
         assert "without giving more away" not in text
         assert "the lowest bound is not the lowest leakage" in text
         assert "certified lower bounds" in text
@@ -298,7 +301,7 @@ def test_hostile_text_is_text(hostile_results):
             ),
             *("thead", "title", "tr", "ul", "use", "defs", "clippath"),
         }
-    terminal = comparison_table.text(found, width=100)
+    terminal = comparison_text(found, width=100)
     assert "\x00" not in terminal
     assert "\u202e" not in terminal
 
@@ -341,12 +344,12 @@ def test_a_terminal_shows_every_audit_within_its_width(whole):
     """Each audit has a line, no line is wider than the terminal, and there is no colour unless asked for."""
     found, _ = whole
     for width in (80, 120):
-        text = comparison_table.text(found, width=width)
+        text = comparison_text(found, width=width)
         assert max(map(len, text.splitlines())) <= width
         for run in found.runs:
             assert f"{run.number}. {run.title}" in text
         assert "\x1b" not in text
-    assert "\x1b[" in comparison_table.text(found, color=True)
+    assert "\x1b[" in comparison_text(found, color=True)
 
 
 def test_many_names_are_counted():

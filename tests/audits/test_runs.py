@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from auditor import InputError
-from auditor.audits.runs import named, read_runs
+from auditor.comparison import find_run, read_runs
 
 
 def test_results_and_files_are_taken_in_order(six, tmp_path):
@@ -77,15 +77,15 @@ def test_a_result_is_named_by_file_model_number_or_itself(six, tmp_path):
     six[1].to_json(tmp_path / "two.json")
     found = read_runs([six[0], tmp_path / "two.json", six[2]])
     for key in (tmp_path / "two.json", str(tmp_path / "two.json"), "two.json", "plain1", 2, 2.0, "2", " 2 "):
-        assert named(found, key, argument="it").number == 2
-    assert named(found, six[2], argument="it").number == 3
+        assert find_run(found, key, argument="it").number == 2
+    assert find_run(found, six[2], argument="it").number == 3
 
 
 def test_a_model_called_like_a_number_comes_before_the_number(audited):
     """A model that is called 2 is meant by the text 2, wherever it stands."""
     found = read_runs([audited(0.1, model="2"), audited(0.2, model="other")])
-    assert named(found, "2", argument="it").number == 1
-    assert named(found, 2, argument="it").number == 2
+    assert find_run(found, "2", argument="it").number == 1
+    assert find_run(found, 2, argument="it").number == 2
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_model_called_like_a_number_comes_before_the_number(audited):
 def test_a_name_of_nothing_is_refused(six, key, words):
     """A name that no result has is one short sentence with the names there are."""
     with pytest.raises(InputError) as caught:
-        named(read_runs(six), key, argument="it")
+        find_run(read_runs(six), key, argument="it")
     assert words in str(caught.value)
     assert len(str(caught.value)) < 400
 
@@ -117,4 +117,4 @@ def test_a_name_of_two_results_is_refused(audited):
     with pytest.raises(
         InputError, match=r"'m' is the name of more than one result \(1 and 2\); name it by its number"
     ):
-        named(found, "m", argument="it")
+        find_run(found, "m", argument="it")

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 from auditor import Check, InputError, Status, Subject
-from auditor.audits.readings import leakage, more_is_worse, read
-from auditor.audits.runs import read_runs
-from auditor.audits.strategies import MIXED, ranked, strategies, why_not_ranked
-from auditor.choices import Adjacency
+from auditor.comparison import MIXED, leakage, measured, more_is_worse, ranked, read_runs, why_not_ranked
+from auditor.comparison.strategies import strategies
+from auditor.core import Adjacency
 
 STAR = "epsilon_star.gaussian"
 
 
 def placed(results, measure=STAR):
     """The strategies of some results, ranked."""
-    readings = read(read_runs(results), measure=measure)
+    readings = measured(read_runs(results), measure=measure)
     return ranked(strategies(readings), readings, measure=measure)
 
 
@@ -94,7 +93,7 @@ def test_a_larger_bayes_security_is_better(trained, valued):
 def test_a_failed_validity_check_leaves_a_result_out(six, failed):
     """A result with a failed validity check is in no average and on no frontier, and the reason names the check."""
     results = [*six[:5], failed(six[5])]
-    readings = read(read_runs(results), measure=STAR)
+    readings = measured(read_runs(results), measure=STAR)
     assert [item.reason is None for item in readings] == [True] * 5 + [False]
     assert "duplicates" in readings[5].reason
     found = strategies(readings)[2]
@@ -115,7 +114,7 @@ def test_a_failed_validity_check_leaves_a_result_out(six, failed):
 )
 def test_a_result_without_a_finite_value_is_left_out(six, valued, changed, words):
     """What has no finite value has no place, and says why."""
-    readings = read(read_runs([valued(six[0], **changed), six[1]]), measure=STAR)
+    readings = measured(read_runs([valued(six[0], **changed), six[1]]), measure=STAR)
     assert words in readings[0].reason
     assert strategies(readings)[0].measure is None
 
@@ -135,7 +134,7 @@ def test_marks_name_what_is_not_on_one_scale(trained, valued):
     people = trained(0.2, 5, "s5", 0.7, unit="person (mean)")
     rejected = valued(trained(0.2, 6, "s6", 0.7), details={"fit": {"rejected": True}})
     plain = [valued(item, details={}) for item in (*results, other, people)]
-    readings = read(read_runs([*plain, rejected]), measure=STAR)
+    readings = measured(read_runs([*plain, rejected]), measure=STAR)
     assert [item.marks for item in readings] == [
         (), (), (), ("delta 0.001",), ("counted by person",), ("fit rejected",),
     ]  # fmt: skip
@@ -152,16 +151,16 @@ def test_a_blind_audit_is_left_out(six, name, status, details, words):
     """An audit that could not have shown a leak has no place, whatever its number; with sound checks it has one."""
     check = Check(name, Status(status), "", details)
     blind = replace(six[0], checks=(*(item for item in six[0].checks if item.name != name), check))
-    readings = read(read_runs([blind, *six[1:]]), measure=STAR)
+    readings = measured(read_runs([blind, *six[1:]]), measure=STAR)
     assert words in readings[0].reason
     assert [item.reason for item in readings[1:]] == [None] * 5
     assert strategies(readings)[0].measure is None
-    assert read(read_runs(six), measure=STAR)[0].reason is None
+    assert measured(read_runs(six), measure=STAR)[0].reason is None
 
 
 def unranked(results, measure=STAR):
     """Why the strategies of some results are not ranked."""
-    readings = read(read_runs(results), measure=measure)
+    readings = measured(read_runs(results), measure=measure)
     return why_not_ranked(strategies(readings), readings, measure=measure)
 
 
@@ -207,7 +206,7 @@ def test_models_on_two_scales_have_no_mean(trained):
 def test_where_no_delta_is_the_usual_one_each_is_marked(trained):
     """Of two results at two deltas neither is the usual, so both say theirs."""
     results = [trained(0.2, 1, "a", 0.7), trained(0.2, 2, "b", 0.7, delta=1e-3)]
-    marks = [item.marks for item in read(read_runs(results), measure="epsilon_bound.clopper_pearson")]
+    marks = [item.marks for item in measured(read_runs(results), measure="epsilon_bound.clopper_pearson")]
     assert marks == [("delta 1e-5",), ("delta 0.001",)]
 
 
@@ -215,7 +214,7 @@ def test_lower_bounds_are_never_ranked(six):
     """A small certified bound may only mean few records, so that no strategy is called better by it."""
     name = "epsilon_bound.clopper_pearson"
     tops = [result.estimate(name).details["ceiling"] for result in six]
-    readings = read(read_runs(six), measure=name)
+    readings = measured(read_runs(six), measure=name)
     assert "the lowest bound is not the lowest leakage" in unranked(six, name)
     for item, places in zip(strategies(readings), ([0], [1, 2], [3, 4, 5]), strict=True):
         mine = [tops[place] for place in places]
@@ -226,11 +225,11 @@ def test_lower_bounds_are_never_ranked(six):
 def test_a_strategy_of_two_categories_is_refused(six):
     """Two stated categories of one strategy are one sentence with both."""
     runs = read_runs(six)
-    from auditor.audits.about import with_table
+    from auditor.comparison import with_table
 
     runs = with_table(runs, {"result": [2, 3], "category": ["a", "b"]})
     with pytest.raises(InputError, match="strategy 'plain' must be of one category, got 'a' and 'b'"):
-        strategies(read(runs, measure=STAR))
+        strategies(measured(runs, measure=STAR))
 
 
 def test_categories_come_from_the_claim_where_none_is_stated(trained):

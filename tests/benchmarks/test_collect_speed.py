@@ -17,10 +17,8 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.collectors.predictors import predictor
-from auditor.collectors.records import Records
-from auditor.collectors.scorer import ModelScorer, in_batches
-from auditor.collectors.tasks import Classification
+from auditor.collectors.base import Classification, ModelScorer, Records, in_batches
+from auditor.collectors.streaming import predictor
 
 FEATURES, WIDTH = 20, 512  # of the records, and of the hidden layers of the networks
 

@@ -8,10 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from auditor.choices import Mixture
-from auditor.estimators.epsilon_star import mixture
-from auditor.fitters import fit_mixture_pair
-from auditor.values import Losses
+from auditor.core import Losses, Mixture
+from auditor.curves import fit_mixture_pair
+from auditor.estimators import mixture
 
 pytestmark = pytest.mark.long
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.choices import Melded, RankGrid
+from auditor.core import Melded, RankGrid
 from auditor.estimators import clopper_pearson
 
 pytestmark = pytest.mark.long

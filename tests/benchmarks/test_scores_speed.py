@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from auditor.core import Losses
 from auditor.scores import Population, References, rmia, rmia_score
-from auditor.values import Losses
 
 pytestmark = pytest.mark.long
 

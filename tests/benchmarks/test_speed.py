@@ -13,8 +13,8 @@ import pytest
 from oracles import best_threshold_epsilon, epsilon_on_a_grid
 
 import auditor
-from auditor.estimators.gaussian_supremum import supremum
-from auditor.fitters.gaussian import Gaussian
+from auditor.curves import Gaussian
+from auditor.estimators import gaussian_supremum
 
 pytestmark = pytest.mark.long
 
@@ -62,7 +62,7 @@ def test_an_audit_needs_little_memory(million, capsys):
 def test_the_supremum_against_the_papers_grid(capsys):
     """One exact Epsilon* is at least 500 times faster than two million thresholds, and right where they are not."""
     laws, delta = ((0.0, 1.0), (1.0, 1.2)), 1e-5
-    exact = lambda: supremum(Gaussian(*laws[0]), Gaussian(*laws[1]), delta=delta, clip=delta)  # noqa: E731
+    exact = lambda: gaussian_supremum(Gaussian(*laws[0]), Gaussian(*laws[1]), delta=delta, clip=delta)  # noqa: E731
     by_grid = best_time(lambda: epsilon_on_a_grid(*laws, delta, delta), 3)
     by_root = min(best_time(exact, 50) for _ in range(3))
     truth = best_threshold_epsilon(*laws, delta, delta)

@@ -10,11 +10,14 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.theory import privacy_loss
-from auditor.theory.closed_form import bayes_security_closed_form
-from auditor.theory.closed_form_grids import bayes_security_grid
-from auditor.theory.monte_carlo import SampleVariance, total_variation_monte_carlo
+from auditor.core import DPSGD, Adjacency
+from auditor.theory import (
+    SampleVariance,
+    bayes_security_closed_form,
+    bayes_security_grid,
+    privacy_loss,
+    total_variation_monte_carlo,
+)
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

@@ -7,9 +7,9 @@ import numpy as np
 from report.conftest import HOSTILE
 
 import auditor
-from auditor.audits.comparison import compare_audits
-from auditor.gates import check_gates
-from auditor.report import html
+from auditor import compare_audits
+from auditor.report import render
+from auditor.verdicts import check_gates
 
 KINDS = (
     "refuted",
@@ -41,24 +41,24 @@ class Pages:
 
     def _made(self, name):
         makers = {
-            "several": lambda: html.render(
+            "several": lambda: render(
                 [self._result(item) for item in ("overfitted", "not_evaluable", "hostile")]
             ),
             "demo": _demo,
             "real": lambda: _with_gates(real()),
-            "other_end": lambda: html.render([other_end()]),
+            "other_end": lambda: render([other_end()]),
             "comparison": lambda: compared().to_html(),
             "card": lambda: _NOTEBOOK.format(
                 "".join(self._result(item)._repr_html_() for item in ("refuted", "hostile"))
             ),
         }
-        return makers[name]() if name in makers else html.render([self._result(name)])
+        return makers[name]() if name in makers else render([self._result(name)])
 
 
 def _demo():
-    from auditor.demo import run
+    from auditor.cli import run_demo
 
-    return html.render(run())
+    return render(run_demo())
 
 
 # What a notebook's page is to the card of a result: somebody else's page, with a theme of its own.
@@ -71,7 +71,7 @@ _NOTEBOOK = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta 
 
 def _with_gates(result):
     wanted = ("epsilon_star.gaussian > 1", "auc < 0.5", "epsilon_star.mixture > 100", "verdict == refuted")
-    return html.render([result], gates=check_gates(result, wanted))
+    return render([result], gates=check_gates(result, wanted))
 
 
 def real():

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.report import html
+from auditor.report import render
 
 pytestmark = pytest.mark.browser
 
@@ -98,7 +98,7 @@ def test_even_tiles(window, overfitted, refuted, tmp_path):
     trusted = [item for item in overfitted.estimates if item.name == "epsilon_star.gaussian"]
     kept = [item for item in refuted.estimates if item.name != "epsilon_star.gaussian"]
     path = tmp_path / "report.html"
-    path.write_text(html.render([replace(refuted, estimates=(*kept, *trusted))]), encoding="utf-8")
+    path.write_text(render([replace(refuted, estimates=(*kept, *trusted))]), encoding="utf-8")
     window.open(path)
     assert len(window.all(".tiles div")) == 5
     for width in (375, 800, 1200):

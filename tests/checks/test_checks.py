@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 
 from auditor import checks
-from auditor.choices import Adjacency, RandomSplit, UnknownSplit
-from auditor.estimators import auc, clopper_pearson, one_run
-from auditor.estimators.alternatives import _condensed, alternatives
-from auditor.estimators.epsilon_star import gaussian
-from auditor.fitters import fit_gaussian, fit_gaussian_pair
-from auditor.report.advice import advice
-from auditor.tradeoff import count
-from auditor.transforms import published
-from auditor.values import Claim, Losses, Status
+from auditor.core import Adjacency, Claim, Losses, RandomSplit, Status, UnknownSplit
+from auditor.curves import count, fit_gaussian, fit_gaussian_pair, published
+from auditor.estimators import alternatives, auc, clopper_pearson, gaussian, one_run_bound
+from auditor.estimators.epsilon_star import _condensed
+from auditor.results import advice
 
 
 def losses_of(rng, shift, n=800):
@@ -102,8 +98,8 @@ def test_power_against_a_claim(rng):
     """A ceiling above the claim has power, one below does not; without a claim it only states the ceiling."""
     losses = losses_of(rng, 1.0, n=300)
     certified = clopper_pearson(losses, delta=1e-5)
-    by_pairs = one_run(losses, split=RandomSplit(), delta=1e-5, rng=rng)
-    nothing = one_run(losses, split=UnknownSplit(), delta=1e-5, rng=rng)
+    by_pairs = one_run_bound(losses, split=RandomSplit(), delta=1e-5, rng=rng)
+    nothing = one_run_bound(losses, split=UnknownSplit(), delta=1e-5, rng=rng)
     assert checks.power(certified, by_pairs, claimed(1.0)).status is Status.OK
     assert checks.power(certified, by_pairs, claimed(50.0)).status is Status.WARN
     assert checks.power(certified, nothing, claimed(50.0)).status is Status.OK

@@ -7,14 +7,13 @@ import pytest
 
 import auditor
 from auditor import checks
-from auditor.choices import OnePerPerson
 from auditor.collectors import Output, RecordTable, collect, collect_to
-from auditor.collectors.assembly import BY_CHANCE, noted
-from auditor.collectors.files import read_losses
-from auditor.persons import per_person
-from auditor.report import table
-from auditor.transforms import log_odds, published
-from auditor.values import Losses, Status
+from auditor.collectors.base import BY_CHANCE, reader_notes
+from auditor.collectors.tables import read_losses
+from auditor.core import Losses, OnePerPerson, Status
+from auditor.curves import log_odds, published
+from auditor.records import per_person
+from auditor.report import audit_text
 
 NOTES = ("the model answers differently on repeat: use repeats=.", "the outputs are hard labels")
 RANDOM = "the model answers differently on repeat"
@@ -73,7 +72,7 @@ def test_one_score_per_person_keeps_the_notes():
 
 def test_twins_by_chance_are_no_warning():
     """Equal records that a random split explains stay in the history alone."""
-    assert noted([f"there are 3 such records: {BY_CHANCE}."], hard=False) == ()
+    assert reader_notes([f"there are 3 such records: {BY_CHANCE}."], hard=False) == ()
 
 
 def test_random_answers_reach_the_report():
@@ -85,7 +84,7 @@ def test_random_answers_reach_the_report():
         )
     result = auditor.audit(losses)
     assert result.check("collection").status is Status.WARN
-    assert "Warning Collection: Noticed when" in " ".join(table.text(result, width=1000).split())
+    assert "Warning Collection: Noticed when" in " ".join(audit_text(result, width=1000).split())
     assert RANDOM[1:] in result.to_html()
 
 

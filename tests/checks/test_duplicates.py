@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from auditor import checks
-from auditor.checks._twins import _in_both, _sum_of_coins, twins
-from auditor.features import Features
-from auditor.fingerprints import fingerprints
-from auditor.values import Losses, PerGroup, Status
+from auditor.checks import twins
+from auditor.checks.copies import _in_both, _sum_of_coins
+from auditor.core import Losses, PerGroup, Status
+from auditor.records import Features, fingerprints
 
 
 def losses_of(member, nonmember, **labels):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from auditor import checks
-from auditor.choices import Mixture
-from auditor.fitters import fit_gaussian_pair, fit_mixture_pair
-from auditor.values import Losses, Status
+from auditor.core import Losses, Mixture, Status
+from auditor.curves import fit_gaussian_pair, fit_mixture_pair
 
 
 def two_humps(rng, n):

@@ -5,9 +5,8 @@ import pytest
 
 from auditor import InputError
 from auditor.checks import label_shuffle
-from auditor.checks.label_shuffle import _units
-from auditor.choices import FixedThreshold, Melded, RankGrid
-from auditor.values import Losses, PerGroup, Status
+from auditor.checks.null_audits import _units
+from auditor.core import FixedThreshold, Losses, Melded, PerGroup, RankGrid, Status
 
 
 @pytest.mark.parametrize("rule", [RankGrid(), RankGrid(interval=Melded()), FixedThreshold(0.0)])

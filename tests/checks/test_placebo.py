@@ -5,8 +5,7 @@ import pytest
 
 from auditor import InputError
 from auditor.checks import placebo
-from auditor.choices import FixedThreshold, RankGrid, Split
-from auditor.values import Losses, Status
+from auditor.core import FixedThreshold, Losses, RankGrid, Split, Status
 
 
 def test_without_a_reference_there_is_no_check():

@@ -6,10 +6,9 @@ import pytest
 from scipy import sparse
 
 from auditor import InputError
-from auditor.checks import shift
-from auditor.checks._encoding import encoded
-from auditor.features import Features
-from auditor.values import PerGroup, Status
+from auditor.checks import encoded, shift
+from auditor.core import PerGroup, Status
+from auditor.records import Features
 
 
 def test_a_shift_fails_and_names_the_feature(rng):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auditor.checks import ties
-from auditor.values import Losses, Status
+from auditor.core import Losses, Status
 
 
 def confident(rng, n=4000):

@@ -7,8 +7,7 @@ from scipy import sparse
 
 from auditor import InputError
 from auditor.collectors import collect
-from auditor.collectors.bad_values import bad_value
-from auditor.collectors.records import Records
+from auditor.collectors.base import Records, bad_value
 
 sklearn = pytest.importorskip("sklearn")
 

@@ -7,7 +7,7 @@ import pytest
 
 from auditor import InputError, LossScale
 from auditor.collectors import Output, collect
-from auditor.errors import MissingExtraError
+from auditor.core import MissingExtraError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of

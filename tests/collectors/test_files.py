@@ -13,7 +13,7 @@ from pyarrow import dataset, ipc, parquet
 
 from auditor import InputError, LossScale
 from auditor.collectors import RecordTable, collect, collect_to, read_loss_pair, read_losses
-from auditor.collectors.cells import readable
+from auditor.collectors.tables import readable
 
 COLUMNS = {
     "loss": [0.1, 0.9, 1 / 3, 0.7],

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
 
 from auditor.collectors import Output, collect
-from auditor.collectors.loading import load_model
+from auditor.collectors.models import load_model
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of

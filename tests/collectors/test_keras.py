@@ -7,8 +7,8 @@ from scipy.special import logsumexp
 
 from auditor import InputError
 from auditor.collectors import MultiLabel, Output, SquaredError, collect
-from auditor.collectors.predictors import predictor
-from auditor.collectors.tasks import Classification
+from auditor.collectors.base import Classification
+from auditor.collectors.streaming import predictor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of

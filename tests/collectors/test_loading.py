@@ -29,9 +29,9 @@ from sklearn.svm import LinearSVC
 
 from auditor import InputError
 from auditor.collectors import collect
-from auditor.collectors.loading import keras_parts, load_model, script_code
-from auditor.collectors.predictors import predictor
-from auditor.collectors.tasks import Classification
+from auditor.collectors.base import Classification
+from auditor.collectors.models import load_model, touching_operations, without_training
+from auditor.collectors.streaming import predictor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of
@@ -150,9 +150,9 @@ def test_another_version_of_scikit_learn_is_one_warning(tmp_path):
 
 IDENTITY = """
 import sys
-from auditor.collectors.loading import keras_parts, load_model, script_code
-from auditor.collectors.predictors import predictor
-from auditor.collectors.tasks import Classification
+from auditor.collectors.models import load_model
+from auditor.collectors.streaming import predictor
+from auditor.collectors.base import Classification
 for path in sys.argv[1:]:
     print(predictor(load_model(path, trust_pickle=True), task=Classification()).identity)
 """
@@ -370,13 +370,13 @@ HARMLESS = (
 @pytest.mark.parametrize("how", HIDDEN)
 def test_operations_are_found_however_they_are_written(how):
     """Spaces, comments, escapes and names in texts hide nothing from the look at TorchScript code."""
-    assert list(script_code._touching(HIDDEN[how]))
+    assert list(touching_operations(HIDDEN[how]))
 
 
 @pytest.mark.parametrize("code", HARMLESS)
 def test_words_that_call_nothing_are_no_operations(code):
     """Texts, comments, attributes and quantised layers are not taken for operations that touch files."""
-    assert not list(script_code._touching(code))
+    assert not list(touching_operations(code))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
@@ -627,7 +627,7 @@ def test_the_training_of_an_inner_model_does_not_run(tmp_path, keras):
     with pytest.raises(InputError):
         load_model(path)
     assert not mark.exists()
-    assert keras_parts.plain([inner]) == [part("keras", "Sequential", {"name": "s", "layers": []})]
+    assert without_training([inner]) == [part("keras", "Sequential", {"name": "s", "layers": []})]
 
 
 @TF

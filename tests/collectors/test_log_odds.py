@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 from auditor import InputError
-from auditor.collectors.batch_losses import BatchLosses, joined, settled_pair
-from auditor.collectors.log_odds import true_class_loss
-from auditor.collectors.outputs import Output
+from auditor.collectors.base import BatchLosses, Output, concatenated, finite_pair, true_class_loss
 
 mpmath.mp.dps = 60  # the exact values of doubles, with digits to spare
 
@@ -145,7 +143,7 @@ def test_saturated_records_sit_at_the_logit_of_the_source_resolution(dtype, logi
     part = true_class_loss(
         np.array([[1, 0], [0, 1]], dtype=dtype), codes=np.array([0, 0]), output=Output.PROBABILITIES
     )
-    member, nonmember = settled_pair(part, part)
+    member, nonmember = finite_pair(part, part)
     np.testing.assert_allclose(member, [-logit, logit], rtol=1e-6)
     np.testing.assert_array_equal(member, nonmember)
 
@@ -160,7 +158,7 @@ def test_a_saturated_record_is_never_less_extreme_than_another_of_either_group()
     nonmember = BatchLosses(
         loss=np.array([-200.0, 90.0]), saturated=np.isinf(np.array([-200.0, 90.0])), eps=2.0**-23
     )
-    first, second = settled_pair(member, nonmember)
+    first, second = finite_pair(member, nonmember)
     np.testing.assert_array_equal(first, [-200.0, 5.0, 90.0])
     np.testing.assert_array_equal(second, nonmember.loss)
 
@@ -170,7 +168,7 @@ def test_unsaturated_losses_pass_through_settling_unchanged():
     part = BatchLosses(
         loss=np.array([-1e4, 0.0, 1e4]), saturated=np.isinf(np.array([-1e4, 0.0, 1e4])), eps=2.0**-52
     )
-    np.testing.assert_array_equal(settled_pair(part, part)[0], part.loss)
+    np.testing.assert_array_equal(finite_pair(part, part)[0], part.loss)
 
 
 def test_hard_labels_are_noticed_only_when_every_entry_is_0_or_1():
@@ -179,7 +177,7 @@ def test_hard_labels_are_noticed_only_when_every_entry_is_0_or_1():
     kwargs = {"codes": np.array([0, 0]), "output": Output.PROBABILITIES}
     assert true_class_loss(hard, **kwargs).hard
     assert not true_class_loss(np.array([[1.0, 0.0], [0.4, 0.6]]), **kwargs).hard
-    assert not joined([true_class_loss(hard, **kwargs), true_class_loss(hard * 0 + 0.5, **kwargs)]).hard
+    assert not concatenated([true_class_loss(hard, **kwargs), true_class_loss(hard * 0 + 0.5, **kwargs)]).hard
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from auditor import InputError
-from auditor.collectors.matrices import column, matrix
+from auditor.collectors.base import column_array, matrix
 
 TABLE = [[1.0, 2.0], [3.0, 4.0]]
 
@@ -109,6 +109,6 @@ def test_what_is_no_number_is_one_sentence(features, dtype, sentence):
 def test_one_column_of_a_table():
     """A column is an array of its own."""
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    np.testing.assert_array_equal(column(frame, "a", dtype=np.float32, place="member"), [1, 2])
+    np.testing.assert_array_equal(column_array(frame, "a", dtype=np.float32, place="member"), [1, 2])
     with pytest.raises(InputError, match="column 'b', must be numbers"):
-        column(frame, "b", dtype=np.float32, place="member")
+        column_array(frame, "b", dtype=np.float32, place="member")

@@ -16,11 +16,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from auditor import InputError
 from auditor.collectors import MultiLabel, Output, SquaredError, collect
-from auditor.collectors.onnx_external import external_files
-from auditor.collectors.onnx_graph import read_graph
-from auditor.collectors.predictors import predictor
-from auditor.collectors.records import Records
-from auditor.collectors.tasks import Classification
+from auditor.collectors.base import Classification, Records
+from auditor.collectors.models import external_files, read_graph
+from auditor.collectors.streaming import predictor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of

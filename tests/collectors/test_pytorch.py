@@ -9,10 +9,8 @@ from scipy.special import log_softmax, logsumexp
 
 from auditor import InputError
 from auditor.collectors import GaussianLogLoss, MultiLabel, Output, SquaredError, collect
-from auditor.collectors.predictors import predictor
-from auditor.collectors.records import Records
-from auditor.collectors.scorer import ModelScorer
-from auditor.collectors.tasks import Classification
+from auditor.collectors.base import Classification, ModelScorer, Records
+from auditor.collectors.streaming import predictor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of

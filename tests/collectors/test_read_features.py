@@ -6,8 +6,7 @@ import pytest
 
 from auditor import InputError
 from auditor.collectors import read_feature_pair, read_features, read_losses
-from auditor.features import Features
-from auditor.fingerprints import fingerprints
+from auditor.records import Features, fingerprints
 
 FRAME = pd.DataFrame(
     {

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from auditor import DPSGD, FixedSizeSampling, read_schedule
-from auditor.errors import InputError
+from auditor.core import InputError
 
 
 def written(folder, text, name="steps.csv"):

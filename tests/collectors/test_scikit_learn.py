@@ -29,11 +29,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from auditor import InputError, LossScale
 from auditor.collectors import collect
-from auditor.collectors.agreement import agreement
-from auditor.collectors.predictors import predictor
-from auditor.collectors.records import Records
-from auditor.collectors.scorer import ModelScorer, in_batches
-from auditor.collectors.tasks import Classification
+from auditor.collectors.base import Classification, ModelScorer, Records, agreement, in_batches
+from auditor.collectors.streaming import predictor
 
 N = 120
 RNG = np.random.default_rng(0)

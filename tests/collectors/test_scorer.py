@@ -5,11 +5,7 @@ import pytest
 
 from auditor import Classification, InputError, MultiLabel
 from auditor.collectors import Output, collect
-from auditor.collectors.outputs import Output as Kind
-from auditor.collectors.outputs import Widened
-from auditor.collectors.predictor import Predictor
-from auditor.collectors.records import Records
-from auditor.collectors.scorer import ModelScorer, in_batches
+from auditor.collectors.base import ModelScorer, Output as Kind, Predictor, Records, Widened, in_batches
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.25, 0.5, 0.25]])
 Y = np.array([0, 1, 2, 1])

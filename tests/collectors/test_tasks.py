@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from auditor import InputError, LossScale
 from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, Output, SquaredError, collect
-from auditor.collectors.records import Records
+from auditor.collectors.base import Records
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of

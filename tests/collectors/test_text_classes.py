@@ -6,11 +6,9 @@ from sklearn.linear_model import LogisticRegression
 
 from auditor import InputError
 from auditor.collectors import MultiLabel, Output, RecordTable, collect, collect_to
-from auditor.collectors.files import read_losses
-from auditor.collectors.records import Records
-from auditor.collectors.sources import open_groups
-from auditor.collectors.tasks import Classification
-from auditor.collectors.to_file import alike
+from auditor.collectors.base import Classification, Records
+from auditor.collectors.streaming import typed_classes
+from auditor.collectors.tables import open_groups, read_losses
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -116,7 +114,7 @@ def test_classes_of_the_command_line_become_what_the_labels_are(tmp_path, cells,
     """Text for numbers and truth values is read as such where all of it can be, and stays text for labels of text."""
     members, nonmembers = written(tmp_path, np.array(cells)[Y])
     sources = open_groups(members=members, nonmembers=nonmembers, records=None, task=Classification())
-    found = alike(given, sources)
+    found = typed_classes(given, sources)
     assert found == want
     assert list(map(type, found)) == list(map(type, want))
 
@@ -127,4 +125,4 @@ def test_classes_of_several_labels_may_be_named_by_words(tmp_path):
         (tmp_path / name).write_text("a,p,q\n0.5,0,1\n-1.5,1,1\n")
     tables = [RecordTable(tmp_path / name, label=("p", "q")) for name in ("in.csv", "out.csv")]
     sources = open_groups(members=tables[0], nonmembers=tables[1], records=None, task=MultiLabel())
-    assert alike(["p", "q"], sources) == ["p", "q"]
+    assert typed_classes(["p", "q"], sources) == ["p", "q"]

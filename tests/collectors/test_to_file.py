@@ -8,9 +8,8 @@ import pytest
 
 from auditor import InputError
 from auditor.collectors import Classification, Output, RecordTable, collect, collect_to, read_losses
-from auditor.collectors.records import Records
-from auditor.collectors.samples import Sampled, asked, sampled, sampled_groups, spread
-from auditor.collectors.sources import open_groups
+from auditor.collectors.base import Records, Sampled, naming_rows, sampled, sampled_groups, spread
+from auditor.collectors.tables import open_groups
 
 HARD = "hard labels"
 
@@ -118,7 +117,7 @@ def test_what_fails_only_together_is_refused_as_it_was():
             raise InputError("too many.")
 
     with pytest.raises(InputError, match=r"^too many\.$"):
-        asked(ask, found)
+        naming_rows(ask, found)
 
 
 def test_a_sorted_table_gets_the_output_that_memory_gets(tmp_path, require_extra):

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from auditor.errors import InputError
-from auditor.estimators.any_guesses import any_guesses_bound
+from auditor.core import InputError
+from auditor.estimators import any_guesses_bound
 
 STAKES = [(j + 0.5) / 16 for j in range(16)]
 

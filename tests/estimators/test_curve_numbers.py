@@ -7,13 +7,18 @@ import pytest
 from oracles import brute_force_curve
 from sklearn.metrics import roc_auc_score
 
-from auditor.choices import Census, Sample, Subset
-from auditor.errors import InputError
-from auditor.estimators import advantage, auc, bayes_security, clopper_pearson, tpr_at_fpr
-from auditor.estimators.binomial import lower_limit, upper_limit
-from auditor.estimators.tpr_at_fpr import guaranteed_rank
-from auditor.tradeoff import count
-from auditor.values import Losses
+from auditor.core import Census, InputError, Losses, Sample, Subset
+from auditor.curves import count
+from auditor.estimators import (
+    advantage,
+    auc,
+    bayes_security,
+    clopper_pearson,
+    guaranteed_rank,
+    lower_limit,
+    tpr_at_fpr,
+    upper_limit,
+)
 
 
 def tied_losses(rng, size):

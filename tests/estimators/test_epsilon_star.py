@@ -7,16 +7,9 @@ import pytest
 from oracles import brute_force_curve, epsilon_of_rates
 from scipy import stats
 
-from auditor.choices import Census
-from auditor.errors import InputError
-from auditor.estimators.empirical import empirical
-from auditor.estimators.epsilon_star import gaussian
-from auditor.estimators.gaussian_supremum import supremum
-from auditor.estimators.uncertainty import branch_lower_bound, standard_error
-from auditor.fitters import fit_gaussian_pair
-from auditor.fitters.gaussian import Gaussian
-from auditor.transforms import published
-from auditor.values import Losses
+from auditor.core import Census, InputError, Losses
+from auditor.curves import Gaussian, fit_gaussian_pair, published
+from auditor.estimators import branch_lower_bound, empirical, gaussian, gaussian_supremum, standard_error
 
 
 def gamma_losses(n=10_000, member_shape=2, nonmember_shape=3):
@@ -31,7 +24,7 @@ def gamma_losses(n=10_000, member_shape=2, nonmember_shape=3):
 def test_standard_error_reference():
     """N(0,1) given N(1,1.2), delta 1e-5, n = 2000 per group, no clip: .757950 (design reference)."""
     laws = Gaussian(0.0, 1.0), Gaussian(1.0, 1.2)
-    best = supremum(*laws, delta=1e-5).best
+    best = gaussian_supremum(*laws, delta=1e-5).best
     assert standard_error(best, *laws, sizes=(2000, 2000)) == pytest.approx(0.757950, abs=5e-7)
 
 
@@ -42,10 +35,12 @@ def test_standard_error_is_the_delta_method(clip, other):
     delta, n1, n0 = 1e-3, 3000, 1000
     at = np.array([0.0, 1.0, *other])
     laws = Gaussian(*at[:2]), Gaussian(*at[2:])
-    best = supremum(*laws, delta=delta, clip=clip).best
+    best = gaussian_supremum(*laws, delta=delta, clip=clip).best
 
     def value(theta):
-        moved = supremum(Gaussian(theta[0], theta[1]), Gaussian(theta[2], theta[3]), delta=delta, clip=clip)
+        moved = gaussian_supremum(
+            Gaussian(theta[0], theta[1]), Gaussian(theta[2], theta[3]), delta=delta, clip=clip
+        )
         return next(branch.epsilon for branch in moved.branches if branch.name == best.name)
 
     step = 1e-5
@@ -63,7 +58,7 @@ def test_standard_error_from_moments_needs_no_normal(rng):
         moments = [
             Gaussian(x.mean(), x.std(), stats.skew(x), stats.kurtosis(x, fisher=False)) for x in (law1, law0)
         ]
-        return supremum(*moments, delta=1e-2), moments
+        return gaussian_supremum(*moments, delta=1e-2), moments
 
     values, claimed = [], []
     for _ in range(300):
@@ -76,7 +71,7 @@ def test_standard_error_from_moments_needs_no_normal(rng):
 def test_a_census_has_only_the_non_members_uncertainty():
     """With infinitely many members only the non-member law adds variance."""
     laws = Gaussian(0.0, 1.0), Gaussian(1.0, 1.2)
-    best = supremum(*laws, delta=1e-5).best
+    best = gaussian_supremum(*laws, delta=1e-5).best
     both = standard_error(best, *laws, sizes=(2000, 2000)) ** 2
     parts = [standard_error(best, *laws, sizes=sizes) ** 2 for sizes in ((math.inf, 2000), (2000, math.inf))]
     assert sum(parts) == pytest.approx(both, rel=1e-12)
@@ -85,7 +80,7 @@ def test_a_census_has_only_the_non_members_uncertainty():
 def test_saturated_has_no_lower_bound():
     """A ceiling is not an estimate with an error, so it has no parametric lower bound."""
     laws = Gaussian(0.0, 1.0), Gaussian(9.0, 1.0)
-    found = supremum(*laws, delta=1e-5, clip=1e-5)
+    found = gaussian_supremum(*laws, delta=1e-5, clip=1e-5)
     assert branch_lower_bound(found, *laws, sizes=(100, 100), confidence=0.95) is None
 
 

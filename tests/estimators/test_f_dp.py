@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.errors import InputError
-from auditor.estimators.f_dp import epsilon_bound, gdp_bound, of_curve, of_epsilon_delta, of_gdp, rejects
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.tradeoff import TradeoffCurve
+from auditor.core import InputError
+from auditor.curves import TradeoffCurve
+from auditor.estimators import epsilon_bound, gdp_bound, of_curve, of_epsilon_delta, of_gdp, rejects
+from auditor.theory import gaussian_epsilon
 
 
 @pytest.mark.parametrize(("m", "r", "v", "mu"), [(1000, 600, 600, 2.083475), (1000, 100, 95, 0.786812)])

@@ -3,13 +3,12 @@
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles import best_threshold_epsilon, epsilon_on_a_grid, gaussian_mechanism_epsilon
 
-from auditor.errors import InputError
-from auditor.estimators.gaussian_supremum import best_region, supremum
-from auditor.fitters.gaussian import Gaussian
+from auditor.core import InputError
+from auditor.curves import Gaussian
+from auditor.estimators import best_region, gaussian_supremum
 
 UNIT = Gaussian(0.0, 1.0)
 
@@ -30,9 +29,11 @@ REFERENCE = [
 def test_reference_values(member, nonmember, delta, free, clipped, coarse):
     """All three clips of the reference table are reproduced."""
     laws = Gaussian(*member), Gaussian(*nonmember)
-    assert supremum(*laws, delta=delta).value == pytest.approx(free, abs=5e-10)
-    assert supremum(*laws, delta=delta, clip=delta).value == pytest.approx(clipped, abs=5e-7)
-    assert supremum(*laws, delta=delta, clip=max(delta, 1e-3)).value == pytest.approx(coarse, abs=5e-7)
+    assert gaussian_supremum(*laws, delta=delta).value == pytest.approx(free, abs=5e-10)
+    assert gaussian_supremum(*laws, delta=delta, clip=delta).value == pytest.approx(clipped, abs=5e-7)
+    assert gaussian_supremum(*laws, delta=delta, clip=max(delta, 1e-3)).value == pytest.approx(
+        coarse, abs=5e-7
+    )
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.5, 1.0, 2.0, 6.0])
@@ -40,7 +41,7 @@ def test_reference_values(member, nonmember, delta, free, clipped, coarse):
 def test_equal_variances_give_the_gaussian_mechanism(mu, delta):
     """With equal variances and no clip, Epsilon* is the Gaussian mechanism's epsilon (Balle and Wang 2018)."""
     expected = gaussian_mechanism_epsilon(mu, delta)
-    assert supremum(UNIT, Gaussian(mu, 1.0), delta=delta).value == pytest.approx(expected, rel=1e-9)
+    assert gaussian_supremum(UNIT, Gaussian(mu, 1.0), delta=delta).value == pytest.approx(expected, rel=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
@@ -52,7 +53,7 @@ def test_equal_variances_give_the_gaussian_mechanism(mu, delta):
 )
 def test_against_a_dense_scan(shift, spread, delta, clip):
     """No threshold found by a dense scan and a local search beats the supremum, and the supremum is attained."""
-    found = supremum(UNIT, Gaussian(shift, spread), delta=delta, clip=clip).value
+    found = gaussian_supremum(UNIT, Gaussian(shift, spread), delta=delta, clip=clip).value
     expected = best_threshold_epsilon((0, 1), (shift, spread), delta, clip)
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-7)
 
@@ -63,8 +64,8 @@ def test_against_a_dense_scan(shift, spread, delta, clip):
 )
 def test_no_matter_where_or_how_wide(shift, spread, place, scale):
     """Moving and scaling both laws together changes nothing."""
-    plain = supremum(UNIT, Gaussian(shift, spread), delta=1e-5, clip=1e-5).value
-    moved = supremum(
+    plain = gaussian_supremum(UNIT, Gaussian(shift, spread), delta=1e-5, clip=1e-5).value
+    moved = gaussian_supremum(
         Gaussian(place, scale), Gaussian(place + scale * shift, scale * spread), delta=1e-5, clip=1e-5
     ).value
     assert moved == pytest.approx(plain, rel=1e-6, abs=1e-6)
@@ -72,7 +73,7 @@ def test_no_matter_where_or_how_wide(shift, spread, place, scale):
 
 def test_the_papers_grid_is_close_and_below():
     """The paper's two million thresholds come within 1e-3 of the supremum and never above it."""
-    exact = supremum(UNIT, Gaussian(1.0, 1.2), delta=1e-5, clip=1e-5).value
+    exact = gaussian_supremum(UNIT, Gaussian(1.0, 1.2), delta=1e-5, clip=1e-5).value
     grid = epsilon_on_a_grid((0, 1), (1, 1.2), 1e-5, 1e-5)
     assert grid <= exact + 1e-12
     assert grid == pytest.approx(exact, abs=1e-3)
@@ -80,8 +81,8 @@ def test_the_papers_grid_is_close_and_below():
 
 def test_swapping_the_groups_swaps_the_branches():
     """Exchanging members and non-members leaves the value and exchanges m1 with m4 and m2 with m3."""
-    forward = supremum(UNIT, Gaussian(1.0, 1.2), delta=1e-5)
-    backward = supremum(Gaussian(1.0, 1.2), UNIT, delta=1e-5)
+    forward = gaussian_supremum(UNIT, Gaussian(1.0, 1.2), delta=1e-5)
+    backward = gaussian_supremum(Gaussian(1.0, 1.2), UNIT, delta=1e-5)
     assert forward.value == pytest.approx(backward.value, rel=1e-12)
     names = {"m1": "m4", "m2": "m3", "m3": "m2", "m4": "m1"}
     assert backward.best.name == names[forward.best.name]
@@ -89,14 +90,14 @@ def test_swapping_the_groups_swaps_the_branches():
 
 def test_identical_laws_give_nothing():
     """Equal laws have Epsilon* 0 with and without a clip."""
-    assert supremum(UNIT, UNIT, delta=1e-5).value == 0
-    assert supremum(UNIT, UNIT, delta=1e-5, clip=1e-5).value == 0
+    assert gaussian_supremum(UNIT, UNIT, delta=1e-5).value == 0
+    assert gaussian_supremum(UNIT, UNIT, delta=1e-5, clip=1e-5).value == 0
 
 
 def test_total_separation_is_the_worst_leak():
     """Laws too far apart for any clipped threshold read as the clip's ceiling, flagged, never as 0."""
-    near = supremum(UNIT, Gaussian(8.4, 1.0), delta=1e-5, clip=1e-5)
-    far = supremum(UNIT, Gaussian(8.6, 1.0), delta=1e-5, clip=1e-5)
+    near = gaussian_supremum(UNIT, Gaussian(8.4, 1.0), delta=1e-5, clip=1e-5)
+    far = gaussian_supremum(UNIT, Gaussian(8.6, 1.0), delta=1e-5, clip=1e-5)
     ceiling = math.log((1 - 2e-5) / 1e-5)
     assert near.value == pytest.approx(11.51, abs=5e-3)
     assert not near.saturated
@@ -107,19 +108,19 @@ def test_total_separation_is_the_worst_leak():
 def test_point_masses():
     """Two equal point masses give 0, two different ones the ceiling."""
     point = Gaussian(1.0, 0.0)
-    assert supremum(point, point, delta=1e-5, clip=1e-5).value == 0
-    assert supremum(point, Gaussian(2.0, 0.0), delta=1e-5, clip=1e-5).saturated
+    assert gaussian_supremum(point, point, delta=1e-5, clip=1e-5).value == 0
+    assert gaussian_supremum(point, Gaussian(2.0, 0.0), delta=1e-5, clip=1e-5).saturated
 
 
 def test_delta_zero_without_a_clip_is_refused():
     """The direct call names delta and the fix."""
     with pytest.raises(InputError, match=r"delta must be above 0 when there is no clip, got 0"):
-        supremum(UNIT, Gaussian(1.0, 1.0), delta=0.0)
+        gaussian_supremum(UNIT, Gaussian(1.0, 1.0), delta=0.0)
 
 
 def test_delta_zero_with_a_clip_is_fine():
     """With a clip, delta = 0 gives the fitted ratio at the clip."""
-    found = supremum(UNIT, Gaussian(1.0, 1.0), delta=0.0, clip=1e-3).value
+    found = gaussian_supremum(UNIT, Gaussian(1.0, 1.0), delta=0.0, clip=1e-3).value
     assert found == pytest.approx(best_threshold_epsilon((0, 1), (1, 1), 0.0, 1e-3), rel=1e-9)
 
 
@@ -133,7 +134,7 @@ def test_best_region_reference():
 def test_best_region_is_never_below_the_best_threshold(shift, spread):
     """A region can do whatever a threshold can, so its epsilon is at least as large; equal for equal spreads."""
     other = Gaussian(shift, spread)
-    region, threshold = best_region(UNIT, other, delta=1e-4), supremum(UNIT, other, delta=1e-4).value
+    region, threshold = best_region(UNIT, other, delta=1e-4), gaussian_supremum(UNIT, other, delta=1e-4).value
     assert region >= threshold - 1e-9
 
 
@@ -141,7 +142,7 @@ def test_best_region_equals_the_threshold_for_equal_spreads():
     """With equal variances the likelihood ratio is monotone and thresholds are optimal."""
     other = Gaussian(1.0, 1.0)
     assert best_region(UNIT, other, delta=1e-5) == pytest.approx(
-        supremum(UNIT, other, delta=1e-5).value, rel=1e-9
+        gaussian_supremum(UNIT, other, delta=1e-5).value, rel=1e-9
     )
 
 
@@ -149,7 +150,7 @@ def test_best_region_equals_the_threshold_for_equal_spreads():
 @pytest.mark.parametrize("clip", [0.5, 0.9])
 def test_a_clip_that_leaves_nothing(delta, clip):
     """A clip of one half or more allows no threshold and gives 0, not a ceiling."""
-    found = supremum(UNIT, Gaussian(9.0, 1.0), delta=delta, clip=clip)
+    found = gaussian_supremum(UNIT, Gaussian(9.0, 1.0), delta=delta, clip=clip)
     assert (found.value, found.saturated) == (0.0, False)
 
 
@@ -161,7 +162,7 @@ def test_a_point_mass_inside_the_other_law_is_a_limit(at, point_is_member):
 
     def value(sd):
         laws = (Gaussian(at, sd), wide) if point_is_member else (wide, Gaussian(at, sd))
-        return supremum(*laws, delta=1e-5, clip=1e-5)
+        return gaussian_supremum(*laws, delta=1e-5, clip=1e-5)
 
     assert not value(0.0).saturated
     assert value(0.0).value == pytest.approx(value(1e-9).value, rel=1e-6)
@@ -180,9 +181,9 @@ def test_a_point_mass_inside_the_other_law_is_a_limit(at, point_is_member):
 def test_extreme_laws_neither_fail_nor_contradict(mean, spread, other, delta, clipped):
     """Whatever the scales, there is a value of 0 or more, and a region is never worth less than a threshold."""
     laws = Gaussian(0.0, 10.0**spread), Gaussian(mean, 10.0**other)
-    found = supremum(*laws, delta=delta, clip=delta if clipped else 0.0)
+    found = gaussian_supremum(*laws, delta=delta, clip=delta if clipped else 0.0)
     assert found.value >= 0
-    free = supremum(*laws, delta=delta).value
+    free = gaussian_supremum(*laws, delta=delta).value
     assert free >= found.value - 1e-9 * max(1.0, found.value)
     assert best_region(*laws, delta=delta) >= free
 
@@ -190,16 +191,18 @@ def test_extreme_laws_neither_fail_nor_contradict(mean, spread, other, delta, cl
 def test_a_narrow_law_far_from_zero_loses_no_digits():
     """Shifting both laws far along the losses changes nothing, even where floats there are coarser than the narrow law."""
     wide, narrow = 1e7, 1e-9
-    near = supremum(Gaussian(-33554433.0, wide), Gaussian(0.0, narrow), delta=1e-300)
-    far = supremum(Gaussian(0.0, wide), Gaussian(33554433.0, narrow), delta=1e-300)
+    near = gaussian_supremum(Gaussian(-33554433.0, wide), Gaussian(0.0, narrow), delta=1e-300)
+    far = gaussian_supremum(Gaussian(0.0, wide), Gaussian(33554433.0, narrow), delta=1e-300)
     assert far.value == pytest.approx(near.value, rel=1e-12)
     assert (
         far.value
-        >= supremum(Gaussian(0.0, wide), Gaussian(33554433.0, narrow), delta=1e-300, clip=1e-300).value
+        >= gaussian_supremum(
+            Gaussian(0.0, wide), Gaussian(33554433.0, narrow), delta=1e-300, clip=1e-300
+        ).value
     )
 
 
 def test_best_region_far_beyond_the_exponent_range():
     """Regions worth hundreds of thousands of nats are not cut off where probabilities underflow."""
     laws = Gaussian(0.0, 1e-3), Gaussian(0.1, 0.3)
-    assert best_region(*laws, delta=1e-5) >= supremum(*laws, delta=1e-5).value > 1e5
+    assert best_region(*laws, delta=1e-5) >= gaussian_supremum(*laws, delta=1e-5).value > 1e5

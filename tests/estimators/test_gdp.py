@@ -7,12 +7,8 @@ import pytest
 from oracles import exact_binomial_upper, gaussian_mechanism_epsilon
 from scipy import special
 
-from auditor.choices import BernoulliSplit, Census, RandomSplit, UnknownSplit
-from auditor.errors import InputError
-from auditor.estimators.f_dp import gdp_bound
-from auditor.estimators.gdp import gdp, one_run_gdp
-from auditor.estimators.rank_grid import ranks
-from auditor.values import Losses, Subject
+from auditor.core import BernoulliSplit, Census, InputError, Losses, RandomSplit, Subject, UnknownSplit
+from auditor.estimators import gdp_bound, model_gdp, one_run_gdp, ranks
 
 FAR = Losses(member=np.linspace(0, 1, 300), nonmember=np.linspace(2, 3, 300))
 LABEL = "conditional on a Gaussian trade-off curve: on other scores it can exceed the truth"
@@ -37,7 +33,7 @@ def slow_mu(losses, alpha):
 def test_mu_is_the_best_over_ranks_and_tails(rng, sizes, shift):
     """mu_L equals a slow scan of every rank with exact limits, and epsilon is that of the Gaussian mechanism."""
     losses = Losses(member=rng.normal(-shift, 1, sizes[0]), nonmember=rng.normal(0, 1, sizes[1]))
-    found = gdp(losses, delta=1e-3)
+    found = model_gdp(losses, delta=1e-3)
     expected = slow_mu(losses, 1 - 0.95)
     if expected > 0:
         assert found.details["mu"] == pytest.approx(expected, abs=1e-7)
@@ -50,7 +46,7 @@ def test_mu_is_the_best_over_ranks_and_tails(rng, sizes, shift):
 def test_the_label_comes_first(rng, kind):
     """Each number says first that it is conditional, in words and in its details, and whom it is about."""
     if kind == "model":
-        found = gdp(FAR, delta=1e-5)
+        found = model_gdp(FAR, delta=1e-5)
         assert (found.name, found.subject, found.adjacency) == ("epsilon_bound.gdp", Subject.MODEL, None)
     else:
         split = RandomSplit() if kind == "pairs" else BernoulliSplit(0.5)
@@ -78,7 +74,7 @@ def test_one_run_mu_is_the_recursions(rng):
 
 def test_delta_zero_has_no_value_and_says_why(rng):
     """At delta 0 a Gaussian curve has no finite epsilon: no value, the reason, and mu all the same."""
-    for found in (gdp(FAR, delta=0.0), one_run_gdp(FAR, split=RandomSplit(), delta=0.0, rng=rng)):
+    for found in (model_gdp(FAR, delta=0.0), one_run_gdp(FAR, split=RandomSplit(), delta=0.0, rng=rng)):
         assert found.value is found.lower is found.confidence is None
         assert "no finite epsilon at delta 0" in found.reason
         assert found.details["mu"] > 1
@@ -109,20 +105,20 @@ def test_extreme_losses_give_numbers(rng):
         (FAR.nonmember, FAR.member),
     ):
         losses = Losses(member=member, nonmember=nonmember)
-        assert gdp(losses, delta=1e-5).value == 0
+        assert model_gdp(losses, delta=1e-5).value == 0
         assert one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=rng).value == 0
     huge = Losses(member=np.full(500, -1e308), nonmember=np.full(500, 1e308))
-    assert math.isfinite(gdp(huge, delta=1e-300).value)
+    assert math.isfinite(model_gdp(huge, delta=1e-300).value)
 
 
 def test_a_census_is_a_draw_from_the_curve():
     """A finite training set has no Gaussian curve, so a census gets the same number and says what it counts as."""
-    census = gdp(FAR, delta=1e-5, members=Census())
-    assert census.value == gdp(FAR, delta=1e-5).value
+    census = model_gdp(FAR, delta=1e-5, members=Census())
+    assert census.value == model_gdp(FAR, delta=1e-5).value
     assert "as a draw from that curve" in census.assumptions[-1]
 
 
 def test_a_delta_of_one_is_refused():
     """Delta outside [0, 1) is refused in one sentence."""
     with pytest.raises(InputError, match="delta must lie"):
-        gdp(FAR, delta=1.0)
+        model_gdp(FAR, delta=1.0)

@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.choices import Census, Mixture
-from auditor.estimators import mixture_supremum
-from auditor.estimators.epsilon_star import gaussian, mixture
-from auditor.estimators.mixture_uncertainty import QuantileVariance, standard_error
-from auditor.fitters import fit_gaussian_pair, fit_mixture, fit_mixture_pair
-from auditor.fitters.mixture import MixtureOfGaussians
-from auditor.values import Losses
+from auditor.core import Census, Losses, Mixture
+from auditor.curves import MixtureOfGaussians, fit_gaussian_pair, fit_mixture, fit_mixture_pair
+from auditor.estimators import QuantileVariance, gaussian, mixture, mixture_standard_error, supremum
 
 MEMBERS = MixtureOfGaussians((0.3, 0.7), (0.0, 3.0), (1.0, 1.0))
 OTHERS = MixtureOfGaussians((0.2, 0.8), (0.5, 4.0), (1.0, 1.2))
@@ -38,8 +34,8 @@ def test_one_component_is_the_normals_error(z, upper):
 def test_standard_error_reference():
     """N(0,1) given N(1,1.2), delta 1e-5, n = 2000 per group, no clip: .757950 (design reference)."""
     laws = [MixtureOfGaussians((1.0,), (m,), (s,)) for m, s in ((0.0, 1.0), (1.0, 1.2))]
-    best = mixture_supremum.supremum(*laws, delta=1e-5).best
-    found = standard_error(best, *map(QuantileVariance, laws), sizes=(2000, 2000))
+    best = supremum.mixture_supremum(*laws, delta=1e-5).best
+    found = mixture_standard_error(best, *map(QuantileVariance, laws), sizes=(2000, 2000))
     assert found == pytest.approx(0.757950, abs=5e-7)
 
 
@@ -84,7 +80,7 @@ def test_the_row_says_what_was_fitted_and_where_it_is_attained(pair):
     assert details["at"]["on_clip"] in (True, False)
     assert details["standard_error"] > 0
     assert details["more"] == 1
-    truth = mixture_supremum.supremum(MEMBERS, OTHERS, delta=1e-5, clip=1e-5).value
+    truth = supremum.mixture_supremum(MEMBERS, OTHERS, delta=1e-5, clip=1e-5).value
     assert abs(estimate.value - truth) < 4 * details["standard_error"]
     assert (estimate.lower, estimate.confidence) == (None, None)
     assert "number of components was chosen" in details["lower_reason"]

@@ -5,14 +5,11 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from auditor.errors import InputError
+from auditor.core import InputError
+from auditor.curves import Gaussian, MixtureOfGaussians
 from auditor.estimators import gaussian_supremum, mixture_supremum
-from auditor.estimators.mixture_supremum import supremum
-from auditor.fitters.gaussian import Gaussian
-from auditor.fitters.mixture import MixtureOfGaussians
 
 UNIT = MixtureOfGaussians((1.0,), (0.0,), (1.0,))
 # Far from monotone: the numerator has a narrow and a distant component, so that every branch has several maxima.
@@ -61,7 +58,7 @@ def test_one_component_is_the_gaussian_supremum(shift, spread, delta, clip):
     """With one component each, value, branch, place and hazard are the Gaussian supremum's."""
     laws = Gaussian(0.0, 1.0), Gaussian(shift, spread)
     ours, theirs = (
-        module.supremum(*laws, delta=delta, clip=clip) for module in (mixture_supremum, gaussian_supremum)
+        supremum(*laws, delta=delta, clip=clip) for supremum in (mixture_supremum, gaussian_supremum)
     )
     assert ours.value == pytest.approx(theirs.value, rel=1e-9, abs=1e-9)
     assert ours.saturated == theirs.saturated
@@ -74,7 +71,7 @@ def test_one_component_is_the_gaussian_supremum(shift, spread, delta, clip):
 def test_splitting_a_component_changes_nothing():
     """A normal written as two equal halves has the normal's value."""
     halves = MixtureOfGaussians((0.5, 0.5), (1.0, 1.0), (1.2, 1.2))
-    found = supremum(UNIT, halves, delta=1e-5)
+    found = mixture_supremum(UNIT, halves, delta=1e-5)
     assert found.value == pytest.approx(8.817621517, abs=5e-10)  # the design's reference table
 
 
@@ -85,7 +82,7 @@ def test_no_threshold_beats_it(seed):
     member, nonmember = (random_mixture(rng, int(rng.integers(1, 9))) for _ in range(2))
     delta = 10.0 ** rng.uniform(-6, -2)
     clip = (0.0, delta, 0.01)[seed % 3]
-    found = supremum(member, nonmember, delta=delta, clip=clip)
+    found = mixture_supremum(member, nonmember, delta=delta, clip=clip)
     expected = by_brute_force(member, nonmember, delta, clip)
     assert expected <= found.value + 1e-9
     assert found.value == pytest.approx(expected, abs=0.02)
@@ -99,7 +96,9 @@ def test_no_threshold_beats_it(seed):
 def test_every_branch_is_at_a_maximum_in_mpmath(clip, name):
     """Each branch equals its ratio in mpmath, and no threshold near by or on a grid of it gives more."""
     delta, laws = 1e-4, (BUSY, CALM)
-    branch = next(item for item in supremum(*laws, delta=delta, clip=clip).branches if item.name == name)
+    branch = next(
+        item for item in mixture_supremum(*laws, delta=delta, clip=clip).branches if item.name == name
+    )
     first, upper = {"m1": (0, False), "m2": (1, True), "m3": (0, True), "m4": (1, False)}[name]
 
     def tail(law, x):
@@ -126,7 +125,7 @@ def test_the_highest_of_several_maxima_is_found():
     """A narrow component far out, of a hundred-thousandth of the members, gives the largest ratio and is not missed."""
     rare = MixtureOfGaussians((1 - 1e-4, 1e-4), (0.0, -30.0), (1.0, 1e-6))
     plain = MixtureOfGaussians((1 - 1e-9, 1e-9), (0.0, -30.0), (1.0, 1.0))
-    found = supremum(rare, plain, delta=1e-5)
+    found = mixture_supremum(rare, plain, delta=1e-5)
     # Just above the narrow component: nearly all of 1e-4 of the members, half of 1e-9 of the others.
     assert found.value == pytest.approx(math.log(9e-5 / 5e-10), abs=1e-4)
     assert found.best.threshold == pytest.approx(-30.0, abs=1e-4)
@@ -140,33 +139,33 @@ def test_moving_and_scaling_changes_nothing():
             law.weights, tuple(place + scale * m for m in law.means), tuple(scale * s for s in law.sds)
         )
 
-    plain = supremum(BUSY, CALM, delta=1e-4, clip=1e-4).value
+    plain = mixture_supremum(BUSY, CALM, delta=1e-4, clip=1e-4).value
     for place, scale in ((5.0, 1e-3), (-1e3, 1e3), (0.0, 1e-200), (0.0, 1e200)):
         laws = moved(BUSY, place, scale), moved(CALM, place, scale)
-        assert supremum(*laws, delta=1e-4, clip=1e-4).value == pytest.approx(plain, rel=1e-6)
+        assert mixture_supremum(*laws, delta=1e-4, clip=1e-4).value == pytest.approx(plain, rel=1e-6)
 
 
 def test_swapping_the_groups_swaps_the_branches():
     """Exchanging members and non-members exchanges m1 with m4 and m2 with m3."""
-    forward, backward = supremum(BUSY, CALM, delta=1e-4), supremum(CALM, BUSY, delta=1e-4)
+    forward, backward = mixture_supremum(BUSY, CALM, delta=1e-4), mixture_supremum(CALM, BUSY, delta=1e-4)
     values = [branch.epsilon for branch in forward.branches]
     assert [branch.epsilon for branch in backward.branches] == pytest.approx(values[::-1], rel=1e-9)
 
 
 def test_identical_laws_give_nothing():
     """Equal mixtures have Epsilon* 0 with and without a clip."""
-    assert supremum(BUSY, BUSY, delta=1e-5).value == 0
-    assert supremum(BUSY, BUSY, delta=1e-5, clip=1e-5).value == 0
+    assert mixture_supremum(BUSY, BUSY, delta=1e-5).value == 0
+    assert mixture_supremum(BUSY, BUSY, delta=1e-5, clip=1e-5).value == 0
 
 
 def test_total_separation_is_the_worst_leak():
     """Mixtures too far apart for any clipped threshold read as the clip's ceiling, flagged, never as 0."""
     far = MixtureOfGaussians((0.5, 0.5), (40.0, 44.0), (1.0, 0.5))
     for laws in ((CALM, far), (far, CALM)):
-        found = supremum(*laws, delta=1e-5, clip=1e-5)
+        found = mixture_supremum(*laws, delta=1e-5, clip=1e-5)
         assert found.saturated
         assert found.value == pytest.approx(math.log((1 - 2e-5) / 1e-5))
-    free = supremum(CALM, far, delta=1e-5)
+    free = mixture_supremum(CALM, far, delta=1e-5)
     assert free.value > 500
     assert not free.saturated
 
@@ -176,10 +175,12 @@ def test_a_point_mass_is_a_limit(at):
     """A group of one single loss has the value of an ever narrower normal."""
     point, narrow = (MixtureOfGaussians((1.0,), (at,), (sd,)) for sd in (0.0, 1e-9))
     for laws, limits in (((point, CALM), (narrow, CALM)), ((CALM, point), (CALM, narrow))):
-        found, expected = (supremum(*pair, delta=1e-5, clip=1e-5) for pair in (laws, limits))
+        found, expected = (mixture_supremum(*pair, delta=1e-5, clip=1e-5) for pair in (laws, limits))
         assert found.value == pytest.approx(expected.value, rel=1e-6)
-    assert supremum(point, point, delta=1e-5).value == 0
-    assert supremum(point, MixtureOfGaussians((1.0,), (9.0,), (0.0,)), delta=1e-5, clip=1e-5).saturated
+    assert mixture_supremum(point, point, delta=1e-5).value == 0
+    assert mixture_supremum(
+        point, MixtureOfGaussians((1.0,), (9.0,), (0.0,)), delta=1e-5, clip=1e-5
+    ).saturated
 
 
 @settings(max_examples=80, deadline=None)
@@ -197,22 +198,22 @@ def test_extreme_laws_neither_fail_nor_contradict(exponents, mean, delta, clippe
         shares, tuple(float(i) for i in range(count)), tuple(10.0**e for e in exponents)
     )
     second = MixtureOfGaussians((0.5, 0.5), (0.0, mean), (1.0, 10.0 ** exponents[0]))
-    found = supremum(first, second, delta=delta, clip=delta if clipped else 0.0)
+    found = mixture_supremum(first, second, delta=delta, clip=delta if clipped else 0.0)
     assert found.value >= 0
-    free = supremum(first, second, delta=delta).value
+    free = mixture_supremum(first, second, delta=delta).value
     assert free >= found.value - 1e-6 * max(1.0, found.value)
 
 
 def test_delta_zero_needs_a_clip():
     """At delta 0 the direct call refuses without a clip and gives the fitted ratio with one."""
     with pytest.raises(InputError, match=r"delta must be above 0 when there is no clip, got 0"):
-        supremum(BUSY, CALM, delta=0.0)
-    found = supremum(BUSY, CALM, delta=0.0, clip=1e-2).value
+        mixture_supremum(BUSY, CALM, delta=0.0)
+    found = mixture_supremum(BUSY, CALM, delta=0.0, clip=1e-2).value
     assert found == pytest.approx(by_brute_force(BUSY, CALM, 0.0, 1e-2), abs=2e-3)
 
 
 @pytest.mark.parametrize("clip", [0.5, 0.9])
 def test_a_clip_that_leaves_nothing(clip):
     """A clip of one half or more allows no threshold and gives 0, not a ceiling."""
-    found = supremum(BUSY, CALM, delta=1e-5, clip=clip)
+    found = mixture_supremum(BUSY, CALM, delta=1e-5, clip=clip)
     assert (found.value, found.saturated) == (0.0, False)

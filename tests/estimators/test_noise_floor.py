@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from auditor.estimators.gaussian_supremum import supremum
-from auditor.estimators.noise_floor import noise_floor
-from auditor.fitters import fit_gaussian
-from auditor.transforms import published
-from auditor.values import Losses
+from auditor.core import Losses
+from auditor.curves import fit_gaussian, published
+from auditor.estimators import gaussian_supremum, noise_floor
 
 
 @pytest.mark.parametrize(
@@ -37,7 +35,9 @@ def test_against_real_relabellings(rng):
 
     def refitted():
         order = rng.permutation(pooled)
-        return supremum(fit_gaussian(order[:300]), fit_gaussian(order[300:]), delta=1e-3, clip=1e-3).value
+        return gaussian_supremum(
+            fit_gaussian(order[:300]), fit_gaussian(order[300:]), delta=1e-3, clip=1e-3
+        ).value
 
     real = np.array([refitted() for _ in range(600)])
     binned = noise_floor(losses, delta=1e-3, clip=1e-3, rng=rng, permutations=600)

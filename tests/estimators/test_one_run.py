@@ -5,15 +5,29 @@ import pytest
 from oracles import steinke_p_value as slow_p_value
 from scipy import stats
 
-from auditor.choices import FDP, AnyGuesses, BernoulliSplit, RandomSplit, Steinke, UnknownSplit
-from auditor.errors import InputError
-from auditor.estimators.any_guesses import any_guesses_bound
-from auditor.estimators.f_dp import epsilon_bound
-from auditor.estimators.one_run import one_run
-from auditor.estimators.steinke import biased_bound, biased_p_value, steinke_bound, steinke_p_value
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.tradeoff import TradeoffCurve
-from auditor.values import Losses, PerGroup, Subject
+from auditor.core import (
+    FDP,
+    AnyGuesses,
+    BernoulliSplit,
+    InputError,
+    Losses,
+    PerGroup,
+    RandomSplit,
+    Steinke,
+    Subject,
+    UnknownSplit,
+)
+from auditor.curves import TradeoffCurve
+from auditor.estimators import (
+    any_guesses_bound,
+    biased_bound,
+    biased_p_value,
+    epsilon_bound,
+    one_run_bound,
+    steinke_bound,
+    steinke_p_value,
+)
+from auditor.theory import gaussian_epsilon
 
 
 @pytest.mark.parametrize(
@@ -82,7 +96,7 @@ def test_biased_p_value_against_all_outcomes(guesses):
 
 def test_an_undeclared_split_is_refused_with_the_reason(rng):
     """Without a declared split the row has no value and says what must be declared."""
-    found = one_run(
+    found = one_run_bound(
         Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0]), split=UnknownSplit(), delta=1e-5, rng=rng
     )
     assert found.value is None
@@ -93,8 +107,8 @@ def test_an_undeclared_split_is_refused_with_the_reason(rng):
 def test_a_perfect_attack_reaches_the_ceiling(rng):
     """Separated groups reach the ceiling of both kinds of split, and say which adjacency they audit."""
     losses = Losses(member=np.linspace(0, 1, 300), nonmember=np.linspace(2, 3, 300))
-    by_pairs = one_run(losses, split=RandomSplit(), delta=1e-5, rng=rng)
-    by_coins = one_run(losses, split=BernoulliSplit(0.5), delta=1e-5, rng=rng)
+    by_pairs = one_run_bound(losses, split=RandomSplit(), delta=1e-5, rng=rng)
+    by_coins = one_run_bound(losses, split=BernoulliSplit(0.5), delta=1e-5, rng=rng)
     assert by_pairs.value == by_pairs.details["ceiling"] > 3
     assert by_coins.value == by_coins.details["ceiling"] > 3
     assert (by_pairs.adjacency, by_coins.adjacency) == ("replace-one", "add-remove")
@@ -104,21 +118,21 @@ def test_a_perfect_attack_reaches_the_ceiling(rng):
 def test_the_wrong_way_round_certifies_nothing(rng):
     """An attack whose guesses are all wrong gives 0, not a bound for the reverse."""
     losses = Losses(member=np.linspace(2, 3, 300), nonmember=np.linspace(0, 1, 300))
-    assert one_run(losses, split=RandomSplit(), delta=1e-5, rng=rng).value == 0
-    assert one_run(losses, split=BernoulliSplit(0.5), delta=1e-5, rng=rng).value == 0
+    assert one_run_bound(losses, split=RandomSplit(), delta=1e-5, rng=rng).value == 0
+    assert one_run_bound(losses, split=BernoulliSplit(0.5), delta=1e-5, rng=rng).value == 0
 
 
 @pytest.mark.parametrize("split", [RandomSplit(), BernoulliSplit(0.4)])
 def test_constant_losses_certify_nothing(rng, split):
     """All-equal losses give 0 for both kinds of split."""
     losses = Losses(member=np.ones(200), nonmember=np.ones(300))
-    assert one_run(losses, split=split, delta=1e-5, rng=rng).value == 0
+    assert one_run_bound(losses, split=split, delta=1e-5, rng=rng).value == 0
 
 
 def test_unequal_groups_pair_the_smaller(rng):
     """Pairs are as many as the smaller group."""
     losses = Losses(member=rng.normal(0, 1, 50), nonmember=rng.normal(0, 1, 400))
-    assert one_run(losses, split=RandomSplit(), delta=1e-5, rng=rng).details["pairs"] == 50
+    assert one_run_bound(losses, split=RandomSplit(), delta=1e-5, rng=rng).details["pairs"] == 50
 
 
 @pytest.mark.parametrize(
@@ -139,10 +153,10 @@ def test_counts_that_do_not_fit(counts, sentence):
 def test_coins_that_the_group_sizes_contradict_are_refused(rng):
     """A balanced sample of coins of .9 has other odds than declared, so there is no bound and the reason says why."""
     losses = Losses(member=rng.normal(-1, 1, 500), nonmember=rng.normal(0, 1, 500))
-    found = one_run(losses, split=BernoulliSplit(0.9), delta=0.0, rng=rng)
+    found = one_run_bound(losses, split=BernoulliSplit(0.9), delta=0.0, rng=rng)
     assert found.value is None
     assert "500 members among 1,000 scored records do not come from coins of probability 0.9" in found.reason
-    assert one_run(losses, split=BernoulliSplit(0.5), delta=0.0, rng=rng).value is not None
+    assert one_run_bound(losses, split=BernoulliSplit(0.5), delta=0.0, rng=rng).value is not None
 
 
 # --- Which test judges the guesses ------------------------------------------------------------------------
@@ -155,25 +169,25 @@ FAR = Losses(member=np.linspace(0, 1, 300), nonmember=np.linspace(2, 3, 300))
 @pytest.mark.parametrize("split", [RandomSplit(), BernoulliSplit(0.5)])
 def test_every_test_has_a_ceiling_that_a_perfect_attack_reaches(rng, test, split):
     """A perfect attack reaches the ceiling of each test, the reverse gives 0, and so do constant losses."""
-    found = one_run(FAR, split=split, delta=1e-5, rng=rng, test=test)
+    found = one_run_bound(FAR, split=split, delta=1e-5, rng=rng, test=test)
     assert found.value == found.lower == found.details["ceiling"] > 3
     assert found.confidence == 0.95
     reverse = Losses(member=FAR.nonmember, nonmember=FAR.member)
-    assert one_run(reverse, split=split, delta=1e-5, rng=rng, test=test).value == 0
+    assert one_run_bound(reverse, split=split, delta=1e-5, rng=rng, test=test).value == 0
     constant = Losses(member=np.ones(300), nonmember=np.ones(300))
-    assert one_run(constant, split=split, delta=1e-5, rng=rng, test=test).value == 0
+    assert one_run_bound(constant, split=split, delta=1e-5, rng=rng, test=test).value == 0
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_every_test_survives_two_records(rng, test):
     """Two pairs, and losses at the ends of the double range, give a bound and not an error."""
     losses = Losses(member=[-1e308, 0.0], nonmember=[1e308, 0.0])
-    assert one_run(losses, split=RandomSplit(), delta=0.0, rng=rng, test=test).value >= 0
+    assert one_run_bound(losses, split=RandomSplit(), delta=0.0, rng=rng, test=test).value >= 0
 
 
 def outcomes(losses, split, seed, test, delta):
     """The estimate from the same pairs each time."""
-    return one_run(losses, split=split, delta=delta, rng=np.random.default_rng(seed), test=test)
+    return one_run_bound(losses, split=split, delta=delta, rng=np.random.default_rng(seed), test=test)
 
 
 def test_each_test_is_fed_the_same_guesses(rng):
@@ -206,7 +220,7 @@ def test_any_number_of_guesses_knows_the_odds_of_a_coin(rng):
     coin = rng.random(500) < 0.8
     loss = rng.random(500) - coin
     losses = Losses(member=loss[coin], nonmember=loss[~coin])
-    found = one_run(losses, split=BernoulliSplit(0.8), delta=1e-3, rng=rng, test=AnyGuesses())
+    found = one_run_bound(losses, split=BernoulliSplit(0.8), delta=1e-3, rng=rng, test=AnyGuesses())
     is_member = coin[np.argsort(loss)]
     in_turn = [guess for k in range(250) for guess in (not is_member[-1 - k], is_member[k])]
     expected = any_guesses_bound(np.array(in_turn), alpha=1 - 0.95, odds=(0.25, 4.0))
@@ -216,9 +230,9 @@ def test_any_number_of_guesses_knows_the_odds_of_a_coin(rng):
 
 def test_fair_inclusion_coins_have_an_f_dp_bound_at_every_delta(rng):
     """Fair coins are audited at the asked delta for add/remove; for other coins the recursion is not proven."""
-    found = one_run(FAR, split=BernoulliSplit(0.5), delta=1e-3, rng=rng, test=FDP())
+    found = one_run_bound(FAR, split=BernoulliSplit(0.5), delta=1e-3, rng=rng, test=FDP())
     assert (found.delta, found.adjacency, found.details["records"]) == (1e-3, "add-remove", 600)
-    unfair = one_run(FAR, split=BernoulliSplit(0.52), delta=1e-3, rng=rng, test=FDP())
+    unfair = one_run_bound(FAR, split=BernoulliSplit(0.52), delta=1e-3, rng=rng, test=FDP())
     assert unfair.value is None
     assert "coins of probability 0.5 only, not 0.52" in unfair.reason
 
@@ -226,7 +240,7 @@ def test_fair_inclusion_coins_have_an_f_dp_bound_at_every_delta(rng):
 def test_an_unknown_test_is_refused(rng):
     """A test given by its name is refused: a choice is a value."""
     with pytest.raises(InputError, match=r"test must be auditor\.Steinke or auditor\.FDP or"):
-        one_run(FAR, split=RandomSplit(), delta=0.0, rng=rng, test="fdp")
+        one_run_bound(FAR, split=RandomSplit(), delta=0.0, rng=rng, test="fdp")
 
 
 # --- Stratified splits ------------------------------------------------------------------------------------
@@ -235,13 +249,13 @@ def test_an_unknown_test_is_refused(rng):
 def test_a_stratified_split_needs_its_strata(rng):
     """Without group labels, or with none in common, a stratified split has no value and the reason says what to give."""
     split = RandomSplit(stratified=True)
-    missing = one_run(FAR, split=split, delta=0.0, rng=rng)
+    missing = one_run_bound(FAR, split=split, delta=0.0, rng=rng)
     assert missing.value is None
     assert "no group labels" in missing.reason
     apart = Losses(
         member=FAR.member, nonmember=FAR.nonmember, group=PerGroup(np.zeros(300, int), np.ones(300, int))
     )
-    assert "no stratum has both" in one_run(apart, split=split, delta=0.0, rng=rng).reason
+    assert "no stratum has both" in one_run_bound(apart, split=split, delta=0.0, rng=rng).reason
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -249,7 +263,7 @@ def test_a_stratified_split_says_what_it_left_out(rng, test):
     """Pairs within strata are counted, with the strata and the records in no pair."""
     group = PerGroup(np.repeat(["a", "b", "c"], 100), np.repeat(["a", "b", "d"], [50, 150, 100]))
     losses = Losses(member=FAR.member, nonmember=FAR.nonmember, group=group)
-    found = one_run(losses, split=RandomSplit(stratified=True), delta=0.0, rng=rng, test=test)
+    found = one_run_bound(losses, split=RandomSplit(stratified=True), delta=0.0, rng=rng, test=test)
     assert [found.details[key] for key in ("pairs", "strata", "left_out")] == [150, 2, 300]
     assert "strata" in found.method
     assert "stratum" in found.assumptions[-2]
@@ -267,9 +281,9 @@ def gaussian_curve(mu):
 def test_a_claimed_curve_is_rejected_with_the_same_guesses(rng):
     """A perfect attack rejects a curve of mu .5 and not one of mu 4, which it could not have."""
     small, large = (
-        one_run(FAR, split=RandomSplit(), delta=1e-5, rng=rng, test=FDP(), curve=gaussian_curve(mu)).details[
-            "claimed_curve"
-        ]
+        one_run_bound(
+            FAR, split=RandomSplit(), delta=1e-5, rng=rng, test=FDP(), curve=gaussian_curve(mu)
+        ).details["claimed_curve"]
         for mu in (0.5, 4.0)
     )
     assert small == {"rejected": True, "guesses": 300, "correct": 300}
@@ -282,7 +296,7 @@ def test_a_refuted_point_implies_a_refuted_curve(rng):
     for shift in np.linspace(0, 3, 40):
         mu = rng.uniform(0.2, 1.5)
         losses = Losses(member=rng.normal(-shift, 1, 300), nonmember=rng.normal(0, 1, 300))
-        found = one_run(
+        found = one_run_bound(
             losses, split=RandomSplit(), delta=1e-3, rng=rng, test=FDP(), curve=gaussian_curve(mu)
         )
         by_point = found.value > gaussian_epsilon(mu, delta=1e-3)
@@ -294,6 +308,6 @@ def test_a_refuted_point_implies_a_refuted_curve(rng):
 
 def test_other_tests_do_not_judge_a_curve(rng):
     """Steinke's test says that a curve is not for it, with the reason."""
-    found = one_run(FAR, split=RandomSplit(), delta=1e-5, rng=rng, curve=gaussian_curve(1.0))
+    found = one_run_bound(FAR, split=RandomSplit(), delta=1e-5, rng=rng, curve=gaussian_curve(1.0))
     assert found.details["claimed_curve"]["rejected"] is None
     assert "f-DP" in found.details["claimed_curve"]["reason"]

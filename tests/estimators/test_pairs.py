@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from auditor.estimators.pairs import random_pairs
-from auditor.values import Losses, PerGroup
+from auditor.core import Losses, PerGroup
+from auditor.estimators import random_pairs
 
 
 def in_strata(rng, sizes, **labels):

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.choices import FixedThreshold, Split
-from auditor.estimators import clopper_pearson, tpr_at_fpr
-from auditor.estimators.separating import just_above, just_below
-from auditor.values import Losses
+from auditor.core import FixedThreshold, Losses, Split
+from auditor.estimators import clopper_pearson, just_above, just_below, tpr_at_fpr
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-3, 1.0, 1e300])

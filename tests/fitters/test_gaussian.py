@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.fitters import fit_gaussian, fit_gaussian_pair, held_out_ks
-from auditor.fitters.gaussian import Gaussian
-from auditor.values import Losses
+from auditor.core import Losses
+from auditor.curves import Gaussian, fit_gaussian, fit_gaussian_pair, held_out_ks
 
 
 def test_moments_are_scipys(rng):

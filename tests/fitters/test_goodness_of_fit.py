@@ -5,16 +5,18 @@ import pytest
 from scipy import stats
 
 import auditor
-from auditor.fitters import fit_gaussian, fit_gaussian_pair, held_out_test
-from auditor.fitters.gaussian import Gaussian
-from auditor.fitters.goodness_of_fit import (
+from auditor.core import Losses
+from auditor.curves import (
     SAMPLE_SIZES,
+    Gaussian,
     distance_test,
+    fit_gaussian,
+    fit_gaussian_pair,
+    held_out_test,
     held_out_tests,
     partition,
     two_sample_ks,
 )
-from auditor.values import Losses
 
 
 def test_the_distance_is_scipys(rng):

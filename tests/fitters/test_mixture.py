@@ -8,13 +8,15 @@ import pytest
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
-from auditor.choices import Mixture
-from auditor.errors import InputError
-from auditor.fitters import fit_gaussian, fit_mixture, fit_mixture_pair
-from auditor.fitters.gaussian import Gaussian
-from auditor.fitters.maximisation import condensed
-from auditor.fitters.mixture import MixtureOfGaussians
-from auditor.values import Losses
+from auditor.core import InputError, Losses, Mixture
+from auditor.curves import (
+    Gaussian,
+    MixtureOfGaussians,
+    condensed,
+    fit_gaussian,
+    fit_mixture,
+    fit_mixture_pair,
+)
 
 THREE = MixtureOfGaussians(weights=(0.5, 0.3, 0.2), means=(-1.0, 2.0, 2.5), sds=(1.0, 0.25, 3.0))
 

@@ -5,11 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from auditor.fitters import fit_gaussian, fit_mixture
-from auditor.fitters.gaussian import Gaussian
-from auditor.fitters.goodness_of_fit import distance_test
-from auditor.fitters.mixture import MixtureOfGaussians
-from auditor.fitters.more_components import combined_test, log_evidence
+from auditor.curves import (
+    Gaussian,
+    MixtureOfGaussians,
+    combined_test,
+    distance_test,
+    fit_gaussian,
+    fit_mixture,
+    log_evidence,
+)
 
 ONE = MixtureOfGaussians((1.0,), (0.0,), (1.0,))
 TWO = MixtureOfGaussians((0.5, 0.5), (-1.0, 1.0), (1.0, 0.5))

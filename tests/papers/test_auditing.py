@@ -19,8 +19,8 @@ from scipy import integrate, special, stats
 
 import auditor
 from auditor import DPSGD, Adjacency, TradeoffCurve, theory
-from auditor.estimators.binomial import lower_limit, upper_limit
-from auditor.theory.composition import advanced_sharper, basic, optimal
+from auditor.estimators import lower_limit, upper_limit
+from auditor.theory import advanced_sharper, basic, optimal
 
 NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
 if NOTEBOOKS not in sys.path:

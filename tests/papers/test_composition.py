@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from auditor import DPSGD, theory
-from auditor.theory.composition import advanced, advanced_sharper, basic, optimal
+from auditor.theory import advanced, advanced_sharper, basic, optimal
 
 
 def exact_delta(epsilon, *, steps, total):

@@ -19,10 +19,8 @@ from oracles import best_threshold_epsilon, brute_force_curve, epsilon_of_rates
 from scipy import stats
 
 import auditor
-from auditor.estimators import supremum
-from auditor.estimators.empirical import empirical
-from auditor.fitters import Gaussian, fit_gaussian, held_out_ks, held_out_test
-from auditor.transforms import log_odds, published
+from auditor.curves import Gaussian, fit_gaussian, held_out_ks, held_out_test, log_odds, published
+from auditor.estimators import empirical, gaussian_supremum
 
 DELTA, CLIP, EMPIRICAL_CLIP = 1e-5, 1e-5, 1e-3
 MEMBER = stats.gamma(2, scale=5)
@@ -53,7 +51,9 @@ def evenly(further, n):
 def fitted(losses, *, delta=DELTA, clip=CLIP, transform=None):
     """The parametric value of Section 8.1: normals fitted to the transformed losses, and a clip."""
     moved = (transform or published())(losses)
-    return supremum(fit_gaussian(moved.member), fit_gaussian(moved.nonmember), delta=delta, clip=clip).value
+    return gaussian_supremum(
+        fit_gaussian(moved.member), fit_gaussian(moved.nonmember), delta=delta, clip=clip
+    ).value
 
 
 # --- Figure 3 -------------------------------------------------------------------------------------------
@@ -62,10 +62,10 @@ def fitted(losses, *, delta=DELTA, clip=CLIP, transform=None):
 def test_figure_3_true_rates():
     """N(0,1) against N(3,1) with rates below 1e-9 left out: the package's maximum is that of a dense scan."""
     laws = Gaussian(0.0, 1.0), Gaussian(3.0, 1.0)
-    found = supremum(*laws, delta=DELTA, clip=1e-9).value
+    found = gaussian_supremum(*laws, delta=DELTA, clip=1e-9).value
     assert found == pytest.approx(best_threshold_epsilon((0, 1), (3, 1), DELTA, clip=1e-9), abs=1e-9)
     assert found == pytest.approx(14.115355, abs=1e-6)
-    assert found < supremum(*laws, delta=DELTA).value  # the most telling rates are below 1e-9
+    assert found < gaussian_supremum(*laws, delta=DELTA).value  # the most telling rates are below 1e-9
 
 
 def test_figure_3_the_signal_is_at_the_ends(rng):
@@ -76,7 +76,7 @@ def test_figure_3_the_signal_is_at_the_ends(rng):
     first = (tpr[kept] - DELTA) / fpr[kept]
     assert fpr[kept][np.argmax(first)] * 3000 < 10
     counted = empirical(auditor.Losses(member=member, nonmember=nonmember), delta=DELTA, clip=1e-9).value
-    assert counted < math.log(10_000) < supremum(Gaussian(0, 1), Gaussian(3, 1), delta=DELTA).value
+    assert counted < math.log(10_000) < gaussian_supremum(Gaussian(0, 1), Gaussian(3, 1), delta=DELTA).value
 
 
 # --- Figures 4 and 5 ------------------------------------------------------------------------------------

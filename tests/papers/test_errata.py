@@ -27,7 +27,7 @@ from scipy import special, stats
 import auditor
 from auditor import DPSGD, Adjacency, Claim, theory
 from auditor.sensitivity import Approximate, Full, clipped, largest_distance
-from auditor.theory.composition import advanced, advanced_sharper, basic
+from auditor.theory import advanced, advanced_sharper, basic
 
 NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
 if NOTEBOOKS not in sys.path:

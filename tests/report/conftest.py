@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.choices import Adjacency
-from auditor.result import AuditResult, Histogram, NamedCurve, TopRecord
-from auditor.slices import Slice, SliceKind
-from auditor.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+from auditor import AuditResult
+from auditor.core import Adjacency, Check, Claim, Comparison, Estimate, Status, Subject, Verdict
+from auditor.results import Histogram, NamedCurve, Slice, SliceKind, TopRecord
 
 DELTA = 1e-5
 INDEPENDENT = "records within each group are independent draws"

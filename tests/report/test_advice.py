@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 
 import auditor.checks
-from auditor.report.advice import ADVICE, advice
-from auditor.values import Check, Status
+from auditor.checks import CHECKS, RUN_CHECKS
+from auditor.core import Check, Status
+from auditor.results import advice
+
+ADVICE = {
+    (spec.name, Status(status)): text
+    for spec in CHECKS
+    for status, text in spec.advice.items()
+    if "/" not in status
+}
 
 
 def _named(call):
@@ -16,27 +24,46 @@ def _named(call):
     )
 
 
+def _calls(node):
+    return [item for item in ast.walk(node) if isinstance(item, ast.Call) and isinstance(item.func, ast.Name)]
+
+
+def _statuses(name, functions):
+    """The statuses that the functions which make a check of that name mention, with those that they call."""
+    waiting = [
+        node
+        for node in functions.values()
+        if any(_named(call) and call.args[0].value == name for call in _calls(node))
+    ]
+    seen = {}
+    while waiting:
+        node = waiting.pop()
+        if seen.setdefault(node.name, node) is node:
+            called = {call.func.id for call in _calls(node)} & functions.keys() - seen.keys()
+            waiting += [functions[item] for item in called]
+    return {
+        Status[item.attr]
+        for node in seen.values()
+        for item in ast.walk(node)
+        if isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name) and item.value.id == "Status"
+    }
+
+
 def _possible():
-    """Every name of a check with every status that its module names: no fewer than can occur."""
+    """Every name of a check with every status that its functions name: no fewer than can occur."""
     found = set()
     for path in Path(auditor.checks.__file__).parent.glob("*.py"):
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-        names = {node.args[0].value for node in nodes if isinstance(node, ast.Call) and _named(node)}
-        statuses = {
-            Status[node.attr]
-            for node in nodes
-            if isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == "Status"
-        }
-        found |= {(name, status) for name in names for status in statuses - {Status.OK}}
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        names = {call.args[0].value for call in _calls(tree) if _named(call)} - set(RUN_CHECKS.names)
+        found |= {(name, status) for name in names for status in _statuses(name, functions) - {Status.OK}}
     return found
 
 
 def test_all_are_known():
     """There is advice for each check and status that can occur, and for no other."""
     assert _possible() == set(ADVICE)
-    assert {name for name, _ in ADVICE} == set(auditor.checks.__all__)
+    assert {name for name, _ in ADVICE} == set(CHECKS.names)
 
 
 @pytest.mark.parametrize("pair", sorted(ADVICE))

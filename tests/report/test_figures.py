@@ -10,10 +10,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 
-from auditor.errors import InputError
-from auditor.report import figures
-from auditor.report.svg import TIP
-from auditor.result import Histogram, NamedCurve
+from auditor.core import InputError
+from auditor.report.figures import TIP, gallery as figures, svg
+from auditor.results import Histogram, NamedCurve
 
 NAMES = [
     "tradeoff-log",
@@ -39,7 +38,7 @@ def test_every_figure_is_drawn(maker, refuted):
     """Every figure is a matplotlib Figure with axes, and its SVG is well-formed and below 80 kB."""
     figure = maker(refuted)
     assert isinstance(figure, Figure)
-    text = figures.svg(figure, alt="what it shows")
+    text = svg(figure, alt="what it shows")
     assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - made here
     assert len(text) < 80_000
 
@@ -65,7 +64,7 @@ def test_every_audit_has_its_figures_and_words(name, fixture, request):
     assert len(words) > 20
     assert not re.search(r"[\x00-\x08\u202a-\u202e]", words)
     if figure is not None:
-        text = figures.svg(figure, alt=words, key="k")
+        text = svg(figure, alt=words, key="k")
         assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - made here
         assert len(text) < 120_000
         assert "<script" not in text
@@ -106,7 +105,7 @@ def test_ticks_stand_alone(refuted, low, high):
     result = replace(refuted, histograms=(histogram,))
     for maker in (figures.histogram_figure, figures.quantile_figure):
         figure = maker(result)
-        figures.svg(figure, alt="a")
+        svg(figure, alt="a")
         axis = figure.axes[0].xaxis
         assert axis.get_offset_text().get_text() == ""
         words = [tick.get_text() for tick in axis.get_ticklabels()]
@@ -173,7 +172,7 @@ def test_quoted_rates_are_marked(overfitted):
     assert said == (
         "With false alarms certified at most 1%: recognised at least 12.3% at 95% confidence, observed 16.6%"
     )
-    text = figures.svg(figures.tradeoff_figure(overfitted), alt="a")
+    text = svg(figures.tradeoff_figure(overfitted), alt="a")
     assert f"<title>{said}</title>" in text
     assert TIP not in text
 
@@ -249,7 +248,7 @@ def test_groups_differ_without_colour(refuted):
 
 def test_svg_is_deterministic(refuted):
     """The same figure gives the same text, and no date or address of a vocabulary is left in it."""
-    texts = {figures.svg(figures.tradeoff_figure(refuted), alt="a") for _ in range(2)}
+    texts = {svg(figures.tradeoff_figure(refuted), alt="a") for _ in range(2)}
     assert len(texts) == 1
     text = texts.pop()
     assert "metadata" not in text
@@ -258,7 +257,7 @@ def test_svg_is_deterministic(refuted):
 
 def test_svg_is_inline_and_named(refuted):
     """The SVG has no prolog, keeps text as text, and carries its alternative text, escaped."""
-    text = figures.svg(figures.tradeoff_figure(refuted), alt="<b> & \x00", key="k")
+    text = svg(figures.tradeoff_figure(refuted), alt="<b> & \x00", key="k")
     assert text.startswith("<svg ")
     assert 'role="img"' in text
     assert '<title id="k-title">&lt;b&gt; &amp; ⟨U+0000⟩</title>' in text
@@ -268,7 +267,7 @@ def test_svg_is_inline_and_named(refuted):
 
 def test_svg_ids_do_not_clash(refuted):
     """Two figures with different keys share no id, and every reference finds its target."""
-    texts = [figures.svg(figures.quantile_figure(refuted), alt="a", key=key) for key in ("one", "two")]
+    texts = [svg(figures.quantile_figure(refuted), alt="a", key=key) for key in ("one", "two")]
     ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in texts]
     assert not ids[0] & ids[1]
     for text, known in zip(texts, ids, strict=True):
@@ -278,12 +277,12 @@ def test_svg_ids_do_not_clash(refuted):
 
 def test_svg_follows_the_theme(refuted):
     """Colours are those of the page, with the light ones as fallback."""
-    assert "var(--accent, #0b6e75)" in figures.svg(figures.tradeoff_figure(refuted), alt="a")
+    assert "var(--accent, #0b6e75)" in svg(figures.tradeoff_figure(refuted), alt="a")
 
 
 def test_hostile_labels(hostile):
     """Names that are markup, mathematics or letters without a glyph are drawn as plain text without a warning."""
-    text = figures.svg(figures.histogram_figure(hostile), alt="a")
+    text = svg(figures.histogram_figure(hostile), alt="a")
     assert "<script" not in text
     assert "&lt;script&gt;" in text
 
@@ -291,5 +290,5 @@ def test_hostile_labels(hostile):
 def test_nothing_global_changes(refuted):
     """Drawing leaves every global setting of matplotlib as it was."""
     before = dict(mpl.rcParams)
-    figures.svg(figures.tradeoff_figure(refuted), alt="a")
+    svg(figures.tradeoff_figure(refuted), alt="a")
     assert dict(mpl.rcParams) == before

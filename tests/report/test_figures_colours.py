@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from auditor.report import svg
+from auditor.report.figures import canvas
 
 STYLE = resources.files("auditor.report").joinpath("templates/style.css").read_text(encoding="utf-8")
 
@@ -49,23 +49,23 @@ def test_fallbacks_are_the_light_theme():
     """Outside a page, in a paper, a figure has the colours of the light page."""
     light = _themes()["light"]
     names = {
-        "ink": svg.INK,
-        "muted": svg.MUTED,
-        "grid": svg.GRID,
-        "neutral": svg.NEUTRAL,
-        "accent": svg.ACCENT,
+        "ink": canvas.INK,
+        "muted": canvas.MUTED,
+        "grid": canvas.GRID,
+        "neutral": canvas.NEUTRAL,
+        "accent": canvas.ACCENT,
     }
     assert {name: light[name] for name in names} == names
-    assert _contrast(svg.CARD, light["card"]) < 1.001
+    assert _contrast(canvas.CARD, light["card"]) < 1.001
 
 
 def test_text_is_never_neutral(refuted):
     """No letter of any figure has the colour that is for drawing only."""
-    from auditor.report import figures
+    from auditor.report.figures import gallery as figures
 
     for name in figures.FIGURES:
         figure = figures.figure(refuted, name)
-        text = figures.svg(figure, alt="a") if figure is not None else ""
+        text = canvas.svg(figure, alt="a") if figure is not None else ""
         for letters in re.findall(r"<text[^>]*>", text):
             assert "--neutral" not in letters
             assert "--grid" not in letters

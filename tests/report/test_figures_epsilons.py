@@ -6,10 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from auditor.choices import Adjacency
-from auditor.report import figures
-from auditor.report.figures.epsilon_rows import Kind, epsilon_rows
-from auditor.values import Claim, Comparison, Estimate, Subject, Verdict
+from auditor.core import Adjacency, Claim, Comparison, Estimate, Subject, Verdict
+from auditor.report.figures import Kind, epsilon_rows, gallery as figures, svg
 
 
 def _estimate(name, value, lower=None, upper=None, **rest):
@@ -125,7 +123,7 @@ def test_any_magnitude(refuted, values):
         replace(POINT, name=f"epsilon_star.x{i}", value=value, lower=None) for i, value in enumerate(values)
     ]
     figure = figures.figure(_drawn(refuted, *rows), "epsilons")
-    text = figures.svg(figure, alt="a")
+    text = svg(figure, alt="a")
     assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - made here
     assert all(math.isfinite(end) for end in figure.axes[0].get_xlim())
     assert "mathdefault" not in text
@@ -170,7 +168,7 @@ def test_hostile_names(refuted):
     """A name that is markup, mathematics or very long is drawn as short plain text, and so is its tip."""
     name = 'epsilon_<script>alert(1)</script>$\\frac{"\x00\u202e' + "x" * 400
     figure = figures.figure(_drawn(refuted, replace(POINT, name=name)), "epsilons")
-    text = figures.svg(figure, alt=figures.alt(_drawn(refuted, replace(POINT, name=name)), "epsilons"))
+    text = svg(figure, alt=figures.alt(_drawn(refuted, replace(POINT, name=name)), "epsilons"))
     assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - made here
     assert "<script" not in text
     assert "\x00" not in text

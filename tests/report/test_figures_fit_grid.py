@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.report import figures
-from auditor.report.figures.fit_grid import fit_grids
-from auditor.values import Estimate, Subject
+from auditor.core import Estimate, Subject
+from auditor.report.figures import fit_grids, gallery as figures, svg
 
 SIDE = {
     "components": [1, 2, 3],
@@ -154,7 +153,7 @@ def test_published_size_stays_small(overfitted):
         "choice_p_values": [0.01, 0.3],
     }
     result = _result(overfitted, {"member": side, "nonmember": side})
-    assert len(figures.svg(figures.figure(result, "fit-grid"), alt="a")) < 110_000
+    assert len(svg(figures.figure(result, "fit-grid"), alt="a")) < 110_000
 
 
 def test_endless_grid_is_cut(overfitted):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.report import figures, html
-from auditor.report.figures.high_end import turned
-from auditor.report.svg import TIP
-from auditor.result import NamedCurve
+from auditor.report import render
+from auditor.report.figures import TIP, gallery as figures, turned
+from auditor.results import NamedCurve
 
 HIGH = {"tail": "upper", "fnr_upper": 0.0123, "tnr_lower": 0.2345}
 LOW = {"tail": "lower", "fpr_upper": 0.0123, "tpr_lower": 0.2345}
@@ -182,7 +181,7 @@ def test_a_real_audit(above):
 
 def test_the_page_says_which_end(above, overfitted):
     """The page calls the left end the one that matters most only where the bound does not come from the other."""
-    here, there = (html.render([item]) for item in (_bound(overfitted, LOW), above))
+    here, there = (render([item]) for item in (_bound(overfitted, LOW), above))
     assert ("matters most" in here, "this other end" in here, "audit-1-tradeoff-high-title" in here) == (
         True,
         False,

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor.report import figures
-from auditor.values import Check, Estimate, Status, Subject
+from auditor.core import Check, Estimate, Status, Subject
+from auditor.report.figures import alt, figure, svg
 
 
 def _result(result, rate, lower, *, value=None, checks=None, **data):
@@ -62,12 +62,12 @@ def _dots(axes):
 )
 def test_dots_are_the_certified_counts(overfitted, rate, lower, base, hits, alarms):
     """The fields hold as many large dots as are certified, rounded against the finding, and the rest are small."""
-    left, right = figures.figure(_result(overfitted, rate, lower), "odds").axes
+    left, right = figure(_result(overfitted, rate, lower), "odds").axes
     for axes, large in ((left, hits), (right, alarms)):
         counts = _dots(axes)
         assert counts[0] == large
         assert sum(counts) == base
-    words = figures.alt(_result(overfitted, rate, lower), "odds")
+    words = alt(_result(overfitted, rate, lower), "odds")
     assert f"Two fields of {base:,} dots." in words
     assert left.get_title(loc="left") == f"Of {base:,} training records"
     assert right.get_xlabel() == f"at most {alarms:,} falsely accused"
@@ -75,7 +75,7 @@ def test_dots_are_the_certified_counts(overfitted, rate, lower, base, hits, alar
 
 def test_large_and_small_dots(overfitted):
     """The dots that count are twice as wide as the others, so that grey print and any eye can tell them apart."""
-    axes = figures.figure(_result(overfitted, 0.01, 0.2), "odds").axes[0]
+    axes = figure(_result(overfitted, 0.01, 0.2), "odds").axes[0]
     large, small = (line.get_linewidth() for line in axes.get_lines())
     assert large > 2 * small
 
@@ -83,25 +83,25 @@ def test_large_and_small_dots(overfitted):
 @pytest.mark.parametrize(("rate", "lower"), [(0.01, 0.01), (0.01, 0.005), (0.01, 0.0), (0.01, None)])
 def test_nothing_beyond_guessing(overfitted, rate, lower):
     """Where no more than guessing is certified there are no dots."""
-    assert figures.figure(_result(overfitted, rate, lower, value=0.3), "odds") is None
-    assert "nothing beyond guessing" in figures.alt(_result(overfitted, rate, lower, value=0.3), "odds")
+    assert figure(_result(overfitted, rate, lower, value=0.3), "odds") is None
+    assert "nothing beyond guessing" in alt(_result(overfitted, rate, lower, value=0.3), "odds")
 
 
 def test_invalid_audit(overfitted):
     """After a failed validity check there are no dots: the numbers do not measure recognition."""
     failed = (Check("shift", Status.FAIL, "the groups differ"),)
-    assert figures.figure(_result(overfitted, 0.01, 0.2, checks=failed), "odds") is None
+    assert figure(_result(overfitted, 0.01, 0.2, checks=failed), "odds") is None
 
 
 def test_persons(overfitted):
     """Where persons were counted the dots are persons."""
     result = _result(overfitted, 0.01, 0.2, unit="person (mean loss)")
-    assert "of 100 persons in the training data at least 20 are recognised" in figures.alt(result, "odds")
+    assert "of 100 persons in the training data at least 20 are recognised" in alt(result, "odds")
 
 
 def test_ten_thousand_dots_are_few_letters(overfitted):
     """Twenty thousand dots take less than 25 kB."""
-    text = figures.svg(figures.figure(_result(overfitted, 0.0001, 0.02345), "odds"), alt="a")
+    text = svg(figure(_result(overfitted, 0.0001, 0.02345), "odds"), alt="a")
     assert len(text) < 25_000
     assert "stroke-linecap: round" in text
     assert re.search(r"stroke-dasharray: [0-9.]+,[0-9.]+", text)

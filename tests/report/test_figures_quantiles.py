@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.report import figures
-from auditor.report.figures.quantiles import _sides
-from auditor.result import Histogram
+from auditor.report.figures import alt, figure, quantile_figure
+from auditor.report.figures.fit import _sides
+from auditor.results import Histogram
 
 MEAN, SD, N = 1.4, 0.3, 400
 
@@ -64,13 +64,13 @@ def test_points_outside_are_counted(overfitted):
     """The words count the points outside the band, by the half of the losses in which they lie."""
     sample = stats.norm(MEAN, SD).ppf((np.arange(N) + 0.5) / N)
     result, at = _result(overfitted, sample)
-    assert "Members: 0 of 99 points lie outside the band" in figures.alt(result, "quantiles")
+    assert "Members: 0 of 99 points lie outside the band" in alt(result, "quantiles")
     heavy = np.where(np.arange(N) < 3, sample - 5, sample)
     result, _ = _result(overfitted, heavy)
     moved = int((at < 3).sum())
     assert (
         f"Members: {moved} of 99 points lie outside the band, {moved} in the lower half and 0 in the upper half."
-        in figures.alt(result, "quantiles")
+        in alt(result, "quantiles")
     )
 
 
@@ -81,12 +81,12 @@ def test_no_count_no_band(overfitted, n):
     result = replace(result, data=dict(result.data) | {"n_member": n})
     side = _sides(result, None)["member"]
     assert side.low is None
-    assert "99 points, no band" in figures.alt(result, "quantiles")
-    assert figures.figure(result, "quantiles") is not None
+    assert "99 points, no band" in alt(result, "quantiles")
+    assert figure(result, "quantiles") is not None
 
 
 def test_a_panel_for_each_group(refuted):
     """Members and non-members have a panel each, with marks of different shapes."""
-    axes = figures.quantile_figure(refuted).axes
+    axes = quantile_figure(refuted).axes
     assert [panel.get_title() for panel in axes] == ["Members", "Non-members"]
     assert [panel.get_lines()[-1].get_marker() for panel in axes] == ["o", "^"]

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.report import formatting
+from auditor.core import numbers
+from auditor.results import interval
 
 
 @pytest.mark.parametrize(
@@ -28,21 +29,21 @@ from auditor.report import formatting
 )
 def test_number(x, text):
     """An epsilon has three significant digits, a tiny number an exponent, and a missing one a dash."""
-    assert formatting.number(x) == text
+    assert numbers.number(x) == text
 
 
 def test_directed_rounding():
     """A lower bound is rounded down and an upper bound up, so that no digit overstates what was certified."""
-    assert formatting.number(1.2999, toward="down") == "1.29"
-    assert formatting.number(1.2901, toward="up") == "1.30"
-    assert formatting.percent(0.12399, toward="down") == "12.3%"
-    assert formatting.unit(0.70111, toward="up") == "0.702"
+    assert numbers.number(1.2999, toward="down") == "1.29"
+    assert numbers.number(1.2901, toward="up") == "1.30"
+    assert numbers.percent(0.12399, toward="down") == "12.3%"
+    assert numbers.unit(0.70111, toward="up") == "0.702"
 
 
 def test_exact_decimals_stay():
     """A decimal that is exact is not pushed to a neighbour by its binary form."""
-    assert formatting.number(0.29, toward="down") == "0.29"
-    assert formatting.percent(0.29, toward="down") == "29%"
+    assert numbers.number(0.29, toward="down") == "0.29"
+    assert numbers.percent(0.29, toward="down") == "29%"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_exact_decimals_stay():
 )
 def test_percent(x, text):
     """A rate is a percentage, and one below 1 never reads 100%."""
-    assert formatting.percent(x) == text
+    assert numbers.percent(x) == text
 
 
 @pytest.mark.parametrize(
@@ -74,47 +75,47 @@ def test_percent(x, text):
 )
 def test_odds(rate, text):
     """One in so many only where that is the rate (within 0.2% of it); otherwise whole numbers out of 100, or a percentage."""
-    assert formatting.odds(rate) == text
+    assert numbers.odds(rate) == text
 
 
 def test_unit_below_one():
     """An AUC below 1 never reads 1."""
-    assert formatting.unit(0.99996) == "0.99996"
-    assert formatting.unit(1.0) == "1"
+    assert numbers.unit(0.99996) == "0.99996"
+    assert numbers.unit(1.0) == "1"
 
 
 def test_apart():
     """Two different numbers never look equal side by side."""
-    low, high = formatting.apart(3.0, 3.0004)
+    low, high = numbers.apart(3.0, 3.0004)
     assert low != high
 
 
 def test_interval(overfitted):
     """An interval says which of its ends exist."""
     auc = overfitted.estimate("auc")
-    assert formatting.interval(auc) == "0.684 to 0.717"
-    assert formatting.interval(replace(auc, upper=None)) == "at least 0.684"
-    assert formatting.interval(replace(auc, lower=None)) == "at most 0.717"
-    assert formatting.interval(replace(auc, lower=None, upper=None)) == "—"
+    assert interval(auc) == "0.684 to 0.717"
+    assert interval(replace(auc, upper=None)) == "at least 0.684"
+    assert interval(replace(auc, lower=None)) == "at most 0.717"
+    assert interval(replace(auc, lower=None, upper=None)) == "—"
 
 
 def test_apart_keeps_the_order():
     """A claim that was typed with more digits never looks larger than a bound that exceeds it."""
     for claimed, bound in ((2.0136, 2.0138), (2.013611111111, 2.0138), (3.0, 3.0 + 1e-9), (1.0, math.inf)):
-        low, high = formatting.apart(claimed, bound)
+        low, high = numbers.apart(claimed, bound)
         assert float(low) < float(high.replace("∞", "inf"))
 
 
 def test_given():
     """A claim reads as it was typed, and a derived one like any other number."""
-    assert formatting.given(2.01352) == "2.01352"
-    assert formatting.given(1.5153987) == "1.52"
+    assert numbers.given(2.01352) == "2.01352"
+    assert numbers.given(1.5153987) == "1.52"
 
 
 def test_tidy_leaves_words_alone():
     """Only a number with a signed exponent is spelled anew, not a hash or a name."""
-    assert formatting.tidy("1e-05 and 2.5e+16") == "1e-5 and 2.5e16"
-    assert formatting.tidy("sha 3e05a, node-e-05, 1e-5, 12e0") == "sha 3e05a, node-e-05, 1e-5, 12e0"
+    assert numbers.tidy("1e-05 and 2.5e+16") == "1e-5 and 2.5e16"
+    assert numbers.tidy("sha 3e05a, node-e-05, 1e-5, 12e0") == "sha 3e05a, node-e-05, 1e-5, 12e0"
 
 
 @pytest.mark.parametrize(
@@ -137,14 +138,14 @@ def test_tidy_leaves_words_alone():
 )
 def test_clean(bad):
     """A character that could hide, hide other text or reorder it is shown by its number."""
-    assert formatting.clean(f"a{bad}b") == f"a⟨U+{ord(bad):04X}⟩b"
+    assert numbers.clean(f"a{bad}b") == f"a⟨U+{ord(bad):04X}⟩b"
 
 
 def test_clean_shows_every_format_character():
     """Of Unicode's controls, surrogates and format characters only the tab, the line feed and those with a shape stay."""
     kinds = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     signs = [sign for sign in map(chr, range(0x110000)) if unicodedata.category(sign) in kinds]
-    stay = {sign for sign in signs if formatting.clean(f"a{sign}b") == f"a{sign}b"}
+    stay = {sign for sign in signs if numbers.clean(f"a{sign}b") == f"a{sign}b"}
     # Arabic and Syriac signs that stand around numbers and words, and Kaithi's: they are drawn.
     drawn = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
     assert stay == {"\t", "\n", *drawn}
@@ -168,9 +169,9 @@ def test_clean_shows_every_format_character():
 )
 def test_joiners(text, stays):
     """A joiner stays where its script needs it and it is seen, and is shown by its number elsewhere."""
-    assert (formatting.clean(text) == text) is stays
+    assert (numbers.clean(text) == text) is stays
 
 
 def test_clean_keeps_letters():
     """Letters of any script, and ordinary blanks, stay as they are."""
-    assert formatting.clean("naïve مرحبا 模型\tx\ny") == "naïve مرحبا 模型\tx\ny"
+    assert numbers.clean("naïve مرحبا 模型\tx\ny") == "naïve مرحبا 模型\tx\ny"

@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.choices import Adjacency
-from auditor.errors import InputError
-from auditor.gates import judged, parse
-from auditor.reading import read_result
-from auditor.report import html, table
-from auditor.report.context import context
-from auditor.result import Histogram, TopRecord, plain
-from auditor.values import Check, Claim, Comparison, Status
+from auditor import read_result
+from auditor.core import Adjacency, Check, Claim, Comparison, InputError, Status, plain
+from auditor.report import audit_text, context, render, view_of
+from auditor.results import Histogram, TopRecord
+from auditor.verdicts import judged, parse
 
 DELTA = 1e-5
 
@@ -53,7 +50,7 @@ class Page(HTMLParser):
 @cache
 def page_of(result):
     """The page of an audit, made once."""
-    return html.render([result])
+    return render([result])
 
 
 @pytest.fixture(params=FIXTURES)
@@ -95,19 +92,19 @@ def test_structure(result):
 
 def test_same_text_twice(result):
     """The same result gives the same page."""
-    assert html.render([result]) == page_of(result)
+    assert render([result]) == page_of(result)
 
 
 def test_survives_json(result, tmp_path):
     """A result that was written and read gives the same page."""
     path = tmp_path / "result.json"
     result.to_json(path)
-    assert html.render([read_result(path)]) == page_of(result)
+    assert render([read_result(path)]) == page_of(result)
 
 
 def test_escaped(hostile):
     """Hostile text is text: no tag of it survives, and what it hides is shown."""
-    text = html.render([hostile], title="<script>alert(2)</script>")
+    text = render([hostile], title="<script>alert(2)</script>")
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "\x00" not in text
@@ -201,7 +198,7 @@ def test_worst_checks_first(refuted):
 def test_a_failed_validity_check_is_said_where_numbers_are_read(overfitted):
     """Curves and tables of groups that cannot be compared carry the warning, and nothing is put in odds."""
     invalid = replace(overfitted, checks=(Check("shift", Status.FAIL, "The groups differ."),))
-    text = Page(html.render([invalid])).text
+    text = Page(render([invalid])).text
     assert text.index("Not a valid comparison") < text.index("The two groups cannot be compared")
     assert "and not what the model gives away" in text
     assert "nothing measured can be put in odds" in text
@@ -229,7 +226,7 @@ def test_references_are_numbered_as_cited(refuted):
 def test_gates_are_shown(refuted):
     """Each gate stands with its outcome and its sentence, before the curves; without gates there is no such section."""
     gates = [parse("auc > 0.6"), parse("advantage > 0.9"), parse("tpr_at_fpr.0.001 > 0.1")]
-    page = html.render([refuted], gates=judged(refuted, gates))
+    page = render([refuted], gates=judged(refuted, gates))
     text = Page(page).text
     shown = text[
         text.index("The gates of the pipeline") : text.index("An attacker who accepts more false alarms")
@@ -239,7 +236,7 @@ def test_gates_are_shown(refuted):
     assert "tpr_at_fpr.0.001 > 0.1 ? Not evaluable" in shown
     assert "which stops a pipeline with or without a gate" in shown
     assert 'href="#gates"' in page
-    assert "gates" not in html.render([refuted]).split("<body>")[1]
+    assert "gates" not in render([refuted]).split("<body>")[1]
 
 
 def test_shift_advice(overfitted, refuted):
@@ -262,19 +259,19 @@ def test_claim_as_made_comes_first(refuted):
             Comparison(made, "epsilon_star.gaussian", None, "about this model"),
         ),
     )
-    rows = context(result)["claim"]["rows"]
+    rows = context(view_of(result))["claim"]["rows"]
     assert [row["claimed"] for row in rows][:2] == ["0.5", "1"]
     assert rows[0]["basis"] == "Stated."
 
 
 def test_claim_shows_the_delta_of_the_measurement(refuted):
     """The measurement's delta stands in its column, marked where it differs from the claim's."""
-    rows = context(refuted)["claim"]["rows"]
+    rows = context(view_of(refuted))["claim"]["rows"]
     assert (rows[1]["delta"], rows[1]["mark"]) == ("delta 1e-5", "not the claim's delta of 2.6e-5")
     assert (rows[2]["delta"], rows[2]["mark"]) == ("", "")
     same = replace(refuted.claims[0], delta=DELTA)
     result = replace(refuted, comparisons=(replace(refuted.comparisons[1], claim=same),))
-    rows = context(result)["claim"]["rows"]
+    rows = context(view_of(result))["claim"]["rows"]
     assert ("delta 1e-5", "") in [(row["delta"], row["mark"]) for row in rows]
 
 
@@ -293,7 +290,7 @@ def test_caption_matches_the_figure(refuted, nothing):
     """The caption speaks of a shaded part only where one is drawn, and of a fit only where there is one."""
     assert "in the shaded part, only the fit goes on" in Page(page_of(refuted)).text
     coarse = replace(nothing, data=dict(nothing.data) | {"n_nonmember": 100})
-    assert "shaded part" not in Page(html.render([coarse])).text
+    assert "shaded part" not in Page(render([coarse])).text
     assert "only the fit goes on" not in Page(page_of(nothing)).text
 
 
@@ -312,7 +309,11 @@ def test_lone_surrogates(hostile):
         histograms=tuple(replace(item, scale=_LONE) for item in hostile.histograms),
         provenance={"source": _LONE, "command": [_LONE], "versions": {_LONE: _LONE}},
     )
-    for text in (html.render([result], title=_LONE), html.render([result, result]), table.text(result)):
+    for text in (
+        render([result], title=_LONE),
+        render([result, result]),
+        audit_text(result),
+    ):
         text.encode("utf-8")
         assert "⟨U+DCFF⟩" in text
 
@@ -353,10 +354,10 @@ def test_odd_content(refuted, junk):
             provenance=dict.fromkeys(refuted.provenance, junk),
             top_records=(TopRecord(junk, junk, junk, junk, junk, junk),),
         )
-        assert context(result)
-        assert table.text(result)
-    assert html.render([result])
-    assert context(replace(result, data=junk, provenance=junk))
+        assert context(view_of(result))
+        assert audit_text(result)
+    assert render([result])
+    assert context(view_of(replace(result, data=junk, provenance=junk)))
 
 
 def test_empty_content(refuted):
@@ -368,12 +369,12 @@ def test_empty_content(refuted):
         result = replace(refuted, data={}, provenance={}, curves=curves, histograms=histograms)
         text = Page(page_of(result)).text
         assert "This result holds no trade-off curve." in text
-        assert table.text(result)
+        assert audit_text(result)
 
 
 def test_several(overfitted, refuted, nothing):
     """Several audits share a page: a table that compares them, a section for each, and no id twice."""
-    text = html.render([overfitted, refuted, nothing, refuted], title="Spring audits")
+    text = render([overfitted, refuted, nothing, refuted], title="Spring audits")
     page = Page(text)
     assert len(page.ids) == len(set(page.ids))
     assert page.headings.count(1) == 1
@@ -389,7 +390,7 @@ def test_several(overfitted, refuted, nothing):
 def test_nothing_to_show():
     """A report on no result is refused."""
     with pytest.raises(InputError, match="at least one result, got 0"):
-        html.render([])
+        render([])
 
 
 def test_context_is_plain(result):
@@ -402,13 +403,13 @@ def test_context_is_plain(result):
             return all(check(item) for item in value)
         return value is None or type(value) is str
 
-    assert check(context(result))
+    assert check(context(view_of(result)))
 
 
 def test_context_changes_nothing(refuted):
     """Formatting a result leaves it as it was."""
     before = plain(refuted.to_dict())
-    context(refuted)
+    context(view_of(refuted))
     assert plain(refuted.to_dict()) == before
 
 
@@ -416,7 +417,7 @@ def test_the_comparison_says_what_its_numbers_are_about():
     """The table of several audits names subject, confidence and delta, like every other number on the page."""
     draws = np.random.default_rng(0)
     losses = auditor.Losses(member=draws.normal(-1, 1, 400), nonmember=draws.normal(0, 1, 400))
-    page = html.render([auditor.audit(losses, delta=1e-5, confidence=0.9, model=name) for name in ("a", "b")])
+    page = render([auditor.audit(losses, delta=1e-5, confidence=0.9, model=name) for name in ("a", "b")])
     shown = page[
         page.index("The audits side by side") : page.index("Bounds of audits with different ceilings")
     ]

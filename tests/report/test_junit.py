@@ -5,12 +5,11 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from auditor.gates import check_gates
-from auditor.report.junit import render
-from auditor.values import Check, Status, Verdict
+from auditor.core import Check, Status, Verdict
+from auditor.report import junit
+from auditor.verdicts import check_gates
 
 # The rules of Jenkins' schema (xunit-plugin, junit-10.xsd): children, and required and allowed attributes.
 RULES = {
@@ -34,7 +33,7 @@ RULES = {
 
 def read(result, gates=()):
     """The document of a result, once it keeps the rules."""
-    root = ET.fromstring(render(result, gates=check_gates(result, list(gates))))  # noqa: S314 - written here
+    root = ET.fromstring(junit(result, gates=check_gates(result, list(gates))))  # noqa: S314 - written here
     assert root.tag == "testsuites"
     for element in root.iter():
         children, required, allowed = RULES[element.tag]
@@ -135,7 +134,7 @@ def test_every_kind_of_result(name, request):
     """Every kind of audit gives a document that keeps the rules and has the same text on every run."""
     result = request.getfixturevalue(name)
     read(result)
-    assert render(result) == render(result)
+    assert junit(result) == junit(result)
 
 
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
@@ -147,7 +146,7 @@ def test_any_text_stays_text(overfitted, text):
     made = dataclasses.replace(
         overfitted, checks=(Check(text, Status.FAIL, text),), data={"model": text, "split": text}
     )
-    assert not ILLEGAL.search(render(made))
+    assert not ILLEGAL.search(junit(made))
     assert len(list(read(made).iter("testcase"))) == 2
 
 
@@ -168,5 +167,5 @@ def test_very_long_texts_are_cut(overfitted):
         data={"model": text},
         provenance={"source": text},
     )
-    assert len(render(made)) < 30_000
+    assert len(junit(made)) < 30_000
     assert read(made).find("testsuite").get("name").endswith("…")

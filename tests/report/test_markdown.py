@@ -4,13 +4,12 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 
-from auditor.gates import check_gates
-from auditor.report.formatting import clean
-from auditor.report.markdown import escaped, render
+from auditor.core import clean
+from auditor.report import escaped, markdown
+from auditor.verdicts import check_gates
 
 # Another implementation of the language, with the tables and the strikethrough of GitHub; HTML is let through.
 _OTHER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -161,7 +160,7 @@ def test_a_very_long_text_is_cut():
 def test_a_summary_holds_what_a_reviewer_needs(refuted):
     """The verdict, the gates, each main number with what it is about and its confidence, and the checks to read."""
     gates = check_gates(refuted, ["verdict == refuted", "auc > 0.9", "epsilon_star.mixture > 1"])
-    shown = page(render(refuted, gates=gates))
+    shown = page(markdown(refuted, gates=gates))
     for words in (
         "Privacy audit: sentiment-dp",
         "Claim refuted",
@@ -189,16 +188,16 @@ def test_the_first_lines_say_what_to_do(overfitted, refuted):
         (overfitted, [stopped, "Leakage found.", "No claim to judge."]),
         (refuted, [stopped, "Claim refuted.", "Leakage found."]),
     ):
-        told = visible(page(render(result, gates=gates)).text)
+        told = visible(page(markdown(result, gates=gates)).text)
         places = [told.index(text) for text in words]
         assert places == sorted(places)
         assert places[-1] < told.index("How to read this")
-    assert "pipeline" not in render(overfitted, gates=gates[1:])
+    assert "pipeline" not in markdown(overfitted, gates=gates[1:])
 
 
 def test_the_leading_number_comes_first(overfitted, refuted):
     """The table starts with the number that leads: Epsilon* where its fit holds, the certified bound where not."""
-    first = [re.search(r":-- \|\n\| (.*?) \|", render(result))[1] for result in (overfitted, refuted)]
+    first = [re.search(r":-- \|\n\| (.*?) \|", markdown(result))[1] for result in (overfitted, refuted)]
     assert [visible(page(cell).text) for cell in first] == [
         "Epsilon*, Gaussian fit",
         "Certified epsilon bound",
@@ -208,14 +207,14 @@ def test_the_leading_number_comes_first(overfitted, refuted):
 def test_numbers_without_a_value_say_why(not_evaluable):
     """A number that was judged and has no value is in the table with its reason."""
     assert "no value: it was not declared how membership was decided" in visible(
-        page(render(not_evaluable)).text
+        page(markdown(not_evaluable)).text
     )
 
 
 @pytest.mark.parametrize("name", ["overfitted", "refuted", "not_evaluable", "nothing", "hostile"])
 def test_every_kind_of_result_has_a_summary(name, request):
     """Every kind of audit gives a summary of the same few elements, without attributes and on few lines."""
-    text = render(request.getfixturevalue(name))
+    text = markdown(request.getfixturevalue(name))
     shown = page(text)
     assert {tag for tag, *_ in shown.tags} <= _OWN
     assert all(len(tag) == 1 for tag in shown.tags)

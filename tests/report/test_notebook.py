@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.report.formatting import clean
+from auditor.core import clean
 
 ALLOWED = {"div", "h4", "p", "strong", "code", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
 # Properties that a notebook keeps when it does not trust the page, and that set no colour of text or background.

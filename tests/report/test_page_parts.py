@@ -5,19 +5,22 @@ from dataclasses import replace
 import pytest
 
 import auditor
-from auditor.gates import judged, parse
-from auditor.report import html, labels
-from auditor.report.context import context
-from auditor.report.exposed import exposed_section
-from auditor.report.findings import finding
-from auditor.report.gated import gate_section
-from auditor.report.glossary import TERMS, glossary, term_of
-from auditor.report.lookup import CERTIFIED, find
-from auditor.report.methods import methods_section
-from auditor.report.pvalues import grid_tables
-from auditor.report.references import REFERENCES, cited
-from auditor.report.risk import risk_section
-from auditor.values import Check, Status, Verdict
+from auditor.core import Check, Status, Verdict
+from auditor.report import (
+    REFERENCES,
+    cited,
+    context,
+    exposed_section,
+    finding,
+    gate_section,
+    grid_tables,
+    methods_section,
+    render,
+    risk_section,
+    view_of,
+)
+from auditor.results import TERMS, VERDICT, describe, find, glossary
+from auditor.verdicts import judged, parse
 
 # --- Gates ----------------------------------------------------------------------------------------
 
@@ -58,7 +61,7 @@ def test_a_gate_that_cannot_be_evaluated(overfitted):
 )
 def test_the_verdict_says_that_gates_stopped(overfitted, gates, said):
     """The card that a reader sees first says how many gates stopped the pipeline, and leads to them; else nothing."""
-    page = html.render([overfitted], gates=judged(overfitted, [parse(gate) for gate in gates]))
+    page = render([overfitted], gates=judged(overfitted, [parse(gate) for gate in gates]))
     card = page[page.index('<section class="verdict') :].partition("</section>")[0]
     assert said in card
     assert ('href="#gates"' in card) is bool(said)
@@ -146,7 +149,7 @@ def test_the_area_is_looked_at_with_half_of_the_error(overfitted, value, word):
         details={"standard_error": 0.01},
     )
     result = replace(overfitted, estimates=(area,), data={"n_member": 20_000, "n_nonmember": 20_000})
-    ceiling = replace(find(overfitted, CERTIFIED), value=0.0, lower=0.0)
+    ceiling = replace(overfitted.estimate("epsilon_bound.clopper_pearson"), value=0.0, lower=0.0)
     assert finding(replace(result, estimates=(area, ceiling))).sign.word == word
 
 
@@ -160,19 +163,19 @@ def test_a_small_audit_is_not_called_quiet(nothing, ceiling, word):
         replace(item, details={"ceiling": ceiling}) if item.name == "epsilon_bound.clopper_pearson" else item
         for item in nothing.estimates
     )
-    assert context(replace(nothing, estimates=rows))["finding"]["word"] == word
+    assert context(view_of(replace(nothing, estimates=rows)))["finding"]["word"] == word
 
 
 def test_an_invalid_audit_is_marked_in_the_comparison(overfitted):
     """Beside other audits, a bound of groups that cannot be compared does not stand as certified."""
-    assert context(overfitted)["row"]["terms"] == "95%, delta 1e-5"
+    assert context(view_of(overfitted))["row"]["terms"] == "95%, delta 1e-5"
     invalid = replace(overfitted, checks=(Check("shift", Status.FAIL, "The groups differ."),))
-    assert context(invalid)["row"]["terms"] == "a validity check failed"
+    assert context(view_of(invalid))["row"]["terms"] == "a validity check failed"
 
 
 def test_tiles_say_what_guessing_gives(overfitted):
     """A rate and an AUC stand with what guessing gives, and every tile with what it is about."""
-    about = {tile["label"]: tile["about"] for tile in context(overfitted)["tiles"]}
+    about = {tile["label"]: tile["about"] for tile in context(view_of(overfitted))["tiles"]}
     assert about["TPR at 1% FPR"] == "about this model; guessing gives 1%"
     assert about["AUC"] == "about this model; guessing gives 0.5"
     assert about["Certified epsilon bound"] == "about this model"
@@ -229,13 +232,13 @@ def test_every_term_is_one():
     assert len(keys) == len(TERMS)
     for verdict in Verdict:
         text = next(item.text for item in TERMS if item.key == "verdict")
-        assert labels.VERDICT[verdict].word.removeprefix("Claim ").lower() in text.lower()
+        assert VERDICT[verdict].word.removeprefix("Claim ").lower() in text.lower()
 
 
 def test_every_estimate_leads_to_a_term(overfitted):
     """Each number has a term that explains it."""
     keys = {item.key for item in TERMS}
-    assert all(term_of(item) in keys for item in overfitted.estimates)
+    assert all(describe(item).term in keys for item in overfitted.estimates)
 
 
 # --- P-values and provenance ------------------------------------------------------------------------
@@ -276,7 +279,9 @@ def test_provenance(overfitted):
     data = {**overfitted.data, "strategy": "DP, epsilon 10"}
     data["utility"] = {"value": 0.87, "name": "test accuracy", "higher_is_better": True}
     shown = context(
-        replace(overfitted, data=data, provenance={**overfitted.provenance, "config": "auditor.toml"})
+        view_of(
+            replace(overfitted, data=data, provenance={**overfitted.provenance, "config": "auditor.toml"})
+        )
     )
     facts = dict(shown["data"]) | {item["name"]: item["text"] for item in shown["provenance"]}
     assert facts["Schema version of the result"] == "2"

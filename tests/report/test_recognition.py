@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor.report import recognition
-from auditor.report.counts import at_least, out_of_many
-from auditor.report.recognition import recognition as told
-from auditor.values import Check, Status
+from auditor.core import Check, Status
+from auditor.report import findings, recognition as told
+from auditor.results import at_least, out_of_many
 
 RATE = "tpr_at_fpr.0.01"
 
@@ -64,7 +63,7 @@ def test_an_accusation_by_counting():
     members, others, rate, low = 3_000, 97_000, 0.002, 0.25
     accused = members * low, others * rate
     share = accused[0] / sum(accused)  # 750 of 944 accusations are right: 79.4%
-    said = recognition._accused(rate, low, 0.03, "So")
+    said = findings._accused(rate, low, 0.03, "So")
     assert said == f"So, an accusation is right in at least {math.floor(100 * share)} out of 100 cases."
 
 

@@ -6,12 +6,11 @@ import re
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from auditor.gates import check_gates
-from auditor.report.sarif import render
-from auditor.values import Check, Estimate, Status, Subject, Verdict
+from auditor.core import Check, Estimate, Status, Subject, Verdict
+from auditor.report import sarif
+from auditor.verdicts import check_gates
 
 # From the schema of SARIF 2.1.0: what an object must and may have, of what is written here.
 OBJECTS = {
@@ -46,7 +45,7 @@ def texts(value):
 
 def read(result, gates=()):
     """The one run of a log, once it keeps the rules."""
-    log = json.loads(render(result, gates=check_gates(result, list(gates))))
+    log = json.loads(sarif(result, gates=check_gates(result, list(gates))))
     assert set(log) == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
@@ -184,7 +183,7 @@ def test_every_kind_of_result(name, request):
     """Every kind of audit gives a log that keeps the rules and is the same on every run, with no sign that deceives."""
     result = request.getfixturevalue(name)
     run = read(result)
-    assert render(result) == render(result)
+    assert sarif(result) == sarif(result)
     assert not [text for text in texts(run) if re.search("[\x00-\x08\u202a-\u202e]", text)]
 
 
@@ -208,7 +207,7 @@ def test_very_long_texts_are_cut(overfitted):
         provenance={"source": text},
     )
     run = read(made)
-    assert len(render(made)) < 30_000
+    assert len(sarif(made)) < 30_000
     assert len(run["artifacts"][0]["location"]["uri"]) < 300
 
 
@@ -222,6 +221,6 @@ def test_any_text_stays_text(overfitted, text):
         provenance={"source": text, "created": text},
     )
     run = read(made)
-    render(made).encode()
+    sarif(made).encode()
     for item in run["artifacts"]:
         assert unquote(item["location"]["uri"], errors="strict")

@@ -8,12 +8,11 @@ import pytest
 
 import auditor
 from auditor import estimators
-from auditor.gates import check_gates
-from auditor.report import rows, wording
-from auditor.report.context import context
-from auditor.report.fit import fit_sentences
-from auditor.tradeoff import count
-from auditor.values import Check, Comparison, Losses, Status, Verdict
+from auditor.core import Check, Comparison, Losses, Status, Verdict
+from auditor.curves import count
+from auditor.report import context, finding, headline, verdict_sentence, view_of
+from auditor.results import fit_sentences, rows
+from auditor.verdicts import check_gates
 
 
 def _without(result, *names):
@@ -35,12 +34,12 @@ RATES = ("tpr_at_fpr.0.1", "tpr_at_fpr.0.01", "tpr_at_fpr.0.001")
 
 def test_no_claim(overfitted):
     """Without a claim there is nothing to refute, and the sentence says so."""
-    assert wording.verdict_sentence(overfitted) == "No claim was given, so there is nothing to refute."
+    assert verdict_sentence(overfitted) == "No claim was given, so there is nothing to refute."
 
 
 def test_refuted(refuted):
     """A refuted claim is told with the bound, its confidence, and the claim with its delta and adjacency."""
-    text = wording.verdict_sentence(refuted)
+    text = verdict_sentence(refuted)
     for part in (
         "refuted",
         "95% confidence",
@@ -56,7 +55,7 @@ def test_not_refuted(refuted):
     """A claim that stands is told with the power of the audit, and that this is no proof."""
     comparison = replace(refuted.comparisons[0], verdict=Verdict.NOT_REFUTED)
     result = _changed(refuted, "epsilon_bound.one_run", value=0.7, lower=0.7)
-    text = wording.verdict_sentence(replace(result, comparisons=(comparison,), verdict=Verdict.NOT_REFUTED))
+    text = verdict_sentence(replace(result, comparisons=(comparison,), verdict=Verdict.NOT_REFUTED))
     assert "not refuted" in text
     assert "up to 5.31" in text
     assert "not proof" in text
@@ -66,7 +65,7 @@ def test_inconclusive(refuted):
     """An audit whose ceiling is below the claim says that it could not have refuted it."""
     claim = replace(refuted.claims[0], value=6.0)
     comparison = replace(refuted.comparisons[0], claim=claim, verdict=Verdict.INCONCLUSIVE)
-    text = wording.verdict_sentence(replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
+    text = verdict_sentence(replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
     assert "inconclusive" in text
     assert "at most 5.31" in text
     assert "could not have refuted" in text
@@ -76,19 +75,19 @@ def test_inconclusive_for_another_reason(refuted):
     """An audit that had room to refute the claim is inconclusive for the reason given, not for too few records."""
     comparison = replace(refuted.comparisons[0], verdict=Verdict.INCONCLUSIVE, reason="all losses are equal")
     result = replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE)
-    assert wording.verdict_sentence(result) == "The audit is inconclusive. All losses are equal."
+    assert verdict_sentence(result) == "The audit is inconclusive. All losses are equal."
 
 
 def test_too_few_records(refuted, nothing):
     """An audit with a ceiling of 0 says that there are too few records, not that it could certify up to 0."""
     name = "epsilon_bound.clopper_pearson"
     few = _changed(nothing, name, details={"ceiling": 0.0})
-    assert wording.meaning(few).endswith("There are too few records to certify anything.")
+    assert finding(few).sentence.endswith("There are too few records to certify anything.")
     assert rows.tile(few.estimate(name))["note"] == "too few records to certify anything"
     assert rows.row(few.estimate(name))["reason"] == "There are too few records to certify anything."
     result = _changed(refuted, "epsilon_bound.one_run", value=0.0, lower=0.0, details={"ceiling": 0.0})
     comparison = replace(refuted.comparisons[0], verdict=Verdict.INCONCLUSIVE)
-    text = wording.verdict_sentence(replace(result, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
+    text = verdict_sentence(replace(result, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
     assert "too few records to certify anything" in text
     assert "at most 0" not in text
 
@@ -99,13 +98,13 @@ def test_inconclusive_without_numbers(refuted):
     comparison = Comparison(
         claim, "epsilon_bound.one_run", Verdict.INCONCLUSIVE, "the claim promises nothing here"
     )
-    text = wording.verdict_sentence(replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
+    text = verdict_sentence(replace(refuted, comparisons=(comparison,), verdict=Verdict.INCONCLUSIVE))
     assert text.endswith("The claim promises nothing here.")
 
 
 def test_not_evaluable(not_evaluable):
     """A claim that cannot be judged is told with the reason."""
-    text = wording.verdict_sentence(not_evaluable)
+    text = verdict_sentence(not_evaluable)
     assert text.startswith("The claim cannot be judged from this audit. Membership was not declared random")
 
 
@@ -114,7 +113,7 @@ def test_not_evaluable(not_evaluable):
 
 def test_meaning_quotes_the_finest_rate(overfitted):
     """The quoted rate is the smallest that the records resolve, with its certified lower bound."""
-    assert wording.meaning(overfitted) == (
+    assert finding(overfitted).sentence == (
         "At 95% confidence, an attacker who accepts 1 false alarm in 100 recognises at least 12.3% of the training"
         " records; guessing would recognise 1%."
     )
@@ -123,37 +122,37 @@ def test_meaning_quotes_the_finest_rate(overfitted):
 def test_meaning_does_not_pick_the_most_striking(overfitted):
     """A finer rate without a finding is not passed over for a coarser one with a larger finding."""
     result = _changed(overfitted, "tpr_at_fpr.0.01", lower=0.008)
-    assert "1 false alarm in" not in wording.meaning(result)
-    assert "22.9 percentage points" in wording.meaning(result)
+    assert "1 false alarm in" not in finding(result).sentence
+    assert "22.9 percentage points" in finding(result).sentence
 
 
 def test_meaning_falls_back(overfitted):
     """Without rates and advantage the certified bound speaks, then the AUC, then the one-run bound."""
     result = _without(overfitted, *RATES, "advantage")
-    assert "certified bound is epsilon 1.29" in wording.meaning(result)
+    assert "certified bound is epsilon 1.29" in finding(result).sentence
     result = _changed(result, "epsilon_bound.clopper_pearson", value=0.0, lower=0.0)
-    assert "at least 68.4% of the time" in wording.meaning(result)
+    assert "at least 68.4% of the time" in finding(result).sentence
     result = _changed(result, "auc", lower=0.47, upper=0.52)
     changes = {"value": 0.4, "lower": 0.4, "confidence": 0.95, "adjacency": "replace-one"}
     result = _changed(result, "epsilon_bound.one_run", **changes)
-    assert "training algorithm's epsilon is at least 0.4" in wording.meaning(result)
+    assert "training algorithm's epsilon is at least 0.4" in finding(result).sentence
 
 
 def test_meaning_of_swapped_groups(nothing):
     """Members with clearly higher losses are not called private but probably swapped."""
-    assert "swapped" in wording.meaning(_changed(nothing, "auc", lower=0.2, upper=0.4))
+    assert "swapped" in finding(_changed(nothing, "auc", lower=0.2, upper=0.4)).sentence
 
 
 def test_meaning_of_nothing(nothing):
     """When every bound is 0 the sentence says no evidence, no proof, and the ceiling."""
-    text = wording.meaning(nothing)
+    text = finding(nothing).sentence
     assert text.startswith("No evidence of leakage found; this is not proof of privacy.")
     assert "5.57" in text
 
 
 def test_meaning_without_any_bound(hostile):
     """Without a bound nothing is claimed either way."""
-    assert wording.meaning(hostile).startswith("This audit has no bound to report.")
+    assert finding(hostile).sentence.startswith("This audit has no bound to report.")
 
 
 @pytest.mark.parametrize("n", [300, 1000])
@@ -169,7 +168,7 @@ def test_meaning_on_pure_noise(n):
             estimators.auc(counts),
             *(estimators.tpr_at_fpr(losses, rate=rate) for rate in (0.1, 0.01, 0.001)),
         )
-        found += not wording.meaning(SimpleNamespace(estimates=rows, checks=(), data={})).startswith(
+        found += not finding(SimpleNamespace(estimates=rows, checks=(), data={})).sentence.startswith(
             "No evidence"
         )
     assert found <= 0.05 * runs + 2 * np.sqrt(0.05 * 0.95 * runs)
@@ -180,21 +179,21 @@ def test_meaning_on_pure_noise(n):
 
 def test_headline_is_the_published_number(overfitted):
     """Epsilon* leads while its fit stands, with what the records do not reach."""
-    lead = wording.headline(overfitted)
+    lead = headline(overfitted)
     assert lead.estimate.name == "epsilon_star.gaussian"
     assert "beyond what the records can show" in lead.sentence
 
 
 def test_headline_of_a_rejected_fit(refuted):
     """The certified bound leads when the fit is rejected, and the sentence says why."""
-    lead = wording.headline(refuted)
+    lead = headline(refuted)
     assert lead.estimate.name == "epsilon_bound.clopper_pearson"
     assert "rejected" in lead.sentence
 
 
 def test_headline_without_value(nothing):
     """The certified bound leads when Epsilon* has no value, with the reason."""
-    lead = wording.headline(nothing)
+    lead = headline(nothing)
     assert lead.estimate.name == "epsilon_bound.clopper_pearson"
     assert "all losses are equal" in lead.sentence
 
@@ -204,7 +203,7 @@ def test_headline_within_noise(overfitted):
     star = overfitted.estimate("epsilon_star.gaussian")
     noisy = dict(star.details) | {"noise_floor": {"mean": 2.2, "q95": 3.5}}
     result = _changed(overfitted, star.name, details=noisy)
-    lead = wording.headline(result)
+    lead = headline(result)
     assert lead.estimate.name == "epsilon_bound.clopper_pearson"
     assert "On this many records chance alone gives an Epsilon* of up to 3.5" in lead.sentence
     assert "no evidence" in lead.sentence
@@ -214,7 +213,7 @@ def test_headline_without_noise_floor(overfitted):
     """Where the noise floor is not known, Epsilon* leads as before."""
     star = overfitted.estimate("epsilon_star.gaussian")
     details = {key: item for key, item in star.details.items() if key != "noise_floor"}
-    assert wording.headline(_changed(overfitted, star.name, details=details)).estimate.name == star.name
+    assert headline(_changed(overfitted, star.name, details=details)).estimate.name == star.name
 
 
 def test_reason_for_no_interval(overfitted):
@@ -231,7 +230,7 @@ def test_headline_of_total_separation(overfitted):
     """A saturated Epsilon* is named as the largest value that can be reported."""
     star = overfitted.estimate("epsilon_star.gaussian")
     result = _changed(overfitted, star.name, details=dict(star.details) | {"saturated": True})
-    assert "do not overlap" in wording.headline(result).sentence
+    assert "do not overlap" in headline(result).sentence
 
 
 def test_fit_in_words(overfitted, refuted):
@@ -317,7 +316,7 @@ def test_fit_on_few_records(overfitted):
 def test_a_failed_validity_check_takes_the_meaning(overfitted, name):
     """Where the groups cannot be compared no sentence and no tile speaks of recognised records or of a certificate."""
     invalid = replace(overfitted, checks=(*overfitted.checks, Check(name, Status.FAIL, "The groups differ.")))
-    shown = context(invalid)
+    shown = context(view_of(invalid))
     assert "do not measure what the model gives away" in shown["meaning"]
     assert "recognise" not in shown["meaning"]
     assert "no number here measures leakage" in shown["headline"]["sentence"]
@@ -327,7 +326,7 @@ def test_a_failed_validity_check_takes_the_meaning(overfitted, name):
 def test_persons_are_called_persons(overfitted):
     """Where a score stands for a person, the sentences speak of persons and the size names both."""
     data = {**overfitted.data, "unit": "person (mean loss)", "records": [8000, 9000], "persons": [2000, 2000]}
-    shown = context(replace(overfitted, data=data))
+    shown = context(view_of(replace(overfitted, data=data)))
     assert "persons in the training data" in shown["meaning"]
     assert "training record" not in shown["meaning"]
     assert shown["size"].startswith("2,000 persons in the training data (8,000 records)")
@@ -342,14 +341,14 @@ def test_an_approximate_bound_is_not_called_certified(overfitted):
     assert row["title"] == "Approximate epsilon bound"
     assert "certified" not in rows.tile(result.estimate(name))["note"]
     rejected = _changed(result, "epsilon_star.gaussian", details={"fit": {"rejected": True}}, lower=None)
-    assert "approximate bound leads" in wording.headline(rejected).sentence
+    assert "approximate bound leads" in headline(rejected).sentence
 
 
 def test_a_claim_judged_by_its_whole_curve_is_told_so(refuted):
     """Where the bound at one delta is below the claim, the refutation rests on the whole curve and says that."""
     low = _changed(refuted, "epsilon_bound.one_run", value=0.2, lower=0.2)
     comparison = replace(refuted.comparisons[0], reason="its whole trade-off curve is rejected")
-    text = wording.verdict_sentence(replace(low, comparisons=(comparison,)))
+    text = verdict_sentence(replace(low, comparisons=(comparison,)))
     assert text == "The claim is refuted. Its whole trade-off curve is rejected."
 
 

@@ -12,23 +12,26 @@ import pytest
 import run_tasks
 
 import auditor
-from auditor import runs as many
-from auditor.choices import (
+from auditor.core import (
     DPSGD,
     Adjacency,
+    FixedSizeSampling,
     FixedThreshold,
+    InputError,
     Jeffreys,
+    Losses,
     Melded,
     RankGrid,
     Split,
     StatedClaim,
+    Status,
+    Subject,
+    Verdict,
 )
-from auditor.compare import judge
-from auditor.errors import InputError
 from auditor.estimators import clopper_pearson
-from auditor.schema import runs_schema
-from auditor.training import FixedSizeSampling
-from auditor.values import Losses, Status, Subject, Verdict
+from auditor.report import algorithm_text
+from auditor.results import runs_schema
+from auditor.verdicts import judge
 
 CERTIFIED, KATZ, BAYESIAN, GDP = (
     f"epsilon_bound.{name}" for name in ("clopper_pearson", "katz", "bayesian", "gdp")
@@ -147,8 +150,8 @@ def test_the_credible_row_exceeds_every_valid_bound():
     row = result.estimate(BAYESIAN)
     assert abs(row.value - 7.207) < 5e-4
     assert row.details["credible"] is True
-    assert "95% credible" in many.text(result)
-    assert "no value" not in many.text(result)
+    assert "95% credible" in algorithm_text(result)
+    assert "no value" not in algorithm_text(result)
 
 
 def test_a_score_that_is_blind_has_no_credible_row():
@@ -156,7 +159,7 @@ def test_a_score_that_is_blind_has_no_credible_row():
     result = audited(Losses(member=np.ones(50), nonmember=np.ones(50)), threshold=FixedThreshold(1.0))
     assert result.estimate(BAYESIAN).value is None
     assert "could not have shown any leak" in result.estimate(BAYESIAN).reason
-    assert "the certified bound is 0" in many.text(result)
+    assert "the certified bound is 0" in algorithm_text(result)
 
 
 def test_either_error_can_show_the_leak():
@@ -269,7 +272,7 @@ def test_a_grid_of_ranks_has_the_certified_row_alone(rng):
         for name in (KATZ, BAYESIAN, GDP):
             assert result.estimate(name).value is None
             assert "one threshold" in result.estimate(name).reason
-        assert "ranks fixed in advance" in many.text(result)
+        assert "ranks fixed in advance" in algorithm_text(result)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +343,7 @@ def test_worlds_with_a_replaced_record_judge_what_the_claim_implies(rng):
     assert judged.value == 2.0
     assert math.isclose(judged.delta, (1 + math.e) * 1e-5, rel_tol=1e-12)
     assert {row.delta for row in result.estimates} == {judged.delta}
-    assert "judged as epsilon 2 at delta 3.72e-5 (replace-one), which it implies" in many.text(result)
+    assert "judged as epsilon 2 at delta 3.72e-5 (replace-one), which it implies" in algorithm_text(result)
 
 
 @pytest.mark.parametrize(
@@ -394,7 +397,7 @@ def test_a_training_that_ignores_its_seed_is_noticed():
     [check] = [item for item in result.checks if item.name == "repeats"]
     assert check.status is Status.FAIL
     assert result.verdict is Verdict.NOT_EVALUABLE
-    assert "Failed: Every run of a world gave the same score" in many.text(result)
+    assert "Failed: Every run of a world gave the same score" in algorithm_text(result)
     assert "Failed: Every run of a world gave the same score" in result._repr_html_()
     # A decision that is right now and then wrong is no constant.
     once = audited(counted(49, 50, 0, 50), threshold=FixedThreshold(0.5), claim=StatedClaim(0.1, 1e-5))

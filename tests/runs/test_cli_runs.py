@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor import cli
+from auditor.cli import app
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def table(tmp_path, rng):
 
 def run(*arguments):
     """The exit code of a command line."""
-    return cli.run([str(item) for item in arguments])
+    return app.run([str(item) for item in arguments])
 
 
 def test_a_refuted_claim_is_exit_code_1(table, tmp_path, capsys):

@@ -9,8 +9,8 @@ import pytest
 import run_tasks
 
 import auditor
-from auditor.errors import AuditorError, InputError
-from auditor.runs import collecting
+from auditor.core import AuditorError, InputError
+from auditor.mechanism import training_runs
 
 
 def both(losses):
@@ -49,7 +49,7 @@ def test_runs_are_independent_of_each_other():
 @pytest.mark.parametrize("root", [0, 7, 2**40])
 def test_no_two_runs_share_a_seed(root):
     """300,000 runs have 300,000 seeds below 2^32, where draws with replacement repeat about ten of them."""
-    seeds = np.array([collecting.seed_of(run, root) for run in range(300_000)])
+    seeds = np.array([training_runs.seed_of(run, root) for run in range(300_000)])
     assert np.unique(seeds).size == seeds.size
     assert seeds.min() >= 0
     assert seeds.max() < 2**32
@@ -64,16 +64,16 @@ def test_no_two_runs_share_a_seed(root):
 
 def test_another_root_has_other_seeds():
     """Two collections share as many seeds as chance has it: of 100,000 each 2.3, by the Poisson law at most 15."""
-    first, second = ({collecting.seed_of(run, root) for run in range(100_000)} for root in (0, 1))
+    first, second = ({training_runs.seed_of(run, root) for run in range(100_000)} for root in (0, 1))
     assert len(first & second) <= 15
     # Two words of a root are not taken for a root and a run.
-    assert collecting.seed_of(0, 1 + (7 << 32)) != collecting.seed_of(7, 1)
+    assert training_runs.seed_of(0, 1 + (7 << 32)) != training_runs.seed_of(7, 1)
 
 
 def test_the_seeds_are_no_worse_than_drawn_ones():
     """What NumPy draws from neighbouring runs is not correlated, for its new generators and its old ones."""
     for draw in (np.random.default_rng, np.random.RandomState):
-        noise = np.array([draw(collecting.seed_of(run, 0)).normal() for run in range(4000)])
+        noise = np.array([draw(training_runs.seed_of(run, 0)).normal() for run in range(4000)])
         assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 5 / np.sqrt(4000)
         assert abs(noise.mean()) < 5 / np.sqrt(4000)
 
@@ -179,8 +179,8 @@ def test_a_score_is_one_number():
 
 def test_cheap_runs_share_a_file(tmp_path, monkeypatch):
     """By default so many runs share a file that there are at most 1,000 files; here at most ten."""
-    assert collecting._FILES == 1000
-    monkeypatch.setattr(collecting, "_FILES", 10)
+    assert training_runs._FILES == 1000
+    monkeypatch.setattr(training_runs, "_FILES", 10)
     auditor.collect_runs(run_tasks.noisy_count, runs=52, folder=tmp_path, workers=1)
     assert len(list(tmp_path.iterdir())) == 9  # of 6 runs each
 

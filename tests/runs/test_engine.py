@@ -15,9 +15,8 @@ import pytest
 import run_tasks
 
 import auditor
-from auditor.errors import AuditorError, InputError, OutputError
-from auditor.runs.progress import Progress, Reporter
-from auditor.runs.workers import number_of_workers
+from auditor.core import AuditorError, InputError, OutputError
+from auditor.mechanism import Progress, Reporter, number_of_workers
 
 
 def plain(results):

@@ -12,9 +12,8 @@ import pytest
 import run_tasks
 
 import auditor
-from auditor.errors import InputError
-from auditor.runs import fingerprint as module
-from auditor.runs.fingerprint import fingerprint
+from auditor.core import InputError
+from auditor.mechanism import fingerprint
 
 SOURCE = '''
 def train(with_canary, seed, noise=1.0, *, power=(1, 2)):
@@ -103,7 +102,7 @@ def test_a_fingerprint_is_the_same_in_every_process(modules):
     loaded(modules, SOURCE)
     program = (
         f"import sys; sys.path.insert(0, {str(modules)!r}); import kept_0;"
-        "from auditor.runs.fingerprint import fingerprint; print(fingerprint(kept_0.train))"
+        "from auditor.mechanism.run_cases import fingerprint; print(fingerprint(kept_0.train))"
     )
     found = set()
     for seed in ("1", "2", "3"):
@@ -166,10 +165,9 @@ def test_what_is_closed_over_has_a_plain_form():
 def test_another_python_cannot_tell(tmp_path, monkeypatch):
     """Instructions differ between versions of Python, so the sentence says that the code cannot be compared."""
     collected(run_tasks.noisy_count, tmp_path)
-    monkeypatch.setattr("auditor.runs.record.PYTHON", "3.99")
-    with pytest.raises(
-        InputError, match=rf"with Python {module.PYTHON}, and with 3\.99 it cannot be told whether"
-    ):
+    monkeypatch.setattr("auditor.mechanism.run_cases.PYTHON", "3.99")
+    version = rf"{sys.version_info.major}\.{sys.version_info.minor}"
+    with pytest.raises(InputError, match=rf"with Python {version}, and with 3\.99 it cannot be told whether"):
         collected(run_tasks.noisy_count, tmp_path)
 
 

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
-from auditor.report.formatting import clean
+from auditor.core import clean
 
 # Controls but the tab and the line feed, halves of pairs, lines' ends of Unicode, what is no character, and all that is unseen or
 # turns the direction (format characters) but the joiners, which some scripts need, and the signs that stand over numbers.

@@ -8,10 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 from safety.texts import HOSTILE
 
-from auditor.report import figures, svg, traces
-from auditor.report.figures.canvas import tip
-from auditor.report.formatting import clean
-from auditor.result import Histogram
+from auditor.core import clean
+from auditor.report.figures import any_letter, gallery as figures, histogram, one_line, svg, tip
+from auditor.results import Histogram
 
 _SVG = "{http://www.w3.org/2000/svg}"
 
@@ -20,11 +19,11 @@ def _drawn(text):
     """One figure with that text as a label of an axis and as a tip."""
     figure = Figure()
     panel = figure.subplots()
-    with svg.any_letter():
+    with any_letter():
         panel.set_xlabel(text, parse_math=False)
         (line,) = panel.plot([0, 1], [0, 1])
         tip(line, text)
-    return ET.fromstring(svg.svg(figure, alt=text, key="k"))  # noqa: S314 - made here
+    return ET.fromstring(svg(figure, alt=text, key="k"))  # noqa: S314 - made here
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -48,7 +47,7 @@ def test_letters_without_a_glyph(refuted_histogram):
     result = refuted_histogram("模型 Précision équilibrée")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        text = figures.svg(figures.figure(result, "losses"), alt="a")
+        text = svg(figures.figure(result, "losses"), alt="a")
         warnings.warn("another", UserWarning, stacklevel=1)
     assert [str(item.message) for item in said] == ["another"]
     assert "Loss, 模型 Précision équilibrée" in text
@@ -73,23 +72,23 @@ def refuted_histogram():
 
 def test_wide_letters_are_cut_sooner():
     """A label has so many columns at most; a letter of a wide script takes two, an accent on its letter none."""
-    assert traces.plain("模" * 30, most=20) == "模" * 8 + "..."
-    assert traces.plain("é" * 20, most=20) == "é" * 20
-    assert traces.plain("e\u0301" * 20, most=20) == "e\u0301" * 20
-    assert traces.plain("x" * 21, most=20) == "x" * 17 + "..."
-    assert traces.plain("a\n b\tc") == "a b c"
+    assert one_line("模" * 30, most=20) == "模" * 8 + "..."
+    assert one_line("é" * 20, most=20) == "é" * 20
+    assert one_line("e\u0301" * 20, most=20) == "e\u0301" * 20
+    assert one_line("x" * 21, most=20) == "x" * 17 + "..."
+    assert one_line("a\n b\tc") == "a b c"
 
 
 def test_marks_are_cut_as_wholes():
     """A sign that is shown by its number is shown whole or not at all."""
-    assert traces.plain("abc" + "\u202e" * 3, most=15) == "abc⟨U+202E⟩..."
-    assert traces.plain("abcdef" + "\u202e" * 3, most=15) == "abcdef..."
+    assert one_line("abc" + "\u202e" * 3, most=15) == "abc⟨U+202E⟩..."
+    assert one_line("abcdef" + "\u202e" * 3, most=15) == "abcdef..."
 
 
 def test_different_names_stay_different():
     """Names in other scripts can be told apart in a drawing."""
     names = ["模型", "数据", "Précision", "Precision", "مرحبا", "a\u200bb", "ab"]
-    assert len({traces.plain(name) for name in names}) == len(names)
+    assert len({one_line(name) for name in names}) == len(names)
 
 
 def test_many_bins(refuted_histogram):
@@ -98,7 +97,7 @@ def test_many_bins(refuted_histogram):
     counts = tuple(range(bins))
     wide = Histogram("loss", tuple(map(float, range(bins + 1))), counts, counts[::-1], None, counts, {})
     result = replace(refuted_histogram("loss"), histograms=(wide,))
-    shown = traces.histogram(result, 0)
+    shown = histogram(result, 0)
     assert len(shown.edges) == len(shown.member) + 1 <= 501
     assert (shown.edges[0], shown.edges[-1]) == (0.0, float(bins))
     assert sum(shown.member) == sum(shown.nonmember) == sum(shown.nonmember_fit) == sum(counts)

@@ -9,7 +9,7 @@ import pytest
 from safety import formats
 from safety.texts import HOSTILE
 
-from auditor.commands.console import hand_out
+from auditor.cli import hand_out
 
 
 def _printed(data, monkeypatch, encoding="utf-8"):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.report import html, table
-from auditor.transforms import log_odds, published
+from auditor.curves import log_odds, published
+from auditor.report import audit_text, render
 
 N = 300
 
@@ -75,7 +75,7 @@ def _said(text, secret):
 def test_texts_have_none(audited):
     """No output holds the digits of a loss or of a feature's value."""
     result, secret = audited
-    outputs = [html.render([result]), table.text(result), result.to_markdown(), result.to_junit()]
+    outputs = [render([result]), audit_text(result), result.to_markdown(), result.to_junit()]
     outputs += [result.to_sarif(), result._repr_html_()]
     assert [(at, found) for at, text in enumerate(outputs) if (found := _said(text, secret))] == []
 

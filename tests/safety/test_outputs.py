@@ -8,12 +8,12 @@ from safety import formats
 from safety.texts import HOSTILE, HUGE, MARK, carrier, filled, read
 
 import auditor
-from auditor.audits.comparison import compare_audits
+from auditor import compare_audits
 from auditor.cli import run
-from auditor.errors import InputError
-from auditor.gates import check_gates
-from auditor.report import comparison_table, figures, html, page, table
+from auditor.core import InputError
+from auditor.report import audit_text, comparison_text, figures, html
 from auditor.report.figures import landscape
+from auditor.verdicts import check_gates
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def _scripts(text):
 def test_terminal(result):
     """On a terminal no text moves the cursor, sets a colour, a title or a link, or turns the direction."""
     for colour in (False, True):
-        formats.terminal(table.text(result, color=colour, width=400), colour=colour)
-    assert MARK in table.text(result, width=400)
+        formats.terminal(audit_text(result, color=colour, width=400), colour=colour)
+    assert MARK in audit_text(result, width=400)
 
 
 def test_json(result, text, tmp_path):
@@ -139,7 +139,7 @@ def test_commands(several, raw, tmp_path, capsys):
 
 def _own(text):
     """The scripts of a page that its policy names by their hashes: the package's own."""
-    found = [item for item in _scripts(text) if page._policy([item]).rsplit(" ", 1)[1] in text]
+    found = [item for item in _scripts(text) if html._policy([item]).rsplit(" ", 1)[1] in text]
     assert not any(MARK in item for item in found)
     return found
 
@@ -160,7 +160,7 @@ def test_huge(raw, tmp_path):
         "card": result._repr_html_(),
     }
     assert {name: len(text) for name, text in made.items() if len(text) > 1_500_000 or MARK not in text} == {}
-    assert len(table.text(result)) < 100_000
+    assert len(audit_text(result)) < 100_000
 
 
 def _places(value, path=()):
@@ -234,7 +234,7 @@ def _other(raw, folder):
 
 def _every_output(result, other):
     gates = check_gates(result, ["verdict == refuted"])
-    formats.terminal(table.text(result))
+    formats.terminal(audit_text(result))
     formats.markdown(result.to_markdown(gates=gates))
     formats.junit(result.to_junit(gates=gates))
     formats.sarif(result.to_sarif(gates=gates))
@@ -257,5 +257,5 @@ def _every_comparison(result, other):
     text = found.to_html()
     formats.html(text, scripts=_own(text))
     formats.html(found._repr_html_())
-    formats.terminal(comparison_table.text(found, width=100))
+    formats.terminal(comparison_text(found, width=100))
     json.loads(found.to_json())

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.report import traces
-from auditor.result import NamedCurve
+from auditor.report.figures import canvas
+from auditor.results import NamedCurve
 
 POINTS = 20_000
 NAMES = ("empirical", "band_lower", "band_upper")
@@ -40,13 +40,13 @@ def test_looked_through_once(long, monkeypatch):
     """However many figures, captions and titles ask for the curves, their numbers are looked through once."""
     fresh = replace(long, curves=tuple(replace(curve, fpr=(*curve.fpr,)) for curve in long.curves))
     own = {id(side): [] for curve in fresh.curves for side in (curve.fpr, curve.tpr)}
-    cleaned = traces._floats
+    cleaned = canvas._floats
 
     def counting(values):
         own.get(id(values), []).append(1)
         return cleaned(values)
 
-    monkeypatch.setattr(traces, "_floats", counting)
+    monkeypatch.setattr(canvas, "_floats", counting)
     fresh.to_html()
     assert [len(times) for times in own.values()] == [1] * 2 * len(NAMES)
 
@@ -54,10 +54,10 @@ def test_looked_through_once(long, monkeypatch):
 def test_one_curve_of_a_name(audited, monkeypatch):
     """Of very many curves of one name, one is looked through."""
     sizes = []
-    cleaned = traces._floats
-    monkeypatch.setattr(traces, "_floats", lambda values: sizes.append(len(values)) or cleaned(values))
+    cleaned = canvas._floats
+    monkeypatch.setattr(canvas, "_floats", lambda values: sizes.append(len(values)) or cleaned(values))
     curve = NamedCurve("empirical", "a", (0.0, 0.25, 1.0), (0.0, 0.5, 1.0))
-    found = traces.curves(replace(audited, curves=(curve,) * 900))
+    found = canvas.curves(replace(audited, curves=(curve,) * 900))
     assert (list(found), sizes) == (["empirical"], [3, 3])
 
 
@@ -65,14 +65,14 @@ def test_a_changed_result_has_its_own_curves(audited):
     """Curves are those of the result that is asked about, not of one looked at before."""
     for power in (0.2, 0.5, 0.9):
         curve = NamedCurve("empirical", "a", (0.0, 0.25, 1.0), (0.0, 0.25**power, 1.0))
-        found = traces.curves(replace(audited, curves=(curve,)))["empirical"]
+        found = canvas.curves(replace(audited, curves=(curve,)))["empirical"]
         assert found.tpr[1] == 0.25**power
 
 
 def test_thinned_logarithmic_curve(long):
     """Of a long staircase the corners that stay are corners of it, both ends among them, and none that goes was far from one."""
-    curve = traces.curves(long)["empirical"]
-    x, y = traces.logarithmic(curve, least=1e-4)
+    curve = canvas.curves(long)["empirical"]
+    x, y = canvas.logarithmic(curve, least=1e-4)
     assert 100 < x.size <= 421
     assert (x[-1], y[-1]) == (1.0, 1.0)
     assert x[0] < 1.5e-4
@@ -92,5 +92,5 @@ def test_an_ordinary_curve_keeps_every_corner():
     """A staircase of an ordinary audit keeps all of its corners on logarithmic axes."""
     fpr = np.repeat(np.linspace(0.01, 1, 100), 2)
     tpr = np.append(fpr[1:], 1.0) ** 0.5
-    x, y = traces.logarithmic(NamedCurve("empirical", "a", tuple(fpr), tuple(tpr)), least=1e-3)
+    x, y = canvas.logarithmic(NamedCurve("empirical", "a", tuple(fpr), tuple(tpr)), least=1e-3)
     assert set(zip(fpr, tpr, strict=True)) <= set(zip(x, y, strict=True))

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.errors import InputError
+from auditor.core import InputError, Losses
 from auditor.scores import Population, class_conditional
-from auditor.values import Losses
 
 
 def quantiles(n, location, scale):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from auditor import scores
-from auditor.errors import InputError
+from auditor.core import InputError, Losses, LossScale, PerGroup
 from auditor.scores import Population, References
-from auditor.values import Losses, LossScale, PerGroup
 
 LABELS = ("id", "group", "person", "fingerprint")
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.errors import InputError
+from auditor.core import InputError, Losses
 from auditor.scores import HoldOut, hold_out
-from auditor.values import Losses
 
 
 def test_the_parts_are_disjoint_and_complete(rng):

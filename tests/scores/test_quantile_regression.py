@@ -6,10 +6,8 @@ import pytest
 from scipy import sparse, stats
 
 import auditor
-from auditor.choices import FixedThreshold
-from auditor.errors import InputError
+from auditor.core import FixedThreshold, InputError, Losses, PerGroup
 from auditor.scores import Population, conformal_threshold, fit_quantile_regression
-from auditor.values import Losses
 
 
 @pytest.mark.parametrize(
@@ -105,7 +103,7 @@ def test_tables_of_every_kind_mean_the_same(kind):
         "pair value": lambda x: x,
     }
     member, nonmember, held = (kinds[kind](part) for part in parts)
-    features = auditor.values.PerGroup(member, nonmember) if kind == "pair value" else (member, nonmember)
+    features = PerGroup(member, nonmember) if kind == "pair value" else (member, nonmember)
     losses = Losses(member=loss[:50], nonmember=loss[50:100])
 
     def scored(pair, table):

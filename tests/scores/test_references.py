@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from auditor.errors import InputError
+from auditor.core import InputError, Losses
 from auditor.scores import Mean, Median, Population, References, difficulty
-from auditor.values import Losses
 
 
 def test_difficulty_is_the_loss_minus_the_mean_or_the_median():

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.errors import InputError
+from auditor.core import InputError, Losses
 from auditor.scores import Population, References, rmia, rmia_score
-from auditor.scores.rmia import _continued
-from auditor.values import Losses
+from auditor.scores.calibrated import _continued
 
 
 def probability(loss, scale):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auditor.errors import InputError
+from auditor.core import InputError
 from auditor.sensitivity import Columns, Rewritten
 
 

@@ -8,16 +8,15 @@ import warnings
 import numpy as np
 import pytest
 
-from auditor.choices import DPSGD
-from auditor.errors import InputError
+from auditor.core import DPSGD, InputError
 from auditor.sensitivity import (
     Approximate,
     Columns,
     Full,
     Rewritten,
     TensorFlowSensitivityTracker,
-    _tensorflow,
     largest_distance,
+    tensorflow,
 )
 
 pytestmark = [
@@ -134,7 +133,7 @@ def test_distances_are_those_of_numpy(tf, rng, distance):
         sets = rng.normal(size=(6, points, 2)) * rng.exponential(size=(6, 1, 1))
         known = float(rng.exponential())
         expected = largest_distance(sets, distance=distance, known=known)
-        assert _tensorflow.largest(tf, tf.constant(sets), distance=distance, known=known) == pytest.approx(
+        assert tensorflow.largest(tf, tf.constant(sets), distance=distance, known=known) == pytest.approx(
             expected, rel=1e-12
         )
 

@@ -8,16 +8,15 @@ import warnings
 import numpy as np
 import pytest
 
-from auditor.choices import DPSGD
-from auditor.errors import InputError
+from auditor.core import DPSGD, InputError
 from auditor.sensitivity import (
     Approximate,
     Columns,
     Full,
     Rewritten,
     TorchSensitivityTracker,
-    _torch,
     largest_distance,
+    pytorch,
 )
 
 pytestmark = [
@@ -179,7 +178,7 @@ def test_distances_are_those_of_numpy(torch, rng, distance, points):
         sets = rng.normal(size=(6, points, 2)) * rng.exponential(size=(6, 1, 1))
         known = float(rng.exponential())
         expected = largest_distance(sets, distance=distance, known=known)
-        assert _torch.largest(torch, torch.tensor(sets), distance=distance, known=known) == pytest.approx(
+        assert pytorch.largest(torch, torch.tensor(sets), distance=distance, known=known) == pytest.approx(
             expected, rel=1e-12
         )
 

@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from auditor.choices import DPSGD
-from auditor.errors import InputError, MissingExtraError
+from auditor.core import DPSGD, InputError, MissingExtraError
 from auditor.sensitivity import (
     Approximate,
     Columns,

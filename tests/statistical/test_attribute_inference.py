@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from simulation import at_most, runs_for
 
-from auditor.choices import DPSGD
-from auditor.theory.attribute_inference import attribute_inference
+from auditor.core import DPSGD
+from auditor.theory import attribute_inference
 
 
 def attacker(rng, *, rate, noise, truth, other, runs):

@@ -9,13 +9,12 @@ from scipy import stats
 from simulation import at_most, runs_for
 
 from auditor import checks
-from auditor.checks._twins import twins
-from auditor.checks._two_sample import _blocks, _linear
-from auditor.choices import FixedThreshold, Melded, RankGrid, Split
+from auditor.checks import twins
+from auditor.checks.populations import _blocks, _linear
+from auditor.core import FixedThreshold, Losses, Melded, PerGroup, RankGrid, Split, Status
+from auditor.curves import count
 from auditor.estimators import auc
-from auditor.features import Features
-from auditor.tradeoff import count
-from auditor.values import Losses, PerGroup, Status
+from auditor.records import Features
 
 LEVEL = 0.01  # of every check here
 

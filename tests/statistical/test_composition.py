@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from simulation import runs_for
 
-from auditor.theory.composition import advanced, advanced_sharper, basic, optimal
+from auditor.theory import advanced, advanced_sharper, basic, optimal
 
 EPSILON, DELTA, STEPS, TOTAL = 0.3, 1e-3, 60, 0.1
 

@@ -10,16 +10,19 @@ import pytest
 from scipy import stats
 from simulation import ALPHA, at_most, runs_for
 
-from auditor import views
-from auditor.choices import BernoulliSplit, Census, FixedThreshold, RandomSplit, RankGrid, Sample, Split
-from auditor.estimators import advantage, auc, clopper_pearson, one_run, tpr_at_fpr
-from auditor.estimators.epsilon_star import gaussian
-from auditor.estimators.gaussian_supremum import supremum
-from auditor.estimators.uncertainty import branch_lower_bound
-from auditor.fitters import fit_gaussian, fit_gaussian_pair
-from auditor.fitters.gaussian import Gaussian
-from auditor.tradeoff import count
-from auditor.values import Losses
+from auditor.core import BernoulliSplit, Census, FixedThreshold, Losses, RandomSplit, RankGrid, Sample, Split
+from auditor.curves import Gaussian, count, fit_gaussian, fit_gaussian_pair
+from auditor.estimators import (
+    advantage,
+    auc,
+    branch_lower_bound,
+    clopper_pearson,
+    gaussian,
+    gaussian_supremum,
+    one_run_bound,
+    tpr_at_fpr,
+)
+from auditor.results import views
 
 LAWS = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -129,7 +132,7 @@ def paired_response(rng, pairs, epsilon, delta):
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1e-3), (2.5, 1e-3)])
 def test_random_pairs_cover_the_mechanism(request, epsilon, delta):
     """The one-run bound on random pairs exceeds a mechanism's known epsilon in at most 5% of the runs."""
-    from auditor.estimators.steinke import steinke_bound
+    from auditor.estimators import steinke_bound
 
     rng, runs, over = np.random.default_rng(7), runs_for(request, 600, 5000), 0
     for _ in range(runs):
@@ -146,7 +149,7 @@ def test_one_run_raises_no_false_alarms(request, law, split):
     rng, runs, alarms = np.random.default_rng(8), runs_for(request, 400, 4000), 0
     for _ in range(runs):
         losses = Losses(member=LAWS[law](rng, 200), nonmember=LAWS[law](rng, 200))
-        alarms += one_run(losses, split=split, delta=1e-5, rng=rng).value > 0
+        alarms += one_run_bound(losses, split=split, delta=1e-5, rng=rng).value > 0
     assert at_most(alarms, runs)
 
 
@@ -160,7 +163,9 @@ def test_inclusion_coins_cover_the_mechanism(request, inclusion, epsilon):
         loss = rng.random(400) + np.where(says_in, 0.0, 1.0)
         losses = Losses(member=loss[coin], nonmember=loss[~coin])
         # Coins that came out one in a thousand are refused: no value, no alarm.
-        over += (one_run(losses, split=BernoulliSplit(inclusion), delta=0.0, rng=rng).value or 0.0) > epsilon
+        over += (
+            one_run_bound(losses, split=BernoulliSplit(inclusion), delta=0.0, rng=rng).value or 0.0
+        ) > epsilon
     assert at_most(over, runs)
 
 
@@ -173,7 +178,7 @@ def test_one_run_covers_through_the_pipeline_of_pairs(request):
         jitter = Losses(
             member=losses.member + rng.random(300) / 2, nonmember=losses.nonmember + rng.random(300) / 2
         )
-        over += one_run(jitter, split=RandomSplit(), delta=0.0, rng=rng).value > 2 * epsilon
+        over += one_run_bound(jitter, split=RandomSplit(), delta=0.0, rng=rng).value > 2 * epsilon
     assert at_most(over, runs)
 
 
@@ -186,11 +191,11 @@ def test_the_branch_wise_bound_covers_on_normals(request, other, clipped):
     """On normal data the parametric lower bound is below the truth in at least about 95% of the runs (.94 on the clip)."""
     rng, runs, delta = np.random.default_rng(11), runs_for(request, 250, 2500), 1e-3
     clip = delta if clipped else 0.0
-    truth = supremum(Gaussian(0, 1), Gaussian(*other), delta=delta, clip=clip).value
+    truth = gaussian_supremum(Gaussian(0, 1), Gaussian(*other), delta=delta, clip=clip).value
     over = 0
     for _ in range(runs):
         laws = fit_gaussian(rng.normal(0, 1, 800)), fit_gaussian(rng.normal(*other, 800))
-        found = supremum(*laws, delta=delta, clip=clip)
+        found = gaussian_supremum(*laws, delta=delta, clip=clip)
         over += branch_lower_bound(found, *laws, sizes=(800, 800), confidence=0.95) > truth
     assert at_most(over, runs, level=0.06)
 
@@ -200,11 +205,11 @@ def test_the_branch_wise_bound_covers_in_a_census(request, other):
     """With the members' law known, the parametric bound is below that law's own Epsilon* against the population."""
     rng, runs, delta = np.random.default_rng(20), runs_for(request, 400, 4000), 1e-3
     members = fit_gaussian(rng.normal(0, 1, 500))
-    truth = supremum(members, Gaussian(*other), delta=delta, clip=delta).value
+    truth = gaussian_supremum(members, Gaussian(*other), delta=delta, clip=delta).value
     over = 0
     for _ in range(runs):
         drawn = fit_gaussian(rng.normal(*other, 500))
-        found = supremum(members, drawn, delta=delta, clip=delta)
+        found = gaussian_supremum(members, drawn, delta=delta, clip=delta)
         over += branch_lower_bound(found, members, drawn, sizes=(math.inf, 500), confidence=0.95) > truth
     assert at_most(over, runs)
 
@@ -329,7 +334,7 @@ def test_one_run_covers_a_leak_in_unequal_groups(request, sizes, delta):
         member = np.where(revealed, -1.0, base.member + rng.random(400) / 2)[: sizes[0]]
         nonmember = np.where(revealed, 2.5, base.nonmember + rng.random(400) / 2)[: sizes[1]]
         losses = Losses(member=member, nonmember=nonmember)
-        over += one_run(losses, split=RandomSplit(), delta=delta, rng=rng).value > 2 * epsilon
+        over += one_run_bound(losses, split=RandomSplit(), delta=delta, rng=rng).value > 2 * epsilon
     assert at_most(over, runs)
 
 

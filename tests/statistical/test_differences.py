@@ -7,12 +7,11 @@ import pytest
 from scipy import stats
 from simulation import at_most, runs_for
 
-from auditor.audits.differences import Change, differences, headline
-from auditor.choices import Census, Sample
+from auditor import AuditResult
+from auditor.comparison import Change, differences, headline
+from auditor.core import Census, Losses, Sample
+from auditor.curves import count
 from auditor.estimators import advantage, auc
-from auditor.result import AuditResult
-from auditor.tradeoff import count
-from auditor.values import Losses
 
 N = 600
 

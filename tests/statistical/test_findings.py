@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from simulation import at_most, runs_for
 
-from auditor.choices import Census, RandomSplit, Sample, Subset, UnknownSplit
-from auditor.estimators import advantage, auc, clopper_pearson, one_run, tpr_at_fpr
-from auditor.report.findings import finding
-from auditor.result import AuditResult
-from auditor.tradeoff import count
-from auditor.values import Losses
+from auditor import AuditResult
+from auditor.core import Census, Losses, RandomSplit, Sample, Subset, UnknownSplit
+from auditor.curves import count
+from auditor.estimators import advantage, auc, clopper_pearson, one_run_bound, tpr_at_fpr
+from auditor.report import finding
 
 LEAK = "Leakage found"
 
@@ -23,7 +22,7 @@ def result(losses, members, split=None, rng=None):
         data={"n_member": losses.n_member, "n_nonmember": losses.n_nonmember, "members": kind},
         estimates=(
             clopper_pearson(losses, delta=1e-5, **options),
-            one_run(losses, split=split, delta=1e-5, rng=rng),
+            one_run_bound(losses, split=split, delta=1e-5, rng=rng),
             advantage(counts, **options),
             auc(counts),
             *(tpr_at_fpr(losses, rate=rate, **options) for rate in (0.1, 0.01, 0.001)),

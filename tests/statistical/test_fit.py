@@ -9,14 +9,18 @@ from scipy import stats
 from simulation import at_most, runs_for
 from statsmodels.stats.diagnostic import lilliefors
 
-from auditor.choices import Mixture
-from auditor.estimators import mixture_supremum
-from auditor.estimators.epsilon_star import gaussian, mixture
-from auditor.fitters import fit_gaussian, fit_gaussian_pair, fit_mixture, fit_mixture_pair, held_out_test
-from auditor.fitters.mixture import MixtureOfGaussians
-from auditor.fitters.more_components import log_evidence
-from auditor.transforms import published
-from auditor.values import Losses
+from auditor.core import Losses, Mixture
+from auditor.curves import (
+    MixtureOfGaussians,
+    fit_gaussian,
+    fit_gaussian_pair,
+    fit_mixture,
+    fit_mixture_pair,
+    held_out_test,
+    log_evidence,
+    published,
+)
+from auditor.estimators import gaussian, mixture, supremum
 
 NORMAL = MixtureOfGaussians((1.0,), (0.0,), (1.0,))
 TWO = MixtureOfGaussians((0.3, 0.7), (0.0, 3.0), (1.0, 1.0))
@@ -127,7 +131,7 @@ def test_no_fit_finds_leakage_where_there_is_none(request, draw):
 def test_a_mixtures_standard_error_is_that_of_mixtures(members, others, delta):
     """Where the losses are mixtures, the value is within two of its standard errors in at least 85% of the runs."""
     rng, runs, near, given = np.random.default_rng(7), 100, 0, 0
-    truth = mixture_supremum.supremum(members, others, delta=delta, clip=delta).value
+    truth = supremum.mixture_supremum(members, others, delta=delta, clip=delta).value
     for _ in range(runs):
         losses = Losses(member=members.sample(4000, rng), nonmember=others.sample(4000, rng))
         estimate = mixture(fit_mixture_pair(losses, choice=Mixture(4), rng=rng), delta=delta)

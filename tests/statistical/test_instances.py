@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from simulation import ALPHA, at_most, runs_for
 
-from auditor.instances import rank_curves
-from auditor.instances.bounds import bootstrap_lower, certified, point
-from auditor.instances.curves import Evidence, on_common_grid
-from auditor.values import Losses
+from auditor.core import Losses
+from auditor.mechanism import bootstrap_lower, certified, point
+from auditor.results import InstanceRates, on_common_grid, rank_curves
 
 N = 100  # records in each group
 
@@ -61,7 +60,7 @@ def population(mechanism, *, size=400):
 def drawn(models, instances, rng):
     """So many instances, drawn independently."""
     rows = rng.integers(0, models.hits.shape[0], instances)
-    return Evidence(models.hits[rows], models.rates, models.weights, models.names)
+    return InstanceRates(models.hits[rows], models.rates, models.weights, models.names)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -91,7 +90,7 @@ def test_the_level_is_that_of_the_error_probability(request):
     rng, runs = np.random.default_rng(33), runs_for(request, 400, 8000)
     hits = (rng.random((runs, 2, 1)) < 0.1).astype(float)
     alone = (np.array([0.1]), np.array([1.0]), ("ranks.low_members",))
-    over = sum(certified(Evidence(item, *alone), 0.0, ALPHA)[0] > 0 for item in hits)
+    over = sum(certified(InstanceRates(item, *alone), 0.0, ALPHA)[0] > 0 for item in hits)
     assert over > 0
     assert at_most(over, runs, level=0.01)
 
@@ -100,7 +99,7 @@ def mostly_leaking(rng, *, instances):
     """One attack that is wrong once in 1000: it finds about 900 of 1000 members, or in one model of 33 a single one."""
     leaks = rng.random((instances, 1)) < 0.97
     share = np.where(leaks, rng.binomial(1000, 0.9, (instances, 1)) / 1000, 1e-3)
-    return Evidence(share, np.array([1e-3]), np.array([1.0]), ("ranks.low_members",))
+    return InstanceRates(share, np.array([1e-3]), np.array([1.0]), ("ranks.low_members",))
 
 
 MOSTLY_LEAKING = math.log(0.97 * 900 + 0.03)

@@ -7,23 +7,23 @@ import math
 
 import numpy as np
 import pytest
+from calibration import LAWS, set_epsilon
 from scipy import stats
 from simulation import ALPHA, at_most, runs_for
 
-from auditor.calibration import LAWS, set_epsilon
-from auditor.choices import (
+from auditor.core import (
     Census,
     ClopperPearson,
     FixedThreshold,
     Jeffreys,
     Katz,
+    Losses,
     Melded,
     RankGrid,
     Split,
     Subset,
 )
-from auditor.estimators import clopper_pearson, confusion_bound, melded, tpr_at_fpr
-from auditor.values import Losses
+from auditor.estimators import certified, clopper_pearson, confusion_bound, tpr_at_fpr
 
 MELDED = RankGrid(interval=Melded())
 
@@ -82,7 +82,7 @@ def test_the_level_of_one_rank_is_exact(request, k, n0, n1, epsilon, delta):
     rate = np.minimum(1.0, math.exp(epsilon) * rng.beta(k + 1, n0 - k, runs) + delta)
     hits = rng.binomial(n1, rate)
     seen, place = np.unique(hits, return_inverse=True)
-    found = melded.p_value(epsilon, melded.Ranked(np.full(seen.size, k), n0, seen, n1), delta=delta)
+    found = certified.p_value(epsilon, certified.Ranked(np.full(seen.size, k), n0, seen, n1), delta=delta)
     below = int(np.sum(found[place] <= ALPHA))
     assert at_most(below, runs)
     assert not at_most(below, runs, level=ALPHA / 2)

@@ -7,14 +7,8 @@ import pytest
 from scipy import integrate, stats
 from simulation import ALPHA, at_most, runs_for
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.theory.monte_carlo import (
-    EmpiricalBernstein,
-    Hoeffding,
-    SampleVariance,
-    total_variation_monte_carlo,
-)
-from auditor.training import FixedSizeSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling
+from auditor.theory import EmpiricalBernstein, Hoeffding, SampleVariance, total_variation_monte_carlo
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

@@ -7,21 +7,26 @@ import pytest
 from scipy import stats
 from simulation import ALPHA, at_most, runs_for
 
-from auditor.choices import FDP, AnyGuesses, BernoulliSplit, RandomSplit, Steinke
-from auditor.estimators.f_dp import epsilon_bound, of_curve, of_gdp, rejects
-from auditor.estimators.gdp import gdp, one_run_gdp
-from auditor.estimators.one_run import one_run
-from auditor.estimators.steinke import steinke_bound
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.tradeoff import TradeoffCurve
-from auditor.values import Losses, PerGroup
+from auditor.core import FDP, AnyGuesses, BernoulliSplit, Losses, PerGroup, RandomSplit, Steinke
+from auditor.curves import TradeoffCurve
+from auditor.estimators import (
+    epsilon_bound,
+    model_gdp,
+    of_curve,
+    of_gdp,
+    one_run_bound,
+    one_run_gdp,
+    rejects,
+    steinke_bound,
+)
+from auditor.theory import gaussian_epsilon
 
 TESTS = [Steinke(), FDP(), AnyGuesses()]
 
 
 def bound(losses, split, test, delta, rng):
     """The bound; 0 where coins that came out one in a thousand are refused."""
-    return one_run(losses, split=split, delta=delta, rng=rng, test=test).value or 0.0
+    return one_run_bound(losses, split=split, delta=delta, rng=rng, test=test).value or 0.0
 
 
 # --- No leak -------------------------------------------------------------------------------------------
@@ -152,7 +157,7 @@ def test_the_true_curve_is_rarely_rejected(request):
     curve = TradeoffCurve.from_profile([gaussian_epsilon(mu, delta=d) for d in deltas], deltas=deltas)
     truth = gaussian_epsilon(mu, delta=delta)
     for _ in range(runs):
-        found = one_run(
+        found = one_run_bound(
             gaussian(rng, 300, mu), split=RandomSplit(), delta=delta, rng=rng, test=FDP(), curve=curve
         )
         wrong += found.details["claimed_curve"]["rejected"] or found.value > truth
@@ -222,7 +227,7 @@ def test_the_gaussian_conversion_covers_gaussian_scores(request):
     rng, runs, over = np.random.default_rng(44), runs_for(request, 60, 3000), 0
     for _ in range(runs):
         losses = Losses(member=rng.normal(-1, 1, 2000), nonmember=rng.normal(0, 1, 2000))
-        found = gdp(losses, delta=1e-5)
+        found = model_gdp(losses, delta=1e-5)
         over += found.details["mu"] > 1 or found.value > gaussian_epsilon(1.0, delta=1e-5)
     assert at_most(over, runs)
 
@@ -232,7 +237,7 @@ def test_the_gaussian_conversion_exceeds_the_truth_on_laplace_scores(request):
     rng, runs = np.random.default_rng(45), runs_for(request, 5, 300)
     model = mechanism = 0
     for _ in range(runs):
-        model += gdp(laplace(rng, (5000, 5000), 1.0), delta=1e-5).value > 1
+        model += model_gdp(laplace(rng, (5000, 5000), 1.0), delta=1e-5).value > 1
         pairs = laplace(rng, (20_000, 20_000), 0.5)
         mechanism += one_run_gdp(pairs, split=RandomSplit(), delta=1e-5, rng=rng).value > 1
     assert model > 0.9 * runs

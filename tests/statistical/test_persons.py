@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from simulation import at_most, runs_for
 
-from auditor.checks.persons import persons
-from auditor.choices import EachRecord, OnePerPerson
+from auditor.checks import persons
+from auditor.core import EachRecord, Losses, OnePerPerson, Status
+from auditor.curves import count
 from auditor.estimators import auc, clopper_pearson
-from auditor.persons import mechanism_reason, per_person
-from auditor.tradeoff import count
-from auditor.values import Losses, Status
+from auditor.records import mechanism_reason, per_person
 
 WAYS = [OnePerPerson("mean"), OnePerPerson("min"), OnePerPerson("max")]
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from simulation import runs_for
 
-from auditor.choices import BernoulliSplit, Census, RandomSplit, Sample, UnknownSplit
-from auditor.estimators import clopper_pearson, one_run
-from auditor.planning import GaussianAttack, RandomisedResponse, records_needed
-from auditor.values import Losses
+from auditor.core import BernoulliSplit, Census, Losses, RandomSplit, Sample, UnknownSplit
+from auditor.estimators import clopper_pearson, one_run_bound
+from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
 
 
 def drawn(attack, sizes, rng):
@@ -26,7 +25,7 @@ def success(plan, attack, split, members, rng):
     if isinstance(split, BernoulliSplit):
         inside = int(np.sum(rng.random(sum(sizes)) < split.inclusion))
         sizes = (inside, sum(sizes) - inside)
-    bound = one_run(drawn(attack, sizes, rng), split=split, delta=plan.delta, rng=rng).value
+    bound = one_run_bound(drawn(attack, sizes, rng), split=split, delta=plan.delta, rng=rng).value
     return bound is not None and bound >= plan.epsilon
 
 

@@ -14,15 +14,12 @@ import pytest
 from scipy import special, stats
 from simulation import ALPHA, at_most, runs_for
 
-from auditor.choices import ClopperPearson, FixedThreshold, Katz, Sample, Split
-from auditor.estimators.member_limits import MemberLimits
-from auditor.estimators.single_threshold import Counts, threshold_bound
-from auditor.estimators.split import most_telling
-from auditor.runs import audit_runs
-from auditor.runs.bayesian import credible_lower
-from auditor.runs.estimates import _mu
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.values import Losses
+from auditor import audit_runs
+from auditor.core import ClopperPearson, FixedThreshold, Katz, Losses, Sample, Split
+from auditor.estimators import Counts, MemberLimits, most_telling, threshold_bound
+from auditor.mechanism import credible_lower
+from auditor.mechanism.runs import _mu
+from auditor.theory import gaussian_epsilon
 
 N = 40  # runs of each world, where all counts are gone through
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 from simulation import ALPHA, at_most, runs_for
 
+from auditor.core import Losses
 from auditor.estimators import clopper_pearson
 from auditor.scores import (
     Population,
@@ -18,7 +19,6 @@ from auditor.scores import (
     hold_out,
     rmia,
 )
-from auditor.values import Losses
 
 CLASSES = 5
 

@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 from simulation import at_most, runs_for
 
-from auditor.estimators import auc
-from auditor.estimators.binomial import lower_limit, upper_limit
-from auditor.slices import SliceKind, slices
-from auditor.tradeoff import count
-from auditor.values import Losses
+from auditor.core import Losses
+from auditor.curves import count
+from auditor.estimators import auc, lower_limit, upper_limit
+from auditor.results import SliceKind
+from auditor.risk import slices_of
 
 GROUPS = 20
 LAWS = {
@@ -43,7 +43,7 @@ def test_no_slice_of_noise_is_above_zero(request, law, few, many):
     bounds = areas = shares = 0
     for _ in range(runs):
         losses = grouped(rng, law, 0.0, few, many)
-        found = slices(losses, delta=1e-5)
+        found = slices_of(losses, delta=1e-5)
         groups = [part.estimates for part in compared(found, SliceKind.GROUP)]
         bands = [part.estimates[0] for part in compared(found, SliceKind.PERCENTILE)]
         bounds += any(bound.value > 0 for bound, _, _ in groups)
@@ -63,7 +63,7 @@ def test_intervals_cover_the_truth_in_every_group(request, shift, few, many):
     areas = gaps = 0
     for _ in range(runs):
         found = compared(
-            slices(grouped(rng, "normal", shift, few, many), delta=1e-5, percentiles=()), SliceKind.GROUP
+            slices_of(grouped(rng, "normal", shift, few, many), delta=1e-5, percentiles=()), SliceKind.GROUP
         )
         areas += any(not part.estimates[1].lower <= area <= part.estimates[1].upper for part in found)
         gaps += any(not part.estimates[2].lower <= gap <= part.estimates[2].upper for part in found)
@@ -85,7 +85,7 @@ def test_no_bound_exceeds_a_known_epsilon(request):
     """On randomised response any bound exceeds the truth in at most 5% of the audits."""
     rng, runs, over = np.random.default_rng(3), runs_for(request, 60, 1000), 0
     for _ in range(runs):
-        found = compared(slices(randomised_response(rng, 1.0), delta=0.0), SliceKind.GROUP)
+        found = compared(slices_of(randomised_response(rng, 1.0), delta=0.0), SliceKind.GROUP)
         over += any(part.estimates[0].value > 1.0 for part in found)
     assert at_most(over, runs)
 
@@ -101,7 +101,7 @@ def test_shares_cover_in_every_band(request, fixed, share):
         pooled = np.sort(np.concatenate([losses.member, losses.nonmember]))
         odds = share / (1 - share) * np.exp(-shift * pooled - shift * shift / 2)
         expected, at = odds / (1 + odds), 0
-        for part in slices(losses, delta=1e-5):
+        for part in slices_of(losses, delta=1e-5):
             size = part.n_member + part.n_nonmember
             truth, at = expected[at : at + size].mean(), at + size
             item = part.estimates[0]
@@ -123,7 +123,7 @@ def test_the_simulation_can_fail(request):
     rng, runs, bands, areas = np.random.default_rng(5), runs_for(request, 100, 1000), 0, 0
     for _ in range(runs):
         losses = grouped(rng, "normal", 0.0, 40, 80)
-        found = slices(losses, delta=1e-5)
+        found = slices_of(losses, delta=1e-5)
         bands += any(band_misses(part, losses) for part in compared(found, SliceKind.PERCENTILE))
         for group in range(GROUPS):
             one = Losses(

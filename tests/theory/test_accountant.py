@@ -8,15 +8,17 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory import _sampled_gaussian as sampled
+from auditor.core import DPSGD, Adjacency, InputError
 from auditor.theory import (
+    StepPair,
+    accountant as sampled,
     advantage_under_prior,
     bayes_security_from_advantage,
-    dpsgd,
     epsilon,
+    gaussian_epsilon,
     humphries,
+    kinds_of,
+    loss_grid,
     posterior_from_epsilon,
     precision_from_tpr,
     renyi_epsilon,
@@ -25,10 +27,6 @@ from auditor.theory import (
     success_rate,
     success_rate_from_bayes_security,
 )
-from auditor.theory._loss_grid import loss_grid
-from auditor.theory._merging import kinds_of
-from auditor.theory._step_pairs import StepPair
-from auditor.theory.gaussian import gaussian_epsilon
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 # dp-accounting 0.4 has no replace-one for the sampled Gaussian: there, the reason is tested instead of the value.
@@ -265,7 +263,7 @@ def test_ordinary_runs_take_no_second_bound(monkeypatch):
     def refuse(*_args, **_kwargs):
         pytest.fail("a second bound was computed")
 
-    monkeypatch.setattr(dpsgd, "phases_epsilon", refuse)
+    monkeypatch.setattr(sampled, "phases_epsilon", refuse)
     assert "privacy loss distributions" in epsilon(DPSGD(1.0, 0.01, 1_000), delta=1e-5).method
 
 

@@ -6,10 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor.choices import Adjacency
-from auditor.errors import InputError
-from auditor.theory.advantage import bayes_security_from_advantage, humphries, rough_epsilon
-from auditor.values import Claim
+from auditor.core import Adjacency, Claim, InputError
+from auditor.theory import bayes_security_from_advantage, humphries, rough_epsilon
 
 STATED = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
 

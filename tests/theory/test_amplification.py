@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.errors import InputError
-from auditor.theory.amplification import (
+from auditor.core import InputError
+from auditor.curves import TradeoffCurve
+from auditor.theory import (
     amplified,
     amplified_curve,
     amplified_epsilons,
+    epsilon_from_curve,
+    gaussian_delta,
+    gdp_curve,
+    profile_from_curve,
     symmetric_amplified_curve,
 )
-from auditor.theory.curve_conversions import epsilon_from_curve, profile_from_curve
-from auditor.theory.gaussian import gaussian_delta
-from auditor.theory.gdp import gdp_curve
-from auditor.tradeoff import TradeoffCurve
 
 
 def hockey_stick(upper, lower, epsilon, noise):

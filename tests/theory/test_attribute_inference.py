@@ -8,12 +8,14 @@ import pytest
 from scipy import integrate
 from scipy.stats import binom, norm
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory._attribute_bounds import log_spread, steps_of
-from auditor.theory.attribute_inference import attribute_inference
-from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
-from auditor.training import FixedSizeSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
+from auditor.theory import (
+    attribute_inference,
+    bayes_security_closed_form,
+    bayes_security_moment_matched,
+    log_spread,
+    steps_of,
+)
 
 PUBLISHED, MATCHED, BOUND = 1, 3, 5  # places of the advantages
 

@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 import auditor.theory
-from auditor.choices import DPSGD, Adjacency, StatedClaim
-from auditor.errors import InputError
-from auditor.theory import _sampled_gaussian as sampled
-from auditor.theory import claims
-from auditor.training import FixedSizeSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError, StatedClaim
+from auditor.theory import accountant as sampled, claims
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory import bayes_security_closed_form, bayes_security_moment_matched
-from auditor.theory.closed_form import Corollary7, MomentMatched
-from auditor.theory.closed_form_grids import bayes_security_grid, noise_multiplier_grid, sampling_rate_grid
-from auditor.training import FixedSizeSampling, PoissonSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError, PoissonSampling
+from auditor.theory import (
+    Corollary7,
+    MomentMatched,
+    bayes_security_closed_form,
+    bayes_security_grid,
+    bayes_security_moment_matched,
+    noise_multiplier_grid,
+    sampling_rate_grid,
+)
 
 POISSON, FIXED = PoissonSampling(), FixedSizeSampling()
 FORMS = (bayes_security_closed_form, bayes_security_moment_matched)

@@ -7,15 +7,18 @@ import mpmath
 import numpy as np
 import pytest
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory import _sampled_gaussian as sampled
-from auditor.theory._step_epsilons import step_epsilons
-from auditor.theory._step_pairs import StepPair
-from auditor.theory.composition import advanced, advanced_sharper, basic, optimal
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.theory.side_by_side import compare_compositions
-from auditor.training import FixedSizeSampling, PoissonSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError, PoissonSampling
+from auditor.theory import (
+    StepPair,
+    accountant as sampled,
+    advanced,
+    advanced_sharper,
+    basic,
+    compare_compositions,
+    gaussian_epsilon,
+    optimal,
+    step_epsilons,
+)
 
 # dp-accounting 0.4 has no replace-one for batches drawn by coins.
 REPLACED = [

@@ -7,26 +7,25 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.errors import InputError
-from auditor.theory import conversions as convert
-from auditor.theory.curve_conversions import (
+from auditor.core import InputError
+from auditor.curves import TradeoffCurve
+from auditor.theory import (
     advantage_from_curve,
+    advantage_from_renyi,
+    conversions as convert,
+    curve_from_renyi,
     delta_from_curve,
+    delta_from_renyi,
     epsilon_from_curve,
+    epsilon_from_renyi,
+    gaussian_delta,
+    gaussian_deltas,
+    gdp_curve,
     mu_from_curve,
     profile_from_curve,
-)
-from auditor.theory.gaussian import gaussian_delta, gaussian_deltas
-from auditor.theory.gdp import gdp_curve
-from auditor.theory.renyi_conversions import (
-    advantage_from_renyi,
-    curve_from_renyi,
-    delta_from_renyi,
-    epsilon_from_renyi,
     renyi_from_mu,
     renyi_from_pure_epsilon,
 )
-from auditor.tradeoff import TradeoffCurve
 
 EPSILONS = [0.01, 1.0, 8.0, 50.0]
 MUS = [1e-3, 0.1, 1.0, 5.0, 30.0]

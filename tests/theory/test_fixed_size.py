@@ -10,12 +10,9 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 import auditor
-from auditor.choices import DPSGD, Adjacency
-from auditor.estimators.f_dp import of_curve, rejects
-from auditor.theory import epsilon
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.theory.profile import claimed_curve
-from auditor.training import FixedSizeSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling
+from auditor.estimators import of_curve, rejects
+from auditor.theory import claimed_curve, epsilon, gaussian_epsilon
 
 FIXED = FixedSizeSampling()
 REPLACE_ONE = Adjacency.REPLACE_ONE

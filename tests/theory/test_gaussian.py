@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.theory.gaussian import (
-    gaussian_delta,
-    gaussian_deltas,
-    gaussian_epsilon,
-    gaussian_epsilons,
-    gaussian_mu,
-)
+from auditor.theory import gaussian_delta, gaussian_deltas, gaussian_epsilon, gaussian_epsilons, gaussian_mu
 
 
 def exact_delta(mu, epsilon):

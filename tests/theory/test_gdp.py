@@ -7,15 +7,19 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory.amplification import symmetric_amplified_curve
-from auditor.theory.curve_conversions import advantage_from_curve
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.theory.gdp import composed_mu, gdp_curve, mu_clt, mu_without_sampling
-from auditor.theory.gdp_limit import limit_mu, subsampled_mu
-from auditor.tradeoff import TradeoffCurve
-from auditor.training import FixedSizeSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
+from auditor.curves import TradeoffCurve
+from auditor.theory import (
+    advantage_from_curve,
+    composed_mu,
+    gaussian_epsilon,
+    gdp_curve,
+    limit_mu,
+    mu_clt,
+    mu_without_sampling,
+    subsampled_mu,
+    symmetric_amplified_curve,
+)
 
 FIXED = FixedSizeSampling()
 

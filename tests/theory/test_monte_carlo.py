@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory._simulated_loss import _draw_normal, simulated
-from auditor.theory.monte_carlo import (
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
+from auditor.theory import (
     EmpiricalBernstein,
     Hoeffding,
     SampleVariance,
-    _values,
+    composed,
+    simulated,
     total_variation_monte_carlo,
 )
-from auditor.theory.privacy_loss import composed
-from auditor.training import FixedSizeSampling
+from auditor.theory.monte_carlo import _draw_normal, _values
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 FIXED = FixedSizeSampling()

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
 from auditor.theory import Hoeffding, in_words, leading, overview, total_variation_monte_carlo
-from auditor.training import FixedSizeSampling
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 RUNS = [

@@ -6,24 +6,26 @@ import math
 import numpy as np
 import pytest
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory import parameters as module
-from auditor.theory._sampled_gaussian import accountant_has_replace_one
-from auditor.theory.accountant import epsilon
-from auditor.theory.closed_form import Corollary7, MomentMatched, bayes_security_closed_form
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.theory.parameters import noise_multiplier_for, sampling_rate_for, steps_for
-from auditor.theory.targets import (
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
+from auditor.theory import (
+    Corollary7,
     Exact,
+    MomentMatched,
     WantedAdvantage,
     WantedBayesSecurity,
     WantedEpsilon,
     WantedTPR,
+    accountant_has_replace_one,
+    bayes_security_closed_form,
+    epsilon,
+    gaussian_epsilon,
+    noise_multiplier_for,
+    parameters as module,
+    sampling_rate_for,
+    steps_for,
+    total_variation,
+    tpr_exact,
 )
-from auditor.theory.total_variation import total_variation
-from auditor.theory.training_rates import tpr_exact
-from auditor.training import FixedSizeSampling
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 TARGETS = [

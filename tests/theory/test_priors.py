@@ -9,20 +9,18 @@ from scipy.special import ndtr
 from scipy.stats import norm
 from simulation import runs_for
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory.advantage import bayes_security_from_advantage
-from auditor.theory.priors import (
+from auditor.core import DPSGD, Adjacency, Claim, FixedSizeSampling, InputError
+from auditor.theory import (
     advantage_under_prior,
+    bayes_security_from_advantage,
     posterior_from_epsilon,
     precision_from_tpr,
     success_rate,
     success_rate_from_bayes_security,
+    total_variation,
+    total_variation_a,
+    tpr_exact,
 )
-from auditor.theory.total_variation import total_variation, total_variation_a
-from auditor.theory.training_rates import tpr_exact
-from auditor.training import FixedSizeSampling
-from auditor.values import Claim
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 PRIORS = [1e-9, 0.01, 0.3, 0.5, 0.7, 0.99]

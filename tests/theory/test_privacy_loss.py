@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory._one_step import Step
-from auditor.theory.privacy_loss import Unresolved, composed
-from auditor.theory.profile import claimed_curve
-from auditor.training import FixedSizeSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
+from auditor.theory import Step, Unresolved, claimed_curve, composed
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 BOTH = [ADD_REMOVE, REPLACE_ONE]

@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.choices import DPSGD, Adjacency, StatedClaim
-from auditor.errors import InputError
-from auditor.estimators.f_dp import gdp_bound, of_curve, rejects
-from auditor.theory import _sampled_gaussian as sampled
-from auditor.theory import epsilon
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.theory.profile import claimed_curve
-from auditor.tradeoff import TradeoffCurve
+from auditor.core import DPSGD, Adjacency, InputError, StatedClaim
+from auditor.curves import TradeoffCurve
+from auditor.estimators import gdp_bound, of_curve, rejects
+from auditor.theory import accountant as sampled, claimed_curve, epsilon, gaussian_epsilon
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 HAS_REPLACE_ONE = sampled.accountant_has_replace_one()

@@ -8,23 +8,25 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 from simulation import runs_for
 
-from auditor.choices import DPSGD, Adjacency, StatedClaim
-from auditor.errors import InputError
-from auditor.theory.accountant import epsilon
-from auditor.theory.closed_form import Corollary7, MomentMatched, bayes_security_closed_form
-from auditor.theory.privacy_loss import composed
-from auditor.theory.profile import claimed_curve
-from auditor.theory.rates import (
+from auditor.core import DPSGD, Adjacency, Claim, FixedSizeSampling, InputError, StatedClaim
+from auditor.theory import (
+    Corollary7,
+    MomentMatched,
+    bayes_security_closed_form,
+    claimed_curve,
+    composed,
+    epsilon,
+    total_variation,
+    total_variation_a,
+    tpr_closed_form,
+    tpr_exact,
     tpr_from_advantage,
+    tpr_from_curve,
     tpr_from_epsilon,
     tpr_from_mu,
     tpr_from_tv_a,
     tpr_metric,
 )
-from auditor.theory.total_variation import total_variation, total_variation_a
-from auditor.theory.training_rates import tpr_closed_form, tpr_exact, tpr_from_curve
-from auditor.training import FixedSizeSampling
-from auditor.values import Claim
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 FIGURE_7 = DPSGD(2.0, 1e-4, 500_000)

@@ -16,11 +16,8 @@ from dp_accounting.privacy_accountant import NeighboringRelation
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory import epsilon
-from auditor.theory.renyi import pinsker_renyi, renyi_divergence, renyi_epsilon
-from auditor.training import FixedSizeSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
+from auditor.theory import epsilon, pinsker_renyi, renyi_divergence, renyi_epsilon
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 FIXED = FixedSizeSampling()

@@ -6,11 +6,8 @@ from dataclasses import replace
 import pytest
 from scipy.special import ndtr
 
-from auditor.choices import DPSGD, Adjacency, StatedClaim
-from auditor.errors import InputError
-from auditor.theory import _sampled_gaussian as sampled
-from auditor.theory import epsilon, replace_one
-from auditor.values import Claim
+from auditor.core import DPSGD, Adjacency, Claim, InputError, StatedClaim
+from auditor.theory import accountant as sampled, epsilon, replace_one
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

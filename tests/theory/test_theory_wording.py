@@ -5,18 +5,16 @@ import re
 
 import pytest
 
-from auditor.choices import Adjacency
-from auditor.errors import InputError
-from auditor.theory.rates import tpr_from_epsilon
-from auditor.theory.wording import (
+from auditor.core import Adjacency, Claim, InputError
+from auditor.theory import (
     accusations_in_words,
     belief_in_words,
     odds_in_words,
     out_of,
     rates_in_words,
     success_in_words,
+    tpr_from_epsilon,
 )
-from auditor.values import Claim
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

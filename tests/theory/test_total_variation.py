@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.errors import InputError
-from auditor.theory.privacy_loss import composed
-from auditor.theory.total_variation import total_variation, total_variation_a, total_variation_by_accountant
-from auditor.training import FixedSizeSampling
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
+from auditor.theory import composed, total_variation, total_variation_a, total_variation_by_accountant
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 

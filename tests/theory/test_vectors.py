@@ -7,16 +7,18 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import erf, erfinv, ndtr
 
-from auditor.choices import DPSGD, Adjacency
-from auditor.theory import _sampled_gaussian as sampled
-from auditor.theory import epsilon
-from auditor.theory._loss_grid import loss_grid
-from auditor.theory._merging import MOST_PHASES, kinds_of
-from auditor.theory._step_deltas import step_deltas
-from auditor.theory._step_pairs import StepPair
-from auditor.theory.gaussian import gaussian_epsilon
-from auditor.theory.profile import claimed_curve
-from auditor.training import FixedSizeSampling, Phase
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, Phase
+from auditor.theory import (
+    MOST_PHASES,
+    StepPair,
+    accountant as sampled,
+    claimed_curve,
+    epsilon,
+    gaussian_epsilon,
+    kinds_of,
+    loss_grid,
+    step_deltas,
+)
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 # dp-accounting 0.4 has no replace-one for the sampled Gaussian.

@@ -1,25 +1,19 @@
-"""Long collections: any number of records in constant memory, and no work lost when they are stopped.
+"""Long collections: any number of records in constant memory, and no work lost when they are stopped."""
 
-Importing it loads numpy only; pyarrow is imported in the functions that need it.
-"""
+from auditor.core.lazy import face
 
-from auditor.collectors.streaming.collect_to import collect_to
-from auditor.collectors.streaming.collection import Collection, Ready, Unit, UnitReport
-from auditor.collectors.streaming.engine import Engine, LocalEngine, score_unit
-from auditor.collectors.streaming.metadata import CollectedMetadata, read_metadata
-from auditor.collectors.streaming.report import CollectedReport, Trial
-
-__all__ = [
-    "CollectedMetadata",
-    "CollectedReport",
-    "Collection",
-    "Engine",
-    "LocalEngine",
-    "Ready",
-    "Trial",
-    "Unit",
-    "UnitReport",
-    "collect_to",
-    "read_metadata",
-    "score_unit",
-]
+__getattr__, __dir__, __all__ = face(
+    __name__,
+    {
+        "collecting": "collect typed_classes",
+        "output": "locked refuse_other_model",
+        "ray": "RayEngine SealedTask packed_error ray_session unpacked_report",
+        "run": "Trial stream_to",
+        "scorers": "predictor",
+        "trial": "Preflight preflight",
+        "units": (
+            "BuiltScorer Collection LocalEngine Unit checked_part part_path read_part read_stretch "
+            "score_unit unit_size write_part"
+        ),
+    },
+)

@@ -2,23 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from auditor import _validate
-from auditor.collectors.batch_losses import BatchLosses
-from auditor.collectors.records import Records
-from auditor.collectors.texts.causal import LongTexts, causal_model
-from auditor.collectors.texts.completions import CompletionsEndpoint, ServedModel
-from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, MinK, SumTokenLoss, TextScore, ZlibRatio
-from auditor.collectors.texts.tokens import TokenReader
-from auditor.errors import InputError
-from auditor.values import Floats, LossScale
+from auditor.collectors.base.records import Records, count_records, per_group
+from auditor.collectors.base.scorer import assembled, in_batches
+from auditor.collectors.base.tasks import BatchLosses
+from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
+from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model
+from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, TextScore, ZlibRatio, plain_texts
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Floats, Losses, LossScale
+from auditor.records.features import Features, fingerprints
 
-__all__ = ["TextScorer", "text_scorer"]
-
-_KINDS = (MeanTokenLoss, SumTokenLoss, MinK, ZlibRatio)
+TokenReader = CausalModel | CompletionsReader  # from texts to the log-probabilities of their tokens
 
 
 def text_scorer(
@@ -47,7 +47,7 @@ def text_scorer(
         MissingExtraError: A package that the model needs is not installed.
     """
     for name, value in (("score", score), *(("also", other) for other in also or ())):
-        _validate.instance(name, value, _KINDS)
+        validate.instance(name, value, get_args(TextScore))
     reader: TokenReader
     if isinstance(model, CompletionsEndpoint):
         if tokenizer is not None or longest is not None or long_texts != LongTexts.REFUSE:
@@ -55,7 +55,7 @@ def text_scorer(
                 "tokenizer, longest and long_texts belong to a model in this process, got one of them with a"
                 " CompletionsEndpoint, which cuts texts into tokens by itself; leave them out."
             )
-        reader = ServedModel(model)
+        reader = CompletionsReader(model)
     else:
         reader = causal_model(model, tokenizer=tokenizer, longest=longest, long_texts=long_texts)
     if also is None:
@@ -132,3 +132,77 @@ class TextScorer:
             eps=self.reader.eps,
             more={other.name: of(other) for other in self.also},
         )
+
+
+# --- Texts and a language model become `Losses` ---
+
+
+_Pair = tuple[npt.ArrayLike, npt.ArrayLike]
+
+
+def collect_texts(
+    model: Any,
+    *,
+    members: Sequence[str],
+    nonmembers: Sequence[str],
+    tokenizer: Any = None,
+    score: TextScore = MeanTokenLoss(),  # noqa: B008 - a frozen value
+    longest: int | None = None,
+    long_texts: LongTexts = LongTexts.REFUSE,
+    ids: _Pair | None = None,
+    groups: _Pair | None = None,
+    persons: _Pair | None = None,
+    batch_size: int | None = None,
+) -> Losses:
+    """Score a language model's texts by the log-probabilities of their tokens; smaller looks more like a member.
+
+    Args:
+        model: A causal language model of transformers, any PyTorch module from token ids of shape (n, T) to logits of
+            shape (n, T, V), or a `CompletionsEndpoint`.
+        members: Texts that the model was trained on: a list, an array or a column of strings.
+        nonmembers: Texts of the same population that it never saw.
+        tokenizer: The tokenizer of a model in this process: of transformers or tokenizers, or a callable from a list of
+            texts to a list of lists of token ids. An endpoint has its own.
+        score: What becomes the loss: `MeanTokenLoss`, `SumTokenLoss`, `MinK` or `ZlibRatio`.
+        longest: The most tokens of a text, 2 or more; default what model and tokenizer say.
+        long_texts: Whether texts of more tokens are refused or cut.
+        ids: Optional record ids, a pair (members, non-members).
+        groups: Optional slices to report by, likewise.
+        persons: Optional data subject of each text, likewise.
+        batch_size: Texts for each call; default what the model wants.
+
+    Returns:
+        Losses with a fingerprint of each text and a history that says which score of which model they are. A text with
+        a token to which the model gives probability 0 is counted as saturated and placed at the end of the scale.
+
+    Raises:
+        InputError: A model that is not supported; texts that are no strings, of fewer than 2 tokens or too long; token
+            log-probabilities that are none; lengths that do not match.
+        MissingExtraError: A package that the model needs is not installed.
+    """
+    member, nonmember = _group("member", "members", members), _group("nonmember", "nonmembers", nonmembers)
+    labels = {
+        name: per_group(f"{name}s", pair, groups=(member, nonmember), values="texts")
+        for name, pair in (("id", ids), ("group", groups), ("person", persons))
+    }
+    labels["fingerprint"] = fingerprints(Features(member=member.features, nonmember=nonmember.features))
+    size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
+    scorer = text_scorer(
+        model, tokenizer=tokenizer, score=score, also=(), longest=longest, long_texts=long_texts
+    )
+    # What cannot be scored is found in all texts before the model spends any time.
+    cut = (scorer.reader.check(member), scorer.reader.check(nonmember))
+    first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
+    counts = f" ({cut[0]} member and {cut[1]} non-member texts were)" if any(cut) else ""
+    return assembled(
+        first, nonmember=second, words=f"{scorer.words}{counts}", scale=scorer.scale, labels=labels
+    )
+
+
+def _group(name: str, argument: str, texts: Any) -> Records:
+    """Return one group, its texts as a list of strings."""
+    count = count_records(name, texts)
+    if count < 2:  # noqa: PLR2004
+        raise InputError(f"{argument} must hold at least 2 texts, got {count}.")
+    labels = np.zeros(count, dtype=np.int64)
+    return Records(name, plain_texts(Records(name, texts, labels)), labels)

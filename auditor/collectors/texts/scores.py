@@ -10,45 +10,99 @@ With l_2, ..., l_T the log-probability of each token given those before it (the 
 
 import zlib
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
-from auditor import _validate
-from auditor.errors import InputError
-from auditor.values import Floats, LossScale
+from auditor.collectors.base.records import Records
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Floats, LossScale
+from auditor.records.labels import is_missing
 
-__all__ = ["SCORES", "MeanTokenLoss", "MinK", "SumTokenLoss", "TextScore", "ZlibRatio"]
+# --- Texts of a batch of records, and what a language model says of their tokens ---
+
+
+_ROUNDING = 1e-6  # a log-probability just above 0 is a rounding error of a probability of 1
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredText:
+    """A text and the log-probabilities of its tokens.
+
+    Attributes:
+        log_probabilities: Shape (T - 1,), of every token but the first given those before it, in nats; 0 or less.
+        text: What these tokens make up: the text, or its beginning where it was cut.
+    """
+
+    log_probabilities: Floats
+    text: str
+
+
+def plain_texts(records: Records) -> list[str]:
+    """Return the features of records as texts: a list, an array or a column of strings, or a table of one column.
+
+    >>> plain_texts(Records("member", np.array([["one"], ["two"]]), np.zeros(2)))
+    ['one', 'two']
+    """
+    column = _one_column(records)
+    listing = next((name for name in ("tolist", "to_pylist") if hasattr(column, name)), None)
+    values = list(column) if listing is None else getattr(column, listing)()
+    for row, value in enumerate(values):
+        if not isinstance(value, str):
+            got = "a missing value" if is_missing(value) else type(value).__name__
+            raise InputError(
+                f"{records.name} texts must be strings, got {got} ({records.row(row)}); leave that record out or"
+                " name the column of the texts."
+            )
+        if not _encodable(value):
+            raise InputError(
+                f"{records.name} texts must be valid Unicode, got half of a surrogate pair ({records.row(row)});"
+                " read the file in its own encoding."
+            )
+    return [str(value) for value in values]
+
+
+def _one_column(records: Records) -> Any:
+    features = records.features
+    if isinstance(features, str | bytes):
+        raise InputError(
+            f"{records.name} texts must be a list of strings, got one {type(features).__name__}."
+        )
+    shape = np.shape(features) if not hasattr(features, "shape") else tuple(features.shape)
+    if len(shape) == 1:
+        return features
+    if len(shape) == 2 and shape[1] == 1:  # noqa: PLR2004
+        return features.iloc[:, 0] if hasattr(features, "iloc") else np.asarray(features)[:, 0]
+    raise InputError(
+        f"{records.name} texts must be one column of strings, got shape {shape}; name the column of the texts."
+    )
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def checked_log_probabilities(values: Floats, *, records: Records, row: int) -> Floats:
+    """Return the log-probabilities of one text, none above 0; NaN is refused with its token."""
+    bad = np.isnan(values) | (values > _ROUNDING)
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(
+            f"{records.name} text ({records.row(row)}) must have token log-probabilities of 0 or less, got"
+            f" {values[place]:.6g} for token {place + 1}, counting from 0; mend the model."
+        )
+    return np.minimum(values, 0.0)
+
+
+# --- Scores: a number for a text each, with the name of its column, what it is in words, and what it is as a loss ---
+
 
 _WHOLE = 100  # percent
-
-
-class TextScore(Protocol):
-    """A number for a text, from the log-probabilities of its tokens."""
-
-    @property
-    def name(self) -> str:
-        """The name of its column: "mean_token_loss"."""
-        ...
-
-    @property
-    def words(self) -> str:
-        """What it is, for the history: "mean token log-loss"."""
-        ...
-
-    @property
-    def scale(self) -> LossScale:
-        """What it is as a loss: a cross-entropy where its exponential, negated, is the probability of the record."""
-        ...
-
-    def of(self, log_probabilities: Floats, *, text: str) -> float:
-        """Return the score.
-
-        Args:
-            log_probabilities: Shape (T - 1,), T >= 2, of every token but the first, in nats; 0 or less.
-            text: The text that these tokens make up.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -99,9 +153,10 @@ class MinK:
     """
 
     percent: float = 20
+    scale = LossScale.UNKNOWN
 
     def __post_init__(self) -> None:
-        share = _validate.number("percent", self.percent)
+        share = validate.number("percent", self.percent)
         if not 0 < share <= _WHOLE:
             raise InputError(f"percent must lie in (0, 100], got {share:g}.")
 
@@ -114,11 +169,6 @@ class MinK:
     def words(self) -> str:
         """What it is."""
         return f"mean log-loss of the {self.percent:g}% least likely tokens"
-
-    @property
-    def scale(self) -> LossScale:
-        """What it is as a loss."""
-        return LossScale.UNKNOWN
 
     def of(self, log_probabilities: Floats, *, text: str) -> float:  # noqa: ARG002 - as above
         """Return the score, in nats for each token."""
@@ -147,6 +197,8 @@ class ZlibRatio:
         """Return the score, in nats for each byte."""
         return _positive(-log_probabilities.sum() / len(zlib.compress(text.encode())))
 
+
+TextScore = MeanTokenLoss | SumTokenLoss | MinK | ZlibRatio
 
 # What is computed beside the chosen score unless the caller says otherwise; it costs next to nothing.
 SCORES: tuple[TextScore, ...] = (MeanTokenLoss(), SumTokenLoss(), MinK(), ZlibRatio())

@@ -1,41 +1,318 @@
 """What every figure shares: the sheet, the words on its axes, and marks that speak when they are pointed at."""
 
+import functools
+import hashlib
+import io
 import math
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import escape
 
-from auditor.report import formatting, traces
-from auditor.report.svg import STYLE, TIP
+from auditor.core import numbers
+from auditor.results.document import AuditDocument, Histogram, NamedCurve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = [
-    "DASHED",
-    "SIZE",
-    "TALL",
-    "WIDTH",
-    "Floats",
-    "axes",
-    "percent_axes",
-    "plain_axis",
-    "sheet",
-    "tip",
-    "true_minus",
-]
+
+# --- What the figures draw: the data of a result, cleaned, thinned and put on logarithmic axes ---
+
+
+_Floats = npt.NDArray[np.float64]
+
+_MOST_POINTS = 420  # more than an audit keeps of any curve
+_MOST_BINS = 500  # of a histogram, finer than a screen shows
+_BETWEEN = 160  # points that make a straight line bend on a logarithmic scale
+_FARTHEST = 1e306  # beyond, the span of an axis would overflow
+
+
+@functools.lru_cache(maxsize=4)
+def curves(result: AuditDocument) -> Mapping[str, NamedCurve]:
+    """Return the curves that have at least two points, by name: the points that can be drawn, as arrays.
+
+    Every figure, caption and title of a result asks for its curves; they are looked through once.
+    """
+    last = {curve.name: curve for curve in result.curves}
+    points = {name: finite(curve.fpr, curve.tpr) for name, curve in last.items()}
+    for side in (side for pair in points.values() for side in pair):
+        side.setflags(write=False)  # shared by all who ask
+    arrays: dict[str, dict[str, Any]] = {name: {"fpr": x, "tpr": y} for name, (x, y) in points.items()}
+    drawn = {name: replace(last[name], **found) for name, found in arrays.items() if found["fpr"].size > 1}
+    return MappingProxyType(drawn)
+
+
+def histogram(result: AuditDocument, index: int) -> Histogram | None:
+    """Return the histogram of that index where it can be drawn, neighbouring bins as one where there are too many."""
+    if index >= len(result.histograms):
+        return None
+    found = result.histograms[index]
+    edges = np.asarray(_floats(found.edges))
+    counts = [_counts(item) for item in (found.member, found.nonmember)]
+    fits = [None if item is None else _counts(item) for item in (found.member_fit, found.nonmember_fit)]
+    bins = edges.size - 1
+    drawable = bins > 0 and bool((np.abs(edges) < _FARTHEST).all() and (edges[1:] >= edges[:-1]).all())
+    if not drawable or any(item is not None and len(item) != bins for item in (*counts, *fits)):
+        return None
+    quantiles = {key: tuple(_floats(item)) for key, item in found.quantiles.items()}
+    starts = np.unique(np.linspace(0, bins, min(bins, _MOST_BINS) + 1).round().astype(int))
+    member, nonmember, member_fit, nonmember_fit = (_merged(item, starts) for item in (*counts, *fits))
+    places = tuple(edges[starts].tolist())
+    return Histogram(str(found.scale), places, member, nonmember, member_fit, nonmember_fit, quantiles)
+
+
+def _merged(counts: tuple[float, ...] | None, starts: npt.NDArray[np.int64]) -> Any:
+    """Counts of so many bins that each can be seen: neighbours count as one."""
+    return None if counts is None else tuple(np.add.reduceat(np.asarray(counts), starts[:-1]).tolist())
+
+
+def finite(
+    x: Sequence[float | None] | _Floats, y: Sequence[float | None] | _Floats
+) -> tuple[_Floats, _Floats]:
+    """Return the points of which both coordinates are known and small enough to be drawn."""
+    size = min(len(x), len(y))
+    pair = tuple(np.asarray(_floats(side), dtype=np.float64)[:size] for side in (x, y))
+    drawable = (np.abs(pair) < _FARTHEST).all(axis=0)
+    return pair[0][drawable], pair[1][drawable]
+
+
+def _floats(values: Any) -> tuple[float, ...] | _Floats:
+    """Numbers as they are, and NaN for all that is none."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return values
+    return tuple(math.nan if x is None else float(x) for x in values)
+
+
+def _counts(values: Any) -> tuple[float, ...]:
+    found = np.asarray(_floats(values), dtype=np.float64)
+    return tuple(np.where(np.isfinite(found) & (found > 0), found, 0.0).tolist())
+
+
+def thinned(curve: NamedCurve | tuple[_Floats, _Floats]) -> tuple[_Floats, _Floats]:
+    """Return at most 420 points, the ends among them."""
+    x, y = curve if isinstance(curve, tuple) else finite(curve.fpr, curve.tpr)
+    if x.size <= _MOST_POINTS:
+        return x, y
+    keep = np.unique(np.linspace(0, x.size - 1, _MOST_POINTS).round().astype(int))
+    return x[keep], y[keep]
+
+
+def logarithmic(curve: NamedCurve, *, least: float, lowest: float = 0.0) -> tuple[_Floats, _Floats]:
+    """Return the points from ``least`` on: every corner, and more between, where straight lines bend on a log scale.
+
+    Of more than 580 corners some are left out, where no eye would miss them; none is moved.
+    """
+    x, y = finite(curve.fpr, curve.tpr)
+    grid = np.geomspace(least, 1, _BETWEEN)
+    grid = grid[~np.isin(grid, x)]
+    there = x >= least
+    rates = np.concatenate([x[there], grid])
+    hits = np.maximum(np.concatenate([y[there], np.interp(grid, x, y)]), lowest)
+    order = np.argsort(rates, kind="stable")
+    order = order[hits[order] > 0]
+    return _spread(*_corners(rates[order], hits[order]), least=least)
+
+
+def _spread(x: _Floats, y: _Floats, *, least: float) -> tuple[_Floats, _Floats]:
+    """Of too many points, some of them at even distances along the line as it looks on logarithmic axes, and both ends."""
+    if x.size <= _MOST_POINTS + _BETWEEN:
+        return x, y
+    steps = (np.abs(np.diff(np.log(np.maximum(side, least / 10)))) for side in (x, y))
+    along = np.concatenate([[0.0], np.cumsum(sum(steps))])
+    keep = np.searchsorted(along, np.linspace(0, along[-1], _MOST_POINTS))
+    keep = np.unique(np.append(keep, x.size - 1))
+    return x[keep], y[keep]
+
+
+def _corners(x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
+    """The same line without the points inside a level or an upright piece."""
+    if x.size < 3:  # noqa: PLR2004
+        return x, y
+    new = np.concatenate(
+        [[True], (np.diff(x) != 0) | (np.diff(y) != 0)]
+    )  # a doubled corner would count as inside
+    x, y = x[new], y[new]
+    inside = ((x[:-2] == x[1:-1]) & (x[1:-1] == x[2:])) | ((y[:-2] == y[1:-1]) & (y[1:-1] == y[2:]))
+    keep = np.concatenate([[True], ~inside, [True]])
+    return x[keep], y[keep]
+
+
+def floor(finest: float, place: float | None) -> float:
+    """Return where logarithmic axes begin: the decade below the finest rate that matters."""
+    least = min(finest, place) if place and place > 0 else finest
+    return float(10.0 ** math.floor(math.log10(min(max(least, 1e-7), 0.01))))
+
+
+def density(counts: Sequence[float], edges: _Floats, *, total: float) -> _Floats:
+    """Return the share of records per width of the widest bin, or per bin where bins have no width."""
+    widths = np.diff(edges)
+    shares = np.asarray(counts, dtype=np.float64) / total
+    return shares if (widths <= 0).any() else shares / (widths / widths.max())
+
+
+def one_line(text: str, *, most: int = 50) -> str:
+    r"""Return text for a drawing, on one line of at most so many columns; letters of wide scripts take two.
+
+    Every letter stays: the browser has fonts for those that the drawing font lacks.
+
+    >>> one_line("caf\u00e9 \u202e\x00"), one_line("x" * 60, most=10), one_line("\u6a21\u578b" * 9, most=10)
+    ('café ⟨U+202E⟩⟨U+0000⟩', 'xxxxxxx...', '模型模...')
+    """
+    line = " ".join(numbers.clean(text).split())
+    signs = _SIGN.findall(line[: 4 * most])  # the marks of what is unseen are cut as wholes
+    ends = [*accumulate(map(_columns, signs))]
+    if len(line) <= 4 * most and (not ends or ends[-1] <= most):
+        return line
+    return "".join(sign for sign, end in zip(signs, ends, strict=True) if end <= most - 3) + "..."
+
+
+_SIGN = re.compile(r"⟨U\+[0-9A-F]{4,6}⟩|.")
+
+
+def _columns(sign: str) -> int:
+    """As terminals count: none for an accent on the letter before, two for a letter of a wide script."""
+    if len(sign) > 1:
+        return len(sign)
+    if unicodedata.combining(sign):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+
+
+# --- A matplotlib figure as an inline ``<svg>`` that belongs on a page: text kept as text, colours that follow the theme ---
+
+
+# One accent colour for what is measured on members; everything else is ink or grey.
+INK, MUTED, GRID, NEUTRAL, ACCENT = "#1c2733", "#566270", "#d9dee4", "#8b96a3", "#0b6e75"
+CARD = "#fffffe"  # what a figure stands on; not quite white, so that no other white is taken for it
+_THEME = {INK: "ink", MUTED: "muted", GRID: "grid", NEUTRAL: "neutral", ACCENT: "accent", CARD: "card"}
+
+# How the id of a mark begins that has a title: the rest is what it says when it is pointed at.
+TIP = "tip: "
+
+STYLE: dict[Any, Any] = {
+    "axes.edgecolor": MUTED,
+    "axes.grid": True,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 8.5,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9.5,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "xtick.color": MUTED,
+    "xtick.labelsize": 8,
+    "ytick.color": MUTED,
+    "ytick.labelsize": 8,
+}
+
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+
+
+def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
+    """Return a figure as an inline ``<svg>`` element, the same text for the same figure.
+
+    Args:
+        figure: Any matplotlib figure.
+        alt: What the figure shows, for readers who cannot see it.
+        key: Prefix of the ids inside; must differ between figures on one page. Default: from the content.
+    """
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.hashsalt": key or "figure"}), any_letter():
+        figure.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
+    text = buffer.getvalue()
+    key = key or "f" + hashlib.sha256((alt + text).encode("utf-8", "replace")).hexdigest()[:10]
+    return _opening(text, alt=alt, key=key) + _body(text, key=key)
+
+
+@contextmanager
+def any_letter() -> Iterator[None]:
+    """Draw letters that the drawing font lacks without a warning: on a page the browser's own fonts show them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message="Matplotlib currently does not support", category=UserWarning
+        )
+        yield
+
+
+def _opening(text: str, *, alt: str, key: str) -> str:
+    box = re.search(r'viewBox="([^"]+)"', text)
+    words, view = escape(numbers.clean(alt)), box[1] if box else "0 0 100 100"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" role="img" aria-labelledby="{key}-title"'
+        f' style="stroke-linejoin:round;stroke-linecap:butt"><title id="{key}-title">{words}</title>'
+    )
+
+
+def _body(text: str, *, key: str) -> str:
+    body = text[text.index(">", text.index("<svg")) + 1 :]
+    # A style element inside an inline SVG would apply to the whole page; the opening tag carries it instead.
+    body = re.sub(
+        r"<defs>\s*<style.*?</style>\s*</defs>|<metadata>.*?</metadata>", "", body, count=2, flags=re.DOTALL
+    )
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)  # matplotlib repeats every text in a comment
+    wanted = {name for tag in _TAG.findall(body) for pair in _REFERENCE.findall(tag) for name in pair}
+    # Foreign text stands between tags, or as the id of a mark: neither may be taken for markup.
+    body = _TAG.sub(lambda tag: _titled(tag[0]) or _tag(tag[0], wanted, key=key), body)
+    body = re.sub(r"<g>\s*(<text[^>]*>[^<]*</text>)\s*</g>", r"\1", body)
+    return re.sub(r"\s*\n\s*", "\n", body).strip()
+
+
+_TAG = re.compile(r"<\w+\s[^>]*>")  # with attributes; matplotlib writes no ">" inside a tag, nor "<" outside
+_REFERENCE = re.compile(r'href="#([^"]+)"|url\(#([^)]+)\)')
+_TITLED = re.compile(rf"""<g id=(["']){TIP}(.*)\1>""", re.DOTALL)
+
+
+def _titled(tag: str) -> str | None:
+    """A group with its title instead of the id that holds it."""
+    found = _TITLED.fullmatch(tag)
+    return f"<g><title>{found[2]}</title>" if found else None
+
+
+def _tag(tag: str, wanted: set[str], *, key: str) -> str:
+    """A tag for a page: ids only where they are referred to, the page's own font and colours, 0.01 pt."""
+
+    def renamed(match: re.Match[str]) -> str:
+        return f' id="{key}-{match[1]}"' if match[1] in wanted else ""
+
+    tag = re.sub(r' id="([^"]*)"', renamed, tag.replace("xlink:href=", "href="))
+    tag = tag.replace('href="#', f'href="#{key}-').replace("url(#", f"url(#{key}-")
+    tag = re.sub(r" font-family: [^;\"]+;", "", tag)
+    tag = re.sub(r' transform="rotate\(-0 [^"]+\)"', "", tag)
+    tag = re.sub(r'(?<= d=")[^"]+', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), tag)
+    tag = re.sub(r' ([xy])="(-?\d+\.\d\d)\d+"', r' \1="\2"', tag)
+    for colour, name in _THEME.items():
+        tag = tag.replace(colour, f"var(--{name}, {colour})")
+    return tag
+
 
 Floats = npt.NDArray[np.float64]
 
 # Narrow, so that letters are large enough on a phone, where a figure is shrunk to the width of the screen.
 WIDTH = 4.0
-SIZE, TALL = (WIDTH, 3.4), (WIDTH, 4.5)
+_SIZE, TALL = (WIDTH, 3.4), (WIDTH, 4.5)
 DASHED = (0, (4, 1.5))
 
 
@@ -62,7 +339,7 @@ def sheet(size: tuple[float, float], **grid: Any) -> "Iterator[tuple[Figure, lis
 
 
 @contextmanager
-def axes(size: tuple[float, float] = SIZE) -> "Iterator[tuple[Figure, Axes]]":
+def axes(size: tuple[float, float] = _SIZE) -> "Iterator[tuple[Figure, Axes]]":
     """Give an empty figure with one pair of axes."""
     with sheet(size) as (figure, panels):
         yield figure, panels[0]
@@ -81,9 +358,9 @@ def plain_axis(axis: "Axis", *, most: int = 5) -> None:
         low, high = axis.get_view_interval()
         span, largest = abs(high - low), max(abs(low), abs(high))
         if span <= 0 or abs(x) < span * 1e-9:
-            return formatting.number(0.0 if span > 0 else x)
+            return numbers.number(0.0 if span > 0 else x)
         digits = min(max(math.ceil(math.log10(largest) - math.log10(span)) + 2, 3), 16)
-        return true_minus(formatting.number(float(f"{x:.{digits}g}"), digits=digits))
+        return true_minus(numbers.number(float(f"{x:.{digits}g}"), digits=digits))
 
     axis.set_major_locator(MaxNLocator(nbins=most))
     axis.set_major_formatter(FuncFormatter(words))
@@ -93,7 +370,7 @@ def percent_axes(panel: "Axes") -> None:
     """Rates as percentages, false alarms against training records recognised."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    words = FuncFormatter(lambda x, _: formatting.percent(float(f"{x:.6g}")))
+    words = FuncFormatter(lambda x, _: numbers.percent(float(f"{x:.6g}")))
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(words)
         axis.set_minor_formatter(NullFormatter())
@@ -102,4 +379,4 @@ def percent_axes(panel: "Axes") -> None:
 
 def tip(artist: Any, text: str) -> None:
     """Let a mark say this when a reader points at it: a ``<title>`` inside the SVG, which needs no script."""
-    artist.set_gid(TIP + traces.plain(text, most=200))
+    artist.set_gid(TIP + one_line(text, most=200))

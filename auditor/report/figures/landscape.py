@@ -5,34 +5,187 @@ the Pareto frontier, where the values can be ranked; a lower bound has an arrow 
 densities of the categories. Up and left are better.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from auditor.audits.readings import is_lower_bound, more_is_worse
-from auditor.audits.strategies import Spread, Strategy
-from auditor.report import formatting, traces
-from auditor.report.comparison_titles import higher_is_better
-from auditor.report.figures.canvas import Floats, tip, true_minus
-from auditor.report.figures.landscape_words import axis_words, tip_words, utility_words
-from auditor.report.figures.point_labels import label_places
-from auditor.report.svg import ACCENT, CARD, INK, MUTED, NEUTRAL, STYLE
+from auditor.comparison.compare import higher_is_better, measure_title, utility_title
+from auditor.comparison.runs import is_lower_bound, more_is_worse
+from auditor.comparison.strategies import Spread, Strategy
+from auditor.core import numbers
+from auditor.report.figures import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from auditor.audits.comparison import AuditsComparison
+    from auditor.comparison.compare import ComparedAudits
 
-__all__ = ["categories", "landscape_figure", "logarithmic"]
+
+# --- Labels beside the points of a figure, kept apart from each other ---
+
+
+CROWDED = 40  # labels from which on some may be left out
+
+# Around a point, in points of the figure: the nearest place that is free is taken.
+_PLACES = tuple(
+    (side * reach, up * reach)
+    for reach in (8.5, 13.0, 19.0)
+    for side, up in ((1, 0.8), (-1, 0.8), (1, -0.8), (-1, -0.8), (0, 1.1), (0, -1.1), (1.2, 0), (-1.2, 0))
+)
+_WIDTH, _HEIGHT = 5.2, 8.0  # of a digit
+
+
+def _label_places(
+    figure: "Figure",
+    axes: "Axes",
+    labels: Mapping[str, tuple[float, float]],
+    *,
+    avoid: Iterable[tuple[float, float]] = (),
+    first: Collection[str] = (),
+) -> None:
+    """Write a short label beside each point: where it covers no point, line or other label, if there is such a place.
+
+    Args:
+        figure: Laid out here, so that distances on paper are known; nothing may move afterwards.
+        axes: Where the points are.
+        labels: The text of each, and its point.
+        avoid: Points along a line that no label should cover.
+        first: The labels that are written in any case; of more than `CROWDED` others, those without a free place are not.
+    """
+    with canvas.any_letter():
+        figure.draw_without_rendering()
+    scale = 72 / figure.dpi
+
+    def place(point: tuple[float, float]) -> tuple[float, float]:
+        x, y = axes.transData.transform(point)
+        return float(x) * scale, float(y) * scale
+
+    spots = {text: place(point) for text, point in labels.items()}
+    taken = [_around(spot, 5.5) for spot in spots.values()]
+    line = [_around(place(point), 0.5) for point in avoid]
+    for text in sorted(spots, key=lambda text: text not in first):
+        x, y = spots[text]
+        boxes = [_box(x + right, y + up, text) for right, up in _PLACES]
+        best = min(
+            range(len(boxes)),
+            key=lambda index: (_covered(boxes[index], taken), _covered(boxes[index], line), index),
+        )
+        if len(labels) > CROWDED and text not in first and _covered(boxes[best], taken):
+            continue
+        taken.append(boxes[best])
+        axes.annotate(
+            text,
+            labels[text],
+            xytext=_PLACES[best],
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color=canvas.INK,
+            zorder=6,
+            annotation_clip=False,
+        )
+
+
+def _around(spot: tuple[float, float], reach: float) -> tuple[float, float, float, float]:
+    x, y = spot
+    return x - reach, y - reach, x + reach, y + reach
+
+
+def _box(x: float, y: float, text: str) -> tuple[float, float, float, float]:
+    half = _WIDTH * len(text) / 2
+    return x - half, y - _HEIGHT / 2, x + half, y + _HEIGHT / 2
+
+
+def _covered(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> int:
+    left, low, right, high = box
+    return sum(left < x1 and x0 < right and low < y1 and y0 < high for x0, y0, x1, y1 in taken)
+
+
+# --- The words of the privacy-utility landscape: its axes, what a point says, and the whole picture for who cannot see it ---
+
+
+_SHOWN = 20  # strategies named with their numbers before the rest are left to the table
+
+
+def _axis_words(comparison: "ComparedAudits") -> str:
+    """Return what stands along the axis of the measure."""
+    title = canvas.one_line(measure_title(comparison))
+    if is_lower_bound(comparison.measure):
+        return f"{title} (a lower bound: the truth may be larger)"
+    worse = "more is given away" if more_is_worse(comparison.measure) else "less is given away"
+    return f"{title} (larger: {worse})"
+
+
+def _utility_words(comparison: "ComparedAudits") -> str:
+    """Return what stands along the axis of the utility."""
+    name = canvas.one_line(utility_title(comparison))
+    return (
+        f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison) else 'smaller'} is better)"
+    )
+
+
+def _value(x: float, comparison: "ComparedAudits") -> str:
+    """A value of the measure; a lower bound is never rounded up."""
+    return numbers.number(x, toward="down" if is_lower_bound(comparison.measure) else "nearest")
+
+
+def tip_words(item: Strategy, comparison: "ComparedAudits") -> str:
+    """Return what a point says when it is pointed at."""
+    if item.measure is None or item.utility is None:
+        return ""
+    least = "at least " if is_lower_bound(comparison.measure) and len(item.runs) == 1 else ""
+    parts = (
+        f"{item.number}. {item.name}",
+        f"{measure_title(comparison)} {least}{_value(item.measure.mean, comparison)}",
+        f"{utility_title(comparison)} {numbers.number(item.utility.mean)}",
+        *item.marks,
+    )
+    return ", ".join(parts)
+
+
+def alt(comparison: "ComparedAudits") -> str:
+    """Return what the picture shows, in words."""
+    placed = [item for item in comparison.strategies if item.placed]
+    values = [item.measure.mean for item in placed if item.measure is not None]
+    useful = [item.utility.mean for item in placed if item.utility is not None]
+    of = " (lower bounds, each with an arrow towards more)" if is_lower_bound(comparison.measure) else ""
+    span = f"from {_value(min(values), comparison)} to {_value(max(values), comparison)}"
+    return (
+        f"Privacy-utility landscape of {len(placed)} strategies: {measure_title(comparison)}{of} {span} against"
+        f" {utility_title(comparison)} from {numbers.number(min(useful))} to {numbers.number(max(useful))}, with the"
+        f" range over instances, and the density of each category along the axes. {_frontier(comparison)} The table of"
+        " strategies has every number."
+    )
+
+
+def _frontier(comparison: "ComparedAudits") -> str:
+    if comparison.no_frontier is not None:
+        return "No frontier is drawn."
+    corners = ", ".join(
+        f"{item.number} ({_value(item.measure.mean, comparison)} and {numbers.number(item.utility.mean)})"
+        for item in comparison.frontier[:_SHOWN]
+        if item.measure is not None and item.utility is not None
+    )
+    more = len(comparison.frontier) - _SHOWN
+    return f"The Pareto frontier goes through the strategies numbered {corners}{f' and {more} more' if more > 0 else ''}."
+
 
 _SIZE = (7.2, 5.6)
 _WIDE = 30.0  # a larger ratio of the measures needs a logarithmic axis
 _LEAST = 3  # strategies for a density
-_STYLES = (("o", ACCENT), ("s", INK), ("^", NEUTRAL), ("D", MUTED), ("v", ACCENT), ("P", INK))
+_STYLES = (
+    ("o", canvas.ACCENT),
+    ("s", canvas.INK),
+    ("^", canvas.NEUTRAL),
+    ("D", canvas.MUTED),
+    ("v", canvas.ACCENT),
+    ("P", canvas.INK),
+)
 _LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1)), (0, (8, 2)))
-OTHERS = "Other categories"
+_OTHERS = "Other categories"
 
 
 class _Point(NamedTuple):
@@ -47,14 +200,14 @@ class _Point(NamedTuple):
     words: str
 
 
-def _points(comparison: "AuditsComparison") -> list[_Point]:
+def _points(comparison: "ComparedAudits") -> list[_Point]:
     if comparison.no_landscape is not None:
         return []
     shown = categories(comparison.strategies)
     return [
         _Point(
             item.number,
-            item.category if item.category in shown else OTHERS,
+            item.category if item.category in shown else _OTHERS,
             item.measure,
             item.utility,
             on_frontier=item.on_frontier,
@@ -69,10 +222,10 @@ def _points(comparison: "AuditsComparison") -> list[_Point]:
 def categories(strategies: Sequence[Strategy]) -> tuple[str, ...]:
     """Return the categories that have a sign of their own, in the order of the strategies; the rest share one."""
     found = list(dict.fromkeys(item.category for item in strategies if item.placed))
-    return tuple(found if len(found) <= len(_STYLES) else [*found[: len(_STYLES) - 1], OTHERS])
+    return tuple(found if len(found) <= len(_STYLES) else [*found[: len(_STYLES) - 1], _OTHERS])
 
 
-def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
+def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
     """Return the privacy-utility landscape, or null where there is none."""
     points = _points(comparison)
     if not points:
@@ -80,7 +233,7 @@ def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(canvas.STYLE):
         figure = Figure(figsize=_SIZE, layout="constrained")
         grid = figure.add_gridspec(2, 2, width_ratios=(6, 1), height_ratios=(1, 6))
         axes = figure.add_subplot(grid[1, 0])
@@ -93,17 +246,17 @@ def landscape_figure(comparison: "AuditsComparison") -> "Figure | None":
             _draw_arrows(axes, points)
         line = _draw_frontier(axes, [item for item in points if item.on_frontier])
         _orient(axes, comparison)
-        axes.set(xlabel=axis_words(comparison), ylabel=utility_words(comparison))
+        axes.set(xlabel=_axis_words(comparison), ylabel=_utility_words(comparison))
         axes.yaxis.label.set_rotation_mode("anchor")
         _margins(figure, axes, grid, points, groups)
         figure.legend(loc="outside lower center", ncols=2)
         labels = {str(item.number): (item.x.mean, item.y.mean) for item in points}
         corners = {str(item.number) for item in points if item.on_frontier}
-        label_places(figure, axes, labels, avoid=line, first=corners)
+        _label_places(figure, axes, labels, avoid=line, first=corners)
     return figure
 
 
-def logarithmic(comparison: "AuditsComparison") -> float | None:
+def logarithmic(comparison: "ComparedAudits") -> float | None:
     """Return how far from 0 the axis of the measure begins to be logarithmic, or null where it is linear."""
     ends = np.array([end for item in _points(comparison) for end in (item.x.least, item.x.most)])
     positive = ends[ends > 0]
@@ -124,7 +277,7 @@ def _scale(axes: "Axes", from_zero: float | None) -> None:
 
     def words(x: float, _: object) -> str:
         near_zero = from_zero is not None and 0 < abs(x) < 0.99 * from_zero  # where ticks stand too close
-        return "" if near_zero else true_minus(formatting.number(float(f"{x:.6g}")))
+        return "" if near_zero else canvas.true_minus(numbers.number(float(f"{x:.6g}")))
 
     axes.xaxis.set_major_formatter(FuncFormatter(words))
     axes.margins(0.09)
@@ -142,16 +295,22 @@ def _draw(axes: "Axes", points: Sequence[_Point], *, place: int, name: str) -> N
     }
     axes.errorbar(x, y, **bars, linestyle="none", elinewidth=0.9, capsize=2, ecolor=colour, zorder=4)
     style: dict[str, Any] = {"color": colour, "marker": mark, "linestyle": "none", "markersize": 5.5}
-    axes.plot([], [], **style, label=traces.plain(name))
+    axes.plot([], [], **style, label=canvas.one_line(name))
     for item in points:
-        face = CARD if item.marked else colour
+        face = canvas.CARD if item.marked else colour
         (point,) = axes.plot(item.x.mean, item.y.mean, **style, markerfacecolor=face, zorder=5)
-        tip(point, item.words)
+        canvas.tip(point, item.words)
 
 
 def _draw_arrows(axes: "Axes", points: Sequence[_Point]) -> None:
     """An arrow of one length at each lower bound: the truth may lie anywhere in its direction."""
-    style: dict[str, Any] = {"arrowstyle": "<-", "color": MUTED, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 4}
+    style: dict[str, Any] = {
+        "arrowstyle": "<-",
+        "color": canvas.MUTED,
+        "linewidth": 0.9,
+        "shrinkA": 0,
+        "shrinkB": 4,
+    }
     for item in points:
         place = item.x.mean, item.y.mean
         axes.annotate("", place, xytext=(20, 0), textcoords="offset points", arrowprops=style, zorder=3)
@@ -166,13 +325,15 @@ def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> list[tuple[float,
     steps = np.arange(0, x.size - 1 + 1e-9, 1 / 40) if x.size > 1 else np.zeros(1)
     whole = np.arange(x.size)
     line = np.interp(steps, whole, x), np.interp(steps, whole, y)
-    axes.plot(*line, color=INK, linewidth=1.1, linestyle=(0, (4, 2)), zorder=3, label="Pareto frontier")
+    axes.plot(
+        *line, color=canvas.INK, linewidth=1.1, linestyle=(0, (4, 2)), zorder=3, label="Pareto frontier"
+    )
     ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "linestyle": "none", "zorder": 4}
-    axes.plot(x, y, color=INK, markersize=10.5, markeredgewidth=0.9, label="On the frontier", **ring)
+    axes.plot(x, y, color=canvas.INK, markersize=10.5, markeredgewidth=0.9, label="On the frontier", **ring)
     return list(zip(line[0].tolist(), line[1].tolist(), strict=True))
 
 
-def _orient(axes: "Axes", comparison: "AuditsComparison") -> None:
+def _orient(axes: "Axes", comparison: "ComparedAudits") -> None:
     """Better is up and to the left."""
     if not more_is_worse(comparison.measure):
         axes.invert_xaxis()
@@ -203,7 +364,7 @@ def _margins(
 
 
 def _margin(
-    side: "Axes", values: Floats, limits: tuple[float, float], *, place: int, flip: bool, level: float
+    side: "Axes", values: canvas.Floats, limits: tuple[float, float], *, place: int, flip: bool, level: float
 ) -> None:
     """A density where there are strategies enough, and a tick for each strategy."""
     colour, line = _STYLES[place][1], _LINES[place]
@@ -216,7 +377,9 @@ def _margin(
         side.plot(*(curve[::-1] if flip else curve), color=colour, linewidth=1.2, linestyle=line)
 
 
-def _density(values: Floats, limits: tuple[float, float], transform: Any) -> tuple[Floats, Floats] | None:
+def _density(
+    values: canvas.Floats, limits: tuple[float, float], transform: Any
+) -> tuple[canvas.Floats, canvas.Floats] | None:
     """A kernel density on the scale of the axis, its peak at 1; null for too few values, or for equal ones."""
     from scipy.stats import gaussian_kde
 

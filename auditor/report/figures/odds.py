@@ -8,27 +8,23 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from auditor.compare import failed_validity
-from auditor.report import formatting
-from auditor.report.counts import out_of_many
-from auditor.report.figures.canvas import WIDTH, sheet
-from auditor.report.findings import finest
-from auditor.report.svg import ACCENT, INK, NEUTRAL
-from auditor.report.units import Units, units
-from auditor.result import AuditResult
+from auditor.core import numbers
+from auditor.report.figures.canvas import ACCENT, INK, NEUTRAL, WIDTH, sheet
+from auditor.results.document import AuditDocument
+from auditor.results.rows import Units, finest, out_of_many, units
+from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Counted", "counted", "odds_figure", "odds_words"]
 
 _WIDTHS = {100: 10, 1_000: 40, 10_000: 100}  # dots in a row
 _PANEL = 1.76  # inches
 
 
 @dataclass(frozen=True)
-class Counted:
+class _Counted:
     """A certified rate as counts out of a round number.
 
     Attributes:
@@ -48,7 +44,7 @@ class Counted:
     words: Units
 
 
-def counted(result: AuditResult) -> Counted | None:
+def _counted(result: AuditDocument) -> _Counted | None:
     """Return the counts; null where nothing beyond guessing is certified, a validity check failed, or dots would be too many."""
     found = finest(result)
     if found is None or failed_validity(result.checks):
@@ -60,12 +56,12 @@ def counted(result: AuditResult) -> Counted | None:
     base, hits, alarms = out_of_many(rate, low)
     if base not in _WIDTHS:
         return None  # more dots than anybody could look at
-    return Counted(base, hits, alarms, rate, row.confidence, units(result.data))
+    return _Counted(base, hits, alarms, rate, row.confidence, units(result.data))
 
 
-def odds_figure(result: AuditResult) -> "Figure | None":
+def odds_figure(result: AuditDocument) -> "Figure | None":
     """Return two fields of dots: large ones are recognised or falsely accused, small ones are not."""
-    counts = counted(result)
+    counts = _counted(result)
     if counts is None:
         return None
     base = f"{counts.base:,}"
@@ -94,7 +90,7 @@ def odds_figure(result: AuditResult) -> "Figure | None":
     return figure
 
 
-def _hits_words(counts: Counted) -> str:
+def _hits_words(counts: _Counted) -> str:
     return "every one recognised" if counts.hits >= counts.base else f"at least {counts.hits:,} recognised"
 
 
@@ -129,15 +125,15 @@ def _dots(panel: "Axes", spans: list[tuple[int, int]], colour: str, *, share: fl
     panel.plot(x, y, color=colour, clip_on=False, **look)
 
 
-def odds_words(result: AuditResult) -> str:
+def odds_words(result: AuditDocument) -> str:
     """Return the same counts in words."""
-    counts = counted(result)
+    counts = _counted(result)
     if counts is None:
         return "Two fields of dots: nothing beyond guessing is certified."
     level = (
         ""
         if counts.confidence is None
-        else f"At {formatting.percent(counts.confidence, toward='down')} confidence: "
+        else f"At {numbers.percent(counts.confidence, toward='down')} confidence: "
     )
     base, words = f"{counts.base:,}", counts.words
     hits = "every one is" if counts.hits >= counts.base else f"at least {_are(counts.hits)}"

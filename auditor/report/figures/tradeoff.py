@@ -1,89 +1,488 @@
 """Claimed against measured: training records recognised for every rate of false alarms, on linear and on log axes."""
 
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from auditor.report import traces
-from auditor.report.figures.canvas import TALL, axes, percent_axes, tip
-from auditor.report.figures.high_end import certified_point
-from auditor.report.figures.rates import observed_rate, quoted_rates, rate_words, reach
-from auditor.report.figures.tradeoff_lines import (
-    draw_band,
-    draw_lines,
-    draw_logarithmic,
-    mark_bound,
-    mark_star,
-)
-from auditor.report.lookup import STAR, find
-from auditor.report.svg import CARD, INK, MUTED
-from auditor.result import AuditResult
+import numpy as np
+
+from auditor.core import numbers
+from auditor.core.registry import Role
+from auditor.core.values import Claim, Estimate
+from auditor.report.figures import canvas
+from auditor.results import metrics
+from auditor.results.document import AuditDocument, NamedCurve, detail
+from auditor.results.metrics import with_role
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["tradeoff_figure", "tradeoff_log_figure"]
+
+# --- What an audit of a model says along its trade-off curve: how far it reaches, which rates it quotes, which claim ---
 
 
-def tradeoff_figure(result: AuditResult) -> "Figure | None":
-    """Return hits against false alarms on linear axes: measured, its band, the fit, the claim, and guessing."""
-    curves = traces.curves(result)
-    if not curves:
+_WHOLE_CLAIM = (
+    "claimed_training"  # the curve of a claimed training, where "claim" is that of one epsilon and delta
+)
+
+
+def _reach(result: AuditDocument) -> tuple[float, float]:
+    """Return the finest rate that the non-members can show, and the rate that the logarithmic axes begin at."""
+    star, finest = with_role(Role.PUBLISHED, result), _finest_of(result, "n_nonmember")
+    return finest, canvas.floor(finest, detail(star, "at", "fpr"))
+
+
+def _finest_of(result: AuditDocument, group: str) -> float:
+    """Return the share that one record of a group is, ``n_member`` or ``n_nonmember``."""
+    records = result.data.get(group)
+    return 1 / max(records if records and math.isfinite(records) else 1000, 2)
+
+
+def runs_out(result: AuditDocument) -> bool:
+    """Return whether the logarithmic figure goes on where the records run out, so that a part of it is shaded."""
+    finest, least = _reach(result)
+    return least < finest
+
+
+def _drawn_claim(result: AuditDocument) -> Claim | None:
+    """Return the claim that the dotted curve stands for: the one that was judged, else the first that was made."""
+    judged = [item.claim for item in result.comparisons if item.verdict is not None]
+    claims = [item for item in (*judged, *result.claims) if item.metric == "epsilon"]
+    return next((item for item in claims if item.value is not None), None)
+
+
+def _quoted_rates(result: AuditDocument) -> list[tuple[float, Estimate]]:
+    """Return the ``tpr_at_fpr`` rows that have a certified lower limit, by rate."""
+    rows = [(rate, item) for item in result.estimates if (rate := metrics.rate_of(item)) is not None]
+    known = [(rate, item) for rate, item in rows if item.lower is not None and item.value is not None]
+    return sorted(((rate, item) for rate, item in known if 0 < rate < 1), key=lambda pair: pair[0])
+
+
+def _observed_rate(result: AuditDocument, row: Estimate) -> float | None:
+    """Return the rate of false alarms that was observed at the threshold of a ``tpr_at_fpr`` row, or null."""
+    seen, rank, records = (
+        detail(row, "fpr"),
+        detail(row, "rank"),
+        result.data.get("n_nonmember"),
+    )
+    if seen is None and rank is not None and records:  # an older result; exact where no two losses are equal
+        seen = rank / records
+    return seen if seen is not None and 0 <= seen <= 1 else None
+
+
+def _rate_words(rate: float, row: Estimate) -> str:
+    """Return a quoted rate in words: what is certified there, and what was observed."""
+    level = (
+        "" if row.confidence is None else f" at {numbers.percent(row.confidence, toward='down')} confidence"
+    )
+    return (
+        f"With false alarms certified at most {numbers.percent(rate)}: recognised at least {numbers.percent(row.lower, toward='down')}"
+        f"{level}, observed {numbers.percent(row.value)}"
+    )
+
+
+# --- The other end of a trade-off curve: those whom an attacker rules out, and the training records ruled out wrongly ---
+#
+# Losses leak at both ends. Low ones name who was in the training data; high ones tell who was not. An attacker who says
+# "not in the training data" of all above a threshold clears a share of the others (the TNR, 1 - FPR) and, wrongly, a share
+# of the training records (the FNR, 1 - TPR). Guessing clears the same share of both.
+
+
+_LEAST = 1e-5  # curves are kept with six digits, so that 1 - TPR is known no finer
+_RATES = {"lower": ("fpr_upper", "tpr_lower"), "upper": ("fnr_upper", "tnr_lower")}
+
+
+@dataclass(frozen=True)
+class _CertifiedPoint:
+    """The two limits that the certified bound is read from.
+
+    Attributes:
+        high: Whether they are the FNR and TNR of the high losses, and not the FPR and TPR of the low ones.
+        errors: Upper limit of the FPR, or of the FNR.
+        hits: Lower limit of the TPR, or of the TNR.
+        value: The bound itself.
+    """
+
+    high: bool
+    errors: float
+    hits: float
+    value: float
+
+    @property
+    def words(self) -> str:
+        """What the limits say."""
+        most, least = (
+            numbers.percent(self.errors, toward="up"),
+            numbers.percent(self.hits, toward="down"),
+        )
+        bound = f"The certified bound {numbers.number(self.value, toward='down')} is read"
+        if self.high:
+            return f"{bound} where at most {most} of the training records are wrongly cleared and at least {least} of the others are cleared"
+        return f"{bound} where at most {most} are false alarms and at least {least} of the training records are recognised"
+
+
+def _is_high(result: AuditDocument) -> bool:
+    """Return whether the certified bound comes from the high losses, which show who was not in the training data."""
+    row = with_role(Role.CERTIFIED, result)
+    return row is not None and (row.lower or 0) > 0 and detail(row, "tail") == "upper"
+
+
+def _certified_point(result: AuditDocument) -> _CertifiedPoint | None:
+    """Return where the certified bound is read; null without a bound above 0 that rests on two limits."""
+    row = with_role(Role.CERTIFIED, result)
+    if row is None or not row.lower or row.lower <= 0 or detail(row, "approximate"):
         return None
-    with axes(TALL) as (figure, panel):
-        draw_band(panel, curves, result, shape=traces.thinned)
-        draw_lines(panel, curves, result, shape=lambda name: traces.thinned(curves[name]))
-        panel.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, label="Guessing", zorder=2)
-        panel.set(xlim=(0, 1), ylim=(0, 1.005), aspect="equal")
-        _mark_rates(panel, result, least=0.0)
-        if (point := certified_point(result)) is not None:
-            low, high = (point.errors, point.hits), (1 - point.hits, 1 - point.errors)
-            mark_bound(panel, point, at=high if point.high else low)
-        percent_axes(panel)
+    tail = str(detail(row, "tail"))
+    errors, hits = (detail(row, name) for name in _RATES.get(tail, ("", "")))
+    if errors is None or hits is None or not (0 <= errors <= 1 and 0 <= hits <= 1):
+        return None
+    return _CertifiedPoint(high=tail == "upper", errors=errors, hits=hits, value=row.lower)
+
+
+def turned(curves: Mapping[str, NamedCurve]) -> Mapping[str, NamedCurve]:
+    """Return the curves seen from the other end: the FNR where the FPR was, and the TNR where the TPR was."""
+    return {name: _turned(curve) for name, curve in curves.items()}
+
+
+def _turned(curve: NamedCurve) -> NamedCurve:
+    points = [*zip(curve.fpr, curve.tpr, strict=False)][::-1]
+    fnr, tnr = (tuple(round(1 - point[at], 9) for point in points) for at in (1, 0))
+    return replace(curve, fpr=fnr, tpr=tnr)
+
+
+def _high_reach(result: AuditDocument) -> tuple[float, float]:
+    """Return the finest rate that the members can show, and the rate that the logarithmic axes begin at."""
+    star = with_role(Role.PUBLISHED, result)
+    place = detail(star, "at", "fnr") if star and detail(star, "branch") == "m2" else None
+    finest = max(_finest_of(result, "n_member"), _LEAST)
+    return finest, max(canvas.floor(finest, place), _LEAST)
+
+
+# --- What the trade-off figures show, in words with the numbers of one audit ---
+
+
+_FAR, _NEAR = (0.5, 0.1, 0.01), (0.1, 0.01, 0.001, 1e-4)
+
+
+def tradeoff_words(result: AuditDocument) -> str:
+    """Return what the figure on linear axes shows, with the rates of this audit."""
+    finest, _ = _reach(result)
+    parts = [
+        f"Trade-off curves on linear axes. {_READS}",
+        _rates(canvas.curves(result), _FAR, finest=finest),
+        _claimed(result),
+        _bound(result, high=_is_high(result)),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def tradeoff_log_words(result: AuditDocument) -> str:
+    """Return what the figure on logarithmic axes shows, with the quoted rates and where the records run out."""
+    finest, least = _reach(result)
+    quoted = [f"{_rate_words(rate, row)}." for rate, row in _quoted_rates(result)]
+    end = f"Below {numbers.percent(finest)} false alarms, shaded, there are no records to measure with."
+    parts = [
+        f"Trade-off curves on logarithmic axes. {_READS}",
+        _rates(canvas.curves(result), _NEAR, finest=finest),
+        _claimed(result),
+        *quoted,
+        "The certified bound comes from the other end of the curve." if _is_high(result) else "",
+        _bound(result, high=False),
+        end if least < finest else "",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def tradeoff_high_words(result: AuditDocument) -> str:
+    """Return what the figure of the other end shows, with where the certified bound is read."""
+    if not _is_high(result):
+        return "The other end of the trade-off curves: the certified bound of this audit does not come from there."
+    finest, least = _high_reach(result)
+    parts = [
+        f"The other end of the trade-off curves on logarithmic axes. {_CLEARS}",
+        _rates(turned(canvas.curves(result)), _NEAR, finest=finest, errors=_CLEARED),
+        _claimed(result),
+        _bound(result, high=True),
+        f"Below {numbers.percent(finest)} {_CLEARED}, shaded, there are no records to measure with."
+        if least < finest
+        else "",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+_CLEARED = "of training records wrongly cleared"
+_CLEARS = (
+    "They show the share of other records that an attacker rightly says were not in the training data against the share"
+    " of training records of which this is wrongly said."
+)
+_READS = (
+    "They show the share of training records that an attacker recognises against the share of false alarms."
+)
+
+
+def _rates(
+    curves: Mapping[str, NamedCurve], places: Sequence[float], *, finest: float, errors: str = "false alarms"
+) -> str:
+    shown = [place for place in places if place >= finest] or [0.5]
+    return " ".join(f"At {numbers.percent(place)} {errors}: {_at(place, curves)}." for place in shown)
+
+
+def _bound(result: AuditDocument, *, high: bool) -> str:
+    point = _certified_point(result)
+    return f"{point.words}." if point is not None and point.high is high else ""
+
+
+def _claimed(result: AuditDocument) -> str:
+    names = canvas.curves(result)
+    claim = _drawn_claim(result) if {"claim", _WHOLE_CLAIM} & names.keys() else None
+    if claim is None:
+        return ""
+    at = "" if claim.delta is None else f" at delta {numbers.given(claim.delta)}"
+    said = f"The claim is epsilon {numbers.given(claim.value)}{at} ({claim.adjacency})."
+    if _WHOLE_CLAIM not in names:
+        return said
+    return f"{said} Its line is the whole curve of the claimed training, not of that one epsilon."
+
+
+def _at(place: float, curves: Mapping[str, NamedCurve]) -> str:
+    def rate(name: str, toward: str = "nearest") -> str:
+        found = float(np.interp(place, *canvas.finite(curves[name].fpr, curves[name].tpr)))
+        return numbers.percent(min(max(found, 0.0), 1.0), toward=toward)
+
+    parts = [f"measured {rate('empirical')}"] if "empirical" in curves else []
+    if {"band_lower", "band_upper"} <= curves.keys():
+        parts.append(f"band {rate('band_lower', 'down')} to {rate('band_upper', 'up')}")
+    names = (
+        ("gaussian", "Gaussian fit"),
+        ("mixture", "mixture fit"),
+        ("claim", "most the claim allows"),
+        (_WHOLE_CLAIM, "most the claimed training allows"),
+    )
+    parts += [f"{words} {rate(name)}" for name, words in names if name in curves]
+    return ", ".join([*parts, f"guessing {numbers.percent(place)}"])
+
+
+# --- What every trade-off figure draws: the curves with their band and labels, logarithmic axes, and where numbers are read ---
+
+
+_LINES: dict[str, dict[str, Any]] = {
+    "empirical": {"color": canvas.ACCENT, "linewidth": 1.8, "zorder": 5},
+    "gaussian": {"color": canvas.INK, "linewidth": 1.1, "linestyle": (0, (5, 2)), "zorder": 4},
+    "mixture": {"color": canvas.INK, "linewidth": 1.1, "linestyle": (0, (5, 1.5, 1, 1.5)), "zorder": 4},
+    "claim": {"color": canvas.INK, "linewidth": 1.8, "linestyle": (0, (1, 1.2)), "zorder": 3},
+    _WHOLE_CLAIM: {"color": canvas.INK, "linewidth": 1.8, "linestyle": (0, (1, 1.2)), "zorder": 3},
+}
+_DECADES = 5  # as many are spelled out
+_WORDS = {
+    "empirical": "Measured",
+    "gaussian": "Gaussian fit",
+    "mixture": "Mixture fit",
+    "claim": "Most the claim allows",
+    _WHOLE_CLAIM: "Most the claimed\ntraining allows",
+}
+
+
+def _draw_logarithmic(
+    panel: "Axes", curves: Mapping[str, NamedCurve], result: AuditDocument, *, finest: float, least: float
+) -> None:
+    """All curves on logarithmic axes that begin at ``least``; the measured one begins at ``finest``, one record."""
+    panel.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.15))
+    _draw_band(
+        panel,
+        curves,
+        result,
+        shape=lambda curve: canvas.logarithmic(curve, least=least, lowest=least / 10),
+    )
+    starts = {"empirical": finest}
+    _draw_lines(
+        panel,
+        curves,
+        result,
+        shape=lambda name: canvas.logarithmic(curves[name], least=starts.get(name, least)),
+    )
+    panel.plot([least, 1], [least, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
+    if least < finest:
+        _shade(panel, least, finest)
+    canvas.percent_axes(panel)
+    _space_decades(panel, least)
+
+
+def _draw_lines(
+    panel: "Axes", curves: Mapping[str, NamedCurve], result: AuditDocument, *, shape: Callable[[str], Any]
+) -> None:
+    """Every curve that there is, each with its label."""
+    for name, style in _LINES.items():
+        if name in curves:
+            panel.plot(*shape(name), label=_label(name, result), **style)
+
+
+def _label(name: str, result: AuditDocument) -> str:
+    claim = _drawn_claim(result) if name in {"claim", _WHOLE_CLAIM} else None
+    if claim is None:
+        row = next((item for item in result.estimates if metrics.describe(item).curve == name), None)
+        return _WORDS[name] + (", rejected" if row and detail(row, "fit", "rejected") is True else "")
+    # Short lines: two columns of words share the width of the figure.
+    at = "" if claim.delta is None else f",\ndelta {numbers.given(claim.delta)}"
+    return f"{_WORDS[name]}\n(epsilon {numbers.given(claim.value)}{at})"
+
+
+def _draw_band(
+    panel: "Axes", curves: Mapping[str, NamedCurve], result: AuditDocument, *, shape: Callable[[Any], Any]
+) -> None:
+    """The band between its two limits, where both are there."""
+    if not {"band_lower", "band_upper"} <= curves.keys():
+        return
+    low, high = (shape(curves[name]) for name in ("band_lower", "band_upper"))
+    x, y = (np.concatenate([upward, backward[::-1]]) for upward, backward in zip(low, high, strict=True))
+    level = result.data.get("confidence")
+    words = f" ({numbers.percent(level, toward='down')})" if level and 0 < level < 1 else ""
+    # A census knows its members, so its band is about them alone.
+    words += "\nof this finite training set" if result.data.get("members") == "census" else ""
+    panel.fill(x, y, color=canvas.ACCENT, alpha=0.16, linewidth=0, label=f"Confidence band{words}", zorder=1)
+    for side in (low, high):
+        panel.plot(*side, color=canvas.ACCENT, linewidth=0.6, zorder=1.5)
+
+
+def _mark_star(panel: "Axes", star: Estimate | None, *, high: bool, least: float) -> None:
+    """A diamond where Epsilon* is read, if that is on these axes: at the low losses, or at the high ones."""
+    fpr, fnr = (detail(star, "at", rate) for rate in ("fpr", "fnr"))
+    if star is None or fpr is None or fnr is None or detail(star, "branch") != ("m2" if high else "m1"):
+        return
+    x, y = (fnr, 1 - fpr) if high else (fpr, 1 - fnr)
+    if x < least or y <= 0:
+        return
+    look: dict[str, Any] = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "zorder": 6}
+    (ring,) = panel.plot(
+        [x], [y], label="Epsilon* is read here", color=canvas.INK, linestyle="none", clip_on=False, **look
+    )
+    errors = "of the training records wrongly cleared" if high else "false alarms"
+    canvas.tip(ring, f"Epsilon* {numbers.number(star.value)} is read here, at {numbers.percent(x)} {errors}")
+
+
+def _mark_bound(
+    panel: "Axes", point: _CertifiedPoint, *, at: tuple[float, float], least: float = 0.0
+) -> None:
+    """A square at the two limits that the certified bound is read from."""
+    if min(at) < least:
+        return
+    look: dict[str, Any] = {
+        "marker": "s",
+        "markersize": 5.5,
+        "color": canvas.ACCENT,
+        "markeredgecolor": canvas.CARD,
+        "zorder": 8,
+    }
+    (square,) = panel.plot(
+        [at[0]], [at[1]], label="Certified bound is read here", linestyle="none", clip_on=False, **look
+    )
+    canvas.tip(square, point.words)
+
+
+def _space_decades(panel: "Axes", least: float) -> None:
+    """A tick for each decade, or for every second one where their words would touch; 100% always has one."""
+    decades = round(-math.log10(least))
+    ticks = [10.0**-power for power in range(0, decades + 1, 1 if decades <= _DECADES else 2)]
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.set_ticks(ticks)
+
+
+def _shade(panel: "Axes", least: float, finest: float) -> None:
+    panel.axvspan(
+        least, finest, color=canvas.NEUTRAL, alpha=0.13, linewidth=0, label="Finer than the records show"
+    )
+    panel.axvline(finest, color=canvas.MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1.2)
+
+
+# --- The other end of the trade-off curve on logarithmic axes, where the certified bound comes from the high losses ---
+
+
+def tradeoff_high_figure(result: AuditDocument) -> "Figure | None":
+    """Return others cleared against training records wrongly cleared, on logarithmic axes.
+
+    Null unless the certified bound comes from the high losses: then this end shows the leak that the usual figure, of
+    rare false alarms, need not show.
+    """
+    curves = turned(canvas.curves(result))
+    if not curves or not _is_high(result):
+        return None
+    finest, least = _high_reach(result)
+    point = _certified_point(result)
+    with canvas.axes(canvas.TALL) as (figure, panel):
+        _draw_logarithmic(panel, curves, result, finest=finest, least=least)
+        if point is not None and point.high:
+            _mark_bound(panel, point, at=(point.errors, point.hits), least=least)
+        _mark_star(panel, with_role(Role.PUBLISHED, result), high=True, least=least)
+        panel.set(xlabel="Training records wrongly cleared (FNR)", ylabel="Others cleared (TNR)")
         figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
-def tradeoff_log_figure(result: AuditResult) -> "Figure | None":
+def tradeoff_figure(result: AuditDocument) -> "Figure | None":
+    """Return hits against false alarms on linear axes: measured, its band, the fit, the claim, and guessing."""
+    curves = canvas.curves(result)
+    if not curves:
+        return None
+    with canvas.axes(canvas.TALL) as (figure, panel):
+        _draw_band(panel, curves, result, shape=canvas.thinned)
+        _draw_lines(panel, curves, result, shape=lambda name: canvas.thinned(curves[name]))
+        panel.plot([0, 1], [0, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
+        panel.set(xlim=(0, 1), ylim=(0, 1.005), aspect="equal")
+        _mark_rates(panel, result, least=0.0)
+        if (point := _certified_point(result)) is not None:
+            low, high = (point.errors, point.hits), (1 - point.hits, 1 - point.errors)
+            _mark_bound(panel, point, at=high if point.high else low)
+        canvas.percent_axes(panel)
+        figure.legend(loc="outside lower center", ncols=2)
+    return figure
+
+
+def tradeoff_log_figure(result: AuditDocument) -> "Figure | None":
     """Return the same on logarithmic axes, where the rare false alarms are that matter for privacy.
 
     The measured curve stops where the non-members run out: a rate finer than one of them cannot be observed. The band
     goes on, since it says there too what cannot be ruled out.
     """
-    curves = traces.curves(result)
+    curves = canvas.curves(result)
     if not curves:
         return None
-    finest, least = reach(result)
-    point = certified_point(result)
-    with axes(TALL) as (figure, panel):
-        draw_logarithmic(panel, curves, result, finest=finest, least=least)
+    finest, least = _reach(result)
+    point = _certified_point(result)
+    with canvas.axes(canvas.TALL) as (figure, panel):
+        _draw_logarithmic(panel, curves, result, finest=finest, least=least)
         _mark_rates(panel, result, least=least)
         if point is not None and not point.high:
-            mark_bound(panel, point, at=(point.errors, point.hits), least=least)
-        mark_star(panel, find(result, STAR), high=False, least=least)
+            _mark_bound(panel, point, at=(point.errors, point.hits), least=least)
+        _mark_star(panel, with_role(Role.PUBLISHED, result), high=False, least=least)
         figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
-def _mark_rates(panel: "Axes", result: AuditResult, *, least: float) -> None:
+def _mark_rates(panel: "Axes", result: AuditDocument, *, least: float) -> None:
     """The quoted rates: what is certified there, a wedge, and what was observed at the same threshold, a ring.
 
     The threshold that keeps a rate for certain was observed to raise fewer false alarms: the ring stands to the left, on
     the measured curve, or beyond logarithmic axes where it raised none.
     """
-    look: dict[str, Any] = {"color": INK, "zorder": 7, "clip_on": False}
+    look: dict[str, Any] = {"color": canvas.INK, "zorder": 7, "clip_on": False}
     wedge: dict[str, Any] = {"marker": 6, "label": "Certified at a quoted rate"}
-    ring: dict[str, Any] = {"marker": "o", "markerfacecolor": CARD, "label": "Observed at that threshold"}
-    for rate, row in quoted_rates(result):
+    ring: dict[str, Any] = {
+        "marker": "o",
+        "markerfacecolor": canvas.CARD,
+        "label": "Observed at that threshold",
+    }
+    for rate, row in _quoted_rates(result):
         low, seen = max(float(row.lower or 0), least), float(row.value or 0)
         if rate < least or not low <= seen <= 1:
             continue
         # A limit of 0 lies below logarithmic axes: the line then ends at their edge without a wedge.
         marks = [] if low <= least > 0 else [(rate, low, wedge)]
-        place = observed_rate(result, row)
+        place = _observed_rate(result, row)
         if place is not None and place >= least:
             panel.plot([rate, place], [low, seen], linewidth=1.2, **look)
             marks.append((place, seen, ring))
         for x, y, mark in marks:
             (shown,) = panel.plot([x], [y], markersize=4.6, linestyle="none", **mark, **look)
-            tip(shown, rate_words(rate, row))
+            canvas.tip(shown, _rate_words(rate, row))
             mark["label"] = "_again"

@@ -1,10 +1,7 @@
 """Losses through an endpoint without a trial before, so that every request is one that the test expects."""
 
-from auditor.collectors.from_model import assembled
-from auditor.collectors.predictors import predictor
-from auditor.collectors.records import Records
-from auditor.collectors.scorer import ModelScorer, in_batches
-from auditor.collectors.tasks import Classification
+from auditor.collectors.base import Classification, ModelScorer, Records, assembled, in_batches
+from auditor.collectors.streaming import predictor
 
 
 def collected(endpoint, *, members, nonmembers, task=None, repeats=1, batch_size=None):

@@ -266,8 +266,8 @@ def test_a_failure_in_the_middle_is_the_only_one_told(serve):
 def test_a_checkpoint_is_a_round_of_requests(serve):
     """A batch is what eight requests at once hold, and a hundred records where each holds a single one."""
     from auditor.collectors import Classification
-    from auditor.collectors.predictors import predictor
-    from auditor.collectors.records import Records
+    from auditor.collectors.base import Records
+    from auditor.collectors.streaming import predictor
 
     server = serve(lambda *_: 0.5)
     sample = [Records("member", np.zeros((10, 2)), np.zeros(10))]

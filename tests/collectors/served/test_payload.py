@@ -8,14 +8,14 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from auditor import InputError
-from auditor.collectors.records import Records
-from auditor.collectors.served.payload import payload
+from auditor.collectors.base import Records
+from auditor.collectors.served import json_payload
 
 
 def of(features, **kwargs):
     """The payload of some features, of records that begin at row 100."""
     n = features.shape[0] if hasattr(features, "shape") else len(features)
-    return payload(Records("member", features, np.zeros(n), first_row=100), **kwargs)
+    return json_payload(Records("member", features, np.zeros(n), first_row=100), **kwargs)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int64, np.uint8, np.bool_])

@@ -11,14 +11,10 @@ import pytest
 
 from auditor import InputError
 from auditor.collectors import Classification, MultiLabel, Output, SquaredError
-from auditor.collectors.batch_losses import BatchLosses
-from auditor.collectors.label_order import better_order, reordered
-from auditor.collectors.predictors import predictor
-from auditor.collectors.preflight import Preflight, preflight
-from auditor.collectors.records import Records
-from auditor.collectors.scorer import ModelScorer
+from auditor.collectors.base import BatchLosses, ModelScorer, Records, better_order, reordered
 from auditor.collectors.served import Endpoint, MLflow
-from auditor.values import LossScale
+from auditor.collectors.streaming import Preflight, predictor, preflight
+from auditor.core import LossScale
 
 
 def tried(model, linear, *, classes=None, labels=None, repeats=1, task=None, n=60, output=None):

@@ -14,14 +14,10 @@ from servers.running import programs, running, trained
 from sklearn.datasets import load_iris
 
 import auditor
-from auditor.collectors.outputs import Output
-from auditor.collectors.predictors import predictor
-from auditor.collectors.preflight import preflight
-from auditor.collectors.records import Records
-from auditor.collectors.scorer import ModelScorer
+from auditor.collectors.base import Classification, ModelScorer, Output, Records
 from auditor.collectors.served import Endpoint, KServeV1, KServeV2
-from auditor.collectors.tasks import Classification
-from auditor.errors import InputError
+from auditor.collectors.streaming import predictor, preflight
+from auditor.core import InputError
 
 FEATURES, LABELS = load_iris(return_X_y=True)
 MEMBERS, NONMEMBERS = (FEATURES[::2], LABELS[::2]), (FEATURES[1::2], LABELS[1::2])

@@ -16,10 +16,7 @@ from pathlib import Path
 import pytest
 
 from auditor import InputError
-from auditor.collectors.served.connection import Connection
-from auditor.collectors.served.messages import short
-from auditor.collectors.served.transport import Request, Transport
-from auditor.collectors.served.workers import in_order
+from auditor.collectors.served import Connection, Request, Transport, printable, run_in_order
 
 SECRET = "tok-5e1f-very-secret"  # noqa: S105 - of no server
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
@@ -337,7 +334,7 @@ def test_messages_of_a_server_are_short_and_printable(serve):
         transport(server).post(Request(b"{}"))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 400
-    assert short("a\u202eb\x00c\nd") == "a?b?c d"
+    assert printable("a\u202eb\x00c\nd") == "a?b?c d"
 
 
 def test_proxies_of_the_environment_are_not_used_unasked(serve, monkeypatch, closed_port):
@@ -425,7 +422,7 @@ def test_the_first_failure_is_the_first_in_the_list():
         raise InputError(f"item {item}")
 
     with pytest.raises(InputError, match="item 0"):
-        in_order(work, [0, 1], concurrency=2)
+        run_in_order(work, [0, 1], concurrency=2)
 
 
 def test_connections_are_kept_open(serve):

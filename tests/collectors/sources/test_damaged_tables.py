@@ -9,8 +9,7 @@ import pytest
 from pyarrow import feather, ipc, parquet
 
 from auditor import Classification, InputError
-from auditor.collectors.record_table import RecordTable
-from auditor.collectors.sources import open_source
+from auditor.collectors.tables import RecordTable, open_source
 
 COLUMNS = {
     "x": np.linspace(0, 1, 300),

@@ -7,9 +7,8 @@ import pytest
 from pyarrow import parquet
 
 from auditor import Classification, InputError
-from auditor.collectors.from_model import collect
-from auditor.collectors.record_table import RecordTable
-from auditor.collectors.sources import open_groups
+from auditor.collectors.streaming import collect
+from auditor.collectors.tables import RecordTable, open_groups
 
 FRAME = pd.DataFrame({"a": [1, 2, 3, 4], "b": [0.5, 1.5, 2.5, 3.5], "y": [0, 1, 0, 1]})
 

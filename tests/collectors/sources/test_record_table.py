@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from auditor import InputError
-from auditor.collectors.record_table import RecordTable
-from auditor.collectors.sources import open_source
+from auditor.collectors.tables import RecordTable, open_source
 
 
 def test_the_value_is_frozen_and_does_not_show_its_data():

@@ -8,10 +8,8 @@ import pandas as pd
 import pytest
 
 from auditor import Classification, InputError, SquaredError
-from auditor.collectors.record_table import RecordTable
-from auditor.collectors.records import Records
-from auditor.collectors.shared_rows import SharedRows
-from auditor.collectors.sources import Batch, open_groups
+from auditor.collectors.base import Batch, Records
+from auditor.collectors.tables import RecordTable, SharedRows, open_groups
 
 
 def seen(first, second, *, step=7, task=None, **names):

@@ -9,9 +9,8 @@ import pytest
 from pyarrow import dataset, ipc, parquet
 
 from auditor import Classification, InputError
-from auditor.collectors.from_model import collect
-from auditor.collectors.record_table import RecordTable
-from auditor.collectors.sources import open_source
+from auditor.collectors.streaming import collect
+from auditor.collectors.tables import RecordTable, open_source
 
 N = 1000
 

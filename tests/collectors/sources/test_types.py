@@ -9,8 +9,7 @@ import pytest
 from pyarrow import ipc, parquet
 
 from auditor import Classification, InputError, MultiLabel, SquaredError
-from auditor.collectors.record_table import RecordTable
-from auditor.collectors.sources import open_source
+from auditor.collectors.tables import RecordTable, open_source
 
 
 def opened(data, task=None, **names):

@@ -16,8 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from collectors.streaming.fakes import FakeScorer, asked, digest, tables
 
-from auditor.collectors.streaming import collect_to, read_metadata
-from auditor.errors import InputError
+from auditor.collectors.streaming import stream_to
+from auditor.collectors.tables import read_metadata
+from auditor.core import InputError
 
 STEPS = ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "rmdir"), (Path, "mkdir"), (os, "open"))
 
@@ -46,7 +47,7 @@ def run(path, log, *, at, overwrite):
         pa.set_cpu_count(1)
         if at is not None:
             deadly(at)
-        collect_to(path, scorer=FakeScorer(log=log), sources=tables(17, 14), overwrite=overwrite)
+        stream_to(path, scorer=FakeScorer(log=log), sources=tables(17, 14), overwrite=overwrite)
         os._exit(0)
     return os.waitpid(child, 0)[1] == 0
 

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from auditor.collectors.batch_losses import BatchLosses
-from auditor.collectors.records import Records
-from auditor.collectors.sources.source import Batch
-from auditor.features import Features
-from auditor.fingerprints import fingerprints
-from auditor.values import LossScale
+from auditor.collectors.base import Batch, BatchLosses, Records
+from auditor.core import LossScale
+from auditor.records import Features, fingerprints
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, asked, digest, tables
 from pyarrow import parquet
 
-from auditor.collectors.streaming import Trial, collect_to, lock, read_metadata
-from auditor.collectors.streaming.writing import whole
-from auditor.errors import InputError, OutputError
+from auditor.collectors.streaming import Trial, locked, stream_to
+from auditor.collectors.tables import read_metadata
+from auditor.core import InputError, OutputError, whole
 
 
 class Rolling(FakeScorer):
@@ -53,7 +53,7 @@ def test_a_model_that_changes_meanwhile_is_refused(tmp_path, since, identity):
         r" out when it changed, and once it stays the same delete the folder to begin anew, or name another output\.$"
     )
     with pytest.raises(InputError, match=sentence):
-        collect_to(path, scorer=rolling(since, identity=identity, log=log), sources=tables())
+        stream_to(path, scorer=rolling(since, identity=identity, log=log), sources=tables())
     assert asked(log) == [*range(57), *range(1000, 1045), *range(10)]
     assert not path.exists()
     assert len(parts_of(path)) == 11
@@ -63,13 +63,13 @@ def test_a_model_that_changes_early_is_found_early(tmp_path):
     """Without an identity the model is asked again after each hundred parts, for one record in a hundred at most."""
     path, log = tmp_path / "losses.parquet", tmp_path / "log"
     with pytest.raises(InputError, match="holds 2,000 losses of this collection, but the model changed"):
-        collect_to(path, scorer=rolling(150, identity=None), sources=tables(3000, 2000))
+        stream_to(path, scorer=rolling(150, identity=None), sources=tables(3000, 2000))
     assert len(parts_of(path)) == 200
     steady = tmp_path / "steady.parquet"
-    collect_to(steady, scorer=FakeScorer(identity=None, log=log), sources=tables(3000, 2000))
+    stream_to(steady, scorer=FakeScorer(identity=None, log=log), sources=tables(3000, 2000))
     assert len(asked(log)) == 5000 + 5 * 10 + 10
     log.unlink()
-    collect_to(tmp_path / "known.parquet", scorer=FakeScorer(log=log), sources=tables(3000, 2000))
+    stream_to(tmp_path / "known.parquet", scorer=FakeScorer(log=log), sources=tables(3000, 2000))
     assert len(asked(log)) == 5000 + 10
 
 
@@ -77,7 +77,7 @@ def test_a_model_that_answers_at_random_may_go_on_doing_so(tmp_path):
     """Where the trial found that answers differ on repeat, no other answers are asked for."""
     path, log = tmp_path / "losses.parquet", tmp_path / "log"
     scorer = rolling(5, identity=None, log=log)
-    collect_to(path, scorer=scorer, sources=tables(), before=lambda *_: Trial(deterministic=False))
+    stream_to(path, scorer=scorer, sources=tables(), before=lambda *_: Trial(deterministic=False))
     assert asked(log) == [*range(57), *range(1000, 1045)]
 
 
@@ -92,8 +92,8 @@ def test_a_part_that_is_gone_before_the_model_is_asked_again_is_named(tmp_path):
             return super().score(records)
 
     with pytest.raises(OutputError, match=r"part '.*part-00000000.parquet' was damaged or removed since"):
-        collect_to(path, scorer=Removes(), sources=tables())
-    assert collect_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 10
+        stream_to(path, scorer=Removes(), sources=tables())
+    assert stream_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 10
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -101,15 +101,15 @@ def test_a_complete_file_of_a_changed_model_is_not_called_complete(tmp_path, det
     """A model whose hash misses what changed is asked for ten records, unless it answers at random anyway."""
     path, again = tmp_path / "losses.parquet", {"scorer": FakeScorer(factor=3.001), "sources": tables()}
     trial = Trial(deterministic=deterministic)
-    collect_to(path, scorer=FakeScorer(), sources=tables(), before=lambda *_: trial)
+    stream_to(path, scorer=FakeScorer(), sources=tables(), before=lambda *_: trial)
     before = digest(path)
     if not deterministic:
-        assert collect_to(path, **again).scored_now == 0
+        assert stream_to(path, **again).scored_now == 0
         return
     with pytest.raises(
         InputError, match=r"losses.parquet' holds the losses, but the model changed.*ask for the file to"
     ):
-        collect_to(path, **again)
+        stream_to(path, **again)
     assert digest(path) == before
 
 
@@ -147,31 +147,31 @@ def nudged(column):
 )
 def test_losses_that_were_rewritten_are_not_complete(tmp_path, change):
     """A file whose losses or groups were changed under its metadata is refused and kept; other columns may change."""
-    path = collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
+    path = stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
     rewritten(path, change)
     before = digest(path)
     with pytest.raises(
         InputError, match=r"exists already and holds losses that were changed since they were"
     ):
-        collect_to(path, scorer=FakeScorer(), sources=tables())
+        stream_to(path, scorer=FakeScorer(), sources=tables())
     assert digest(path) == before
-    assert collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).scored_now == 102
+    assert stream_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).scored_now == 102
 
 
 def test_a_file_that_was_packed_otherwise_is_still_complete(tmp_path):
     """Other row groups, another compression and a column more leave the losses what they are."""
-    path = collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
+    path = stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
     table = parquet.read_table(path)
     table = table.append_column("more", pa.array(range(102)))
     parquet.write_table(table, path, compression="gzip", row_group_size=7)
-    assert collect_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 0
+    assert stream_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 0
 
 
 def test_the_hashes_are_those_of_the_columns(tmp_path):
     """The metadata hold the SHA-256 of the eight bytes of each loss, and of each membership as a 64-bit word."""
     import hashlib
 
-    path = collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
+    path = stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
     table = parquet.read_table(path)
     words = [table["loss"].to_numpy().astype("<f8"), table["member"].to_numpy().astype("<u8")]
     expected = [hashlib.sha256(column.tobytes()).hexdigest() for column in words]
@@ -189,9 +189,9 @@ def test_names_that_are_not_ours_are_never_touched(tmp_path):
     for name in FOREIGN:
         (folder / name).write_text("mine")
     with pytest.raises(ValueError, match="1030"):
-        collect_to(path, scorer=FakeScorer(fail_at=1030), sources=tables())
-    assert collect_to(path, scorer=FakeScorer(), sources=tables()).resumed == 87
-    collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True)
+        stream_to(path, scorer=FakeScorer(fail_at=1030), sources=tables())
+    assert stream_to(path, scorer=FakeScorer(), sources=tables()).resumed == 87
+    stream_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True)
     assert {item.name for item in folder.iterdir()} == {*FOREIGN, "lock"}
     assert {(folder / name).read_text() for name in FOREIGN} == {"mine"}
 
@@ -201,19 +201,19 @@ def test_parts_that_no_manifest_knows_are_kept(tmp_path, complete):
     """Files of others with the very names of parts are never removed unasked; in the way of new parts they are named."""
     path, other = tmp_path / "losses.parquet", tmp_path / "losses.parquet.parts" / "part-00000003.parquet"
     if complete:
-        collect_to(path, scorer=FakeScorer(), sources=tables())
+        stream_to(path, scorer=FakeScorer(), sources=tables())
     other.parent.mkdir()
     other.write_text("mine")
     if complete:
-        assert collect_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 0
+        assert stream_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 0
     else:
         sentence = (
             r"parts' must hold an interrupted collection or no parts, got 1 such as 'part-00000003.parquet'"
         )
         with pytest.raises(InputError, match=sentence):
-            collect_to(path, scorer=FakeScorer(), sources=tables())
+            stream_to(path, scorer=FakeScorer(), sources=tables())
     assert other.read_text() == "mine"
-    assert collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).scored_now == 102
+    assert stream_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).scored_now == 102
 
 
 def read_only(monkeypatch):
@@ -227,10 +227,10 @@ def read_only(monkeypatch):
 
 def test_a_complete_file_on_a_disk_that_is_read_only_is_complete(tmp_path, monkeypatch):
     """Where no working folder can be made, a complete file is checked and answered for as anywhere."""
-    path = collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
+    path = stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
     read_only(monkeypatch)
     lines = []
-    report = collect_to(path, scorer=FakeScorer(), sources=tables(), announce=lines.append)
+    report = stream_to(path, scorer=FakeScorer(), sources=tables(), announce=lines.append)
     assert (report.scored_now, report.n_member) == (0, 57)
     assert lines == ["losses.parquet is complete already: nothing is scored."]
     for changes, words in (
@@ -239,10 +239,10 @@ def test_a_complete_file_on_a_disk_that_is_read_only_is_complete(tmp_path, monke
         ({"sources": tables(seed=1)}, "the data changed"),
     ):
         with pytest.raises(InputError, match=words):
-            collect_to(path, **({"scorer": FakeScorer(), "sources": tables()} | changes))
+            stream_to(path, **({"scorer": FakeScorer(), "sources": tables()} | changes))
     rewritten(path, with_column("loss", nudged))
     with pytest.raises(InputError, match="changed since they were collected"):
-        collect_to(path, scorer=FakeScorer(), sources=tables())
+        stream_to(path, scorer=FakeScorer(), sources=tables())
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
@@ -250,10 +250,10 @@ def test_a_disk_that_is_read_only_takes_no_new_file(tmp_path, monkeypatch, overw
     """Without a complete file, or to overwrite one, the folder is needed, and that it cannot be made is said."""
     path = tmp_path / "losses.parquet"
     if overwrite:
-        collect_to(path, scorer=FakeScorer(), sources=tables())
+        stream_to(path, scorer=FakeScorer(), sources=tables())
     read_only(monkeypatch)
     with pytest.raises(OutputError, match=r"parts' cannot be written: Read-only file system\.$"):
-        collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=overwrite)
+        stream_to(path, scorer=FakeScorer(), sources=tables(), overwrite=overwrite)
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_a_folder_on_another_disk_is_refused_at_once(tmp_path, elsewhere):
     log = tmp_path / "log"
     (tmp_path / "losses.parquet.parts").symlink_to(elsewhere)
     with pytest.raises(OutputError, match=r"parts' must be on the same disk as the output 'losses.parquet'"):
-        collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(log=log), sources=tables())
+        stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(log=log), sources=tables())
     assert not log.exists()
     assert list(elsewhere.iterdir()) == []
 
@@ -282,7 +282,7 @@ def test_a_folder_behind_a_link_on_the_same_disk_is_used(tmp_path):
     """A link alone is no obstacle."""
     (tmp_path / "aside").mkdir()
     (tmp_path / "losses.parquet.parts").symlink_to(tmp_path / "aside")
-    report = collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables())
+    report = stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables())
     assert report.scored_now == 102
 
 
@@ -319,10 +319,10 @@ def test_the_lock_goes_where_open_files_cannot_be_removed(tmp_path, monkeypatch)
             raise PermissionError(errno.EACCES, "in use")
         removed(path, **arguments)
 
-    monkeypatch.setattr(lock, "_HELD_FILES_CAN_GO", False)
+    monkeypatch.setattr("auditor.collectors.streaming.output._HELD_FILES_CAN_GO", False)
     for owner, name, function in ((os, "open", opens), (os, "close", closes), (Path, "unlink", unlink)):
         monkeypatch.setattr(owner, name, function)
-    with lock.locked(tmp_path / "folder"):
+    with locked(tmp_path / "folder"):
         assert (tmp_path / "folder" / "lock").exists()
     assert list(tmp_path.iterdir()) == []
     assert held == set()

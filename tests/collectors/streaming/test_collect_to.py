@@ -13,23 +13,20 @@ from pyarrow import parquet
 
 import auditor
 from auditor.collectors import Output
-from auditor.collectors.assembly import assembled
-from auditor.collectors.batch_losses import joined, settled_pair
-from auditor.collectors.predictors import predictor
-from auditor.collectors.scorer import ModelScorer
+from auditor.collectors.base import ModelScorer, assembled, concatenated, finite_pair
 from auditor.collectors.streaming import (
+    BuiltScorer,
     Collection,
     LocalEngine,
-    Ready,
     Trial,
-    collect_to,
-    read_metadata,
+    part_path,
+    predictor,
     score_unit,
+    stream_to,
+    unit_size,
 )
-from auditor.collectors.streaming.collection import unit_size
-from auditor.collectors.streaming.part import part_path
-from auditor.errors import InputError, OutputError
-from auditor.values import LossScale
+from auditor.collectors.tables import read_metadata
+from auditor.core import InputError, LossScale, OutputError
 
 EVERY = 102  # records in the two tables
 
@@ -39,7 +36,7 @@ def interrupted(tmp_path, *, at=1030, **changes):
     log = tmp_path / "log"
     scorer = FakeScorer(log=log, fail_at=at, **changes)
     with pytest.raises(ValueError, match=str(at)):
-        collect_to(tmp_path / "losses.parquet", scorer=scorer, sources=tables())
+        stream_to(tmp_path / "losses.parquet", scorer=scorer, sources=tables())
     before = asked(log)
     log.unlink()
     return tmp_path / "losses.parquet", before
@@ -53,10 +50,10 @@ def parts_of(path):
 def test_the_file_holds_what_memory_would_hold(tmp_path):
     """Losses, places of saturated ones, counts and history are those of the whole groups scored at once."""
     path = tmp_path / "losses.parquet"
-    report = collect_to(path, scorer=FakeScorer(), sources=tables())
+    report = stream_to(path, scorer=FakeScorer(), sources=tables())
     scorer, sources = FakeScorer(), tables()
     whole = [scorer.score(source.read(0, len(source)).records) for source in sources]
-    first, second = settled_pair(joined(whole[:1]), joined(whole[1:]))
+    first, second = finite_pair(concatenated(whole[:1]), concatenated(whole[1:]))
     expected = assembled(whole[0], nonmember=whole[1], words=scorer.words, scale=scorer.scale, labels={})
     table = parquet.read_table(path).to_pydict()
     assert table["loss"] == [*first, *second]
@@ -87,7 +84,7 @@ def test_a_model_in_memory_gives_the_same_bits(tmp_path):
     sources = tables(300, 200)
     scorer = ModelScorer(predictor(logistic, task=auditor.collectors.Classification()))
     path = tmp_path / "losses.parquet"
-    collect_to(path, scorer=scorer, sources=sources, batch_size=64)
+    stream_to(path, scorer=scorer, sources=sources, batch_size=64)
     pairs = [(source.read(0, len(source)).records) for source in sources]
     (x1, y1), (x0, y0) = [(records.features, records.labels) for records in pairs]
     losses = auditor.collect(
@@ -109,21 +106,21 @@ def test_a_second_call_asks_only_for_what_is_missing(tmp_path):
     assert before == [*range(57), *range(1000, 1040)]
     log = tmp_path / "log"
     lines = []
-    report = collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
+    report = stream_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
     assert asked(log) == [*range(10), *range(1030, 1045), *range(10)]
     assert (report.scored_now, report.resumed) == (15, 87)
     assert lines == ["Going on: 87 of 102 records are scored already."]
     other = tmp_path / "other.parquet"
-    collect_to(other, scorer=FakeScorer(), sources=tables())
+    stream_to(other, scorer=FakeScorer(), sources=tables())
     assert digest(path) == digest(other)
 
 
 def test_a_complete_file_is_not_made_again(tmp_path):
     """The same call on a complete file asks only for ten records to know the model, says so, and changes nothing."""
     path, log, lines = tmp_path / "losses.parquet", tmp_path / "log", []
-    collect_to(path, scorer=FakeScorer(), sources=tables())
+    stream_to(path, scorer=FakeScorer(), sources=tables())
     before = digest(path)
-    report = collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
+    report = stream_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
     assert asked(log) == list(range(10))
     assert (report.scored_now, report.resumed, digest(path)) == (0, EVERY, before)
     assert lines == ["losses.parquet is complete already: nothing is scored."]
@@ -148,7 +145,7 @@ def test_what_changed_is_named_and_refused(tmp_path, changes, words, complete):
     """Another model, other data or another setting is refused, with both values, before the model is asked."""
     path = tmp_path / "losses.parquet"
     if complete:
-        collect_to(path, scorer=FakeScorer(), sources=tables())
+        stream_to(path, scorer=FakeScorer(), sources=tables())
     else:
         interrupted(tmp_path)
     before = {item: digest(item) for item in (*parts_of(path), *tmp_path.glob("*.parquet"))}
@@ -156,14 +153,14 @@ def test_what_changed_is_named_and_refused(tmp_path, changes, words, complete):
     arguments = {"scorer": FakeScorer(), "sources": tables()} | changes
     arguments["scorer"] = replace(arguments["scorer"], log=log)
     with pytest.raises(InputError, match=r"name another") as caught:
-        collect_to(path, **arguments)
+        stream_to(path, **arguments)
     assert words in str(caught.value)
     assert not log.exists()
     assert before == {item: digest(item) for item in (*parts_of(path), *tmp_path.glob("*.parquet"))}
     again = tmp_path / "again.parquet"
-    collect_to(again, **arguments)
+    stream_to(again, **arguments)
     lines = []
-    collect_to(path, **arguments, overwrite=True, announce=lines.append)
+    stream_to(path, **arguments, overwrite=True, announce=lines.append)
     assert digest(path) == digest(again)
     assert lines == []
 
@@ -172,7 +169,7 @@ def test_a_change_before_the_first_part_costs_nothing(tmp_path):
     """Where nothing was scored yet, a changed setting is no reason to refuse."""
     interrupted(tmp_path, at=3)
     path = tmp_path / "losses.parquet"
-    assert collect_to(path, scorer=FakeScorer(), sources=tables(), setting={"a": 1}).resumed == 0
+    assert stream_to(path, scorer=FakeScorer(), sources=tables(), setting={"a": 1}).resumed == 0
 
 
 @pytest.mark.parametrize("complete", [True, False])
@@ -189,14 +186,14 @@ def test_a_model_without_a_hash_is_known_by_its_losses(tmp_path, complete, again
     """A model that gives other losses than those on disk, beyond rounding, is refused with row and both losses."""
     path = tmp_path / "losses.parquet"
     if complete:
-        collect_to(path, scorer=FakeScorer(identity=None), sources=tables())
+        stream_to(path, scorer=FakeScorer(identity=None), sources=tables())
     else:
         interrupted(tmp_path, identity=None)
     if not refused:
-        collect_to(path, scorer=FakeScorer(**again), sources=tables())
+        stream_to(path, scorer=FakeScorer(**again), sources=tables())
         return
     with pytest.raises(InputError, match=r"the loss of members row \d+, counting from 0, was .* and is now"):
-        collect_to(path, scorer=FakeScorer(**again), sources=tables())
+        stream_to(path, scorer=FakeScorer(**again), sources=tables())
 
 
 def test_a_model_that_answers_at_random_is_not_held_to_its_losses(tmp_path):
@@ -210,12 +207,12 @@ def test_a_model_that_answers_at_random_is_not_held_to_its_losses(tmp_path):
 
     scorer = FakeScorer(identity=None, fail_at=1030)
     with pytest.raises(ValueError, match="1030"):
-        collect_to(path, scorer=scorer, sources=tables(), before=before)
-    collect_to(path, scorer=FakeScorer(identity=None, factor=9, log=log), sources=tables(), before=before)
+        stream_to(path, scorer=scorer, sources=tables(), before=before)
+    stream_to(path, scorer=FakeScorer(identity=None, factor=9, log=log), sources=tables(), before=before)
     assert asked(log) == [*range(1030, 1045)]
     assert trials == [(scorer, [float(i) for i in range(57)], [float(i) for i in range(1000, 1045)])]
     assert read_metadata(path).history[-1] == "it answers at random"
-    report = collect_to(path, scorer=FakeScorer(identity=None, factor=5), sources=tables(), before=before)
+    report = stream_to(path, scorer=FakeScorer(identity=None, factor=5), sources=tables(), before=before)
     assert report.warnings[-1] == "it answers at random"
 
 
@@ -234,14 +231,14 @@ def test_a_model_of_coarse_floats_may_round_on_any_scale(tmp_path, eps, refused)
     path = tmp_path / "losses.parquet"
     settings = {"identity": None, "scale": LossScale.CROSS_ENTROPY}
     with pytest.raises(ValueError, match="1030"):
-        collect_to(path, scorer=Coarse(fail_at=1030, **settings), sources=tables())
+        stream_to(path, scorer=Coarse(fail_at=1030, **settings), sources=tables())
     again = Coarse(**settings)
     again.shift = 2.0**-6
     if refused:
         with pytest.raises(InputError, match="the model changed, or answers differently"):
-            collect_to(path, scorer=again, sources=tables())
+            stream_to(path, scorer=again, sources=tables())
     else:
-        assert collect_to(path, scorer=again, sources=tables()).resumed == 87
+        assert stream_to(path, scorer=again, sources=tables()).resumed == 87
 
 
 def test_a_model_that_rounds_by_batch_is_asked_for_the_batch(tmp_path):
@@ -254,11 +251,11 @@ def test_a_model_that_rounds_by_batch_is_asked_for_the_batch(tmp_path):
 
     path, log = tmp_path / "losses.parquet", tmp_path / "log"
     with pytest.raises(ValueError, match="1030"):
-        collect_to(path, scorer=Rounds(records_at_once=20, fail_at=1030), sources=tables())
-    collect_to(path, scorer=Rounds(records_at_once=20, log=log), sources=tables())
+        stream_to(path, scorer=Rounds(records_at_once=20, fail_at=1030), sources=tables())
+    stream_to(path, scorer=Rounds(records_at_once=20, log=log), sources=tables())
     assert asked(log) == [*range(10), *range(20), *range(1020, 1045), *range(10), *range(20)]
     other = tmp_path / "other.parquet"
-    collect_to(other, scorer=Rounds(records_at_once=20), sources=tables())
+    stream_to(other, scorer=Rounds(records_at_once=20), sources=tables())
     assert digest(path) == digest(other)
 
 
@@ -272,7 +269,7 @@ def test_the_batches_are_those_of_the_first_run(tmp_path):
             calls.append(len(records))
             return super().score(records)
 
-    collect_to(path, scorer=Counts(records_at_once=7), sources=tables())
+    stream_to(path, scorer=Counts(records_at_once=7), sources=tables())
     assert calls == [10, 10, 5, 10]
 
 
@@ -286,12 +283,12 @@ def test_a_damaged_part_is_scored_again(tmp_path, damage):
     new = {"cut": content[:-9], "flip": flipped, "empty": b"", "swap": other.read_bytes(), "remove": None}
     part.unlink() if new[damage] is None else part.write_bytes(new[damage])
     log, lines = tmp_path / "log", []
-    collect_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
+    stream_to(path, scorer=FakeScorer(log=log), sources=tables(), announce=lines.append)
     assert asked(log) == [*range(10), *range(20, 30), *range(1030, 1045), *range(10)]
     said = [line for line in lines if "damaged" in line]
     assert said == ([] if damage == "remove" else [f"{part.name} is damaged: its records are scored again."])
     whole = tmp_path / "whole.parquet"
-    collect_to(whole, scorer=FakeScorer(), sources=tables())
+    stream_to(whole, scorer=FakeScorer(), sources=tables())
     assert digest(path) == digest(whole)
 
 
@@ -306,7 +303,7 @@ def test_drafts_of_a_killed_run_are_removed_first(tmp_path):
             assert not draft.exists()
             return super().score(records)
 
-    assert collect_to(path, scorer=Looks(), sources=tables()).resumed == 87
+    assert stream_to(path, scorer=Looks(), sources=tables()).resumed == 87
 
 
 def test_parts_of_another_collection_are_not_taken(tmp_path):
@@ -317,7 +314,7 @@ def test_parts_of_another_collection_are_not_taken(tmp_path):
     theirs, _ = interrupted(tmp_path / "b", factor=4.0, identity="model-2")
     stray.write_bytes(parts_of(theirs)[0].read_bytes())
     log = tmp_path / "log"
-    collect_to(path, scorer=FakeScorer(log=log), sources=tables())
+    stream_to(path, scorer=FakeScorer(log=log), sources=tables())
     assert asked(log) == [*range(10, 20), *range(10), *range(1030, 1045), *range(10)]
 
 
@@ -337,15 +334,15 @@ def test_another_file_is_never_overwritten(tmp_path, content):
         path.write_bytes(content)
     before = digest(path)
     with pytest.raises(InputError, match=r"exists already and is not the result of a collection"):
-        collect_to(path, scorer=FakeScorer(), sources=tables())
+        stream_to(path, scorer=FakeScorer(), sources=tables())
     assert digest(path) == before
     if content != "no manifest":
         with pytest.raises(OutputError, match="holds no collected losses, and nothing else is overwritten"):
-            collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True)
+            stream_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True)
         assert digest(path) == before
     assert list(tmp_path.iterdir()) == [path]
     if content == "no manifest":  # of a collection, as another version wrote it
-        report = collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True)
+        report = stream_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True)
         assert report.scored_now == parquet.read_metadata(path).num_rows == EVERY
 
 
@@ -359,10 +356,10 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path):
             return super().score(records)
 
     with pytest.raises(InputError, match=r"appeared while .*; 102 of 102 records are scored and kept in"):
-        collect_to(path, scorer=Slow(), sources=tables())
+        stream_to(path, scorer=Slow(), sources=tables())
     assert path.read_bytes() == b"mine"
     path.unlink()
-    assert collect_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 0
+    assert stream_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 0
 
 
 def test_one_process_at_a_time(tmp_path):
@@ -373,11 +370,11 @@ def test_one_process_at_a_time(tmp_path):
         def score(self, records):
             if not seen:
                 with pytest.raises(OutputError) as caught:
-                    collect_to(path, scorer=FakeScorer(), sources=tables())
+                    stream_to(path, scorer=FakeScorer(), sources=tables())
                 seen.append(str(caught.value))
             return super().score(records)
 
-    collect_to(path, scorer=Twice(), sources=tables())
+    stream_to(path, scorer=Twice(), sources=tables())
     words = f"output path {str(path)!r} is being collected by another process; wait for it, or name another output."
     assert seen == [words]
 
@@ -393,12 +390,12 @@ def test_an_interrupt_says_how_to_go_on(tmp_path):
             return super().score(records)
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        collect_to(path, scorer=Stopped(), sources=tables())
+        stream_to(path, scorer=Stopped(), sources=tables())
     assert str(caught.value) == (
         "interrupted: 40 of 102 records are scored and kept in 'losses.parquet.parts', and the same call, of the"
         " same model and tables, goes on from there."
     )
-    collect_to(path, scorer=FakeScorer(log=log), sources=tables())
+    stream_to(path, scorer=FakeScorer(log=log), sources=tables())
     assert asked(log) == [*range(10), *range(40, 57), *range(1000, 1045), *range(10)]
 
 
@@ -413,7 +410,7 @@ def test_a_refusal_says_that_the_rest_is_kept(tmp_path):
             return super().score(records)
 
     with pytest.raises(InputError) as caught:
-        collect_to(path, scorer=Down(), sources=tables())
+        stream_to(path, scorer=Down(), sources=tables())
     assert str(caught.value) == (
         "endpoint is down; start it; 40 of 102 records are scored and kept in 'losses.parquet.parts', and the same call,"
         " of the same model and tables, goes on from there."
@@ -441,13 +438,13 @@ def test_a_full_disk_loses_nothing(tmp_path, at):
         with pytest.raises(
             OutputError, match=r"cannot be written: File too large; \d+ of 102 records"
         ) as caught:
-            collect_to(path, scorer=Fills(), sources=tables(), progress=merging)
+            stream_to(path, scorer=Fills(), sources=tables(), progress=merging)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     kept = 30 if at == 3 else EVERY
     assert f"; {kept} of 102 records are scored and kept" in str(caught.value)
     assert not path.exists()
-    assert collect_to(path, scorer=FakeScorer(), sources=tables()).resumed == kept
+    assert stream_to(path, scorer=FakeScorer(), sources=tables()).resumed == kept
 
 
 def test_no_model_is_asked_before_all_labels_are_checked(tmp_path):
@@ -460,7 +457,7 @@ def test_no_model_is_asked_before_all_labels_are_checked(tmp_path):
 
     log = tmp_path / "log"
     with pytest.raises(InputError, match=r"^bad label\.$"):
-        collect_to(tmp_path / "losses.parquet", scorer=Strict(log=log), sources=tables())
+        stream_to(tmp_path / "losses.parquet", scorer=Strict(log=log), sources=tables())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -478,7 +475,7 @@ def test_tables_that_change_meanwhile_are_found_out(tmp_path):
     with pytest.raises(
         InputError, match=r"the features of the tables changed while .*; delete the folder"
     ) as caught:
-        collect_to(path, scorer=FakeScorer(), sources=sources)
+        stream_to(path, scorer=FakeScorer(), sources=sources)
     assert "goes on" not in str(caught.value)
     assert not path.exists()
 
@@ -502,7 +499,7 @@ def test_what_a_scorer_must_not_return_is_not_written(tmp_path, change, words):
             return replace(super().score(records), **change)
 
     collection = Collection(
-        Ready(Bad()), tables(), tmp_path / "a.parquet", batch_size=3, unit_size=3, key="k"
+        BuiltScorer(Bad()), tables(), tmp_path / "a.parquet", batch_size=3, unit_size=3, key="k"
     )
     with pytest.raises(InputError, match=words):
         score_unit(collection, collection.units[1], folder=tmp_path, scorer=Bad(), sources=tables())
@@ -518,7 +515,7 @@ def test_a_table_that_loses_records_is_refused(tmp_path):
 
     sources = (Shrinks("members", 57, member=True), tables()[1])
     with pytest.raises(InputError, match=r"members must keep its records .* got 56 where 57 .* from row 0,"):
-        collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=sources)
+        stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=sources)
 
 
 @pytest.mark.parametrize(
@@ -534,7 +531,7 @@ def test_bad_arguments_leave_nothing_behind(tmp_path, arguments, words):
     """What cannot be collected is refused in a sentence, without a folder left."""
     given = {"scorer": FakeScorer(), "sources": tables(), **arguments}
     with pytest.raises(InputError, match=words):
-        collect_to(tmp_path / "losses.parquet", **given)
+        stream_to(tmp_path / "losses.parquet", **given)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -554,7 +551,7 @@ def test_a_path_that_cannot_be_is_refused(tmp_path, name, words):
     (tmp_path / "folder.parquet").mkdir()
     (tmp_path / "taken.parquet.parts").write_text("a file")
     with pytest.raises((InputError, OutputError), match=words):
-        collect_to(tmp_path / name, scorer=FakeScorer(), sources=tables())
+        stream_to(tmp_path / name, scorer=FakeScorer(), sources=tables())
 
 
 def test_files_of_others_in_the_folder_are_kept(tmp_path):
@@ -562,7 +559,7 @@ def test_files_of_others_in_the_folder_are_kept(tmp_path):
     folder = tmp_path / "losses.parquet.parts"
     folder.mkdir()
     (folder / "notes.txt").write_text("mine")
-    collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables())
+    stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables())
     assert (folder / "notes.txt").read_text() == "mine"
     assert {item.name for item in folder.iterdir()} == {"notes.txt", "lock"}
 
@@ -574,21 +571,21 @@ def test_a_damaged_manifest_is_refused(tmp_path, content):
     manifest = tmp_path / "losses.parquet.parts" / "manifest.json"
     manifest.write_text(content)
     with pytest.raises(InputError, match=r"manifest.json' is damaged .* delete its folder"):
-        collect_to(path, scorer=FakeScorer(), sources=tables())
+        stream_to(path, scorer=FakeScorer(), sources=tables())
     assert len(parts_of(path)) == 9
-    assert collect_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).resumed == 0
+    assert stream_to(path, scorer=FakeScorer(), sources=tables(), overwrite=True).resumed == 0
 
 
 def test_columns_of_two_tables_meet(tmp_path):
     """Ids that are numbers in one table and text in the other become text; a column of one only is left out and named."""
     sources = (tables(ids="number")[0], tables()[1])
     path = tmp_path / "losses.parquet"
-    report = collect_to(path, scorer=FakeScorer(), sources=sources)
+    report = stream_to(path, scorer=FakeScorer(), sources=sources)
     ids = parquet.read_table(path)["id"].to_pylist()
     assert (ids[:2], ids[-1]) == (["0", "1"], "r1044")
     assert len(report.warnings) == 1
     other = tmp_path / "other.parquet"
-    report = collect_to(
+    report = stream_to(
         other, scorer=FakeScorer(), sources=(tables(ids="none")[0], replace(tables()[1], hashed=False))
     )
     assert report.warnings[-1] == "left out, because only some of the tables have it: fingerprint, id"
@@ -599,8 +596,8 @@ def test_an_empty_table_among_others_is_no_obstacle(tmp_path):
     """A table without records adds none."""
     sources = (FakeSource("none", 0, member=True), *tables())
     path = tmp_path / "losses.parquet"
-    assert collect_to(path, scorer=FakeScorer(identity=None), sources=sources).n_member == 57
-    assert collect_to(path, scorer=FakeScorer(identity=None), sources=sources).scored_now == 0
+    assert stream_to(path, scorer=FakeScorer(identity=None), sources=sources).n_member == 57
+    assert stream_to(path, scorer=FakeScorer(identity=None), sources=sources).scored_now == 0
 
 
 def test_each_stretch_is_watched_before_any_is_scored(tmp_path):
@@ -611,7 +608,7 @@ def test_each_stretch_is_watched_before_any_is_scored(tmp_path):
         assert not log.exists()
         seen.extend(batch.records.features[:, 0].astype(int).tolist())
 
-    collect_to(
+    stream_to(
         tmp_path / "losses.parquet",
         scorer=FakeScorer(log=log),
         sources=tables(),
@@ -636,7 +633,7 @@ def test_an_engine_that_forgets_a_unit_is_caught(tmp_path):
 
     path = tmp_path / "losses.parquet"
     with pytest.raises(OutputError, match=r"^1 of 11 parts were not written"):
-        collect_to(path, scorer=FakeScorer(), sources=tables(), engine=Forgets())
+        stream_to(path, scorer=FakeScorer(), sources=tables(), engine=Forgets())
     assert not path.exists()
 
 
@@ -644,7 +641,7 @@ def test_a_unit_scored_twice_gives_the_same_part(tmp_path):
     """Two workers that race for a unit write the same bytes; a collection survives the way to another process."""
     log = tmp_path / "log"
     collection = Collection(
-        scorer=Ready(FakeScorer(log=log)),
+        scorer=BuiltScorer(FakeScorer(log=log)),
         sources=tables(),
         path=tmp_path / "a.parquet",
         batch_size=4,
@@ -688,7 +685,7 @@ def test_the_stretches_read_do_not_show_in_the_hashes(tmp_path):
     found = []
     for size in (60, 700, 5000):
         path = tmp_path / f"{size}.parquet"
-        collect_to(path, scorer=FakeScorer(), sources=sources, batch_size=size)
+        stream_to(path, scorer=FakeScorer(), sources=sources, batch_size=size)
         found.append((read_metadata(path).manifest.data, parquet.read_table(path).to_pydict()))
     assert found[0] == found[1] == found[2]
     assert parquet.read_metadata(tmp_path / "60.parquet").num_row_groups == 1

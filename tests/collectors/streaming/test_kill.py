@@ -13,7 +13,7 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, asked, digest, tables
 from pyarrow import parquet
 
-from auditor.collectors.streaming import collect_to
+from auditor.collectors.streaming import stream_to
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 and fork are POSIX")
 
@@ -24,9 +24,9 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from collectors.streaming.fakes import FakeScorer, tables
-from auditor.collectors.streaming import collect_to
+from auditor.collectors.streaming import stream_to
 print("ready", flush=True)
-collect_to(sys.argv[2], scorer=FakeScorer(log=Path(sys.argv[3]), delay=0.02), sources=tables(600, 400))
+stream_to(sys.argv[2], scorer=FakeScorer(log=Path(sys.argv[3]), delay=0.02), sources=tables(600, 400))
 """
 
 
@@ -44,7 +44,7 @@ def crashes(request, tmp_path_factory):
     ]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     undisturbed = folder / "undisturbed.parquet"
-    collect_to(undisturbed, scorer=FakeScorer(), sources=tables(17, 14))
+    stream_to(undisturbed, scorer=FakeScorer(), sources=tables(17, 14))
     return json.loads(found.stdout), digest(undisturbed)
 
 
@@ -105,5 +105,5 @@ def test_killed_at_any_moment(tmp_path):
     assert len(on_disk & set(asked(log)[len(earlier) :])) <= 10
     assert len(asked(log)) <= 1000 + 3 * (10 + 10) + 10 + 10
     other = tmp_path / "other.parquet"
-    collect_to(other, scorer=FakeScorer(), sources=tables(600, 400))
+    stream_to(other, scorer=FakeScorer(), sources=tables(600, 400))
     assert digest(path) == digest(other)

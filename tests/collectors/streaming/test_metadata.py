@@ -8,16 +8,15 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, tables
 from pyarrow import parquet
 
-from auditor.collectors.files import read_losses
-from auditor.collectors.streaming import collect_to, read_metadata
-from auditor.errors import InputError
-from auditor.values import LossScale
+from auditor.collectors.streaming import stream_to
+from auditor.collectors.tables import read_losses, read_metadata
+from auditor.core import InputError, LossScale
 
 
 @pytest.fixture
 def path(tmp_path):
     """A collected file of 57 members and 45 non-members, 4 and 3 of them saturated."""
-    return collect_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
+    return stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
 
 
 def altered(path, change):

@@ -10,14 +10,17 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, tables
 from pyarrow import parquet
 
-from auditor.collectors.batch_losses import BatchLosses
-from auditor.collectors.streaming.collection import Unit
-from auditor.collectors.streaming.engine import read_stretch
-from auditor.collectors.streaming.lock import locked
-from auditor.collectors.streaming.part import checked_part, read_part, write_part
-from auditor.collectors.streaming.probe import refuse_other_model
-from auditor.errors import InputError, OutputError
-from auditor.values import LossScale
+from auditor.collectors.base import BatchLosses
+from auditor.collectors.streaming import (
+    Unit,
+    checked_part,
+    locked,
+    read_part,
+    read_stretch,
+    refuse_other_model,
+    write_part,
+)
+from auditor.core import InputError, LossScale, OutputError
 
 UNIT = Unit(3, 0, 0, 5)
 
@@ -128,7 +131,7 @@ def test_the_lock_is_let_go_by_a_process_that_dies(tmp_path):
     """While another process holds a folder it is refused; once that process is killed it is free."""
     folder = tmp_path / "losses.parquet.parts"
     code = (
-        "import sys, pathlib, time\nfrom auditor.collectors.streaming.lock import locked\n"
+        "import sys, pathlib, time\nfrom auditor.collectors.streaming.output import locked\n"
         "with locked(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE) as holder:
@@ -143,10 +146,10 @@ def test_the_lock_is_let_go_by_a_process_that_dies(tmp_path):
 
 def test_a_lock_on_a_removed_file_is_no_lock(tmp_path, monkeypatch):
     """Who waits at the door while the holder removes the folder comes in by the new door."""
-    from auditor.collectors.streaming import lock
+    from auditor.collectors.streaming import output
 
     folder, seen = tmp_path / "losses.parquet.parts", []
-    take = lock._take
+    take = output._take
 
     def removed_meanwhile(handle):
         if not seen:
@@ -155,7 +158,7 @@ def test_a_lock_on_a_removed_file_is_no_lock(tmp_path, monkeypatch):
         seen.append(handle)
         take(handle)
 
-    monkeypatch.setattr(lock, "_take", removed_meanwhile)
+    monkeypatch.setattr(output, "_take", removed_meanwhile)
     with locked(folder):
         with pytest.raises(OutputError, match="by another process"), locked(folder):
             pass

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from auditor.commands import console
+from auditor.cli import console
 
 
 @pytest.mark.parametrize(

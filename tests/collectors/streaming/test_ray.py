@@ -16,15 +16,21 @@ import pytest
 from ray_faults import EachItsOwn, FirstColumn, Heavy, Table, ThreadCount
 
 import auditor
-from auditor.collectors.predictors import predictor
-from auditor.collectors.scorer import ModelScorer
-from auditor.collectors.streaming import ray_engine
-from auditor.collectors.streaming.collection import Collection, Ready
-from auditor.collectors.streaming.part import checked_part, part_path, read_part
-from auditor.collectors.streaming.ray_engine import RayEngine
-from auditor.collectors.streaming.ray_worker import Letter, packed, unpacked
-from auditor.collectors.tasks import Classification
-from auditor.errors import InputError, MissingExtraError
+from auditor.collectors.base import Classification, ModelScorer
+from auditor.collectors.streaming import (
+    BuiltScorer,
+    Collection,
+    RayEngine,
+    SealedTask,
+    checked_part,
+    packed_error,
+    part_path,
+    predictor,
+    ray_session,
+    read_part,
+    unpacked_report,
+)
+from auditor.core import InputError, MissingExtraError
 
 # Ray leaves files and processes to the garbage collector.
 pytestmark = [
@@ -48,14 +54,14 @@ def tables(rng):
 def cluster(require_extra):
     """Ray with two processors, which several tests share: starting it takes seconds."""
     require_extra("ray")
-    with ray_engine._quiet(), ray_engine._session(2, None):
+    with ray_session(2, None):
         yield
 
 
 def collection(scorer, tables, tmp_path, factory=None):
     """What is to be scored, in units of two batches."""
     path = tmp_path / "losses.parquet"
-    return Collection(factory or Ready(scorer), tables, path, batch_size=BATCH, unit_size=UNIT, key="k")
+    return Collection(factory or BuiltScorer(scorer), tables, path, batch_size=BATCH, unit_size=UNIT, key="k")
 
 
 def run(engine, scorer, tables, tmp_path, done=None, factory=None):
@@ -191,9 +197,9 @@ def test_a_bug_keeps_its_type():
         try:
             raise error
         except (ZeroDivisionError, OddError) as caught:
-            outcome = packed(caught)
+            outcome = packed_error(caught)
         with pytest.raises(kind, match=r"a bug|OddError: 1 and 2") as raised:
-            unpacked(outcome)
+            unpacked_report(outcome)
         assert "test_a_bug_keeps_its_type" in raised.value.__notes__[0]
 
 
@@ -270,12 +276,11 @@ def test_its_own_session_comes_and_goes_in_silence(tmp_path, require_extra):
         "from pathlib import Path\n"
         "import numpy as np\n"
         "from ray_faults import FirstColumn, Table\n"
-        "from auditor.collectors.streaming.collection import Collection, Ready\n"
-        "from auditor.collectors.streaming.ray_engine import RayEngine\n"
+        "from auditor.collectors.streaming import BuiltScorer, Collection, RayEngine\n"
         f"here = Path({str(tmp_path)!r})\n"
         "scorer = FirstColumn(here / 'log')\n"
         "table = Table('member', np.arange(20.0)[:, None], np.zeros(20), member=True)\n"
-        "wanted = Collection(Ready(scorer), (table,), here / 'out', 5, 10, 'k')\n"
+        "wanted = Collection(BuiltScorer(scorer), (table,), here / 'out', 5, 10, 'k')\n"
         "said = []\n"
         "done = lambda report: said.append((report.unit.index, os.environ['RAY_USAGE_STATS_ENABLED']))\n"
         "RayEngine(2).run(wanted, wanted.units, folder=here, scorer=scorer, done=done)\n"
@@ -357,4 +362,4 @@ def test_a_letter_that_was_changed(tmp_path):
     path = tmp_path / "letter"
     path.write_bytes(b"something else")
     with pytest.raises(InputError, match="must stay as it is while Ray's workers read it"):
-        Letter(path, hashlib.sha256(b"what was written").hexdigest()).read()
+        SealedTask(path, hashlib.sha256(b"what was written").hexdigest()).read()

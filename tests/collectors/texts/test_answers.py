@@ -8,7 +8,7 @@ from collectors.texts import world
 from collectors.texts.completions_server import answered
 
 from auditor import InputError
-from auditor.collectors.records import Records
+from auditor.collectors.base import Records
 from auditor.collectors.texts import EchoedPrompt, PromptLogProbs
 
 TEXTS = world.TEXTS[:3]

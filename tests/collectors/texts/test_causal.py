@@ -13,15 +13,16 @@ from auditor.collectors.texts import (
     LongTexts,
     MeanTokenLoss,
     MinK,
+    Network,
     SumTokenLoss,
     ZlibRatio,
+    causal_model,
     collect_texts,
     text_scorer,
 )
-from auditor.collectors.texts import networks as networks_module
-from auditor.collectors.texts.causal import causal_model
 
 TEXTS = world.TEXTS
+NETWORKS = "auditor.collectors.texts.models"
 
 
 @pytest.fixture(autouse=True)
@@ -64,13 +65,13 @@ def test_a_special_token_in_front_is_what_the_first_token_follows():
 @pytest.mark.parametrize("numbers", [1, 5000, 10**9])
 def test_how_texts_share_a_call_of_the_model_changes_nothing(monkeypatch, numbers):
     """One text at a time, a few, or all together: the numbers and their order stay."""
-    monkeypatch.setattr(networks_module, "_ROOM", numbers)
+    monkeypatch.setattr(f"{NETWORKS}._ROOM", numbers)
     equal(logs(causal_model(world.model(), tokenizer=world.tokenizer())), by_hand())
 
 
 def test_logits_are_turned_into_doubles_in_blocks_of_any_size(monkeypatch):
     """One position at a time gives the same as all at once."""
-    monkeypatch.setattr(networks_module, "_BLOCK", 1)
+    monkeypatch.setattr(f"{NETWORKS}._BLOCK", 1)
     equal(logs(causal_model(world.model(), tokenizer=world.tokenizer())), by_hand())
 
 
@@ -230,7 +231,7 @@ def test_a_setting_of_the_model_is_part_of_its_identity():
     other.config.n_head = 4
     moved = copy.deepcopy(world.model())
     moved.config._name_or_path = "elsewhere"
-    identities = [networks_module.Network(model).identity for model in (world.model(), moved, other)]
+    identities = [Network(model).identity for model in (world.model(), moved, other)]
     assert identities[0] == identities[1] != identities[2]
 
 
@@ -244,7 +245,7 @@ def test_texts_that_run_at_once_keep_their_logits_within_the_limit(monkeypatch):
         shapes.append(tuple(ids.shape))
         return torch.zeros(*ids.shape, 10)
 
-    monkeypatch.setattr(networks_module, "_ROOM", 200)  # 20 tokens of 10 logits
+    monkeypatch.setattr(f"{NETWORKS}._ROOM", 200)  # 20 tokens of 10 logits
     texts = ["ab" * length for length in (1, 12, 3, 2, 5, 4, 1, 1)]
     logs(causal_model(net(logits), tokenizer=letters), texts)
     assert shapes[1:] == [

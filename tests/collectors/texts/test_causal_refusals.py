@@ -8,13 +8,8 @@ from collectors.texts import world
 from collectors.texts.world import letters, net, records
 
 from auditor import InputError
-from auditor.collectors.records import Records
-from auditor.collectors.texts import (
-    MinK,
-    collect_texts,
-)
-from auditor.collectors.texts.causal import causal_model
-from auditor.collectors.texts.tokens import plain_texts
+from auditor.collectors.base import Records
+from auditor.collectors.texts import MinK, causal_model, collect_texts, plain_texts
 
 TEXTS = world.TEXTS
 

@@ -9,7 +9,7 @@ from collectors.texts import world
 from collectors.texts.completions_server import serving
 
 from auditor import InputError
-from auditor.collectors.records import Records
+from auditor.collectors.base import Records
 from auditor.collectors.texts import (
     CompletionsEndpoint,
     EchoedPrompt,

@@ -5,12 +5,10 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from auditor import InputError, LossScale
-from auditor.collectors.texts import MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
-from auditor.collectors.texts.scores import SCORES
+from auditor.collectors.texts import SCORES, MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
 
 LOGS = np.array([-0.5, -4.0, -1.0, -2.5, -2.0])  # sums to -10
 LOG_LISTS = st.lists(st.floats(-50, 0), min_size=1, max_size=60)

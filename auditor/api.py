@@ -1,0 +1,430 @@
+"""The public results with their showing methods, and the functions that make them: signatures and docstrings.
+
+Everything below returns plain documents; here each is given its page, its card and its other forms, once.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
+
+from auditor.comparison.compare import ComparedAudits
+from auditor.core.files import kept
+from auditor.core.options import (
+    Adjacency,
+    Members,
+    MembershipSplit,
+    Mixture,
+    OneRunTest,
+    Persons,
+    RankGrid,
+    Sample,
+    Split,
+    Steinke,
+    ThresholdRule,
+    TrainingClaim,
+    UnknownSplit,
+    Utility,
+)
+from auditor.core.values import Losses
+from auditor.results.document import AuditDocument, InstancesDocument, RunsDocument
+from auditor.theory.asked import Asked
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from auditor.records.features import Features
+    from auditor.verdicts.gates import Gate, GateOutcome
+
+    Gates = str | Sequence[str | Gate | GateOutcome]
+
+
+class _Shown:
+    """What a document becomes when it gets the methods that show it."""
+
+    @classmethod
+    def of(cls, document: Any) -> Self:
+        """Return the document with these methods."""
+        return cls(**{item.name: getattr(document, item.name) for item in fields(document)})
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
+    __doc__ = AuditDocument.__doc__
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return the report as one offline HTML page; with a path, also write it there, whole or not at all.
+
+        Args:
+            path: Where to write it.
+            gates: Conditions that the page shows with their outcomes, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor.report import html
+        from auditor.verdicts.gates import check_gates
+
+        return kept(html.render([self], gates=check_gates(self, gates)), path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return a summary for a pull request in GitHub-flavoured Markdown; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor.report import summary
+        from auditor.verdicts.gates import check_gates
+
+        return kept(summary.markdown(self, gates=check_gates(self, gates)), path)
+
+    def to_junit(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return the claim, the gates and the checks as JUnit XML for build servers; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor.report import ci
+        from auditor.verdicts.gates import check_gates
+
+        return kept(ci.junit(self, gates=check_gates(self, gates)), path)
+
+    def to_sarif(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+        """Return what somebody has to look at as SARIF 2.1.0 for code hosts; with a path, also write it there.
+
+        Args:
+            path: Where to write it, whole or not at all.
+            gates: Conditions to judge the audit by, as `auditor.check_gates` takes them.
+
+        Raises:
+            InputError: A gate cannot be read, or names nothing that an audit has.
+            OutputError: The path cannot be written.
+        """
+        from auditor.report import ci
+        from auditor.verdicts.gates import check_gates
+
+        return kept(ci.sarif(self, gates=check_gates(self, gates)), path)
+
+    def figure(self, name: str) -> "Figure | None":
+        """Return a figure of the report as a matplotlib ``Figure``, or null where this audit has no data for it.
+
+        Args:
+            name: One of `auditor.report.figures.FIGURES`, such as ``tradeoff-log`` or ``losses``.
+
+        Raises:
+            InputError: There is no figure of that name; the message names the nearest.
+        """
+        from auditor.report.figures import gallery as figures
+
+        return figures.figure(self, name)
+
+    def figures(self) -> "dict[str, Figure]":
+        """Return every figure that this audit has data for, by name, in the order of the report."""
+        from auditor.report.figures.gallery import FIGURES
+
+        drawn = {name: self.figure(name) for name in FIGURES}
+        return {name: found for name, found in drawn.items() if found is not None}
+
+    def _repr_html_(self) -> str:
+        """Return the card that a notebook shows."""
+        from auditor.report.summary import card
+
+        return card(self)
+
+
+@dataclass(frozen=True, eq=False)
+class InstancesResult(_Shown, InstancesDocument):  # noqa: D101 - that of the document
+    __doc__ = InstancesDocument.__doc__
+
+    def _repr_html_(self) -> str:
+        """Return the card that a notebook shows."""
+        from auditor.report.summary import instances_card
+
+        return instances_card(self)
+
+
+@dataclass(frozen=True, eq=False)
+class RunsResult(_Shown, RunsDocument):  # noqa: D101 - that of the document
+    __doc__ = RunsDocument.__doc__
+
+    def _repr_html_(self) -> str:
+        """Return the card that a notebook shows."""
+        from auditor.report.summary import runs_card
+
+        return runs_card(self)
+
+
+@dataclass(frozen=True)
+class AuditsComparison(_Shown, ComparedAudits):  # noqa: D101 - that of the document
+    __doc__ = ComparedAudits.__doc__
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the comparison as one offline HTML page; with a path, also write it there, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
+        from auditor.report.comparison import render
+
+        return kept(render(self), path)
+
+    def landscape_figure(self) -> "Figure | None":
+        """Return the privacy-utility landscape as a matplotlib figure; null where there is none."""
+        from auditor.report.figures.landscape import landscape_figure
+
+        return landscape_figure(self)
+
+    def _repr_html_(self) -> str:
+        from auditor.report.comparison import cell
+
+        return cell(self)
+
+
+def audit(
+    losses: Losses,
+    *,
+    delta: float | None = None,
+    confidence: float = 0.95,
+    members: Members = Sample(),  # noqa: B008 - a frozen value
+    split: MembershipSplit = UnknownSplit(),  # noqa: B008
+    claim: TrainingClaim | None = None,
+    training_size: int | None = None,
+    threshold: ThresholdRule = RankGrid(),  # noqa: B008
+    fpr: Iterable[float] = (0.1, 0.01, 0.001),
+    persons: Persons | None = None,
+    mixture: Mixture | None = None,
+    one_run_test: OneRunTest = Steinke(),  # noqa: B008
+    features: "Features | None" = None,
+    reference: Losses | None = None,
+    seed: int = 0,
+    model: str | None = None,
+    strategy: str | None = None,
+    utility: Utility | None = None,
+    top_records: int = 10,
+    source: str | None = None,
+    command: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> AuditResult:
+    """Audit a model from its losses.
+
+    Args:
+        losses: Per-record losses, smaller meaning more like a member.
+        delta: In [0, 1). By default the delta of a stated claim, otherwise 1/(n ln n) with n the training size.
+        confidence: Of every interval, in (0, 1).
+        members: `Sample` (the scored members are a random sample of the training set), `Subset` (the same, of a
+            training set of known size) or `Census` (all of it).
+        split: How membership was decided; without a declaration no verdict on a claim is possible.
+        claim: What is claimed of the training algorithm: `DPSGD` or `StatedClaim`.
+        training_size: Number of training records, by default the number of member losses.
+        threshold: How the certified bound picks its threshold.
+        fpr: False positive rates to report the true positive rate at.
+        persons: `OnePerPerson`, the default where the losses name persons, or `EachRecord`.
+        mixture: Fit Gaussian mixtures too, up to so many components.
+        one_run_test: How the guesses about the training algorithm are judged.
+        features: The records' features, aligned with the losses: looks for a shift between the groups and for twins.
+        reference: Losses of the same records under a model that was trained on neither group: a placebo audit.
+        seed: Of everything random here; the same seed gives the same result.
+        model: A name for the model, shown in the report.
+        strategy: What several audits of one way of training share, such as ``DP, epsilon 10``; `compare_audits` takes
+            them together.
+        utility: How good the model is at its task; `compare_audits` sets it against what the model gives away.
+        top_records: How many training records to name by id, the most exposed first, where they have ids and the losses
+            tell anything; ``data["top_records"]`` says why there are none. Ids are personal data too: 0 names none, and
+            1,000 is the most.
+        source: Where the losses come from, shown in the report.
+        command: The command line, if there was one.
+        progress: Called with (done, total) while mixtures are fitted.
+
+    Raises:
+        InputError: An argument that cannot be used; the message says which and why.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> losses = Losses(member=rng.normal(-1, 1, 1000), nonmember=rng.normal(0, 1, 1000))
+    >>> result = audit(losses, delta=1e-5)
+    >>> 0 < result.estimate("epsilon_bound.clopper_pearson").lower < 4.38
+    True
+    """
+    asked = Asked(**locals())  # every argument by its name, and nothing else yet
+    from auditor import pipeline
+
+    return AuditResult.of(pipeline.audit(asked))
+
+
+def audit_instances(
+    instances: Sequence[Losses | AuditDocument],
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    split: MembershipSplit = UnknownSplit(),  # noqa: B008 - a frozen value
+    claim: TrainingClaim | None = None,
+    seed: int = 0,
+) -> InstancesResult:
+    """Audit a training mechanism from several models that it trained.
+
+    Args:
+        instances: One per model: its losses, or the result of its audit. Every model needs its own training run and
+            its own fresh split, drawn independently of the others.
+        delta: In [0, 1). With a claim, the bound that is judged is stated at the claim's own delta, or at the one that
+            follows from it for replaced records.
+        confidence: In (0, 1).
+        split: How membership was decided in each instance. Only `RandomSplit` supports a statement about the
+            mechanism; then it is about replaced records.
+        claim: What is claimed of the mechanism: `DPSGD` or `StatedClaim`.
+        seed: Of the bootstrap; the same seed gives the same result.
+
+    Raises:
+        InputError: An argument that cannot be used, an instance given twice, or a result without rank curves.
+
+    Source: Negoescu et al. 2024, Theorem 2 and Eq. 18 to 21, at attacks of known error rate (see
+    `auditor.results.views.rank_curves`).
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> models = [Losses(member=rng.random(100), nonmember=rng.random(100) + 2) for _ in range(3)]
+    >>> audit_instances(models, delta=1e-5).estimate("epsilon_bar").reason[:46]
+    'it was not declared how membership was decided'
+    """
+    from auditor.mechanism import instances as room
+
+    return InstancesResult.of(
+        room.audit_instances(
+            instances, delta=delta, confidence=confidence, split=split, claim=claim, seed=seed
+        )
+    )
+
+
+def audit_runs(
+    losses: Losses,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    claim: TrainingClaim | None = None,
+    threshold: ThresholdRule = Split(),  # noqa: B008 - a frozen value
+    threshold_runs: Losses | None = None,
+) -> RunsResult:
+    """Audit a training mechanism from the scores of many independent runs, with a canary and without.
+
+    One threshold on the score guesses the world of a run. It is chosen on runs that it does not judge, because the
+    best threshold of the judged runs themselves makes every bound too high. The two error rates bound epsilon from
+    below in both directions, by four methods at the same threshold; only the certified one judges a claim. Fix the
+    number of runs before you look: a bound that is looked at again and again until it refutes no longer holds at its
+    confidence.
+
+    Args:
+        losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
+            without it (``nonmember``), as `collect_runs` makes them.
+        delta: In [0, 1). With a claim, all rows are stated at the claim's own delta, or at the one that follows from it
+            for replaced records.
+        confidence: In (0, 1).
+        adjacency: What the two worlds differ by: the canary is there or not (``"add-remove"``), or there is another record
+            in its place (``"replace-one"``).
+        claim: What is claimed of the mechanism: `DPSGD`, judged at its accountant's epsilon, or `StatedClaim`.
+        threshold: `Split` (default) chooses it on one part of the runs and judges the rest; `FixedThreshold` takes one that
+            was chosen without any of them; `RankGrid` has no single threshold, and only the certified row.
+        threshold_runs: Other runs of the same kind, which choose the threshold; then all of ``losses`` are judged.
+            Collect them with another seed: with the same one, `collect_runs` makes the same runs again.
+
+    Raises:
+        InputError: Arguments that cannot be used, or too few runs.
+
+    Source: Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Zanella-Beguelin et
+    al. 2023 (Bayesian), Nasr et al. 2023 (Gaussian).
+
+    >>> import numpy as np
+    >>> from auditor import StatedClaim
+    >>> rng = np.random.default_rng(0)
+    >>> runs = Losses(member=rng.normal(-3, 1, 2000), nonmember=rng.normal(0, 1, 2000))
+    >>> result = audit_runs(runs, delta=1e-5, claim=StatedClaim(epsilon=1.0, delta=1e-5))
+    >>> str(result.verdict), result.estimate("epsilon_bound.clopper_pearson").value > 3
+    ('refuted', True)
+    """
+    from auditor.mechanism import runs as room
+
+    return RunsResult.of(
+        room.audit_runs(
+            losses,
+            delta=delta,
+            confidence=confidence,
+            adjacency=adjacency,
+            claim=claim,
+            threshold=threshold,
+            threshold_runs=threshold_runs,
+        )
+    )
+
+
+def compare_audits(
+    results: Iterable[AuditDocument | str | os.PathLike[str]],
+    *,
+    about: Any = None,
+    baseline: Any = None,
+    measure: str | None = None,
+) -> AuditsComparison:
+    """Set several audits beside each other, against their utility, and against a baseline.
+
+    Args:
+        results: Two or more results, or paths of result files.
+        about: What the results do not say themselves: the path of a ``.csv`` or ``.parquet`` file, a DataFrame, or a
+            dictionary of columns. Column ``result`` names the result (its file, its model, or its number from 1); any of
+            ``utility``, ``utility_name``, ``higher_is_better``, ``strategy``, ``category`` and ``model`` say more.
+        baseline: The result that the others are set against: the result itself, its file, its model, or its number
+            from 1. By default the first of exactly two; none where there are more.
+        measure: Name of the estimate on the privacy axis. By default ``epsilon_star.gaussian``, or ``advantage`` where
+            an audit's fit is rejected.
+
+    Raises:
+        InputError: Fewer than two results, one of them twice, or a table, baseline or measure that cannot be used.
+
+    >>> import numpy as np
+    >>> from auditor import Losses, Utility, audit
+    >>> rng = np.random.default_rng(0)
+    >>> others = rng.normal(size=5000)
+    >>> old, new = (
+    ...     audit(
+    ...         Losses(member=rng.normal(-shift, 1, 5000), nonmember=others),
+    ...         model=name, utility=Utility(accuracy, "test accuracy"),
+    ...     )
+    ...     for name, shift, accuracy in (("v1", 0.1, 0.84), ("v2", 1.0, 0.85))
+    ... )
+    >>> found = compare_audits([old, new])
+    >>> found.got_worse, [item.name for item in found.frontier]
+    (True, ['v1', 'v2'])
+    """
+    from auditor.comparison import compare as room
+
+    return AuditsComparison.of(room.compare_audits(results, about=about, baseline=baseline, measure=measure))
+
+
+def read_result(path: str | os.PathLike[str]) -> AuditResult:
+    """Read a result that `AuditResult.to_json` wrote, in this release or an earlier one.
+
+    Args:
+        path: A JSON file of at most 64 MB. It may come from anyone: nothing in it is executed.
+
+    Raises:
+        InputError: The file is missing or no ordinary file, is not JSON, is larger than any result, or is not a whole
+            result of a known schema version.
+
+    >>> import auditor, tempfile
+    >>> result = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3], nonmember=[0.2, 0.4, 0.9]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = result.to_json(f"{folder}/result.json")
+    ...     read_result(f"{folder}/result.json").to_json() == text
+    True
+    """
+    from auditor.results import reading as room
+
+    return AuditResult.of(room.read_result(path))

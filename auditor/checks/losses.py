@@ -1,0 +1,540 @@
+"""Checks of the losses and of what was found on them; each asks one question about whether the audit deserves trust."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from auditor.core.numbers import apart, number, percent
+from auditor.core.options import EachRecord
+from auditor.core.registry import CheckSpec
+from auditor.core.values import Check, Claim, Estimate, FittedPair, Floats, Losses, Status
+from auditor.curves.mixture import MixtureOfGaussians
+from auditor.records.labels import PersonsFound
+
+# --- direction ---
+
+
+DIRECTION = CheckSpec(
+    name="direction",
+    title="Are the two groups the right way round?",
+    hint="whether members have the lower losses",
+    advice={
+        "warn": (
+            "Look up which file holds the members. If they are the right way round, the column may be a score: say so with"
+            " --higher-is-member. If neither is the cause, ask how the model was trained, for members that are harder than"
+            " others point to two different populations."
+        ),
+    },
+    run=lambda evidence: direction(evidence.estimate("auc")),
+)
+
+
+def direction(auc: Estimate) -> Check:
+    """Warn when members clearly have the higher losses, as they do when the two files are swapped."""
+    details = {"auc": auc.value, "auc_upper": auc.upper}
+    if auc.upper is not None and auc.upper < 0.5:  # noqa: PLR2004 - chance
+        return Check(
+            "direction",
+            Status.WARN,
+            "Members have clearly higher losses than non-members, the wrong way round: check that the two groups are"
+            " not swapped, and that a smaller loss means a better prediction (otherwise say that higher is member).",
+            details,
+        )
+    return Check("direction", Status.OK, "Member losses are not higher than non-member losses.", details)
+
+
+# --- ties ---
+
+
+TIES = CheckSpec(
+    name="ties",
+    title="Do many records share one loss?",
+    hint="losses that are equal",
+    advice={
+        "warn": "Ask for the model's logits, or for unrounded probabilities of all classes, and audit again.",
+    },
+    run=lambda evidence: ties(evidence.given),
+)
+_MANY = 0.01
+# Fewer distinct losses than this share of the records outside the largest piles are rounded ones.
+_MOSTLY = 0.5
+_LABELS = 2
+
+
+def ties(losses: Losses) -> Check:
+    """Warn when losses repeat: more than 1% of a group share one, or there are far fewer different ones than records.
+
+    The sentence names what masked the model's confidence: labels only, rounding, or an end of the scale where outputs
+    were cut off (probabilities of 0 and 1, or an answer without the probabilities of the others).
+    """
+    groups = (losses.sorted_member, losses.sorted_nonmember)
+    runs = [_longest_run(group) for group in groups]
+    shares = [length / group.size for (length, _), group in zip(runs, groups, strict=True)]
+    pooled = np.sort(np.concatenate(groups), kind="stable")  # a merge, since both are sorted
+    distinct = 1 + int((pooled[1:] != pooled[:-1]).sum())
+    details = {
+        "member_share": shares[0],
+        "nonmember_share": shares[1],
+        # One record's loss stays out of the result; a value that many share is no record's own.
+        "member_value": runs[0][1] if _piled(runs[0][0], shares[0]) else None,
+        "nonmember_value": runs[1][1] if _piled(runs[1][0], shares[1]) else None,
+        "distinct": distinct,
+        "all_equal": distinct == 1,
+    }
+    if distinct == 1:
+        message = (
+            "All losses are equal: this score tells nothing about membership, and every bound is 0. Check that the"
+            " loss was computed from probabilities or logits, not from labels."
+        )
+        return Check("ties", Status.WARN, message, details)
+    piled = any(_piled(length, share) for (length, _), share in zip(runs, shares, strict=True))
+    rounded = distinct < _MOSTLY * (pooled.size - sum(length for length, _ in runs))
+    if not piled and not rounded:
+        return Check("ties", Status.OK, "At most 1% of either group shares one loss.", details)
+    # Where the piles differ, what is named is the larger one's.
+    value = runs[int(np.argmax(shares))][1]
+    masked, words = _masking(distinct, pooled.size, rounded=rounded, at_end=value in (pooled[0], pooled[-1]))
+    message = (
+        f"{words}: {percent(shares[0])} of the members and {percent(shares[1])} of the non-members share one loss with"
+        f" others of their group. {_MASKED}"
+    )
+    return Check("ties", Status.WARN, message, {**details, "masked": masked})
+
+
+def _longest_run(ordered: Floats) -> tuple[int, float]:
+    """How often the most frequent value occurs, and which it is."""
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    if starts.size == ordered.size:
+        return 1, float(ordered[0])
+    lengths = np.diff(np.append(starts, ordered.size))
+    at = int(np.argmax(lengths))
+    return int(lengths[at]), float(ordered[starts[at]])
+
+
+def _piled(length: int, share: float) -> bool:
+    return length > 1 and share > _MANY
+
+
+_MASKED = (
+    "Masked confidence hides a leak without removing it, so the leak may be larger than measured, and it can make the"
+    " Gaussian Epsilon* larger too: rely on the certified bound, and collect losses from logits if you can."
+)
+
+
+def _masking(distinct: int, records: int, *, rounded: bool, at_end: bool) -> tuple[str, str]:
+    """What seems to have masked the model's confidence, as a name and in words."""
+    if distinct <= _LABELS:
+        return (
+            "labels",
+            f"Only {distinct} different losses occur, as from a model that answers with labels alone",
+        )
+    if rounded:
+        return "rounding", (
+            f"Only {distinct:,} different losses occur among {records:,} records, as from rounded or binned outputs"
+        )
+    if at_end:
+        return "end of scale", (
+            "Losses pile up at the end of their scale, as from probabilities of exactly 0 or 1, clipping, or answers that"
+            " leave out all but the top class"
+        )
+    return "one value", "One loss is given to many records, as a default answer or a cut-off would do"
+
+
+# --- saturation ---
+
+
+SATURATION = CheckSpec(
+    name="saturation",
+    title="Did the model's outputs reach the end of their scale?",
+    hint="probabilities rounded to 0 or 1",
+    advice={"warn": "Collect the losses from logits, or in double precision."},
+    run=lambda evidence: saturation(evidence.given),
+)
+
+
+def saturation(losses: Losses) -> Check:
+    """Warn when losses came from probabilities of exactly 0 or 1, which hide how sure the model was."""
+    member, nonmember = losses.saturated
+    details = {"member": member, "nonmember": nonmember}
+    if member or nonmember:
+        message = (
+            f"{member:,} member and {nonmember:,} non-member losses come from a probability of exactly 0 or 1 and were"
+            " clipped: the leak at the extremes may be larger than measured. Collect losses from logits if you can."
+        )
+        return Check("saturation", Status.WARN, message, details)
+    return Check(
+        "saturation", Status.OK, "No loss is known to come from a probability of exactly 0 or 1.", details
+    )
+
+
+# --- collection ---
+
+
+COLLECTION = CheckSpec(
+    name="collection",
+    title="Was anything noticed while the losses were collected?",
+    hint="what was noted when the losses were collected",
+    absent="nothing was noted when the losses were collected",
+    advice={
+        "warn": (
+            "Mend what was noticed and collect the losses again. Until then read every small number here as “at least”, and"
+            " never as reassurance."
+        ),
+    },
+    run=lambda evidence: collection(evidence.given),
+)
+_MEANING = (
+    "This can hide a leak, so that it may be larger than measured: mend it and collect the losses again before you rely"
+    " on a small number here."
+)
+
+
+def collection(losses: Losses) -> Check | None:
+    """Warn of what was noticed when the losses were collected; None where there is nothing to tell.
+
+    >>> found = collection(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4], notes=("the outputs are rounded",)))
+    >>> found.message[:79]
+    'Noticed when the losses were collected: The outputs are rounded. This can hide '
+    """
+    if not losses.notes:
+        return None
+    told = " ".join(_sentence(note) for note in losses.notes)
+    message = f"Noticed when the losses were collected: {told} {_MEANING}"
+    return Check("collection", Status.WARN, message, {"notes": list(losses.notes)})
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:].rstrip('.')}."
+
+
+# --- persons ---
+
+
+PERSONS = CheckSpec(
+    name="persons",
+    title="Do several records belong to one person?",
+    hint="several records of one person",
+    absent="the records name no person",
+    advice={
+        "fail": (
+            "Keep equally many records of each person (the first ones, or drawn at random) and audit again, or count each"
+            " record with --persons each."
+        ),
+        "warn": (
+            "Ask for one score per person (--persons mean), keep equally many records of each person, and split by person so"
+            " that nobody is in both groups."
+        ),
+        "unknown": (
+            "Fill the person column for every record. Records without a person count as one person each, and intervals are"
+            " too narrow where that is not so."
+        ),
+    },
+    run=lambda evidence: persons(evidence.persons),
+    voids_result=True,
+)
+_LEVEL = 1e-3
+
+
+def persons(found: PersonsFound) -> Check | None:
+    """Say what the units of the audit are; None where records do not name their person.
+
+    Fails where combined scores differ without any leak because persons have more records in one group (a smallest
+    loss of eight is lower than a smallest loss of two). Warns where records of one person are counted as independent,
+    and where persons have records in both groups.
+    """
+    if not found.named:
+        return None
+    details: dict[str, Any] = {
+        "records": list(found.records),
+        "persons": list(found.persons),
+        "effective": list(found.effective),
+        "largest": found.largest,
+        "in_both": found.in_both,
+        "unlabelled": list(found.unlabelled),
+        "sizes_p_value": found.sizes_p_value,
+        "combined": found.combined,
+    }
+    status, message = _answer(found)
+    return Check("persons", status, message, details)
+
+
+def _answer(found: PersonsFound) -> tuple[Status, str]:
+    records, blank = sum(found.records), sum(found.unlabelled)
+    if blank == records:
+        words = "The person column is empty, so records of one person cannot be told from those of different persons."
+        return Status.UNKNOWN, words
+    if found.combined and found.sizes_p_value < _LEVEL:
+        return Status.FAIL, _unequal(found)
+    if found.largest > 1 and isinstance(found.choice, EachRecord):
+        return Status.WARN, _dependent(found) + _both(found)
+    words = f"{records:,} records of {_people(found):,} persons: intervals count persons."
+    if blank:
+        words += f" {blank:,} record(s) name nobody and count as one person each."
+    if found.in_both:
+        return Status.WARN, words + _both(found)
+    return Status.UNKNOWN if blank else Status.OK, words
+
+
+def _people(found: PersonsFound) -> int:
+    return sum(found.persons) - found.in_both
+
+
+def _unequal(found: PersonsFound) -> str:
+    means = [count / people for count, people in zip(found.records, found.persons, strict=True)]
+    return (
+        f"Persons have {means[0]:.3g} records each among the members and {means[1]:.3g} among the non-members, spread"
+        " differently than chance explains: scores that combine more records differ without any leak, so the comparison is not"
+        " valid. Keep equally many records of each person, or audit each record."
+    )
+
+
+def _dependent(found: PersonsFound) -> str:
+    members, others = (f"{int(number):,}" for number in found.effective)
+    return (
+        f"{sum(found.records):,} records of {_people(found):,} persons are counted as independent, and they"
+        f" are not: {found.records[0]:,} members are worth about {members} and {found.records[1]:,} non-members about {others},"
+        " so the intervals are too narrow. Ask for one score per person."
+    )
+
+
+def _both(found: PersonsFound) -> str:
+    if not found.in_both:
+        return ""
+    return (
+        f" {found.in_both:,} person(s) have records in both groups: what was learnt about them may also show in their"
+        " non-member records, so the leak may be larger than measured."
+    )
+
+
+# --- power ---
+
+
+POWER = CheckSpec(
+    name="power",
+    title="Could this audit have found anything?",
+    hint="whether there are enough records",
+    advice={
+        "warn": (
+            "Audit more records, most of all the rarer kind. Do not read a small bound of this audit as reassurance: it could"
+            " hardly have been larger."
+        ),
+    },
+    run=lambda evidence: power(
+        evidence.estimate("epsilon_bound.clopper_pearson"),
+        evidence.estimate("epsilon_bound.one_run"),
+        evidence.audited,
+    ),
+)
+_SMALL = 1.0
+
+
+def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Check:
+    """Put the ceiling of a perfect attack beside the claim.
+
+    Args:
+        certified: The model-level certified bound.
+        mechanism: The mechanism-level bound; may have no value.
+        claim: The claimed epsilon in the form in which it is audited, if any.
+    """
+    ceiling = certified.details["ceiling"]
+    details = {"model_ceiling": ceiling, "mechanism_ceiling": mechanism.details.get("ceiling")}
+    judged = mechanism.value is not None and "not_for_claim" not in mechanism.details
+    if claim is not None and claim.value is not None and judged:
+        curve = mechanism.details.get("claimed_curve") or {}
+        if curve.get("rejected") or curve.get("could_have_been"):
+            message = (
+                "A perfect attack on these records would have had the claim's whole trade-off curve rejected: the audit had"
+                " room to refute it."
+            )
+            return Check("power", Status.OK, message, {**details, "claimed": claim.value})
+        return _against_claim(mechanism.details["ceiling"], claim.value, details)
+    top = number(ceiling, toward="down")
+    message = f"With these numbers of records, a perfect attack would be certified at {top} by this method."
+    if ceiling < _SMALL:
+        message += " That is too little to find most leaks."
+        return Check("power", Status.WARN, message, details)
+    return Check("power", Status.OK, message, details)
+
+
+def _against_claim(ceiling: float, claimed: float, details: dict[str, float]) -> Check:
+    details = {**details, "claimed": claimed}
+    stated, top = apart(claimed, ceiling)
+    perfect = f"A perfect attack on these records would show an epsilon of {top} for the training algorithm"
+    if not math.isfinite(claimed) or ceiling <= claimed:
+        message = f"{perfect} by this method, not above the claim of {stated}: the audit cannot refute it."
+        return Check("power", Status.WARN, message, details)
+    message = f"{perfect}, above the claim of {stated}: the audit had room to refute it."
+    return Check("power", Status.OK, message, details)
+
+
+# --- sensitivity ---
+
+
+SENSITIVITY = CheckSpec(
+    name="sensitivity",
+    title="Does Epsilon* hang on a few records, or on the transform?",
+    hint="whether the estimate hangs on a few records",
+    advice={
+        "warn": "Decide by the certified bound, which moves little with single records.",
+        "unknown": "Nothing hangs on this check where Epsilon* has no value: decide by the certified bound.",
+    },
+    run=lambda evidence: sensitivity(evidence.estimate("epsilon_star.gaussian")),
+)
+_LARGEST_MOVE = 0.10
+# Moves below this many nats are noise at any realistic number of records.
+_NOISE = 0.05
+_VARIANTS = {
+    "without_extremes": "without the most extreme 0.1% of each group",
+    "scale_free": "with the scale-free transform",
+}
+
+
+def sensitivity(star: Estimate) -> Check:
+    """Warn when the published value moves by more than 10% without its extreme records or with the other transform."""
+    if star.value is None:
+        return Check(
+            "sensitivity", Status.UNKNOWN, f"There is no parametric Epsilon* to vary: {star.reason}."
+        )
+    others = {name: star.details[name] for name in _VARIANTS}
+    details = {"value": star.value, **others}
+    moved = [
+        f"{number(other)} {_VARIANTS[name]}" for name, other in others.items() if _moves(star.value, other)
+    ]
+    if moved:
+        message = (
+            f"The parametric Epsilon* of {number(star.value)} becomes {' and '.join(moved)}: it hangs on a few records or"
+            " on the transform, so do not base a decision on it alone."
+        )
+        return Check("sensitivity", Status.WARN, message, details)
+    message = "The parametric Epsilon* moves by less than 10% without the extreme records and with the other transform."
+    return Check("sensitivity", Status.OK, message, details)
+
+
+def _moves(value: float, other: float) -> bool:
+    gap = abs(value - other)
+    return gap > _NOISE and gap > _LARGEST_MOVE * max(value, other)
+
+
+# --- goodness_of_fit ---
+
+
+_MIXTURE_REJECTED = (
+    "Decide by the certified bound and not by Epsilon*: neither normals nor mixtures describe these losses."
+)
+_MIXTURE_STANDS = (
+    "Decide by the certified bound. The mixture describes the bulk of the losses, but its Epsilon* hangs on few records in"
+    " the tails and has no known error."
+)
+GOODNESS_OF_FIT = CheckSpec(
+    name="goodness_of_fit",
+    title="Do the fitted curves describe the losses?",
+    hint="whether the fitted curves fit",
+    advice={
+        "warn": (
+            "Decide by the certified bound and not by Epsilon*. Ask for --mixture, which fits more flexible curves, and look"
+            " at the pictures of the fit."
+        ),
+        "unknown": "Decide by the certified bound. Audit more records if Epsilon* is needed.",
+        "warn/mixture rejected": _MIXTURE_REJECTED,
+        "unknown/mixture rejected": _MIXTURE_REJECTED,
+        "warn/mixture": _MIXTURE_STANDS,
+        "unknown/mixture": _MIXTURE_STANDS,
+    },
+    run=lambda evidence: goodness_of_fit(evidence.normals, evidence.mixtures),
+)
+_ENOUGH_HELD_OUT = 50
+
+
+def goodness_of_fit(pair: FittedPair, mixture: FittedPair | None = None) -> Check:
+    """Warn when a fit that the report could quote is rejected; unknown with too few records to tell.
+
+    A rejection is no reason to distrust the certified bound, which assumes no shape. Where a mixture was asked for, the
+    message says of it too how many components it took and whether it is rejected; the normals' Epsilon* stays in the
+    result, so their rejection stays a warning.
+
+    Args:
+        pair: Two fitted normals.
+        mixture: Two fitted mixtures, where they were asked for.
+
+    >>> import numpy as np
+    >>> from auditor.curves.gaussian import fit_gaussian_pair
+    >>> from auditor.core.values import Losses
+    >>> rng = np.random.default_rng(0)
+    >>> losses = Losses(member=rng.normal(size=500), nonmember=rng.normal(size=500))
+    >>> goodness_of_fit(fit_gaussian_pair(losses, rng=rng)).status
+    <Status.OK: 'ok'>
+    """
+    details = _details(pair)
+    if mixture is not None:
+        details["mixture"] = {**_details(mixture), "components": _components(mixture)}
+    status, message = _of_normals(pair, alone=mixture is None)
+    if mixture is None or status is Status.UNKNOWN:
+        return Check("goodness_of_fit", status, message, details)
+    status = Status.WARN if mixture.rejected else status
+    return Check("goodness_of_fit", status, f"{message} {_of_mixtures(mixture)}", details)
+
+
+def _details(pair: FittedPair) -> dict[str, Any]:
+    return {
+        "member_p_value": pair.member_fit.p_value,
+        "nonmember_p_value": pair.nonmember_fit.p_value,
+        "member_n": pair.member_fit.n,
+        "nonmember_n": pair.nonmember_fit.n,
+        "rejected": pair.rejected,
+    }
+
+
+def _rejected(pair: FittedPair) -> str:
+    """The groups whose fit is rejected, as the start of a sentence."""
+    sides = (("member", pair.member_fit), ("non-member", pair.nonmember_fit))
+    return f"The {' and the '.join(name for name, fit in sides if fit.rejected)} losses"
+
+
+def _of_normals(pair: FittedPair, *, alone: bool) -> tuple[Status, str]:
+    if pair.rejected:
+        instead = (
+            ": rely on the certified bound, which assumes no shape"
+            if alone
+            else " where it is read off normals"
+        )
+        return Status.WARN, (
+            f"{_rejected(pair)} do not look normal after the published transform, so the"
+            f" parametric Epsilon* may be far off in either direction{instead}."
+        )
+    if min(pair.member.sd, pair.nonmember.sd) == 0:
+        return (
+            Status.UNKNOWN,
+            "A group has one single loss: there is no spread that a normal could be fitted to.",
+        )
+    held_out = min(pair.member_fit.n, pair.nonmember_fit.n)
+    if held_out < _ENOUGH_HELD_OUT:
+        return Status.UNKNOWN, (
+            f"Only {held_out} held-out record{'s were' if held_out > 1 else ' was'} there to test the fit on, too few to"
+            " reject much: do not rely on the parametric Epsilon*."
+        )
+    return (
+        Status.OK,
+        "A normal is not rejected for either group; that is not proof that it fits far out in the tails.",
+    )
+
+
+def _of_mixtures(mixture: FittedPair) -> str:
+    components = _components(mixture)
+    sizes = f"{components['member']} for the members and {components['nonmember']} for the non-members"
+    if mixture.rejected:
+        return (
+            f"{_rejected(mixture)} do not look like a mixture of normals either (components taken: {sizes}):"
+            " rely on the certified bound, which assumes no shape."
+        )
+    return (
+        f"Mixtures of normals are not rejected (components: {sizes}), so their Epsilon* can be read; that is not proof"
+        " that they fit far out in the tails."
+    )
+
+
+def _components(mixture: FittedPair) -> dict[str, int]:
+    return {
+        side: law.components if isinstance(law, MixtureOfGaussians) else 1
+        for side, law in (("member", mixture.member), ("nonmember", mixture.nonmember))
+    }

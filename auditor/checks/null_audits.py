@@ -1,0 +1,283 @@
+"""Does the audit find something where there is nothing to find?"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.numbers import number, percent
+from auditor.core.options import RankGrid, Sample, ThresholdRule
+from auditor.core.registry import CheckSpec
+from auditor.core.values import Check, Estimate, Losses, PerGroup, Status
+from auditor.estimators.certified import clopper_pearson
+from auditor.records.labels import Column, codes
+
+# --- placebo: a reference model that was trained on none of the records ---
+
+
+PLACEBO = CheckSpec(
+    name="placebo",
+    title="Does a model that saw none of the records tell the groups apart too?",
+    hint="the same audit of a reference model",
+    absent="no losses of a reference model were given (--reference)",
+    advice={
+        "fail": (
+            "Draw the non-members like the members (same time, source and filters) and audit again. No number here measures"
+            " leakage before that."
+        ),
+    },
+    # By the rank grid whatever the rule: a threshold chosen for this model means nothing on another model's scale.
+    run=lambda evidence: placebo(evidence.reference, audited=evidence.given, delta=evidence.setting.delta),
+    voids_result=True,
+)
+_TELLING = 10  # so many different losses are no coincidence when all of them agree
+
+
+def placebo(
+    reference: Losses | None,
+    *,
+    audited: Losses | None = None,
+    delta: float,
+    false_alarms: float = 0.01,
+    rule: ThresholdRule = RankGrid(),  # noqa: B008 - a frozen value
+) -> Check | None:
+    """Fail when a reference model, trained on neither group, separates members from non-members; None without one.
+
+    Both directions are looked at, with half of the error each: members that are easier for any model make the audit
+    find too much, members that are harder make it find too little. Members count as a sample even in a census: the
+    question is about the population they were drawn from.
+
+    Args:
+        reference: Losses of a model that was trained on none of these records, grouped like the audited ones.
+        audited: The losses that are audited, if the reference is to be held against them: the same ids in the same
+            groups, in any order, or equally many records in each group where either has no ids.
+        delta: In [0, 1); as in the audit.
+        false_alarms: Probability of a failure where the groups are alike, in (0, 1).
+        rule: How the certified bound picks its threshold.
+
+    Raises:
+        InputError: A number out of range, a reference of other records or other groups than the audited ones, or one
+            whose losses are the audited losses.
+
+    >>> easier = Losses(member=np.linspace(0, 1, 500), nonmember=np.linspace(2, 3, 500))
+    >>> placebo(easier, delta=1e-5).status
+    <Status.FAIL: 'fail'>
+    """
+    if reference is None:
+        return None
+    validate.instance("reference", reference, (Losses,))
+    if audited is not None:
+        validate.instance("audited", audited, (Losses,))
+        _require_same_records(reference, audited)
+    confidence = validate.confidence(1 - validate.fraction("false_alarms", false_alarms) / 2)
+    swapped = Losses(member=reference.nonmember, nonmember=reference.member)
+    easier, harder = (
+        clopper_pearson(side, delta=delta, confidence=confidence, members=Sample(), rule=rule)
+        for side in (reference, swapped)
+    )
+    return _judged_placebo(easier, harder, percent(1 - false_alarms, toward="down"))
+
+
+def _require_same_records(reference: Losses, audited: Losses) -> None:
+    """Refuse a reference that is not of the audited records in their groups, or that is the audited model's."""
+    found = (reference.n_member, reference.n_nonmember)
+    wanted = (audited.n_member, audited.n_nonmember)
+    if found != wanted:
+        raise InputError(
+            f"reference must hold the audited records, {wanted[0]:,} members and {wanted[1]:,} non-members, got"
+            f" {found[0]:,} and {found[1]:,}; give the losses of exactly those records, in the same groups."
+        )
+    if reference.id is not None and audited.id is not None:
+        missing = [_missing(*columns) for columns in zip(audited.id, reference.id, strict=True)]
+        if any(missing):
+            raise InputError(
+                f"reference must hold the audited records in the same groups, but {missing[0]:,} of {wanted[0]:,}"
+                f" member ids and {missing[1]:,} of {wanted[1]:,} non-member ids are not in that group of the reference;"
+                " give the losses of exactly those records, marked as in the audit."
+            )
+    if _same_losses(reference, audited):
+        raise InputError(
+            f"reference losses are the audited losses themselves (all {sum(wanted):,} of them); give the losses of the same"
+            " records under a model that was trained on neither group."
+        )
+
+
+def _missing(wanted: Column, found: Column) -> int:
+    """How many of the ids are not found, each counted as often as it is there; blanks are alike."""
+    both = codes(PerGroup(wanted, found))
+    counts = [np.bincount(side + 1, minlength=both.labels.size + 1) for side in (both.member, both.nonmember)]
+    return int(np.maximum(counts[0] - counts[1], 0).sum())
+
+
+def _same_losses(reference: Losses, audited: Losses) -> bool:
+    """Whether all losses agree, in any order; a few values, such as right and wrong, may agree by coincidence."""
+    ours = (audited.sorted_member, audited.sorted_nonmember)
+    theirs = (reference.sorted_member, reference.sorted_nonmember)
+    if not all(np.array_equal(*pair) for pair in zip(ours, theirs, strict=True)):
+        return False
+    records = audited.n_member + audited.n_nonmember
+    return np.unique(np.concatenate(ours)).size > min(_TELLING, records // 2)
+
+
+def _judged_placebo(easier: Estimate, harder: Estimate, level: str) -> Check:
+    found = max(easier.value or 0.0, harder.value or 0.0)
+    ceiling = easier.details["ceiling"]
+    details = {
+        "bound_members_easier": easier.value,
+        "bound_members_harder": harder.value,
+        "ceiling": ceiling,
+        "confidence_each": easier.confidence,
+    }
+    if found > 0:
+        way = "easier" if (easier.value or 0.0) == found else "harder"
+        message = (
+            f"A reference model that was trained on none of these records separates the groups too (certified epsilon"
+            f" {number(found, toward='down')} at {level} confidence; members are {way} for it): the groups differ by more than"
+            " membership, so a difference in losses is no evidence of memorisation. Draw the non-members like the members"
+            " and audit again."
+        )
+        return Check("placebo", Status.FAIL, message, details)
+    message = (
+        "A reference model that was trained on none of these records does not separate the groups at"
+        f" {level} confidence; by this method it would have shown at most {number(ceiling, toward='down')}."
+    )
+    return Check("placebo", Status.OK, message, details)
+
+
+# --- label_shuffle: the audited losses with membership shuffled ---
+
+
+LABEL_SHUFFLE = CheckSpec(
+    name="label_shuffle",
+    title="Does the audit find something where there is nothing?",
+    hint="the bound on shuffled labels",
+    absent="the result comes from a release that did not make it",
+    advice={
+        "fail": (
+            "Do not rely on the certified bound here until records are independent: one score per person, one of each copy."
+        ),
+        "unknown": "Audit more records: so few cannot show that the method holds its level on them.",
+    },
+    run=lambda evidence: label_shuffle(
+        evidence.losses,
+        delta=evidence.setting.delta,
+        confidence=evidence.setting.confidence,
+        rule=evidence.setting.threshold,
+        rng=evidence.rng("shuffles"),
+    ),
+    voids_result=True,
+)
+_LARGEST = 2_000  # records of each group that are shuffled
+_FEWEST_UNITS = 10
+_SURELY = 0.01
+
+
+def label_shuffle(
+    losses: Losses,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    rule: ThresholdRule = RankGrid(),  # noqa: B008 - a frozen value
+    rng: np.random.Generator,
+    shuffles: int = 100,
+) -> Check:
+    """Test the audit on its own records: with membership shuffled, the certified bound should hardly ever be positive.
+
+    Membership is shuffled among records; among persons, all of whose records then move together, where each person is
+    in one group only. The latter fails where records of one person are counted as independent and are not. At most
+    2,000 records of each group are shuffled, drawn at random.
+
+    Args:
+        losses: As audited.
+        delta: In [0, 1); as in the audit.
+        confidence: Of the certified bound, in (0, 1).
+        rule: How the certified bound picks its threshold.
+        rng: Draws the records and shuffles them.
+        shuffles: How often.
+
+    Raises:
+        InputError: A number out of range.
+
+    >>> rng = np.random.default_rng(0)
+    >>> losses = Losses(member=rng.normal(-1, 1, 500), nonmember=rng.normal(0, 1, 500))
+    >>> label_shuffle(losses, delta=1e-5, rng=rng).status
+    <Status.OK: 'ok'>
+    """
+    shuffles = validate.at_least("shuffles", shuffles, least=1)
+    alpha = 1 - validate.confidence(confidence)
+    values, unit, is_member, by = _units(losses, rng)
+    details: dict[str, Any] = {"shuffled": by, "records": int(values.size), "units": int(is_member.size)}
+    if min(is_member.sum(), (~is_member).sum()) < _FEWEST_UNITS:
+        message = (
+            f"Too few {by} to shuffle membership among: at least {_FEWEST_UNITS} of each group are needed."
+        )
+        return Check("label_shuffle", Status.UNKNOWN, message, details)
+    positives = 0
+    for _ in range(shuffles):
+        label = rng.permutation(is_member)[unit]
+        shuffled = Losses(member=values[label], nonmember=values[~label])
+        found = clopper_pearson(shuffled, delta=delta, confidence=confidence, members=Sample(), rule=rule)
+        positives += (found.value or 0.0) > 0
+    from scipy import stats
+
+    p_value = float(stats.binom.sf(positives - 1, shuffles, alpha))
+    details |= {"shuffles": shuffles, "positive": positives, "alpha": alpha, "p_value": p_value}
+    return _judged_shuffle(details)
+
+
+def _judged_shuffle(details: dict[str, Any]) -> Check:
+    seen = (
+        f"With membership shuffled at random among the {details['shuffled']}, the certified bound was positive in"
+        f" {details['positive']} of {details['shuffles']} shuffles"
+    )
+    allowed = percent(details["alpha"], toward="nearest")
+    if details["p_value"] < _SURELY:
+        message = (
+            f"{seen}, more often than the {allowed} it promises: it does not hold its level on these records."
+        )
+        if details["shuffled"] == "persons":
+            message += " Records of one person are not independent: ask for one score per person."
+        return Check("label_shuffle", Status.FAIL, message, details)
+    message = f"{seen}, within the {allowed} it promises: on these records the method does not find what is not there."
+    return Check("label_shuffle", Status.OK, message, details)
+
+
+def _units(
+    losses: Losses, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp], npt.NDArray[np.bool_], str]:
+    """The losses of a sample of records, the unit of each, which units are members, and what a unit is."""
+    sides = (losses.member, losses.nonmember)
+    owners = _owners(losses)
+    at = [_drawn(owner, rng) for owner in owners]
+    pooled = np.concatenate([owner[rows] for owner, rows in zip(owners, at, strict=True)])
+    first, unit = np.unique(pooled, return_index=True, return_inverse=True)[1:]
+    values = np.concatenate([side[rows] for side, rows in zip(sides, at, strict=True)])
+    return values, unit, first < at[0].size, "records" if first.size == values.size else "persons"
+
+
+def _owners(losses: Losses) -> list[npt.NDArray[np.int64]]:
+    """The person of each record; the record itself where there are none, or where persons have records in both groups."""
+    n1, n0 = losses.n_member, losses.n_nonmember
+    own = [np.arange(n1), n1 + np.arange(n0)]
+    if losses.person is None:
+        return own
+    found = codes(losses.person)
+    columns = (found.member, found.nonmember)
+    if np.isin(found.member[found.member >= 0], found.nonmember).any():
+        return own
+    return [np.where(column >= 0, n1 + n0 + column, row) for column, row in zip(columns, own, strict=True)]
+
+
+def _drawn(owner: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Positions of whole persons drawn at random, until there are enough records."""
+    if owner.size <= _LARGEST:
+        return np.arange(owner.size)
+    if (owner[1:] > owner[:-1]).all():  # every record by itself
+        return rng.choice(owner.size, _LARGEST, replace=False)
+    unit, inverse = np.unique(owner, return_inverse=True)
+    turn = rng.permutation(unit.size)[inverse]
+    order = np.argsort(turn, kind="stable")
+    last = turn[order[_LARGEST - 1]]
+    return np.flatnonzero(turn <= last)

@@ -1,0 +1,253 @@
+"""What a model returned, checked: probabilities, log-probabilities or logits, one row for each record."""
+
+from enum import StrEnum
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Floats
+
+_SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
+_RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
+_WIDENED_EPS = {"bfloat16": 2.0**-7}  # of the types that numpy does not have
+_SHOWN = 9  # further rows named in an error
+_LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
+
+
+class Output(StrEnum):
+    """What a predict callable returns for each record.
+
+    >>> Output("logits") is Output.LOGITS
+    True
+    """
+
+    PROBABILITIES = "probabilities"
+    LOG_PROBABILITIES = "log-probabilities"
+    LOGITS = "logits"
+
+
+class Widened(np.ndarray[Any, np.dtype[Any]]):
+    """Numbers of a type that numpy does not have, in one that holds them all: parts of it know where they come from.
+
+    Attributes:
+        of: The type that they came in.
+
+    >>> resolution(Widened(np.ones((2, 3), dtype=np.float32), of="bfloat16")[:1, 0])
+    0.0078125
+    """
+
+    of: str
+
+    def __new__(cls, values: npt.NDArray[Any], *, of: str) -> Self:
+        """Return the same numbers, not copied."""
+        found = values.view(cls)
+        found.of = of
+        return found
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.of = getattr(source, "of", "")
+
+
+def shaped_outputs(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
+    """Return the outputs as an array of shape (n, K), K >= 2, or (n,) for the second of two classes."""
+    if np.ma.is_masked(outputs):
+        raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
+    try:
+        raw = outputs if isinstance(outputs, Widened) else np.asarray(outputs)
+    except Exception as error:
+        raise InputError(
+            f"{place} outputs must be numbers in rows of equal length, got {type(outputs).__name__}:"
+            f" {validate.one_line(error)}."
+        ) from error
+    if raw.dtype.kind == "O":
+        try:
+            raw = raw.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{place} outputs must be numbers, got {type(outputs).__name__}.") from None
+    if raw.dtype.kind not in "fiub":
+        raise InputError(
+            f"{place} outputs must be numbers, got an array of type {raw.dtype}; return a probability for each"
+            " class, not the predicted label."
+        )
+    if raw.ndim == 2 and raw.shape[1] == 1:  # noqa: PLR2004
+        raw = raw[:, 0]
+    if raw.ndim not in (1, 2) or raw.shape[0] != n or raw.size == 0:
+        raise InputError(
+            f"{place} outputs must have one row for each of {n} records, shape ({n}, classes) or ({n},),"
+            f" got shape {np.shape(outputs)}."
+        )
+    return raw
+
+
+def resolution(outputs: npt.NDArray[Any]) -> float:
+    """Return the spacing of the source's floats near 1; whole numbers count as float64."""
+    widened = _WIDENED_EPS.get(type_name(outputs))
+    if widened is not None:
+        return widened
+    return (
+        float(np.finfo(outputs.dtype).eps) if outputs.dtype.kind == "f" else float(np.finfo(np.float64).eps)
+    )
+
+
+def type_name(outputs: npt.NDArray[Any]) -> str:
+    """Return the name of the type that numbers came in.
+
+    >>> type_name(np.ones(3)), type_name(Widened(np.ones(3), of="bfloat16"))
+    ('float64', 'bfloat16')
+    """
+    return (outputs.of if isinstance(outputs, Widened) else "") or str(outputs.dtype)
+
+
+def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, place: str, first_row: int = 0) -> Floats:
+    """Return a fresh float64 copy of valid outputs, or name the first row that is not valid."""
+    with np.errstate(over="ignore"):
+        values = np.array(outputs, dtype=np.float64)
+    _refuse(
+        np.isnan(values),
+        values,
+        place=place,
+        first_row=first_row,
+        must="be numbers",
+        fix="mend the model's input",
+    )
+    if output is Output.PROBABILITIES:
+        bad = (values < -_RANGE_TOLERANCE) | (values > 1 + _RANGE_TOLERANCE)
+        _refuse(
+            bad,
+            values,
+            place=place,
+            first_row=first_row,
+            must="be probabilities in [0, 1]",
+            fix=_range_hint(values),
+        )
+        np.clip(values, 0, 1, out=values)
+    elif output is Output.LOG_PROBABILITIES:
+        bad = values > _SUM_TOLERANCE
+        _refuse(
+            bad,
+            values,
+            place=place,
+            first_row=first_row,
+            must="be log-probabilities, 0 or less",
+            fix=_LOGITS_HINT,
+        )
+    if values.ndim == 1:
+        return np.minimum(values, 0) if output is Output.LOG_PROBABILITIES else values
+    if output is not Output.LOGITS:
+        _refuse_sums(values, output=output, eps=resolution(outputs), place=place, first_row=first_row)
+    return values
+
+
+def _range_hint(values: Floats) -> str:
+    if values.ndim == 1 and bool(np.all(values == np.round(values))):
+        return "these look like predicted labels: return a probability for each class"
+    if bool(np.all(values <= 0)):
+        return "if the model returns log-probabilities, pass output=Output.LOG_PROBABILITIES"
+    return _LOGITS_HINT
+
+
+def _refuse_sums(values: Floats, *, output: Output, eps: float, place: str, first_row: int) -> None:
+    # Only ratios of probabilities enter the loss, so a sum within the tolerance changes nothing.
+    sums = (values if output is Output.PROBABILITIES else np.exp(values)).sum(axis=1)
+    bad = np.abs(sums - 1) > max(_SUM_TOLERANCE, 10 * eps)
+    must = (
+        "have rows that sum to 1"
+        if output is Output.PROBABILITIES
+        else "have rows whose exponentials sum to 1"
+    )
+    _refuse(bad, sums, place=place, first_row=first_row, must=must, fix=_LOGITS_HINT, got="a sum of ")
+
+
+def _refuse(
+    bad: npt.NDArray[np.bool_],
+    values: Floats,
+    *,
+    place: str,
+    first_row: int,
+    must: str,
+    fix: str,
+    got: str = "",
+) -> None:
+    if not bad.any():
+        return
+    rows = np.flatnonzero(bad if bad.ndim == 1 else bad.any(axis=1))
+    row = int(rows[0])
+    value = np.atleast_1d(values[row])[int(np.argmax(bad[row]))]
+    raise InputError(
+        f"{place} outputs must {must}, got {got}{value:.6g} (first at row {first_row + row}, counting from"
+        f" 0{_further_rows(rows[1:] + first_row)}); {fix}."
+    )
+
+
+def _further_rows(rows: npt.NDArray[np.intp]) -> str:
+    """Return which other rows are the same, as far as they are known so far."""
+    if not rows.size:
+        return ""
+    shown = ", ".join(map(str, rows[:_SHOWN].tolist())) + (", ..." if rows.size > _SHOWN else "")
+    return f"; also {shown}"
+
+
+# --- Are these the logits of those probabilities? Asked before an output that keeps going stands in for one that rounds ---
+
+
+_TOLERANCE = 1e-6  # relative, on probabilities
+_PINNED = 1e-3  # a probability known more coarsely than this (relative) says nothing about a logit
+
+
+def agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> bool | None:
+    """Return whether softmax(logits) is the probabilities: no, yes, or null when rounding hides the answer.
+
+    A probability p carries a rounding error of about eps, so log p is known to within 4 eps / p. Any entry further
+    from log softmax than that says no. An entry of at most one half says yes if it is known well enough (to 0.1%),
+    or if it agrees to full relative precision, as the small side of a sigmoid does far beyond eps.
+
+    Args:
+        logits: Shape (n, K), or (n,) for the second of two classes.
+        probabilities: Shape (n, K), or (n,) likewise.
+    """
+    eps = max(resolution(probabilities), resolution(logits))
+    given = probabilities.astype(np.float64)
+    if given.ndim == 1:
+        given = np.stack([1 - given, given], axis=1)
+    two = logits.ndim == 1 and given.shape[1] == 2  # noqa: PLR2004
+    if given.ndim != 2 or (not two and logits.shape != given.shape):  # noqa: PLR2004
+        return False
+    expected = _log_softmax(logits.astype(np.float64))
+    if not (np.isfinite(expected).all() and np.isfinite(given).all()):
+        return False
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.abs(np.log(given) - expected)
+        near = _TOLERANCE + 4 * eps * (8 + np.abs(expected))
+        coarse = near + 4 * eps / given
+    if np.any(np.where(given > 0, gap > coarse, expected > np.log(8 * eps))):
+        return False
+    evidence = (given > 0) & (given <= 0.5) & ((coarse < _PINNED) | (gap <= near))  # noqa: PLR2004
+    return True if evidence.any() else None
+
+
+def label_agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> bool | None:
+    """Return whether each column's sigmoid is that column of probabilities, as `agreement` does for one.
+
+    Args:
+        logits: Shape (n, K), for K labels of two classes each.
+        probabilities: Shape (n, K).
+    """
+    if logits.shape != probabilities.shape or logits.ndim != 2:  # noqa: PLR2004
+        return False
+    answers = [
+        agreement(logits[:, column], probabilities=probabilities[:, column])
+        for column in range(logits.shape[1])
+    ]
+    if False in answers:
+        return False
+    return True if answers and None not in answers else None
+
+
+def _log_softmax(logits: Floats) -> Floats:
+    if logits.ndim == 1:
+        return np.stack([-np.logaddexp(0, logits), -np.logaddexp(0, -logits)], axis=1)
+    centred = logits - logits.max(axis=1, keepdims=True)
+    return np.asarray(centred - np.log(np.exp(centred).sum(axis=1, keepdims=True)))

@@ -1,0 +1,441 @@
+"""A scorer turns a batch of records into their losses: what every way of collecting, near or far, runs."""
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.collectors.base.outputs import Output, Widened, resolution
+from auditor.collectors.base.records import Records, spelled
+from auditor.collectors.base.tasks import (
+    BatchLosses,
+    Classification,
+    Task,
+    concatenated,
+    finite_pair,
+    largest_log_odds,
+)
+from auditor.core import validate
+from auditor.core.errors import AuditorError, InputError, MissingExtraError
+from auditor.core.values import Floats, Losses, LossScale, PerGroup
+
+# --- A model as the collectors see it: features in, outputs out, and what is known of the outputs ---
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """What every supported kind of model becomes.
+
+    Attributes:
+        predict: From a batch of records to an array of outputs with one row for each, of shape (n,) or (n, K). What
+            goes wrong in it is raised as an `InputError` that names the batch (`Records.name`).
+        source: What the outputs are, in words, for the history of the losses: "logits of Net (PyTorch)".
+        output: Which kind of output they are; none for a regression.
+        classes: The label of each output column, where the model knows.
+        identity: A hash of everything that decides the outputs (weights, settings); none where it cannot be known, as
+            for a callable or an endpoint.
+        records_at_once: How many records should be asked for in one call; none where it makes no difference.
+    """
+
+    predict: Callable[[Records], Any]
+    source: str
+    output: Output | None = None
+    classes: tuple[Any, ...] | None = None
+    identity: str | None = None
+    records_at_once: int | None = None
+
+
+_SHOWN = 30  # classes listed in an error before the rest are left out
+
+
+class Scorer(Protocol):
+    """Batches of records in, losses out."""
+
+    @property
+    def words(self) -> str:
+        """What the losses are and where they come from, for the history."""
+        ...
+
+    @property
+    def scale(self) -> LossScale:
+        """What the loss is."""
+        ...
+
+    @property
+    def identity(self) -> str | None:
+        """A hash of everything that decides the losses of a record; none where it cannot be known."""
+        ...
+
+    @property
+    def records_at_once(self) -> int | None:
+        """How many records a batch should have; none where it makes no difference."""
+        ...
+
+    def check(self, records: Records) -> None:
+        """Refuse records that cannot be scored, as far as that is known without the model."""
+        ...
+
+    def score(self, records: Records) -> BatchLosses:
+        """Return the losses of a batch.
+
+        Raises:
+            InputError: Records or outputs that cannot be scored; the sentence names the first.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScorer:
+    """Scores records by a model's outputs.
+
+    Attributes:
+        predictor: The model.
+        task: What it was trained to predict.
+        classes: The label of each output column; default those that the model knows, or else the column numbers.
+        repeats: Calls of the model for each batch; the outputs are averaged, for a model that answers at random.
+
+    Raises:
+        InputError: The classes that the model knows, in another order.
+    """
+
+    predictor: Predictor
+    task: Task = Classification()  # noqa: RUF009 - a frozen value
+    classes: Sequence[Any] | None = None
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        refuse_other_order(self.classes, own=self.predictor.classes)
+
+    @property
+    def words(self) -> str:
+        """What the losses are and where they come from."""
+        mean = f", averaged over {self.repeats} answers" if self.repeats > 1 else ""
+        return f"{self.task.words} from {self.predictor.source}{mean}"
+
+    @property
+    def scale(self) -> LossScale:
+        """What the loss is."""
+        return self.task.scale
+
+    @property
+    def identity(self) -> str | None:
+        """The identity of the model."""
+        return self.predictor.identity
+
+    @property
+    def records_at_once(self) -> int | None:
+        """What the model wants."""
+        return self.predictor.records_at_once
+
+    def check(self, records: Records) -> None:
+        """Refuse labels that the model's classes do not have."""
+        self.task.check(records, classes=self.known_classes)
+
+    def score(self, records: Records) -> BatchLosses:
+        """Return the losses of a batch."""
+        return self.task.losses(
+            self._outputs(records), records=records, output=self.output, classes=self.known_classes
+        )
+
+    @property
+    def output(self) -> Output:
+        """Which kind of output the model returns, if it returns any."""
+        return self.predictor.output or Output.PROBABILITIES
+
+    @property
+    def known_classes(self) -> Sequence[Any] | None:
+        """The label of each output column, where it is known."""
+        return self.predictor.classes if self.classes is None else self.classes
+
+    def _outputs(self, records: Records) -> Any:
+        first = self.predictor.predict(records)
+        if validate.at_least("repeats", self.repeats, least=1) == 1:
+            return first
+        logs = (
+            self.predictor.output is Output.LOG_PROBABILITIES
+        )  # whose exponentials are averaged, without being formed
+        outputs = first if isinstance(first, Widened) else np.asarray(first)
+        total = outputs.astype(np.float64)
+        for _ in range(self.repeats - 1):
+            again = np.asarray(self.predictor.predict(records)).astype(np.float64)
+            total = np.logaddexp(total, again) if logs else total + again
+        mean = total - np.log(self.repeats) if logs else total / self.repeats
+        return mean.astype(outputs.dtype) if outputs.dtype.kind == "f" else mean
+
+
+def refuse_other_order(classes: Sequence[Any] | None, *, own: Sequence[Any] | None) -> None:
+    """Refuse the classes that a model knows (its own), if there are any, in another order than its own."""
+    if classes is None or own is None:
+        return
+    as_text = all(isinstance(name, str) for name in classes) and not any(
+        isinstance(name, str) for name in own
+    )
+    given = spelled(classes) if as_text else list(classes)
+    if given != list(own) and len(given) == len(own) and set(given) == set(own):
+        shown = [
+            ",".join(map(str, names[:_SHOWN])) + (",..." if len(own) > _SHOWN else "")
+            for names in (own, given)
+        ]
+        raise InputError(
+            f"classes must be in the order of the output columns, which the model itself says is {shown[0]!r}, got"
+            f" {shown[1]!r}; leave classes= (--classes) out."
+        )
+
+
+def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLosses:
+    """Return the losses of a whole group, scored in batches of that size (default: what the scorer wants, or all)."""
+    step = size or scorer.records_at_once or len(records)
+    return concatenated(
+        [scorer.score(records.part(start, start + step)) for start in range(0, len(records), step)]
+    )
+
+
+# --- Losses of batches become `Losses`, with what a reader must know about them ---
+
+
+BY_CHANCE = (
+    "natural twins, which are no more than chance gives"  # of records in both groups: no cause for concern
+)
+_HARD = "the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-loss audit"
+
+
+def assembled(
+    member: BatchLosses,
+    *,
+    nonmember: BatchLosses,
+    words: str,
+    scale: LossScale,
+    labels: dict[str, PerGroup | None],
+    noticed: Sequence[str] = (),
+) -> Losses:
+    """Return the losses of both groups with what a reader must know about them, ``noticed`` sentences included."""
+    saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
+    hard = member.hard and nonmember.hard
+    first, second = finite_pair(member, nonmember)
+    return Losses(
+        member=first,
+        nonmember=second,
+        **labels,
+        scale=scale,
+        saturated=saturated,
+        history=(*collection_history(words, saturated=saturated, hard=hard), *noticed),
+        notes=reader_notes(noticed, hard=hard),
+    )
+
+
+def collection_history(words: str, *, saturated: tuple[int, int], hard: bool) -> tuple[str, ...]:
+    """Return where collected losses come from, and what their outputs hid."""
+    steps = [words]
+    if hard:  # and so all are saturated
+        steps.append(_HARD)
+    elif any(saturated):
+        steps.append(
+            f"{saturated[0]} member and {saturated[1]} non-member probabilities were exactly 0 or 1 and were placed"
+            " at the end of the scale"
+        )
+    return tuple(steps)
+
+
+def reader_notes(noticed: Sequence[str], *, hard: bool) -> tuple[str, ...]:
+    """Return the steps of the history that a reader must know before relying on the losses.
+
+    >>> reader_notes([f"there are 3 equal records: {BY_CHANCE}.", "the model answers at random."], hard=False)
+    ('the model answers at random.',)
+    """
+    return (*([_HARD] if hard else []), *(sentence for sentence in noticed if BY_CHANCE not in sentence))
+
+
+def distinct_classes(classes: Sequence[Any]) -> list[Any]:
+    """Return the classes as a list of different labels."""
+    try:
+        flat = np.ndim(classes) == 1
+    except ValueError:  # rows of different lengths
+        flat = False
+    if not flat:
+        raise InputError(f"classes must be a list of labels, one for each output column, got {classes!r}.")
+    names = list(np.asarray(classes).tolist())
+    if len(set(names)) != len(names):
+        raise InputError(f"classes must be distinct, got {names!r}.")
+    return names
+
+
+# --- Are two losses of a record the same answer? They may differ by some roundings of the model's floats ---
+
+
+_ROUNDING = 1e-6  # relative
+_ROUNDINGS = 4  # of a float, that the same model may differ by in another batch
+
+
+def differences(
+    first: Floats,
+    second: Floats,
+    *,
+    eps: float,
+    scale: LossScale,
+    saturated: npt.NDArray[np.bool_] | None = None,
+) -> Floats:
+    """Return how far the losses of two answers are apart, 0 where rounding explains it.
+
+    A log-odds loss l from a probability p of rounding eps is known to eps / (p (1 - p)) = eps (2 + e^l + e^-l), and a
+    loss on any other scale, whose own size the floats round, to eps (1 + |l|). Four such roundings are allowed.
+
+    Args:
+        first: Losses of the records, shape (n,).
+        second: Again, shape (n,).
+        eps: The spacing near 1 of the floats that the model returned.
+        scale: What the losses are.
+        saturated: Which losses lie at the end of the scale wherever they were placed; default those that are infinite.
+
+    >>> nats = np.array([3.0])
+    >>> differences(nats, nats + 2**-6, eps=2**-7, scale=LossScale.CROSS_ENTROPY)
+    array([0.])
+    >>> differences(nats, nats + 2**-6, eps=2**-23, scale=LossScale.CROSS_ENTROPY)
+    array([0.015625])
+    """
+    end = largest_log_odds(eps)
+    beyond = np.isinf(first) | np.isinf(second)
+    if saturated is not None:
+        beyond |= saturated
+    a, b = (np.where(beyond, np.clip(loss, -end, end), loss) for loss in (first, second))
+    size = np.maximum(np.abs(a), np.abs(b))
+    known = 2 + np.exp(np.minimum(size, end)) if scale is LossScale.LOG_ODDS else 1 + size
+    apart = np.abs(a - b)
+    return np.asarray(np.where(apart <= _ROUNDING * (1 + np.abs(a)) + _ROUNDINGS * eps * known, 0.0, apart))
+
+
+# --- What a network's outputs are, as far as some of their values tell: networks say logits or probabilities nowhere ---
+#
+# Labels (whole numbers)                       probabilities, which later refuse all but 0 and 1
+# All in [0, 1], and rows that sum to 1        probabilities
+# All in [0, 1], and rows that do not          refused: as likely sigmoids of several labels as logits
+# None above 0, and exponentials that do       log-probabilities
+# Anything else                                logits
+#
+# For one column, or several labels, there is no sum to go by: all values in [0, 1] are taken for probabilities, and the
+# history says so (`range_remark`). If that was a mistake, the first value outside is refused with its row when it comes.
+
+
+_TOLERANCE = 1e-3  # as for checked outputs: a float32 softmax over many classes
+_RANGE = 1e-6
+
+
+def recognised_output(outputs: npt.NDArray[Any], *, task: Task) -> Output | None:
+    """Return which kind of output these are; none for a regression.
+
+    Args:
+        outputs: Shape (n, K), or (n,), of some records.
+        task: What the model was trained to predict.
+
+    Raises:
+        InputError: Scores of classes that could be of either kind.
+
+    >>> recognised_output(np.array([[0.25, 0.75], [0.5, 0.5]]), task=Classification())
+    <Output.PROBABILITIES: 'probabilities'>
+    >>> recognised_output(np.array([[0.25, 0.75], [0.5, 1.5]]), task=Classification())
+    <Output.LOGITS: 'logits'>
+    """
+    if not task.has_output:
+        return None
+    values = outputs.astype(np.float64)
+    if not values.size or np.isnan(values).any():
+        return Output.LOGITS
+    if outputs.dtype.kind in "iub" or (values.ndim == 1 and np.all(values == np.round(values))):
+        return Output.PROBABILITIES
+    tolerance = max(_TOLERANCE, 10 * resolution(outputs))
+    sums = _has_sums(values, task)
+    if _in_range(values):
+        if sums:
+            _refuse_sums(values.sum(axis=1), tolerance)
+        return Output.PROBABILITIES
+    if sums and np.all(values <= 0) and np.all(np.abs(np.exp(values).sum(axis=1) - 1) <= tolerance):
+        return Output.LOG_PROBABILITIES
+    return Output.LOGITS
+
+
+def range_remark(outputs: npt.NDArray[Any], *, task: Task) -> str:
+    """Return what the history says of outputs that were taken for probabilities by their range alone.
+
+    >>> range_remark(np.array([0.25, 0.75]), task=Classification())
+    ' (taken for probabilities, since all lie in [0, 1])'
+    """
+    values = outputs.astype(np.float64)
+    if not task.has_output or not values.size or _has_sums(values, task) or not _in_range(values):
+        return ""
+    return " (taken for probabilities, since all lie in [0, 1])"
+
+
+def _has_sums(values: Floats, task: Task) -> bool:
+    return values.ndim > 1 and isinstance(task, Classification)
+
+
+def _in_range(values: Floats) -> bool:
+    return bool(np.all((values >= -_RANGE) & (values <= 1 + _RANGE)))
+
+
+def _refuse_sums(sums: Floats, tolerance: float) -> None:
+    bad = np.abs(sums - 1) > tolerance
+    if bad.any():
+        raise InputError(
+            "model outputs must be told apart from probabilities, got values that all lie in [0, 1] in rows that do not"
+            f" sum to 1 (the first such sum is {sums[int(np.argmax(bad))]:.6g}); pass output=Output.LOGITS"
+            " (--output logits) if they are logits, or task=MultiLabel() (--task multi-label) if each column is a label"
+            " of its own."
+        )
+
+
+def output_words(output: Output | None, *, dtype: str) -> str:
+    """Return the outputs in words: their type says what a probability can tell.
+
+    >>> output_words(Output.PROBABILITIES, dtype="float32")
+    'float32 probabilities'
+    """
+    return f"{dtype} {output or 'predictions'}"
+
+
+# --- Models of others: their packages are imported when needed, and what they raise becomes one sentence ---
+
+
+def import_optional(module: str, *, purpose: str, extra: str) -> Any:
+    """Return an optional module, or say in one sentence how it is installed.
+
+    Args:
+        module: What to import: ``onnxruntime``.
+        purpose: What it is for, the subject of the sentence: "scoring an ONNX model".
+        extra: The extra of this package that brings it, or, with a space in it, the packages to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        wanted = extra.strip() if " " in extra else f"'privacy-auditor[{extra}]'"
+        raise MissingExtraError(
+            f"{purpose} needs {module}, which cannot be imported here: pip install {wanted}."
+        ) from error
+
+
+@contextmanager
+def explained(sentence: str, *, with_kind: bool = False) -> Iterator[None]:
+    """Let whatever a model raises become one sentence that ends in its reason, with the cause kept.
+
+    Args:
+        sentence: What went wrong: "member X must suit the model, but Net refused it".
+        with_kind: Whether the reason begins with the class of the error.
+    """
+    try:
+        yield
+    except AuditorError:
+        raise
+    except Exception as error:
+        kind, words = type(error).__name__, validate.one_line(error)
+        reason = ": ".join(filter(None, (kind, words))) if with_kind else words or kind
+        raise InputError(f"{sentence}: {reason}.") from error
+
+
+def is_a(model: Any, package: str, name: str) -> bool:
+    """Return whether an object's class descends from a class of that name in that package, without importing it."""
+    return any(
+        cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(model).__mro__
+    )

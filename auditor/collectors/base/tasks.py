@@ -1,0 +1,560 @@
+"""What a model was trained to predict, and so what its loss on one record is.
+
+Classification
+    The negative log-odds of the true class.
+MultiLabel
+    Each label is a problem of two classes; the negative log-odds of the true side are summed over the labels.
+SquaredError, GaussianLogLoss
+    The model predicts numbers.
+
+In every one of them a smaller loss means a better prediction.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.collectors.base.outputs import Output, checked_outputs, resolution, shaped_outputs
+from auditor.collectors.base.records import Codes, Records, plain_labels
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Floats, LossScale
+
+# --- Losses of one batch of records, as they leave the model, and the place that saturated ones get in the end ---
+
+
+@dataclass(frozen=True, eq=False)
+class BatchLosses:
+    """Losses of some records, in the order of the records.
+
+    Attributes:
+        loss: Shape (n,), float64; -inf or +inf where a probability was exactly 1 or 0 and no place can be given yet.
+        saturated: Shape (n,), which losses come from a probability of exactly 0 or 1.
+        eps: The spacing near 1 of the floats that the model returned.
+        hard: Whether all probabilities were 0 or 1: the model returned labels.
+        more: Other scores of the same records by name, likewise smaller for what looks more like a member.
+    """
+
+    loss: Floats
+    saturated: npt.NDArray[np.bool_]
+    eps: float = float(np.finfo(np.float64).eps)
+    hard: bool = False
+    more: Mapping[str, Floats] = field(default_factory=dict)
+
+
+def concatenated(parts: Sequence[BatchLosses]) -> BatchLosses:
+    """Return the batches of one group as one."""
+    return BatchLosses(
+        loss=np.concatenate([part.loss for part in parts]),
+        saturated=np.concatenate([part.saturated for part in parts]),
+        eps=max(part.eps for part in parts),
+        hard=all(part.hard for part in parts),
+        more={name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more},
+    )
+
+
+def largest_log_odds(eps: float) -> float:
+    """The log-odds of a probability one spacing of floats from 1."""
+    return float(np.log1p(-eps) - np.log(eps))
+
+
+def clip_saturated(loss: Floats, *, eps: float, low: float, high: float) -> Floats:
+    """Return finite losses: infinite ones at the end of the scale, beyond or level with all others.
+
+    Each is placed at logit(eps) of the source type, or at the most extreme finite loss on its side if that is further
+    out, so that saturation never makes a record look less extreme than one that is not saturated.
+
+    Args:
+        loss: Shape (n,).
+        eps: The spacing near 1 of the floats of the model, the largest over both groups.
+        low: The smallest finite loss of both groups.
+        high: The largest.
+    """
+    end = largest_log_odds(eps)
+    return np.clip(loss, min(-end, low), max(end, high))
+
+
+def finite_pair(member: BatchLosses, nonmember: BatchLosses) -> tuple[Floats, Floats]:
+    """Return both groups' losses, finite, on one scale."""
+    eps = max(member.eps, nonmember.eps)
+    finite = np.concatenate([part.loss[np.isfinite(part.loss)] for part in (member, nonmember)])
+    low, high = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
+    first, second = (clip_saturated(part.loss, eps=eps, low=low, high=high) for part in (member, nonmember))
+    return first, second
+
+
+# --- The loss of one record: the negative log-odds of its true class, computed so that nothing saturates ---
+#
+# With f_y the model's probability of the true class y (Negoescu et al. 2024, footnote 1)::
+#
+#     several classes   loss = -(log f_y - log(1 - f_y))
+#     two classes       loss = (1 - 2y) (log f - log(1 - f)),  f the probability of class 1
+#
+# 1 - f_y is never computed by subtraction where the other classes are known: it is the sum of their probabilities.
+# From logits z the normaliser cancels, loss = -(z_y - logsumexp of the other z), exact at any confidence.
+#
+# Edge cases, with eps the spacing of floats near 1 in the type the model *returned* (float32: 1.2e-7):
+#     f_y = 0 or its log is -inf           loss +inf here, saturated
+#     the others sum to 0 or to log -inf   loss -inf here, saturated
+# Everything is computed in float64. A record is saturated only when the returned numbers say exactly 0 or 1: a model
+# that computed in float32 and returned float64 is taken at its word. `clip_saturated` gives saturated records a finite
+# place.
+
+
+_BLOCK = 2**20  # numbers converted to float64 at a time, so that a wide output is never copied whole
+
+
+def true_class_loss(
+    outputs: npt.NDArray[Any], *, codes: Codes, output: Output, place: str = "model", first_row: int = 0
+) -> BatchLosses:
+    """Return the negative log-odds of each record's true class.
+
+    Args:
+        outputs: Shape (n, K), or (n,) for class 1 of two; see `Output` for what they are.
+        codes: Shape (n,), the column of the true class of each record.
+        output: What the outputs are.
+        place: Whose outputs they are, for the error sentence.
+        first_row: The number of the first record, for the error sentence.
+
+    Returns:
+        The losses in nats; -inf or +inf where saturated.
+
+    Raises:
+        InputError: Outputs that are not what ``output`` says, or NaN; the sentence names the first row.
+
+    >>> logits = np.array([[1e4, 0.0], [0.0, 1e4]])
+    >>> true_class_loss(logits, codes=np.array([0, 0]), output=Output.LOGITS).loss
+    array([-10000.,  10000.])
+    """
+    step = max(1, _BLOCK // (outputs.shape[1] if outputs.ndim > 1 else 1))
+    loss = np.empty(outputs.shape[0])
+    hard = output is not Output.LOGITS
+    for start in range(0, loss.size, step):
+        part = slice(start, start + step)
+        row = first_row + start
+        values = checked_outputs(outputs[part], output=output, place=place, first_row=row)
+        hard = hard and _all_hard(values, output)
+        formula = _two_class_losses if values.ndim == 1 else _several_class_losses
+        loss[part] = formula(values, codes[part], output)
+        _refuse_nan(loss[part], place, row)
+    return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=resolution(outputs), hard=hard)
+
+
+def _all_hard(values: Floats, output: Output) -> bool:
+    certain, excluded = (1.0, 0.0) if output is Output.PROBABILITIES else (0.0, -np.inf)
+    return bool(np.all((values == certain) | (values == excluded)))
+
+
+def _two_class_losses(values: Floats, codes: Codes, output: Output) -> Floats:
+    """Losses of the second of two classes; infinite where its probability is exactly 0 or 1."""
+    with np.errstate(divide="ignore"):
+        if output is Output.LOGITS:
+            logit = values
+        elif output is Output.PROBABILITIES:
+            logit = np.log(values) - np.log1p(-values)
+        else:
+            logit = values - np.log(-np.expm1(values))
+    return np.where(codes == 1, -logit, logit)
+
+
+def _several_class_losses(values: Floats, codes: Codes, output: Output) -> Floats:
+    rows = np.arange(codes.size)
+    own = values[rows, codes]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if values.shape[1] == 2:  # noqa: PLR2004 - the same as below, three times as quick
+            other = values[rows, 1 - codes]
+            return np.asarray(np.log(other) - np.log(own) if output is Output.PROBABILITIES else other - own)
+        if output is Output.PROBABILITIES:
+            values[rows, codes] = 0
+            return np.asarray(np.log(values.sum(axis=1)) - np.log(own))
+        values[rows, codes] = -np.inf
+        top = values.max(axis=1)
+        shift = np.where(np.isinf(top), 0, top)  # an infinite logit is its own sum
+        return np.asarray(shift + np.log(np.exp(values - shift[:, None]).sum(axis=1)) - own)
+
+
+def _refuse_nan(loss: Floats, place: str, first_row: int) -> None:
+    bad = np.isnan(loss)
+    if bad.any():
+        raise InputError(
+            f"{place} outputs must tell the true class from the others, got infinite values for both (first at row"
+            f" {first_row + int(np.argmax(bad))}, counting from 0); return finite logits."
+        )
+
+
+# --- Tasks: what the labels are, and the loss that outputs and labels give; each has the same attributes and methods ---
+#
+# scale        What the loss is.
+# words        The loss in words, for the history.
+# has_output   Whether the model returns one of the kinds of `Output` (a regression returns plain numbers).
+# labels       The labels of a group as an array with one row for each record, checked as far as they can be alone.
+# check        Refuses labels that the classes do not have, before the model spends any time.
+# losses       The losses of a batch from what the model returned.
+
+
+_TABLE = 2  # dimensions
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Each record has one true class of two or more.
+
+    >>> Classification().words
+    'negative log-odds of the true class'
+    """
+
+    scale = LossScale.LOG_ODDS
+    words = "negative log-odds of the true class"
+    has_output = True
+
+    def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
+        """Return one label for each record."""
+        labels = plain_labels(name, target)
+        if labels.ndim != 1:
+            raise InputError(f"{name} y must be one label for each record, got shape {labels.shape}.")
+        return labels
+
+    def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:
+        """Refuse labels that are no class."""
+        if classes is not None:
+            records.codes(classes)
+
+    def losses(
+        self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
+    ) -> BatchLosses:
+        """Return the negative log-odds of each record's class."""
+        raw = shaped_outputs(outputs, n=len(records), place=records.name)
+        width = 2 if raw.ndim == 1 else raw.shape[1]
+        _refuse_width(classes, width)
+        if classes is None and raw.ndim == 1:
+            # Predicted labels passed for probabilities are named before labels are looked up.
+            checked_outputs(raw, output=output, place=records.name, first_row=records.first_row)
+        codes = records.codes(range(width) if classes is None else classes)
+        return true_class_loss(
+            raw, codes=codes, output=output, place=records.name, first_row=records.first_row
+        )
+
+
+@dataclass(frozen=True)
+class MultiLabel:
+    """Each record has several labels of 0 or 1, a column for each; the model returns a column for each.
+
+    >>> MultiLabel().words
+    'sum over the labels of the negative log-odds of the true side'
+    """
+
+    scale = LossScale.UNKNOWN
+    words = "sum over the labels of the negative log-odds of the true side"
+    has_output = True
+
+    def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
+        """Return the labels as a table of booleans, shape (n, K)."""
+        dense = target.toarray() if hasattr(target, "toarray") else target
+        labels = plain_labels(name, dense)
+        labels = labels[:, None] if labels.ndim == 1 else labels
+        if labels.ndim != _TABLE or labels.dtype.kind not in "fiub" or not np.isin(labels, (0, 1)).all():
+            raise InputError(
+                f"{name} y must be a table of 0 and 1 with a column for each label, got shape {labels.shape} of type"
+                f" {labels.dtype}."
+            )
+        return labels.astype(np.bool_)
+
+    def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:
+        """Refuse a table with another number of columns than there are classes."""
+        if classes is not None:
+            _refuse_width(classes, records.labels.shape[1])
+
+    def losses(
+        self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
+    ) -> BatchLosses:
+        """Return the sum of the labels' losses, each between the ends that `_label_loss_range` gives the model's type of floats."""
+        raw = shaped_outputs(outputs, n=len(records), place=records.name)
+        raw = raw[:, None] if raw.ndim == 1 else raw
+        truth = records.labels
+        if raw.shape != truth.shape:
+            raise InputError(
+                f"{records.name} outputs must have a column for each of {truth.shape[1]} labels, got {raw.shape[1]}"
+                " columns; give the labels in the order of the model's outputs."
+            )
+        low, high = _label_loss_range(raw, output)
+        total, saturated, hard = np.zeros(len(records)), np.zeros(len(records), dtype=np.bool_), True
+        for column in range(truth.shape[1]):
+            values = checked_outputs(
+                raw[:, column], output=output, place=records.name, first_row=records.first_row
+            )
+            loss = _two_class_losses(values, truth[:, column], output)
+            infinite = np.isinf(loss) & (output is not Output.LOGITS)
+            hard = hard and bool(infinite.all())
+            saturated |= infinite
+            total += np.clip(loss, low, high)
+        _refuse_infinite(total, records)
+        return BatchLosses(loss=total, saturated=saturated, eps=resolution(raw), hard=hard)
+
+
+def _label_loss_range(raw: npt.NDArray[Any], output: Output) -> tuple[float, float]:
+    """Return the smallest and the largest loss that one label counts with, by which saturated ones get their place.
+
+    With t the smallest number above 0 of the type, eps its spacing near 1, p the probability of the true side:
+        probabilities        p = 1 at -logit(1 - eps), as far as it goes when 1 is returned for a label that is there;
+                             p = 0 at -log t, as far as it goes when t is.
+        log-probabilities    p = 1 at log t, for -t is as close to log 1 as they come; p = 0 at -log t of float64.
+        logits               No ends.
+    Losses beyond are drawn in, so that one that is saturated never looks less extreme than one that is not, and a label
+    that is there counts as one that is not. The ends are the same for every batch.
+    """
+    if output is Output.LOGITS:
+        return -np.inf, np.inf
+    short = raw.dtype.kind == "f" and raw.dtype.itemsize < np.dtype(np.float64).itemsize
+    own, widest = (
+        _smallest_log(raw.dtype if short else np.dtype(np.float64)),
+        _smallest_log(np.dtype(np.float64)),
+    )
+    if output is Output.LOG_PROBABILITIES:
+        return own, -widest
+    end = largest_log_odds(resolution(raw))
+    return -end, max(end, -own)
+
+
+def _smallest_log(dtype: np.dtype[Any]) -> float:
+    """The logarithm of the smallest number above 0, computed where that number may be flushed to 0."""
+    limits = np.finfo(dtype)
+    return float((limits.minexp - limits.nmant) * np.log(2))
+
+
+def _refuse_width(classes: Sequence[Any] | None, width: int) -> None:
+    if classes is not None and len(classes) != width:
+        raise InputError(
+            f"classes must name each of the model's {width} output columns, got {len(classes)} names."
+        )
+
+
+# --- Regressions: what the loss on one record is when the model predicts numbers ---
+#
+# SquaredError
+#     (y - f)^2, summed over the outputs where there are several.
+# GaussianLogLoss
+#     ((y - f) / s)^2 / 2 + log s + log(2 pi) / 2, summed over the outputs; s is given, or the model's second output.
+
+
+@dataclass(frozen=True)
+class _Regression:
+    """Each record has one number or more to predict."""
+
+    scale = LossScale.UNKNOWN
+    has_output = False
+
+    def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
+        """Return the numbers to predict, shape (n, d)."""
+        return _targets(name, target)
+
+    def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:
+        """Refuse classes: there are none."""
+        if classes is not None:
+            raise InputError("classes must be left out of a regression, which has none.")
+
+
+@dataclass(frozen=True)
+class SquaredError(_Regression):
+    """Each record has one number or more to predict; the loss is the squared error, in squared units of y.
+
+    >>> SquaredError().words
+    'squared error'
+    """
+
+    words = "squared error"
+
+    def losses(
+        self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
+    ) -> BatchLosses:
+        """Return the squared errors, summed over the outputs."""
+        predicted = _predictions(outputs, records, width=records.labels.shape[1])
+        return _finite_losses(((records.labels - predicted) ** 2).sum(axis=1), records)
+
+
+@dataclass(frozen=True)
+class GaussianLogLoss(_Regression):
+    """Each record has one number or more to predict, with normal noise; the loss is the negative log-likelihood, in nats.
+
+    Attributes:
+        standard_deviation: Of the noise, above 0, in units of y; none where the model returns it itself: a table of
+            the means followed by as many standard deviations.
+
+    >>> GaussianLogLoss(2.0).words
+    'Gaussian log loss with standard deviation 2'
+    """
+
+    standard_deviation: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.standard_deviation is not None:
+            value = validate.positive("standard_deviation", self.standard_deviation)
+            object.__setattr__(self, "standard_deviation", value)
+
+    @property
+    def words(self) -> str:
+        """The loss in words."""
+        if self.standard_deviation is None:
+            return "Gaussian log loss with the standard deviation that the model returned"
+        return f"Gaussian log loss with standard deviation {self.standard_deviation:g}"
+
+    def losses(
+        self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
+    ) -> BatchLosses:
+        """Return the negative log-likelihoods, summed over the outputs."""
+        width = records.labels.shape[1]
+        if self.standard_deviation is None:
+            both = _predictions(outputs, records, width=2 * width)
+            predicted, deviation = both[:, :width], both[:, width:]
+            _refuse_deviation(deviation, records)
+        else:
+            predicted = _predictions(outputs, records, width=width)
+            deviation = np.full((1, width), self.standard_deviation)
+        with np.errstate(over="ignore"):
+            loss = ((records.labels - predicted) / deviation) ** 2 / 2 + np.log(deviation)
+        return _finite_losses((loss + math.log(2 * math.pi) / 2).sum(axis=1), records)
+
+
+def _targets(name: str, target: Any) -> Floats:
+    labels = plain_labels(name, target)
+    labels = labels[:, None] if labels.ndim == 1 else labels
+    if labels.ndim != _TABLE or labels.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} y must be one number to predict for each record, got shape {labels.shape} of type {labels.dtype}."
+        )
+    values = labels.astype(np.float64)
+    bad = ~np.isfinite(values).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"{name} y must be finite, got {int(bad.sum())} records with NaN or infinity (first at row"
+            f" {int(np.argmax(bad))}, counting from 0); leave them out."
+        )
+    return values
+
+
+def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
+    raw = shaped_outputs(outputs, n=len(records), place=records.name)
+    values = np.asarray(raw[:, None] if raw.ndim == 1 else raw).astype(np.float64)
+    if values.shape[1] != width:
+        raise InputError(
+            f"{records.name} outputs must have {width} column{'s' if width > 1 else ''}, got {values.shape[1]};"
+            " return one number for each number to predict"
+            " (and its standard deviation, if the task asks for it)."
+        )
+    bad = ~np.isfinite(values).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"{records.name} outputs must be finite, got {int(bad.sum())} records with NaN or infinity (first at"
+            f" {records.row(int(np.argmax(bad)))}); mend the model's input."
+        )
+    return values
+
+
+def _refuse_deviation(deviation: Floats, records: Records) -> None:
+    bad = (deviation <= 0).any(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{records.name} outputs must hold standard deviations above 0 after the means, got"
+            f" {deviation[row].min():g} (first at {records.row(row)}); return deviations, not their logarithms."
+        )
+
+
+def _finite_losses(loss: Floats, records: Records) -> BatchLosses:
+    _refuse_infinite(loss, records)
+    return BatchLosses(loss=loss, saturated=np.zeros(loss.size, dtype=np.bool_))
+
+
+def _refuse_infinite(loss: Floats, records: Records) -> None:
+    """Refuse losses that are not finite."""
+    bad = ~np.isfinite(loss)
+    if bad.any():
+        raise InputError(
+            f"{records.name} outputs must give finite losses, got {int(bad.sum())} that are not (first at"
+            f" {records.row(int(np.argmax(bad)))}); rescale y, or mend the model's outputs."
+        )
+
+
+Task = Classification | MultiLabel | SquaredError | GaussianLogLoss
+
+
+# --- Are the output columns in the order of the classes? Labels that another order explains far better say no ---
+
+
+_CHANCE = 1e-6  # of a false alarm, at most, with a model that means its probabilities
+_DOUBT = 0.1  # share of the uniform distribution mixed in, so that no single record decides
+_LEAST_GAIN = 0.2  # nats for each record
+_LEAST_SEEN = 2  # classes
+
+
+def better_order(probabilities: Floats, *, codes: Codes) -> npt.NDArray[np.intp] | None:
+    """Return the column of each class in an order that explains the labels far better, or none.
+
+    With q the model's probabilities, a tenth of them spread evenly, the best assignment s of columns to classes is the
+    one of the largest likelihood, sum over the records of log q[s(label)]. Were the given order true and labels drawn
+    from q, each other order would have an expected likelihood ratio of 1, so by Markov's inequality any of the K! / (K - m)!
+    orders of the m classes seen is ahead by more than log(K! / (K - m)!) + log(1e6) with a chance below 1e-6. Only then,
+    and if the gain is 0.2 nats a record at least, an order is returned.
+
+    Rows of a sorted table are no such draw: they may be of few classes, or of one. So an order is only returned where two
+    classes at least were seen, and where it gives one of them the column of a class that was not, all but the class that
+    gains most must have such a gain too: a single column can stand for one class alone.
+
+    Args:
+        probabilities: Shape (n, K).
+        codes: Shape (n,), the column of each label in the given order.
+
+    Returns:
+        Shape (K,), or none where the given order stands.
+
+    >>> swapped = np.tile([[0.95, 0.05], [0.05, 0.95]], (20, 1))
+    >>> better_order(swapped, codes=np.tile([1, 0], 20))
+    array([1, 0])
+    >>> better_order(swapped, codes=np.tile([0, 1], 20)) is None
+    True
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    n, width = probabilities.shape
+    logs = np.log((1 - _DOUBT) * probabilities + _DOUBT / width)
+    total = np.zeros((width, width))
+    np.add.at(total, codes, logs)  # row: class, column: output column
+    seen = np.unique(codes)
+    _, columns = linear_sum_assignment(total[seen], maximize=True)
+    gains = total[seen, columns] - total[seen, seen]
+    gain = gains.sum()
+    orders = math.lgamma(width + 1) - math.lgamma(width - seen.size + 1)
+    if gain < max(orders - math.log(_CHANCE), _LEAST_GAIN * n) or seen.size < _LEAST_SEEN:
+        return None
+    most = int(np.argmax(gains))
+    others = n - int((codes == seen[most]).sum())
+    if not np.isin(columns, seen).all() and gain - gains[most] < _LEAST_GAIN * others:
+        return None
+    return _with_unseen_classes(seen, columns, width)
+
+
+def _with_unseen_classes(
+    seen: npt.NDArray[np.intp], columns: npt.NDArray[np.intp], width: int
+) -> npt.NDArray[np.intp]:
+    """Return an order of all columns: classes that were not seen keep theirs where it is free."""
+    order = np.full(width, -1)
+    order[seen] = columns
+    free = [column for column in range(width) if column not in columns]
+    for code in np.flatnonzero(order < 0).tolist():
+        order[code] = code if code in free else -1
+        if code in free:
+            free.remove(code)
+    order[order < 0] = free
+    return order
+
+
+def reordered(names: Sequence[Any], order: npt.NDArray[np.intp]) -> list[Any]:
+    """Return the class of each column, from the column of each class.
+
+    >>> reordered(["a", "b", "c"], np.array([2, 0, 1]))
+    ['b', 'c', 'a']
+    """
+    return [names[code] for code in np.argsort(order).tolist()]

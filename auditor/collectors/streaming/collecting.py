@@ -1,0 +1,311 @@
+"""Members and non-members and any supported model become `Losses`, in memory or in a file that is written part by part."""
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.collectors.base.outputs import Output
+from auditor.collectors.base.records import Records, count_records, per_group, spelled
+from auditor.collectors.base.scorer import ModelScorer, Scorer, assembled, distinct_classes, in_batches
+from auditor.collectors.base.tasks import Classification, Task
+from auditor.collectors.models import estimators
+from auditor.collectors.streaming.run import CollectedReport, Trial, stream_to
+from auditor.collectors.streaming.scorers import (
+    ScorerRecipe,
+    is_recognised,
+    is_scorer,
+    opened_model,
+    predictor,
+)
+from auditor.collectors.streaming.trial import preflight
+from auditor.collectors.streaming.units import Engine
+from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
+from auditor.collectors.tables.reading import read_losses
+from auditor.collectors.tables.shared_rows import SharedRows
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Losses, PerGroup
+from auditor.records.features import Features, fingerprints
+
+
+def collect(
+    model: Any,
+    *,
+    members: tuple[Any, Any] | RecordTable | None = None,
+    nonmembers: tuple[Any, Any] | RecordTable | None = None,
+    records: RecordTable | None = None,
+    task: Task | None = None,
+    classes: Sequence[Any] | None = None,
+    output: Output | None = None,
+    ids: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    groups: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    persons: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    batch_size: int | None = None,
+    repeats: int = 1,
+    allow_shared_rows: bool = False,
+) -> Losses:
+    """Score a model's members and non-members; a classifier's losses are the negative log-odds of the true class.
+
+    Args:
+        model: A fitted scikit-learn style classifier (with ``predict_proba`` and ``classes_``; pipelines, searches,
+            XGBoost and LightGBM too) or regressor, a PyTorch, Keras or ONNX model, the path of a model's file (see
+            `load_model`; a `ModelFile` where it needs more than the path), an `Endpoint` or its address, or any
+            callable from features to outputs of shape (n, K), or (n,) for class 1 of two.
+        members: The pair (X, y) of records the model was trained on. X is an array, a DataFrame, a sparse matrix or
+            a list; y holds the true labels: strings, integers, booleans or whole floats. Or a `RecordTable`.
+        nonmembers: The pair (X, y) of records from the same population that the model never saw. Or a `RecordTable`.
+        records: A `RecordTable` of both groups with a column of membership, instead of the two.
+        task: What the model was trained to predict; default `Classification()`. See `MultiLabel`, `SquaredError` and
+            `GaussianLogLoss`.
+        classes: The label of each output column; default those that the model knows, or else 0, 1, ...
+        output: What the model returns; default probabilities for a callable, and found out for any other model.
+            Logits lose no precision; probabilities may.
+        ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
+        groups: Optional slices to report by, likewise.
+        persons: Optional data subject of each record, likewise.
+        batch_size: Records for each call of the model; default all of a group at once, or what the model wants. A
+            function that gets each group at once is not tried on a few records before.
+        repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
+        allow_shared_rows: Whether to go on where many rows of tables are in both groups. (Of pairs the audit says so.)
+
+    Returns:
+        Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, a fingerprint of each record's
+        features (none where they cannot be hashed, as for lists of images), and a history that says which output of the
+        model was used. Probabilities of exactly 0 or 1 are placed at the logit of the spacing
+        of the floats the model returned, or further out (`auditor.collectors.base.tasks.clip_saturated`).
+
+    Raises:
+        InputError: A model that is not supported or not fitted, features it refuses, labels it does not know,
+            outputs that are not what ``output`` says, lengths that do not match, or a callable that raises (its
+            exception is the cause).
+
+    Source: Negoescu et al. 2024, footnote 1.
+
+    >>> import numpy as np
+    >>> logit = lambda X: X[:, 0]
+    >>> X = np.array([[2.0], [-1.0]])
+    >>> losses = collect(logit, members=(X, [1, 0]), nonmembers=(X, [0, 1]), output=Output.LOGITS)
+    >>> losses.member, losses.nonmember
+    (array([-2., -1.]), array([2., 1.]))
+    """
+    if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
+        _refuse_pairs(ids=ids, groups=groups, persons=persons)
+        return _from_tables(
+            model,
+            members=members,
+            nonmembers=nonmembers,
+            records=records,
+            task=task,
+            classes=classes,
+            output=output,
+            batch_size=batch_size,
+            repeats=repeats,
+            allow_shared_rows=allow_shared_rows,
+        )
+    task = Classification() if task is None else task
+    model = opened_model(model)
+    member = _group("member", "members", members, task)
+    nonmember = _group("nonmember", "nonmembers", nonmembers, task)
+    labels = {
+        name: per_group(f"{name}s", pair, groups=(member, nonmember), values="y")
+        for name, pair in (("id", ids), ("group", groups), ("person", persons))
+    }
+    labels["label"] = PerGroup(member.labels, nonmember.labels) if isinstance(task, Classification) else None
+    labels["fingerprint"] = _pair_fingerprint(member, nonmember)
+    if output is not None:
+        output = Output(validate.known("output", output, [str(item) for item in Output]))
+    names = None if classes is None else distinct_classes(classes)
+    size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
+    if (
+        isinstance(task, Classification)
+        and repeats == 1
+        and estimators.accepts(model)
+        and not isinstance(model, type)
+    ):
+        estimators.refuse_output(model, output)
+        scored = estimators.scored(model, member=member, nonmember=nonmember, classes=names, batch_size=size)
+        words = f"{task.words} from {scored.source}"
+        return assembled(
+            scored.member, nonmember=scored.nonmember, words=words, scale=task.scale, labels=labels
+        )
+    found = predictor(model, task=task, output=output, sample=(member, nonmember))
+    scorer = ModelScorer(found, task=task, classes=names, repeats=repeats)
+    for group in (member, nonmember):
+        scorer.check(group)  # an unknown label is found before the model spends any time
+    noticed: tuple[str, ...] = ()
+    # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
+    if size is not None or repeats > 1 or is_recognised(model):
+        tried = preflight(scorer, (member, nonmember), batch_size=size)
+        noticed = tried.warnings
+        for sentence in (*noticed, *tried.provisional):
+            warnings.warn(sentence, stacklevel=2)
+    first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
+    return assembled(
+        first, nonmember=second, words=scorer.words, scale=task.scale, labels=labels, noticed=noticed
+    )
+
+
+def _from_tables(model: Any, **arguments: Any) -> Losses:
+    """Return the losses of tables: those that `collect_to` would write."""
+    with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
+        report = collect_to(Path(folder) / "losses.parquet", model, **arguments)
+        for sentence in report.warnings:
+            warnings.warn(sentence, stacklevel=3)
+        return read_losses(report.path)
+
+
+def _refuse_pairs(**pairs: Any) -> None:
+    """Refuse labels beside tables, which hold them."""
+    for name, pair in pairs.items():
+        if pair is not None:
+            raise InputError(
+                f"{name} go with pairs (X, y): a RecordTable names the column itself, as {name[:-1]}=..."
+            )
+
+
+def _group(name: str, argument: str, pair: Any, task: Task) -> Records:
+    """Return one group from its pair (X, y)."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
+        raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}.")
+    features, target = pair
+    labels = task.labels(name, target)
+    validate.same_length((f"{name} X", f"{name} y"), (count_records(name, features), labels.shape[0]))
+    if labels.shape[0] < 2:  # noqa: PLR2004
+        raise InputError(f"{argument} must hold at least 2 records, got {labels.shape[0]}; is X empty?")
+    return Records(name=name, features=features, labels=labels)
+
+
+def _pair_fingerprint(member: Records, nonmember: Records) -> PerGroup | None:
+    """Hashes of the features, by which records of equal content are found; None where they are no plain values."""
+    try:
+        return fingerprints(Features(member=member.features, nonmember=nonmember.features))
+    except InputError:
+        return None
+
+
+# --- In a file ---
+
+
+def collect_to(
+    path: str | os.PathLike[str],
+    model: Any,
+    *,
+    members: RecordTable | None = None,
+    nonmembers: RecordTable | None = None,
+    records: RecordTable | None = None,
+    task: Task | None = None,
+    classes: Sequence[Any] | None = None,
+    output: Output | None = None,
+    repeats: int = 1,
+    batch_size: int | None = None,
+    allow_shared_rows: bool = False,
+    engine: Engine | None = None,
+    overwrite: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None,
+) -> CollectedReport:
+    """Score tables of records by a model, into a file that `read_losses` and ``auditor audit`` take as it is.
+
+    Memory does not grow with the tables. What is scored is on disk at once, part by part, in the folder
+    ``<path>.parts``: the same call after an interruption scores only the rest, in the same batches, and gives the same
+    file. A model, table or setting that is no longer the same is refused.
+
+    Args:
+        path: The file to write, ``.parquet``.
+        model: Any model that `collect` takes: an object, the path of a file or a `ModelFile`, an address or an
+            `Endpoint`; or a `TextScorer`, for texts.
+        members: The records that the model was trained on.
+        nonmembers: Records of the same population that it never saw.
+        records: Both in one table instead, which has a column of membership.
+        task: What the model was trained to predict; default `Classification()`.
+        classes: The label of each output column; default those that the model knows, or else 0, 1, ...
+        output: What the model returns; default found out.
+        repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
+        batch_size: Records for each call of the model; default what the model wants, or 10,000.
+        allow_shared_rows: Whether to go on where many rows are in both groups.
+        engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
+        overwrite: Whether losses of another collection in the same place are replaced.
+        announce: Told in a sentence what happens.
+        progress: Told the stage, the records that are done, and all of them.
+
+    Returns:
+        Where the losses are, how many there are, how many of them this call scored, and what a reader must know.
+
+    Raises:
+        InputError: What `collect` refuses, rows that are in both groups, or a file or folder of another collection.
+        OutputError: A file that cannot be written, or that another process is writing.
+        MissingExtraError: A package that the model or the engine needs is not installed.
+
+    >>> import tempfile, pathlib
+    >>> def logit(table):
+    ...     return table["x"].to_numpy()
+    >>> inside = RecordTable({"x": [2.0, 1.0], "y": [1, 1]}, label="y")
+    >>> outside = RecordTable({"x": [-1.0, 0.5], "y": [1, 0]}, label="y")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "losses.parquet"
+    ...     report = collect_to(path, logit, members=inside, nonmembers=outside, output=Output.LOGITS)
+    >>> report.n_member, report.scored_now
+    (2, 4)
+    """
+    texts = is_scorer(model)
+    task = None if texts else (task or Classification())
+    sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)
+    recipe = ScorerRecipe(
+        model=model,
+        task=task or Classification(),
+        output=None if output is None else Output(validate.known("output", output, list(Output))),
+        classes=None if classes is None else typed_classes(distinct_classes(classes), sources),
+        repeats=validate.at_least("repeats", repeats, least=1),
+        sources=sources,
+    )
+    shared = SharedRows(sources)
+    total = sum(map(len, sources))
+
+    def tried(scorer: Scorer, groups: Sequence[Records]) -> Trial:
+        shared_rows = tuple(shared.finish(allow=allow_shared_rows))
+        found = preflight(scorer, groups, batch_size=batch_size)
+        announce(found.in_words(total))
+        for sentence in (*found.warnings, *found.provisional):
+            announce(sentence)
+        return Trial(warnings=(*shared_rows, *found.warnings), deterministic=found.deterministic)
+
+    return stream_to(
+        path,
+        scorer=recipe,
+        sources=sources,
+        batch_size=batch_size,
+        engine=engine,
+        setting={"task": None if task is None else task.words, **_setting(recipe, sources)},
+        overwrite=overwrite,
+        watch=shared.add,
+        before=tried,
+        announce=announce,
+        progress=progress,
+    )
+
+
+def typed_classes(classes: list[Any], sources: Sequence[TableSource]) -> list[Any]:
+    """Return classes that came as text, as on a command line, as the numbers or truth values that the labels are."""
+    labels = sources[0].read(0, 1).records.labels
+    if labels.dtype.kind not in "fiub" or not all(isinstance(name, str) for name in classes):
+        return classes
+    found = spelled(classes)
+    # Where one spells neither, all stay text, which is matched label by label.
+    return classes if any(isinstance(name, str) for name in found) else found
+
+
+def _setting(recipe: ScorerRecipe, sources: Sequence[TableSource]) -> dict[str, Any]:
+    names = None if recipe.classes is None else [str(name) for name in np.asarray(recipe.classes).tolist()]
+    return {
+        "output": None if recipe.output is None else str(recipe.output),
+        "classes": names,
+        "repeats": recipe.repeats,
+        "features": [list(source.roles.features) for source in sources],
+        "alone": [source.roles.alone for source in sources],
+    }

@@ -1,0 +1,201 @@
+"""Any model, with what was said of it, becomes a scorer; the recipe travels where the scorer cannot."""
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+from auditor.collectors.base.outputs import Output
+from auditor.collectors.base.records import Records, Source, sampled
+from auditor.collectors.base.scorer import ModelScorer, Predictor, Scorer, explained
+from auditor.collectors.base.tasks import Task
+from auditor.collectors.models.loading import load_model
+from auditor.collectors.texts.models import LongTexts, load_language_model
+from auditor.collectors.texts.scorer import TextScorer, text_scorer
+from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
+from auditor.core.errors import InputError
+
+# --- A file of a model, and what it takes to load it; another process can load it too ---
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model on disk; see `load_model` for the kinds of file and what each argument is for.
+
+    Attributes:
+        path: A file or a folder.
+        factory: What builds the module of a PyTorch state dict: a callable, or "module:function".
+        trust_pickle: Whether the file may run code here: a pickle, Lambda layers, a graph that touches files.
+        trusted_types: Types that a ``.skops`` file may hold besides the known ones.
+
+    >>> ModelFile("model.onnx").path
+    'model.onnx'
+    """
+
+    path: str | os.PathLike[str]
+    _: KW_ONLY
+    factory: str | Callable[..., Any] | None = None
+    trust_pickle: bool = False
+    trusted_types: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """Return the model."""
+        return load_model(
+            self.path, factory=self.factory, trust_pickle=self.trust_pickle, trusted_types=self.trusted_types
+        )
+
+
+@dataclass(frozen=True)
+class LanguageModelFile:
+    """The folder of a saved language model and its tokenizer, and the score of a text; see `load_language_model`.
+
+    Attributes:
+        path: A folder that transformers wrote.
+        score: What becomes the loss of a text.
+        longest: The most tokens of a text; default what model and tokenizer say.
+        long_texts: Whether texts of more tokens are refused or cut.
+    """
+
+    path: str | os.PathLike[str]
+    _: KW_ONLY
+    score: TextScore = MeanTokenLoss()  # noqa: RUF009 - a frozen value
+    longest: int | None = None
+    long_texts: LongTexts = LongTexts.REFUSE
+
+    def load(self) -> TextScorer:
+        """Return what scores texts."""
+        model, tokenizer = load_language_model(Path(self.path))
+        return text_scorer(
+            model, tokenizer=tokenizer, score=self.score, longest=self.longest, long_texts=self.long_texts
+        )
+
+
+# --- Which kind of model this is: each kind has a module that says whether it accepts an object and what it returns ---
+
+
+# Each module has accepts(model) and predictor(model, task=, output=, sample=); the first that accepts is used. Every
+# kind is recognised without importing its library, which is loaded by then if the object is there.
+_KINDS = (
+    ("served.endpoint", "accepts", "predictor"),
+    ("models.torch", "accepts", "predictor"),
+    ("models.keras", "accepts", "predictor"),
+    ("models.onnx", "accepts", "predictor"),
+    ("models.estimators", "accepts_booster", "booster_predictor"),
+    ("models.estimators", "accepts", "predictor"),
+)
+
+
+def predictor(
+    model: Any, *, task: Task, output: Output | None = None, sample: Sequence[Records] = ()
+) -> Predictor:
+    """Return the model as the collectors see it.
+
+    Args:
+        model: A model of a supported kind, or a callable from features to outputs.
+        task: What it was trained to predict.
+        output: What its outputs are, where the caller knows; otherwise it is found out from the model and the sample.
+        sample: Some records of each group, on which the model may be tried.
+
+    Raises:
+        InputError: A model that is not supported, not fitted, or refuses the sample.
+    """
+    if isinstance(model, Predictor):
+        return model
+    if isinstance(model, type):
+        raise InputError(
+            f"model must be a fitted model, got the class {model.__name__} itself; build and fit one."
+        )
+    for kind, accepts, makes in _KINDS:
+        module = importlib.import_module(f"auditor.collectors.{kind}")
+        if getattr(module, accepts)(model):
+            found: Predictor = getattr(module, makes)(model, task=task, output=output, sample=sample)
+            return found
+    if not callable(model):
+        raise InputError(
+            "model must be a fitted classifier with predict_proba and classes_, or a callable from features to"
+            " probabilities or logits, or a PyTorch, Keras or ONNX model, or an Endpoint, got"
+            f" {type(model).__name__}."
+        )
+    return _of_callable(model, output=output, task=task)
+
+
+def is_recognised(model: Any) -> bool:
+    """Return whether a model is of a kind that is known, and not just any callable."""
+    return isinstance(model, Predictor) or any(
+        getattr(importlib.import_module(f"auditor.collectors.{kind}"), accepts)(model)
+        for kind, accepts, _ in _KINDS
+    )
+
+
+def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
+    name = str(getattr(model, "__name__", type(model).__name__))
+    name = "the callable" if name == "<lambda>" else name
+    kind = (output or Output.PROBABILITIES) if task.has_output else None
+    source = f"the {kind or 'predictions'} that {name} returned"
+    return Predictor(predict=_guarded(model, name), source=source, output=kind)
+
+
+def _guarded(function: Callable[[Any], Any], name: str) -> Callable[[Records], Any]:
+    """Return what predicts a batch; whatever the function raises becomes one sentence, with the cause kept."""
+
+    def predict(records: Records) -> Any:
+        with explained(f"{name} failed on the {records.name} records", with_kind=True):
+            return function(records.features)
+
+    return predict
+
+
+# --- A scorer, built wherever it is needed ---
+
+
+def is_scorer(model: Any) -> bool:
+    """Return whether a model turns records into losses by itself, as a `TextScorer` does."""
+    return isinstance(model, LanguageModelFile) or (
+        hasattr(model, "score") and hasattr(model, "records_at_once") and hasattr(model, "scale")
+    )
+
+
+def opened_model(model: Any) -> Any:
+    """Return the model itself, where a file or an address was given."""
+    if isinstance(model, str) and model.lower().startswith(("http://", "https://")):
+        from auditor.collectors.served.endpoint import Endpoint
+
+        return Endpoint(model)
+    if isinstance(model, str | os.PathLike):
+        model = ModelFile(model)
+    return model.load() if isinstance(model, ModelFile | LanguageModelFile) else model
+
+
+@dataclass(frozen=True, eq=False)
+class ScorerRecipe:
+    """Builds the scorer of a model in whatever process is to score.
+
+    Attributes:
+        model: A model, the path of its file, a `ModelFile`, the address of a served model, an `Endpoint`, or a scorer.
+        task: What it was trained to predict.
+        output: What it returns, if the caller knows.
+        classes: The label of each output column, if the caller knows.
+        repeats: Calls of the model for each batch.
+        sources: The tables; the model is tried on records spread over each, the same in every process.
+    """
+
+    model: Any
+    task: Task
+    output: Output | None
+    classes: Sequence[Any] | None
+    repeats: int
+    sources: Sequence[Source]
+
+    def __call__(self) -> Scorer:
+        """Return the scorer."""
+        model = opened_model(self.model)
+        if is_scorer(model):
+            scorer: Scorer = model
+            return scorer
+        found = predictor(model, task=self.task, output=self.output, sample=self._sample())
+        return ModelScorer(found, task=self.task, classes=self.classes, repeats=self.repeats)
+
+    def _sample(self) -> list[Records]:
+        return [sampled(source)[0] for source in self.sources]

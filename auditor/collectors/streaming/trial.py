@@ -1,0 +1,329 @@
+"""What a few records tell before many are scored: will it work, how long will it take, and can the answers be trusted."""
+
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.collectors.base.outputs import Output, shaped_outputs
+from auditor.collectors.base.records import Records, naming_rows, spread
+from auditor.collectors.base.scorer import ModelScorer, Scorer, differences
+from auditor.collectors.base.tasks import BatchLosses, Classification, better_order, concatenated, reordered
+from auditor.collectors.served.endpoint import ServedModel
+from auditor.core.errors import InputError
+from auditor.core.values import Floats, LossScale
+
+# --- A few records scored on trial: outputs, losses and the time that they took ---
+
+
+_BATCH = 10_000  # records of a batch, where the model does not say
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What some records gave: outputs, where there are any, and losses."""
+
+    records: Records
+    outputs: npt.NDArray[Any] | None
+    losses: BatchLosses
+
+
+class _Prober:
+    """Scores a few records, in batches as the collection will, and keeps the time that it takes."""
+
+    def __init__(self, scorer: Scorer, *, batch_size: int | None = None) -> None:
+        self._scorer = scorer
+        self._most = batch_size or scorer.records_at_once
+        self._seconds: dict[
+            int, float
+        ] = {}  # by the number of records; the last call counts, for the first warms up
+
+    def score(self, records: Records) -> _Answer:
+        """Return one answer of the model, without averaging."""
+        n = len(records)
+        step = self._most or n
+        parts = [naming_rows(self._answer, records.part(start, start + step)) for start in range(0, n, step)]
+        outputs = [part.outputs for part in parts if part.outputs is not None]
+        return _Answer(
+            records,
+            np.concatenate(outputs) if outputs else None,
+            concatenated([part.losses for part in parts]),
+        )
+
+    def _answer(self, records: Records) -> _Answer:
+        scorer, begun = self._scorer, time.perf_counter()
+        if not isinstance(scorer, ModelScorer):
+            losses = scorer.score(records)
+            self._seconds[len(records)] = time.perf_counter() - begun
+            return _Answer(records, None, losses)
+        raw = scorer.predictor.predict(records)
+        self._seconds[len(records)] = time.perf_counter() - begun
+        losses = scorer.task.losses(raw, records=records, output=scorer.output, classes=scorer.known_classes)
+        return _Answer(records, shaped_outputs(raw, n=len(records), place=records.name), losses)
+
+    def seconds_per_record(self) -> float:
+        """Return the time of a record in a long collection: a call costs something, and each record in it."""
+        times, scorer = self._seconds, self._scorer
+        least, most = min(times), max(times)
+        each = max(0.0, (times[most] - times[least]) / (most - least)) if most > least else times[most] / most
+        call = max(0.0, times[least] - least * each)
+        served = scorer.predictor.predict if isinstance(scorer, ModelScorer) else None
+        repeats = scorer.repeats if isinstance(scorer, ModelScorer) else 1
+        if isinstance(served, ServedModel):
+            one = call / served.records_per_request + each
+            return repeats * one / served.endpoint.concurrency
+        return repeats * (call / (scorer.records_at_once or _BATCH) + each)
+
+
+def _gap(first: BatchLosses, second: BatchLosses, scale: LossScale) -> float | None:
+    """Return how far two answers about the same records are apart, or none where rounding explains it."""
+    apart = differences(
+        first.loss,
+        second.loss,
+        eps=max(first.eps, second.eps),
+        scale=scale,
+        saturated=first.saturated | second.saturated,
+    )
+    return float(apart.max()) if apart.any() else None
+
+
+def _as_probabilities(values: Floats, kind: Output) -> Floats:
+    """Return the probability of each class, shape (n, K), from outputs of any kind."""
+    if values.ndim == 1:
+        if kind is Output.LOGITS:
+            values = np.exp(-np.logaddexp(0, -values))
+        elif kind is Output.LOG_PROBABILITIES:
+            values = np.exp(values)
+        return np.stack([1 - values, values], axis=1)
+    if kind is Output.PROBABILITIES:
+        return values
+    raised = np.exp(values - values.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+# --- What they tell ---
+
+
+_FEW = 10  # records that are asked for twice
+_SOME = 200  # records of all groups on which the order of the labels is judged, and the time
+_SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+_SHOWN = 30  # classes; a longer list is no help
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What was found on a few records.
+
+    Attributes:
+        records: How many records were tried.
+        deterministic: Whether the same records, asked for again, gave the same losses.
+        same_alone: Whether a record alone gave the same loss as among others; none where answers are random.
+        sums_to_one: Whether the probabilities of a record sum to one (to 1e-5); none where they are not probabilities.
+        hard_labels: Whether all outputs are certain: labels, or probabilities of exactly 0 and 1.
+        suggested_classes: The class of each output column in an order that explains the labels far better than the
+            given one; none where that stands.
+        seconds_per_record: Wall-clock time, about, in a long collection.
+        warnings: What a reader of the losses must know, a sentence each.
+        provisional: What looks so on these records and is for the caller alone; what holds of all, the history says.
+    """
+
+    records: int
+    deterministic: bool
+    same_alone: bool | None
+    sums_to_one: bool | None
+    hard_labels: bool
+    suggested_classes: tuple[Any, ...] | None
+    seconds_per_record: float
+    warnings: tuple[str, ...]
+    provisional: tuple[str, ...] = ()
+
+    def seconds(self, n: int) -> float:
+        """Return about how many seconds ``n`` records will take."""
+        return n * self.seconds_per_record
+
+    def in_words(self, n: int) -> str:
+        """Return the time in a sentence.
+
+        >>> Preflight(10, True, True, True, False, None, 0.002, ()).in_words(300_000)
+        '300,000 records will take about 10 minutes (2 ms each); 10 were tried.'
+        """
+        each = self.seconds_per_record
+        rate = f"{1e3 * each:.2g} ms each" if each >= 1e-3 else f"{1 / max(each, 1e-9):,.0f} a second"  # noqa: PLR2004
+        return (
+            f"{n:,} records will take about {_duration(self.seconds(n))} ({rate}); {self.records} were tried."
+        )
+
+
+def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
+    """Try a scorer on a few records of each group: ten of them, one alone, the ten again, and then all.
+
+    Args:
+        scorer: What will score the groups.
+        groups: Records of members and of non-members, at least one; 200 in all are used, spread over each group, since
+            a group may be sorted and a model may know only its members.
+        batch_size: Records for each call of the model, at most; default what the model wants.
+
+    Returns:
+        What was found; nothing is kept of the losses.
+
+    Raises:
+        InputError: Whatever scoring these records raises, or labels of text and nothing that says which output column
+            is which class.
+
+    >>> from auditor.collectors.streaming.scorers import predictor
+    >>> model = predictor(lambda x: np.stack([1 - x, x], axis=1), task=Classification())
+    >>> found = preflight(ModelScorer(model), [Records("member", np.linspace(0.1, 0.9, 20), np.arange(20) // 10)])
+    >>> found.deterministic, found.hard_labels, found.warnings
+    (True, False, ())
+    """
+    some = spread(groups, most=_SOME // len(groups))
+    if isinstance(scorer, ModelScorer):
+        _refuse_unknown_order(scorer, some)
+    trial = _Prober(scorer, batch_size=batch_size)
+    few = some[0].part(0, min(_FEW, len(some[0])))
+    first, again = trial.score(few), trial.score(few)
+    alone = trial.score(few.part(0, 1))
+    more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
+    most = [trial.score(group) for group in some] if more else [first]
+    apart = _gap(first.losses, again.losses, scorer.scale)
+    sums, order = _off_one(scorer, most), _suggestion(scorer, most)
+    found = Preflight(
+        records=sum(len(answer.records) for answer in most),
+        deterministic=apart is None,
+        same_alone=None
+        if apart is not None
+        else _gap(_head(first.losses), alone.losses, scorer.scale) is None,
+        sums_to_one=None if sums is None else sums <= _SUM,
+        hard_labels=concatenated([answer.losses for answer in most]).hard,
+        suggested_classes=order,
+        seconds_per_record=trial.seconds_per_record(),
+        warnings=(),
+    )
+    return replace(
+        found,
+        warnings=tuple(_warnings(found, scorer, apart=apart, off_one=sums)),
+        provisional=tuple(_provisional(found, scorer)),
+    )
+
+
+def _refuse_unknown_order(scorer: ModelScorer, groups: Sequence[Records]) -> None:
+    """Refuse labels of text where nothing says which output column is which class."""
+    if not isinstance(scorer.task, Classification) or scorer.known_classes is not None:
+        return
+    for group in groups:
+        text = next((label for label in group.labels.tolist() if isinstance(label, str)), None)
+        if text is not None:
+            raise InputError(
+                f"classes must name the class of each output column, in their order, for {group.name} labels such as"
+                f" {text!r}, because the model does not say which column is which; give classes= (--classes on the"
+                " command line)."
+            )
+
+
+def _head(losses: BatchLosses) -> BatchLosses:
+    return replace(losses, loss=losses.loss[:1], saturated=losses.saturated[:1])
+
+
+def _off_one(scorer: Scorer, answers: Sequence[_Answer]) -> float | None:
+    """Return how far the probabilities of a record are from summing to one, at most."""
+    if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
+        return None
+    outputs = [answer.outputs for answer in answers if answer.outputs is not None]
+    if outputs[0].ndim == 1 or scorer.output is not Output.PROBABILITIES:
+        return None
+    return max(float(np.abs(values.astype(np.float64).sum(axis=1) - 1).max()) for values in outputs)
+
+
+def _suggestion(scorer: Scorer, answers: Sequence[_Answer]) -> tuple[Any, ...] | None:
+    """Return the classes in an order that explains the labels far better, if there is one."""
+    if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
+        return None
+    outputs = np.concatenate([answer.outputs for answer in answers if answer.outputs is not None])
+    with np.errstate(over="ignore"):  # logits beyond the doubles
+        probabilities = _as_probabilities(outputs.astype(np.float64), scorer.output)
+    known = scorer.known_classes
+    names = range(probabilities.shape[1]) if known is None else known
+    order = better_order(
+        probabilities, codes=np.concatenate([answer.records.codes(names) for answer in answers])
+    )
+    return None if order is None else tuple(reordered(list(names), order))
+
+
+def _warnings(
+    found: Preflight, scorer: Scorer, *, apart: float | None, off_one: float | None
+) -> Iterator[str]:
+    """Yield what a reader of the losses must know."""
+    if apart is not None:
+        repeats = scorer.repeats if isinstance(scorer, ModelScorer) else 1
+        then = (
+            f"each loss is that of the average of {repeats} answers"
+            if repeats > 1
+            else "average several answers with repeats= (--repeats), or switch the randomness off"
+        )
+        yield (
+            f"the model answers differently on repeat: the losses of the same records differed by up to {apart:.2g};"
+            f" {then}."
+        )
+    if found.same_alone is False:
+        yield (
+            "the model answers differently about a record alone than among others, so that losses depend on the batch;"
+            " check that it is not in training mode and that nothing is normalised over the batch."
+        )
+    if off_one is not None and off_one > _SUM:
+        yield (
+            f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the losses;"
+            " have the model return all digits."
+        )
+    if found.suggested_classes is not None:
+        own = isinstance(scorer, ModelScorer) and scorer.predictor.classes is not None
+        fix = (
+            "the model itself says its order, so check how the labels were encoded"
+            if own
+            else f"check classes= (--classes){_perhaps(found.suggested_classes)}"
+        )
+        yield (
+            "the labels look as if the output columns were in another order of the classes, which explains them far"
+            f" better: {fix}."
+        )
+
+
+def _provisional(found: Preflight, scorer: Scorer) -> Iterator[str]:
+    """Yield what looks so on the records that were tried."""
+    served = scorer.predictor.predict if isinstance(scorer, ModelScorer) else None
+    accepted = (
+        isinstance(served, ServedModel) and served.endpoint.labels is not None
+    )  # the history says what it means
+    if found.hard_labels and not accepted:
+        fix = (
+            served.fix if isinstance(served, ServedModel) else "have the model return probabilities or logits"
+        )
+        yield (
+            f"all outputs for {found.records} records are exactly 0 or 1, as of a model that returns labels, which leaves"
+            f" a weaker 0/1-loss audit; {fix}."
+        )
+
+
+def _perhaps(names: Sequence[Any]) -> str:
+    """Return classes as a shell and --classes take them; nothing where they are too many."""
+    if len(names) > _SHOWN:
+        return ""
+    texts = [str(name) for name in names]
+    pasteable = all("," not in text and text == text.strip() for text in texts)
+    return f", perhaps {shlex.quote(','.join(texts)) if pasteable else list(names)}"
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> [_duration(time) for time in (0.2, 45, 600, 9000, 400_000)]
+    ['a second', '45 seconds', '10 minutes', '2.5 hours', '4.6 days']
+    """
+    for size, name in ((_DAY, "days"), (_HOUR, "hours"), (_MINUTE, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.{0 if size == _MINUTE else 1}f} {name}"
+    return "a second" if seconds < 1.5 else f"{seconds:.0f} seconds"  # noqa: PLR2004

@@ -1,0 +1,648 @@
+"""Columns of a file, or of one file for each group, become `Losses`, `Features` or a training run."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.collectors.tables.arrays import NpzColumns
+from auditor.collectors.tables.collected import metadata_of
+from auditor.collectors.tables.opening import open_columns
+from auditor.collectors.tables.sources import FROM_ZERO, Column, ColumnTable, numbers, path_of
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.training import DPSGD, PoissonSampling, Sampling
+from auditor.core.values import Floats, Losses, LossScale, PerGroup
+from auditor.records.features import Features
+
+# --- What readers of files share: the membership column, and the names of columns ---
+
+
+_TWO_FILES = "give the two files as members and non-members instead"
+
+
+def member_name(name: str, table: ColumnTable) -> str:
+    """Return the name of the membership column, or list what the file has."""
+    hint = f"Name the column of membership if it is called otherwise, or {_TWO_FILES}."
+    return validate.column_name(name, what="membership", file=table.place, options=table.names, hint=hint)
+
+
+def membership(column: Column, table: ColumnTable, name: str) -> npt.NDArray[np.bool_]:
+    """Return a mask of the members; both groups must be there."""
+    place = f"column {name!r} of {table.of}"
+    values = numbers(column, place=place, rows=table.rows, truth=True, fix=validate.CODING)
+    member = validate.membership(_counted(place, table), values)
+    count = int(member.sum())
+    if count in (0, member.size):
+        kind = "non-member (0)" if count else "member (1)"
+        raise InputError(
+            f"{place} must mark both groups, got {member.size} records and no {kind}; {validate.CODING}, or"
+            f" {_TWO_FILES}."
+        )
+    return member
+
+
+def _counted(place: str, table: ColumnTable) -> str:
+    """Return how a place is named where rows count from below a header."""
+    return place if table.rows == FROM_ZERO else f"{place} (rows below the header)"
+
+
+def refuse_no_names(**arguments: object) -> None:
+    """Refuse column names that are no text."""
+    for argument, name in arguments.items():
+        if not isinstance(name, str):
+            raise InputError(f"{argument} must be the name of a column, got {name!r}.")
+
+
+# --- A loss column and a 0/1 membership column become `Losses` ---
+
+
+_NEGATED = "negated, because a higher score means more like a member"
+
+
+def from_columns(
+    loss: npt.ArrayLike,
+    *,
+    member: npt.ArrayLike,
+    id: npt.ArrayLike | None = None,  # noqa: A002  # the name of the field in Losses
+    group: npt.ArrayLike | None = None,
+    person: npt.ArrayLike | None = None,
+    label: npt.ArrayLike | None = None,
+    fingerprint: npt.ArrayLike | None = None,
+    higher_is_member: bool = False,
+    scale: LossScale = LossScale.UNKNOWN,
+    saturated: tuple[int, int] = (0, 0),
+    history: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> Losses:
+    """Split one column of losses into members and non-members.
+
+    Args:
+        loss: Shape (n,), finite numbers; smaller means more like a member.
+        member: Shape (n,), 1 for a member and 0 for a non-member, of type int, float or bool.
+        id: Optional record ids, shape (n,).
+        group: Optional slices to report by, shape (n,).
+        person: Optional data subject of each record, shape (n,).
+        label: Optional true class of each record, shape (n,).
+        fingerprint: Optional hash of each record's features, shape (n,).
+        higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+        scale: What the loss is, if that is known.
+        saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
+        history: Where the column came from, first step first.
+        notes: What was noticed when the losses were collected, which a reader must know.
+
+    Returns:
+        The losses of both groups, each in the order of the column.
+
+    Raises:
+        InputError: Columns of different lengths, a loss that is not finite, a masked value, a membership other
+            than 0 and 1 (NaN included), or a group with fewer than two records.
+
+    >>> losses = from_columns([0.1, 0.9, 0.2, 0.7], member=[1, 0, 1, 0])
+    >>> losses.member, losses.nonmember
+    (array([0.1, 0.2]), array([0.9, 0.7]))
+    """
+    values = validate.finite_column("the loss column", loss)
+    mask = _mask("the member column", member)
+    given = _given(id=id, group=group, person=person, label=label, fingerprint=fingerprint)
+    labels = {name: validate.column(f"the {name} column", column) for name, column in given.items()}
+    names = ["loss", "member", *labels]
+    validate.same_length(names, [values.size, mask.size, *(column.size for column in labels.values())])
+    pairs = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
+    return _from_pair(
+        values[mask],
+        nonmember=values[~mask],
+        labels=pairs,
+        higher_is_member=higher_is_member,
+        scale=scale,
+        saturated=saturated,
+        history=history or ["loss and membership columns"],
+        notes=notes,
+    )
+
+
+def _from_pair(
+    member: npt.NDArray[np.float64],
+    *,
+    nonmember: npt.NDArray[np.float64],
+    labels: Mapping[str, Any],
+    higher_is_member: bool,
+    history: Sequence[str],
+    scale: LossScale = LossScale.UNKNOWN,
+    saturated: tuple[int, int] = (0, 0),
+    notes: Sequence[str] = (),
+) -> Losses:
+    """Build losses from two checked columns, negated if asked."""
+    return Losses(
+        member=-member if higher_is_member else member,
+        nonmember=-nonmember if higher_is_member else nonmember,
+        **labels,
+        scale=scale,
+        saturated=saturated,
+        history=(*history, _NEGATED) if higher_is_member else tuple(history),
+        notes=tuple(notes),
+    )
+
+
+def _mask(name: str, member: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    mask = validate.membership(name, validate.column(name, member))
+    n_member = int(mask.sum())
+    if mask.size and n_member in (0, mask.size):
+        kind, digit = ("non-member", 0) if n_member else ("member", 1)
+        raise InputError(
+            f"{name} must mark both groups, got {mask.size} records and no {kind} (value {digit});"
+            " an audit compares losses on training records with losses on records the model never saw;"
+            f" {validate.CODING}."
+        )
+    return mask
+
+
+def _given(**columns: npt.ArrayLike | None) -> dict[str, npt.ArrayLike]:
+    return {name: column for name, column in columns.items() if column is not None}
+
+
+# --- Files of losses ---
+
+
+_MEANING = {
+    "id": "record ids",
+    "group": "slices",
+    "person": "data subjects",
+    "label": "true classes",
+}  # by default name
+_GROUPS = (("members", 1), ("non-members", 0))
+_ONE_TABLE = "give one table that holds both groups and the membership column, instead of two files"
+
+
+def read_losses(
+    path: str | os.PathLike[str] | Any,
+    *,
+    loss_column: str = "loss",
+    member_column: str = "member",
+    id_column: str | None = "id",
+    group_column: str | None = "group",
+    person_column: str | None = "person",
+    label_column: str | None = None,
+    higher_is_member: bool = False,
+) -> Losses:
+    r"""Read losses and membership from one file, or from one table in memory.
+
+    What `auditor.collect_to` wrote says of itself what its losses are, how they came about and how many are saturated;
+    together with its true classes and fingerprints they are what `auditor.collect` would have returned.
+
+    Args:
+        path: A ``.csv`` (UTF-8, commas, one line of names), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
+            arrays are the columns; never pickled), or a folder of ``.parquet`` parts. An ``.npz`` with the arrays
+            ``member`` and ``nonmember`` and no loss column holds the losses of the two groups. Or a pandas or polars
+            DataFrame, a pyarrow Table or Dataset, or a dictionary of columns.
+        loss_column: The losses, finite numbers; smaller means more like a member.
+        member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
+        id_column: Record ids, read if the file has them; an error if another name than the default is missing.
+            None reads none. In a CSV ids are read as text, so that leading zeros survive.
+        group_column: Slices to report by, likewise.
+        person_column: Data subject of each record, likewise.
+        label_column: The true class of each record, to report by; read only if named, or if `auditor.collect_to` wrote
+            it.
+        higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+
+    Returns:
+        The losses of both groups, each in the order of the file; ``history`` names the file without its folder.
+
+    Raises:
+        InputError: A file that cannot be read, a missing column, or values that are no finite losses or no 0/1
+            membership; the sentence names the file, the column and the first row.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "losses.csv"
+    ...     _ = path.write_text("loss,member\n0.1,1\n0.9,0\n0.2,1\n0.7,0\n")
+    ...     read_losses(path).member
+    array([0.1, 0.2])
+    """
+    refuse_no_names(loss_column=loss_column, member_column=member_column)
+    table = open_columns(path)
+    if _is_two_arrays(table, loss_column):
+        return _two_arrays(table, higher_is_member)
+    collected = metadata_of(path)
+    own = table.names if collected else ()
+    if label_column is None and "label" in own:
+        label_column = "label"
+    labels = _labels(
+        table,
+        id_column=id_column,
+        group_column=group_column,
+        person_column=person_column,
+        label_column=label_column,
+    )
+    names = [_loss_name(loss_column, table), member_name(member_column, table)]
+    hashes = ["fingerprint"] if "fingerprint" in own else []
+    columns = table.read([*names, *hashes], text=list(labels.values()))
+    given: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
+    given["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
+    if collected is not None:
+        given["notes"] = collected.notes
+        if hashes:
+            given["fingerprint"] = _hashes(columns["fingerprint"], table)
+        if loss_column == "loss":  # and no other score that stands beside it
+            given["history"] = collected.history
+            if not higher_is_member:  # turned round, they are no longer on their scale
+                given |= {"scale": collected.scale, "saturated": collected.saturated}
+    return from_columns(
+        _losses(columns[loss_column], name=loss_column, table=table),
+        member=membership(columns[member_column], table, member_column),
+        **given,
+        higher_is_member=higher_is_member,
+    )
+
+
+def _hashes(column: Column, table: ColumnTable) -> Column:
+    """Return hashes of the features of a collected file."""
+    if column.dtype != np.uint64:
+        raise InputError(
+            f"column 'fingerprint' of {table.of} must hold whole numbers of 64 bits, got"
+            f" {column.dtype}; collect the losses again, or leave the column out."
+        )
+    return column
+
+
+def read_loss_pair(
+    member_path: str | os.PathLike[str] | Any,
+    nonmember_path: str | os.PathLike[str] | Any,
+    *,
+    loss_column: str = "loss",
+    member_column: str | None = "member",
+    id_column: str | None = "id",
+    group_column: str | None = "group",
+    person_column: str | None = "person",
+    label_column: str | None = None,
+    higher_is_member: bool = False,
+) -> Losses:
+    r"""Read losses from two files, one for the members and one for the non-members.
+
+    Args:
+        member_path: Losses on training records; the kinds of file are those of `read_losses`.
+        nonmember_path: Losses on records that the model never saw.
+        loss_column: The losses in both files, finite numbers; smaller means more like a member.
+        member_column: Membership, if a file has it: it must then be 1 in every row of the members' file and 0 in
+            every row of the non-members'. An error if another name than the default is missing. None ignores it.
+        id_column: Record ids, read if both files have them; see `read_losses`.
+        group_column: Slices to report by, likewise.
+        person_column: Data subject of each record, likewise.
+        label_column: The true class of each record, to report by; read only if named.
+        higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+
+    Returns:
+        The losses of both groups, each in the order of its file.
+
+    Raises:
+        InputError: As for `read_losses`, or both paths name the same file, or a file mixes the groups.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = [pathlib.Path(folder) / name for name in ("in.csv", "out.csv")]
+    ...     _ = [path.write_text(text) for path, text in zip(paths, ("loss\n0.1\n0.2\n", "loss\n0.9\n0.7\n"))]
+    ...     read_loss_pair(*paths).nonmember
+    array([0.9, 0.7])
+    """
+    refuse_no_names(loss_column=loss_column)
+    tables = [open_columns(path) for path in _different(member_path, nonmember_path)]
+    wanted = {
+        "id_column": id_column,
+        "group_column": group_column,
+        "person_column": person_column,
+        "label_column": label_column,
+    }
+    found = [_labels(table, **wanted) for table in tables]
+    shared = {field: name for field, name in found[0].items() if field in found[1]}
+    parts = [_one_file(table, loss_column, shared) for table in tables]
+    for table, group in zip(tables, _GROUPS, strict=True):
+        _refuse_mixed(table, member_column if member_column != loss_column else None, group)
+    history = [
+        f"column {loss_column!r} of {tables[0].title} (members) and of {tables[1].title} (non-members)"
+    ]
+    alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
+    if alone:
+        history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
+    pairs = {field: PerGroup(parts[0][1][name], parts[1][1][name]) for field, name in shared.items()}
+    return _from_pair(
+        parts[0][0], nonmember=parts[1][0], labels=pairs, higher_is_member=higher_is_member, history=history
+    )
+
+
+def _different(member_path: Any, nonmember_path: Any) -> tuple[Any, Any]:
+    """Refuse a table that is compared with itself, which would read as no leakage."""
+    first, second = path_of(member_path), path_of(nonmember_path)
+    if member_path is nonmember_path or (first is not None and first == second):
+        shown = "the same table" if first is None else repr(str(first))
+        raise InputError(f"member and non-member files must differ, got {shown} twice.")
+    return member_path, nonmember_path
+
+
+def _one_file(
+    table: ColumnTable, loss_column: str, labels: Mapping[str, str]
+) -> tuple[Floats, dict[str, Column]]:
+    _loss_name(loss_column, table)
+    columns = table.read([loss_column], text=list(labels.values()))
+    return _losses(columns[loss_column], name=loss_column, table=table), columns
+
+
+def _losses(column: Column, *, name: str, table: ColumnTable) -> Floats:
+    place = f"column {name!r} of {table.of}"
+    return validate.finite_column(place, numbers(column, place=place, rows=table.rows), rows=table.rows)
+
+
+def _loss_name(name: str, table: ColumnTable) -> str:
+    hint = _header_hint(table)
+    return validate.column_name(name, what="losses", file=table.place, options=table.names, hint=hint)
+
+
+def _refuse_mixed(table: ColumnTable, name: str | None, group: tuple[str, int]) -> None:
+    """Refuse a file of one group whose membership column says that it holds others."""
+    if name is None or (name == "member" and name not in table.names):
+        return
+    refuse_no_names(member_column=name)
+    validate.column_name(name, what="membership", file=table.place, options=table.names)
+    words, code = group
+    place = f"column {name!r} of {table.of}"
+    values = numbers(
+        table.read([name], text=[])[name], place=place, rows=table.rows, truth=True, fix=_ONE_TABLE
+    )
+    bad = values != code
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{place} must be {code} in every row of a file of {words}, got {int(bad.sum())} other values (first"
+            f" {values[row]:g} at row {row}, {table.rows}); {_ONE_TABLE}."
+        )
+
+
+def _labels(table: ColumnTable, **columns: str | None) -> dict[str, str]:
+    """Return which label columns to read: the default names if present, any other name in any case."""
+    result = {}
+    for argument, name in columns.items():
+        field = argument.removesuffix("_column")
+        if name is None or (name == field and name not in table.names):
+            continue
+        refuse_no_names(**{argument: name})
+        result[field] = validate.column_name(
+            name, what=_MEANING[field], file=table.place, options=table.names
+        )
+    return result
+
+
+def _header_hint(table: ColumnTable) -> str:
+    """Return what is probably wrong with a CSV header in which a column was not found."""
+    if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|"):
+        return "The columns must be separated by commas."
+    if table.names and all(_is_number(name) for name in table.names):
+        return "The first line must hold the names of the columns."
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_two_arrays(table: ColumnTable, loss_column: str) -> bool:
+    names: Sequence[str] = table.names
+    return (
+        isinstance(table, NpzColumns) and loss_column not in names and {"member", "nonmember"} <= set(names)
+    )
+
+
+def _two_arrays(table: ColumnTable, higher_is_member: bool) -> Losses:  # noqa: FBT001
+    arrays = table.read(["member", "nonmember"], text=[])
+    member, nonmember = (_losses(arrays[name], name=name, table=table) for name in arrays)
+    history = [f"arrays 'member' and 'nonmember' of {table.title}"]
+    return _from_pair(
+        member, nonmember=nonmember, labels={}, higher_is_member=higher_is_member, history=history
+    )
+
+
+# --- Columns that describe the records become `Features`, in the order of the losses ---
+
+
+def read_features(
+    path: str | os.PathLike[str] | Any,
+    *,
+    columns: Sequence[str],
+    member_column: str = "member",
+    not_features: Sequence[str] = (),
+) -> Features:
+    r"""Read what is known of the records beside their losses, from the file that holds the losses.
+
+    Args:
+        path: A file, or a table in memory; the kinds are those of `read_losses`.
+        columns: The columns to read. A CSV column of which every cell is a number or blank holds numbers, any other
+            one text; a blank is a missing value.
+        member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
+        not_features: Columns with another part to play, such as those of losses, ids and persons: none of them, nor
+            that of membership, may be among the features. The column of groups may.
+
+    Returns:
+        The features of both groups, each in the order of the file, which is that of `read_losses`.
+
+    Raises:
+        InputError: A file that cannot be read, a missing column, one that is no feature, or membership other than 0 and 1.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "losses.csv"
+    ...     _ = path.write_text("loss,member,age,job\n0.1,1,31,cook\n0.9,0,45,\n0.2,1,28,judge\n")
+    ...     features = read_features(path, columns=["age", "job"])
+    >>> features.names, features.n_member, features.n_nonmember
+    (('age', 'job'), 2, 1)
+    """
+    refuse_no_names(member_column=member_column)
+    table = open_columns(path)
+    names = _feature_names(columns, table, (member_column, *_others(not_features)))
+    marks = table.read([member_name(member_column, table)], text=[])[member_column]
+    mask = membership(marks, table, member_column)
+    found = _feature_columns(table, names)
+    for name, column in found.items():
+        validate.same_length([member_column, name], [mask.size, column.size])
+    return Features(*({name: column[side] for name, column in found.items()} for side in (mask, ~mask)))
+
+
+def read_feature_pair(
+    member_path: str | os.PathLike[str] | Any,
+    nonmember_path: str | os.PathLike[str] | Any,
+    *,
+    columns: Sequence[str],
+    not_features: Sequence[str] = (),
+) -> Features:
+    r"""Read what is known of the records from one file for each group, as `read_loss_pair` reads the losses.
+
+    Args:
+        member_path: Of the members.
+        nonmember_path: Of the non-members, with the same columns.
+        columns: The columns to read, as for `read_features`.
+        not_features: Columns with another part to play, as for `read_features`.
+
+    Raises:
+        InputError: A file that cannot be read, a missing column, or one that is no feature.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = [pathlib.Path(folder) / name for name in ("in.csv", "out.csv")]
+    ...     _ = [path.write_text("loss,age\n0.1,31\n0.2,40\n") for path in paths]
+    ...     read_feature_pair(*paths, columns=["age"]).n_nonmember
+    2
+    """
+    sides = []
+    for path in (member_path, nonmember_path):
+        table = open_columns(path)
+        sides.append(_feature_columns(table, _feature_names(columns, table, _others(not_features))))
+    return Features(*sides)
+
+
+def _others(not_features: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(not_features, str) or not isinstance(not_features, Sequence):
+        raise InputError(f"not_features must be a list of names of columns, got {not_features!r}.")
+    return tuple(not_features)
+
+
+def _feature_names(columns: Sequence[str], table: ColumnTable, others: tuple[str, ...]) -> list[str]:
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+        raise InputError(f"columns must be a list of names of columns, got {columns!r}.")
+    for name in columns:
+        refuse_no_names(columns=name)
+        if not name.strip():
+            raise InputError(f"columns must hold no empty name, got {list(columns)!r}; take it out.")
+        if name in others and name in table.names:
+            raise InputError(
+                f"columns must not name {name!r} in {table.place}, which is a column of losses, membership, ids or persons:"
+                " naming it makes any leak look like a shift; name columns that describe the records."
+            )
+    return [
+        validate.column_name(name, what="features", file=table.place, options=table.names)
+        for name in dict.fromkeys(columns)
+    ]
+
+
+def _feature_columns(table: ColumnTable, names: list[str]) -> dict[str, Column]:
+    columns = table.read(names, text=[])
+    return {
+        name: _typed(column, f"column {name!r} of {table.of}", table.rows) for name, column in columns.items()
+    }
+
+
+def _typed(column: Column, place: str, rows: str) -> Column:
+    """Text that holds only numbers as numbers; other text as it is, with None where it is blank."""
+    if column.dtype.kind not in "OUT":
+        return column
+    try:
+        return numbers(column, place=place, rows=rows)
+    except InputError:
+        values = column.tolist()
+        return np.array([None if value == "" else value for value in values], dtype=object)
+
+
+# --- A DP-SGD run, described step by step ---
+
+
+_NEEDED = ("noise_multiplier", "sampling_rate")
+_OPTIONAL = ("clipping_norm", "steps")
+_MOST_STEPS = 10_000_000
+_SCHEDULE_HINT = "Name the columns of a schedule 'noise_multiplier' and 'sampling_rate', and 'clipping_norm' and 'steps' if any."
+
+
+def read_schedule(
+    path: str | os.PathLike[str],
+    *,
+    sampling: Sampling = PoissonSampling(),  # noqa: B008 - a frozen value
+) -> DPSGD:
+    r"""Read a training run from a table with one row for each step, or for several equal steps.
+
+    Args:
+        path: A ``.csv``, ``.parquet`` or ``.npz`` file with the columns ``noise_multiplier`` and ``sampling_rate``, and
+            if wanted ``clipping_norm`` (default 1) and ``steps`` (how many steps a row stands for, default 1).
+        sampling: How batches are drawn.
+
+    Returns:
+        The run, its rows in the order of the file.
+
+    Raises:
+        InputError: A file that cannot be read, a missing column, or a number out of range, with its column and row.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "steps.csv"
+    ...     _ = path.write_text("noise_multiplier,sampling_rate,steps\n1.0,0.01,500\n2.0,0.01,500\n")
+    ...     read_schedule(path).in_words()
+    'DP-SGD with noise multiplier 1 to 2 (by step), sampling rate 0.01 and 1,000 steps'
+    """
+    file = Path(path)
+    table = open_columns(file)
+    place = f"file {str(file)!r}"
+    names = [*_NEEDED, *(name for name in _OPTIONAL if _meant(name, table.names))]
+    for name in names:
+        validate.column_name(
+            name, what=name.replace("_", " "), file=place, options=table.names, hint=_SCHEDULE_HINT
+        )
+    columns = table.read(names, text=[])
+    found = {name: _schedule_column(columns[name], name=name, file=file, rows=table.rows) for name in names}
+    validate.same_length(
+        [f"column {name!r} of {str(file)!r}" for name in names], [len(found[name]) for name in names]
+    )
+    if not found[_NEEDED[0]].size:
+        raise InputError(
+            f"{place} must describe at least one step, got a table without rows; add a row for each step."
+        )
+    steps = found.pop("steps", np.ones(len(found[_NEEDED[0]])))
+    parts = (steps < 1) | (steps != np.floor(steps))
+    _refuse_steps("steps", steps, parts, "a whole number of 1 or more", file, table.rows)
+    with np.errstate(over="ignore"):
+        total = steps.sum()
+    if total > _MOST_STEPS:
+        raise InputError(
+            f"{place} must describe at most {_MOST_STEPS:,} steps, got {total:,.0f}; describe a run of equal steps"
+            " by one noise multiplier, sampling rate and number of steps."
+        )
+    counts = steps.astype(np.int64)
+    repeated = {name: np.repeat(column, counts) for name, column in found.items()}
+    return DPSGD(**repeated, sampling=sampling)
+
+
+def _meant(name: str, names: list[str]) -> bool:
+    """Return whether the file has this column, if only in other capitals: then it must not be passed over."""
+    return name in {found.casefold() for found in names}
+
+
+def _schedule_column(column: Floats, *, name: str, file: Path, rows: str) -> Floats:
+    place = f"column {name!r} of {str(file)!r}"
+    found = numbers(validate.column(place, column), place=place, rows=rows)
+    for kind, bad in (("NaN or blank", np.isnan(found)), ("infinite", np.isinf(found))):
+        if bad.any():
+            raise InputError(
+                f"{place} must hold a finite number in every row, got {int(bad.sum())} {kind} (first at row"
+                f" {int(np.argmax(bad))}, {rows}); fill in the value of that step."
+            )
+    if name == "sampling_rate":
+        _refuse_steps(name, found, (found <= 0) | (found > 1), "in (0, 1]", file, rows)
+    elif name != "steps":
+        _refuse_steps(name, found, found <= 0, "above 0", file, rows)
+    return found
+
+
+def _refuse_steps(
+    name: str,
+    column: Floats,
+    wrong: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
+    rule: str,
+    file: Path,
+    rows: str,
+) -> None:
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"column {name!r} of {str(file)!r} must be {rule}, got {column[row]:g} (row {row}, {rows}); correct that"
+            " step."
+        )

@@ -1,0 +1,278 @@
+"""Tables to read from: what every kind of them becomes, where they lie, and their cells as numbers."""
+
+import errno
+import os
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import validate
+from auditor.core.errors import AuditorError, InputError
+from auditor.core.values import Floats
+from auditor.records.labels import is_missing
+
+Column = npt.NDArray[Any]
+
+FROM_ZERO = "counting from 0"
+BELOW_HEADER = "counting from 0 below the header"
+
+# --- An open table: named columns, of which stretches of rows are read ---
+
+
+class Kind(StrEnum):
+    """What the cells of a column are, as far as two tables must agree on it."""
+
+    NUMBER = "numbers"
+    TEXT = "text"
+    TIME = "times"
+    VECTOR = "arrays of numbers"
+    OTHER = "other values"
+    BLANK = "nothing"  # every cell is missing, which agrees with everything
+
+
+class Stretch(Protocol):
+    """Some rows of some columns."""
+
+    def column(self, name: str) -> Column:
+        """Return one column: categories as their values, vectors stacked, a missing number as NaN, other gaps as None."""
+        ...
+
+    def table(self, names: Sequence[str]) -> Any:
+        """Return some columns as a DataFrame of them alone, in the types that the whole table has."""
+        ...
+
+
+class Reader(Protocol):
+    """Chosen columns of a table. It can be pickled, so that another process can read them too.
+
+    The type of a column is settled for the whole table before any stretch is read, so that it depends on none.
+    """
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """What the cells of each chosen column are."""
+        ...
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        ...
+
+    def read(self, start: int, stop: int) -> Stretch:
+        """Return rows; quick where calls follow the order of the table.
+
+        Raises:
+            InputError: Rows that cannot be read.
+        """
+        ...
+
+
+class OpenTable(Protocol):
+    """A table of which only the names of the columns are known yet.
+
+    Attributes:
+        place: The table in error sentences.
+        rows: How its rows are counted, in error sentences.
+        names: The names of all columns, in order.
+        asides: Columns that are features only if they are named: those without a name, and the index of pandas.
+    """
+
+    place: str
+    rows: str
+    names: list[str]
+    asides: frozenset[str]
+
+    def reader(self, names: Sequence[str], *, text: Sequence[str]) -> Reader:
+        """Return a reader of some columns; those in ``text`` stay text where the table has text.
+
+        Raises:
+            InputError: Columns that cannot be read, or that are no columns of one length.
+        """
+        ...
+
+
+# --- The file of a table: its kind, after the checks that need no parsing, and what may be wrong with it ---
+
+
+_SUFFIXES = (".csv", ".parquet", ".npz", ".arrow", ".feather")
+FOLDER = "folder"  # of Parquet parts
+
+_PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
+
+
+class ColumnTable(ABC):
+    """A table whose columns are read as a whole, one set at a time.
+
+    Attributes:
+        place: The table in error sentences: "file 'folder/losses.csv'".
+        of: The same after the name of a column: "'folder/losses.csv'".
+        title: The same in a history, which may leave the house: "losses.csv".
+        rows: How its rows are counted, in error sentences.
+        names: The names of the columns, in order.
+    """
+
+    rows: str
+    names: list[str]
+
+    def __init__(self, path: Path) -> None:
+        """Keep the path."""
+        self._path = path
+        self.place, self.of, self.title = f"file {str(path)!r}", repr(str(path)), path.name
+
+    @abstractmethod
+    def read(self, numeric: Sequence[str], *, text: Sequence[str]) -> dict[str, Column]:
+        """Return some columns; those in ``text`` stay strings where the file has strings."""
+
+
+def path_of(data: Any) -> Path | None:
+    """Return where data lie, or none if they are in memory."""
+    return file_path(data) if isinstance(data, str | os.PathLike) else None
+
+
+def file_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path, refusing what no reader or report could name."""
+    try:
+        result = Path(path)
+        str(result).encode()
+    except TypeError:
+        raise InputError(f"path must be the name of a file, got {type(path).__name__}.") from None
+    except UnicodeEncodeError:  # neither Arrow nor a report could write such a name
+        raise InputError(
+            f"file {str(result)!r} must have a name in UTF-8; rename it or its folder."
+        ) from None
+    if "\0" in str(result):
+        raise InputError(f"file {str(result)!r} must have a name without NUL characters; check the name.")
+    return result
+
+
+def checked_kind(path: Path) -> str:
+    """Return the extension of a table's file, or `FOLDER`.
+
+    Raises:
+        InputError: A file that is missing, empty, of an unknown kind, or may be pickled.
+    """
+    suffix = path.suffix.lower()
+    if suffix in _PICKLES:
+        raise InputError(
+            f"file {str(path)!r} is refused: {suffix} files may be pickled, and loading a pickle runs whatever code is in"
+            " it; save the columns as .parquet, .csv or .npz."
+        )
+    with readable(path):
+        status = _status(path)
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            return FOLDER
+        if suffix not in _SUFFIXES:
+            shown = repr(suffix) if suffix else "no extension"
+            raise InputError(
+                f"file {str(path)!r} must end in {', '.join(_SUFFIXES)}, got {shown}; save it as one of these."
+            )
+        if status is None:
+            raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
+        if status.st_size == 0:
+            raise InputError(f"file {str(path)!r} is empty; write it again.")
+        return suffix
+
+
+def parts(folder: Path) -> list[Path]:
+    """Return the Parquet files of a folder in the order of their names; hidden ones, and those of Spark, are none."""
+    with readable(folder):
+        found = sorted(
+            path
+            for path in folder.iterdir()
+            if path.suffix.lower() == ".parquet" and path.name[0] not in "._" and path.is_file()
+        )
+    if not found:
+        raise InputError(
+            f"file {str(folder)!r} is a directory, and there is no .parquet file in it; name the file, or the folder that"
+            " holds the parts."
+        )
+    return found
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn whatever a reader raises about a damaged or mislabelled file into one sentence."""
+    try:
+        yield
+    except (AuditorError, ImportError):
+        raise
+    except Exception as error:  # damaged bytes make the readers raise nearly everything
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    file, kind = f"file {str(path)!r}", path.suffix.lower()
+    reason = getattr(error, "strerror", None)
+    if reason:
+        check = (
+            "its permissions"
+            if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM)
+            else "the name and the folder"
+        )
+        return InputError(f"{file} cannot be read: {reason}; check {check}.")
+    if isinstance(error, UnicodeDecodeError) and kind == ".csv":
+        return InputError(f"{file} is not UTF-8 text; save it again as a UTF-8 .csv file.")
+    words = validate.one_line(error, longest=200) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return InputError(
+            f"{file} does not fit in memory ({words}); it is damaged, or too large to audit here."
+        )
+    whole = f"a whole {kind} file" if kind else "a whole table"
+    return InputError(f"{file} is not {whole} ({words}); write it again, or name it after what it is.")
+
+
+# --- Cells of a column ---
+
+
+_BLANK = ("", "na", "n/a", "nan", "null", "none", "<na>")
+_TRUTH = {"true": 1.0, "false": 0.0}
+_FIX = "write it with a decimal point and without other characters"
+
+
+def numbers(
+    column: Column, *, place: str, rows: str, truth: bool = False, fix: str = _FIX, first_row: int = 0
+) -> Floats:
+    """Return a column as float64, blanks as NaN; text is read as numbers (true and false too, if they may occur).
+
+    Raises:
+        InputError: A value that is no number; the sentence names the first, and ends in the fix.
+    """
+    words = dict.fromkeys(_BLANK, np.nan) | (_TRUTH if truth else {})
+    if column.dtype.kind in "fiub":
+        with np.errstate(over="ignore"):  # a longdouble beyond the doubles becomes infinite, and is refused
+            return column.astype(np.float64, copy=False)
+    if column.dtype.kind not in "OUT":
+        raise InputError(
+            f"{place} must hold numbers, got values of type {column.dtype}; name the right column."
+        )
+    result = np.empty(column.shape)
+    for row, value in enumerate(column.tolist()):
+        word = str(value).strip().lower()
+        try:
+            # 1_000 is no number here
+            result[row] = words[word] if word in words else float(word.replace("_", "?"))
+        except ValueError:
+            raise InputError(
+                f"{place} must hold numbers, got {str(value)!r} (first at row {first_row + row}, {rows}); {fix}."
+            ) from None
+    return result
+
+
+def without_gaps(column: Column) -> Column:
+    """Return a column of objects in which what is missing is an empty text; any other column as it is."""
+    if column.dtype.kind != "O":
+        return column
+    return np.array(["" if is_missing(value) else value for value in column.tolist()], dtype=object)

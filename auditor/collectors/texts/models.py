@@ -1,0 +1,636 @@
+"""A causal language model in this process: a network, its tokenizer, and what happens to texts that are too long."""
+
+import contextlib
+import hashlib
+import inspect
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auditor.collectors.base.records import Records
+from auditor.collectors.base.scorer import explained, import_optional
+from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Floats
+
+# --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
+
+
+_LARGEST_CONFIG = 10_000_000  # bytes
+
+
+def load_language_model(path: str | Path) -> tuple[Any, Any]:
+    """Load a causal language model and its tokenizer from a folder that transformers saved.
+
+    Only weights in safetensors files are read, only classes that transformers itself has are built, and nothing is
+    downloaded.
+
+    Args:
+        path: A folder with config.json, the weights as .safetensors and the files of the tokenizer.
+
+    Returns:
+        The model, in evaluation mode, and its tokenizer, for `collect_texts`.
+
+    Raises:
+        InputError: No such folder, weights in files that can run code when loaded, or a model that brings its own code.
+        MissingExtraError: PyTorch or transformers is not installed.
+    """
+    folder = Path(path)
+    _refuse_folder(folder)
+    _refuse_code(folder)
+    purpose = "loading a language model"
+    import_optional(
+        "torch", purpose=purpose, extra="language"
+    )  # without which transformers can be imported and loads nothing
+    library = import_optional("transformers", purpose=purpose, extra="language")
+    options = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with _quiet(library):
+            tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **options)
+            model, found = library.AutoModelForCausalLM.from_pretrained(
+                str(folder), use_safetensors=True, output_loading_info=True, **options
+            )
+    except Exception as error:
+        reason = validate.one_line(error).replace(str(folder), folder.name)
+        raise InputError(
+            f"folder {folder.name!r} could not be loaded as a causal language model: {reason}."
+        ) from error
+    missing = sorted(found["missing_keys"])
+    if missing:  # which transformers fills with random numbers
+        raise InputError(
+            f"folder {folder.name!r} lacks {len(missing)} weights of {type(model).__name__}, the first of them"
+            f" {missing[0]!r}; save the whole model, as the class that it was trained as."
+        )
+    return model.eval(), tokenizer
+
+
+@contextlib.contextmanager
+def _quiet(library: Any) -> Iterator[None]:
+    """Without the library's own progress bars and reports, which are put back as they were."""
+    logging = library.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _refuse_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise InputError(
+            f"folder {folder.name!r} must be there and hold a model saved by transformers"
+            " (model.save_pretrained and tokenizer.save_pretrained); models are not downloaded."
+        )
+    if not (folder / "config.json").is_file():
+        raise InputError(
+            f"folder {folder.name!r} has no config.json; name the folder that save_pretrained wrote."
+        )
+    if (folder / "adapter_config.json").exists():
+        raise InputError(
+            f"folder {folder.name!r} holds an adapter for another model; merge them (merge_and_unload) and save the whole."
+        )
+    if not any(folder.glob("*.safetensors")):
+        others = sorted(
+            item.name for kind in ("*.bin", "*.pt", "*.pth", "*.ckpt") for item in folder.glob(kind)
+        )
+        found = f", only {others[0]!r}, and loading such a file can run any code in it" if others else ""
+        raise InputError(
+            f"folder {folder.name!r} has no weights in safetensors files{found}; save the model again with"
+            " save_pretrained(..., safe_serialization=True)."
+        )
+
+
+def _refuse_code(folder: Path) -> None:
+    """Refuse a model or tokenizer whose settings name classes that come with it."""
+    for name in ("config.json", "tokenizer_config.json"):
+        file = folder / name
+        if not file.is_file():
+            continue
+        try:
+            if file.stat().st_size > _LARGEST_CONFIG:
+                raise InputError(
+                    f"file {name!r} is larger than {_LARGEST_CONFIG:,} bytes; is it a configuration?"
+                )
+            settings = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"file {name!r} must be JSON, but it is not: {validate.one_line(error)}."
+            ) from error
+        if isinstance(settings, dict) and settings.get("auto_map"):
+            raise InputError(
+                f"file {name!r} names code that comes with the model (auto_map), which is never run; load the model"
+                " yourself, and pass it to collect_texts with its tokenizer."
+            )
+
+
+# --- Tokenizers of every kind as one: texts in, token ids out, with the place in the text where each token ends ---
+
+
+_MOST = 10**9  # transformers writes 1e30 where a tokenizer knows no limit
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """One text as tokens.
+
+    Attributes:
+        ids: The number of each token, special ones that the tokenizer adds included.
+        ends: Where in the text each token ends, 0 for special ones; none where the tokenizer does not say.
+    """
+
+    ids: Sequence[int]
+    ends: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Encoder:
+    """A tokenizer as the collectors see it.
+
+    Attributes:
+        encode: From texts to tokens, whole and without padding.
+        has_ends: Whether it says where tokens end.
+        longest: The most tokens of a text, where the tokenizer knows.
+        identity: A hash of everything that decides the tokens; none where it cannot be known.
+    """
+
+    encode: Callable[[list[str]], list[_Encoded]]
+    has_ends: bool = False
+    longest: int | None = None
+    identity: str | None = None
+
+
+def _encoder(tokenizer: Any) -> _Encoder:
+    """Return a tokenizer as the collectors see it.
+
+    Args:
+        tokenizer: Of transformers or of tokenizers, or a callable from a list of texts to a list of lists of token ids.
+
+    Raises:
+        InputError: Something else.
+
+    >>> letters = _encoder(lambda texts: [[ord(letter) for letter in text] for text in texts])
+    >>> letters.encode(["ab"])
+    [_Encoded(ids=[97, 98], ends=None)]
+    """
+    libraries = {kind.__module__.partition(".")[0] for kind in type(tokenizer).__mro__}
+    if "transformers" in libraries and hasattr(tokenizer, "convert_tokens_to_ids"):
+        return _of_transformers(tokenizer)
+    if hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "to_str"):
+        return _of_tokenizers(tokenizer)
+    if callable(tokenizer) and not isinstance(tokenizer, type):
+        return _Encoder(encode=_guarded(lambda texts: [_Encoded(_ids(row)) for row in tokenizer(texts)]))
+    raise InputError(
+        "tokenizer must be one of transformers or tokenizers, or a callable from a list of texts to a list of lists of"
+        f" token ids, got {type(tokenizer).__name__}."
+    )
+
+
+def _of_transformers(tokenizer: Any) -> _Encoder:
+    fast = bool(getattr(tokenizer, "is_fast", False))
+    known = getattr(tokenizer, "model_max_length", None)
+
+    def encode(texts: list[str]) -> list[_Encoded]:
+        found = tokenizer(
+            texts,
+            padding=False,
+            truncation=False,
+            return_offsets_mapping=fast,
+            return_tensors=None,
+            verbose=False,
+        )
+        if not fast:
+            return [_Encoded(_ids(row)) for row in found["input_ids"]]
+        pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
+        return [_Encoded(_ids(row), [end for _, end in places]) for row, places in pairs]
+
+    return _Encoder(
+        encode=_guarded(encode),
+        has_ends=fast,
+        longest=int(known) if known is not None and 0 < known < _MOST else None,
+        identity=_hash(tokenizer.backend_tokenizer.to_str(), tokenizer) if fast else None,
+    )
+
+
+def _of_tokenizers(tokenizer: Any) -> _Encoder:
+    own = type(tokenizer).from_str(
+        tokenizer.to_str()
+    )  # a copy, whose padding and truncation are switched off
+    own.no_padding()
+    own.no_truncation()
+
+    def encode(texts: list[str]) -> list[_Encoded]:
+        return [_Encoded(found.ids, [end for _, end in found.offsets]) for found in own.encode_batch(texts)]
+
+    return _Encoder(encode=_guarded(encode), has_ends=True, identity=_hash(own.to_str(), own))
+
+
+def _hash(description: str, tokenizer: Any) -> str:
+    """Return a hash of what decides the tokens; padding and truncation, which calls change, do not."""
+    settings = {
+        key: value for key, value in json.loads(description).items() if key not in {"padding", "truncation"}
+    }
+    words = json.dumps([type(tokenizer).__name__, settings], sort_keys=True)
+    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _ids(row: Any) -> list[int]:
+    array = np.asarray(row)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            "tokenizer must return a list of whole token ids for each text, got"
+            f" {type(row).__name__} of shape {array.shape} and type {array.dtype}."
+        )
+    return [int(item) for item in array.tolist()]
+
+
+def _guarded(encode: Callable[[list[str]], list[_Encoded]]) -> Callable[[list[str]], list[_Encoded]]:
+    """Return what encodes texts; whatever it raises becomes one sentence, and another number of rows is refused."""
+
+    def encoded(texts: list[str]) -> list[_Encoded]:
+        with explained(f"the tokenizer failed on {len(texts)} texts", with_kind=True):
+            found = encode(texts)
+        if len(found) != len(texts):
+            raise InputError(
+                f"tokenizer must return one list of token ids for each of {len(texts)} texts, got {len(found)}."
+            )
+        return found
+
+    return encoded
+
+
+# --- A PyTorch network that predicts the next token: token ids in, logits out, and nothing of it changed ---
+
+
+_PROBE = 4  # tokens on which a network is tried
+_BLOCK = 2**17  # logits turned into float64 at a time, so that they stay in the processor's cache
+_ROOM = 2**22  # logits that texts which run at once may have: 16 MiB of float32
+_DEVICE = 2**6  # as much more of both on another device, where every call costs the same time
+_ROUNDINGS = 4  # by which equal logits may differ, in units of the last place of the largest
+
+
+class Network:
+    """A causal language model in PyTorch.
+
+    Attributes:
+        name: The class of the network.
+        vocabulary: How many tokens it knows.
+        eps: The spacing near 1 of the floats of its logits.
+
+    Raises:
+        InputError: No PyTorch module, one that needs a second text, returns no logits for each token, or sees tokens to come.
+        MissingExtraError: PyTorch is not installed.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._torch = import_optional(
+            "torch", purpose="scoring texts by a model of your own", extra="language"
+        )
+        if not isinstance(module, self._torch.nn.Module):
+            raise InputError(
+                "model must be a causal language model of PyTorch or transformers, or a CompletionsEndpoint, got"
+                f" {type(module).__name__}."
+            )
+        self._module = module
+        self.name = type(module).__name__
+        self._keywords = _keywords(module)
+        if getattr(getattr(module, "config", None), "is_encoder_decoder", False):
+            raise InputError(
+                f"model must predict a text from its own beginning, got {self.name}, which translates one text into"
+                " another; use a decoder-only model."
+            )
+        self.vocabulary, self.eps = self._tried()
+
+    @property
+    def room(self) -> int:
+        """How many logits the texts that run at once should have together."""
+        weight = next(self._module.parameters(), None)
+        return _ROOM if weight is None or weight.device.type == "cpu" else _ROOM * _DEVICE
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens of a text, where the network says so."""
+        config = getattr(self._module, "config", None)
+        known = [
+            getattr(config, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len")
+        ]
+        return min((int(item) for item in known if isinstance(item, int) and item > 0), default=None)
+
+    @property
+    def identity(self) -> str | None:
+        """A hash of the weights and the settings; none where a weight is no plain tensor."""
+        found = hashlib.sha256(f"{type(self._module).__module__}.{self.name}".encode())
+        found.update(_settings(self._module).encode())
+        for key, value in self._module.state_dict().items():
+            if not isinstance(value, self._torch.Tensor) or value.layout is not self._torch.strided:
+                return None
+            flat = value.detach().cpu().contiguous().reshape(-1)
+            found.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
+            found.update(memoryview(flat.view(self._torch.uint8).numpy()))
+        return found.hexdigest()
+
+    def log_probabilities(self, batch: Sequence[Sequence[int]]) -> list[Floats]:
+        """Return the log-probability of every token but the first, for texts that are run at once."""
+        with self._undisturbed() as device:
+            ids, mask = self._padded(batch, device)
+            logits = self._logits(ids, mask)
+            ends = [len(tokens) for tokens in batch]
+            return [
+                self._of_targets(logits[row, : end - 1], ids[row, 1:end]).cpu().numpy()
+                for row, end in enumerate(ends)
+            ]
+
+    def _of_targets(self, logits: Any, targets: Any) -> Any:
+        """Log-softmax in float64 of some positions, block by block, so that the logits are never copied whole.
+
+        log p = -log(1 + exp(others - own)), others the log of the sum of all other tokens' exponentials: unlike own minus
+        the log of the whole sum, it keeps its digits where p is within rounding of 1.
+        """
+        torch = self._torch
+        most = _BLOCK if logits.device.type == "cpu" else _BLOCK * _DEVICE
+        step = max(1, most // self.vocabulary)
+        parts = []
+        for start in range(0, targets.shape[0], step):
+            block = logits[start : start + step]
+            block = block.cpu() if block.device.type == "mps" else block  # which has no float64
+            block = block.to(torch.float64, copy=True)
+            at = targets[start : start + step, None].to(block.device)
+            own = block.gather(1, at)[:, 0]
+            block.scatter_(1, at, -torch.inf)
+            top = block.amax(dim=1)
+            top = torch.where(top.isinf(), torch.zeros_like(top), top)
+            others = block.sub_(top[:, None]).exp_().sum(dim=1).log() + top
+            parts.append(-torch.logaddexp(torch.zeros_like(own), others - own))
+        return torch.cat(parts)
+
+    def _logits(self, ids: Any, mask: Any) -> Any:
+        options = {"attention_mask": mask} if "attention_mask" in self._keywords else {}
+        options |= {"use_cache": False} if "use_cache" in self._keywords else {}
+        if "input_ids" in self._keywords:
+            answer = self._module(input_ids=ids, **options)
+        else:
+            answer = self._module(ids, **options)
+        logits = _named(answer)
+        if not isinstance(logits, self._torch.Tensor) or logits.shape[:-1] != ids.shape:
+            got = tuple(logits.shape) if isinstance(logits, self._torch.Tensor) else type(logits).__name__
+            raise InputError(
+                f"model must return logits of shape (texts, tokens, vocabulary) for each token, here"
+                f" {(*ids.shape, 'vocabulary')}, got {got} from {self.name}."
+            )
+        return logits
+
+    def _padded(self, batch: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
+        """Token ids filled up on the right, where a causal model does not look, and the mask of the true ones."""
+        width = max(map(len, batch))
+        ids = np.zeros((len(batch), width), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        as_tensor = self._torch.from_numpy
+        return as_tensor(ids).to(device), as_tensor(mask).to(device)
+
+    @contextlib.contextmanager
+    def _undisturbed(self) -> Iterator[Any]:
+        """Evaluation mode and no gradients, on the device of the weights; the mode of every part is put back."""
+        modes = [(part, part.training) for part in self._module.modules()]
+        weight = next(self._module.parameters(), None)
+        self._module.eval()
+        try:
+            with self._torch.inference_mode():
+                yield self._torch.device("cpu") if weight is None else weight.device
+        finally:
+            for part, training in modes:
+                part.training = training
+
+    def _tried(self) -> tuple[int, float]:
+        """Two texts that differ in the last token only: a causal model gives the tokens before it the same logits."""
+        length = min(_PROBE, self.longest or _PROBE)
+        first = [place % 2 for place in range(length)]
+        second = [*first[:-1], 1 - first[-1]]
+        with self._undisturbed() as device:
+            try:
+                logits = self._logits(*self._padded([first, second], device))
+            except InputError:
+                raise
+            except Exception as error:
+                reason = " ".join(str(error).split())[:300].rstrip(".")
+                raise InputError(
+                    f"model must take token ids of shape (texts, tokens), but {self.name} refused"
+                    f" {(2, length)}: {reason}."
+                ) from error
+            early = logits[:, :-1].to("cpu", self._torch.float64)
+        eps = float(self._torch.finfo(logits.dtype).eps)
+        if float((early[0] - early[1]).abs().max()) > _ROUNDINGS * eps * (1 + float(early.abs().max())):
+            raise InputError(
+                f"model must predict each token from those before it, but the logits of {self.name} change with tokens"
+                " to come; use a causal (decoder-only) model."
+            )
+        return int(logits.shape[-1]), eps
+
+
+def _keywords(module: Any) -> set[str]:
+    """Return which of the usual arguments the network takes."""
+    taken = inspect.signature(module.forward).parameters
+    return {name for name in ("input_ids", "attention_mask", "use_cache") if name in taken}
+
+
+def _named(answer: Any) -> Any:
+    """Return the logits: of an output of transformers, of a dictionary, the first of a tuple, or the answer itself."""
+    if hasattr(answer, "logits"):
+        return answer.logits
+    if isinstance(answer, dict) and "logits" in answer:
+        return answer["logits"]
+    return answer[0] if isinstance(answer, tuple) and answer else answer
+
+
+def _settings(module: Any) -> str:
+    """Return the configuration of a model of transformers as text, without where it was loaded from."""
+    config: Any = getattr(module, "config", None)
+    if not hasattr(config, "to_dict"):
+        return ""
+    kept = {
+        key: value
+        for key, value in config.to_dict().items()
+        if key not in {"_name_or_path", "transformers_version"}
+    }
+    return json.dumps(kept, sort_keys=True, default=str)
+
+
+# --- A network with its tokenizer reads texts ---
+
+
+_AT_ONCE = 256  # texts of a batch
+_CHECKED = 1024  # texts encoded at a time when only looked at
+_LEAST = 2  # tokens of a text, because the first has no log-probability
+
+
+class LongTexts(StrEnum):
+    """What happens to texts of more tokens than the model takes.
+
+    >>> LongTexts("cut") is LongTexts.CUT
+    True
+    """
+
+    REFUSE = "refuse"
+    CUT = "cut"
+
+
+def causal_model(
+    model: Any, *, tokenizer: Any, longest: int | None = None, long_texts: LongTexts = LongTexts.REFUSE
+) -> "CausalModel":
+    """Return a causal language model of PyTorch as what reads texts.
+
+    Args:
+        model: A causal model of transformers, or any module from token ids of shape (n, T) to logits of shape (n, T, V).
+        tokenizer: Its tokenizer (see `collect_texts`). Special tokens are those that it adds by itself.
+        longest: The most tokens of a text, 2 or more; default what the model and the tokenizer say.
+        long_texts: Whether longer texts are refused or cut after that many tokens.
+
+    Raises:
+        InputError: No causal model or no tokenizer.
+        MissingExtraError: PyTorch is not installed.
+    """
+    choice = LongTexts(validate.known("long_texts", long_texts, [str(item) for item in LongTexts]))
+    network = Network(model)
+    found = _encoder(tokenizer)
+    if longest is not None:
+        longest = validate.at_least("longest", longest, least=_LEAST)
+    known = [item for item in (longest, network.longest, found.longest) if item is not None]
+    return CausalModel(network=network, encoder=found, longest=min(known, default=None), long_texts=choice)
+
+
+@dataclass(frozen=True, eq=False)
+class CausalModel:
+    """A network with its tokenizer.
+
+    Attributes:
+        network: From token ids to log-probabilities.
+        encoder: From texts to token ids.
+        longest: The most tokens of a text; none where there is no limit.
+        long_texts: What happens to longer ones.
+    """
+
+    network: Network
+    encoder: _Encoder
+    longest: int | None = None
+    long_texts: LongTexts = LongTexts.REFUSE
+
+    @property
+    def source(self) -> str:
+        """Whose log-probabilities they are."""
+        limit = f", texts cut after {self.longest:,} tokens" if self.cuts else ""
+        return f"{self.network.name} (PyTorch){limit}"
+
+    @cached_property
+    def identity(self) -> str | None:
+        """A hash of the weights, the settings, the tokenizer and the limit."""
+        parts = (self.network.identity, self.encoder.identity)
+        return (
+            None if None in parts else "-".join((*map(str, parts), str(self.longest), str(self.long_texts)))
+        )
+
+    @property
+    def records_at_once(self) -> int:
+        """How many texts should be asked for in one call; of these, as many run at once as memory allows."""
+        return _AT_ONCE
+
+    @property
+    def eps(self) -> float:
+        """The spacing near 1 of the floats of the logits."""
+        return self.network.eps
+
+    @property
+    def cuts(self) -> bool:
+        """Whether long texts are cut."""
+        return self.long_texts is LongTexts.CUT and self.longest is not None
+
+    @property
+    def knows_text(self) -> bool:
+        """Whether it is known what the scored tokens make up, also where a text was cut."""
+        return self.encoder.has_ends or not self.cuts
+
+    def check(self, records: Records) -> int:
+        """Refuse texts that are too short or too long; return how many will be cut."""
+        cut = 0
+        for start in range(0, len(records), _CHECKED):
+            part = records.part(start, start + _CHECKED)
+            found = self._encoded(part, plain_texts(part))
+            cut += sum(self._too_long(tokens) for tokens in found)
+        return cut
+
+    def read(self, records: Records) -> list[ScoredText]:
+        """Return the texts with the log-probabilities of their tokens, in the order of the records."""
+        texts = plain_texts(records)
+        kept = [
+            self._kept(text, tokens)
+            for text, tokens in zip(texts, self._encoded(records, texts), strict=True)
+        ]
+        logs: dict[int, Floats] = {}
+        for rows in self._batches([len(ids) for ids, _ in kept]):
+            found = self._run(records, [kept[row][0] for row in rows])
+            logs |= dict(zip(rows, found, strict=True))
+        return [
+            ScoredText(checked_log_probabilities(logs[row], records=records, row=row), text)
+            for row, (_, text) in enumerate(kept)
+        ]
+
+    def _run(self, records: Records, batch: list[Sequence[int]]) -> list[Floats]:
+        with explained(f"{self.network.name} failed on the {records.name} texts", with_kind=True):
+            return self.network.log_probabilities(batch)
+
+    def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
+        """Texts of like length together, as many as keep their logits within the limit."""
+        order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+        while order:
+            room = max(1, self.network.room // (lengths[order[0]] * self.network.vocabulary))
+            yield order[:room]
+            order = order[room:]
+
+    def _encoded(self, records: Records, texts: list[str]) -> list[_Encoded]:
+        found = self.encoder.encode(texts)
+        for row, tokens in enumerate(found):
+            self._refuse(tokens, place=f"{records.name} text ({records.row(row)})")
+        return found
+
+    def _refuse(self, tokens: _Encoded, *, place: str) -> None:
+        count = len(tokens.ids)
+        if count < _LEAST:
+            raise InputError(
+                f"{place} must have at least 2 tokens, got {count}: the first token has no log-probability; leave that"
+                " record out, or use a tokenizer that begins every text with a special token."
+            )
+        if self._too_long(tokens) and not self.cuts:
+            raise InputError(
+                f"{place} must have at most {self.longest:,} tokens, which is what the model takes, got {count:,}; leave"
+                " that record out, or cut long texts with long_texts=LongTexts.CUT."
+            )
+        low, high = min(tokens.ids), max(tokens.ids)
+        if low < 0 or high >= self.network.vocabulary:
+            raise InputError(
+                f"{place} has the token id {low if low < 0 else high}, but the model knows ids from 0 to"
+                f" {self.network.vocabulary - 1}; use the model's own tokenizer."
+            )
+
+    def _too_long(self, tokens: _Encoded) -> bool:
+        return len(tokens.ids) > (math.inf if self.longest is None else self.longest)
+
+    def _kept(self, text: str, tokens: _Encoded) -> tuple[Sequence[int], str]:
+        """The tokens that are scored and the text that they make up."""
+        if not self._too_long(tokens):
+            return tokens.ids, text
+        beginning = text if tokens.ends is None else text[: max(tokens.ends[: self.longest])]
+        return tokens.ids[: self.longest], beginning

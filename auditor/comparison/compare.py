@@ -1,0 +1,629 @@
+"""compare_audits(): several results become one comparison; and what changed between two of them, differences()."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from auditor._version import __version__
+from auditor.comparison.runs import Measurement, Run, chosen, find_run, measured, read_runs, with_table
+from auditor.comparison.strategies import Strategy, ranked, strategies, why_not_ranked
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.files import kept
+from auditor.core.numbers import distinct, given, percent, plain, unit
+from auditor.core.values import Estimate, Subject
+from auditor.estimators.limits import FINITE
+from auditor.estimators.rates import half_width, interval
+from auditor.results import metrics
+from auditor.results.document import AuditDocument
+from auditor.verdicts.judging import failed_validity, why_blind
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# --- One quantity in two audits, and what both together show of it ---
+
+
+class Change(StrEnum):
+    """What two audits show about a change."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    NO_CHANGE_SHOWN = "no_change_shown"
+    NOT_COMPARABLE = "not_comparable"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One quantity in two audits, and what can be said about its change.
+
+    Attributes:
+        name: Of the estimate.
+        old: Its value in the older audit, or null.
+        new: Its value in the newer audit, or null.
+        value: new - old; null where they are not comparable.
+        lower: Lower end of the interval of the true difference, or null.
+        upper: Upper end, or null.
+        confidence: With which that interval and those of all other rows hold at once; null where there is none.
+        verdict: Whether the interval shows a change, and in which direction; larger is worse in every row compared.
+        sentence: The same in words.
+        reason: How the interval was found, or why there is none.
+        assumptions: What must hold for the interval.
+        subject: What the quantity is about.
+        delta: The deltas of the old and of the new value; null where there is none.
+    """
+
+    name: str
+    old: float | None
+    new: float | None
+    value: float | None
+    lower: float | None
+    upper: float | None
+    confidence: float | None
+    verdict: Change
+    sentence: str
+    reason: str
+    assumptions: tuple[str, ...] = ()
+    subject: Subject = Subject.MODEL
+    delta: tuple[float | None, float | None] = (None, None)
+
+
+@dataclass(frozen=True)
+class _Headline:
+    """What the rows that decide show together.
+
+    Attributes:
+        verdict: Worse if any of them is; better if one is and none is worse; not comparable if none is.
+        sentence: The same in words, naming the rows that showed it.
+        confidence: With which it holds; null where nothing is stated.
+        reason: How it was found, or why there is nothing to state.
+        assumptions: What must hold for it.
+    """
+
+    verdict: Change
+    sentence: str
+    confidence: float | None
+    reason: str
+    assumptions: tuple[str, ...] = ()
+
+
+# --- Several audits beside each other ---
+
+_PAIR = 2
+
+
+@dataclass(frozen=True, eq=False)
+class RunChange:
+    """What changed from the baseline to one other audit.
+
+    Attributes:
+        run: The other audit.
+        differences: One for each quantity. All intervals of all audits of the comparison hold at once.
+    """
+
+    run: Run
+    differences: tuple[Difference, ...]
+
+    @property
+    def headline(self) -> _Headline:
+        """What the quantities that decide show together, fixed in advance."""
+        return headline(self.differences)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedAudits:
+    """Several audits beside each other.
+
+    Attributes:
+        measure: Name of the estimate on the privacy axis.
+        measurements: What each audit says of it, in the order of the results.
+        strategies: The averages over the instances of each strategy.
+        baseline: The audit that the others are set against, or null.
+        changes: From the baseline to each other audit; empty without one.
+        no_landscape: Why there is no privacy-utility landscape, or null.
+        measure_reason: Why it is another measure than people expect, where none was asked for; else null.
+        no_frontier: Why the strategies of the landscape are not ranked, or null.
+    """
+
+    measure: str
+    measurements: tuple[Measurement, ...]
+    strategies: tuple[Strategy, ...]
+    baseline: Run | None = None
+    changes: tuple[RunChange, ...] = ()
+    no_landscape: str | None = None
+    no_frontier: str | None = None
+    measure_reason: str | None = None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The audits, in the order of the results."""
+        return tuple(item.run for item in self.measurements)
+
+    @property
+    def frontier(self) -> tuple[Strategy, ...]:
+        """The strategies on the Pareto frontier, in the order of their utility."""
+        found = [item for item in self.strategies if item.on_frontier]
+        return tuple(sorted(found, key=lambda item: item.utility.mean if item.utility else 0.0))
+
+    @property
+    def got_worse(self) -> bool | None:
+        """Whether any audit shows more leakage than the baseline, at a confidence that all of them share.
+
+        Null where that cannot be said: there is no baseline, or none is shown to be worse and one is not comparable.
+        """
+        verdicts = {item.headline.verdict for item in self.changes}
+        if Change.WORSE in verdicts:
+            return True
+        return None if not verdicts or Change.NOT_COMPARABLE in verdicts else False
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each result, indexed by its number, as a pandas DataFrame."""
+        import pandas as pd
+
+        rows = [_row(self, item) for item in self.measurements]
+        return pd.DataFrame(rows).set_index("number")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form as plain dictionaries, lists, numbers and strings."""
+        changes = [
+            {
+                "number": item.run.number,
+                "headline": plain(item.headline),
+                "differences": plain(item.differences),
+            }
+            for item in self.changes
+        ]
+        found: dict[str, Any] = {
+            "kind": "comparison",
+            "comparison_version": "1",
+            "auditor_version": __version__,
+            "measure": self.measure,
+            "measure_reason": self.measure_reason,
+            "no_landscape": self.no_landscape,
+            "no_frontier": self.no_frontier,
+            "results": [_row(self, item) for item in self.measurements],
+            "strategies": plain(self.strategies),
+            "frontier": [item.number for item in self.frontier],
+            "baseline": None if self.baseline is None else self.baseline.number,
+            "got_worse": self.got_worse,
+            "changes": changes,
+        }
+        return {key: plain(value) for key, value in found.items()}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the JSON text; with a path, also write it there, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
+        return kept(json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n", path)
+
+
+def compare_audits(
+    results: Iterable[AuditDocument | str | os.PathLike[str]],
+    *,
+    about: Any = None,
+    baseline: Any = None,
+    measure: str | None = None,
+) -> ComparedAudits:
+    """Set several audits beside each other, against their utility, and against a baseline. See `auditor.compare_audits`."""
+    runs = read_runs(results)
+    if about is not None:
+        runs = with_table(runs, about)
+    measure, why = chosen(runs, measure)
+    measurements = measured(runs, measure=measure)
+    reason = _no_landscape(measurements)
+    found = strategies(measurements, utilities=reason is None)
+    unranked = reason or why_not_ranked(found, measurements, measure=measure)
+    base = _baseline(runs, baseline)
+    return ComparedAudits(
+        measure=measure,
+        measurements=measurements,
+        strategies=found if unranked else ranked(found, measurements, measure=measure),
+        baseline=base,
+        changes=_changes(runs, base),
+        no_landscape=reason,
+        no_frontier=unranked,
+        measure_reason=why,
+    )
+
+
+def _baseline(runs: Sequence[Run], key: Any) -> Run | None:
+    if key is not None:
+        return find_run(runs, key, argument="baseline")
+    return runs[0] if len(runs) == _PAIR else None
+
+
+def _changes(runs: Sequence[Run], base: Run | None) -> tuple[RunChange, ...]:
+    if base is None:
+        return ()
+    others = [run for run in runs if run is not base]
+    return tuple(RunChange(run, differences(base.result, run.result, together=len(others))) for run in others)
+
+
+def _no_landscape(measurements: Sequence[Measurement]) -> str | None:
+    """Why the strategies have no places in one plane, if so."""
+    found = [item.run.utility for item in measurements if item.run.utility is not None]
+    if not found:
+        return "no utility was given"
+    names = list(dict.fromkeys(item.name for item in found))
+    if len(names) > 1:
+        return f"the utilities are different quantities ({names[0]!r} and {names[1]!r}), which have no common axis"
+    if len({item.higher_is_better for item in found}) > 1:
+        return f"of {names[0]!r} a larger value is better in one result and worse in another"
+    if all(item.reason is not None or item.run.utility is None for item in measurements):
+        return "no result has both a utility and a usable value of the measure"
+    return None
+
+
+def _row(comparison: "ComparedAudits", item: Measurement) -> dict[str, Any]:
+    """Return one result by the names of the columns."""
+    run, estimate = item.run, item.estimate
+    corners = {number for strategy in comparison.frontier for number in strategy.runs}
+    return {
+        "number": run.number,
+        "model": run.model,
+        "strategy": run.strategy,
+        "category": run.category,
+        "utility": None if run.utility is None else run.utility.value,
+        "utility_name": None if run.utility is None else run.utility.name,
+        "higher_is_better": None if run.utility is None else run.utility.higher_is_better,
+        "value": item.value,
+        "lower": None if estimate is None else estimate.lower,
+        "upper": None if estimate is None else estimate.upper,
+        "confidence": None if estimate is None else estimate.confidence,
+        "delta": None if estimate is None else estimate.delta,
+        "subject": None if estimate is None else str(estimate.subject),
+        "strategy_on_frontier": None if comparison.no_frontier else run.number in corners,
+        "left_out": item.reason,
+        "marks": "; ".join(item.marks),
+        "verdict": None if run.result.verdict is None else str(run.result.verdict),
+        "file": run.source,
+        "input_sha256": run.sha256,
+        "created": run.result.provenance.get("created"),
+    }
+
+
+def higher_is_better(comparison: "ComparedAudits") -> bool:
+    """Whether a larger utility is a better model."""
+    return next((run.utility.higher_is_better for run in comparison.runs if run.utility is not None), True)
+
+
+def measure_title(comparison: "ComparedAudits") -> str:
+    """Return what the measure is called."""
+    found = next((item.estimate for item in comparison.measurements if item.estimate is not None), None)
+    return comparison.measure if found is None else metrics.describe(found).title
+
+
+def utility_title(comparison: "ComparedAudits") -> str:
+    """Return what the utility is called."""
+    return next((run.utility.name for run in comparison.runs if run.utility is not None), "utility")
+
+
+# --- Did this release get worse? The differences between two audits, from their results alone ---
+#
+# Two releases are usually scored on the same records, so that their intervals depend on each other in a way that the
+# results do not tell. With [l_i, u_i] an interval of each audit at error alpha/2,
+#
+#     l_new - u_old <= new - old <= u_new - l_old    with probability 1 - alpha or more
+#
+# whatever they share: it can only fail where one of the two intervals fails (union bound). The intervals are computed
+# again at that error from what the results keep. A difference of two one-sided bounds bounds nothing and is not stated.
+
+# Fixed before any audit is seen, and all of them decide: each gets an equal part of the error, so none is picked for
+# being striking. The advantage looks wherever a threshold can and holds for any law; the AUC sees a small change of
+# all records, for which the advantage's interval is too wide.
+COMPARED = ("advantage", "auc")
+DECIDES = COMPARED
+_Interval = tuple[float, float]
+_WORDS = {
+    "advantage": "the advantage of the best attacker who thresholds the loss",
+    "auc": "the chance that a random training record has a lower loss than a random other record (AUC)",
+}
+_ASSUMPTIONS = (
+    "both audits drew their records from the same populations: other training or hold-out data look like another model",
+    "both audits computed the loss in the same way",
+    "only attackers who threshold the loss; stronger ones may see another change",
+)
+
+
+def differences(old: AuditDocument, new: AuditDocument, *, together: int = 1) -> tuple[Difference, ...]:
+    """Return what changed between two audits, one row for each quantity that either of them has.
+
+    The rows of `COMPARED` come first and are always there; then the others in the order of the newer result, which are
+    never comparable and say why. All intervals hold at once with the stated confidence, which is that of the audits, the
+    lower one if they differ. Members count as draws, in a census too: another training set of
+    the same kind is not another model.
+
+    Args:
+        old: The audit of the older release.
+        new: The audit of the newer release, by any records: the same, others, or some of both.
+        together: How many such comparisons are read together, 1 or more: each gets that part of the error (Bonferroni),
+            so that the stated confidence is that of all of them.
+
+    Raises:
+        InputError: Not two results of audits, or ``together`` is not 1 or more.
+
+    >>> import numpy as np
+    >>> from auditor import Losses, audit
+    >>> rng = np.random.default_rng(0)
+    >>> others = rng.normal(size=5000)
+    >>> old = audit(Losses(member=rng.normal(-0.1, 1, 5000), nonmember=others))
+    >>> new = audit(Losses(member=rng.normal(-1.0, 1, 5000), nonmember=others))
+    >>> found = headline(differences(old, new))
+    >>> str(found.verdict), found.confidence
+    ('worse', 0.95)
+    """
+    for name, result in (("old", old), ("new", new)):
+        validate.instance(name, result, (AuditDocument,))
+    together = validate.at_least("together", together, least=1)
+    pairs = [{item.name: item for item in result.estimates} for result in (old, new)]
+    names = dict.fromkeys((*COMPARED, *pairs[1], *pairs[0]))
+    refusal = _audits_refusal(old, new)
+    return tuple(
+        _difference(
+            name, (pairs[0].get(name), pairs[1].get(name)), (old.data, new.data), refusal, together=together
+        )
+        for name in names
+    )
+
+
+def headline(found: Iterable[Difference]) -> _Headline:
+    """Return what decides whether a release got worse: the rows `DECIDES`, whichever of them shows a change.
+
+    Raises:
+        InputError: One of these rows is not there.
+    """
+    by_name = {item.name: item for item in found}
+    if missing := [name for name in DECIDES if name not in by_name]:
+        raise InputError(
+            f"found must hold the difference of {missing[0]!r}, got {list(by_name)}; pass what differences returns."
+        )
+    rows = [by_name[name] for name in DECIDES]
+    known = [item for item in rows if item.confidence is not None]
+    if not known:
+        return _Headline(Change.NOT_COMPARABLE, rows[0].sentence, None, rows[0].reason)
+    order = (Change.WORSE, Change.BETTER, Change.NO_CHANGE_SHOWN)
+    verdict = next(one for one in order if any(item.verdict is one for item in known))
+    if verdict is Change.NO_CHANGE_SHOWN:
+        told = [known[0].sentence, *(f"Nor does {_WORDS[item.name]} show one." for item in known[1:])]
+    else:
+        told = [item.sentence for one in order[:2] for item in known if item.verdict is one]
+    return _Headline(
+        verdict,
+        " ".join(told),
+        min(item.confidence or 0.0 for item in known),
+        " ".join(dict.fromkeys(item.reason for item in known)),
+        tuple(dict.fromkeys(text for item in known for text in item.assumptions)),
+    )
+
+
+def _difference(
+    name: str,
+    pair: tuple[Estimate | None, Estimate | None],
+    data: tuple[Mapping[str, Any], Mapping[str, Any]],
+    refusal: str | None,
+    *,
+    together: int,
+) -> Difference:
+    old, new = pair
+    reason = _row_refusal(old, new, two_sided=name in COMPARED) or refusal
+    if old is None or new is None or old.value is None or new.value is None or reason is not None:
+        return _not_comparable(name, old, new, reason or "a value is missing")
+    levels = [item.confidence or 0.0 for item in (old, new)]
+    looks = len(COMPARED) * together
+    confidence, share = min(levels), (1 - min(levels)) / (2 * looks)
+    first, second = (
+        interval_at(name, item, data=at, alpha=share) for item, at in zip((old, new), data, strict=True)
+    )
+    all_at_once = "" if together == 1 else f", for all {together} comparisons together"
+    reason = (
+        f"each audit's own interval at {percent(1 - share, toward='down')} confidence, one end of the one against the"
+        f" other end of the other: holds for all rows at once{all_at_once}, whatever the two audits share"
+    )
+    if first is None or second is None:
+        # The results do not keep what the intervals rest on: all errors add up.
+        if name == "advantage" and any(at.get("members") == "census" for at in data):
+            unlike = "the intervals describe finite training sets, which differ by chance alone"
+            return _not_comparable(name, old, new, unlike)
+        confidence = 1 - looks * sum(1 - level for level in levels)
+        if confidence <= 0:
+            return _not_comparable(name, old, new, "the errors of the two intervals add up to 1 or more")
+        first, second = ((item.lower or 0.0, item.upper or 0.0) for item in (old, new))
+        reason = f"the audits' intervals as they are: their errors add up, over all rows{all_at_once}, whatever the two audits share"
+    lower, upper = second[0] - first[1], second[1] - first[0]
+    level = f"{percent(confidence, toward='down')} confidence{all_at_once}"
+    verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
+    return Difference(
+        name=name,
+        old=old.value,
+        new=new.value,
+        value=new.value - old.value,
+        lower=lower,
+        upper=upper,
+        confidence=confidence,
+        verdict=verdict,
+        sentence=_sentence(name, (old.value, new.value), (lower, upper), verdict, level=level),
+        reason=reason,
+        assumptions=(*_own_assumptions(old, new), *_ASSUMPTIONS),
+    )
+
+
+def _own_assumptions(old: Estimate, new: Estimate) -> tuple[str, ...]:
+    """Those of both rows, less what holds of a row alone: here the members of a census count as draws."""
+    both = dict.fromkeys((*old.assumptions, *new.assumptions))
+    return tuple(item for item in both if FINITE not in item)
+
+
+def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reason: str) -> Difference:
+    some = new or old
+    return Difference(
+        name=name,
+        old=None if old is None else old.value,
+        new=None if new is None else new.value,
+        value=None,
+        lower=None,
+        upper=None,
+        confidence=None,
+        verdict=Change.NOT_COMPARABLE,
+        sentence=f"Not comparable: {reason}.",
+        reason=reason,
+        subject=Subject.MODEL if some is None else some.subject,
+        delta=(None if old is None else old.delta, None if new is None else new.delta),
+    )
+
+
+def _sentence(name: str, values: _Interval, at: _Interval, verdict: Change, *, level: str) -> str:
+    went = f"from {unit(values[0])} to {unit(values[1])}"
+    words = _WORDS[name]
+    if verdict is Change.WORSE:
+        return f"Worse: {words} rose {went}, by at least {unit(at[0], toward='down')} ({level})."
+    if verdict is Change.BETTER:
+        least = unit(-at[1], toward="down")
+        return (
+            f"Better: {words} fell {went}, by at least {least} ({level}); other attackers were not compared."
+        )
+    fall, rise = (unit(max(0.0, end), toward="up") for end in (-at[0], at[1]))
+    return (
+        f"No change shown: {words} went {went}, and anything from a fall of {fall} to a rise of {rise} fits both audits"
+        f" ({level})."
+    )
+
+
+# --- The interval of one row of one audit at another error, from what its result keeps; the members count as draws ---
+
+_MOST = 2**53  # records
+
+
+def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha: float) -> _Interval | None:
+    """Return both ends, or null where the result does not keep what they rest on.
+
+    Args:
+        name: ``advantage`` or ``auc``.
+        estimate: The row of that name, with a value.
+        data: ``AuditResult.data``.
+        alpha: The error of the interval, in (0, 1).
+    """
+    return _INTERVALS[name](estimate, data, alpha)
+
+
+def _advantage_interval(estimate: Estimate, data: Mapping[str, Any], alpha: float) -> _Interval | None:
+    sizes = _sizes(data)
+    if sizes is None:
+        return None
+    value = estimate.value or 0.0
+    # In a census too: without its members' share of the error, two training sets would differ by chance alone.
+    half = half_width(alpha, n_member=sizes[0], n_nonmember=sizes[1])
+    return max(0.0, value - half), min(1.0, value + half)
+
+
+def _auc_interval(estimate: Estimate, data: Mapping[str, Any], alpha: float) -> _Interval | None:
+    sizes, error = _sizes(data), estimate.details.get("standard_error")
+    if sizes is None or error is None or not 0 <= error <= 1:
+        return None
+    return interval(estimate.value or 0.0, error * error, sizes=sizes, alpha=alpha)
+
+
+_INTERVALS: Mapping[str, Callable[[Estimate, Mapping[str, Any], float], _Interval | None]] = {
+    "advantage": _advantage_interval,
+    "auc": _auc_interval,
+}
+
+
+def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:
+    sizes = data.get("n_member"), data.get("n_nonmember")
+    if not all(isinstance(size, int) and 1 < size < _MOST for size in sizes):
+        return None
+    return int(sizes[0] or 0), int(sizes[1] or 0)
+
+
+# --- Why two audits, or two numbers of theirs, have no difference that could be stated ---
+
+
+def _row_refusal(old: Estimate | None, new: Estimate | None, *, two_sided: bool) -> str | None:
+    """Return why a quantity has no difference, whatever the audits are like, or None.
+
+    Args:
+        old: Its estimate in the older audit, if any.
+        new: Its estimate in the newer audit, if any.
+        two_sided: Whether it is one that has an interval with two ends.
+    """
+    if old is None or new is None:
+        return "only one of the audits has this number" if old or new else "neither audit has this number"
+    if (without := _no_value(old, new) or _about_different_things(old, new)) is not None:
+        return without
+    if not two_sided:
+        return _one_sided(old, new)
+    if None in {old.lower, old.upper, old.confidence, new.lower, new.upper, new.confidence}:
+        return "an interval is missing"
+    return None if _in_range(old) and _in_range(new) else "a value or an interval lies outside [0, 1]"
+
+
+def _no_value(old: Estimate, new: Estimate) -> str | None:
+    for which, item in (("older", old), ("newer", new)):
+        if item.value is None:
+            return f"the {which} audit has no value: {item.reason or 'no reason was given'}"
+    return None
+
+
+def _about_different_things(old: Estimate, new: Estimate) -> str | None:
+    if (old.subject, old.adjacency) != (new.subject, new.adjacency):
+        return (
+            "the values are about different things: the model or the training mechanism, or another adjacency"
+        )
+    if old.delta == new.delta:
+        return None
+    return f"the values are stated at different deltas, {' and '.join(_told_apart(old.delta, new.delta))}"
+
+
+def _told_apart(old: float | None, new: float | None) -> tuple[str, str]:
+    return (given(old), given(new)) if old is None or new is None else distinct(old, new)
+
+
+def _one_sided(old: Estimate, new: Estimate) -> str:
+    if old.name == "bayes_security":
+        return (
+            "only an upper end is known, since stronger attackers may exist, and a difference of two upper bounds bounds"
+            " nothing; for attackers who threshold the loss, the row advantage says what changed"
+        )
+    if old.lower is None and new.lower is None:
+        return "both values are point estimates without an interval"
+    if old.lower is None or new.lower is None:
+        return "one of the values is a point estimate without an interval"
+    return "both have a lower end only, and a difference of two lower bounds bounds nothing"
+
+
+def _in_range(estimate: Estimate) -> bool:
+    numbers = (estimate.lower, estimate.value, estimate.upper)
+    return all(number is not None and 0 <= number <= 1 for number in numbers)
+
+
+def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:
+    """Return why two audits cannot be set against each other at all, or None."""
+    for which, result in (("older", old), ("newer", new)):
+        if failed := failed_validity(result.checks):
+            return f"a validity check of the {which} audit failed ({failed[0].name})"
+        if (blind := why_blind(result.checks) or _too_narrow(result)) is not None:
+            return f"in the {which} audit {blind}"
+    units = [str(result.data.get("unit", "record")) for result in (old, new)]
+    if units[0] != units[1]:
+        return f"the units differ: {units[0]} in the older audit, {units[1]} in the newer"
+    members = [str(result.data.get("members", "sample")) for result in (old, new)]
+    if members[0] != members[1]:
+        return (
+            f"the intervals are about different things: the members are a {members[0]} in the older audit and a"
+            f" {members[1]} in the newer"
+        )
+    return None
+
+
+def _too_narrow(result: AuditDocument) -> str | None:
+    """Why the intervals of one audit are narrower than they say."""
+    for check in result.checks:
+        details = check.details
+        if check.name == "persons" and not details.get("combined") and (details.get("largest") or 1) > 1:
+            return "records of one person are counted as independent, so that the intervals are too narrow"
+    return None

@@ -1,0 +1,472 @@
+"""The audits of a comparison: where each was read, what is known beside it, and what it says of the measure."""
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.numbers import given
+from auditor.core.options import Adjacency, Utility
+from auditor.core.registry import Role
+from auditor.core.values import Estimate
+from auditor.results.document import AuditDocument, ceiling, detail, find
+from auditor.results.metrics import metric, named
+from auditor.results.reading import read_result
+from auditor.verdicts.judging import failed_validity, why_blind
+
+# --- The audits of a comparison, each with what is known beside it: where it was read, its model, strategy and utility ---
+
+
+_LEAST = 2
+_SHOWN = 5  # names listed before the rest are left out
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One audit of a comparison.
+
+    Attributes:
+        number: Its place among the results, from 1.
+        result: What the audit found.
+        source: The file it was read from, or null.
+        path: The same with its folders as they were given, or null; never shown.
+        model: The model's name, or null.
+        strategy: What several audits of one way of training share, or null: then the audit stands for itself.
+        category: A kind of strategies, or null.
+        utility: How good the model is at its task, or null.
+    """
+
+    number: int
+    result: AuditDocument
+    source: str | None = None
+    path: str | None = None
+    model: str | None = None
+    strategy: str | None = None
+    category: str | None = None
+    utility: Utility | None = None
+
+    @property
+    def title(self) -> str:
+        """What a reader calls it: the model, or else the file, or else its number."""
+        return self.model or self.source or f"Audit {self.number}"
+
+    @property
+    def sha256(self) -> str | None:
+        """The hash of the losses that were audited, or null."""
+        return _text(self.result.provenance.get("input_sha256"))
+
+
+def read_runs(results: Iterable[AuditDocument | str | os.PathLike[str]]) -> tuple[Run, ...]:
+    """Return the audits to compare, read where they are files, in the order given.
+
+    Args:
+        results: Two or more results, or paths of files that `AuditResult.to_json` wrote.
+
+    Raises:
+        InputError: Fewer than two, something that is no result, or one result twice.
+    """
+    found = tuple(_run(item, place) for place, item in enumerate(_several(results), start=1))
+    if len(found) < _LEAST:
+        raise InputError(
+            f"results must be at least two audits to compare, got {len(found)}; a single one has its own report."
+        )
+    _refuse_twins(found)
+    return found
+
+
+def _several(results: Any) -> list[Any]:
+    if isinstance(results, AuditDocument | str | bytes | os.PathLike) or not isinstance(results, Iterable):
+        kind = type(results).__name__
+        raise InputError(f"results must be a list of at least two audits to compare, got one {kind}.")
+    return list(results)
+
+
+def _run(item: Any, place: int) -> Run:
+    if isinstance(item, AuditDocument):
+        return _described(Run(place, item))
+    if isinstance(item, str | os.PathLike) and not isinstance(item, bytes):
+        result = read_result(item)
+        return _described(Run(place, result, source=Path(item).name, path=str(item)))
+    raise InputError(f"result {place} must be an audit result or the path of one, got {type(item).__name__}.")
+
+
+def _described(run: Run) -> Run:
+    """What the result itself says of its model; whatever is not of its kind counts as not said."""
+    data = run.result.data
+    return replace(
+        run,
+        model=_text(data.get("model")),
+        strategy=_text(data.get("strategy")),
+        utility=_utility(data.get("utility")),
+    )
+
+
+def _text(x: str | None) -> str | None:
+    return (x or "").strip() or None
+
+
+def _utility(x: Any) -> Utility | None:
+    value, name = (x.get("value"), _text(x.get("name"))) if x else (None, None)
+    if value is None or not math.isfinite(value) or name is None:
+        return None
+    return Utility(float(value), name, higher_is_better=x.get("higher_is_better") is not False)
+
+
+def _refuse_twins(found: Sequence[Run]) -> None:
+    """Refuse one result that is there twice; only audits of the same losses are looked at whole."""
+    seen: dict[tuple[Any, ...], list[Run]] = {}
+    for run in found:
+        facts = run.result.provenance
+        key = (run.sha256, str(facts.get("created")), str(facts.get("seed")), len(run.result.estimates))
+        for other in seen.setdefault(key, []):
+            if other.result is run.result or _content(other.result) == _content(run.result):
+                raise InputError(
+                    f"results {other.number} and {run.number} ({_called(other)} and {_called(run)}) are the same"
+                    " audit; give each once."
+                )
+        seen[key].append(run)
+
+
+def _content(result: AuditDocument) -> str:
+    return json.dumps(result.to_dict(), sort_keys=True, default=str)
+
+
+def _called(run: Run) -> str:
+    return repr(run.path or run.title)
+
+
+def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
+    """Return the one audit of that name.
+
+    Args:
+        found: The audits.
+        key: A path or file name, a model's name, or the number of the result, counting from 1; or the result itself.
+        argument: What the sentence of an error calls it.
+
+    Raises:
+        InputError: There is no such audit, or there are several.
+    """
+    ways = (
+        lambda run: run.result is key,
+        lambda run: run.path is not None and run.path == _path(key),
+        lambda run: run.source is not None and run.source == _path(key),
+        lambda run: run.model is not None and run.model == key,
+        lambda run: str(run.number) == _number(key),
+    )
+    for way in ways:
+        hits = [run for run in found if way(run)]
+        if len(hits) > 1:
+            numbers = " and ".join(str(run.number) for run in hits[:2])
+            raise InputError(
+                f"{argument} {str(key)!r} is the name of more than one result ({numbers}); name it by its number."
+            )
+        if hits:
+            return hits[0]
+    raise InputError(f"{argument} must name one of the results, got {_shortened(key)}{_nearest(found, key)}")
+
+
+def _path(key: Any) -> str | None:
+    return str(key) if isinstance(key, str | os.PathLike) else None
+
+
+def _number(key: Any) -> str | None:
+    if isinstance(key, bool):
+        return None
+    if isinstance(key, float) and key.is_integer():
+        return str(int(key))
+    return str(key).strip() if isinstance(key, int | str) else None
+
+
+def _shortened(key: Any) -> str:
+    if isinstance(key, AuditDocument):
+        return "a result that is not among them"
+    return repr(key if len(str(key)) < 200 else f"{str(key)[:197]}...")  # noqa: PLR2004 one line
+
+
+def _nearest(found: Sequence[Run], key: Any) -> str:
+    names = list(dict.fromkeys(name for run in found for name in (run.source, run.model) if name))
+    close = validate.nearest(str(key), names)
+    if close is not None:
+        return validate.did_you_mean(close)
+    listed = ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
+    return f"; they are {listed or 'without names'}, or by number 1 to {len(found)}."
+
+
+# --- A table that says more about each result of a comparison: its utility, strategy, category and model ---
+
+
+_COLUMNS = ("result", "utility", "utility_name", "higher_is_better", "strategy", "category", "model")
+_TEXTS = ("strategy", "category", "model", "utility_name")
+
+
+def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
+    """Return the audits with what the table says about them; an empty cell leaves what the result says.
+
+    Args:
+        found: The audits.
+        about: The path of a ``.csv`` or ``.parquet`` file, a DataFrame, or a dictionary of columns: ``result`` (a file
+            name, a model's name, or the number of the result, from 1) and any of ``utility``, ``utility_name``,
+            ``higher_is_better``, ``strategy``, ``category`` and ``model``.
+
+    Raises:
+        InputError: A table or a cell that cannot be used; the sentence names the column and the row.
+    """
+    from auditor.collectors.tables.opening import open_columns
+
+    table = open_columns(about)
+    names = list(table.names)
+    for name in names:
+        validate.known(f"column of {table.place}", name, _COLUMNS)
+        if names.count(name) > 1:
+            raise InputError(f"{table.place} has {names.count(name)} columns named {name!r}; keep one.")
+    if "result" not in names or len(names) == 1:
+        raise InputError(
+            f"{table.place} must have a column 'result' and at least one more of {', '.join(map(repr, _COLUMNS[1:]))}, got"
+            f" {', '.join(map(repr, names)) or 'no columns'}."
+        )
+    columns = {name: _cells(values) for name, values in table.read([], text=names).items()}
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    updated: dict[int, Run] = {}
+    for place, row in enumerate(rows):
+        where = f"(row {place} of {table.place}, {table.rows})"
+        run = _run_of_row(found, row["result"], where)
+        if run.number in updated:
+            raise InputError(
+                f"column 'result' names result {run.number} twice, the second time as {row['result']!r} {where}; give each"
+                " result one row."
+            )
+        updated[run.number] = _updated(run, row, where)
+    return tuple(updated.get(run.number, run) for run in found)
+
+
+def _cells(values: Any) -> list[Any]:
+    """Plain Python values, null for what is missing or blank."""
+    return [_cell(value) for value in np.asarray(values).tolist()]
+
+
+def _cell(value: Any) -> Any:
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return None
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, str):
+        return value.strip() or None
+    return value
+
+
+def _run_of_row(found: Sequence[Run], key: Any, where: str) -> Run:
+    if key is None:
+        raise InputError(f"column 'result' must name a result in every row, got an empty cell {where}.")
+    try:
+        return find_run(found, key, argument="column 'result'")
+    except InputError as error:
+        raise InputError(f"{str(error).rstrip('.')} {where}.") from None
+
+
+def _updated(run: Run, row: dict[str, Any], where: str) -> Run:
+    texts = {name: _words(name, row.get(name), where) for name in _TEXTS}
+    return replace(
+        run,
+        model=texts["model"] or run.model,
+        strategy=texts["strategy"] or run.strategy,
+        category=texts["category"] or run.category,
+        utility=_updated_utility(run, row, name=texts["utility_name"], where=where),
+    )
+
+
+def _words(name: str, cell: Any, where: str) -> str | None:
+    if cell is None or isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool | int | float):
+        return f"{cell:g}" if isinstance(cell, float) else str(cell)
+    raise InputError(f"column {name!r} must hold text, got {type(cell).__name__} {where}.")
+
+
+def _updated_utility(run: Run, row: dict[str, Any], *, name: str | None, where: str) -> Utility | None:
+    cell, old = row.get("utility"), run.utility
+    value = (old.value if old else None) if cell is None else _utility_value(cell, where)
+    higher = _truth(row.get("higher_is_better"), where)
+    if value is None:
+        if name is None and higher is None:
+            return None
+        raise InputError(
+            f"column 'utility' must hold a number where the others describe it, got an empty cell {where}."
+        )
+    better = higher if higher is not None else (old.higher_is_better if old else True)
+    return Utility(value, name or (old.name if old else "utility"), higher_is_better=better)
+
+
+def _utility_value(cell: Any, where: str) -> float:
+    try:
+        return validate.number("column 'utility'", cell)
+    except InputError as error:
+        raise InputError(f"{str(error).rstrip('.')} {where}.") from None
+
+
+def _truth(cell: Any, where: str) -> bool | None:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if cell is None:
+        return None
+    word = f"{cell:g}" if isinstance(cell, float) else str(cell).lower()
+    if word not in words:
+        raise InputError(f"column 'higher_is_better' must hold true or false, got {cell!r} {where}.")
+    return words[word]
+
+
+# --- What each audit of a comparison says of the measure, and whether that can be set against the others ---
+
+
+REJECTED = "fit rejected"  # a mark
+_DIGITS = 9  # in which two deltas must agree
+
+
+class Scale(NamedTuple):
+    """What two numbers must share before one can be called the larger.
+
+    Attributes:
+        delta: Of an epsilon, to nine digits; null for other measures.
+        adjacency: Of a number about the training algorithm, or null.
+        unit: What is counted: a record or a person.
+    """
+
+    delta: float | None
+    adjacency: Adjacency | None
+    unit: str
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What one audit says of the measure.
+
+    Attributes:
+        run: The audit.
+        estimate: Of the measure, or null where the audit has none.
+        reason: Why the audit takes no part in the landscape and its frontier, or null.
+        marks: What a reader must know before comparing the value with the others.
+    """
+
+    run: Run
+    estimate: Estimate | None
+    reason: str | None
+    marks: tuple[str, ...]
+
+    @property
+    def value(self) -> float | None:
+        """The value of the measure, or null."""
+        return None if self.estimate is None else self.estimate.value
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the value."""
+        return _scale(self.run, self.estimate)
+
+    @property
+    def ceiling(self) -> float | None:
+        """The largest lower bound that this audit could have certified, or null where the measure is none."""
+        bound = self.estimate is not None and is_lower_bound(self.estimate.name)
+        return ceiling(self.estimate) if bound else None
+
+
+def more_is_worse(measure: str) -> bool:
+    """Whether a larger value of the measure means that more is given away.
+
+    >>> more_is_worse("epsilon_star.gaussian"), more_is_worse("bayes_security")
+    (True, False)
+    """
+    return metric(measure).more_is_worse
+
+
+def is_lower_bound(measure: str) -> bool:
+    """Whether the value of the measure is itself a lower bound, so that the truth may lie anywhere above it.
+
+    >>> is_lower_bound("epsilon_bound.clopper_pearson"), is_lower_bound("epsilon_star.gaussian")
+    (True, False)
+    """
+    return metric(measure).lower_bound
+
+
+def leakage(value: float, *, measure: str) -> float:
+    """Return the measure as a number that grows with what is given away, for the frontier."""
+    return value if more_is_worse(measure) else -value
+
+
+def chosen(runs: Sequence[Run], measure: str | None) -> tuple[str, str | None]:
+    """Return the measure to compare by, and why it is another than people expect, or null.
+
+    Args:
+        runs: The audits.
+        measure: As asked for. Null for the published estimate, or for the advantage where a fit of that is rejected.
+
+    Raises:
+        InputError: No audit has the measure that was asked for.
+    """
+    names = list(dict.fromkeys(item.name for run in runs for item in run.result.estimates))
+    if measure is not None:
+        return validate.known("measure", measure, names), None
+    published, without_fit = named(Role.PUBLISHED), named(Role.WITHOUT_FIT)
+    if published not in names:
+        return (without_fit if without_fit in names or not names else names[0]), None
+    fits = [item for run in runs if (item := find(run.result, published)) is not None]
+    rejected = sum(bool(detail(item, "fit", "rejected")) for item in fits)
+    if not rejected or without_fit not in names:
+        return published, None
+    return without_fit, (
+        f"the fit that Epsilon* rests on is rejected in {rejected} of {len(runs)} audits, and the advantage needs no fit"
+    )
+
+
+def measured(runs: Sequence[Run], *, measure: str) -> tuple[Measurement, ...]:
+    """Return what each audit says of the measure."""
+    estimates = [find(run.result, measure) for run in runs]
+    reasons = [_reason(run, item) for run, item in zip(runs, estimates, strict=True)]
+    scales = [_scale(run, item) for run, item in zip(runs, estimates, strict=True)]
+    used = [at for at, reason in zip(scales, reasons, strict=True) if reason is None]
+    usual = [_most(values) for values in zip(*(used or scales), strict=True)]
+    return tuple(
+        Measurement(run, item, reason, _marks(item, at, usual))
+        for run, item, reason, at in zip(runs, estimates, reasons, scales, strict=True)
+    )
+
+
+def _scale(run: Run, estimate: Estimate | None) -> Scale:
+    delta = None if estimate is None or estimate.delta is None else float(f"{estimate.delta:.{_DIGITS}g}")
+    people = str(run.result.data.get("unit") or "").startswith("person")
+    return Scale(delta, None if estimate is None else estimate.adjacency, "person" if people else "record")
+
+
+def _most(values: Sequence[object]) -> tuple[object, ...]:
+    """The value that most of them have; none where two are as frequent."""
+    counted = Counter(values).most_common(2)
+    tie = len(counted) > 1 and counted[0][1] == counted[1][1]
+    return () if tie else (counted[0][0],)
+
+
+def _reason(run: Run, estimate: Estimate | None) -> str | None:
+    failed = failed_validity(run.result.checks)
+    if failed:
+        names = ", ".join(check.name.replace("_", " ") for check in failed)
+        return f"a validity check failed ({names}), so its numbers do not measure leakage"
+    if (blind := why_blind(run.result.checks)) is not None:
+        return blind
+    if estimate is None:
+        return "the audit has no such number"
+    if estimate.value is None:
+        return estimate.reason or "the audit could not compute it"
+    return None if math.isfinite(estimate.value) else "it is infinite"
+
+
+def _marks(estimate: Estimate | None, at: Scale, usual: Sequence[tuple[object, ...]]) -> tuple[str, ...]:
+    if estimate is None or estimate.value is None:
+        return ()
+    found = [REJECTED] if detail(estimate, "fit", "rejected") else []
+    words = (f"delta {given(at.delta)}", f"adjacency {at.adjacency or 'not stated'}", f"counted by {at.unit}")
+    found += [text for text, mine, most in zip(words, at, usual, strict=True) if (mine,) != most]
+    return tuple(found)

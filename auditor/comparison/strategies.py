@@ -1,0 +1,330 @@
+"""Strategies in the privacy-utility plane: each is the average over its instances, with their range.
+
+Negoescu et al. 2024, Figures 1 and 2. The averages are point estimates, and the ranges are no confidence intervals.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from auditor.comparison.runs import Measurement, Scale, is_lower_bound, leakage
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.numbers import distinct, given, number
+
+if TYPE_CHECKING:
+    from auditor.comparison.runs import Run
+
+
+# --- The Pareto frontier of strategies in the plane of utility and privacy loss: which are worth choosing among? ---
+#
+# Negoescu et al. 2024, Section 4.2: no convex combination of other strategies has a higher utility or a higher privacy.
+# Taken exactly: strategy i is off the frontier if there are weights w >= 0 that sum to 1 with
+#
+#     sum_j w_j u_j >= u_i   and   sum_j w_j l_j <= l_i,   one of them strictly
+#
+# A combination is what one gets, on average, by a coin between strategies. A strategy on the straight line between two
+# corners is on the frontier and no corner. One of infinite privacy loss is no part of any combination of finite loss, so it
+# is on the frontier just where its utility is above that of all others. Everything is decided on the numbers as they are,
+# without rounding.
+
+
+_Exact = tuple[Fraction, Fraction]
+
+
+def pareto_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -> tuple[int, ...]:
+    """Return the positions of the corners of the frontier, lowest utility (and loss) first.
+
+    Of strategies at the same place the first is named.
+
+    Args:
+        utility: Shape (n,), finite, more is better.
+        privacy_loss: Shape (n,), less is better, such as an epsilon; may be infinite, never minus infinite.
+
+    Raises:
+        InputError: NaN, an infinite utility, a loss of minus infinity, or different lengths.
+
+    >>> pareto_frontier([0.7, 0.9, 0.8, 0.75], privacy_loss=[1.0, 3.0, 2.5, 2.5])
+    (0, 1)
+    >>> pareto_frontier([0.7, 0.9, 0.85], privacy_loss=[1.0, float("inf"), 2.5])
+    (0, 2, 1)
+    """
+    points = _points(utility, privacy_loss)
+    corners = _corners(points)
+    first = {point: at for at, point in reversed(list(enumerate(points)))}
+    return tuple(first[point] for point in corners)
+
+
+def is_on_frontier(utility: Sequence[float], *, privacy_loss: Sequence[float]) -> tuple[bool, ...]:
+    """Return which strategies are on the frontier: its corners, what is at the same place, and what lies between two.
+
+    Args:
+        utility: Shape (n,), finite, more is better.
+        privacy_loss: Shape (n,), less is better; may be infinite, never minus infinite.
+
+    Raises:
+        InputError: As for `pareto_frontier`.
+
+    >>> is_on_frontier([1.0, 2.0, 3.0, 2.0], privacy_loss=[1.0, 2.0, 3.0, 3.0])
+    (True, True, True, False)
+    """
+    points = _points(utility, privacy_loss)
+    corners = _corners(points)
+    finite = [(u, loss) for u, loss in corners if loss is not None]
+    return tuple(point in corners or _between(point, finite) for point in points)
+
+
+_Point = tuple[Fraction, Fraction | None]  # the loss is None where it is infinite
+
+
+def _points(utility: Sequence[float], privacy_loss: Sequence[float]) -> list[_Point]:
+    utility, privacy_loss = list(utility), list(privacy_loss)
+    validate.same_length(("utility", "privacy_loss"), (len(utility), len(privacy_loss)))
+    found: list[_Point] = []
+    for at, (u, loss) in enumerate(zip(utility, privacy_loss, strict=True)):
+        endless = loss == math.inf
+        try:
+            found.append(
+                (
+                    Fraction(validate.number("utility", u)),
+                    None if endless else Fraction(validate.number("privacy_loss", loss)),
+                )
+            )
+        except InputError as error:
+            raise InputError(f"{str(error).removesuffix('.')} (strategy {at}, counting from 0).") from None
+    return found
+
+
+def _corners(points: Sequence[_Point]) -> list[_Point]:
+    """The corners, in ascending order of both."""
+    finite = {(u, loss) for u, loss in points if loss is not None}
+    chain: list[_Exact] = []
+    # Cheapest first; of equally cheap ones only the most useful rises above what came before.
+    for point in sorted(finite, key=lambda item: (item[1], -item[0])):
+        if chain and point[0] <= chain[-1][0]:
+            continue
+        while len(chain) > 1 and _rise(chain[-2], chain[-1], point) >= 0:
+            chain.pop()
+        chain.append(point)
+    most = max((u for u, loss in points if loss is None), default=None)
+    endless: list[_Point] = [] if most is None or (chain and most <= chain[-1][0]) else [(most, None)]
+    return [*chain, *endless]
+
+
+def _rise(first: _Exact, middle: _Exact, last: _Exact) -> Fraction:
+    """Above 0 where the utility grows faster after the middle than before it, 0 on a straight line."""
+    return (last[0] - middle[0]) * (middle[1] - first[1]) - (middle[0] - first[0]) * (last[1] - middle[1])
+
+
+def _between(point: _Point, corners: Sequence[_Exact]) -> bool:
+    """Whether it lies on the straight line between two neighbouring corners."""
+    u, loss = point
+    if loss is None:
+        return False
+    return any(
+        low[1] < loss < high[1] and _rise(low, (u, loss), high) == 0
+        for low, high in itertools.pairwise(corners)
+    )
+
+
+MIXED = "mixed scales"  # a mark
+_CLAIMED, _UNCLAIMED = "Audited with a claim", "Audited without a claim"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A quantity over the instances of a strategy: their mean, which is a point estimate, and their range.
+
+    Of lower bounds the mean is no bound of anything.
+    """
+
+    mean: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way of training, averaged over the models that it gave.
+
+    Attributes:
+        number: Its place, from 1, in the order in which the results name them.
+        name: As given, or the name of its only model.
+        category: As given, or whether its audits were given a claim to judge.
+        runs: Numbers of the results that the averages are over.
+        given: How many results were given.
+        measure: The measure over the instances, or null where none can be used.
+        utility: Their utility, or null where no instance has one.
+        on_frontier: Whether it is on the Pareto frontier.
+        ceiling: Of lower bounds, the largest that each audit could have certified; null for other measures.
+        marks: What a reader must know before comparing it with the others.
+    """
+
+    number: int
+    name: str
+    category: str
+    runs: tuple[int, ...]
+    given: int
+    measure: Spread | None
+    utility: Spread | None
+    on_frontier: bool = False
+    ceiling: Spread | None = None
+    marks: tuple[str, ...] = ()
+
+    @property
+    def placed(self) -> bool:
+        """Whether it has a place in the plane."""
+        return self.measure is not None and self.utility is not None
+
+
+def strategies(measurements: Sequence[Measurement], *, utilities: bool = True) -> tuple[Strategy, ...]:
+    """Return the strategies in the order of their first result, none of them ranked.
+
+    Results that take no part (see `Measurement.reason`) count in ``given`` only. An audit without a strategy stands for
+    itself. Values on several scales have no mean.
+
+    Args:
+        measurements: From `measured`.
+        utilities: Whether the utilities are of one name and direction, so that they have averages.
+
+    Raises:
+        InputError: A strategy in two categories, or audits of the same losses as two instances of one strategy.
+    """
+    groups: dict[tuple[str, object], list[Measurement]] = {}
+    for item in measurements:
+        key = ("own", item.run.number) if item.run.strategy is None else ("given", item.run.strategy)
+        groups.setdefault(key, []).append(item)
+    return tuple(
+        _strategy(place, group, utilities=utilities) for place, group in enumerate(groups.values(), start=1)
+    )
+
+
+def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> Strategy:
+    _refuse_twins(group)
+    first = group[0].run
+    used = [item for item in group if item.reason is None]
+    with_utility = [item for item in used if utilities and item.run.utility is not None]
+    taken = with_utility or used  # where some have a utility, both averages are over the same models
+    useful = [item.run.utility.value for item in with_utility if item.run.utility is not None]
+    mixed = len({item.scale for item in taken}) > 1
+    marks = dict.fromkeys(mark for item in taken for mark in (*item.marks, *([MIXED] if mixed else [])))
+    return Strategy(
+        number=place,
+        name=first.strategy or first.title,
+        category=_category(group),
+        runs=tuple(item.run.number for item in taken),
+        given=len(group),
+        measure=None if mixed else _spread([item.value for item in taken]),
+        utility=_spread(useful),
+        ceiling=_spread([item.ceiling for item in taken]),
+        marks=tuple(marks),
+    )
+
+
+def _spread(found: Sequence[float | None]) -> Spread | None:
+    values = [value for value in found if value is not None]
+    if not values:
+        return None
+    # Halved first, so that two of the largest doubles have a mean; and never beyond the ends by rounding.
+    mean = math.fsum(value / len(values) for value in values)
+    return Spread(min(max(mean, min(values)), max(values)), min(values), max(values))
+
+
+def _category(group: Sequence[Measurement]) -> str:
+    stated = list(dict.fromkeys(item.run.category for item in group if item.run.category is not None))
+    if len(stated) > 1:
+        raise InputError(
+            f"strategy {group[0].run.strategy!r} must be of one category, got {stated[0]!r} and {stated[1]!r}; give one, or"
+            " name two strategies."
+        )
+    claimed = all(item.run.result.data.get("claim") is not None for item in group)
+    return stated[0] if stated else (_CLAIMED if claimed else _UNCLAIMED)
+
+
+def _refuse_twins(group: Sequence[Measurement]) -> None:
+    seen: dict[str, Run] = {}
+    for run in (item.run for item in group):
+        other = seen.setdefault(run.sha256, run) if run.sha256 else run
+        if other is not run:
+            raise InputError(
+                f"results {other.number} and {run.number} of strategy {run.strategy!r} are audits of the same losses, so they"
+                " are one instance; give one of them."
+            )
+
+
+# --- Which of them are worth choosing among ---------------------------------------------------------
+
+
+def ranked(
+    found: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
+) -> tuple[Strategy, ...]:
+    """Return the strategies with those on the Pareto frontier marked; the values must be on one scale.
+
+    Args:
+        found: From `strategies`.
+        measurements: What they were made of.
+        measure: Which estimate.
+    """
+    placed = [item for item in found if item.measure is not None and item.utility is not None]
+    if not placed:
+        return tuple(found)
+    sign = 1.0 if _higher_is_better(measurements) else -1.0
+    utility = [sign * item.utility.mean for item in placed if item.utility is not None]
+    loss = [leakage(item.measure.mean, measure=measure) for item in placed if item.measure is not None]
+    on = is_on_frontier(utility, privacy_loss=loss)
+    numbers = {item.number for item, yes in zip(placed, on, strict=True) if yes}
+    return tuple(replace(item, on_frontier=item.number in numbers) for item in found)
+
+
+def _higher_is_better(measurements: Sequence[Measurement]) -> bool:
+    return next(
+        (item.run.utility.higher_is_better for item in measurements if item.run.utility is not None), True
+    )
+
+
+def why_not_ranked(
+    found: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
+) -> str | None:
+    """Return why the values of the strategies cannot be put in an order of leakage, or null where they can.
+
+    Args:
+        found: From `strategies`.
+        measurements: What they were made of.
+        measure: Which estimate.
+    """
+    used = {number for item in found if item.placed for number in item.runs}
+    placed = [item for item in measurements if item.run.number in used]
+    if is_lower_bound(measure):
+        return (
+            f"these are lower bounds{_ceilings(placed)}, and the truth may lie anywhere above each, so the lowest bound"
+            " is not the lowest leakage"
+        )
+    return _several_scales([item.scale for item in placed])
+
+
+def _ceilings(placed: Sequence[Measurement]) -> str:
+    span = _spread([item.ceiling for item in placed])
+    if span is None:
+        return ""
+    low, high = (number(end, toward="down") for end in (span.least, span.most))
+    return f" with a ceiling of {low}" if low == high else f" with ceilings from {low} to {high}"
+
+
+def _several_scales(scales: Sequence[Scale]) -> str | None:
+    units = sorted({item.unit for item in scales})
+    if len(units) > 1:
+        return (
+            f"some audits count by {units[1]} and others by {units[0]}, so their numbers are not on one scale"
+        )
+    adjacencies = sorted({str(item.adjacency or "none stated") for item in scales})
+    if len(adjacencies) > 1:
+        return f"the values are about different adjacencies ({' and '.join(adjacencies)}), which are not on one scale"
+    deltas = sorted({item.delta for item in scales}, key=lambda delta: -1.0 if delta is None else delta)
+    if len(deltas) < 2:  # noqa: PLR2004
+        return None
+    low, high = ("none", given(deltas[-1])) if deltas[0] is None else distinct(deltas[0], deltas[-1] or 0.0)
+    span = f"{low} {'and' if len(deltas) == 2 else 'to'} {high}"  # noqa: PLR2004
+    return f"the values are stated at different deltas ({span}), which are not on one scale; audit again at one delta"

@@ -1,0 +1,21 @@
+"""What every room stands on: values, choices, checked arguments, numbers as text, files written whole."""
+
+from auditor.core.lazy import face
+
+__getattr__, __dir__, __all__ = face(
+    __name__,
+    {
+        "errors": "AuditorError InputError MissingExtraError OutputError",
+        "files": "whole",
+        "numbers": "clean plain",
+        "options": (
+            "Adjacency AnyGuesses BernoulliSplit Census ClopperPearson EachRecord FDP "
+            "FixedThreshold Jeffreys Katz Melded Members MembershipSplit Mixture OnePerPerson "
+            "OneRunTest RandomSplit RankGrid Sample Split StatedClaim Steinke Subset ThresholdRule "
+            "UnknownSplit"
+        ),
+        "registry": "CheckSpec Equation Metric Registry Role Unit",
+        "training": "DPSGD FixedSizeSampling Phase PoissonSampling",
+        "values": ("Check Claim Comparison Estimate LossScale Losses PerGroup Status Subject Verdict"),
+    },
+)

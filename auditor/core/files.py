@@ -1,0 +1,178 @@
+"""Writing results: whole or not at all."""
+
+import contextlib
+import os
+import re
+import stat
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from auditor.core import validate
+from auditor.core.errors import AuditorError, InputError, OutputError
+
+# --- Files that are there whole or not at all, whatever happens in between ---
+
+
+_DRAFT = ".draft-"
+_OWN = re.compile(re.escape(_DRAFT) + "[0-9a-f]{32}")
+
+
+@contextmanager
+def whole(path: Path, *, folder: Path) -> Iterator[Path]:
+    """Yield where to write a draft; once it is written and on disk it takes its place in one step.
+
+    Args:
+        path: Where the file goes; one that is there is replaced.
+        folder: Where the draft lies until then, on the same disk.
+
+    Raises:
+        OutputError: The draft cannot be written, as on a full disk.
+    """
+    draft = new_draft(folder)
+    try:
+        yield draft
+        _synced(draft)
+        draft.replace(path)
+        if os.name == "posix":
+            _synced(path.parent)
+    except AuditorError:
+        raise
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _synced(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    # Windows writes back only through a handle that may write, and has none for folders.
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def new_draft(folder: Path) -> Path:
+    """Return where an unfinished file may lie, which `drafts` finds if its process is killed."""
+    return folder / f"{_DRAFT}{uuid.uuid4().hex}"
+
+
+def drafts(folder: Path) -> list[Path]:
+    """Return what a process that was killed left unfinished."""
+    return sorted(path for path in folder.iterdir() if _OWN.fullmatch(path.name))
+
+
+def unwritable(path: Path, error: OSError) -> OutputError:
+    """Return the sentence for a file that cannot be written."""
+    reason = os.strerror(error.errno) if error.errno else validate.one_line(error)
+    return OutputError(f"output path {str(path)!r} cannot be written: {reason}.")
+
+
+def check_writable(paths: Iterable[Path], *, inputs: Iterable[Path] = ()) -> None:
+    """Refuse, before any work is done, a path that a result cannot be written to.
+
+    Args:
+        paths: Where results are to go.
+        inputs: Files that are read, which no result may replace.
+
+    Raises:
+        OutputError: The folder is missing or not writable, the path is a folder, a device or an input, or two outputs
+            share a path.
+    """
+    taken = {_resolved(path) for path in inputs}
+    seen: set[Path] = set()
+    for path in paths:
+        target = _resolved(path)
+        problem = _problem(target, seen=seen, taken=taken)
+        if problem is not None:
+            raise OutputError(f"output path {str(path)!r} {problem}.")
+        seen.add(target)
+
+
+def _resolved(path: Path) -> Path:
+    """The file that the path leads to, through links."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise OutputError(f"output path {str(path)!r} is not a path that can be written: {error}.") from None
+
+
+def _problem(target: Path, *, seen: set[Path], taken: set[Path]) -> str | None:
+    try:
+        mode = target.stat().st_mode if target.exists() else None
+        folder_is_there = target.parent.is_dir()
+    except (OSError, ValueError) as error:
+        return f"is not a path that can be written: {error}"
+    is_there = mode is not None
+    writable = os.access(target.parent, os.W_OK) and (not is_there or os.access(target, os.W_OK))
+    problems = (
+        (is_there and stat.S_ISDIR(mode or 0), "is a folder; name a file in it"),
+        (is_there and not stat.S_ISREG(mode or 0), "is not an ordinary file; name one"),
+        (
+            not folder_is_there,
+            f"cannot be written: the folder {str(target.parent)!r} does not exist; create it first",
+        ),
+        (not writable, "cannot be written: permission denied; name another or change the permission"),
+        (target in seen, "is named twice; give each output a file of its own"),
+        (target in taken, "is a file that this command reads; name another"),
+    )
+    return next((words for holds, words in problems if holds), None)
+
+
+def write_all(texts: Mapping[Path, str | bytes]) -> None:
+    """Write every text, or every content in bytes, to its path, or none of them; a file that is replaced keeps its permissions.
+
+    Each goes to a temporary file beside its target first; the targets are replaced only once all are on disk.
+
+    Raises:
+        OutputError: A path cannot be written.
+    """
+    check_writable(texts)
+    drafts: dict[Path, Path] = {}
+    path = Path()
+    try:
+        for path, text in texts.items():
+            target = _resolved(path)
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=".auditor-", suffix=".tmp")
+            drafts[target] = Path(name)
+            # Lone surrogates, as in a file name that is not text, are written as escapes.
+            content = text if isinstance(text, bytes) else text.encode("utf-8", errors="backslashreplace")
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
+            drafts[target].chmod(mode)
+        for target, draft in drafts.items():
+            draft.replace(target)
+    except OSError as error:
+        raise OutputError(
+            f"output path {str(path)!r} cannot be written: {error.strerror or error}."
+        ) from None
+    finally:
+        for draft in drafts.values():
+            draft.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def kept(text: str, path: Any) -> str:
+    """Return the text, once it is written where a path was given, whole or not at all.
+
+    Raises:
+        InputError: The path is neither a text nor a path.
+        OutputError: The path cannot be written.
+    """
+    if path is not None:
+        if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
+            raise InputError(f"path must be a text or a path, got {path!r}.")
+        write_all({Path(path): text})
+    return text

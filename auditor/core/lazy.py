@@ -1,0 +1,37 @@
+"""Faces of folders: the names that a folder offers, loaded from its modules when they are first used (PEP 562)."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_NONE: Mapping[str, str] = {}
+Face = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
+
+
+def face(package: str, modules: Mapping[str, str], *, inside: Mapping[str, str] = _NONE) -> Face:
+    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``.
+
+    Args:
+        package: The package's ``__name__``.
+        modules: For each module, named from the package, the names that it brings, separated by spaces.
+        inside: Likewise, names for the other rooms and the tests: to be had, but not promised by ``__all__``.
+
+    >>> getattribute, _, names = face("auditor.core", {"options": "Census Sample"})
+    >>> names, getattribute("Census")()
+    (['Census', 'Sample'], Census())
+    """
+    promised, more = (
+        {name: f"{package}.{module}" for module, names in table.items() for name in names.split()}
+        for table in (modules, inside)
+    )
+    home = promised | more
+
+    def load(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(home[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, lambda: sorted(promised), sorted(promised)

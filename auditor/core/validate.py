@@ -1,0 +1,357 @@
+"""Argument checks: the only author of the sentences a caller reads about a bad argument.
+
+Every sentence names the argument, the constraint, the value received and where. Rows count from 0, and say so.
+"""
+
+import difflib
+import math
+import re
+import reprlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core.errors import InputError
+
+_Floats = npt.NDArray[np.float64]
+_SMALLEST_ERROR = 1e-12
+_ROOMS = ("auditor.sensitivity", "auditor.theory")
+CODING = "code members as 1 and non-members as 0"
+_SHOWN = 20  # names listed before the rest are left out
+
+
+def number(name: str, value: object) -> float:
+    """Return a finite real number."""
+    try:
+        result = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, got {value!r}.") from None
+    except OverflowError:
+        raise InputError(f"{name} must be finite, got an integer too large for a float.") from None
+    if not math.isfinite(result):
+        raise InputError(f"{name} must be finite, got {result}.")
+    return result
+
+
+def positive(name: str, value: object) -> float:
+    """Return a number above 0."""
+    result = number(name, value)
+    if result <= 0:
+        raise InputError(f"{name} must be above 0, got {result:g}.")
+    return result
+
+
+def nonnegative(name: str, value: object) -> float:
+    """Return a number of 0 or more."""
+    result = number(name, value)
+    if result < 0:
+        raise InputError(f"{name} must be 0 or more, got {result:g}.")
+    return result
+
+
+def at_least(name: str, value: object, *, least: int) -> int:
+    """Return a whole number of ``least`` or more."""
+    result = number(name, value)
+    if result != int(result) or result < least:
+        raise InputError(f"{name} must be a whole number of {least} or more, got {value!r}.")
+    return int(result)
+
+
+def fraction(name: str, value: object, *, zero: bool = False, one: bool = False) -> float:
+    """Return a number in (0, 1), the ends included as asked."""
+    result = number(name, value)
+    low = result > 0 or (zero and result == 0)
+    high = result < 1 or (one and result == 1)
+    if not (low and high):
+        interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise InputError(f"{name} must lie in {interval}, got {result:g}.")
+    return result
+
+
+def confidence(value: object) -> float:
+    """Return a level in (0, 1) whose error is still far above the rounding of 1."""
+    level = fraction("confidence", value)
+    if 1 - level < _SMALLEST_ERROR:
+        raise InputError(f"confidence must be at most 1 - {_SMALLEST_ERROR:g}, got {level!r}.")
+    return level
+
+
+def instance(name: str, value: object, kinds: Sequence[type]) -> None:
+    """Refuse a value of another type than these: a choice is a value, not its name or its class."""
+    if isinstance(value, tuple(kinds)):
+        return
+    wanted = " or ".join("None" if kind is type(None) else _public(kind) for kind in kinds)
+    if isinstance(value, type) and value in kinds:
+        raise InputError(
+            f"{name} must be an instance, got the class {value.__name__}; write {value.__name__}(...)."
+        )
+    raise InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}.")
+
+
+def _public(kind: type) -> str:
+    """Where a caller finds a type: in the package, or in one of its rooms."""
+    room = ".".join(kind.__module__.split(".")[:2])
+    return f"{room if room in _ROOMS else 'auditor'}.{getattr(kind, 'public_name', kind.__name__)}"
+
+
+def known(name: str, value: object, options: Iterable[str]) -> str:
+    """Return a value that is one of the options, or name the nearest."""
+    listed = list(options)
+    if isinstance(value, str) and value in listed:
+        return value
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}.")
+    hint = did_you_mean(nearest(value, listed))
+    raise InputError(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}{hint}")
+
+
+def nearest(word: str, options: Iterable[str]) -> str | None:
+    """Return the option that somebody may have meant, if one is like the word."""
+    return next(iter(difflib.get_close_matches(word, list(options), n=1)), None)
+
+
+def did_you_mean(option: str | None) -> str:
+    """Return the end of a sentence about an unknown word: the nearest option, or a full stop where there is none."""
+    return "." if option is None else f"; did you mean {option!r}?"
+
+
+def _first_bad(bad: npt.NDArray[np.bool_]) -> str:
+    return f"first at row {int(np.argmax(bad))}, counting from 0"
+
+
+def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
+    """Return a fresh, read-only, finite 1-D float64 array with at least ``least`` entries."""
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} losses are masked; remove the masked records first.")
+    try:
+        raw = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} losses must be one-dimensional, got rows of different lengths.") from None
+    if raw.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} losses must be numbers, got an array of type {raw.dtype}; convert the column first."
+        )
+    if raw.ndim != 1:
+        raise InputError(f"{name} losses must be one-dimensional, got shape {raw.shape}.")
+    if raw.size < least:
+        raise InputError(
+            f"{name} losses need at least {least} records, got {raw.size}; is the group or the file empty?"
+        )
+    # Copied, so that nobody can change it later, unless it already owns its memory and nobody can.
+    kept = raw.dtype == np.float64 and raw.flags.owndata and not raw.flags.writeable
+    array = raw if kept else np.array(raw, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()
+    if not np.isfinite(total):  # one pass over good data; the slow look only at bad data
+        kinds = (("NaN", np.isnan(array)), ("infinite values", np.isinf(array)))
+        for kind, bad in kinds:
+            if bad.any():
+                raise InputError(
+                    f"{name} losses must be finite, got {int(bad.sum())} {kind} ({_first_bad(bad)});"
+                    " remove those records or mend the loss."
+                )
+    array.setflags(write=False)
+    return array
+
+
+def membership(name: str, values: object) -> npt.NDArray[np.bool_]:
+    """Return a boolean array from a 0/1 column of any numeric type."""
+    raw = np.asarray(values)
+    if raw.dtype.kind == "b":
+        return raw
+    if raw.dtype.kind not in "fiu":
+        try:
+            raw = raw.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{name} must hold only 0 and 1, got an array of type {raw.dtype}; {CODING}."
+            ) from None
+    bad = (raw != 0) & (raw != 1)
+    if bad.any():
+        value = raw[int(np.argmax(bad))]
+        raise InputError(
+            f"{name} must hold only 0 (non-member) and 1 (member), got {value!s} and"
+            f" {int(bad.sum())} such values in all ({_first_bad(bad)}); {CODING}."
+        )
+    return np.asarray(raw == 1)
+
+
+def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
+    """Refuse columns of different lengths."""
+    if len(set(lengths)) > 1:
+        listed = ", ".join(f"{name} has {length}" for name, length in zip(names, lengths, strict=True))
+        raise InputError(f"columns must have the same length: {listed}.")
+
+
+def finite_column(place: str, values: object, *, rows: str = "counting from 0") -> _Floats:
+    """Return a finite 1-D float64 column; ``place`` names it and ``rows`` says how its rows are counted."""
+    raw = column(place, values)
+    if raw.dtype.kind not in "fiub":
+        raise InputError(
+            f"{place} must hold numbers, got an array of type {raw.dtype}; convert the column first."
+        )
+    if raw.size == 0:
+        raise InputError(f"{place} is empty; at least 2 members and 2 non-members are needed.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        array = np.asarray(raw, dtype=np.float64)
+        total = array.sum()
+    if not np.isfinite(total):
+        for kind, bad in (("NaN or blank", np.isnan(array)), ("infinite", np.isinf(array))):
+            if bad.any():
+                raise InputError(
+                    f"{place} must hold finite losses, got {int(bad.sum())} {kind} (first at row"
+                    f" {int(np.argmax(bad))}, {rows}); remove those records or mend the loss."
+                )
+    return array
+
+
+def column(place: str, values: object) -> npt.NDArray[Any]:
+    """Return a 1-D array of any type; rows of different lengths and masked values are refused."""
+    try:
+        raw = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{place} must be one-dimensional, got rows of different lengths.") from None
+    except (TypeError, RuntimeError) as error:
+        raise InputError(
+            f"{place} must be an array, got {type(values).__name__}: {one_line(error)}."
+        ) from error
+    if raw.ndim != 1:
+        raise InputError(f"{place} must be one-dimensional, got shape {raw.shape}.")
+    if np.ma.is_masked(values):
+        masked = np.ma.getmaskarray(np.ma.asarray(values))
+        raise InputError(
+            f"{place} must have no masked values, got {int(masked.sum())} ({_first_bad(masked)});"
+            " remove those records or fill them in."
+        )
+    return raw
+
+
+def column_name(name: str, *, what: str, file: str, options: Sequence[str], hint: str = "") -> str:
+    """Return the name of a column that the file has exactly once, or list what it has and name the nearest.
+
+    The hint, if there is one, stands in place of the advice to name the column of ``what``.
+    """
+    if options.count(name) == 1:
+        return name
+    if name in options:
+        raise InputError(f"{file} has {options.count(name)} columns named {name!r}; give each its own name.")
+    lowered = {option.casefold(): option for option in reversed(options)}
+    guess = did_you_mean(lowered.get(nearest(name.casefold(), lowered) or ""))
+    shown = ", ".join(map(repr, options[:_SHOWN])) + (", ..." if len(options) > _SHOWN else "")
+    advice = hint or f"Name the column of {what} if it is called otherwise."
+    raise InputError(f"column {name!r} is not in {file}, which has {shown or 'no columns'}{guess} {advice}")
+
+
+def one_line(error: Exception, *, longest: int = 300) -> str:
+    """Return what an exception says, on one printable line and without the full stop."""
+    words = " ".join(str(error).split())[:longest].rstrip(".")
+    return "".join(sign if sign.isprintable() else "?" for sign in words)
+
+
+# --- How large a result may be: what is read gives a page that opens, and no audit makes what reading would refuse ---
+
+_TOP_RECORDS = 1_000
+_NAME = 1_000  # characters of what somebody calls a model, a way of training or a utility
+_KEPT = 10_000  # characters of a command line or a source
+_TEXT = 100_000  # characters of one text
+_TEXTS = 300_000  # characters of all texts together; an audit of many classes has 50,000
+_MOST = {
+    "estimates": 500,
+    "claims": 100,
+    "comparisons": 1_000,
+    "checks": 100,
+    "slices": 1_000,
+    "top_records": _TOP_RECORDS,
+    "curves": 50,
+    "histograms": 10,
+}
+_SAME = 10  # curves of one name
+_POINTS = 2_000  # of a curve or a histogram; an audit keeps some hundreds
+_OF_A_SLICE = 20  # estimates
+_LISTED = 20_000  # of anything else
+
+
+def name(said: str, value: object) -> None:
+    """Refuse a name that no page could show.
+
+    >>> name("model", "x" * 2000)
+    Traceback (most recent call last):
+    auditor.core.errors.InputError: model must have at most 1,000 characters, got 2,000.
+    """
+    if isinstance(value, str) and len(value) > _NAME:
+        raise InputError(f"{said} must have at most {_NAME:,} characters, got {len(value):,}.")
+
+
+def top_records(value: int) -> None:
+    """Refuse a number of records to name that nobody would read."""
+    if value > _TOP_RECORDS:
+        raise InputError(
+            f"top_records (--top-records on the command line) must be at most {_TOP_RECORDS:,}, got {value:,}; a ranking of"
+            " all records (--ranking on the command line) has no such limit."
+        )
+
+
+def shortened(text: str | None) -> str | None:
+    """Return a text without its middle, if it is longer than anybody reads."""
+    more = 0 if text is None else len(text) - _KEPT
+    if text is None or more <= 0:
+        return text
+    return f"{text[: _KEPT // 2]} [{more:,} characters left out] {text[-_KEPT // 2 :]}"
+
+
+def problem(raw: Mapping[str, Any]) -> str | None:
+    """Return what of a result, as plain dictionaries and lists of any content, is larger than it may be; or nothing.
+
+    >>> problem({"curves": [{"name": "gaussian", "fpr": [0.5] * 3000}]})
+    'curves[0].fpr has 3,000 entries, more than 2,000'
+    """
+    names = [str(item.get("name")) for item in _listed(raw.get("curves")) if isinstance(item, dict)]
+    for named, count in Counter(names).items():
+        if count > _SAME:
+            return f"there are {count:,} curves of the name {named[:40]!r}, more than {_SAME}"
+    total: Counter[str] = Counter()
+    for place, value, most in _parts(raw):
+        if isinstance(value, str):
+            total[re.split(r"[.[]", place, maxsplit=1)[0]] += len(value)
+            if len(value) > _TEXT:
+                return f"{place} has {len(value):,} characters, more than {_TEXT:,}"
+        elif len(value) > most:
+            return f"{place} has {len(value):,} entries, more than {most:,}"
+    if total.total() <= _TEXTS:
+        return None
+    [(key, _)] = total.most_common(1)
+    return f"its texts have {total.total():,} characters, most of them in {key}, more than {_TEXTS:,}"
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _parts(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any, int]]:
+    """Every list and text of a result, with its place and the most entries of a list there."""
+    for key, value in raw.items():
+        waiting = [(str(key)[:40], value)]
+        while waiting:
+            place, item = waiting.pop()
+            if isinstance(item, str):
+                yield place, item, 0
+            elif isinstance(item, list):
+                yield place, item, _most(place, key)
+                parts = (
+                    (index, part) for index, part in enumerate(item) if isinstance(part, str | list | dict)
+                )
+                waiting.extend((f"{place}[{index}]", part) for index, part in parts)
+            elif isinstance(item, dict):
+                yield from ((place, str(inner), 0) for inner in item)
+                waiting.extend((f"{place}.{str(inner)[:40]}", part) for inner, part in item.items())
+
+
+def _most(place: str, key: str) -> int:
+    if place == key:
+        return _MOST.get(key, _LISTED)
+    if key == "slices" and place.endswith("].estimates"):
+        return _OF_A_SLICE
+    return _POINTS if key in ("curves", "histograms") else _LISTED

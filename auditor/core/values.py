@@ -1,0 +1,618 @@
+"""Every frozen value that crosses a room boundary: the map of the system.
+
+Data becomes `Losses`; losses become a `FittedPair` and a trade-off curve (in `auditor.curves.tradeoff`); those become an
+`Estimate` that says what it is about; an estimate meets a `Claim` in a `Comparison`; a `Check` says whether to
+trust it; an `AuditResult` (in `auditor.results.document`) holds them all.
+"""
+
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple, Protocol, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.options import Adjacency
+
+Floats = npt.NDArray[np.float64]
+
+
+# --- What a hint alone cannot say of the fields of a result: marks, for `Annotated` ---
+
+
+class Must:
+    """What a value must be besides its type, in the keywords of JSON Schema: ``Must(minimum=0)``."""
+
+    def __init__(self, **keywords: Any) -> None:
+        self.keywords = keywords
+
+
+@dataclass(frozen=True)
+class SameLength:
+    """A list, or each list of an object, is as long as that field or key, or shorter by so many."""
+
+    field: str
+    less: int = 0
+
+
+@dataclass(frozen=True)
+class Keys:
+    """An open object of which these keys are known.
+
+    Attributes:
+        of: A ``TypedDict`` of them.
+        loose: Whether all of them but texts may hold anything in a file: details, where infinite numbers are words too.
+    """
+
+    of: Any
+    loose: bool = False
+
+
+LATER = "not there in the first releases"
+FILLED_IN = "null when given, never once built"
+OR_TEXT = "or a text that names it"
+
+# A plain ``float`` of a result may be infinite.
+Finite = Annotated[float, Must()]
+Rate = Annotated[float, Must(minimum=0, maximum=1)]
+Confidence = Annotated[float, Must(exclusiveMinimum=0, exclusiveMaximum=1)]
+Delta = Annotated[float, Must(minimum=0, exclusiveMaximum=1)]
+Count = Annotated[int, Must(minimum=0)]
+
+
+class Subject(StrEnum):
+    """What a number is about."""
+
+    MODEL = "model"
+    MECHANISM = "mechanism"
+
+
+class Verdict(StrEnum):
+    """What an audit says about a claim on the training algorithm."""
+
+    REFUTED = "refuted"
+    NOT_REFUTED = "not_refuted"
+    INCONCLUSIVE = "inconclusive"
+    NOT_EVALUABLE = "not_evaluable"
+
+
+class Status(StrEnum):
+    """The outcome of a check."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+class LossScale(StrEnum):
+    """What a loss is, so that the log-odds transform knows its way."""
+
+    LOG_ODDS = "log-odds"
+    CROSS_ENTROPY = "cross-entropy"
+    UNKNOWN = "unknown"
+
+
+class PerGroup(NamedTuple):
+    """One column of per-record labels, for the members and for the non-members."""
+
+    member: npt.NDArray[Any]
+    nonmember: npt.NDArray[Any]
+
+
+# The fields of `Losses` that hold one label for each record.
+_PER_RECORD = ("id", "group", "label", "person", "fingerprint")
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Per-record losses of one model on its members and on non-members; smaller means more like a member.
+
+    Attributes:
+        member: Shape (n1,), finite, read-only, float64; n1 >= 2.
+        nonmember: Shape (n0,), as above.
+        id: Optional record ids, a pair of arrays (members, non-members).
+        group: Optional slices to report by (region, age band), likewise.
+        label: Optional true class of each record, which is reported by too, likewise.
+        person: Optional data subject of each record, for records that belong together, likewise.
+        fingerprint: Optional hash of each record's features, so that records of equal content can be found, likewise.
+        scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
+        saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
+        history: What was done to the losses, first step first.
+        notes: The steps of the history that a reader must know before relying on the losses, as found out when they were
+            collected; default none.
+
+    Raises:
+        InputError: NaN or infinite losses, fewer than two records in a group, or columns of different lengths.
+
+    >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1, 0.9])
+    >>> losses.n_member, losses.n_nonmember
+    (2, 3)
+    >>> losses  # counts only: losses and ids are personal data, and a notebook shows what stands alone on a line
+    Losses(2 members, 3 non-members, scale unknown)
+    """
+
+    member: Floats
+    nonmember: Floats
+    id: PerGroup | None = None
+    group: PerGroup | None = None
+    person: PerGroup | None = None
+    fingerprint: PerGroup | None = None
+    scale: LossScale = LossScale.UNKNOWN
+    saturated: tuple[int, int] = (0, 0)
+    history: tuple[str, ...] = ()
+    label: PerGroup | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("member", "nonmember"):
+            vector = validate.loss_vector(name, getattr(self, name))
+            object.__setattr__(self, name, vector)
+        for name in _PER_RECORD:
+            labels = getattr(self, name)
+            if labels is not None:
+                object.__setattr__(self, name, self._labels(name, labels))
+        scale = validate.known("scale", self.scale, [str(item) for item in LossScale])
+        object.__setattr__(self, "scale", LossScale(scale))
+        object.__setattr__(self, "saturated", self._counts())
+        for name in ("history", "notes"):
+            lines: Any = getattr(self, name)
+            object.__setattr__(self, name, (lines,) if isinstance(lines, str) else tuple(lines))
+
+    def __repr__(self) -> str:
+        """Say how many losses there are and which columns they have, but show none of them."""
+        columns = [name for name in _PER_RECORD if getattr(self, name) is not None]
+        having = f", with {', '.join(columns)}" if columns else ""
+        counts = f"{self.n_member:,} members, {self.n_nonmember:,} non-members"
+        return f"Losses({counts}, scale {self.scale}{having})"
+
+    def _counts(self) -> tuple[int, int]:
+        if not isinstance(self.saturated, tuple | list) or len(self.saturated) != 2:  # noqa: PLR2004
+            raise InputError(
+                f"saturated must be a pair of counts (members, non-members), got {self.saturated!r}."
+            )
+        member, nonmember = (validate.at_least("saturated", item, least=0) for item in self.saturated)
+        return member, nonmember
+
+    def _labels(self, name: str, labels: Sequence[Any]) -> PerGroup:
+        if not isinstance(labels, tuple | list) or len(labels) != 2:  # noqa: PLR2004
+            raise InputError(f"{name} must be a pair (members, non-members), got {reprlib.repr(labels)}.")
+        pair = PerGroup(np.asarray(labels[0]), np.asarray(labels[1]))
+        sides = (("member", pair.member, self.member), ("nonmember", pair.nonmember, self.nonmember))
+        for side, column, losses in sides:
+            validate.same_length((f"{side} losses", f"{side} {name}"), (losses.size, column.size))
+        return pair
+
+    @property
+    def n_member(self) -> int:
+        """Number of member losses."""
+        return self.member.size
+
+    @property
+    def n_nonmember(self) -> int:
+        """Number of non-member losses."""
+        return self.nonmember.size
+
+    def take(self, *, member: npt.NDArray[Any], nonmember: npt.NDArray[Any], step: str = "") -> "Losses":
+        """Return the records at these positions (or of these masks), with their labels.
+
+        Args:
+            member: Positions or a mask, of the members to keep.
+            nonmember: Likewise for the non-members.
+            step: What this was for, added to the history.
+
+        Counts of saturated records are of the whole set and are not carried over.
+
+        Raises:
+            InputError: Fewer than two records remain in a group.
+
+        >>> Losses(member=[0.1, 0.2, 0.3], nonmember=[0.4, 0.5]).take(member=np.array([2, 0]), nonmember=np.array([0, 1])).member
+        array([0.3, 0.1])
+        """
+        labels: dict[str, Any] = {
+            name: PerGroup(pair.member[member], pair.nonmember[nonmember])
+            for name in _PER_RECORD
+            if (pair := getattr(self, name)) is not None
+        }
+        return Losses(
+            member=self.member[member],
+            nonmember=self.nonmember[nonmember],
+            **labels,
+            scale=self.scale,
+            history=(*self.history, step) if step else self.history,
+            notes=self.notes,
+        )
+
+    @cached_property
+    def sorted_member(self) -> Floats:
+        """The member losses in ascending order, computed once."""
+        return _sorted(self.member)
+
+    @cached_property
+    def sorted_nonmember(self) -> Floats:
+        """The non-member losses in ascending order, computed once."""
+        return _sorted(self.nonmember)
+
+
+def _sorted(values: Floats) -> Floats:
+    if bool((values[1:] >= values[:-1]).all()):
+        return values  # as transformed losses are: those of sorted ones by an increasing function
+    result = np.sort(values)
+    result.setflags(write=False)
+    return result
+
+
+class Density(Protocol):
+    """A fitted one-dimensional distribution, computed with in logs."""
+
+    @property
+    def mean(self) -> float:
+        """Mean."""
+        ...
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        ...
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """Log of the lower tail."""
+        ...
+
+    def log_sf(self, x: Floats) -> Floats:
+        """Log of the upper tail."""
+        ...
+
+    def log_pdf(self, x: Floats) -> Floats:
+        """Log-density."""
+        ...
+
+    def quantile(self, probability: Floats) -> Floats:
+        """Smallest points with at least this much probability at or below them."""
+        ...
+
+    def spread(self, z: Floats) -> Floats:
+        """Points at these standard distances from every mean, ascending: dense wherever the density changes."""
+        ...
+
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Independent draws."""
+        ...
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """Whether a fitted density survives its test.
+
+    Attributes:
+        test: Which test, in words.
+        statistic: Largest distance of the two distribution functions, in [0, 1].
+        p_value: In [0, 1].
+        n: Number of held-out records that the fit was tested on.
+        level: The fit is rejected when ``p_value < level``.
+        paper: The published test of the same fit, which decides nothing, or null.
+        distance_p_value: Of the distance alone, where ``p_value`` joins it with another test's; null otherwise.
+        likelihood_p_value: Of that other test, the likelihood ratio against more components; null without one.
+    """
+
+    test: str
+    statistic: float
+    p_value: float
+    n: int
+    level: float = 0.05
+    paper: "GoodnessOfFit | None" = None
+    distance_p_value: float | None = None
+    likelihood_p_value: float | None = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the fit is rejected at the level."""
+        return self.p_value < self.level
+
+
+@dataclass(frozen=True)
+class KSGrid:
+    """The published test for every number of components and sample size: Negoescu et al. 2024, Figure 6.
+
+    Attributes:
+        components: Numbers of components tried, ascending.
+        sample_sizes: Numbers of held-out records compared with as many draws from the fit, ascending.
+        p_values: One row for each number of components, one column for each sample size.
+        choice_p_values: The p-value of the test that the choice goes by, for 1, 2, ... components, until one survives.
+    """
+
+    components: tuple[int, ...]
+    sample_sizes: tuple[int, ...]
+    p_values: tuple[tuple[float, ...], ...]
+    choice_p_values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class FittedPair:
+    """Two densities, what they were fitted on, and whether each survives its test.
+
+    Attributes:
+        member: Density of the member losses.
+        nonmember: Density of the non-member losses.
+        member_fit: The test of the first.
+        nonmember_fit: The test of the second.
+        n_member: Number of records the first was fitted on.
+        n_nonmember: Number of records the second was fitted on.
+        transform: What was done to the losses.
+        member_grid: The published test at several sample sizes, for each number of components that was tried, where it
+            was asked for.
+        nonmember_grid: Likewise.
+    """
+
+    member: Density
+    nonmember: Density
+    member_fit: GoodnessOfFit
+    nonmember_fit: GoodnessOfFit
+    n_member: int
+    n_nonmember: int
+    transform: str
+    member_grid: KSGrid | None = None
+    nonmember_grid: KSGrid | None = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether either fit is rejected."""
+        return self.member_fit.rejected or self.nonmember_fit.rejected
+
+
+# --- Estimates, claims and checks: what results are made of ---
+
+
+class FitOfGroup(TypedDict, total=False):
+    """How the law of one group was fitted and tested."""
+
+    mean: float
+    components: float
+    level: float
+    ks_statistic: float
+    ks_p_value: float
+    ks_n: float
+    distance_p_value: float
+    likelihood_p_value: float
+
+
+class GridOfGroup(TypedDict, total=False):
+    """The published test of one group, as `KSGrid` holds it."""
+
+    components: list[float]
+    sample_sizes: list[float]
+    p_values: list[list[float | None]]
+    choice_p_values: list[float | None]
+
+
+class Grids(TypedDict, total=False):
+    """Those of both groups."""
+
+    member: GridOfGroup
+    nonmember: GridOfGroup
+
+
+class FitDetails(TypedDict, total=False):
+    """The fits behind a parametric estimate."""
+
+    member: FitOfGroup
+    nonmember: FitOfGroup
+    grid: Grids
+    rejected: bool
+
+
+class Place(TypedDict, total=False):
+    """Where on the curve a supremum is attained."""
+
+    fpr: float
+    fnr: float
+    reached_by_data: bool
+    on_clip: bool
+
+
+class NoiseFloor(TypedDict, total=False):
+    """What two groups without any difference would give."""
+
+    mean: float
+    q95: float
+
+
+class Supported(TypedDict, total=False):
+    """The supremum at rates that the records can show."""
+
+    value: float
+
+
+class CurveRejected(TypedDict, total=False):
+    """Whether the whole trade-off curve of the claimed training is rejected, and could have been."""
+
+    rejected: bool
+    could_have_been: bool
+
+
+class EstimateDetails(TypedDict, total=False):
+    """What is read of the details of estimates; every one of them says more."""
+
+    reason: str
+    ceiling: float
+    rate: float
+    fpr: float
+    fpr_upper: float
+    tpr_lower: float
+    fnr_upper: float
+    tnr_lower: float
+    rank: float
+    lift: float
+    clip: float
+    unclipped: float
+    best_region: float
+    scale_free: float
+    curve_gap: float
+    curve_gap_fpr: float
+    standard_error: float
+    at: Place
+    supported: Supported
+    noise_floor: NoiseFloor
+    fit: FitDetails
+    as_draws: "AsDraws"
+    claimed_curve: CurveRejected
+
+
+class AsDraws(EstimateDetails, total=False):
+    """A row about a finite training set, with its members as draws."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+class MixtureTested(TypedDict, total=False):
+    """Whether the mixture survives where the normals do not."""
+
+    rejected: bool
+
+
+class CheckDetails(TypedDict, total=False):
+    """What is read of the details of checks."""
+
+    largest: float
+    mixture: MixtureTested
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number with everything needed to read it.
+
+    Attributes:
+        name: Stable name, for example ``epsilon_bound.clopper_pearson``.
+        value: Null when it could not be computed; ``details["reason"]`` then says why.
+        lower: Lower end of the interval, or null.
+        upper: Upper end of the interval, or null.
+        confidence: Level of the interval; null means that ``value`` is a point estimate.
+        method: How it was computed, in words.
+        subject: Whether it is about this model or about the training mechanism.
+        delta: The delta it is stated at, or null where there is none.
+        adjacency: The neighbouring relation, for a number about the mechanism.
+        assumptions: What must hold for the number to mean what it says.
+        details: Everything else, JSON-like.
+
+    Raises:
+        InputError: A number about the training mechanism without its adjacency, or one about a model with one: the two
+            subjects never share a row.
+    """
+
+    name: str
+    value: float | None
+    lower: float | None
+    upper: float | None
+    confidence: Confidence | None
+    method: str
+    subject: Subject
+    delta: Delta | None = None
+    adjacency: Adjacency | None = None
+    assumptions: tuple[str, ...] = ()
+    details: Annotated[Mapping[str, Any], Keys(EstimateDetails, loose=True)] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.subject is Subject.MODEL and self.adjacency is not None:
+            raise InputError(
+                f"estimate {self.name!r} is about a model and so has no adjacency, got {self.adjacency!s}; adjacency"
+                " belongs to the training mechanism."
+            )
+        if self.subject is Subject.MECHANISM and self.value is not None and self.adjacency is None:
+            raise InputError(
+                f"estimate {self.name!r} is about the training mechanism and needs the adjacency it is stated for; give"
+                " 'add-remove' or 'replace-one'."
+            )
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no value, or null."""
+        return self.details.get("reason")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One number that a training description promises.
+
+    Attributes:
+        metric: ``epsilon``, ``bayes_security``, ``advantage`` or another name of `auditor.theory`.
+        value: Null when it cannot be computed here; ``note`` then says why.
+        delta: The delta it is stated at, or null where there is none.
+        adjacency: The neighbouring relation.
+        method: How it follows from the description, in words.
+        proven: False for approximations and for estimates by simulation.
+        note: What to keep in mind when reading it.
+        lower: Lower end of the interval of an estimate by simulation; null elsewhere.
+        upper: Upper end, likewise.
+        confidence: Level of that interval; null elsewhere.
+    """
+
+    metric: str
+    value: float | None
+    delta: Delta | None
+    adjacency: Adjacency
+    method: str
+    proven: bool
+    note: str = ""
+    lower: Annotated[float | None, LATER] = None
+    upper: Annotated[float | None, LATER] = None
+    confidence: Annotated[Confidence | None, LATER] = None
+
+    @property
+    def status(self) -> str:
+        """``proven``, ``approximation`` (no error bound) or ``estimate`` (by simulation, with an interval).
+
+        >>> Claim("advantage", 0.1, None, Adjacency.REPLACE_ONE, "by hand", proven=False).status
+        'approximation'
+        """
+        if self.proven:
+            return "proven"
+        return "approximation" if self.confidence is None else "estimate"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about whether the audit deserves trust; the message is a sentence for a privacy reviewer."""
+
+    name: str
+    status: Status
+    message: str
+    details: Annotated[Mapping[str, Any], Keys(CheckDetails, loose=True)] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A claim beside an estimate.
+
+    Attributes:
+        claim: What is claimed of the training algorithm.
+        estimate: Name of the estimate.
+        verdict: Null where the estimate stands beside the claim and can refute nothing.
+        reason: Why, in a sentence.
+        subject: What the estimate is about; left out, the mechanism where there is a verdict and the model elsewhere.
+
+    Raises:
+        InputError: A verdict from a number about the model: only a number about the mechanism can judge a claim on it.
+    """
+
+    claim: Claim
+    estimate: str
+    verdict: Verdict | None
+    reason: str
+    subject: Annotated[Subject | None, LATER, FILLED_IN] = None
+
+    def __post_init__(self) -> None:
+        if self.subject is None:
+            implied = Subject.MODEL if self.verdict is None else Subject.MECHANISM
+            object.__setattr__(self, "subject", implied)
+        if self.verdict is not None and self.subject is not Subject.MECHANISM:
+            raise InputError(
+                f"estimate {self.estimate!r} is about the model and gives no verdict on a claim about the training"
+                f" mechanism, got {self.verdict!s}; compare the claim with a number about the mechanism."
+            )

@@ -1,0 +1,351 @@
+"""The Gaussian fitter, by maximum likelihood, and the tests of any fit on records that it was not fitted on."""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import special
+
+from auditor.core import validate
+from auditor.core.values import Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses
+
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A normal density; ``sd`` 0 is a point mass (every record has the same loss).
+
+    Attributes:
+        mean: Mean.
+        sd: Standard deviation, 0 or more.
+        skew: Third standardised moment of the sample it was fitted on (0 for a normal).
+        kurtosis: Fourth standardised moment of that sample (3 for a normal).
+
+    >>> round(float(Gaussian(0.0, 1.0).log_cdf(np.array(-40.0))), 4)
+    -804.6084
+    """
+
+    mean: float
+    sd: float
+    skew: float = 0.0
+    kurtosis: float = 3.0
+
+    def __post_init__(self) -> None:
+        validate.number("mean", self.mean)
+        validate.nonnegative("sd", self.sd)
+
+    def _z(self, x: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = (np.asarray(x, dtype=np.float64) - self.mean) / self.sd
+        # A point mass: everything at or above it counts as above.
+        return np.where(np.isnan(z), np.inf, z) if self.sd == 0 else z
+
+    def log_cdf(self, x: Floats) -> Floats:
+        """Log of P[X <= x]."""
+        return np.asarray(special.log_ndtr(self._z(x)))
+
+    def log_sf(self, x: Floats) -> Floats:
+        """Log of P[X > x]."""
+        return np.asarray(special.log_ndtr(-self._z(x)))
+
+    def log_pdf(self, x: Floats) -> Floats:
+        """Log-density; infinite at a point mass."""
+        if self.sd == 0:
+            return np.where(np.asarray(x) == self.mean, np.inf, -np.inf)
+        z = self._z(x)
+        with np.errstate(over="ignore"):
+            return np.asarray(-0.5 * z * z - _LOG_SQRT_2PI - np.log(self.sd))
+
+    def quantile(self, probability: Floats) -> Floats:
+        """Smallest points with at least this much probability at or below them."""
+        with np.errstate(invalid="ignore"):
+            found = self.mean + self.sd * special.ndtri(probability)
+        return np.full_like(found, self.mean) if self.sd == 0 else np.asarray(found)
+
+    def spread(self, z: Floats) -> Floats:
+        """Points at these standard distances from the mean, ascending."""
+        return np.sort(self.mean + self.sd * np.asarray(z))
+
+    def sample(self, size: int, rng: np.random.Generator) -> Floats:
+        """Independent draws."""
+        return rng.normal(self.mean, self.sd, size)
+
+
+def fit_gaussian(values: Floats, weights: Floats | None = None) -> Gaussian:
+    """Fit a normal by maximum likelihood and keep the sample's skewness and kurtosis.
+
+    Args:
+        values: Shape (n,), finite.
+        weights: Shape (n,), how many records each value stands for; one each by default.
+
+    >>> fit_gaussian(np.array([1.0, 1.0, 1.0]))
+    Gaussian(mean=1.0, sd=0.0, skew=0.0, kurtosis=3.0)
+    >>> fit_gaussian(np.array([0.0, 1.0]), np.array([1.0, 3.0])).mean
+    0.75
+    """
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return Gaussian(low, 0.0)
+    average = np.mean if weights is None else partial(_weighted_mean, weights=weights)
+    # A power of two, so that scaling is exact; the sums below can then neither overflow nor underflow.
+    scale = 2.0 ** (math.frexp(max(abs(high), abs(low)))[1] - 1)
+    scaled = values / scale
+    mean = float(average(scaled))
+    centred = scaled - mean
+    width = float(np.abs(centred).max())
+    if width == 0:
+        return Gaussian(low, 0.0)
+    np.divide(centred, width, out=centred)
+    squares = centred * centred
+    variance = float(average(squares))
+    if variance == 0:  # all the weight is on one value
+        return Gaussian(mean * scale, 0.0)
+    np.multiply(centred, squares, out=centred)
+    third = float(average(centred))
+    np.multiply(squares, squares, out=squares)
+    sd = math.sqrt(variance)
+    return Gaussian(
+        mean * scale, sd * width * scale, third / (variance * sd), float(average(squares)) / variance**2
+    )
+
+
+def _weighted_mean(values: Floats, *, weights: Floats) -> float:
+    # einsum and not @: a threaded dot product waits for cores that other processes hold.
+    return float(np.einsum("i,i->", weights, values) / weights.sum())
+
+
+def fit_gaussian_pair(
+    losses: Losses,
+    *,
+    rng: np.random.Generator,
+    transform: str = "none",
+    level: float = 0.05,
+    sample_sizes: Sequence[int] = (),
+) -> FittedPair:
+    """Fit a normal to each group and test each fit on held-out records; the published test is kept beside it.
+
+    Args:
+        losses: Transformed losses.
+        rng: Draws the held-out records and the samples from the fit.
+        transform: What was done to the losses, for the record.
+        level: Each fit is rejected when its p-value is below.
+        sample_sizes: Where to repeat the published test, for `FittedPair.member_grid`; nowhere by default.
+
+    >>> rng = np.random.default_rng(0)
+    >>> pair = fit_gaussian_pair(Losses(member=rng.normal(size=500), nonmember=rng.normal(size=500)), rng=rng)
+    >>> pair.member_fit.n, pair.rejected
+    (250, False)
+    """
+    (member_fit, member_grid), (nonmember_fit, nonmember_grid) = (
+        held_out_tests(values, fit_gaussian, rng=rng, level=level, sample_sizes=sample_sizes)
+        for values in (losses.member, losses.nonmember)
+    )
+    return FittedPair(
+        member=fit_gaussian(losses.member),
+        nonmember=fit_gaussian(losses.nonmember),
+        member_fit=member_fit,
+        nonmember_fit=nonmember_fit,
+        n_member=losses.n_member,
+        n_nonmember=losses.n_nonmember,
+        transform=transform,
+        member_grid=member_grid,
+        nonmember_grid=nonmember_grid,
+    )
+
+
+# --- Goodness of fit: does a density survive records that it was not fitted on? ---
+#
+# Two tests of one partition. The published one compares held-out records with a sample drawn from the fit. The one that
+# decides compares them with the fitted distribution function itself, which is more powerful, and pays for the noise of
+# the fit: its p-value is that of a distance at the effective size of two samples, m n/(m + n), with m held-out and n
+# fitting records [own]. A distribution function fitted by maximum likelihood varies no more than the empirical one of
+# the same records, so that the level is held: normals and mixtures are rejected in 1% to 3% of the runs for 5%.
+
+LARGEST_HELD_OUT = 10_000
+# The published procedure's evaluation sets; Negoescu et al. 2024, Appendix B.2 and Figure 6.
+SAMPLE_SIZES = tuple(range(100, 1001, 100))
+_LARGEST_PUBLISHED = SAMPLE_SIZES[-1]
+
+
+def distance_test(held: Floats, density: Density, *, n_fit: int, level: float = 0.05) -> GoodnessOfFit:
+    """Return the one-sample Kolmogorov-Smirnov test of held-out records, at the effective size of two samples.
+
+    Args:
+        held: Shape (m,), records that the density was not fitted on.
+        density: The fit.
+        n_fit: Number of records that it was fitted on.
+        level: For `GoodnessOfFit.rejected`.
+    """
+    ordered = np.sort(held)
+    m = ordered.size
+    steps = np.arange(m + 1) / m
+    # Just below and at each record, so that a point mass is met exactly.
+    below = np.exp(density.log_cdf(np.nextafter(ordered, -math.inf)))
+    distance = max(
+        0.0, float((below - steps[:-1]).max()), float((steps[1:] - np.exp(density.log_cdf(ordered))).max())
+    )
+    effective = m * (n_fit / (m + n_fit))
+    return GoodnessOfFit(
+        test=f"Kolmogorov-Smirnov distance of {m} held-out records from a density fitted on {n_fit} others",
+        statistic=distance,
+        p_value=float(special.kolmogorov(math.sqrt(effective) * distance)),
+        n=m,
+        level=level,
+    )
+
+
+def two_sample_ks(
+    held: Floats, density: Density, *, rng: np.random.Generator, level: float = 0.05
+) -> GoodnessOfFit:
+    """Return the published test: held-out records against as many draws from the fit; Negoescu et al. 2024, Appendix B.2.
+
+    Args:
+        held: Shape (m,), records that the density was not fitted on.
+        density: The fit.
+        rng: Draws the sample.
+        level: For `GoodnessOfFit.rejected`.
+    """
+    from scipy import stats
+
+    m = held.size
+    with warnings.catch_warnings():
+        # The exact p-value now and then gives way to the asymptotic one, with a warning.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        test = stats.ks_2samp(held, density.sample(m, rng))
+    return GoodnessOfFit(
+        test=f"two-sample Kolmogorov-Smirnov, {m} held-out records against {m} draws from the fit",
+        statistic=float(test.statistic),
+        p_value=float(test.pvalue),
+        n=m,
+        level=level,
+    )
+
+
+def held_out_ks(
+    values: Floats,
+    fit: Callable[[Floats], Density],
+    *,
+    rng: np.random.Generator,
+    size: int | None = None,
+    level: float = 0.05,
+) -> GoodnessOfFit:
+    """Fit on one part, draw a sample from the fit, and compare it with the held-out part by a two-sample KS test.
+
+    The procedure of Negoescu et al. 2024, Appendix B.2. A p-value above the level is not proof of fit.
+
+    Args:
+        values: Shape (n,), n >= 2.
+        fit: The fitter.
+        rng: Draws the partition and the sample.
+        size: Number of held-out records and of draws; by default a fifth of the records, at most 1,000 (the
+            paper goes up to 1,000).
+        level: For `GoodnessOfFit.rejected`.
+    """
+    size = max(1, min(_LARGEST_PUBLISHED, values.size // 5)) if size is None else size
+    kept, (held,) = partition(values, (size,), rng=rng)
+    return two_sample_ks(held, fit(kept), rng=rng, level=level)
+
+
+def published_tests(
+    held: Floats,
+    density: Density,
+    *,
+    rng: np.random.Generator,
+    sizes: Sequence[int] = SAMPLE_SIZES,
+    level: float = 0.05,
+) -> list[GoodnessOfFit]:
+    """Return the published test at every sample size that the held-out records allow, or at all of them where they are few.
+
+    Args:
+        held: Shape (m,), records that the density was not fitted on, in random order.
+        density: The fit.
+        rng: Draws the samples.
+        sizes: Numbers of records to compare with as many draws, ascending.
+        level: For `GoodnessOfFit.rejected`.
+    """
+    possible = [size for size in sizes if size <= held.size] or [held.size]
+    return [two_sample_ks(held[:size], density, rng=rng, level=level) for size in possible]
+
+
+def held_out_test(
+    values: Floats, fit: Callable[[Floats], Density], *, rng: np.random.Generator, level: float = 0.05
+) -> GoodnessOfFit:
+    """Fit on one half, test the other half by its distance from the fit, and keep the published test beside it.
+
+    Args:
+        values: Shape (n,), n >= 2.
+        fit: The fitter.
+        rng: Draws the partition and the published test's sample.
+        level: For `GoodnessOfFit.rejected`.
+
+    At most 10,000 records are held out: a larger part would reject for departures that change nothing. The published
+    test takes up to 1,000 of them.
+
+    >>> from auditor.curves.gaussian import fit_gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> test = held_out_test(rng.normal(size=1000), fit_gaussian, rng=rng)
+    >>> test.rejected, test.n, test.paper.n
+    (False, 500, 500)
+    """
+    return held_out_tests(values, fit, rng=rng, level=level)[0]
+
+
+def held_out_tests(
+    values: Floats,
+    fit: Callable[[Floats], Density],
+    *,
+    rng: np.random.Generator,
+    level: float = 0.05,
+    sample_sizes: Sequence[int] = (),
+) -> tuple[GoodnessOfFit, KSGrid | None]:
+    """Return `held_out_test`, and the published test of the same fit at several sample sizes.
+
+    Args:
+        values: Shape (n,), n >= 2.
+        fit: The fitter.
+        rng: Draws the partition and the published test's sample; the others come from a generator spawned from it, so
+            that asking for them changes nothing else.
+        level: For `GoodnessOfFit.rejected`.
+        sample_sizes: Where to repeat the published test; nowhere by default, and then there is no grid.
+
+    >>> from auditor.curves.gaussian import fit_gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> test, grid = held_out_tests(rng.normal(size=1000), fit_gaussian, rng=rng, sample_sizes=SAMPLE_SIZES)
+    >>> grid.sample_sizes, grid.p_values[0][-1] == test.paper.p_value
+    ((100, 200, 300, 400, 500), True)
+    """
+    validate.fraction("level", level)
+    size = min(LARGEST_HELD_OUT, values.size // 2)
+    kept, (held,) = partition(values, (size,), rng=rng)
+    density = fit(kept)
+    decided = distance_test(held, density, n_fit=kept.size, level=level)
+    paper = two_sample_ks(held[:_LARGEST_PUBLISHED], density, rng=rng, level=level)
+    test = GoodnessOfFit(decided.test, decided.statistic, decided.p_value, decided.n, level, paper)
+    if not sample_sizes:
+        return test, None
+    (other,) = rng.spawn(1)
+    row = published_tests(held, density, rng=other, sizes=sample_sizes, level=level)
+    # The published test of that size is there already: one number for one question.
+    row = [paper if found.n == paper.n else found for found in row]
+    grid = KSGrid(
+        components=(1,),
+        sample_sizes=tuple(found.n for found in row),
+        p_values=(tuple(found.p_value for found in row),),
+        choice_p_values=(test.p_value,),
+    )
+    return test, grid
+
+
+def partition(
+    values: Floats, sizes: tuple[int, ...], *, rng: np.random.Generator
+) -> tuple[Floats, tuple[Floats, ...]]:
+    """Return the records that are kept for fitting, and random disjoint parts of these sizes."""
+    drawn = rng.choice(values.size, size=sum(sizes), replace=False)
+    keep = np.ones(values.size, dtype=np.bool_)
+    keep[drawn] = False
+    cuts = np.cumsum(sizes)[:-1]
+    return values[keep], tuple(values[part] for part in np.split(drawn, cuts))

@@ -1,0 +1,295 @@
+"""Trade-off curves: false positive rate against true positive rate, from losses, from fits and from a claim.
+
+At threshold q the attacker says "member" if the loss is at most q: TPR = F1(q), FPR = F0(q).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import FittedPair, Floats, Losses
+
+_Counts1D = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCounts:
+    """How many records lie below and up to each distinct non-member loss: the whole empirical curve in integers.
+
+    Between two distinct non-member losses only the true positive count changes, so these are its corners.
+
+    Attributes:
+        thresholds: Shape (u,), the distinct non-member losses, ascending.
+        fp_below: Non-members strictly below each threshold.
+        fp_upto: Non-members at or below each threshold.
+        tp_below: Members strictly below each threshold.
+        tp_upto: Members at or below each threshold.
+        n_member: Number of members.
+        n_nonmember: Number of non-members.
+    """
+
+    thresholds: Floats
+    fp_below: _Counts1D
+    fp_upto: _Counts1D
+    tp_below: _Counts1D
+    tp_upto: _Counts1D
+    n_member: int
+    n_nonmember: int
+
+
+def count(losses: Losses) -> ThresholdCounts:
+    """Count the records below and up to every distinct non-member loss, in O(n log n) and with ties exact.
+
+    >>> counts = count(Losses(member=[1.0, 2.0], nonmember=[2.0, 3.0]))
+    >>> counts.tp_below.tolist(), counts.tp_upto.tolist()
+    ([1, 2], [2, 2])
+    """
+    member, nonmember = losses.sorted_member, losses.sorted_nonmember
+    new = nonmember[1:] != nonmember[:-1]
+    if new.all():
+        thresholds, edges = nonmember, np.arange(nonmember.size + 1)
+    else:
+        starts = np.flatnonzero(np.concatenate([[True], new]))
+        thresholds, edges = nonmember[starts], np.append(starts, nonmember.size)
+    tp_below = np.searchsorted(member, thresholds, side="left")
+    tied = member[np.minimum(tp_below, member.size - 1)] == thresholds
+    tp_upto = np.searchsorted(member, thresholds, side="right") if tied.any() else tp_below
+    return ThresholdCounts(
+        thresholds=thresholds,
+        fp_below=edges[:-1],
+        fp_upto=edges[1:],
+        tp_below=tp_below,
+        tp_upto=tp_upto,
+        n_member=losses.n_member,
+        n_nonmember=losses.n_nonmember,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TradeoffCurve:
+    """True positive rate as a function of the false positive rate, straight between the points.
+
+    Attributes:
+        fpr: Shape (k,), from 0 to 1, never falling.
+        tpr: Shape (k,), from 0 to 1, never falling.
+        thresholds: Shape (k,), the loss at or below which a record is called a member, if the curve is empirical.
+
+    Raises:
+        InputError: The arrays differ in length, leave [0, 1], fall, or do not end at (0, 0) and (1, 1).
+
+    >>> TradeoffCurve(fpr=[0.0, 0.2, 1.0], tpr=[0.0, 0.8, 1.0]).tpr_at(0.1)
+    0.4
+    """
+
+    fpr: Floats
+    tpr: Floats
+    thresholds: Floats | None = None
+
+    def __post_init__(self) -> None:
+        fpr, tpr = np.asarray(self.fpr, dtype=np.float64), np.asarray(self.tpr, dtype=np.float64)
+        validate.same_length(("fpr", "tpr"), (fpr.size, tpr.size))
+        for name, rate in (("fpr", fpr), ("tpr", tpr)):
+            if rate.size < 2 or rate[0] != 0 or rate[-1] != 1:  # noqa: PLR2004
+                raise InputError(
+                    f"{name} must run from 0 to 1, got {rate.size} points from {rate[:1]} to {rate[-1:]}."
+                )
+            falls = ~(np.diff(rate) >= 0)
+            if falls.any():
+                raise InputError(f"{name} must never fall, got a fall after point {int(np.argmax(falls))}.")
+            rate.setflags(write=False)
+        object.__setattr__(self, "fpr", fpr)
+        object.__setattr__(self, "tpr", tpr)
+
+    @classmethod
+    def from_losses(cls, losses: Losses) -> "TradeoffCurve":
+        """Return the empirical curve through every corner.
+
+        >>> TradeoffCurve.from_losses(Losses(member=[1.0, 2.0], nonmember=[2.0, 3.0])).tpr
+        array([0. , 0.5, 1. , 1. , 1. , 1. ])
+        """
+        return cls.from_counts(count(losses))
+
+    @classmethod
+    def from_counts(cls, counts: ThresholdCounts) -> "TradeoffCurve":
+        """Return the empirical curve from counts; see `from_losses`."""
+        fp = np.stack([counts.fp_below, counts.fp_upto], axis=1).ravel()
+        tp = np.stack([counts.tp_below, counts.tp_upto], axis=1).ravel()
+        fpr = np.concatenate([[0.0], fp / counts.n_nonmember, [1.0]])
+        tpr = np.concatenate([[0.0], tp / counts.n_member, [1.0]])
+        # "Strictly below t" is the same rule as "at or below the float before t".
+        with np.errstate(over="ignore"):  # below the lowest float lies minus infinity
+            before = np.nextafter(counts.thresholds, -np.inf)
+        at = np.stack([before, counts.thresholds], axis=1).ravel()
+        return cls(fpr=fpr, tpr=tpr, thresholds=np.concatenate([[-np.inf], at, [np.inf]]))
+
+    @classmethod
+    def from_fits(cls, pair: FittedPair, *, points: int = 2001, reach: float = 12.0) -> "TradeoffCurve":
+        """Return the curve of two fitted densities, on thresholds dense in both tails of both densities.
+
+        Args:
+            pair: The fitted densities.
+            points: Number of thresholds per density, and per component of a mixture.
+            reach: How many standard deviations the thresholds go to each side.
+        """
+        z = np.linspace(-reach, reach, points)
+        densities = (pair.member, pair.nonmember)
+        thresholds = np.sort(np.concatenate([d.spread(z) for d in densities]))
+        # Neighbouring values of the normal's tail can be out of order by a rounding.
+        fpr, tpr = (
+            np.maximum.accumulate(np.exp(d.log_cdf(thresholds))) for d in (pair.nonmember, pair.member)
+        )
+        return cls(
+            fpr=np.concatenate([[0.0], np.minimum(fpr, 1.0), [1.0]]),
+            tpr=np.concatenate([[0.0], np.minimum(tpr, 1.0), [1.0]]),
+            thresholds=np.concatenate([[-np.inf], thresholds, [np.inf]]),
+        )
+
+    @classmethod
+    def from_epsilon_delta(cls, epsilon: float, *, delta: float) -> "TradeoffCurve":
+        """Return the largest curve that (epsilon, delta) indistinguishability allows: three straight pieces.
+
+        TPR <= min(1, delta + e^epsilon FPR, 1 - e^-epsilon (1 - delta - FPR)); Kairouz, Oh and Viswanath 2015.
+
+        >>> TradeoffCurve.from_epsilon_delta(0.0, delta=0.1).tpr_at(0.5)
+        0.6
+        """
+        epsilon, delta = (
+            validate.nonnegative("epsilon", epsilon),
+            validate.fraction("delta", delta, zero=True),
+        )
+        # The two slanted pieces meet where both are equal: FPR = (1 - delta)/(1 + e^epsilon).
+        corner = (1 - delta) * np.exp(-np.logaddexp(0.0, epsilon))
+        fpr = np.array([0.0, 0.0, corner, 1 - delta, 1.0])
+        tpr = np.array([0.0, delta, 1 - corner, 1.0, 1.0])
+        return cls(fpr=fpr, tpr=np.maximum.accumulate(tpr))
+
+    @classmethod
+    def from_profile(cls, epsilons: npt.ArrayLike, *, deltas: npt.ArrayLike) -> "TradeoffCurve":
+        """Return the largest curve that several (epsilon, delta) at once allow: the lowest of their curves.
+
+        The corners are those of that lowest curve, so nothing is cut off between them: it never lies below the curve
+        of a mechanism that has all of these.
+
+        Args:
+            epsilons: Shape (k,), 0 or more, in nats, in any order.
+            deltas: Shape (k,), in [0, 1], the delta at each epsilon.
+
+        Raises:
+            InputError: Arrays that are empty or differ in length, or a number out of range.
+
+        Source: Dong, Roth and Su 2022, Proposition 2.12.
+
+        >>> TradeoffCurve.from_profile([0.0, 1.0], deltas=[0.3, 0.1]).tpr_at(0.0)
+        0.1
+        """
+        fpr, tpr = _lowest_corners(*_profile(epsilons, deltas))
+        # The other half mirrors the first in the line TPR = 1 - FPR; a rounding there may put neighbours out of order.
+        return cls(
+            fpr=np.maximum.accumulate(np.concatenate([[0.0], fpr, 1 - tpr[::-1], [1.0]])),
+            tpr=np.maximum.accumulate(np.concatenate([[0.0], tpr, 1 - fpr[::-1], [1.0]])),
+        )
+
+    def tpr_at(self, fpr: float) -> float:
+        """Return the true positive rate at a false positive rate; at a jump, its upper end.
+
+        >>> TradeoffCurve(fpr=[0.0, 0.5, 1.0], tpr=[0.0, 1.0, 1.0]).tpr_at(0.25)
+        0.5
+        """
+        rate = validate.fraction("fpr", fpr, zero=True, one=True)
+        last = int(np.searchsorted(self.fpr, rate, side="right")) - 1
+        if last == self.fpr.size - 1 or self.fpr[last] == rate:
+            return float(self.tpr[last])
+        share = (rate - self.fpr[last]) / (self.fpr[last + 1] - self.fpr[last])
+        return float(self.tpr[last] + share * (self.tpr[last + 1] - self.tpr[last]))
+
+    def thinned(self, *, points: int = 400) -> "TradeoffCurve":
+        """Return a curve of at most about ``points`` of these points, dense at both ends on a log scale."""
+        if self.fpr.size <= points:
+            return self
+        half = np.geomspace(1.0, self.fpr.size, points // 4).round().astype(np.int64) - 1
+        even = np.linspace(0, self.fpr.size - 1, points // 4).round().astype(np.int64)
+        # The corners just above and below each chosen point keep a staircase a staircase.
+        chosen = np.concatenate([half, even, self.fpr.size - 1 - half])
+        keep = np.unique(np.clip(chosen, 0, self.fpr.size - 1))
+        keep[0], keep[-1] = 0, self.fpr.size - 1
+        thresholds = None if self.thresholds is None else self.thresholds[keep]
+        return TradeoffCurve(fpr=self.fpr[keep], tpr=self.tpr[keep], thresholds=thresholds)
+
+
+def _profile(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """The profile as two arrays, checked."""
+    arrays = np.atleast_1d(np.asarray(epsilons, dtype=np.float64), np.asarray(deltas, dtype=np.float64))
+    validate.same_length(("epsilons", "deltas"), (arrays[0].size, arrays[1].size))
+    validate.at_least("number of epsilons", arrays[0].size, least=1)
+    for name, array, most in (("epsilons", arrays[0], np.inf), ("deltas", arrays[1], 1.0)):
+        wrong = ~((array >= 0) & (array <= most))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(f"{name} must lie in [0, {most:g}], got {array[at]:g} at position {at}.")
+    return arrays[0], arrays[1]
+
+
+# --- Straight-line envelopes: the lowest of many bounds on a curve, and the concave curve above one ---
+
+
+def _lowest_corners(epsilons: Floats, deltas: Floats) -> tuple[Floats, Floats]:
+    """Return the corners (FPR, TPR) of the lowest of the lines TPR = d + e^eps FPR, up to where TPR = 1 - FPR.
+
+    Args:
+        epsilons: Shape (k,), 0 or more.
+        deltas: Shape (k,), in [0, 1].
+
+    >>> [axis.tolist() for axis in _lowest_corners(np.array([0.0]), np.array([0.5]))]
+    [[0.0, 0.25], [0.5, 0.75]]
+    """
+    order = np.lexsort((deltas, epsilons))
+    with np.errstate(over="ignore"):  # a line too steep for a double is upright
+        slopes, offsets = np.exp(epsilons[order]), deltas[order]
+    end = float(np.max((1 - offsets) / (1 + slopes)))
+    lines: list[tuple[float, float]] = []
+    for slope, offset in zip(slopes.tolist(), offsets.tolist(), strict=True):
+        if lines and offset >= lines[-1][1]:
+            continue  # steeper, and no lower at 0
+        if lines and slope == lines[-1][0]:
+            lines.pop()
+        while len(lines) > 1 and _meet(lines[-2], lines[-1]) <= _meet(lines[-1], (slope, offset)):
+            lines.pop()
+        lines.append((slope, offset))
+    fpr, tpr = [0.0], [lines[-1][1]]
+    for flatter, steeper in zip(lines[-2::-1], lines[:0:-1], strict=True):
+        at = _meet(flatter, steeper)
+        if at < end:
+            fpr.append(at)
+            tpr.append(flatter[1] + flatter[0] * at)
+    return np.array([*fpr, end]), np.array([*tpr, 1 - end])
+
+
+def _meet(flatter: tuple[float, float], steeper: tuple[float, float]) -> float:
+    """The FPR at which two lines (slope, offset) cross."""
+    return (flatter[1] - steeper[1]) / (steeper[0] - flatter[0])
+
+
+def concave_corners(fpr: Floats, tpr: Floats) -> tuple[Floats, Floats]:
+    """Return the corners of the smallest concave curve above a rising one; no two share a TPR.
+
+    >>> [axis.tolist() for axis in concave_corners(np.array([0, 0.5, 1.0]), np.array([0, 0.1, 1.0]))]
+    [[0.0, 1.0], [0.0, 1.0]]
+    """
+    kept: list[tuple[float, float]] = []
+    for x, y in zip(fpr.tolist(), tpr.tolist(), strict=True):
+        if kept and y <= kept[-1][1]:
+            continue
+        while len(kept) > 1 and _is_below(kept[-1], kept[-2], (x, y)):
+            kept.pop()
+        kept.append((x, y))
+    corners = np.array(kept)
+    return corners[:, 0], corners[:, 1]
+
+
+def _is_below(point: tuple[float, float], left: tuple[float, float], right: tuple[float, float]) -> bool:
+    """Whether a point is on or below the line from left to right."""
+    rise, run = point[1] - left[1], point[0] - left[0]
+    return rise * (right[0] - left[0]) <= (right[1] - left[1]) * run

@@ -1,0 +1,126 @@
+"""Transforms: losses in, losses out, and smaller still means more like a member.
+
+The published chain (Negoescu et al. 2024, Appendix B) maps a loss l to phi = log p - log(1 - p) with
+p = exp(-u), u = alpha + (l - min)/(max - min). phi falls as l rises, so -phi = log(exp(u) - 1) is returned:
+the order of the records never changes.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from auditor.core import validate
+from auditor.core.values import Floats, Losses, LossScale
+
+Transform = Callable[[Losses], Losses]
+
+
+# A cross-entropy below this comes from a probability within one float64 rounding of 1.
+_SMALLEST_CROSS_ENTROPY = float(np.finfo(np.float64).eps)
+
+
+def _mapped(losses: Losses, function: Callable[[Floats], Floats], step: str) -> Losses:
+    """Apply an increasing function to both groups and add the step to the history."""
+    member, nonmember = function(losses.member), function(losses.nonmember)
+    for fresh in (member, nonmember):
+        fresh.setflags(write=False)  # so that it need not be copied
+    return dataclasses.replace(losses, member=member, nonmember=nonmember, history=(*losses.history, step))
+
+
+def chain(*steps: Transform) -> Transform:
+    """Return the transform that applies the steps in order.
+
+    >>> losses = Losses(member=[0.0, 1.0], nonmember=[2.0, 4.0])
+    >>> chain(normalise, shift(1.0))(losses).nonmember
+    array([1.5, 2. ])
+    """
+
+    def chained(losses: Losses) -> Losses:
+        for step in steps:
+            losses = step(losses)
+        return losses
+
+    return chained
+
+
+def normalise(losses: Losses) -> Losses:
+    """Map the losses linearly to [0, 1], with the minimum and maximum over both groups; equal losses map to 0.
+
+    >>> normalise(Losses(member=[0.0, 1.0], nonmember=[2.0, 4.0])).member
+    array([0.  , 0.25])
+    """
+    low = min(float(losses.member.min()), float(losses.nonmember.min()))
+    high = max(float(losses.member.max()), float(losses.nonmember.max()))
+    # Halves keep the width finite for losses near the largest float.
+    half_width = high / 2 - low / 2
+    if half_width == 0:
+        return _mapped(losses, np.zeros_like, "normalise: all losses are equal")
+    return _mapped(
+        losses,
+        lambda x: np.clip((x / 2 - low / 2) / half_width, 0.0, 1.0),
+        f"normalise over both groups: [{low:.6g}, {high:.6g}] to [0, 1]",
+    )
+
+
+def shift(alpha: float) -> Transform:
+    """Return the transform that adds ``alpha`` to every loss.
+
+    >>> shift(1.0)(Losses(member=[0.0, 1.0], nonmember=[0.5, 0.5])).member
+    array([1., 2.])
+    """
+    amount = validate.number("alpha", alpha)
+    return lambda losses: _mapped(losses, lambda x: x + amount, f"shift by {amount:g}")
+
+
+def logit_map(losses: Losses) -> Losses:
+    """Map a loss u > 0 to -logit(exp(-u)) = log(exp(u) - 1), the negative of the paper's phi.
+
+    Raises:
+        InputError: A loss is not above 0.
+
+    >>> logit_map(Losses(member=[1.0, 2.0], nonmember=[1.0, 2.0])).member.round(6)
+    array([0.541325, 1.854587])
+    """
+    validate.positive("smallest loss before the logit map", min(losses.member.min(), losses.nonmember.min()))
+    return _mapped(losses, _log_expm1, "logit of exp(-loss), negated")
+
+
+def published(*, alpha: float = 1.0) -> Transform:
+    """Return the published chain: normalise over both groups, shift by ``alpha``, exponentiate, logit.
+
+    Source: Negoescu et al. 2024, Appendix B. With alpha = 1 the result lies in [0.541325, 1.854587].
+
+    >>> published()(Losses(member=[0.0, 1.0], nonmember=[2.0, 4.0])).nonmember.round(6)
+    array([1.247518, 1.854587])
+    """
+    return chain(normalise, shift(alpha), logit_map)
+
+
+def log_odds(losses: Losses) -> Losses:
+    """Map losses to the negative log-odds of the true class, with no minimum or maximum over the records.
+
+    Losses that are already on that scale stay as they are; a cross-entropy -log p becomes log(exp(l) - 1). Losses of
+    unknown scale are read as cross-entropy when none is negative, and stay as they are otherwise. A cross-entropy
+    below the rounding of float64 is raised to it.
+
+    >>> log_odds(Losses(member=[0.7, 2.0], nonmember=[1.0, 2.0], scale="cross-entropy")).member.round(4)
+    array([0.0137, 1.8546])
+    """
+    scale = losses.scale
+    if scale is LossScale.UNKNOWN:
+        lowest = min(losses.member.min(), losses.nonmember.min())
+        scale = LossScale.CROSS_ENTROPY if lowest >= 0 else LossScale.LOG_ODDS
+    if scale is LossScale.LOG_ODDS:
+        return dataclasses.replace(losses, history=(*losses.history, "log-odds: as they are"))
+    mapped = _mapped(
+        losses,
+        lambda x: _log_expm1(np.maximum(x, _SMALLEST_CROSS_ENTROPY)),
+        "log-odds of the true class, from the cross-entropy",
+    )
+    return dataclasses.replace(mapped, scale=LossScale.LOG_ODDS)
+
+
+def _log_expm1(x: Floats) -> Floats:
+    """log(exp(x) - 1) = x + log(1 - exp(-x)), which neither overflows nor cancels."""
+    return np.asarray(x + np.log(-np.expm1(-x)))

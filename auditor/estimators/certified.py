@@ -1,0 +1,625 @@
+"""``epsilon_bound.clopper_pearson``: a certified, distribution-free lower bound on the model's epsilon.
+
+For one threshold fixed in advance, with L and U the Clopper-Pearson limits:
+
+    eps_L = max(0, log((L(TPR) - d)/U(FPR)), log((L(TNR) - d)/U(FNR)))
+
+Choosing the best of many thresholds on the same data breaks the level; the rules here do not.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from auditor.core import options, validate
+from auditor.core.errors import InputError
+from auditor.core.values import Estimate, Floats, Losses, Subject
+from auditor.estimators.evidence import Evidence
+from auditor.estimators.limits import (
+    MemberLimits,
+    finite,
+    just_above,
+    just_below,
+    lower_limit,
+    upper_limit,
+    with_draws,
+)
+
+
+def certified_bound(evidence: Evidence) -> tuple[Estimate, ...]:
+    """Return the certified bound of the audited losses, by the rule that was asked for."""
+    asked = evidence.setting
+    return (
+        clopper_pearson(
+            evidence.losses,
+            delta=asked.delta,
+            confidence=asked.confidence,
+            members=asked.members,
+            rule=asked.threshold,
+        ),
+    )
+
+
+_RULES = {
+    options.RankGrid: "thresholds at ranks fixed in advance",
+    options.FixedThreshold: "one threshold fixed in advance",
+    options.Split: "threshold chosen on one part of the records and judged on the other",
+}
+_LIMITS: dict[type, str] = {
+    options.ClopperPearson: "Clopper-Pearson limits",
+    options.Melded: "melded Clopper-Pearson limits",
+    options.Katz: "Katz log-ratio limits, an approximation",
+    options.Jeffreys: "Jeffreys limits, an approximation",
+}
+
+
+def clopper_pearson(
+    losses: Losses,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    members: options.Members = options.Sample(),  # noqa: B008 - a frozen value
+    rule: options.ThresholdRule = options.RankGrid(),  # noqa: B008
+) -> Estimate:
+    """Return the certified lower bound on the model's epsilon; value == lower, 0 means "no evidence".
+
+    Args:
+        losses: Smaller means more like a member.
+        delta: In [0, 1).
+        confidence: In (0, 1).
+        members: `Sample` (default), `Subset` or `Census`; see there. Unless they are a sample, ``details["as_draws"]``
+            keeps what is found if they are taken for one.
+        rule: `RankGrid` (default), `FixedThreshold` or `Split`.
+
+    Raises:
+        InputError: delta outside [0, 1) or confidence outside (0, 1), a subset of fewer records than were scored,
+            or approximate limits for members that are not a sample.
+
+    >>> import numpy as np
+    >>> losses = Losses(member=np.linspace(0, 1, 500), nonmember=np.linspace(2, 3, 500))
+    >>> estimate = clopper_pearson(losses, delta=1e-5)
+    >>> estimate.value == estimate.lower == estimate.details["ceiling"]
+    True
+    """
+    delta = validate.fraction("delta", delta, zero=True)
+    alpha = 1 - validate.confidence(confidence)
+    match rule:
+        case options.RankGrid():
+            found = _grid_bound(losses, delta=delta, alpha=alpha, rule=rule, members=members)
+            sizes = losses.n_member, losses.n_nonmember
+            most = grid_ceiling(*sizes, delta=delta, alpha=alpha, rule=rule, members=members)
+        case options.FixedThreshold():
+            limits = MemberLimits(members, losses.n_member)
+            found = _bound_at(losses, limits, delta, alpha, rule)
+            most = _ceiling(limits, losses.n_nonmember, delta, alpha, rule.interval)
+        case options.Split():
+            found, most = _split_bound(losses, delta, alpha, rule, members)
+    value = max(0.0, found.epsilon)
+    # Other limits than two exact ones are for one sample each way: see the rank grid and the single threshold.
+    own = isinstance(members, options.Sample)
+    interval = rule.interval if own and not isinstance(rule, options.Split) else options.ClopperPearson()
+    details = {"rule": type(rule).__name__, "interval": type(interval).__name__, "ceiling": most}
+    if isinstance(interval, options.Katz | options.Jeffreys):
+        details["approximate"] = True
+    estimate = Estimate(
+        name="epsilon_bound.clopper_pearson",
+        value=value,
+        lower=value,
+        upper=None,
+        confidence=confidence,
+        method=f"{_LIMITS[type(interval)]}, {_RULES[type(rule)]}",
+        subject=Subject.MODEL,
+        delta=delta,
+        assumptions=_assumptions(members, interval),
+        details={**details, **(found.details if value > 0 else {})},
+    )
+    if own:
+        return estimate
+    return with_draws(estimate, clopper_pearson(losses, delta=delta, confidence=confidence, rule=rule))
+
+
+def _assumptions(members: options.Members, interval: object) -> tuple[str, ...]:
+    about = finite(members, what="bound") or ("the scored members are a random sample of the training set",)
+    found = ("records within each group are independent draws", "membership labels are right", *about)
+    if isinstance(interval, options.Katz | options.Jeffreys):
+        return (
+            *found,
+            "approximate limits: the bound can exceed the truth more often than its confidence says",
+        )
+    return found
+
+
+# --- Bounds at one threshold that was fixed without looking at the counts ---
+#
+# With L and U the limits of a rate, half of the error for each of the two rates, which covers both ratios. Katz et al.
+# 1978 bound the log of each ratio itself, by its large-sample variance; half of the error for each ratio.
+
+
+_FEW = 60
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many members and non-members were called members at one threshold."""
+
+    true_positives: int
+    members: int
+    false_positives: int
+    nonmembers: int
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A bound before it is cut at 0, and where it comes from."""
+
+    epsilon: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def confusion_bound(
+    true_positives: int,
+    positives: int,
+    false_positives: int,
+    negatives: int,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    interval: options.ThresholdInterval = options.ClopperPearson(),  # noqa: B008 - a frozen value
+) -> float:
+    """Return eps_L of one threshold fixed in advance, from its four counts.
+
+    Args:
+        true_positives: Members called members.
+        positives: Members.
+        false_positives: Non-members called members.
+        negatives: Non-members.
+        delta: In [0, 1).
+        confidence: In (0, 1); half of the error goes to each of the two rates, which covers both ratios.
+        interval: `ClopperPearson` (exact, the default), or the approximate `Katz` and `Jeffreys`.
+
+    Raises:
+        InputError: Counts that do not fit, delta outside [0, 1) or confidence outside (0, 1).
+
+    >>> round(confusion_bound(500, 1000, 10, 1000, delta=1e-5), 6)
+    3.241995
+    """
+    for name, hits, total in (
+        ("true_positives", true_positives, positives),
+        ("false_positives", false_positives, negatives),
+    ):
+        validate.at_least(name, hits, least=0)
+        validate.at_least(f"trials for {name}", total, least=max(1, hits))
+    validate.instance("interval", interval, (options.ClopperPearson, options.Katz, options.Jeffreys))
+    found = threshold_bound(
+        Counts(true_positives, positives, false_positives, negatives),
+        MemberLimits(options.Sample(), positives),
+        delta=validate.fraction("delta", delta, zero=True),
+        alpha=1 - validate.confidence(confidence),
+        interval=interval,
+    )
+    return max(0.0, found.epsilon)
+
+
+def threshold_bound(
+    counts: Counts, limits: MemberLimits, *, delta: float, alpha: float, interval: options.ThresholdInterval
+) -> _Candidate:
+    """Return the larger of the two ratios' lower limits, with the counts it comes from."""
+    if isinstance(interval, options.Katz | options.Jeffreys) and not isinstance(
+        limits.members, options.Sample
+    ):
+        raise InputError(
+            f"{type(interval).__name__}() limits are offered for members=Sample() only, got {limits.members};"
+            " use ClopperPearson() limits."
+        )
+    if isinstance(interval, options.Katz):
+        ratios, shown = _katz(counts, delta, alpha), {}
+    else:
+        tpr, fpr, fnr = _rates(counts, limits, alpha, interval)
+        # A miss rate of exactly 0 in a census says nothing about leakage: the training set is finite.
+        empty = limits.known and counts.true_positives == counts.members
+        ratios = _log_ratio(tpr, fpr, delta), -math.inf if empty else _log_ratio(1 - fpr, fnr, delta)
+        shown = {"tpr_lower": tpr, "fpr_upper": fpr}
+    tail = "lower" if ratios[0] >= ratios[1] else "upper"
+    return _Candidate(max(ratios), {"tail": tail, **vars(counts), **shown})
+
+
+def _bound_at(
+    losses: Losses, limits: MemberLimits, delta: float, alpha: float, rule: options.FixedThreshold
+) -> _Candidate:
+    """Return the bound of these losses at the threshold of a rule, with the counts it comes from."""
+    tp = int(np.searchsorted(losses.sorted_member, rule.threshold, side="right"))
+    fp = int(np.searchsorted(losses.sorted_nonmember, rule.threshold, side="right"))
+    counts = Counts(tp, losses.n_member, fp, losses.n_nonmember)
+    found = threshold_bound(counts, limits, delta=delta, alpha=alpha, interval=rule.interval)
+    return _Candidate(found.epsilon, {**found.details, "threshold": rule.threshold})
+
+
+def _ceiling(
+    limits: MemberLimits, n0: int, delta: float, alpha: float, interval: options.ThresholdInterval
+) -> float:
+    """Return the largest bound that these numbers of records can show."""
+    n1 = limits.scored
+    perfect = [Counts(n1, n1, 0, n0)]
+    if limits.known:
+        # In a census a miss rate of exactly 0 counts for nothing, so one missed member can show more than none.
+        perfect.append(Counts(n1 - 1, n1, 0, n0))
+    if isinstance(interval, options.Katz):
+        # Its limit is undefined for an empty cell, and largest for z^2/4 records in that cell.
+        perfect = [Counts(n1, n1, alarms, n0) for alarms in range(1, min(n0, _FEW))]
+        perfect += [Counts(n1 - misses, n1, 0, n0) for misses in range(1, min(n1, _FEW))]
+    bounds = (threshold_bound(c, limits, delta=delta, alpha=alpha, interval=interval) for c in perfect)
+    return max(0.0, *(bound.epsilon for bound in bounds))
+
+
+def _log_ratio(numerator: float, denominator: float, delta: float) -> float:
+    """Log of (numerator - d)/denominator; minus infinity where nothing is left above delta."""
+    if numerator <= delta:
+        return -math.inf
+    return math.inf if denominator == 0 else math.log((numerator - delta) / denominator)
+
+
+def _rates(
+    counts: Counts, limits: MemberLimits, alpha: float, interval: options.ThresholdInterval
+) -> tuple[float, float, float]:
+    """Limits of the TPR (lower), the FPR and the FNR (upper)."""
+    hits, misses = counts.true_positives, counts.members - counts.true_positives
+    level = alpha / limits.limits
+    if isinstance(interval, options.Jeffreys):
+        fnr = _jeffreys_upper(misses, counts.members, level)
+        return 1 - fnr, _jeffreys_upper(counts.false_positives, counts.nonmembers, level), fnr
+    fpr = upper_limit(counts.false_positives, counts.nonmembers, level)
+    return float(limits.tpr_lower(hits, level)), float(fpr), float(limits.fnr_upper(misses, level))
+
+
+def _jeffreys_upper(successes: int, trials: int, alpha: float) -> float:
+    """Upper quantile of Beta(x + 1/2, n - x + 1/2), and 1 at x = n."""
+    if successes == trials:
+        return 1.0
+    return float(special.betainccinv(successes + 0.5, trials - successes + 0.5, alpha))
+
+
+def _katz(counts: Counts, delta: float, alpha: float) -> tuple[float, float]:
+    """Lower limits of both log-ratios; a ratio with an empty cell has no variance and so no limit."""
+    n1, n0 = counts.members, counts.nonmembers
+    hits, alarms = counts.true_positives, counts.false_positives
+    z = -float(special.ndtri(alpha / 2))
+    return _katz_ratio(hits, n1, alarms, n0, delta, z), _katz_ratio(n0 - alarms, n0, n1 - hits, n1, delta, z)
+
+
+def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, z: float) -> float:
+    p, q = above / trials, below / others
+    if below == 0 or p <= delta:
+        return -math.inf
+    # A rate of exactly 1 would have no variance: then half a record counts as missed.
+    kept = min(p, (trials - 0.5) / trials)
+    variance = kept * (1 - kept) / (trials * (p - delta) ** 2) + (1 - q) / below
+    return math.log((p - delta) / q) - z * math.sqrt(variance)
+
+
+# --- The rank grid [own]: certified bounds at many thresholds whose ranks are fixed before the data are seen ---
+#
+# t_k is the (k+1)-th smallest non-member loss; "member" if loss < t_k. F0(t_k-) is stochastically below
+# Beta(k + 1, n0 - k), so U(k; n0, a) bounds the FPR with no look at the data; the members below t_k give L. Ties only
+# help, because of the strict inequality. The upper tail does the same over the largest member losses. A union bound
+# over the ranks and the limits that each of them spends fixes a.
+
+
+_Counts1D = npt.NDArray[np.int64]
+_BASE = 1.5
+
+
+def ranks(size: int) -> _Counts1D:
+    """Return the ranks {0} and round(1.5^j) below half the size, fixed before any data are seen.
+
+    >>> ranks(20).tolist()
+    [0, 1, 2, 3, 5, 8]
+    """
+    grid = {0}
+    power = 1.0
+    while power < size / 2 + 1:
+        grid.add(round(power))
+        power *= _BASE
+    return np.array(sorted(rank for rank in grid if rank == 0 or rank < size / 2), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """One tail: ranks in the ranked group and, for each, how many of the other group lie beyond that threshold."""
+
+    name: str
+    ranks: _Counts1D
+    hits: _Counts1D
+    thresholds: Floats
+
+
+def _grid_bound(
+    losses: Losses, *, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
+) -> _Candidate:
+    """Return the best candidate of all ranks and tails; minus infinity where nothing is above delta."""
+    limits = MemberLimits(members, losses.n_member)
+    tails = []
+    for name, ks in _tail_ranks(losses.n_member, losses.n_nonmember, rule, limits):
+        if name == "lower":
+            thresholds = losses.sorted_nonmember[ks]
+            hits = np.searchsorted(losses.sorted_member, thresholds, side="left")
+        else:
+            thresholds = losses.sorted_member[losses.n_member - 1 - ks]
+            hits = losses.n_nonmember - np.searchsorted(losses.sorted_nonmember, thresholds, side="right")
+        tails.append(_Tail(name, ks, hits, thresholds))
+    found = _best(tails, limits, losses.n_nonmember, delta=delta, alpha=alpha, rule=rule)
+    if "threshold" not in found.details:
+        return found
+    beside = just_below if found.details["tail"] == "lower" else just_above
+    return _Candidate(
+        found.epsilon, {**found.details, "threshold": beside(losses, found.details["threshold"])}
+    )
+
+
+@lru_cache(maxsize=256)
+def grid_ceiling(
+    n_member: int,
+    n_nonmember: int,
+    *,
+    delta: float,
+    alpha: float,
+    rule: options.RankGrid,
+    members: options.Members,
+) -> float:
+    """Return the bound of a perfect attack: the most that these numbers of records can certify."""
+    limits = MemberLimits(members, n_member)
+    tails = [
+        _Tail(name, ks, np.full(ks.size, n_member if name == "lower" else n_nonmember), np.zeros(ks.size))
+        for name, ks in _tail_ranks(n_member, n_nonmember, rule, limits)
+    ]
+    return max(0.0, _best(tails, limits, n_nonmember, delta=delta, alpha=alpha, rule=rule).epsilon)
+
+
+def _tail_ranks(
+    n1: int, n0: int, rule: options.RankGrid, limits: MemberLimits
+) -> Iterator[tuple[str, _Counts1D]]:
+    if rule.tails != "upper":
+        yield "lower", ranks(n0)
+    if rule.tails != "lower":
+        # In a census the FNR above the largest member is exactly 0, leakage or not: start at rank 1.
+        yield "upper", ranks(n1)[1 if limits.known else 0 :]
+
+
+def _best(
+    tails: list[_Tail], limits: MemberLimits, n0: int, *, delta: float, alpha: float, rule: options.RankGrid
+) -> _Candidate:
+    n1 = limits.scored
+    candidates = max(1, sum(tail.ranks.size for tail in tails))
+    level = alpha / (limits.limits * candidates)
+    separate = (_separate(tail, limits, n0, delta, level) for tail in tails if tail.ranks.size)
+    found = max(separate, key=lambda item: item.epsilon, default=_Candidate(-math.inf))
+    # Where a limit is exact there is nothing to meld; for a subset of a finite set two separate limits hold too.
+    if (
+        not isinstance(rule.interval, options.Melded)
+        or limits.known
+        or isinstance(limits.members, options.Subset)
+    ):
+        return found
+    for tail in tails:
+        ranked, others = (n0, n1) if tail.name == "lower" else (n1, n0)
+        ratios = Ranked(tail.ranks, ranked, tail.hits, others)
+        better = best_ratio(ratios, delta=delta, level=alpha / candidates, least=found.epsilon)
+        if better is not None:
+            epsilon, at = better
+            found = _Candidate(epsilon, {**_counts(tail, at, n1, n0), "level_per_limit": alpha / candidates})
+    return found
+
+
+def _separate(tail: _Tail, limits: MemberLimits, n0: int, delta: float, level: float) -> _Candidate:
+    """The best of one tail by two limits for each rank."""
+    n1 = limits.scored
+    if tail.name == "lower":
+        numerator, denominator = limits.tpr_lower(tail.hits, level), upper_limit(tail.ranks, n0, level)
+    else:
+        numerator, denominator = lower_limit(tail.hits, n0, level), limits.fnr_upper(tail.ranks, level)
+    with np.errstate(divide="ignore"):
+        logs = np.where(numerator > delta, np.log(np.maximum(numerator - delta, 0.0) / denominator), -np.inf)
+    at = int(np.argmax(logs))
+    names = ("tpr_lower", "fpr_upper") if tail.name == "lower" else ("tnr_lower", "fnr_upper")
+    rates = dict(zip(names, (float(numerator[at]), float(denominator[at])), strict=True))
+    return _Candidate(float(logs[at]), {**_counts(tail, at, n1, n0), **rates, "level_per_limit": level})
+
+
+def _counts(tail: _Tail, at: int, n1: int, n0: int) -> dict[str, Any]:
+    hits, rank = int(tail.hits[at]), int(tail.ranks[at])
+    where = {"tail": tail.name, "rank": rank, "threshold": float(tail.thresholds[at])}
+    if tail.name == "lower":
+        counts = {"true_positives": hits, "members": n1, "false_positives_at_most": rank, "nonmembers": n0}
+    else:
+        counts = {"true_negatives": hits, "nonmembers": n0, "false_negatives_at_most": rank, "members": n1}
+    return {**where, **counts}
+
+
+# --- One exact limit for a ratio of two rates, at a threshold whose rank was fixed in advance [own] ---
+#
+# t is the (k + 1)-th smallest of n0 losses, f = P[loss < t] in their law and v of the n1 other losses lie below t. If
+# their rate is at most e^eps f + d, then f is stochastically below B ~ Beta(k + 1, n0 - k) and v, given t, is binomial:
+#
+#     P[v or more] <= E P[Bin(n1, e^eps B + d) >= v] = P[V <= e^eps B + d],  V ~ Beta(v, n1 - v + 1), independent of B
+#
+# so eps_L, the level-a quantile of log((V - d)/B), exceeds the truth with probability at most a. Two separate limits at
+# a/2 give no more: P[V <= e^eps B + d] <= P[V <= L] + P[B >= U] = a where (L - d)/U = e^eps. Melding two beta laws
+# in this way is due to Fay, Proschan and Brittain 2015; with ranks in place of counts its level is proven, not conjectured.
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+# What lies outside the range of the integration, as a share of the level: counted in full, so on the safe side.
+_OUTSIDE = 1e-7
+_TOLERANCE = 1e-10
+_STEP = 0.01
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Candidates of one tail: ranks k in a group of n0, and the hits v among n1 of the other group."""
+
+    ranks: npt.NDArray[np.int64]
+    ranked: int
+    hits: npt.NDArray[np.int64]
+    others: int
+
+    def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
+        """Some of the candidates."""
+        return Ranked(self.ranks[chosen], self.ranked, self.hits[chosen], self.others)
+
+    def laws(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """The parameters of B and of V; those of V are of no use without hits."""
+        ranks, hits = self.ranks.astype(np.float64), np.maximum(self.hits, 1).astype(np.float64)
+        return (ranks + 1, self.ranked - ranks), (hits, self.others - hits + 1)
+
+
+def best_ratio(
+    candidates: Ranked, *, delta: float, level: float, least: float = -math.inf
+) -> tuple[float, int] | None:
+    """Return the largest eps_L of these candidates and its place, or null where none exceeds ``least``.
+
+    ``least`` (for example the largest bound from two separate limits) is where the search starts; 0 or more is sought.
+    """
+    ends = _ends(candidates, delta, level)
+    start, found = max(least, 0.0), None
+    outside = _OUTSIDE * level
+    place = np.flatnonzero(ends > start)
+    while place.size:
+        p = _Melding(candidates.at(place), delta=delta, outside=outside).p_value(start)
+        place, p = place[p < level], p[p < level]
+        if place.size == 0:
+            break
+        at = place[[int(np.argmin(p))]]
+        one = _Melding(candidates.at(at), delta=delta, outside=outside)
+        start = _crossing(one, level, start, float(ends[at[0]]))
+        found = start, int(at[0])
+        place = place[(place != at[0]) & (ends[place] > start)]
+    return found
+
+
+def p_value(epsilon: float, candidates: Ranked, *, delta: float, outside: float = 1e-12) -> Floats:
+    """Return P[V <= e^eps B + d] of each candidate, rounded up by at most three times ``outside``.
+
+    Args:
+        epsilon: In nats.
+        candidates: Ranks and hits; a candidate without hits has p-value 1.
+        delta: In [0, 1).
+        outside: Probability of what is left out of the integral on each side.
+
+    >>> found = p_value(0.0, Ranked(np.array([0]), 10, np.array([10]), 10), delta=0.0)
+    >>> math.isclose(found[0] * math.comb(20, 10), 1, rel_tol=1e-6)  # all 10 below the smallest of the other 10
+    True
+    """
+    p = _Melding(candidates, delta=delta, outside=outside).p_value(epsilon)
+    return np.where(candidates.hits <= 0, 1.0, p)
+
+
+class _Melding:
+    """P[V <= e^eps B + d] of candidates that all have hits, as a function of epsilon."""
+
+    def __init__(self, candidates: Ranked, *, delta: float, outside: float) -> None:
+        self.delta, self.outside = delta, outside
+        self.b, self.v = candidates.laws()
+        # Beyond these quantiles B or V is improbable.
+        self.b_range = special.betaincinv(*self.b, outside), special.betainccinv(*self.b, outside)
+        self.v_range = special.betaincinv(*self.v, outside), special.betainccinv(*self.v, outside)
+
+    def p_value(self, epsilon: float) -> Floats:
+        scale = math.exp(epsilon)
+        low = np.maximum(self.b_range[0], (self.v_range[0] - self.delta) / scale)
+        high = np.minimum(self.b_range[1], (self.v_range[1] - self.delta) / scale)
+        half, middle = np.maximum(high - low, 0.0) / 2, (high + low) / 2
+        b = np.clip(middle[:, None] + half[:, None] * _NODES, 0.0, 1.0)
+        (first, second), (hits, others) = ([side[:, None] for side in law] for law in (self.b, self.v))
+        log_density = (
+            special.xlogy(first - 1, b) + special.xlog1py(second - 1, -b) - special.betaln(first, second)
+        )
+        below = special.betainc(hits, others, np.clip(scale * b + self.delta, 0.0, 1.0))
+        inner = np.einsum("ij,j->i", np.exp(log_density) * below, _WEIGHTS) * half
+        # Above `high` either B is improbable, or V is nearly surely below e^eps B + d.
+        beyond = special.betaincc(*self.b, np.clip(high, 0.0, 1.0))
+        return np.asarray(np.minimum(1.0, inner + beyond + 3 * self.outside))
+
+
+def _ends(candidates: Ranked, delta: float, level: float) -> Floats:
+    """An upper bound of each eps_L: V below its sqrt(a) quantile and B above its own have probability a together."""
+    b, v = candidates.laws()
+    share = math.sqrt(level)
+    numerator = np.maximum(special.betaincinv(*v, share) - delta, 0.0)
+    with np.errstate(divide="ignore"):
+        ends = np.log(numerator / special.betainccinv(*b, share))
+    return np.where(candidates.hits <= 0, -np.inf, ends)
+
+
+def _crossing(melding: _Melding, level: float, start: float, end: float) -> float:
+    """The epsilon at which the p-value of one candidate reaches the level, known to lie above ``start``."""
+
+    def excess(epsilon: float) -> float:
+        return float(melding.p_value(epsilon)[0]) - level
+
+    end = max(end, start) + _TOLERANCE
+    while excess(end) < 0:  # rounding can leave the end a hair short
+        end += _STEP
+    return float(optimize.brentq(excess, start, end, xtol=_TOLERANCE))
+
+
+# --- A threshold chosen on one random part of the records and judged on the other, so that choosing costs no error ---
+
+
+def _split_bound(
+    losses: Losses, delta: float, alpha: float, rule: options.Split, members: options.Members
+) -> tuple[_Candidate, float]:
+    """Return the bound that the judging part certifies, and its ceiling."""
+    rng = np.random.default_rng(rule.seed)
+    parts = [halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)]
+    (choose1, judge1), (choose0, judge0) = parts
+    choosing = Losses(member=choose1, nonmember=choose0)
+    chosen = options.FixedThreshold(most_telling(choosing, delta, alpha))
+    judging = Losses(member=judge1, nonmember=judge0)
+    n0 = judging.n_nonmember
+    limits = best = MemberLimits(options.Sample(), judging.n_member)
+    # Told beside the record that it was chosen at: a result holds no raw losses.
+    note: dict[str, Any] = {"threshold": just_above(losses, chosen.threshold)}
+    if isinstance(members, options.Subset):
+        # Given the part that chose the threshold, the other is a random subset of the records that are left.
+        seen = choosing.n_member
+        hits = int(np.searchsorted(choosing.sorted_member, chosen.threshold, side="right"))
+        limits = MemberLimits(members, judging.n_member, seen=seen, seen_hits=hits)
+        best = MemberLimits(members, judging.n_member, seen=seen, seen_hits=seen)
+    elif isinstance(members, options.Census):
+        note["census_judged_as_sample"] = True  # a part of a census is a sample of the training set
+    found = _bound_at(judging, limits, delta, alpha, chosen)
+    return _Candidate(found.epsilon, {**found.details, **note}), _ceiling(
+        best, n0, delta, alpha, chosen.interval
+    )
+
+
+def halves(values: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return a random part of so large a share, and the rest."""
+    first = round(share * values.size)
+    validate.at_least("records on each side of a split", min(first, values.size - first), least=2)
+    order = rng.permutation(values.size)
+    return values[order[:first]], values[order[first:]]
+
+
+def most_telling(losses: Losses, delta: float, alpha: float) -> float:
+    """Return the threshold at which this part alone would give the largest single-threshold bound."""
+    thresholds = np.unique(np.concatenate([losses.sorted_member, losses.sorted_nonmember]))
+    tp = np.searchsorted(losses.sorted_member, thresholds, side="right")
+    fp = np.searchsorted(losses.sorted_nonmember, thresholds, side="right")
+    # The limits cost a root search each, so look at the corners of a coarse grid of counts only.
+    last = thresholds.size - 1
+    edge = np.arange(min(200, thresholds.size))
+    even = np.arange(0, thresholds.size, max(1, thresholds.size // 2000))
+    chosen = np.unique(np.concatenate([even, edge, last - edge]))
+    tpr = lower_limit(tp[chosen], losses.n_member, alpha / 2)
+    fpr = upper_limit(fp[chosen], losses.n_nonmember, alpha / 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.log(np.maximum(tpr - delta, 0) / fpr)
+        high = np.log(np.maximum(1 - fpr - delta, 0) / (1 - tpr))
+    return float(thresholds[chosen][int(np.argmax(np.fmax(low, high)))])

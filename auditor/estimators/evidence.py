@@ -1,0 +1,182 @@
+"""What an audit has to go by: the losses, what was asked, and what follows from both, computed when first asked for."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from auditor.core.training import DPSGD
+from auditor.core.values import Claim, Estimate, FittedPair, Losses
+from auditor.curves.gaussian import SAMPLE_SIZES, fit_gaussian_pair
+from auditor.curves.mixture import fit_mixture_pair
+from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
+from auditor.curves.transforms import published
+from auditor.records.features import Features
+from auditor.records.labels import PersonsFound
+from auditor.theory.asked import Asked, Setting, promises
+
+# Where the random numbers of each step come from, below the seed. A number that a result shows hangs on its stream, so a
+# new step gets a name of its own and these stay as they are.
+_STREAMS: dict[str, tuple[int, ...]] = {
+    "normals": (0,),
+    "noise floor": (1,),
+    "one run": (2, 0),
+    "one run, Gaussian": (2, 1),
+    "mixtures": (3,),
+    "shuffles": (4, 0),
+    "features": (4, 1),
+    "ranking": (5,),
+}
+_OTHERS = 6
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """One way from evidence to estimates.
+
+    Attributes:
+        name: What it looks at.
+        run: From the evidence to its rows; a row that could not be computed is there without a value.
+        before_fits: Whether it comes before all that need the transformed losses, because it needs much memory itself.
+    """
+
+    name: str
+    run: Callable[["Evidence"], tuple[Estimate, ...]]
+    before_fits: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What one audit has to go by. Estimators and checks are functions of it.
+
+    Attributes:
+        given: The losses record by record, as given.
+        persons: The units that are audited, with their losses, and how records and persons are spread.
+        setting: The choices of the audit.
+        features: Of the given records, or null.
+        reference: Losses of the given records under a model that was trained on none of them, or null.
+        seed: Of everything random.
+        progress: Called with (done, total) while mixtures are fitted, or null.
+        estimators: What makes the estimates, in their order in a result.
+    """
+
+    given: Losses
+    persons: PersonsFound
+    setting: Setting
+    features: Features | None = None
+    reference: Losses | None = None
+    seed: int = 0
+    progress: Callable[[int, int], None] | None = None
+    estimators: tuple[Estimator, ...] = ()
+
+    @classmethod
+    def of(cls, asked: Asked, *, estimators: Iterable[Estimator] = ()) -> "Evidence":
+        """Return the evidence of what was asked."""
+        return cls(
+            given=asked.given,
+            persons=asked.units,
+            setting=asked.setting,
+            features=asked.features,
+            reference=asked.reference,
+            seed=asked.seed,
+            progress=asked.progress,
+            estimators=tuple(estimators),
+        )
+
+    @property
+    def losses(self) -> Losses:
+        """The losses that are audited, one for each unit."""
+        return self.persons.losses
+
+    def rng(self, step: str) -> np.random.Generator:
+        """Return the random numbers of one step, the same at every call.
+
+        Args:
+            step: One of those that are known here, or any other name, which has a stream of its own.
+        """
+        key = _STREAMS.get(step) or (_OTHERS, *step.encode())
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+
+    # --- Curves ---
+
+    @cached_property
+    def counts(self) -> ThresholdCounts:
+        """How many losses lie below every threshold that can be told apart."""
+        return count(self.losses)
+
+    @cached_property
+    def transformed(self) -> Losses:
+        """The audited losses in ascending order, by the published transform."""
+        ordered = Losses(
+            member=self.losses.sorted_member,
+            nonmember=self.losses.sorted_nonmember,
+            scale=self.losses.scale,
+            history=self.losses.history,
+            notes=self.losses.notes,
+        )
+        return published()(ordered)
+
+    @cached_property
+    def normals(self) -> FittedPair:
+        """Two normals, fitted to the transformed losses and tested."""
+        rng = self.rng("normals")
+        return fit_gaussian_pair(self.transformed, rng=rng, transform="published", sample_sizes=SAMPLE_SIZES)
+
+    @cached_property
+    def mixtures(self) -> FittedPair | None:
+        """Two mixtures of normals, likewise; null where they were not asked for."""
+        choice, rng = self.setting.mixture, self.rng("mixtures")
+        if choice is None:
+            return None
+        return fit_mixture_pair(
+            self.transformed, choice=choice, rng=rng, transform="published", progress=self.progress
+        )
+
+    # --- The claim ---
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """Everything that the described training promises, its epsilon first; empty without a claim."""
+        return self._promises[0]
+
+    @property
+    def audited(self) -> Claim | None:
+        """The claimed epsilon in the form that the declared split audits, or null."""
+        return self._promises[1]
+
+    @cached_property
+    def _promises(self) -> tuple[tuple[Claim, ...], Claim | None]:
+        asked = self.setting
+        return promises(asked.claim, delta=asked.delta, split=asked.split)
+
+    @cached_property
+    def promised(self) -> TradeoffCurve | None:
+        """The whole curve that DP-SGD promises, for the neighbours that are audited; a statement has one point only."""
+        claim = self.setting.claim
+        if not isinstance(claim, DPSGD) or self.audited is None:
+            return None
+        from auditor.theory.accountant import claimed_curve
+
+        return claimed_curve(claim, adjacency=self.audited.adjacency).curve
+
+    # --- Estimates ---
+
+    @cached_property
+    def estimates(self) -> tuple[Estimate, ...]:
+        """What every estimator finds, in their order; checks go by these, estimators do not."""
+        in_turn = sorted(self.estimators, key=lambda estimator: not estimator.before_fits)
+        found = {estimator.name: estimator.run(self) for estimator in in_turn}
+        return tuple(chain.from_iterable(found[estimator.name] for estimator in self.estimators))
+
+    def estimate(self, name: str) -> Estimate:
+        """Return the estimate of that name.
+
+        Raises:
+            KeyError: No estimator gave it.
+        """
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        raise KeyError(name)

@@ -1,0 +1,431 @@
+"""Tests of guesses about membership: which epsilons, or which whole trade-off curves, do so many right ones refute?
+
+Three tests, each of which holds its level for any mechanism and any score: by Steinke, Nasr and Jagielski, by the f-DP
+recursion of Mahloujifar, Melis and Chaudhuri, and by an e-process over every number of guesses.
+"""
+
+import functools
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Floats
+from auditor.curves.tradeoff import TradeoffCurve, concave_corners
+
+# --- Steinke, Nasr and Jagielski 2023, Theorem 5.2: (epsilon, delta)-DP, and pure epsilon by biased coins ---
+#
+# m membership bits, r guesses fixed in advance, v of them right. If the mechanism is (eps, d)-DP and W ~ Bin(r, q) for
+# the q = e^eps/(1 + e^eps) of one guess, then
+#
+#     P[V >= v] is at most P[W >= v] + 2 m d max_{1 <= i <= v} P[v - i <= W <= v - 1]/i
+#
+# and eps_L = sup{eps: the right side is at most alpha}. For biased membership coins (delta = 0 only) W is a sum of two
+# binomials, one for the "in" guesses and one for the "out" guesses [own].
+
+
+_LARGEST_EPSILON = 60.0
+# Binomial mass further than this many standard deviations (and records) below the count never matters.
+_WINDOW = 45.0
+
+
+def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
+    """Return eps_L, the largest epsilon that the guesses refute at level ``alpha``; 0 if they refute none.
+
+    >>> round(steinke_bound(bits=1000, guesses=1000, correct=700, delta=1e-5, alpha=0.05), 6)
+    0.73174
+    """
+    _check_counts(bits, guesses, correct)
+    alpha, delta = validate.fraction("alpha", alpha), validate.fraction("delta", delta, zero=True)
+    return _bound(int(bits), int(guesses), int(correct), delta, alpha)
+
+
+# Ceilings and simulations ask for the same few bounds again and again.
+@functools.lru_cache(maxsize=4096)
+def _bound(bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
+    return _largest_refuted(
+        lambda eps: steinke_p_value(bits=bits, guesses=guesses, correct=correct, epsilon=eps, delta=delta),
+        alpha,
+        grid=np.concatenate([np.linspace(0, 12, 97), np.linspace(12.5, _LARGEST_EPSILON, 96)]),
+    )
+
+
+def steinke_p_value(*, bits: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
+    """Return the p-value of "the mechanism is (epsilon, delta)-DP".
+
+    Args:
+        bits: Membership bits m, each a fair coin.
+        guesses: Guesses r <= m, their number fixed in advance.
+        correct: Right guesses v <= r.
+        epsilon: 0 or more, in nats.
+        delta: In [0, 1).
+
+    Raises:
+        InputError: Counts that do not fit, epsilon below 0 or delta outside [0, 1).
+
+    >>> round(steinke_p_value(bits=1000, guesses=600, correct=600, epsilon=4.0, delta=1e-5), 10)
+    0.0012625634
+    """
+    _check_counts(bits, guesses, correct)
+    epsilon, delta = validate.nonnegative("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
+    if correct == 0:
+        return 1.0
+    q = float(special.expit(epsilon))
+    tail = float(special.betainc(correct, guesses - correct + 1, q))
+    return min(
+        1.0, tail + (2 * bits * delta * _largest_mean_mass(guesses, correct, epsilon) if delta else 0.0)
+    )
+
+
+def _largest_mean_mass(guesses: int, correct: int, epsilon: float) -> float:
+    """Max over i of P[v - i <= W <= v - 1]/i, for W ~ Bin(r, expit(epsilon))."""
+    q, not_q = float(special.expit(epsilon)), float(special.expit(-epsilon))
+    spread = math.sqrt(guesses * q * not_q)
+    reach = int(_WINDOW * spread + _WINDOW) + max(0, correct - math.floor(guesses * q))
+    w = np.arange(correct - 1, max(-1, correct - 1 - reach), -1, dtype=np.float64)
+    log_mass = (
+        special.gammaln(guesses + 1)
+        - special.gammaln(w + 1)
+        - special.gammaln(guesses - w + 1)
+        + special.xlogy(w, q)
+        + special.xlogy(guesses - w, not_q)
+    )
+    return float(np.max(np.cumsum(np.exp(log_mass)) / np.arange(1, w.size + 1)))
+
+
+def biased_bound(*, guesses: tuple[int, int], correct: int, inclusion: float, alpha: float) -> float:
+    """Return the largest pure epsilon that the guesses refute under a biased membership coin.
+
+    >>> round(biased_bound(guesses=(200, 0), correct=190, inclusion=0.8, alpha=0.05), 6)
+    1.011577
+    """
+    validate.fraction("alpha", alpha)
+    return _largest_refuted(
+        lambda eps: biased_p_value(guesses=guesses, correct=correct, inclusion=inclusion, epsilon=eps),
+        alpha,
+        grid=np.array([0.0, _LARGEST_EPSILON]),  # without a delta term the p-value rises with epsilon
+    )
+
+
+def biased_p_value(*, guesses: tuple[int, int], correct: int, inclusion: float, epsilon: float) -> float:
+    """Return the p-value of "the mechanism is (epsilon, 0)-DP" when each record was in with probability ``inclusion``.
+
+    Args:
+        guesses: Numbers of "in" and of "out" guesses, fixed in advance.
+        correct: Right guesses among them.
+        inclusion: In (0, 1).
+        epsilon: 0 or more, in nats.
+
+    >>> 1024 * round(biased_p_value(guesses=(10, 0), correct=9, inclusion=0.5, epsilon=0.0), 12)
+    11.0
+    """
+    n_in, n_out = guesses
+    _check_counts(n_in + n_out, n_in + n_out, correct)
+    prior = float(special.logit(validate.fraction("inclusion", inclusion)))
+    right_in, right_out = float(special.expit(epsilon + prior)), float(special.expit(epsilon - prior))
+    mass = _binomial(n_in, right_in)
+    # P[W >= v] = sum over the "in" successes j of P[Bin(out) >= v - j].
+    need = correct - np.arange(n_in + 1, dtype=np.float64)
+    return min(1.0, float(np.einsum("i,i->", mass, _upper_tail(n_out, need, right_out))))
+
+
+def _binomial(n: int, p: float) -> Floats:
+    k = np.arange(n + 1, dtype=np.float64)
+    log_mass = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+    return np.asarray(np.exp(log_mass + special.xlogy(k, p) + special.xlog1py(n - k, -p)))
+
+
+def _upper_tail(n: int, need: Floats, p: float) -> Floats:
+    """P[Bin(n, p) >= need], 1 where nothing is needed and 0 where too much is."""
+    inside = np.clip(need, 1, max(n, 1))
+    tail = special.betainc(inside, np.maximum(n - inside, 0) + 1, p)
+    return np.where(need <= 0, 1.0, np.where(need > n, 0.0, tail))
+
+
+def _check_counts(bits: int, guesses: int, correct: int) -> None:
+    """Refuse counts that do not fit together."""
+    validate.at_least("guesses", guesses, least=1)
+    validate.at_least("correct guesses", correct, least=0)
+    if correct > guesses or guesses > bits:
+        raise InputError(
+            f"correct guesses <= guesses <= bits must hold, got {correct}, {guesses} and {bits}; swap the arguments?"
+        )
+
+
+def _largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Floats) -> float:
+    """sup{eps >= 0: p(eps) <= alpha}, or 0.
+
+    The delta term need not be monotone in epsilon, so the last crossing is bracketed on a grid. An (eps, d)-DP
+    mechanism is (eps', d)-DP for every larger eps', so the supremum keeps the level.
+    """
+    refuted = np.array([p_value(float(eps)) <= alpha for eps in grid])
+    if not refuted.any():
+        return 0.0
+    last = int(np.flatnonzero(refuted)[-1])
+    if last == grid.size - 1:
+        return _LARGEST_EPSILON
+    crossing = optimize.brentq(lambda eps: p_value(eps) - alpha, grid[last], grid[last + 1], xtol=1e-10)
+    return float(crossing)
+
+
+# --- Auditing f-DP in one run (Mahloujifar, Melis and Chaudhuri 2024): which trade-off curves do the guesses refute? ---
+#
+# m fair membership bits, r guesses fixed in number in advance, V of them right. Let T be the largest true positive
+# rate at a false positive rate, concave, for both orders of any two neighbours. Flipping one bit at a time shows that
+#
+#     R_j = sum_{l >= j} l P[V = l]/m   and   H_j = sum_{l >= j} (r - l) P[V = l]/m   obey   R_{j+1} <= T(H_j).
+#
+# Suppose P[V >= v] >= alpha. The least mass that these constraints then force, with finv(y) = inf{a: T(a) >= y}, is
+#
+#     r_v = alpha v/m, h_v = alpha (r - v)/m, h_i = finv(r_{i+1}), r_i = r_{i+1} + i/(r - i) (h_i - h_{i+1}),
+#
+# and T is refuted at level alpha if r_0 + h_0 > r/m, all the mass there is. If h_i would not grow in the first step it
+# never does, and nothing is refuted; once it grows, every true H_i >= h_i and R_i >= r_i (summation by parts) [own].
+# A smaller T forces more mass, so refuting a curve refutes every curve below it with the same guesses.
+
+
+_SmallestFpr = Callable[[float], float]
+"""finv: the smallest false positive rate at which a curve reaches a true positive rate."""
+# Where the bounds are looked for; a normal beyond 40 standard deviations has no mass in a double.
+_LARGEST_CURVE_EPSILON, _LARGEST_MU = 60.0, 40.0
+_HALVINGS = 42  # to 2e-11
+
+
+def rejects(smallest_fpr: _SmallestFpr, *, bits: int, guesses: int, correct: int, alpha: float) -> bool:
+    """Return whether the guesses refute the trade-off curve at level ``alpha``.
+
+    Args:
+        smallest_fpr: finv of the curve (`of_gdp`, `of_epsilon_delta`, `of_curve`), which must bound both orders of
+            two neighbours.
+        bits: Membership bits m, each a fair coin.
+        guesses: Guesses r <= m, their number fixed in advance.
+        correct: Right guesses v <= r.
+        alpha: In (0, 1).
+
+    Raises:
+        InputError: Counts that do not fit, or alpha outside (0, 1).
+
+    Source: Mahloujifar, Melis and Chaudhuri 2024, Algorithm 3; the argument is above.
+
+    >>> rejects(of_gdp(2.08), bits=1000, guesses=600, correct=600, alpha=0.05)
+    True
+    >>> rejects(of_gdp(2.09), bits=1000, guesses=600, correct=600, alpha=0.05)
+    False
+    """
+    _check_counts(bits, guesses, correct)
+    alpha = validate.fraction("alpha", alpha)
+    # A loop over numbers, not arrays: each step needs the one before, and about 10 sqrt(r) steps settle it.
+    right, wrong, all_mass = alpha * correct / bits, alpha * (guesses - correct) / bits, guesses / bits
+    previous = 0.0
+    for i in range(correct - 1, -1, -1):
+        least = smallest_fpr(right)
+        if least <= wrong:
+            return False
+        mass = (least - wrong) / (guesses - i)  # P[V = i]/m
+        right, wrong = right + i * mass, least
+        if right + wrong > all_mass:
+            return True
+        # Past the peak, the i counts that are left would not add what is missing; to stop can only refute less.
+        if mass < previous and mass * guesses * i < all_mass - right - wrong:
+            return False
+        previous = mass
+    return False
+
+
+def of_gdp(mu: float) -> _SmallestFpr:
+    """Return finv of mu-Gaussian DP: Phi(Phi^-1(y) - mu).
+
+    >>> round(of_gdp(1.0)(0.5), 6)
+    0.158655
+    """
+    mu, quantile = validate.nonnegative("mu", mu), NormalDist().inv_cdf
+
+    def smallest_fpr(tpr: float) -> float:
+        return 1.0 if tpr >= 1 else 0.5 * math.erfc((mu - quantile(tpr)) * math.sqrt(0.5))
+
+    return smallest_fpr
+
+
+def of_epsilon_delta(epsilon: float, *, delta: float) -> _SmallestFpr:
+    """Return finv of (epsilon, delta)-DP: max(0, 1 - d - e^eps (1 - y), e^-eps (y - d)).
+
+    >>> of_epsilon_delta(0.0, delta=0.25)(0.5)
+    0.25
+    """
+    epsilon, delta = validate.nonnegative("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
+    up, down = math.exp(min(epsilon, 700.0)), math.exp(-epsilon)
+
+    def smallest_fpr(tpr: float) -> float:
+        flat = max(0.0, down * (tpr - delta))
+        # The steep piece begins above a half; below, its 1 - tpr would only lose digits.
+        return flat if tpr < 0.5 else max(flat, 1 - delta - up * (1 - tpr))  # noqa: PLR2004
+
+    return smallest_fpr
+
+
+def of_curve(curve: TradeoffCurve) -> _SmallestFpr:
+    """Return finv of any trade-off curve, by way of the smallest concave curve above it.
+
+    >>> of_curve(TradeoffCurve.from_epsilon_delta(0.0, delta=0.25))(0.5)
+    0.25
+    """
+    fpr, tpr = (axis.tolist() for axis in concave_corners(curve.fpr, curve.tpr))
+
+    def smallest_fpr(rate: float) -> float:
+        at = min(bisect_left(tpr, rate), len(tpr) - 1)
+        if at == 0:
+            return float(fpr[0])
+        share = (rate - tpr[at - 1]) / (tpr[at] - tpr[at - 1])
+        return float(fpr[at - 1] + min(share, 1.0) * (fpr[at] - fpr[at - 1]))
+
+    return smallest_fpr
+
+
+def gdp_bound(*, bits: int, guesses: int, correct: int, alpha: float) -> float:
+    """Return mu_L, the largest mu for which the guesses refute mu-Gaussian DP at level ``alpha``; 0 if none.
+
+    Args:
+        bits: Membership bits m, each a fair coin.
+        guesses: Guesses r <= m, their number fixed in advance.
+        correct: Right guesses v <= r.
+        alpha: In (0, 1).
+
+    Raises:
+        InputError: Counts that do not fit, or alpha outside (0, 1).
+
+    Source: Mahloujifar, Melis and Chaudhuri 2024.
+
+    >>> round(gdp_bound(bits=1000, guesses=100, correct=95, alpha=0.05), 6)
+    0.786812
+    """
+    return _largest(
+        lambda mu: rejects(of_gdp(mu), bits=bits, guesses=guesses, correct=correct, alpha=alpha), _LARGEST_MU
+    )
+
+
+def epsilon_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
+    """Return eps_L, the largest epsilon for which the guesses refute (epsilon, delta)-DP at level ``alpha``; 0 if none.
+
+    Args:
+        bits: Membership bits m, each a fair coin.
+        guesses: Guesses r <= m, their number fixed in advance.
+        correct: Right guesses v <= r.
+        delta: In [0, 1).
+        alpha: In (0, 1).
+
+    Raises:
+        InputError: Counts that do not fit, delta outside [0, 1) or alpha outside (0, 1).
+
+    Source: Mahloujifar, Melis and Chaudhuri 2024.
+
+    >>> 4 < epsilon_bound(bits=1000, guesses=1000, correct=1000, delta=1e-5, alpha=0.05) < 6
+    True
+    """
+
+    def refuted(epsilon: float) -> bool:
+        curve = of_epsilon_delta(epsilon, delta=delta)
+        return rejects(curve, bits=bits, guesses=guesses, correct=correct, alpha=alpha)
+
+    return _largest(refuted, _LARGEST_CURVE_EPSILON)
+
+
+def _largest(refuted: Callable[[float], bool], most: float) -> float:
+    """The largest refuted parameter: what is refuted at one is refuted at every smaller one."""
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, most
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+# --- The e-process over every number of guesses at once, for pure epsilon [own] ---
+#
+# The guesses are put in an order that depends only on the model's output and the unordered records. Given those and all
+# earlier outcomes, an epsilon-DP mechanism lets a guess be right with probability at most q = o e^eps/(1 + o e^eps), o
+# the prior odds that it is right (1 for a random pair). So, for a stake u in (0, 1),
+#
+#     E_r(eps) = prod over the first r guesses of  1 + u (1 - q)/q = 1 + u e^-eps/o  if right,  1 - u  if wrong
+#
+# is a supermartingale that starts at 1, and so is its mean over fixed stakes. Ville: max_r E_r >= 1/alpha with
+# probability at most alpha. Every factor falls with eps, so eps_L = sup{eps: max_r E_r(eps) >= 1/alpha} keeps the level.
+
+
+# The stakes, fixed before any data are seen.
+_STAKES = (np.arange(16, dtype=np.float64) + 0.5) / 16
+_LARGEST_PURE_EPSILON = 60.0
+
+
+@dataclass(frozen=True)
+class _AnyNumber:
+    """What the e-process refutes: every epsilon up to ``bound``, with these guesses and right ones among them."""
+
+    bound: float
+    guesses: int
+    correct: int
+
+
+def any_guesses_bound(
+    right: npt.NDArray[np.bool_], *, alpha: float, odds: npt.ArrayLike = (1.0,)
+) -> _AnyNumber:
+    """Return the largest pure epsilon that the guesses refute, whatever their number; 0 if none.
+
+    Args:
+        right: Shape (r,), which guesses are right, in an order fixed without looking at membership.
+        alpha: In (0, 1).
+        odds: Prior odds that a guess is right, above 0: one number, or a cycle of them along the guesses.
+
+    Raises:
+        InputError: No guesses, alpha outside (0, 1), or odds that are not above 0.
+
+    >>> found = any_guesses_bound(np.arange(100) < 60, alpha=0.05)
+    >>> found.guesses, found.correct, 2 < found.bound < 4
+    (60, 60, True)
+    """
+    right = np.asarray(right, dtype=bool)
+    validate.at_least("guesses", right.size, least=1)
+    threshold = -math.log(validate.fraction("alpha", alpha))
+    prior = np.asarray(odds, dtype=np.float64)
+    if not (prior > 0).all():
+        raise InputError(f"odds must be above 0, got {prior.min():g}; leave the guess out.")
+    paths = _paths(right, prior.size)
+    paths = paths[_log_mean(paths, prior, 0.0) >= threshold]
+    if not len(paths):
+        return _AnyNumber(0.0, right.size, int(right.sum()))
+    low, high = 0.0, _LARGEST_PURE_EPSILON
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        refuting = _log_mean(paths, prior, middle) >= threshold
+        if refuting.any():
+            # E falls with epsilon: what does not refute here refutes nothing larger.
+            low, paths = middle, paths[refuting]
+        else:
+            high = middle
+    best = paths[0]
+    return _AnyNumber(low, int(best.sum()), int(best[1:].sum()))
+
+
+def _paths(right: npt.NDArray[np.bool_], kinds: int) -> Floats:
+    """Wrong and right guesses of each kind, after each run of right ones: E is largest nowhere else."""
+    ends = np.flatnonzero(right & np.append(~right[1:], True))
+    kind = np.arange(right.size) % kinds
+    columns = [np.cumsum(~right)[ends], *(np.cumsum(right & (kind == k))[ends] for k in range(kinds))]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _log_mean(paths: Floats, odds: Floats, epsilon: float) -> Floats:
+    """Log of the mean of E over the stakes, for each path."""
+    logs: npt.NDArray[Any] = paths[:, :1] * np.log1p(-_STAKES)
+    for kind, prior in enumerate(odds.tolist()):
+        logs += paths[:, kind + 1, None] * np.log1p(_STAKES * (math.exp(-epsilon) / prior))
+    most = logs.max(axis=1, initial=-math.inf)
+    return np.asarray(most + np.log(np.mean(np.exp(logs - most[:, None]), axis=1)))

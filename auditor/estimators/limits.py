@@ -1,0 +1,254 @@
+"""Exact one-sided limits of rates and counts, vectorised, and what they say of members that were sampled or all scored."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from auditor.core.errors import InputError
+from auditor.core.options import Census, Members, Sample, Subset
+from auditor.core.values import Estimate, Floats, Losses
+
+# --- Limits of a binomial proportion (Clopper and Pearson 1934) ---
+#
+# U(k; n, a) = BetaInv(1 - a; k + 1, n - k), 1 at k = n
+# L(k; n, a) = BetaInv(a; k, n - k + 1),     0 at k = 0
+
+
+def upper_limit(successes: npt.ArrayLike, trials: npt.ArrayLike, alpha: float) -> Floats:
+    """Return the level 1 - alpha upper limit of the proportion.
+
+    The complementary inverse keeps its precision for alpha far below 1e-8.
+
+    >>> float(upper_limit(0, 1000, 0.05).round(8))
+    0.00299125
+    """
+    k, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        inner = special.betainccinv(k + 1, np.maximum(n - k, 1), alpha)
+    return np.where(k >= n, 1.0, inner)
+
+
+def lower_limit(successes: npt.ArrayLike, trials: npt.ArrayLike, alpha: float) -> Floats:
+    """Return the level 1 - alpha lower limit of the proportion.
+
+    >>> float(lower_limit(950, 1000, 0.025).round(8))
+    0.93460951
+    """
+    k, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        inner = special.betaincinv(np.maximum(k, 1), n - k + 1, alpha)
+    return np.where(k <= 0, 0.0, inner)
+
+
+# --- Limits of a count in a finite set, from a sample drawn without repetition ---
+#
+# With H the number of marked records among the drawn ones and M the number marked in all:
+#
+# L(x) = min{M: P[H >= x] > a},  U(x) = max{M: P[H <= x] > a}
+
+
+_Counts = npt.NDArray[np.int64]
+
+
+def lower_count(found: npt.ArrayLike, *, drawn: int, population: int, alpha: float) -> _Counts:
+    """Return the level 1 - alpha lower limit of the number of marked records in the whole set.
+
+    Args:
+        found: Marked records among the drawn ones, any shape.
+        drawn: Records drawn at random without repetition.
+        population: Records in the whole set, ``drawn`` or more.
+        alpha: Probability that the limit is too high, in (0, 1).
+
+    >>> lower_count([0, 95, 100], drawn=100, population=200, alpha=0.05).tolist()
+    [0, 183, 196]
+    """
+    from scipy import stats
+
+    x = np.asarray(found, dtype=np.int64)
+    # P[H >= x] rises with the number marked: 0 below x, 1 where every record not drawn is marked too.
+    below, enough = x - 1, x + (population - drawn)
+    while np.any(enough - below > 1):
+        middle = (below + enough) // 2
+        possible = stats.hypergeom.sf(x - 1, population, np.maximum(middle, 0), drawn) > alpha
+        below, enough = np.where(possible, below, middle), np.where(possible, middle, enough)
+    return np.asarray(np.where(x <= 0, 0, enough), dtype=np.int64)
+
+
+def upper_count(found: npt.ArrayLike, *, drawn: int, population: int, alpha: float) -> _Counts:
+    """Return the level 1 - alpha upper limit of the number of marked records in the whole set.
+
+    The same holds for the records above the (x + 1)-th largest of the drawn ones: r or more of them lie above it if
+    and only if at most x of the r largest were drawn [own].
+
+    >>> upper_count([0, 5, 100], drawn=100, population=200, alpha=0.05).tolist()
+    [4, 17, 200]
+    """
+    unmarked = drawn - np.asarray(found, dtype=np.int64)
+    return np.asarray(population - lower_count(unmarked, drawn=drawn, population=population, alpha=alpha))
+
+
+# --- What the scored members say of the member loss distribution, by how they were chosen ---
+#
+# A sample leaves both rates uncertain (binomial limits), a random subset of a finite training set less so
+# (hypergeometric limits), and a census leaves nothing uncertain.
+
+
+@dataclass(frozen=True)
+class MemberLimits:
+    """Limits of the true positive and the false negative rate from counts of the ``scored`` members.
+
+    Attributes:
+        members: How the scored members were chosen.
+        scored: Their number.
+        seen: Training records that were looked at before, to choose a threshold, and are not scored again.
+        seen_hits: How many of those lie at or below that threshold.
+
+    Raises:
+        InputError: A subset of a training set that has fewer records than were scored.
+    """
+
+    members: Members
+    scored: int
+    seen: int = 0
+    seen_hits: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.members, Subset) and self.members.of < self.scored + self.seen:
+            raise InputError(
+                f"the training set of a Subset must have at least as many records as were scored, got of ="
+                f" {self.members.of} for {self.scored + self.seen} member losses."
+            )
+
+    @property
+    def known(self) -> bool:
+        """Whether the scored members are all there is to know."""
+        return isinstance(self.members, Census)
+
+    @property
+    def limits(self) -> int:
+        """How many limits a ratio of one member rate and one non-member rate spends the error on."""
+        return 1 if self.known else 2
+
+    def tpr_lower(self, hits: npt.ArrayLike, alpha: float) -> Floats:
+        """Lower limit of the true positive rate at a threshold that does not depend on the scored members."""
+        if self.known:
+            return np.asarray(np.asarray(hits) / self.scored)
+        if not isinstance(self.members, Subset):
+            return lower_limit(hits, self.scored, alpha)
+        left = self.members.of - self.seen
+        in_all = self.seen_hits + lower_count(hits, drawn=self.scored, population=left, alpha=alpha)
+        return np.asarray(in_all / self.members.of)
+
+    def fnr_upper(self, misses: npt.ArrayLike, alpha: float) -> Floats:
+        """Upper limit of the false negative rate.
+
+        At a threshold that does not depend on the scored members, or at the (misses + 1)-th largest of them.
+        """
+        if self.known:
+            return np.asarray(np.asarray(misses) / self.scored)
+        if not isinstance(self.members, Subset):
+            return upper_limit(misses, self.scored, alpha)
+        left = self.members.of - self.seen
+        in_all = upper_count(misses, drawn=self.scored, population=left, alpha=alpha)
+        # A training set is finite: that none of its records lies above a threshold says nothing about leakage.
+        return np.asarray(np.maximum(in_all + self.seen - self.seen_hits, 1) / self.members.of)
+
+
+# --- What a census says of leakage: the same inference again, with the members counted as draws ---
+#
+# Numbers about all records of a finite training set, or about a random part of it, leave out the chance of which records
+# were drawn into that set. They describe it exactly, and show a gap from the population without any leakage. Whether the
+# model leaks is a question about records like these: there the members are a sample too.
+
+
+FINITE = "finite training set"
+_KEPT = ("ceiling", "approximate", "tail", "tpr_lower", "fpr_upper", "tnr_lower", "fnr_upper")
+
+
+def finite(members: Members, *, what: str = "number") -> tuple[str, ...]:
+    """Return what must be known of a number that describes a finite training set; nothing for a sample.
+
+    Args:
+        members: How the scored members were chosen.
+        what: The number, in a word.
+
+    >>> finite(Sample())
+    ()
+    """
+    match members:
+        case Census():
+            start, which = "every training record was scored", f"this {FINITE}"
+        case Subset(of=size):
+            start = f"the scored members were drawn at random from the {size:,} training records"
+            which = f"that {FINITE}"
+        case Sample():
+            return ()
+    said = f"the {what} compares {which} with the population, and can be positive without any leakage"
+    return (f"{start}: {said}",)
+
+
+def with_draws(found: Estimate, draws: Estimate) -> Estimate:
+    """Return an estimate that also keeps what is found where the members count as draws, in ``details["as_draws"]``.
+
+    Args:
+        found: About a finite training set.
+        draws: The same quantity at the same confidence, with the members as a sample.
+    """
+    kept: dict[str, Any] = {name: draws.details[name] for name in _KEPT if name in draws.details}
+    ends = {"value": draws.value, "lower": draws.lower, "upper": draws.upper}
+    return replace(found, details={**found.details, "as_draws": {**ends, **kept}})
+
+
+# --- Thresholds that sort the audited records just as a record's own loss does, and are no record's loss ---
+#
+# A result holds no raw losses. Where a threshold is the loss of a record, any number between it and its neighbour gives the
+# same counts; the one with the fewest digits is told.
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+_DIGITS = 17  # what a double holds
+
+
+def just_below(losses: Losses, threshold: float) -> float | None:
+    """Return a number below this loss and above all smaller ones; None where no double lies between.
+
+    >>> losses = Losses(member=[0.1234, 0.5], nonmember=[0.4567, 0.9])
+    >>> just_below(losses, 0.4567), just_below(losses, 0.1234)
+    (0.3, -0.07)
+    """
+    groups = losses.sorted_member, losses.sorted_nonmember
+    places = [int(np.searchsorted(group, threshold, side="left")) for group in groups]
+    smaller = [float(group[at - 1]) for group, at in zip(groups, places, strict=True) if at > 0]
+    if smaller:
+        return _between(max(smaller), threshold)
+    return _between(threshold - _reach(threshold, max(float(group[-1]) for group in groups)), threshold)
+
+
+def just_above(losses: Losses, threshold: float) -> float | None:
+    """Return a number above this loss and below all larger ones; None where no double lies between.
+
+    >>> just_above(Losses(member=[0.1234, 0.5], nonmember=[0.4567, 0.9]), 0.1234)
+    0.3
+    """
+    groups = losses.sorted_member, losses.sorted_nonmember
+    places = [int(np.searchsorted(group, threshold, side="right")) for group in groups]
+    larger = [float(group[at]) for group, at in zip(groups, places, strict=True) if at < group.size]
+    if larger:
+        return _between(threshold, min(larger))
+    return _between(threshold, threshold + _reach(threshold, min(float(group[0]) for group in groups)))
+
+
+def _reach(threshold: float, other: float) -> float:
+    """How far to look beyond the last loss: about as far as the losses reach."""
+    return abs(threshold / 2 - other / 2) or abs(threshold) or 1.0
+
+
+def _between(low: float, high: float) -> float | None:
+    """The number of fewest digits strictly between, near the middle."""
+    low, high = max(low, -_LARGEST), min(high, _LARGEST)
+    middle = low / 2 + high / 2
+    numbers = (float(f"{middle:.{digits}g}") for digits in range(1, _DIGITS + 1))
+    return next((number for number in numbers if low < number < high), None)

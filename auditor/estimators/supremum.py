@@ -1,0 +1,588 @@
+"""The four ratios of Epsilon* and their largest, whatever the laws; what stays of them at the edges.
+
+    eps* = log max(1, sup_q max(m1, m2, m3, m4)),  d = delta
+    m1 = (TPR - d)/FPR   m2 = (TNR - d)/FNR   m3 = (FNR - d)/TNR   m4 = (FPR - d)/TPR
+
+Negoescu et al. 2024, Definition 2.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import optimize, special
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Density, Floats
+from auditor.curves.gaussian import Gaussian
+from auditor.curves.mixture import MixtureOfGaussians
+
+# name: (is the member law the numerator?, is it the upper tail?)
+BRANCHES = {"m1": (True, False), "m2": (False, True), "m3": (True, True), "m4": (False, False)}
+# Ratios of distances and spreads beyond this would overflow when squared, and no float could tell them apart anyway.
+_BEYOND = 1e100
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One of the four ratios at its largest.
+
+    Attributes:
+        name: ``m1`` to ``m4``.
+        epsilon: Log of the ratio, or 0 where it never exceeds 1.
+        threshold: Where it is attained; NaN where ``epsilon`` is 0.
+        z_numerator: Threshold in standard units of the numerator law, measured towards its lower tail.
+        z_denominator: Likewise for the denominator law.
+        hazard: d(epsilon)/d(threshold) that a shift of either law feels: the factor of the standard error.
+        on_clip: Whether a clip holds the threshold back.
+    """
+
+    name: str
+    epsilon: float
+    threshold: float = math.nan
+    z_numerator: float = math.nan
+    z_denominator: float = math.nan
+    hazard: float = math.nan
+    on_clip: bool = False
+
+
+@dataclass(frozen=True)
+class Supremum:
+    """The largest of the four branches.
+
+    Attributes:
+        value: Epsilon*, in nats.
+        branches: All four, m1 first.
+        best: The largest branch.
+        fpr: False positive rate at the best threshold; NaN at value 0 and when saturated.
+        fnr: False negative rate there.
+        saturated: The clip leaves no threshold because the laws are totally separated; ``value`` is the ceiling.
+    """
+
+    value: float
+    branches: tuple[Branch, ...]
+    best: Branch
+    fpr: float
+    fnr: float
+    saturated: bool = False
+
+
+# --- Two normals: the exact supremum; Negoescu et al. 2024, Section 3.1 ---
+#
+# Each branch is (P(q) - d)/Q(q) for a numerator law P, a denominator law Q and one tail. Upper tails are reflected,
+# so that only lower tails remain. For a fixed epsilon the largest excess
+#
+#     H(eps) = max_q [P(q) - e^eps Q(q)]
+#
+# is at a root of the quadratic log p(q) - log q(q) = eps or at an end of the allowed interval; H falls in eps, and the
+# branch's value is the root of H(eps) = d. This replaces the paper's grid of two million thresholds [own].
+
+
+_EXP_LIMIT = 700.0
+
+
+def gaussian_supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, clip: float = 0.0) -> Supremum:
+    """Return the exact parametric Epsilon* of two normals.
+
+    Args:
+        member: Law of the member losses (on any scale on which they are normal).
+        nonmember: Law of the non-member losses.
+        delta: In [0, 1); 0 needs a clip.
+        clip: Thresholds are confined to FPR and FNR in [clip, 1 - clip]; 0 for no clip. The paper clips at delta.
+
+    Raises:
+        InputError: delta = 0 without a clip, where the supremum is infinite or undefined.
+
+    >>> unit = Gaussian(0.0, 1.0)
+    >>> round(gaussian_supremum(unit, Gaussian(1.0, 1.0), delta=1e-5).value, 6)
+    4.377178
+    """
+    validate.fraction("delta", delta, zero=True)
+    validate.fraction("clip", clip, zero=True)
+    if delta == 0 and clip == 0:
+        raise InputError(
+            "delta must be above 0 when there is no clip, got 0: the supremum is infinite; give a clip."
+        )
+    member, nonmember = _without_specks(member, nonmember)
+    same_point = member.sd == 0 and nonmember.sd == 0 and member.mean == nonmember.mean
+    if same_point or clip >= 0.5:  # noqa: PLR2004 - no threshold is allowed, and the ceiling is 0 too
+        return _nothing()
+    low, high = _interval(member, nonmember, clip)
+    if low > high or (member.sd == 0 and nonmember.sd == 0):
+        return _separated(clip, delta)
+    if abs(member.mean - nonmember.mean) > _BEYOND * max(member.sd, nonmember.sd):
+        return _separated(clip, delta)
+    if member.sd == 0 or nonmember.sd == 0:
+        return _point_mass(member, nonmember, delta, clip)
+    unit = min(member, nonmember, key=lambda law: law.sd)
+    return _in_units(_scaled(member, unit), _scaled(nonmember, unit), unit, delta, clip)
+
+
+def _scaled(law: Gaussian, unit: Gaussian) -> Gaussian:
+    return Gaussian((law.mean - unit.mean) / unit.sd, law.sd / unit.sd)
+
+
+def _in_units(member: Gaussian, nonmember: Gaussian, unit: Gaussian, delta: float, clip: float) -> Supremum:
+    """The supremum of two laws in units of the narrower one, where thresholds near it lose no digits to its distance from 0."""
+    low, high = _interval(member, nonmember, clip)
+    if low > high:
+        return _separated(clip, delta)
+    scaled = [_branch(name, member, nonmember, delta, (low, high)) for name in BRANCHES]
+    at = max(range(len(scaled)), key=lambda place: scaled[place].epsilon)
+    branches = tuple(
+        replace(item, threshold=unit.mean + unit.sd * item.threshold, hazard=item.hazard / unit.sd)
+        for item in scaled
+    )
+    if scaled[at].epsilon == 0:
+        return Supremum(0.0, branches, branches[at], math.nan, math.nan)
+    fpr = float(special.ndtr((scaled[at].threshold - nonmember.mean) / nonmember.sd))
+    fnr = float(special.ndtr((member.mean - scaled[at].threshold) / member.sd))
+    return Supremum(scaled[at].epsilon, branches, branches[at], fpr, fnr)
+
+
+def _without_specks(member: Gaussian, nonmember: Gaussian) -> tuple[Gaussian, Gaussian]:
+    """A law whose spread is nothing beside the other's is a point mass: its square would underflow."""
+    laws = (member, nonmember)
+    widest = max(member.sd, nonmember.sd)
+    member, nonmember = (Gaussian(law.mean, 0.0) if law.sd < widest / _BEYOND else law for law in laws)
+    return member, nonmember
+
+
+def _interval(member: Gaussian, nonmember: Gaussian, clip: float) -> tuple[float, float]:
+    """Thresholds that keep both error rates in [clip, 1 - clip]."""
+    if clip == 0:
+        return -math.inf, math.inf
+    z = float(special.ndtri(clip))
+    low = max(law.mean + law.sd * z for law in (member, nonmember))
+    return low, min(law.mean - law.sd * z for law in (member, nonmember))
+
+
+def _branch(
+    name: str, member: Gaussian, nonmember: Gaussian, delta: float, interval: tuple[float, float]
+) -> Branch:
+    member_first, upper = BRANCHES[name]
+    p, q = (member, nonmember) if member_first else (nonmember, member)
+    sign = -1.0 if upper else 1.0
+    low, high = sorted(sign * end for end in interval)
+    lower = _Lower(sign * p.mean, p.sd, sign * q.mean, q.sd, low, high)
+    epsilon = _root_in_epsilon(lower, delta)
+    if epsilon is None:
+        return Branch(name, 0.0)
+    _, at = lower.largest_excess(epsilon)
+    z_p, z_q = (at - lower.mean_p) / lower.sd_p, (at - lower.mean_q) / lower.sd_q
+    on_clip = at in (low, high)
+    return Branch(name, epsilon, sign * at, z_p, z_q, _hazard(lower, at, delta, on_clip=on_clip), on_clip)
+
+
+@dataclass(frozen=True)
+class _Lower:
+    """One branch in lower-tail form, with thresholds confined to [low, high]."""
+
+    mean_p: float
+    sd_p: float
+    mean_q: float
+    sd_q: float
+    low: float
+    high: float
+
+    def log_tails(self, at: float) -> tuple[float, float]:
+        """Log of P(at) and log of Q(at)."""
+        log_p = special.log_ndtr((at - self.mean_p) / self.sd_p)
+        return float(log_p), float(special.log_ndtr((at - self.mean_q) / self.sd_q))
+
+    def crossings(self, epsilon: float) -> tuple[float, ...]:
+        """Thresholds where log p - log q = epsilon: roots of A x^2 + B x + C in standard units of Q."""
+        m, r = (self.mean_p - self.mean_q) / self.sd_q, self.sd_p / self.sd_q
+        roots = _quadratic_roots(*_log_ratio(m, r), epsilon)
+        return tuple(self.mean_q + self.sd_q * x for x in roots)
+
+    def largest_excess(self, epsilon: float) -> tuple[float, float]:
+        """H(epsilon) and where it is attained."""
+        candidates = [x for x in self.crossings(epsilon) if self.low <= x <= self.high]
+        candidates += [x for x in (self.low, self.high) if math.isfinite(x)]
+        best, where = -math.inf, math.nan
+        for at in candidates:
+            log_p, log_q = self.log_tails(at)
+            gap = epsilon + log_q - log_p
+            excess = -math.exp(log_p) * math.expm1(gap) if gap < _EXP_LIMIT else -math.inf
+            if excess > best:
+                best, where = excess, at
+        return best, where
+
+
+def _log_ratio(m: float, r: float) -> tuple[float, float, float]:
+    """Coefficients of the log-ratio of N(m, r^2) to N(0, 1): A x^2 + B x + C."""
+    a = (r - 1) * (r + 1) / (2 * r * r)
+    return a, m / (r * r), -0.5 * (m / r) ** 2 - math.log(r)
+
+
+def _quadratic_roots(a: float, b: float, c: float, level: float) -> tuple[float, ...]:
+    """Real roots of a x^2 + b x + c = level, without cancellation, for a or b near 0 too."""
+    constant = c - level
+    discriminant = b * b - 4 * a * constant
+    if discriminant < 0:
+        return ()
+    half = -0.5 * (b + math.copysign(math.sqrt(discriminant), b))
+    roots = []
+    if a != 0 and math.isfinite(half / a):
+        roots.append(half / a)
+    if half != 0 and math.isfinite(constant / half):
+        roots.append(constant / half)
+    return tuple(roots)
+
+
+def _root_in_epsilon(lower: _Lower, delta: float) -> float | None:
+    """The root of H(eps) = delta, or None where H(0) is no larger."""
+
+    def surplus(epsilon: float) -> float:
+        return max(lower.largest_excess(epsilon)[0], -1.0) - delta
+
+    return _falling_root(surplus)
+
+
+def _falling_root(surplus: Callable[[float], float]) -> float | None:
+    """The root of a falling function of epsilon, or None where it is never positive."""
+    if surplus(0.0) <= 0:
+        return None
+    high = 1.0
+    while surplus(high) > 0:
+        high *= 2.0
+    # disp=False: where rounding leaves no sign change to close in on, the last bracket is as good as it gets.
+    return float(optimize.brentq(surplus, 0.0, high, xtol=1e-13, rtol=1e-14, disp=False))
+
+
+def _hazard(lower: _Lower, at: float, delta: float, *, on_clip: bool) -> float:
+    """Sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
+
+    At an interior optimum p/(P - delta) = q/Q. On a clip that law X holds, X's tail is fixed and the other law moves:
+    its own hazard counts.
+    """
+    z_p, z_q = (at - lower.mean_p) / lower.sd_p, (at - lower.mean_q) / lower.sd_q
+    # The clip is held by the law that is nearer to its own clip quantile, the larger standard distance.
+    if on_clip and abs(z_p) >= abs(z_q):
+        return _reversed_hazard(z_q) / lower.sd_q
+    tail = math.exp(lower.log_tails(at)[0])
+    rest = tail - delta
+    return _reversed_hazard(z_p) / lower.sd_p * (tail / rest) if rest > 0 else math.inf
+
+
+def _reversed_hazard(z: float) -> float:
+    """phi(z)/Phi(z), by the scaled complementary error function, which neither over- nor underflows."""
+    scaled = float(special.erfcx(-z / math.sqrt(2)))
+    return math.sqrt(2 / math.pi) / scaled if scaled > 0 else math.inf
+
+
+# --- Two normals: over all regions, not only thresholds ---
+
+
+def best_region(member: Gaussian, nonmember: Gaussian, *, delta: float) -> float:
+    """Return the largest epsilon over all regions, not only thresholds: the likelihood-ratio attacker's [own].
+
+    With unequal variances the best region is an interval or its complement. No clip.
+
+    >>> round(best_region(Gaussian(0.0, 1.0), Gaussian(0.0, 1.2), delta=1e-5), 6)
+    3.5991
+    """
+    validate.positive("delta", delta)
+    member, nonmember = _without_specks(member, nonmember)
+    if min(member.sd, nonmember.sd) == 0:
+        return 0.0 if (member.mean, member.sd) == (nonmember.mean, nonmember.sd) else math.inf
+    by_threshold = gaussian_supremum(member, nonmember, delta=delta).value
+    if math.isinf(by_threshold):
+        return by_threshold
+    return max(
+        by_threshold, _region_epsilon(member, nonmember, delta), _region_epsilon(nonmember, member, delta)
+    )
+
+
+def _region_epsilon(p: Gaussian, q: Gaussian, delta: float) -> float:
+    """The root of P(R) - e^eps Q(R) = delta, with R where the log-ratio exceeds eps."""
+    m, r = (p.mean - q.mean) / q.sd, p.sd / q.sd
+    a, b, c = _log_ratio(m, r)
+
+    def surplus(epsilon: float) -> float:
+        roots = sorted(_quadratic_roots(a, b, c, epsilon))
+        if not roots:  # nowhere is the log-ratio that large
+            return -delta
+        log_p, log_q = _log_mass([(x - m) / r for x in roots], a, b), _log_mass(roots, a, b)
+        gap = epsilon + log_q - log_p
+        return (-math.exp(log_p) * math.expm1(gap) if gap < _EXP_LIMIT else -1.0) - delta
+
+    return _falling_root(surplus) or 0.0
+
+
+def _log_mass(roots: list[float], a: float, b: float) -> float:
+    """Log of the standard normal mass where the log-ratio is above its level, from the roots in standard units."""
+    if len(roots) == 1:
+        return float(special.log_ndtr(-roots[0] if b > 0 else roots[0]))
+    low, high = roots
+    if a > 0:
+        return float(special.logsumexp([special.log_ndtr(low), special.log_ndtr(-high)]))
+    # Between the roots: the difference of the two tails on the nearer side, so that nothing cancels.
+    outer, inner = (low, high) if low + high < 0 else (-high, -low)
+    log_outer, log_inner = float(special.log_ndtr(outer)), float(special.log_ndtr(inner))
+    return log_inner + math.log(-math.expm1(log_outer - log_inner)) if log_outer < log_inner else -math.inf
+
+
+# --- Two mixtures of normals: a certified search [own] ---
+#
+# Upper tails are reflected here too. The log-ratio of two mixtures can cross a level many times, so the search for the
+# largest log(P(q) - d) - log Q(q) is global and certified: on thresholds [a, b] no value can exceed
+# log(P(b) - d) - log Q(a), since both tails only grow. Intervals whose bound is no larger than the best value found are
+# dropped, the others are halved until none is left, and the best point is then polished. Without a clip only the
+# thresholds between the numerator's d quantile and the denominator's 1 - d quantile can exceed 0.
+
+
+_Law = Gaussian | MixtureOfGaussians
+# Intervals are dropped when they can gain no more than this, beside the value itself.
+_TOLERANCE = 1e-6
+_HALVINGS = 200
+_MOST_INTERVALS = 200_000
+_PEAKS = 5
+_DISTANCES = np.linspace(-9.0, 9.0, 73)
+
+
+def mixture_supremum(member: _Law, nonmember: _Law, *, delta: float, clip: float = 0.0) -> Supremum:
+    """Return the exact parametric Epsilon* of two mixtures of normals.
+
+    Args:
+        member: Law of the member losses; a normal is a mixture of one.
+        nonmember: Law of the non-member losses.
+        delta: In [0, 1); 0 needs a clip.
+        clip: Thresholds are confined to FPR and FNR in [clip, 1 - clip]; 0 for no clip. The paper clips at delta.
+
+    Raises:
+        InputError: delta = 0 without a clip, where the supremum is infinite or undefined.
+
+    >>> unit = MixtureOfGaussians((1.0,), (0.0,), (1.0,))
+    >>> round(mixture_supremum(unit, Gaussian(1.0, 1.0), delta=1e-5).value, 6)
+    4.377178
+    """
+    validate.fraction("delta", delta, zero=True)
+    validate.fraction("clip", clip, zero=True)
+    if delta == 0 and clip == 0:
+        raise InputError(
+            "delta must be above 0 when there is no clip, got 0: the supremum is infinite; give a clip."
+        )
+    member, nonmember = _mixture_without_specks(_mixture(member), _mixture(nonmember))
+    same_point = member.sd == 0 and nonmember.sd == 0 and member.mean == nonmember.mean
+    if same_point or clip >= 0.5:  # noqa: PLR2004 - no threshold is allowed, and the ceiling is 0 too
+        return _nothing()
+    low, high = _mixture_interval(member, nonmember, clip)
+    apart = abs(member.mean / 2 - nonmember.mean / 2) > _BEYOND * max(member.sd, nonmember.sd)
+    if low > high or (member.sd == 0 and nonmember.sd == 0) or apart:
+        return _separated(clip, delta)
+    if member.sd == 0 or nonmember.sd == 0:
+        return _point_mass(member, nonmember, delta, clip)
+    branches = tuple(_mixture_branch(name, member, nonmember, delta, clip) for name in BRANCHES)
+    best = max(branches, key=lambda branch: branch.epsilon)
+    if math.isinf(best.epsilon):
+        return _separated(clip, delta)
+    if best.epsilon == 0:
+        return Supremum(0.0, branches, best, math.nan, math.nan)
+    at = np.array(best.threshold)
+    fpr, fnr = math.exp(float(nonmember.log_cdf(at))), math.exp(float(member.log_sf(at)))
+    return Supremum(best.epsilon, branches, best, fpr, fnr)
+
+
+def _mixture(law: _Law) -> MixtureOfGaussians:
+    if isinstance(law, Gaussian):
+        return MixtureOfGaussians((1.0,), (law.mean,), (law.sd,))
+    return law
+
+
+def _mixture_without_specks(
+    member: MixtureOfGaussians, nonmember: MixtureOfGaussians
+) -> tuple[MixtureOfGaussians, MixtureOfGaussians]:
+    """A law whose spread is nothing beside the other's is a point mass: its square would underflow."""
+    laws = (member, nonmember)
+    widest = max(law.sd for law in laws)
+    member, nonmember = (
+        _mixture(Gaussian(law.mean, 0.0)) if law.sd < widest / _BEYOND else law for law in laws
+    )
+    return member, nonmember
+
+
+@dataclass(frozen=True)
+class _MixtureLower:
+    """One branch in lower-tail form."""
+
+    p: MixtureOfGaussians
+    q: MixtureOfGaussians
+    delta: float
+
+    def numerator(self, x: Floats) -> Floats:
+        """Log of P(x) - delta, minus infinity where that is not above 0."""
+        log_p = self.p.log_cdf(x)
+        if self.delta == 0:
+            return log_p
+        gap = math.log(self.delta) - log_p
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.where(gap < 0, log_p + np.log(-np.expm1(np.minimum(gap, 0.0))), -np.inf))
+
+    def value(self, x: Floats) -> Floats:
+        """Log of the ratio."""
+        return _difference(self.numerator(x), self.q.log_cdf(x))
+
+
+def _difference(numerator: Floats, denominator: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(numerator), -np.inf, numerator - denominator)
+
+
+def _reflected(law: MixtureOfGaussians) -> MixtureOfGaussians:
+    return MixtureOfGaussians(law.weights, tuple(-mean for mean in law.means), law.sds)
+
+
+def _quantiles(law: MixtureOfGaussians, tail: float) -> tuple[float, float]:
+    """The lower and the upper quantile of a small tail."""
+    level = np.array(tail)
+    return float(law.quantile(level)), -float(_reflected(law).quantile(level))
+
+
+def _mixture_interval(p: MixtureOfGaussians, q: MixtureOfGaussians, clip: float) -> tuple[float, float]:
+    """Thresholds that keep both error rates in [clip, 1 - clip]."""
+    if clip == 0:
+        return -math.inf, math.inf
+    ends = _quantiles(p, clip), _quantiles(q, clip)
+    return max(low for low, _ in ends), min(high for _, high in ends)
+
+
+def _mixture_branch(
+    name: str, member: MixtureOfGaussians, nonmember: MixtureOfGaussians, delta: float, clip: float
+) -> Branch:
+    member_first, upper = BRANCHES[name]
+    p, q = (member, nonmember) if member_first else (nonmember, member)
+    if upper:
+        p, q = _reflected(p), _reflected(q)
+    lower = _MixtureLower(p, q, delta)
+    low, high = (
+        _mixture_interval(p, q, clip) if clip > 0 else (_quantiles(p, delta)[0], _quantiles(q, delta)[1])
+    )
+    epsilon, at = _largest(lower, low, high)
+    if not epsilon > 0:
+        return Branch(name, 0.0)
+    on_clip = clip > 0 and at in (low, high)
+    hazard = _mixture_hazard(lower, at, clip, on_clip=on_clip)
+    return Branch(name, epsilon, -at if upper else at, hazard=hazard, on_clip=on_clip)
+
+
+def _largest(lower: _MixtureLower, low: float, high: float) -> tuple[float, float]:
+    """The largest log-ratio on [low, high] and where it is attained; 0 where it is nowhere above."""
+    if not low < high:
+        return 0.0, math.nan
+    knots = np.concatenate(
+        [lower.p.spread(_DISTANCES), lower.q.spread(_DISTANCES), np.linspace(low, high, 65)]
+    )
+    knots = np.unique(np.clip(knots, low, high))
+    numerator, denominator = lower.numerator(knots), lower.q.log_cdf(knots)
+    values = _difference(numerator, denominator)
+    best, at = _peak(lower, knots, values)
+    left, right = knots[:-1], knots[1:]
+    ends = numerator[1:], denominator[:-1]
+    for _ in range(_HALVINGS):
+        keep = _difference(*ends) > best + _TOLERANCE * (1 + best)
+        left, right, (top, bottom) = left[keep], right[keep], (ends[0][keep], ends[1][keep])
+        middle = left + (right - left) / 2
+        if left.size == 0 or left.size > _MOST_INTERVALS or ((middle <= left) | (middle >= right)).all():
+            break
+        numerator, denominator = lower.numerator(middle), lower.q.log_cdf(middle)
+        values = _difference(numerator, denominator)
+        index = int(np.argmax(values))
+        if values[index] > best:
+            best, at = _polished(lower, left[index], right[index], float(values[index]), float(middle[index]))
+        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+        ends = np.concatenate([numerator, top]), np.concatenate([bottom, denominator])
+    return best, at
+
+
+def _peak(lower: _MixtureLower, knots: Floats, values: Floats) -> tuple[float, float]:
+    """The best of the highest local maxima among the knots, each polished."""
+    padded = np.concatenate([[-np.inf], values, [-np.inf]])
+    peaks = np.flatnonzero((values > 0) & (values >= padded[:-2]) & (values >= padded[2:]))
+    highest = peaks[np.argsort(values[peaks], kind="stable")[-_PEAKS:]]
+    best, at = 0.0, math.nan
+    for index in highest:
+        bracket = knots[max(index - 1, 0)], knots[min(index + 1, knots.size - 1)]
+        value, where = _polished(lower, *bracket, float(values[index]), float(knots[index]))
+        if value > best:
+            best, at = value, where
+    return best, at
+
+
+def _polished(
+    lower: _MixtureLower, left: float, right: float, value: float, at: float
+) -> tuple[float, float]:
+    """The larger of a value and of what a local search between two points finds."""
+    if not math.isfinite(value) or not left < right:
+        return value, at
+    # In units of the bracket, so that no scale is too small for the search.
+    width = right - left
+    found = optimize.minimize_scalar(
+        lambda share: -float(lower.value(np.array(left + share * width))),
+        bounds=(0.0, 1.0),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return (-float(found.fun), left + float(found.x) * width) if -found.fun > value else (value, at)
+
+
+def _mixture_hazard(lower: _MixtureLower, at: float, clip: float, *, on_clip: bool) -> float:
+    """Sensitivity of epsilon to a shift of a law, by the envelope theorem [own].
+
+    At an interior optimum p/(P - delta) = q/Q. On a clip that law X holds, X's tail is fixed and the other law moves:
+    its own hazard counts.
+    """
+    x = np.array(at)
+    if on_clip and at in _quantiles(lower.p, clip):
+        return _exp(float(lower.q.log_pdf(x) - lower.q.log_cdf(x)))
+    return _exp(float(lower.p.log_pdf(x) - lower.numerator(x)))
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < math.log(np.finfo(float).max) else math.inf
+
+
+# --- What stays of the four ratios at the edges, whatever the laws ---
+
+
+def _nothing() -> Supremum:
+    """The laws do not differ, or no threshold is allowed."""
+    branches = tuple(Branch(name, 0.0) for name in BRANCHES)
+    return Supremum(0.0, branches, branches[0], math.nan, math.nan)
+
+
+def _separated(clip: float, delta: float) -> Supremum:
+    """No threshold keeps both error rates inside the clip: total separation, the worst leak, reads as the ceiling."""
+    ceiling = math.inf if clip == 0 else math.log(max(1.0, (1 - clip - delta) / clip))
+    branches = tuple(Branch(name, ceiling, on_clip=clip > 0) for name in BRANCHES)
+    return Supremum(ceiling, branches, branches[0], math.nan, math.nan, saturated=True)
+
+
+def _point_mass(member: Density, nonmember: Density, delta: float, clip: float) -> Supremum:
+    """One group has a single loss inside the other's range: the limit of a standard deviation that goes to 0.
+
+    At that loss the other law's tail F is fixed, and the point law's own rate runs through all of [clip, 1 - clip].
+    """
+    point, law = (member, nonmember) if member.sd == 0 else (nonmember, member)
+    f = math.exp(float(law.log_cdf(np.array(point.mean))))
+    ratios = [(1 - clip - delta, f), (1 - f - delta, clip), (1 - clip - delta, 1 - f), (f - delta, clip)]
+    if law is member:
+        ratios = [ratios[index] for index in (3, 2, 1, 0)]
+    branches = tuple(
+        Branch(name, _log_or_zero(*ratio), point.mean, on_clip=True)
+        for name, ratio in zip(BRANCHES, ratios, strict=True)
+    )
+    best = max(branches, key=lambda branch: branch.epsilon)
+    # The point law's miss rate, or its false alarm rate.
+    own = clip if best.name in ("m1", "m2") else 1 - clip
+    fpr, fnr = (f, own) if law is nonmember else (own, 1 - f)
+    return Supremum(best.epsilon, branches, best, fpr, fnr)
+
+
+def _log_or_zero(numerator: float, denominator: float) -> float:
+    if numerator <= 0:
+        return 0.0
+    return math.inf if denominator == 0 else max(0.0, math.log(numerator / denominator))

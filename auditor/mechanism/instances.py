@@ -1,0 +1,474 @@
+"""audit_instances(): several models of one training mechanism, and the claim on the mechanism."""
+
+import dataclasses
+import datetime as dt
+import math
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from auditor._version import __version__
+from auditor.checks.copies import duplicates
+from auditor.checks.losses import direction, ties
+from auditor.core import options, validate
+from auditor.core.errors import InputError
+from auditor.core.values import Check, Estimate, Floats, Losses, Subject
+from auditor.curves.tradeoff import count
+from auditor.estimators.rates import auc
+from auditor.records.labels import mechanism_reason, per_person
+from auditor.results.document import AuditDocument, InstancesDocument, NamedCurve, input_hash
+from auditor.results.views import ATTACKS, InstanceRates, on_common_grid, rank_curves
+from auditor.theory.asked import promises
+from auditor.verdicts.judging import judge, overall
+
+# --- Whether several instances can be trusted together: what makes one of them unusable makes the whole so ---
+
+
+_Instance = Losses | AuditDocument
+
+_BY_PERSON = (
+    "records of one person were counted as independent, and no person is in both groups: membership was decided by"
+    " person; audit one score per person"
+)
+
+
+def _checks_of(instances: Sequence[_Instance]) -> tuple[Check, ...]:
+    """Return the checks of every audit; for bare losses those that need nothing else."""
+    found: list[Check] = []
+    for item in instances:
+        if isinstance(item, AuditDocument):
+            found += item.checks
+        else:
+            found += [direction(auc(count(item))), ties(item), duplicates(item)]
+    return tuple(found)
+
+
+def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
+    """Why the units of an instance support no statement about the mechanism, if so."""
+    reasons = (_of_losses(item) if isinstance(item, Losses) else _of_result(item) for item in instances)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _of_losses(losses: Losses) -> str | None:
+    return mechanism_reason(per_person(losses, choice=options.EachRecord()))
+
+
+def _of_result(result: AuditDocument) -> str | None:
+    """What `mechanism_reason` said, as far as a result tells."""
+    for check in _persons(result):
+        details = check.details
+        if details.get("combined") and details.get("in_both"):
+            return "persons have records in both groups, so their combined scores depend on which of them were members"
+        if not details.get("combined") and (details.get("largest") or 1) > 1 and not details.get("in_both"):
+            return _BY_PERSON
+    return None
+
+
+def _not_for_claim(instances: Sequence[_Instance]) -> str | None:
+    """Why a bound on these units cannot judge a claim made for single records, if so."""
+    results = (item for item in instances if isinstance(item, AuditDocument))
+    if any(check.details.get("combined") for item in results for check in _persons(item)):
+        return (
+            "scores combine the records of one person, so the bound is about replacing a person, and a claim about single"
+            " records allows a person with several records a larger epsilon"
+        )
+    return None
+
+
+def _persons(result: AuditDocument) -> Iterator[Check]:
+    return (check for check in result.checks if check.name == "persons")
+
+
+# --- What several instances say about the mechanism: the point value, the certified bound, and the two limits of it ---
+#
+# With h_ij the share that instance i rightly calls by attack j, and f_j the mechanism's error rate of that attack, an
+# (eps, d)-DP mechanism has E h_ij <= mu_j = e^eps f_j + d for every instance. Then for every stake s in [0, 1]
+#
+#     E_j,s, the product over i of 1 + s (h_ij/mu_j - 1),
+#
+# is not negative and has a mean of at most 1, and so has its average over stakes and attacks with weights fixed in
+# advance: by Markov's inequality it reaches 1/alpha with probability at most alpha. The certified bound is the largest
+# eps at which it does [own; the bets of Waudby-Smith and Ramdas 2024]. It needs no law of h, no variance and no
+# correction for the choice among attacks, and it holds for any number of instances.
+
+
+# All of the stake suits instances that agree; smaller stakes survive an instance that shows nothing.
+_STAKES = (1.0, 0.75, 0.5, 0.25, 0.1)
+_STAKE_WEIGHTS = (0.4, 0.15, 0.15, 0.15, 0.15)
+_HALVINGS = 45
+_RESAMPLES = 1000
+# A resample in which all instances agree has no spread to divide by.
+_LEAST_SPREAD = 1e-3
+
+
+def point(evidence: InstanceRates, delta: float) -> tuple[float, int]:
+    """Return eps-bar of the averaged rates (Negoescu et al. 2024, Eq. 19), and the attack that attains it."""
+    logs = _log_ratios(np.einsum("ij->j", evidence.hits) / evidence.hits.shape[0], evidence.rates, delta)
+    best = int(np.argmax(logs))
+    return max(0.0, float(logs[best])), best
+
+
+def instance_values(evidence: InstanceRates, delta: float) -> Floats:
+    """Return Epsilon* of every instance, at the same attacks."""
+    return np.asarray(np.maximum(0.0, _log_ratios(evidence.hits, evidence.rates, delta).max(axis=1)))
+
+
+def log_mean_exp(values: Floats) -> tuple[float, float]:
+    """Return log E[exp eps*] over the instances (Negoescu et al. 2024, Theorem 2), and its standard error."""
+    largest = float(values.max())
+    scaled = np.exp(values - largest)
+    mean = float(scaled.mean())
+    return largest + math.log(mean), float(scaled.std(ddof=1)) / (mean * math.sqrt(values.size))
+
+
+def _log_ratios(hits: Floats, rates: Floats, delta: float) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.maximum(hits - delta, 0.0)) - np.log(rates))
+
+
+# --- The certified bound ---------------------------------------------------------------------------
+
+
+def certified(evidence: InstanceRates, delta: float, alpha: float) -> tuple[float, dict[str, Any]]:
+    """Return the largest epsilon that the instances refute at level alpha, 0 if none, and what refutes it."""
+    bound = _largest_refuted(evidence, delta, alpha)
+    ceiling = _largest_refuted(evidence.of_a_perfect_attack(), delta, alpha)
+    details: dict[str, Any] = {"ceiling": ceiling}
+    if bound > 0:
+        bets = _log_bets(evidence, delta, bound)
+        stake, at = np.unravel_index(int(np.argmax(bets)), bets.shape)
+        details |= {
+            "attack": ATTACKS[evidence.names[int(at)]],
+            "stake": _STAKES[int(stake)],
+            "error_rate": float(evidence.rates[at]),
+            "mean_hit_rate": float(evidence.hits[:, at].mean()),
+        }
+    return bound, details
+
+
+def _largest_refuted(evidence: InstanceRates, delta: float, alpha: float) -> float:
+    """sup{eps: the averaged bet is at least 1/alpha}: it falls in eps, and is at most 1 where every mu_j is 1 or more."""
+
+    def refuted(epsilon: float) -> bool:
+        return bool(np.logaddexp.reduce(_log_bets(evidence, delta, epsilon), axis=None) >= -math.log(alpha))
+
+    low, high = 0.0, -math.log(float(evidence.rates.min()))
+    if not refuted(low):
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _log_bets(evidence: InstanceRates, delta: float, epsilon: float) -> Floats:
+    """Log of weight times bet, shape (stakes, attacks)."""
+    gains = evidence.hits / (math.exp(epsilon) * evidence.rates + delta)
+    with np.errstate(divide="ignore"):  # all at stake and nothing called: the bet is lost
+        logs = [np.log((1 - stake) + stake * gains).sum(axis=0) for stake in _STAKES]
+    return np.asarray(np.stack(logs) + np.log(_STAKE_WEIGHTS)[:, None] + np.log(evidence.weights))
+
+
+# --- The bootstrap -----------------------------------------------------------------------------------
+
+
+def bootstrap_lower(
+    evidence: InstanceRates, delta: float, alpha: float, *, rng: np.random.Generator
+) -> float:
+    """Return the lower end by a studentised bootstrap over instances, simultaneous over the attacks.
+
+    Approximate: it cannot know of models so rare that none of the instances is one.
+    """
+    hits, size = evidence.hits, evidence.hits.shape[0]
+    mean, error = hits.mean(axis=0), hits.std(axis=0, ddof=1) / math.sqrt(size)
+    varies = error > 0
+    if not varies.any():
+        return 0.0
+    hits, mean, error, rates = hits[:, varies], mean[varies], error[varies], evidence.rates[varies]
+    largest = np.empty(_RESAMPLES)
+    for row in range(_RESAMPLES):
+        drawn = hits[rng.integers(0, size, size)]
+        spread = np.maximum(drawn.std(axis=0, ddof=1) / math.sqrt(size), _LEAST_SPREAD * error)
+        largest[row] = np.max((drawn.mean(axis=0) - mean) / spread)
+    lower = mean - float(np.quantile(largest, 1 - alpha)) * error
+    return max(0.0, float(_log_ratios(lower, rates, delta).max()))
+
+
+# --- The rows of an audit of several instances: the certified bound, the point value, and what bounds it from above ---
+
+
+BOUND, POINT, LOG_MEAN_EXP = "epsilon_bound.instances", "epsilon_bar", "epsilon_bar.log_mean_exp"
+# Where one model in 33 hardly leaks, the bootstrap is too high in 72%, 55%, 23% and 5% of simulated audits of 10, 20, 50
+# and 100 instances (about as often as none of them is such a model), the certified bound in none.
+_BOOTSTRAP_FROM = 100
+_DECLARED = (
+    "every instance had its own uniformly random split, drawn before its own training run (declared, not checked)",
+    "the hold-outs took no part in training, early stopping or selection",
+    "all instances come from the same training algorithm",
+)
+
+
+def _estimates(
+    evidence: InstanceRates,
+    *,
+    delta: float,
+    confidence: float,
+    refusal: str | None,
+    about: str | None = None,
+    rng: np.random.Generator,
+) -> tuple[Estimate, Estimate, Estimate]:
+    """Return the certified bound, the point value, and log E[exp eps*]; the first two need a random split.
+
+    Args:
+        evidence: What the instances show.
+        delta: To state epsilon at.
+        confidence: Of the bound.
+        refusal: Why nothing can be said about the mechanism, if so.
+        about: Why the bound cannot judge a claim on single records, if so.
+        rng: Of the bootstrap.
+    """
+    certified, point = _bound(evidence, delta, confidence), _point(evidence, delta, confidence, rng)
+    if about is not None:
+        certified = dataclasses.replace(certified, details={**certified.details, "not_for_claim": about})
+    if refusal is not None:
+        certified, point = (_without_value(item, refusal) for item in (certified, point))
+    return certified, point, _log_mean_exp(evidence, delta)
+
+
+def _without_value(estimate: Estimate, reason: str) -> Estimate:
+    return dataclasses.replace(
+        estimate,
+        value=None,
+        lower=None,
+        confidence=None,
+        adjacency=None,
+        assumptions=(),
+        details={"reason": reason},
+    )
+
+
+def _bound(evidence: InstanceRates, delta: float, confidence: float) -> Estimate:
+    bound, details = certified(evidence, delta, 1 - confidence)
+    return Estimate(
+        name=BOUND,
+        value=bound,
+        lower=bound,
+        upper=None,
+        confidence=confidence,
+        method="bets on every instance at ranks fixed in advance, averaged; Markov's inequality",
+        subject=Subject.MECHANISM,
+        delta=delta,
+        adjacency=options.Adjacency.REPLACE_ONE,
+        assumptions=_DECLARED,
+        details={"instances": evidence.hits.shape[0], **details},
+    )
+
+
+def _point(evidence: InstanceRates, delta: float, confidence: float, rng: np.random.Generator) -> Estimate:
+    value, at = point(evidence, delta)
+    details: dict[str, Any] = {"instances": evidence.hits.shape[0], "certified": BOUND}
+    if value > 0:
+        details |= {
+            "attack": ATTACKS[evidence.names[at]],
+            "error_rate": float(evidence.rates[at]),
+            "mean_hit_rate": float(evidence.hits[:, at].mean()),
+        }
+    return Estimate(
+        name=POINT,
+        value=value,
+        lower=None,  # the certified bound is a row of its own, and the only one that can be judged
+        upper=None,
+        confidence=None,
+        method="largest ratio of averaged rates; Negoescu et al. 2024, Eq. 19",
+        subject=Subject.MECHANISM,
+        delta=delta,
+        adjacency=options.Adjacency.REPLACE_ONE,
+        assumptions=(*_DECLARED, "biased upward: a maximum over noisy ratios"),
+        details=details | {"bootstrap": _bootstrap(evidence, delta, confidence, rng)},
+    )
+
+
+def _bootstrap(
+    evidence: InstanceRates, delta: float, confidence: float, rng: np.random.Generator
+) -> dict[str, Any]:
+    method = "studentised bootstrap over instances, simultaneous over ranks; approximate"
+    if evidence.hits.shape[0] < _BOOTSTRAP_FROM:
+        reason = (
+            f"with fewer than {_BOOTSTRAP_FROM} instances a bootstrap misses its level where a few models leak less than"
+            f" the rest; {BOUND} needs no such number"
+        )
+        return {"lower": None, "lower_reason": reason, "method": method}
+    lower = bootstrap_lower(evidence, delta, 1 - confidence, rng=rng)
+    return {"lower": lower, "confidence": confidence, "method": method}
+
+
+def _log_mean_exp(evidence: InstanceRates, delta: float) -> Estimate:
+    """About models, not the mechanism's guarantee: so nothing can judge a claim by it."""
+    values = instance_values(evidence, delta)
+    value, error = log_mean_exp(values)
+    return Estimate(
+        name=LOG_MEAN_EXP,
+        value=value,
+        lower=None,
+        upper=None,
+        confidence=None,
+        method="log of the mean of exp(Epsilon*) over the instances; Negoescu et al. 2024, Theorem 2",
+        subject=Subject.MODEL,
+        delta=delta,
+        assumptions=(
+            "an average over models: it bounds eps-bar from above, so it can neither refute nor support a claim",
+            "the largest instances decide a mean of exponentials: with few instances it is often far off",
+        ),
+        details={
+            "instances": int(values.size),
+            "standard_error": error,
+            "smallest": float(values.min()),
+            "median": float(np.median(values)),
+            "largest": float(values.max()),
+        },
+    )
+
+
+def audit_instances(
+    instances: Sequence[_Instance],
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008 - a frozen value
+    claim: options.TrainingClaim | None = None,
+    seed: int = 0,
+) -> InstancesDocument:
+    """Audit a training mechanism from several models that it trained. See `auditor.audit_instances`."""
+    found = _checked(instances)
+    validate.instance("split", split, get_args(options.MembershipSplit))
+    validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))
+    delta = validate.fraction("delta", delta, zero=True)
+    confidence = validate.confidence(confidence)
+    seed = validate.at_least("seed", seed, least=0)
+    hashes = _hashes(found)
+    evidence = on_common_grid([_curves(index, item) for index, item in enumerate(found)])
+    claims, audited = promises(claim, delta=delta, split=options.RandomSplit())
+    stated_at = delta if audited is None or audited.delta is None else audited.delta
+    rows = _estimates(
+        evidence,
+        delta=stated_at,
+        confidence=confidence,
+        refusal=_refusal(split) or _persons_refusal(found),
+        about=_not_for_claim(found),
+        rng=np.random.default_rng(seed),
+    )
+    judged = () if audited is None else (judge(audited, rows[0], checks=_checks_of(found)),)
+    return InstancesDocument(
+        data=_data(found, evidence, stated_at, confidence, split, claim),
+        estimates=rows,
+        claims=claims,
+        comparisons=judged,
+        verdict=overall(judged),
+        provenance=_provenance(hashes, seed),
+    )
+
+
+def _checked(instances: Any) -> tuple[_Instance, ...]:
+    if isinstance(instances, Losses | AuditDocument) or not isinstance(instances, Sequence):
+        raise InputError(
+            f"instances must be a sequence of losses or results, one for each model, got {type(instances).__name__};"
+            " a single model is audited with audit()."
+        )
+    for index, item in enumerate(instances):
+        validate.instance(f"instance {index} (counting from 0)", item, get_args(_Instance))
+    if len(instances) < 2:  # noqa: PLR2004
+        raise InputError(
+            f"instances must be at least 2 models of the same training algorithm, got {len(instances)};"
+            " a single model is audited with audit()."
+        )
+    return tuple(instances)
+
+
+def _hashes(instances: Sequence[_Instance]) -> list[str]:
+    """The hash of every instance's losses; the same losses twice are one model counted twice."""
+    seen: dict[str, int] = {}
+    for index, item in enumerate(instances):
+        found = input_hash(item) if isinstance(item, Losses) else str(item.provenance.get("input_sha256"))
+        if found in seen:
+            raise InputError(
+                f"instances {seen[found]} and {index} (counting from 0) hold the same losses; each must be a model of"
+                " its own, with its own split and training run: remove one."
+            )
+        seen[found] = index
+    return list(seen)
+
+
+def _curves(index: int, instance: _Instance) -> Mapping[str, NamedCurve]:
+    curves = rank_curves(instance) if isinstance(instance, Losses) else instance.curves
+    by_name = {curve.name: curve for curve in curves}
+    if not ATTACKS.keys() <= by_name.keys():
+        raise InputError(
+            f"instance {index} (counting from 0) is a result without rank curves, which earlier versions did not keep;"
+            " audit its losses again, or give the losses."
+        )
+    return by_name
+
+
+def _refusal(split: options.MembershipSplit) -> str | None:
+    """Why the declaration supports no statement about the mechanism, if so."""
+    if split == options.RandomSplit():
+        return None
+    if isinstance(split, options.RandomSplit):
+        return (
+            "in a stratified split a replaced record is not exchangeable with all non-members, only with those of its"
+            " stratum; audit each stratum as an instance set of its own"
+        )
+    if isinstance(split, options.BernoulliSplit):
+        return (
+            "several instances are audited for replaced records, which needs a random split; given the sizes of the"
+            " groups, independent coins of one probability are one: declare RandomSplit() if every record that had a"
+            " coin was scored"
+        )
+    return (
+        "it was not declared how membership was decided; a statement about the training algorithm needs a fresh,"
+        " uniformly random split for every instance, and the auditor's word for it"
+    )
+
+
+def _data(
+    instances: Sequence[_Instance],
+    evidence: InstanceRates,
+    delta: float,
+    confidence: float,
+    split: options.MembershipSplit,
+    claim: options.TrainingClaim | None,
+) -> dict[str, Any]:
+    sizes = [
+        (item.n_member, item.n_nonmember)
+        if isinstance(item, Losses)
+        else (item.data.get("n_member"), item.data.get("n_nonmember"))
+        for item in instances
+    ]
+    names = {
+        options.UnknownSplit: "unknown",
+        options.RandomSplit: "random",
+        options.BernoulliSplit: "bernoulli",
+    }
+    return {
+        "n_instances": len(instances),
+        "n_member": [n1 for n1, _ in sizes],
+        "n_nonmember": [n0 for _, n0 in sizes],
+        "n_attacks": int(evidence.rates.size),
+        "delta": delta,
+        "confidence": confidence,
+        "split": names[type(split)],
+        "claim": None if claim is None else claim.in_words(),
+        "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
+    }
+
+
+def _provenance(hashes: list[str], seed: int) -> dict[str, Any]:
+    versions = {
+        "privacy-auditor": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    created = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    return {"created": created, "versions": versions, "inputs_sha256": hashes, "seed": seed}

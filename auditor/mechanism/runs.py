@@ -1,0 +1,574 @@
+"""audit_runs(): the scores of many runs, and the claim on the mechanism that made them."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, get_args
+
+import numpy as np
+from scipy import optimize, special
+
+from auditor import theory
+from auditor.checks.copies import all_equal, repeats, repetitions_allowed
+from auditor.core import options, validate
+from auditor.core.errors import InputError
+from auditor.core.values import Check, Claim, Estimate, Floats, Losses, Status, Subject
+from auditor.curves.tradeoff import count
+from auditor.estimators.certified import Counts, clopper_pearson, halves, most_telling, threshold_bound
+from auditor.estimators.gdp import GDP
+from auditor.estimators.limits import MemberLimits, upper_limit
+from auditor.estimators.rates import auc
+from auditor.results.document import RunsDocument, input_hash, provenance
+from auditor.theory.asked import promises
+from auditor.theory.gaussian import gaussian_epsilon
+from auditor.verdicts.judging import judge, overall
+
+# --- The posterior of epsilon given the counts at one threshold: Zanella-Beguelin et al. 2023, with Jeffreys' priors ---
+#
+# With x the false and y the true positive rate, an (eps, d)-DP mechanism has (x, y) between
+#
+#     hi(x) = min(1, d + e^eps x, 1 - e^-eps (1 - d - x)),
+#     lo(x) = max(0, e^-eps (x - d), 1 - d - e^eps (1 - x)),
+#
+# and the posterior puts x ~ Beta(FP + 1/2, TN + 1/2) and y ~ Beta(TP + 1/2, FN + 1/2). The posterior probability that
+# epsilon is at most eps is that of this region: an integral over x of differences of Beta distribution functions. With
+# x = sin^2(t) the integrand is smooth between its corners, and Gauss-Legendre nodes between them give it to rounding.
+#
+# A credible limit holds on average over the prior, not for every mechanism: of 1,000 runs in each world and a perfect
+# attack it makes epsilon 7.207 at 95%, where no bound that holds for every mechanism exceeds 5.812.
+
+
+_NODES = 10  # between two corners
+_PANELS = 24  # of the range in which the false positive rate lies
+_TAIL = 1e-30  # of the posterior, beyond which nothing is added up
+_LARGEST = 700.0  # of epsilon, where e^eps is still a double
+# Where the other rate's distribution function does its rising.
+_LEVELS = np.array([_TAIL, 1e-18, 1e-12, 1e-8, 1e-5, 1e-3, 0.02, 0.15, 0.5])
+
+
+def credible_lower(counts: Counts, *, delta: float, alpha: float) -> float:
+    """Return the epsilon below which the posterior has probability alpha; 0 if it has more at 0 already.
+
+    Args:
+        counts: At one threshold that does not depend on them.
+        delta: In [0, 1).
+        alpha: In (0, 1).
+
+    >>> round(credible_lower(Counts(1000, 1000, 0, 1000), delta=0.0, alpha=0.05), 3)
+    7.207
+    """
+    target = math.log(alpha)
+    if log_posterior_below(0.0, counts, delta=delta) >= target:
+        return 0.0
+    high = 1.0
+    while log_posterior_below(high, counts, delta=delta) < target:
+        if high >= _LARGEST:
+            return _LARGEST
+        high = min(2 * high, _LARGEST)
+
+    def excess(epsilon: float) -> float:
+        return max(log_posterior_below(epsilon, counts, delta=delta), -1e6) - target
+
+    return float(optimize.brentq(excess, high / 2 if high > 1 else 0.0, high, xtol=1e-12))
+
+
+def log_posterior_below(epsilon: float, counts: Counts, *, delta: float) -> float:
+    """Return the log of the posterior probability that the mechanism's epsilon is at most this."""
+    misses, quiet = counts.members - counts.true_positives, counts.nonmembers - counts.false_positives
+    x_law = counts.false_positives + 0.5, quiet + 0.5
+    y_law = counts.true_positives + 0.5, misses + 0.5
+    nodes, log_weights = _rule()
+    corners = _corners(epsilon, delta, x_law, y_law)
+    half = np.diff(corners)[:, None] / 2
+    angle = corners[:-1, None] + half * (1 + nodes)
+    inside = np.log(half) + log_weights + _log_density(angle, *x_law)
+    with np.errstate(divide="ignore"):
+        inside = inside + np.log(_between(angle, epsilon, delta, y_law))
+    return min(0.0, float(special.logsumexp(inside)))
+
+
+@cache
+def _rule() -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return nodes, np.log(weights)
+
+
+def _log_density(angle: Floats, a: float, b: float) -> Floats:
+    """Of t where sin^2(t) ~ Beta(a, b): 2 sin^(2a - 1)(t) cos^(2b - 1)(t) / B(a, b)."""
+    sines, cosines = np.log(np.sin(angle)), np.log(np.cos(angle))
+    return np.asarray(math.log(2) + (2 * a - 1) * sines + (2 * b - 1) * cosines - float(special.betaln(a, b)))
+
+
+def _between(angle: Floats, epsilon: float, delta: float, law: tuple[float, float]) -> Floats:
+    """The probability of the true positive rates that (epsilon, delta)-DP allows beside sin^2(angle)."""
+    x, rest = np.sin(angle) ** 2, np.cos(angle) ** 2
+    grow, shrink = math.exp(epsilon), math.exp(-epsilon)
+    high = np.minimum(np.minimum(1.0, delta + grow * x), 1 - shrink * np.maximum(rest - delta, 0))
+    low = np.maximum(shrink * np.maximum(x - delta, 0), np.maximum(0.0, 1 - delta - grow * rest))
+    low = np.minimum(low, high)
+    # In the tail that is the smaller one, so that small differences keep their digits.
+    above = low > law[0] / (law[0] + law[1])
+    found = np.empty_like(low)
+    found[above] = special.betaincc(*law, low[above]) - special.betaincc(*law, high[above])
+    found[~above] = special.betainc(*law, high[~above]) - special.betainc(*law, low[~above])
+    return np.maximum(found, 0.0)
+
+
+def _corners(epsilon: float, delta: float, x_law: tuple[float, float], y_law: tuple[float, float]) -> Floats:
+    """Angles between which the integrand is smooth and tame: its range, its kinks, and where y rises."""
+    grow, shrink = math.exp(epsilon), math.exp(-epsilon)
+    lowest, highest = special.betaincinv(*x_law, _TAIL), special.betainccinv(*x_law, _TAIL)
+    ends = _angle(np.array([lowest, highest]))
+    y = np.concatenate([special.betaincinv(*y_law, _LEVELS), special.betainccinv(*y_law, _LEVELS)])
+    kink = (1 - delta) / (grow + 1)
+    x = np.concatenate(
+        [
+            (y - delta) * shrink,
+            1 - delta - grow * (1 - y),
+            delta + grow * y,
+            1 - (1 - delta - y) * shrink,
+            [delta, 1 - delta, kink, 1 - kink, (1 - delta) * shrink, 1 - (1 - delta) * shrink],
+        ]
+    )
+    at = _angle(np.clip(x, 0.0, 1.0))
+    inner = at[(at > ends[0]) & (at < ends[1])]
+    return np.unique(np.concatenate([np.linspace(ends[0], ends[1], _PANELS + 1), inner]))
+
+
+def _angle(x: Floats) -> Floats:
+    return np.asarray(np.arcsin(np.sqrt(x)))
+
+
+# --- Whether the scores of many runs can show anything, and whether they look like runs of their own ---
+
+
+_CHANCE = 0.5
+
+
+def _checks_of(losses: Losses) -> tuple[Check, ...]:
+    """Return the checks on the scores of all runs.
+
+    >>> losses = Losses(member=[0.0, 0.0, 0.0], nonmember=[1.0, 1.0, 1.0])
+    >>> [(check.name, str(check.status)) for check in _checks_of(losses)]
+    [('direction', 'ok'), ('ties', 'ok'), ('repeats', 'fail')]
+    """
+    return _direction(losses), _ties(losses), repeats(losses)
+
+
+def _direction(losses: Losses) -> Check:
+    found = auc(count(losses))
+    details = {"auc": found.value, "auc_upper": found.upper, "unit": "runs"}
+    if found.upper is None or found.upper >= _CHANCE:
+        return Check("direction", Status.OK, "Runs with the canary do not have the higher scores.", details)
+    message = (
+        "Runs with the canary have clearly higher scores than runs without, the wrong way round: check that the two worlds"
+        " are not swapped, and return the negative of a score that is larger with the canary."
+    )
+    return Check("direction", Status.WARN, message, details)
+
+
+def _ties(losses: Losses) -> Check:
+    equal = all_equal(losses)
+    message = (
+        "All scores are equal: this score tells nothing about the canary, and the certified bound is 0."
+        if equal
+        else "The scores are not all equal."
+    )
+    details = {"all_equal": equal, "unit": "runs"}
+    return Check("ties", Status.WARN if equal else Status.OK, message, details)
+
+
+# --- One threshold, chosen without the runs that are judged by it, and the counts that it gives ---
+
+
+_LEAST = 2
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The runs that are judged, and the threshold they are judged at.
+
+    Attributes:
+        losses: The runs that are judged.
+        rule: The name of the rule that chose the threshold.
+        threshold: "With the canary" at or below it; null for a grid of ranks.
+        chosen_on: How many runs with and without the canary chose it; null where none did.
+    """
+
+    losses: Losses
+    rule: str
+    threshold: float | None
+    chosen_on: tuple[int, int] | None = None
+
+    @property
+    def counts(self) -> Counts | None:
+        """How many runs of each world are called "with the canary"; null for a grid of ranks."""
+        if self.threshold is None:
+            return None
+        groups = self.losses.sorted_member, self.losses.sorted_nonmember
+        hits, alarms = (int(np.searchsorted(group, self.threshold, side="right")) for group in groups)
+        return Counts(hits, self.losses.n_member, alarms, self.losses.n_nonmember)
+
+    @property
+    def in_words(self) -> str:
+        """How the threshold was chosen, as a clause."""
+        if self.threshold is None:
+            return "thresholds at ranks fixed in advance"
+        if self.chosen_on is None:
+            return "one threshold fixed in advance"
+        first, second = self.chosen_on
+        return f"one threshold chosen on {first:,} other runs with the canary and {second:,} without"
+
+
+def _judged(
+    losses: Losses, *, rule: options.ThresholdRule, threshold_runs: Losses | None, delta: float, alpha: float
+) -> _Judged:
+    """Return which runs are judged, and where.
+
+    Raises:
+        InputError: Too few runs, the same runs twice, or a rule that says what the rows say for themselves.
+    """
+    if threshold_runs is not None:
+        return _on_others(losses, threshold_runs, rule, delta, alpha)
+    match rule:
+        case options.RankGrid():
+            return _Judged(losses, "RankGrid", None)
+        case options.FixedThreshold():
+            if rule.interval != options.ClopperPearson():
+                raise InputError(
+                    "threshold must leave its interval at ClopperPearson(), got"
+                    f" {type(rule.interval).__name__}(); Katz limits have a row of their own."
+                )
+            return _Judged(losses, "FixedThreshold", rule.threshold)
+        case options.Split():
+            return _on_a_part(losses, rule, delta, alpha)
+
+
+def _on_others(
+    losses: Losses, others: Losses, rule: options.ThresholdRule, delta: float, alpha: float
+) -> _Judged:
+    if rule != options.Split():
+        raise InputError(
+            f"threshold_runs choose the threshold, so threshold={type(rule).__name__}(...) would choose it twice; give"
+            " one of them."
+        )
+    if input_hash(others) == input_hash(losses):
+        raise InputError(
+            "threshold_runs must be other runs than those that are judged, got the same scores; collect them with another"
+            " seed, because a threshold chosen on the runs that it judges makes every bound too high."
+        )
+    shared, total = _shared(losses, others), others.n_member + others.n_nonmember
+    if shared is not None:
+        raise InputError(
+            f"threshold_runs must be other runs than those that are judged, but {shared:,} of their {total:,} scores are"
+            " among the judged ones; collect them with another seed, because a threshold chosen on the runs that it judges"
+            " makes every bound too high."
+        )
+    chosen = most_telling(others, delta, alpha)
+    return _Judged(losses, "threshold_runs", chosen, (others.n_member, others.n_nonmember))
+
+
+def _shared(losses: Losses, others: Losses) -> int | None:
+    """How many scores of the others occur among the judged ones, where that is more than chance; null where it is not.
+
+    A new run has the score of a judged one about as often as one of the judged runs has that of another: hardly ever
+    where scores are fine, and nearly always where they take few values, which then shows nothing.
+    """
+    shared, expected, variance = 0, 0.0, 0.0
+    for judged, other in (
+        (losses.sorted_member, others.sorted_member),
+        (losses.sorted_nonmember, others.sorted_nonmember),
+    ):
+        values, counts = np.unique(judged, return_counts=True)
+        # Two more runs that do and two that do not, so that few runs without a repetition do not exclude one.
+        repeated = (float(counts[counts > 1].sum()) + 2) / (judged.size + 4)
+        shared += int(np.isin(other, values).sum())
+        expected += repeated * other.size
+        variance += repeated * (1 - repeated) * other.size * (1 + other.size / judged.size)
+    allowed = repetitions_allowed(others.n_member + others.n_nonmember, variance=variance)
+    return shared if shared - expected > allowed else None
+
+
+def _on_a_part(losses: Losses, rule: options.Split, delta: float, alpha: float) -> _Judged:
+    sizes = losses.n_member, losses.n_nonmember
+    parts = [(round(rule.fraction * size), size - round(rule.fraction * size)) for size in sizes]
+    least = min(min(part) for part in parts)
+    if least < _LEAST:
+        raise InputError(
+            f"threshold=Split({rule.fraction:g}) needs at least {_LEAST} runs of each world on each side, got"
+            f" {least}; collect more runs."
+        )
+    rng = np.random.default_rng(validate.at_least("seed", rule.seed, least=0))
+    (choose1, judge1), (choose0, judge0) = (
+        halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)
+    )
+    chosen = most_telling(Losses(member=choose1, nonmember=choose0), delta, alpha)
+    rest = Losses(member=judge1, nonmember=judge0)
+    return _Judged(rest, "Split", chosen, (choose1.size, choose0.size))
+
+
+# --- The rows of an audit of many runs: four methods at one threshold, of which one certifies and alone can judge ---
+
+
+CERTIFIED, KATZ = "epsilon_bound.clopper_pearson", "epsilon_bound.katz"
+BAYESIAN = "epsilon_bound.bayesian"
+
+_ONE_THRESHOLD = "it needs one threshold, and a grid of ranks has many; fix one in advance, or have it chosen on other runs"
+_EMPTY = "{}: the variance of the ratio that the certified bound comes from is not known then"
+_NO_ALARM = "no run without the canary was called one with it"
+_NO_MISS = "no run with the canary was missed"
+_BLIND = "all judged scores are equal, so this score could not have shown any leak"
+_NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
+
+
+def _estimates(
+    found: _Judged,
+    *,
+    delta: float,
+    confidence: float,
+    adjacency: options.Adjacency,
+    rule: options.ThresholdRule,
+) -> tuple[Estimate, ...]:
+    """Return the certified row, and the approximate, the credible and the conditional one beside it.
+
+    Args:
+        found: The runs that are judged, and the threshold.
+        delta: To state epsilon at.
+        confidence: Of every row.
+        adjacency: What the two worlds differ by.
+        rule: How the threshold was chosen.
+    """
+    shown = _Shown(found, delta, confidence, adjacency)
+    return _certified(shown, rule), _katz(shown), _bayesian(shown), _gdp(shown)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shown:
+    """What all rows share."""
+
+    found: _Judged
+    delta: float
+    confidence: float
+    adjacency: options.Adjacency
+
+    @property
+    def alpha(self) -> float:
+        return 1 - self.confidence
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The threshold and its counts."""
+        found, counts = self.found, self.found.counts
+        chosen = None if found.chosen_on is None else list(found.chosen_on)
+        details = {"unit": "runs", "rule": found.rule, "threshold": found.threshold, "chosen_on": chosen}
+        return details if counts is None else {**details, **vars(counts)}
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        other = (
+            "without it"
+            if self.adjacency is options.Adjacency.ADD_REMOVE
+            else "with another record in its place"
+        )
+        chosen = "no threshold was chosen by looking at the runs that it judges"
+        return (
+            "every run drew its randomness anew, so that the scores are independent (declared, not checked)",
+            f"the runs differ by nothing but one record: with the canary, or {other} (declared, not checked)",
+            chosen if self.found.chosen_on is None else "the threshold was chosen on other runs",
+        )
+
+    def row(self, name: str, value: float, method: str, *assumptions: str, **details: Any) -> Estimate:
+        """A lower bound; the value is the bound."""
+        return Estimate(
+            name=name,
+            value=value,
+            lower=value,
+            upper=None,
+            confidence=self.confidence,
+            method=f"{method}; {self.found.in_words}",
+            subject=Subject.MECHANISM,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            assumptions=(*assumptions, *self.assumptions),
+            details={**self.details, **details},
+        )
+
+    def without(self, name: str, method: str, reason: str, **details: Any) -> Estimate:
+        """The same row without a value."""
+        row = self.row(name, 0.0, method, reason=reason, **details)
+        return dataclasses.replace(row, value=None, lower=None, confidence=None, assumptions=())
+
+
+def _certified(shown: _Shown, rule: options.ThresholdRule) -> Estimate:
+    threshold = shown.found.threshold
+    used = rule if threshold is None else options.FixedThreshold(threshold)
+    base = clopper_pearson(shown.found.losses, delta=shown.delta, confidence=shown.confidence, rule=used)
+    details = {**base.details, "rule": shown.found.rule}
+    if shown.found.counts is not None:
+        details |= _limits(shown.found.counts, shown.alpha)
+    melded = isinstance(rule, options.RankGrid) and details["interval"] == "Melded"
+    method = "melded Clopper-Pearson limits" if melded else "Clopper-Pearson limits of both error rates"
+    return shown.row(CERTIFIED, base.value or 0.0, method, **details)
+
+
+def _limits(counts: Counts, alpha: float) -> dict[str, float]:
+    """Both rates with half of the error each: what the certified and the Gaussian row rest on."""
+    fnr, fpr = _upper_limits(counts, alpha)
+    return {"tpr_lower": 1 - fnr, "fpr_upper": fpr, "fnr_upper": fnr}
+
+
+def _upper_limits(counts: Counts, alpha: float) -> tuple[float, float]:
+    misses = counts.members - counts.true_positives
+    fnr = float(upper_limit(misses, counts.members, alpha / 2))
+    return fnr, float(upper_limit(counts.false_positives, counts.nonmembers, alpha / 2))
+
+
+def _katz(shown: _Shown) -> Estimate:
+    method = "Katz log-ratio limits, an approximation for many runs; Katz et al. 1978"
+    threshold, counts = shown.found.threshold, shown.found.counts
+    if threshold is None or counts is None:
+        return shown.without(KATZ, method, _ONE_THRESHOLD, approximate=True)
+    empty = _empty_cell(counts, shown)
+    if empty is not None:
+        return shown.without(KATZ, method, _EMPTY.format(empty), approximate=True)
+    base = clopper_pearson(
+        shown.found.losses,
+        delta=shown.delta,
+        confidence=shown.confidence,
+        rule=options.FixedThreshold(threshold, options.Katz()),
+    )
+    note = "approximate limits: with few runs in a cell it can exceed the truth more often than its confidence says"
+    return shown.row(KATZ, base.value or 0.0, method, note, ceiling=base.details["ceiling"], approximate=True)
+
+
+def _empty_cell(counts: Counts, shown: _Shown) -> str | None:
+    """Why the ratio that certifies has no variance, if so; the other one, shown in its place, would be much too low."""
+    limits, exact = MemberLimits(options.Sample(), counts.members), options.ClopperPearson()
+    found = threshold_bound(counts, limits, delta=shown.delta, alpha=shown.alpha, interval=exact)
+    if found.details["tail"] == "lower":
+        return _NO_ALARM if counts.false_positives == 0 else None
+    return _NO_MISS if counts.true_positives == counts.members else None
+
+
+def _bayesian(shown: _Shown) -> Estimate:
+    method = "posterior of both error rates under Jeffreys' priors, the reversed guess included; Zanella-Beguelin et al. 2023"
+    counts = shown.found.counts
+    if counts is None:
+        return shown.without(BAYESIAN, method, _ONE_THRESHOLD, credible=True)
+    first, second = shown.found.losses.sorted_member, shown.found.losses.sorted_nonmember
+    if first[0] == first[-1] == second[0] == second[-1]:
+        return shown.without(BAYESIAN, method, _BLIND, credible=True)
+    value = credible_lower(counts, delta=shown.delta, alpha=shown.alpha)
+    perfect = Counts(counts.members, counts.members, 0, counts.nonmembers)
+    return shown.row(
+        BAYESIAN,
+        value,
+        method,
+        "credible: its probability is over a prior, and for one mechanism it can be wrong more often than it says",
+        ceiling=credible_lower(perfect, delta=shown.delta, alpha=shown.alpha),
+        credible=True,
+    )
+
+
+def _gdp(shown: _Shown) -> Estimate:
+    """mu_L = Phi^-1(1 - FPR_U) - Phi^-1(FNR_U): both upper limits (erratum to the lecture slides, which take a lower)."""
+    method = "Gaussian trade-off curve through Clopper-Pearson limits; Nasr et al. 2023"
+    counts = shown.found.counts
+    if counts is None:
+        return shown.without(GDP, method, _ONE_THRESHOLD, conditional=True)
+    perfect = Counts(counts.members, counts.members, 0, counts.nonmembers)
+    limits = _limits(counts, shown.alpha)
+    mu, most = _mu(counts, shown.alpha), _mu(perfect, shown.alpha)
+    details = {"mu": mu, "ceiling_mu": most, "conditional": True, **limits}
+    if shown.delta == 0:
+        return shown.without(GDP, method, _NO_EPSILON, **details)
+    return shown.row(
+        GDP,
+        gaussian_epsilon(mu, delta=shown.delta),
+        method,
+        "conditional on a Gaussian trade-off curve: on other mechanisms it can exceed the truth",
+        ceiling=gaussian_epsilon(most, delta=shown.delta),
+        **details,
+    )
+
+
+def _mu(counts: Counts, alpha: float) -> float:
+    # As two lower tails, so that small rates keep their digits; a rate of 1 gives minus infinity, and so 0.
+    fnr, fpr = _upper_limits(counts, alpha)
+    return max(0.0, float(-special.ndtri(fpr) - special.ndtri(fnr)))
+
+
+def audit_runs(
+    losses: Losses,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    adjacency: options.Adjacency | str = options.Adjacency.ADD_REMOVE,
+    claim: options.TrainingClaim | None = None,
+    threshold: options.ThresholdRule = options.Split(),  # noqa: B008 - a frozen value
+    threshold_runs: Losses | None = None,
+) -> RunsDocument:
+    """Audit a training mechanism from the scores of many independent runs, with a canary and without. See `auditor.audit_runs`."""
+    validate.instance("losses", losses, (Losses,))
+    validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))
+    validate.instance("threshold", threshold, get_args(options.ThresholdRule))
+    validate.instance("threshold_runs", threshold_runs, (Losses, type(None)))
+    delta = validate.fraction("delta", delta, zero=True)
+    confidence = validate.confidence(confidence)
+    between = options.Adjacency.named(adjacency)
+    claims, audited = _promised(claim, delta=delta, adjacency=between)
+    stated_at = delta if audited is None or audited.delta is None else audited.delta
+    found = _judged(
+        losses, rule=threshold, threshold_runs=threshold_runs, delta=stated_at, alpha=1 - confidence
+    )
+    rows = _estimates(found, delta=stated_at, confidence=confidence, adjacency=between, rule=threshold)
+    checks = _checks_of(losses)
+    comparisons = () if audited is None else (judge(audited, rows[0], checks=checks),)
+    seed = threshold.seed if isinstance(threshold, options.Split) else 0
+    about = {"delta": stated_at, "confidence": confidence, "adjacency": str(between)}
+    origin = provenance(losses, seed=seed, source=None, command=None)
+    if threshold_runs is not None:
+        origin["threshold_runs_sha256"] = input_hash(threshold_runs)
+    return RunsDocument(
+        data={**_counted(losses, found), **about, **_claimed(claim), "history": list(losses.history)},
+        estimates=rows,
+        claims=claims,
+        comparisons=comparisons,
+        checks=checks,
+        verdict=overall(comparisons),
+        provenance=origin,
+    )
+
+
+def _promised(
+    claim: options.TrainingClaim | None, *, delta: float, adjacency: options.Adjacency
+) -> tuple[tuple[Claim, ...], Claim | None]:
+    """Everything that the description promises, and the form of it for the worlds that were run."""
+    if claim is None or adjacency is options.Adjacency.REPLACE_ONE:
+        return promises(claim, delta=delta, split=options.RandomSplit())
+    claims, _ = promises(claim, delta=delta, split=options.BernoulliSplit())
+    at = claim.delta if isinstance(claim, options.StatedClaim) else delta
+    return claims, theory.epsilon(claim, delta=at, adjacency=options.Adjacency.ADD_REMOVE)
+
+
+def _counted(losses: Losses, found: _Judged) -> dict[str, Any]:
+    counts = found.counts
+    return {
+        "n_with": losses.n_member,
+        "n_without": losses.n_nonmember,
+        "judged": [found.losses.n_member, found.losses.n_nonmember],
+        "chosen_on": None if found.chosen_on is None else list(found.chosen_on),
+        "rule": found.rule,
+        "threshold": found.threshold,
+        "true_positives": None if counts is None else counts.true_positives,
+        "false_positives": None if counts is None else counts.false_positives,
+        "certified": CERTIFIED,
+    }
+
+
+def _claimed(claim: options.TrainingClaim | None) -> dict[str, Any]:
+    return {
+        "claim": None if claim is None else claim.in_words(),
+        "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
+    }

@@ -1,0 +1,397 @@
+"""The features of the audited records, in whatever form they come: both groups, aligned with the losses.
+
+Importing it loads numpy only. Nothing here looks at a loss, so what is said about features cannot come from the model.
+"""
+
+import hashlib
+import math
+import numbers
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Losses, PerGroup
+from auditor.records.labels import is_missing
+
+_Column = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The features of one group.
+
+    Attributes:
+        names: One for each column.
+        cells: A numeric array of shape (n, d), a sparse matrix in CSR form, or a tuple of d columns of any type.
+        n: Number of records.
+    """
+
+    names: tuple[str, ...]
+    cells: Any
+    n: int
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the cells are a sparse matrix."""
+        return hasattr(self.cells, "indptr")
+
+    def rows(self, at: npt.NDArray[Any]) -> "Table":
+        """Return the records at these positions."""
+        cells = (
+            tuple(column[at] for column in self.cells) if isinstance(self.cells, tuple) else self.cells[at]
+        )
+        return Table(self.names, cells, int(np.size(at)))
+
+    def column(self, place: int) -> _Column:
+        """Return one column as a dense array."""
+        if isinstance(self.cells, tuple):
+            return np.asarray(self.cells[place])
+        if self.sparse:
+            return np.asarray(self.cells[:, [place]].toarray())[:, 0]
+        return np.asarray(self.cells[:, place])
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """What is known of the audited records besides their losses, for the checks on the two groups.
+
+    Give what a reviewer would call the record: the inputs of the model, and the label too where class proportions
+    should agree. Missing values are allowed, and equal to each other.
+
+    Attributes:
+        member: An array of shape (n1, ...), a DataFrame of any column types, a dictionary of columns, a sparse matrix,
+            or a list of records or texts; in the order of the member losses.
+        nonmember: Likewise, with the same columns.
+
+    Raises:
+        InputError: No table of records, or columns that differ between the groups.
+
+    >>> features = Features(member=[[23, 1.5], [51, 0.2]], nonmember=[[44, 1.0]])
+    >>> features.n_member, features.n_nonmember, features.names
+    (2, 1, ('column 0', 'column 1'))
+    """
+
+    member: Any
+    nonmember: Any
+    tables: tuple[Table, Table] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        member, nonmember = _table("member", self.member), _table("nonmember", self.nonmember)
+        object.__setattr__(self, "tables", (member, _matched(member, nonmember)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.tables[0].names
+
+    @property
+    def n_member(self) -> int:
+        """Number of members."""
+        return self.tables[0].n
+
+    @property
+    def n_nonmember(self) -> int:
+        """Number of non-members."""
+        return self.tables[1].n
+
+    def check_rows(self, losses: Losses) -> None:
+        """Refuse losses of another number of records.
+
+        Raises:
+            InputError: A group has not one row of features for each loss.
+
+        >>> Features(member=[1, 2], nonmember=[3, 4]).check_rows(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4]))
+        """
+        for name, table, n in (
+            ("member", self.tables[0], losses.n_member),
+            ("nonmember", self.tables[1], losses.n_nonmember),
+        ):
+            if table.n != n:
+                raise InputError(
+                    f"{name} features must have one row for each loss, in the same order, got {table.n} rows for {n}"
+                    " losses; give the features of the audited records."
+                )
+
+
+def _table(name: str, values: Any) -> Table:
+    if isinstance(values, Table):
+        return values
+    if hasattr(values, "iloc") and hasattr(values, "columns"):
+        return _frame(values)
+    if isinstance(values, dict):
+        return _columns(name, values)
+    if hasattr(values, "tocsr") and getattr(values, "ndim", 2) == 2:  # noqa: PLR2004
+        cells = values.tocsr().copy()
+        cells.sum_duplicates()  # in place, so on a copy
+        return Table(_numbered(cells.shape[1]), cells, int(cells.shape[0]))
+    array = _array(name, values)
+    n = array.shape[0]
+    width = int(np.prod(array.shape[1:], dtype=np.int64))
+    flat = array.reshape(n, width)
+    if array.dtype.kind in "fiub":
+        return Table(_numbered(width), flat, n)
+    return Table(_numbered(width), tuple(flat[:, place] for place in range(width)), n)
+
+
+def _array(name: str, values: Any) -> npt.NDArray[Any]:
+    if isinstance(values, str | bytes | set) or np.ma.is_masked(values):
+        kind = "masked values" if np.ma.is_masked(values) else type(values).__name__
+        raise InputError(
+            f"{name} features must be an array, a DataFrame, a sparse matrix or a list of records, got {kind}."
+        )
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+            array = np.asarray(values, dtype=object)  # a list that mixes numbers and text keeps its numbers
+    except ValueError:
+        raise InputError(
+            f"{name} features must have equally many in each row, got rows of different lengths."
+        ) from None
+    except (TypeError, RuntimeError) as error:
+        raise InputError(
+            f"{name} features must be a table, got {type(values).__name__}: {validate.one_line(error)}."
+        ) from error
+    if array.ndim == 0 or array.dtype.names is not None or array.dtype.kind in "cV":
+        raise InputError(
+            f"{name} features must hold one row for each record, got an array of shape {array.shape} and type {array.dtype}."
+        )
+    return array
+
+
+def _columns(name: str, values: dict[str, Any]) -> Table:
+    columns = [_array(f"{name} {key}", column) for key, column in values.items()]
+    validate.same_length([f"{name} {key}" for key in values], [column.shape[0] for column in columns])
+    if not columns or any(column.ndim > 1 for column in columns):
+        raise InputError(f"{name} features must hold one-dimensional columns, got {len(columns)} columns.")
+    return Table(tuple(map(str, values)), tuple(columns), int(columns[0].shape[0]))
+
+
+def _frame(frame: Any) -> Table:
+    columns = tuple(_plain(frame.iloc[:, place]) for place in range(frame.shape[1]))
+    return Table(tuple(map(str, frame.columns)), columns, int(frame.shape[0]))
+
+
+def _plain(series: Any) -> _Column:
+    """One column of a DataFrame: numbers stay numbers, with what is missing as NaN; everything else becomes objects."""
+    if getattr(series.dtype, "kind", "O") in "fiubM" and isinstance(series.dtype, np.dtype):
+        return np.asarray(series)
+    values = np.asarray(series, dtype=object)
+    kind = getattr(series.dtype, "kind", "O")
+    if kind in "fiub":  # a nullable type of pandas or Arrow
+        missing = np.asarray(series.isna())
+        if not missing.any():
+            return np.asarray(series.to_numpy(dtype=getattr(series.dtype, "numpy_dtype", np.float64)))
+        values[missing] = np.nan
+    return values
+
+
+def _numbered(width: int) -> tuple[str, ...]:
+    return tuple(f"column {place}" for place in range(width))
+
+
+def _matched(member: Table, nonmember: Table) -> Table:
+    """The non-members with their columns in the members' order."""
+    if member.names == nonmember.names:
+        return nonmember
+    if len(member.names) != len(nonmember.names):
+        raise InputError(
+            "member and nonmember features must have the same columns, got"
+            f" {len(member.names)} and {len(nonmember.names)}; give the same ones for both."
+        )
+    unshared = set(member.names) ^ set(nonmember.names)
+    if unshared or len(set(member.names)) < len(member.names):
+        shown = ", ".join(map(repr, sorted(unshared)[:5])) or "repeated names in another order"
+        raise InputError(
+            f"member and nonmember features must have the same columns, got {shown}; name them alike in both."
+        )
+    place = {name: at for at, name in enumerate(nonmember.names)}
+    order = [place[name] for name in member.names]
+    cells = (
+        tuple(nonmember.cells[at] for at in order)
+        if isinstance(nonmember.cells, tuple)
+        else nonmember.cells[:, order]
+    )
+    return Table(member.names, cells, nonmember.n)
+
+
+# --- A 64-bit hash of each record's features, so that records of equal content are found without keeping the content ---
+#
+# The hash of a record is the sum of the hashes of its cells (with their column) modulo 2^64, cells of 0 counting 0: a
+# sparse matrix and its dense form agree. Equal content has equal hashes in every process and on every machine; among
+# 2e6 different records, two share a hash with probability 1e-7. It hides nothing: who guesses a record can check the guess.
+
+
+_Hashes = npt.NDArray[np.uint64]
+
+_GOLDEN = 0x9E3779B97F4A7C15  # the step of SplitMix64
+_MISSING = np.uint64(0x7FF8000000000000)  # the bits of a quiet NaN
+_LARGEST = int(np.finfo(np.float64).max)
+_MASK = 2**64 - 1
+_BLOCK = 2**15  # cells hashed at a time, so that they stay in the processor's cache
+
+
+def fingerprints(features: Features) -> PerGroup:
+    """Return one hash for each record; equal content gives equal hashes, whatever the types it is stored in.
+
+    Numbers are equal by value (1, 1.0 and True; 0.0 and -0.0), missing values equal each other, text is equal letter
+    by letter and never equals a number.
+
+    Args:
+        features: Of both groups; columns are matched by place.
+
+    Returns:
+        Arrays of 64-bit unsigned integers, of shapes (n1,) and (n0,), for `Losses.fingerprint`.
+
+    Raises:
+        InputError: A cell that is no number, text, date or other plain value.
+
+    >>> found = fingerprints(Features(member=[[1, 2], [3, 4]], nonmember=[[3.0, 4.0], [4.0, 3.0]]))
+    >>> (found.member[:, None] == found.nonmember).tolist()
+    [[False, False], [True, False]]
+    """
+    member, nonmember = features.tables
+    return PerGroup(_rows("member", member), _rows("nonmember", nonmember))
+
+
+def _rows(name: str, table: Table) -> _Hashes:
+    if table.sparse:
+        return _sparse(table)
+    if isinstance(table.cells, tuple):
+        total = np.zeros(table.n, dtype=np.uint64)
+        for place, column in enumerate(table.cells):
+            total += _salted(_words(f"{name} features, {table.names[place]}", column), _keys(place, 1))
+        return total
+    width = table.cells.shape[1]
+    keys, step = _keys(0, width), max(1, _BLOCK // max(1, width))
+    result = np.empty(table.n, dtype=np.uint64)
+    for start in range(0, table.n, step):
+        block = table.cells[start : start + step]
+        result[start : start + step] = _salted(_numeric(block), keys).sum(axis=1, dtype=np.uint64)
+    return result
+
+
+def _sparse(table: Table) -> _Hashes:
+    cells = table.cells
+    hashes = _salted(_numeric(cells.data), _keys(0, cells.shape[1])[cells.indices])
+    # Differences of running sums, which wrap around like everything here.
+    running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+    return np.asarray(running[cells.indptr[1:]] - running[cells.indptr[:-1]])
+
+
+def _keys(first: int, count: int) -> _Hashes:
+    """One key for each column."""
+    places = np.arange(first + 1, first + count + 1, dtype=np.uint64)
+    return _mixed(places * np.uint64(_GOLDEN))
+
+
+def _salted(words: _Hashes, keys: _Hashes) -> _Hashes:
+    """The hashes of cells under the keys of their columns; a cell of 0 counts 0."""
+    result = _mixed(words ^ keys)
+    result[words == 0] = 0
+    return result
+
+
+def _mixed(x: _Hashes) -> _Hashes:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), a bijection that leaves no pattern; in place."""
+    shifted = x >> np.uint64(30)
+    x ^= shifted
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= np.right_shift(x, np.uint64(27), out=shifted)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= np.right_shift(x, np.uint64(31), out=shifted)
+    return x
+
+
+def _numeric(values: npt.NDArray[Any]) -> _Hashes:
+    """One word for each number: 0 for zero, else the bits of the float, or of the integer where no float is equal to it."""
+    with np.errstate(over="ignore"):  # a longdouble beyond the doubles
+        floats = values.astype(np.float64)
+    floats += 0.0  # -0.0 becomes 0.0
+    words = floats.view(np.uint64)
+    missing = np.isnan(floats)
+    if missing.any():
+        words[missing] = _MISSING
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:  # noqa: PLR2004 - narrower ones are floats
+        inexact = _inexact(values, floats)
+        words[inexact] = values[inexact].view(np.uint64) ^ np.uint64(_GOLDEN)
+    return words
+
+
+def _inexact(whole: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which integers no float is equal to."""
+    beyond = floats >= float(np.iinfo(whole.dtype).max)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(beyond | (np.where(beyond, 0.0, floats).astype(whole.dtype) != whole))
+
+
+def _words(place: str, column: npt.NDArray[Any]) -> _Hashes:
+    """One word for each cell of a column of any type."""
+    if column.dtype.kind in "fiub":
+        return _numeric(column)
+    if column.dtype.kind == "M":
+        return _times(column)
+    known: dict[Any, int] = {}
+    result = np.empty(column.size, dtype=np.uint64)
+    for row, value in enumerate(column.tolist()):
+        # The type is part of the key because 1 == True; it is not part of the word.
+        key = (type(value), value)
+        try:
+            word = known.get(key)
+        except TypeError:
+            word = None
+            key = (int, row)
+        if word is None:
+            word = known[key] = _word(value, place)
+        result[row] = word
+    return result
+
+
+def _word(value: Any, place: str) -> int:
+    """The word of one cell: the bits of a number, or a hash of the text of anything else."""
+    if isinstance(value, str):
+        return _digest("s", value)
+    if is_missing(value):
+        return int(_MISSING)
+    if isinstance(value, numbers.Real | np.bool_):
+        return _number(value)
+    if isinstance(value, bytes):
+        return _digest("b", value.hex())
+    if hasattr(value, "isoformat"):
+        return _digest("t", value.isoformat())
+    if type(value).__name__ in {"timedelta", "Timedelta", "Decimal", "Period", "Interval", "UUID"}:
+        return _digest(type(value).__name__.lower(), str(value))
+    raise InputError(
+        f"{place}: cells must be numbers, text or dates, got {type(value).__name__}; leave the column out."
+    )
+
+
+def _number(value: Any) -> int:
+    """The bits of the float that equals it; of the integer where none does."""
+    if not isinstance(value, numbers.Integral | np.bool_):
+        return _bits(float(value))
+    value = int(value)
+    if abs(value) <= _LARGEST and float(value) == value:
+        return _bits(float(value))
+    return (value & _MASK) ^ _GOLDEN if -(2**63) <= value <= _MASK else _digest("i", str(value))
+
+
+def _bits(value: float) -> int:
+    return int(_MISSING) if math.isnan(value) else int(np.array([value + 0.0]).view(np.uint64)[0])
+
+
+def _digest(kind: str, text: str) -> int:
+    """64 bits of a hash that is the same everywhere; never 0, which is kept for the number zero."""
+    raw = hashlib.blake2b(f"{kind}:{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(raw, "little") or _MASK
+
+
+def _times(column: npt.NDArray[Any]) -> _Hashes:
+    micro = column.astype("datetime64[us]")
+    words = _mixed(micro.astype(np.int64).view(np.uint64) ^ np.uint64(_GOLDEN))
+    words[np.isnat(micro)] = _MISSING
+    words[words == 0] = np.uint64(1)
+    return words

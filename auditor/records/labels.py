@@ -1,0 +1,410 @@
+"""Who a record is: ids, groups and persons, compared by what they say, and how several records of one person count."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.options import OnePerPerson, Persons
+from auditor.core.values import Floats, Losses, PerGroup
+
+# --- Labels of records (ids, groups, persons), compared by what they say rather than by the type that holds them ---
+#
+# A whole number is the same label as an integer, as a float and as text; blanks, None and NaN are no labels.
+
+
+Column = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+
+
+_NO_LABEL = ("", "None", "nan", "NaN", "NaT", "<NA>")
+
+
+@dataclass(frozen=True, eq=False)
+class _Codes:
+    """One column of labels as numbers: equal labels have equal codes in both groups, and -1 means no label.
+
+    Attributes:
+        member: Shape (n1,), codes from 0, in the order in which the labels first appear.
+        nonmember: Shape (n0,), likewise.
+        labels: The label of each code.
+    """
+
+    member: Integers
+    nonmember: Integers
+    labels: Column
+
+    @property
+    def names(self) -> npt.NDArray[np.str_]:
+        """The label of each code as text."""
+        return self.labels.astype(np.str_)
+
+
+def text(column: Column) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.bool_]]:
+    """Return the labels as text, and which records have none.
+
+    >>> text(np.array([7.0, np.nan]))
+    (array(['7', 'nan'], dtype='<U3'), array([False,  True]))
+    """
+    if column.dtype.kind in "fOS":
+        words = np.array([_word(item) for item in column.tolist()], dtype=np.str_)
+    else:
+        words = column.astype(np.str_)
+    words = np.char.strip(words)
+    # Text is taken at its word, so that a person called None is one; other types spell what is missing like this.
+    missing = words == "" if column.dtype.kind in "US" else np.isin(words, _NO_LABEL)
+    return words, np.asarray(missing)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a cell holds no value: None, NaN, or what pandas has in place of a number or a time.
+
+    >>> [is_missing(value) for value in (None, float("nan"), "", 0)]
+    [True, True, False, False]
+    """
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (value != value) is True  # noqa: PLR0124
+
+
+def codes(pair: PerGroup) -> _Codes:
+    """Return a column of labels as numbers that are equal where the labels are, in both groups.
+
+    >>> found = codes(PerGroup(np.array(["b", "a", ""]), np.array([" a", "c"])))
+    >>> found.member, found.nonmember, found.names
+    (array([ 0,  1, -1]), array([1, 2]), array(['b', 'a', 'c'], dtype='<U1'))
+    """
+    import pandas as pd
+
+    split = pair.member.size
+    if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
+        numbers, labels = pd.factorize(np.concatenate(pair))  # no blanks to find, and no text to make
+    else:
+        (member, no_member), (nonmember, no_nonmember) = text(pair.member), text(pair.nonmember)
+        joined = np.concatenate([member, nonmember]).astype(object)
+        joined[np.concatenate([no_member, no_nonmember])] = None
+        numbers, labels = pd.factorize(joined)
+    numbers = np.asarray(numbers, dtype=np.int64)
+    return _Codes(numbers[:split], numbers[split:], np.asarray(labels))
+
+
+def _word(item: Any) -> str:
+    if isinstance(item, bytes):
+        return item.decode("utf-8", errors="backslashreplace")
+    return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+
+
+# --- How many independent records are clustered ones worth? The design effect of persons with several records ---
+
+
+_LEAST = 2
+
+
+def effective_numbers(losses: Losses, owners: PerGroup) -> tuple[float, float]:
+    """Return n / (1 + (m - 1) ICC) of each group, with m the size of a random record's person, sum(m_j^2)/n.
+
+    The intraclass correlation is that of the placements (the share of the other group above each record), since the
+    variance of the AUC is the variance of their means (DeLong et al. 1988) and the mean of n records in clusters of
+    m_j with correlation ICC has the variance s^2/n (1 + (sum(m_j^2)/n - 1) ICC) (Kish 1965).
+
+    Args:
+        losses: The records.
+        owners: The person of each record, as whole numbers.
+
+    >>> losses = Losses(member=[0.0, 0.0, 1.0, 1.0], nonmember=[0.5, 0.5])
+    >>> effective_numbers(losses, PerGroup(np.array([0, 0, 1, 1]), np.array([2, 3])))
+    (2.0, 2.0)
+    """
+    result = []
+    sides = ((losses.member, losses.sorted_nonmember), (losses.nonmember, losses.sorted_member))
+    for (values, other), owner in zip(sides, owners, strict=True):
+        unit, sizes = np.unique(owner, return_inverse=True, return_counts=True)[1:]
+        if sizes.size == values.size:
+            result.append(float(values.size))
+            continue
+        below, upto = (
+            np.searchsorted(other, values, side="left"),
+            np.searchsorted(other, values, side="right"),
+        )
+        icc = _intraclass((below + upto) / (2 * other.size), unit, sizes)
+        weighted = float(np.square(sizes, dtype=np.float64).sum()) / values.size
+        result.append(values.size / (1 + (weighted - 1) * icc))
+    return result[0], result[1]
+
+
+def _intraclass(scores: Floats, unit: Integers, sizes: Integers) -> float:
+    """The intraclass correlation by one-way analysis of variance, in [0, 1]; 1 where it cannot be told."""
+    n, persons = scores.size, sizes.size
+    if persons < _LEAST:
+        return 1.0
+    means = np.bincount(unit, weights=scores) / sizes
+    between = float((sizes * np.square(means - scores.mean())).sum()) / (persons - 1)
+    within = float(np.square(scores - means[unit]).sum()) / (n - persons)
+    typical = (n - float(np.square(sizes, dtype=np.float64).sum()) / n) / (persons - 1)
+    spread = between + (typical - 1) * within
+    return min(1.0, max(0.0, (between - within) / spread)) if spread > 0 else 1.0
+
+
+# --- Whose record is it? Several records of one data subject become one score, and what that does to an audit ---
+#
+# Records of one person are not independent, so intervals that count records are too narrow. Privacy is promised to
+# persons, so the units to count are persons.
+
+
+MIXED = "(mixed)"
+_SURELY = 1e-3
+_EXACT = 10_000  # pairs of persons up to which the exact law of the test of sizes is counted out
+
+
+@dataclass(frozen=True, eq=False)
+class PersonsFound:
+    """The losses with one score per unit, and how records and persons are spread; pairs are (members, non-members).
+
+    Attributes:
+        losses: One score per person and group, or the records as they were.
+        choice: What was asked for.
+        named: Whether records name their person at all.
+        records: Numbers of records.
+        persons: Numbers of persons; a record that names nobody counts as a person of its own.
+        unlabelled: Numbers of records that name nobody.
+        largest: Most records of one person within a group.
+        in_both: Persons with records in both groups.
+        in_both_by_chance: How many there would be, on average, had a coin decided for each record.
+        sizes_p_value: Of the hypothesis that persons have as many records among the members as among the non-members.
+        effective: Records divided by the design effect of their persons; see `auditor.records.labels`.
+    """
+
+    losses: Losses
+    choice: Persons
+    named: bool
+    records: tuple[int, int]
+    persons: tuple[int, int]
+    unlabelled: tuple[int, int]
+    largest: int
+    in_both: int
+    in_both_by_chance: float
+    sizes_p_value: float
+    effective: tuple[float, float]
+
+    @property
+    def combined(self) -> bool:
+        """Whether any score stands for several records."""
+        return isinstance(self.choice, OnePerPerson) and self.largest > 1
+
+
+def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
+    """Return one score per person and group, or the records as they were, with the numbers of both.
+
+    Members and non-members are combined apart: a person with records in both groups has one score in each. The
+    result keeps a person's group where all records agree and says ``(mixed)`` where they do not; ids and
+    fingerprints are kept only if they agree within every person, since they name records.
+
+    Args:
+        losses: With ``person``, for `OnePerPerson`.
+        choice: `EachRecord` or `OnePerPerson`.
+
+    Raises:
+        InputError: Persons are asked for and not given, or a group has records of fewer than two.
+
+    >>> losses = Losses(
+    ...     member=[0.1, 0.5, 0.4], nonmember=[0.3, 0.9], person=(["ann", "ann", "bob"], ["cy", "di"])
+    ... )
+    >>> found = per_person(losses, choice=OnePerPerson("min"))
+    >>> found.losses.member, found.records, found.persons
+    (array([0.1, 0.4]), (3, 2), (2, 2))
+    """
+    validate.instance("losses", losses, (Losses,))
+    validate.instance("persons", choice, get_args(Persons))
+    records = losses.n_member, losses.n_nonmember
+    if losses.person is None:
+        if isinstance(choice, OnePerPerson):
+            raise InputError(
+                "persons must be auditor.EachRecord() where records do not name their person, got"
+                f" {choice!r}; give the losses a person column."
+            )
+        return PersonsFound(losses, choice, False, records, records, records, 1, 0, 0.0, 1.0, records)
+    found = codes(losses.person)
+    owners = _owners(found)
+    sizes = [np.unique(owner, return_counts=True)[1] for owner in owners]
+    both, by_chance = _in_both(found)
+    return PersonsFound(
+        losses=_combined(losses, owners, choice) if isinstance(choice, OnePerPerson) else losses,
+        choice=choice,
+        named=True,
+        records=records,
+        persons=(sizes[0].size, sizes[1].size),
+        unlabelled=(int((found.member < 0).sum()), int((found.nonmember < 0).sum())),
+        largest=int(max(sizes[0].max(), sizes[1].max())),
+        in_both=both,
+        in_both_by_chance=by_chance,
+        sizes_p_value=_sizes_p_value(*sizes),
+        effective=effective_numbers(losses, owners),
+    )
+
+
+def mechanism_reason(found: PersonsFound) -> str | None:
+    """Return why these units support no statement about the training algorithm, or None.
+
+    Two things forbid one. A combined score of a person in both groups rests on as many records as happened to be
+    members, so it depends on membership without any leak. And records whose persons are never, or hardly ever, split
+    had one coin per person: a test that counts a coin for each record is wrong then (the number of split persons is
+    compared with independent coins by Chernoff's bound, at 1e-3).
+    """
+    if found.combined and found.in_both:
+        return (
+            f"{found.in_both:,} person(s) have records in both groups, so how many records their combined score rests on"
+            " depends on which of them were members; audit each record, or split by person"
+        )
+    expected, seen = found.in_both_by_chance, found.in_both
+    # P(S <= s) <= exp(-(mu - s)^2 / (2 mu)) for a sum of independent coins with mean mu.
+    if (
+        not found.combined
+        and seen < expected
+        and math.exp(-((expected - seen) ** 2) / (2 * expected)) < _SURELY
+    ):
+        return (
+            f"only {seen:,} person(s) have records in both groups where independent coins would have put about"
+            f" {expected:,.0f}: membership was decided by person, so records are not independent; audit one score per"
+            " person"
+        )
+    return None
+
+
+def claim_reason(found: PersonsFound) -> str | None:
+    """Return why a bound on these units cannot refute a claim that is made for single records, or None.
+
+    Adding or removing a person with k records moves a training algorithm by up to k times the epsilon of one record.
+    """
+    if not found.combined:
+        return None
+    return (
+        f"scores combine up to {found.largest:,} records of one person, so the bound is about adding or removing a person,"
+        " and a claim about single records allows a person with several records a larger epsilon"
+    )
+
+
+def _owners(found: _Codes) -> PerGroup:
+    """The person of each record; a record that names nobody is a person of its own."""
+    result, free = [], found.labels.size
+    for column in (found.member, found.nonmember):
+        owner, blank = column.copy(), column < 0
+        owner[blank] = free + np.arange(int(blank.sum()))
+        free += int(blank.sum())
+        result.append(owner)
+    return PerGroup(*result)
+
+
+def _in_both(found: _Codes) -> tuple[int, float]:
+    """How many persons have records in both groups, and how many would by independent coins."""
+    count = found.labels.size
+    member, nonmember = (
+        np.bincount(column[column >= 0], minlength=count) for column in (found.member, found.nonmember)
+    )
+    share = found.member.size / (found.member.size + found.nonmember.size)
+    total = member + nonmember
+    split = 1 - share**total - (1 - share) ** total
+    return int(((member > 0) & (nonmember > 0)).sum()), max(0.0, float(split.sum()))
+
+
+def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
+    """Kolmogorov and Smirnov's two-sample test of the records per person, which ties make conservative.
+
+    The asymptotic law calls three persons against three surely different, where chance alone gives one in ten.
+    """
+    if max(member.max(), nonmember.max()) == 1 or min(member.size, nonmember.size) < _LEAST:
+        return 1.0
+    from scipy import stats
+
+    if member.size * nonmember.size > _EXACT:
+        return float(stats.ks_2samp(member, nonmember, method="asymp").pvalue)
+    with warnings.catch_warnings():
+        # Rounding can lift an exact p of 1 above 1, and SciPy then says that it takes the asymptotic one.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return float(stats.ks_2samp(member, nonmember, method="exact").pvalue)
+
+
+# --- One score per person --------------------------------------------------------------------------
+
+
+def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
+    orders = [
+        np.lexsort((values, owner))
+        for values, owner in zip((losses.member, losses.nonmember), owners, strict=True)
+    ]
+    starts = [_starts(owner[order]) for owner, order in zip(owners, orders, strict=True)]
+    for side, first in zip(("member", "non-member"), starts, strict=True):
+        if first.size < _LEAST:
+            raise InputError(
+                f"{side} losses must belong to at least {_LEAST} persons, got {first.size}; audit each record, or add"
+                " persons."
+            )
+    scores = [
+        _scores(values[order], first, choice.by)
+        for values, order, first in zip((losses.member, losses.nonmember), orders, starts, strict=True)
+    ]
+    labels = {
+        name: _one_label_each(getattr(losses, name), orders, starts, mixed=name in _MAY_MIX)
+        for name in _LABELS
+    }
+    return Losses(
+        member=scores[0],
+        nonmember=scores[1],
+        **labels,
+        scale=losses.scale,
+        saturated=losses.saturated,
+        history=(*losses.history, f"one score per person: the {choice.by} of their losses"),
+        notes=losses.notes,
+    )
+
+
+_LABELS = ("id", "group", "label", "person", "fingerprint")
+_MAY_MIX = ("group", "label")
+
+
+def _starts(ordered: Integers) -> Integers:
+    """Where each person's records begin."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+
+
+def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
+    """One score per person, from losses in order of person and then of loss."""
+    counts = np.diff(np.append(starts, ordered.size))
+    low, high = ordered[starts], ordered[starts + counts - 1]
+    if by != "mean":
+        return low if by == "min" else high
+    # Divided before they are added, so that losses near the largest double do not overflow; rounding may still lead
+    # just outside the losses, and equal losses must have exactly their value as mean.
+    with np.errstate(over="ignore"):
+        mean = np.add.reduceat(ordered / np.repeat(counts, counts), starts)
+    return np.clip(mean, low, high)
+
+
+def _one_label_each(
+    pair: PerGroup | None, orders: list[Integers], starts: list[Integers], *, mixed: bool
+) -> PerGroup | None:
+    """One label per person: the one they share. Where they differ it is "(mixed)", or the column goes."""
+    if pair is None:
+        return None
+    found = codes(pair)
+    shared = [
+        _constant(column[order], first)
+        for column, order, first in zip((found.member, found.nonmember), orders, starts, strict=True)
+    ]
+    firsts = [column[order][first] for column, order, first in zip(pair, orders, starts, strict=True)]
+    if all(same.all() for same in shared):
+        return PerGroup(*firsts)
+    if not mixed:
+        return None
+    return PerGroup(*(_with_mixed(column, same) for column, same in zip(firsts, shared, strict=True)))
+
+
+def _constant(ordered: Integers, starts: Integers) -> Column:
+    return np.asarray(np.minimum.reduceat(ordered, starts) == np.maximum.reduceat(ordered, starts))
+
+
+def _with_mixed(column: Column, same: Column) -> Column:
+    words, missing = text(column)
+    return np.where(same, np.where(missing, "", words), MIXED)

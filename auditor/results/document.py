@@ -1,0 +1,612 @@
+"""AuditDocument: everything an audit found, with nothing left to recompute and no raw losses inside.
+
+The JSON form holds what the page shows. Infinite numbers are the strings ``inf`` and ``-inf``, missing ones null.
+"""
+
+import datetime as dt
+import hashlib
+import json
+import os
+import platform
+import reprlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Protocol, TypedDict, TypeVar
+
+from auditor._version import __version__
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.files import kept
+from auditor.core.numbers import plain
+from auditor.core.options import Adjacency
+from auditor.core.values import (
+    LATER,
+    OR_TEXT,
+    Check,
+    Claim,
+    Comparison,
+    Confidence,
+    Count,
+    Delta,
+    Estimate,
+    Finite,
+    Keys,
+    Losses,
+    Must,
+    Rate,
+    SameLength,
+    Verdict,
+)
+from auditor.results.converter import cleaned_fields
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+SCHEMA_VERSION = "2"
+
+# --- The parts of a result beside estimates, claims and checks ---
+
+
+_CURVES = r"^(empirical|band_lower|band_upper|gaussian|mixture|claim|claimed_training|ranks\.[a-z_]+)$"
+_PER_BIN = SameLength("edges", less=1)
+NotNegative = Annotated[float, Must(minimum=0)]
+Hash = Annotated[str, Must(pattern="^[0-9a-f]{64}$")]
+PairOfCounts = Annotated[list[Count], Must(minItems=2, maxItems=2)]
+DeclaredSplit = Literal["unknown", "random", "bernoulli"]
+
+
+@dataclass(frozen=True)
+class NamedCurve:
+    """One line of the trade-off plot.
+
+    Attributes:
+        name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian``, ``mixture`` or ``claim``; or ``ranks.*``, what
+            an audit of several models needs of each.
+        label: What the legend says.
+        fpr: False positive rates, ascending.
+        tpr: True positive rates, as many.
+    """
+
+    name: Annotated[str, Must(pattern=_CURVES)]
+    label: str
+    fpr: tuple[Rate, ...]
+    tpr: Annotated[tuple[Rate, ...], SameLength("fpr")]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Binned losses on one scale, with the fitted densities where there are any.
+
+    Attributes:
+        scale: The scale in words, for example ``published transform``.
+        edges: B + 1 ascending bin edges.
+        member: B counts of members.
+        nonmember: B counts of non-members.
+        member_fit: B counts expected under the member fit, or null.
+        nonmember_fit: B counts expected under the non-member fit, or null.
+        quantiles: For a quantile-quantile plot: ``probability`` and, for each group, ``*_observed`` and
+            ``*_fitted``, all of one length; empty where there is no fit.
+    """
+
+    scale: str
+    edges: Annotated[tuple[Finite, ...], Must(minItems=2)]
+    member: Annotated[tuple[Count, ...], _PER_BIN]
+    nonmember: Annotated[tuple[Count, ...], _PER_BIN]
+    member_fit: Annotated[tuple[NotNegative, ...], _PER_BIN] | None = None
+    nonmember_fit: Annotated[tuple[NotNegative, ...], _PER_BIN] | None = None
+    quantiles: Annotated[Mapping[str, tuple[float, ...]], SameLength("probability")] = field(
+        default_factory=dict
+    )
+
+
+@dataclass(frozen=True)
+class TopRecord:
+    """A training record among those whose losses speak most for membership; its loss is not kept.
+
+    Attributes:
+        rank: Place among all audited records, 1 for the highest odds; records of equal odds share one.
+        id: As given; the person where a score stands for all records of one.
+        group: As given, or null.
+        person: As given, or null.
+        odds: Estimated odds that a record with such a loss is a training record, if half of all records were.
+        shared: How many training records have the same odds, this one too: which of them are named is arbitrary. Null in
+            a result of an older release.
+    """
+
+    rank: Annotated[int, Must(minimum=1)]
+    id: str
+    group: str | None
+    person: str | None
+    odds: Annotated[float, Must(anyOf=[{"type": "number", "minimum": 0}, {"const": "inf"}])]
+    shared: Annotated[int | None, LATER] = None
+
+
+class SliceKind(StrEnum):
+    """What the records of a slice share."""
+
+    CLASS = "class"
+    GROUP = "group"
+    PERCENTILE = "percentile"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some of the audited records, and what was found among them.
+
+    Attributes:
+        kind: A label in ``Losses.group``, or a band of loss percentiles of all records.
+        label: Which one; in brackets what stands for several groups or for records without a label.
+        n_member: Members in it.
+        n_nonmember: Non-members in it.
+        confidence: With which each quantity holds for all compared slices at once.
+        compared: How many slices share the error; the estimates' own confidence is 1 - (1 - confidence)/compared.
+        estimates: Of a group ``epsilon_bound.clopper_pearson``, ``auc`` and ``advantage``; of a band ``member_share``.
+    """
+
+    kind: SliceKind
+    label: str
+    n_member: Count
+    n_nonmember: Count
+    confidence: Confidence
+    compared: Count
+    estimates: Annotated[tuple[Estimate, ...], Must(minItems=1)]
+
+    def __post_init__(self) -> None:
+        if not self.estimates:
+            raise InputError(f"slice {reprlib.repr(self.label)} has no estimates.")
+
+    @property
+    def reason(self) -> str | None:
+        """Why this slice has no numbers, or null."""
+        return self.estimates[0].reason
+
+    def estimate(self, name: str) -> Estimate:
+        """Return the estimate of this name.
+
+        Raises:
+            InputError: There is none; the message names the nearest.
+        """
+        return named("estimate", name, self.estimates)
+
+    def row(self) -> dict[str, Any]:
+        """Return the slice as one flat row: names of estimates, with ``_lower`` and ``_upper`` for their intervals."""
+        row: dict[str, Any] = {
+            "kind": str(self.kind),
+            "label": self.label,
+            "n_member": self.n_member,
+            "n_nonmember": self.n_nonmember,
+        }
+        for item in self.estimates:
+            if item.name == "epsilon_bound.clopper_pearson":
+                row |= {"epsilon_bound.clopper_pearson": item.value, "ceiling": item.details.get("ceiling")}
+            else:
+                row |= {
+                    item.name: item.value,
+                    f"{item.name}_lower": item.lower,
+                    f"{item.name}_upper": item.upper,
+                }
+        extra = {"lift": self.estimates[0].details.get("lift")} if self.kind is SliceKind.PERCENTILE else {}
+        return {
+            **row,
+            **extra,
+            "confidence": self.confidence,
+            "compared": self.compared,
+            "reason": self.reason,
+        }
+
+
+# --- The open objects of a result: the keys that are known of them ---
+
+
+class UtilityData(TypedDict):
+    """How good a model is at its task, as `auditor.Utility` says it."""
+
+    value: Finite
+    name: str
+    higher_is_better: bool
+
+
+class AuditData(TypedDict):
+    """What was audited, and what was declared of it.
+
+    Attributes:
+        model: Its name.
+        n_member: Audited members, in units.
+        n_nonmember: Audited non-members, in units.
+        training_size: Records that the model was trained on.
+        delta: At which epsilons are stated.
+        confidence: Of every interval.
+        members: What part of the training set was scored.
+        split: How membership was decided, as declared.
+        claim: What is claimed of the training algorithm, in words.
+        scale: What the losses are.
+        saturated: Losses from a probability of exactly 0 or 1: members, non-members.
+        history: What was done to the losses, in order.
+        strategy: What several audits of one way of training share.
+        utility: How good the model is at its task.
+        stratified: Whether the random split was stratified.
+        inclusion: Probability of inclusion, for a split by coins.
+        unit: What counts as one unit: a record or a person.
+        records: Audited records: members, non-members.
+        persons: Persons among them, where records name persons.
+        top_records: Why no records are named by id, where none are.
+        effective: Of how many independent records the groups are worth, where records name persons.
+    """
+
+    model: str | None
+    n_member: Count
+    n_nonmember: Count
+    training_size: Count
+    delta: Delta
+    confidence: Confidence
+    members: Literal["sample", "census", "subset"]
+    split: DeclaredSplit
+    claim: str | None
+    scale: str
+    saturated: PairOfCounts
+    history: list[str]
+    strategy: NotRequired[str | None]
+    utility: NotRequired[Annotated[UtilityData | None, Must(additionalProperties=False)]]
+    stratified: NotRequired[bool]
+    inclusion: NotRequired[Confidence | None]
+    unit: NotRequired[str]
+    records: NotRequired[PairOfCounts]
+    persons: NotRequired[PairOfCounts | None]
+    top_records: NotRequired[str | None]
+    effective: NotRequired[Annotated[list[NotNegative], Must(minItems=2, maxItems=2)] | None]
+
+
+class InstancesData(TypedDict):
+    """What the models were, and what was declared of them.
+
+    Attributes:
+        n_instances: Models.
+        n_member: Audited members of each model.
+        n_nonmember: Audited non-members of each model.
+        n_attacks: Attacks of known error rate.
+        delta: At which epsilons are stated.
+        confidence: Of every interval.
+        split: How membership was decided, as declared.
+        claim: What is claimed of the training algorithm, in words.
+        claim_delta: Delta of a claim that states one.
+    """
+
+    n_instances: Annotated[int, Must(minimum=2)]
+    n_member: list[Count | None]
+    n_nonmember: list[Count | None]
+    n_attacks: Count
+    delta: Delta
+    confidence: Confidence
+    split: DeclaredSplit
+    claim: str | None
+    claim_delta: Delta | None
+
+
+class RunsData(TypedDict):
+    """What the runs were, how they were judged, and what was declared of them.
+
+    Attributes:
+        n_with: Runs with the canary.
+        n_without: Runs without it.
+        judged: Runs that are judged: with the canary, without.
+        chosen_on: Runs that chose the threshold, likewise; null where none did.
+        rule: How the threshold was chosen.
+        threshold: With the canary at or below it; null for a grid of ranks.
+        true_positives: Judged runs with the canary at or below the threshold.
+        false_positives: Judged runs without it at or below the threshold.
+        certified: Name of the estimate that judges the claim.
+        delta: At which epsilons are stated.
+        confidence: Of every bound.
+        adjacency: What the two kinds of runs differ by, as declared.
+        claim: What is claimed of the training algorithm, in words.
+        claim_delta: Delta of a claim that states one.
+        history: Where the scores come from, in order.
+    """
+
+    n_with: Count
+    n_without: Count
+    judged: PairOfCounts
+    chosen_on: PairOfCounts | None
+    rule: Literal["Split", "FixedThreshold", "threshold_runs", "RankGrid"]
+    threshold: Finite | None
+    true_positives: Count | None
+    false_positives: Count | None
+    certified: str
+    delta: Delta
+    confidence: Confidence
+    adjacency: Adjacency
+    claim: str | None
+    claim_delta: Delta | None
+    history: list[str]
+
+
+class ConfigData(TypedDict):
+    """What a configuration file set.
+
+    Attributes:
+        file: The configuration file.
+        table: The table in it.
+        settings: What was set there, and not on the command line.
+    """
+
+    file: str
+    table: NotRequired[str]
+    settings: Mapping[str, Any]
+
+
+class Provenance(TypedDict, total=False):
+    """Where a result comes from.
+
+    Attributes:
+        created: When, in UTC.
+        versions: Of the packages that the numbers depend on.
+        seed: Of everything random.
+        input_sha256: Of the losses as float64, members first.
+        source: Where the losses come from.
+        command: The command line, if there was one.
+        config: What a configuration file set; not there where none did.
+    """
+
+    created: Annotated[str, Must(format="date-time")]
+    versions: Mapping[str, str]
+    seed: Count
+    input_sha256: Hash
+    source: str | None
+    command: str | None
+    config: Annotated[ConfigData | None, OR_TEXT]
+
+
+class ProvenanceOfInstances(TypedDict, total=False):
+    """Where the audit of several models comes from.
+
+    Attributes:
+        created: When, in UTC.
+        versions: Of the packages that the numbers depend on.
+        seed: Of everything random.
+        inputs_sha256: Of the losses of each model.
+    """
+
+    created: Annotated[str, Must(format="date-time")]
+    versions: Mapping[str, str]
+    seed: Count
+    inputs_sha256: list[Hash]
+
+
+# --- The documents: what an audit of one model, of several models and of many runs found ---
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=_Named)
+
+
+def named(kind: str, name: str, items: Iterable[Item]) -> Item:
+    """Return the item of that name; of several the last.
+
+    Raises:
+        InputError: There is none; the message names the nearest.
+    """
+    by_name = {item.name: item for item in items}
+    return by_name[validate.known(kind, name, by_name)]
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """What any audit found, clean once built: what is not of its kind counts as missing, and nobody looks again.
+
+    Attributes:
+        data: What was audited, and what was declared of it.
+        estimates: In the order in which a report shows them.
+        claims: What the training description promises.
+        comparisons: Each claim beside the estimates.
+    """
+
+    kind: ClassVar[str | None] = None  # as JSON says it
+    keys: ClassVar[tuple[str, ...]]  # of JSON, in order
+    public_name: ClassVar[str]  # what callers know it as
+
+    data: Mapping[str, Any]
+    estimates: tuple[Estimate, ...]
+    claims: tuple[Claim, ...]
+    comparisons: tuple[Comparison, ...]
+
+    def __post_init__(self) -> None:
+        for name, value in cleaned_fields(self).items():
+            object.__setattr__(self, name, value)
+
+    def estimate(self, name: str) -> Estimate:
+        """Return the estimate of that name.
+
+        Raises:
+            InputError: There is none; the message names the nearest.
+        """
+        return named("estimate", name, self.estimates)
+
+    def check(self, name: str) -> Check:
+        """Return the check of that name.
+
+        Raises:
+            InputError: There is none; the message names the nearest.
+        """
+        checks: tuple[Check, ...] = getattr(self, "checks", ())  # an audit of several models makes none
+        return named("check", name, checks)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the estimates as a pandas DataFrame, one row each, indexed by name."""
+        import pandas as pd
+
+        columns = ["value", "lower", "upper", "confidence", "delta", "adjacency", "subject", "method"]
+        rows = [{name: getattr(item, name) for name in columns} for item in self.estimates]
+        return pd.DataFrame(
+            rows, columns=columns, index=pd.Index([e.name for e in self.estimates], name="name")
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form as plain dictionaries, lists, numbers and strings."""
+        kind = {} if self.kind is None else {"kind": self.kind}
+        return {**kind, **{name: plain(getattr(self, name)) for name in self.keys}}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the JSON text; with a path, also write it there, whole or not at all.
+
+        Raises:
+            InputError: The path is neither a text nor a path.
+            OutputError: The path cannot be written.
+        """
+        return kept(json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n", path)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditDocument(Document):
+    """What an audit found.
+
+    Attributes:
+        data: Numbers of records, training size, delta, confidence, what was declared, what the losses are.
+        estimates: In the order in which a report shows them.
+        claims: What the training description promises.
+        comparisons: Each claim beside the estimates.
+        checks: Whether the audit deserves trust.
+        slices: The audit by group and by loss percentile, with one error probability for all.
+        curves: For the trade-off plot, thinned.
+        histograms: Binned losses.
+        verdict: On the claim; null without a claim.
+        provenance: Versions, input hash, seed, command line, time.
+        top_records: The training records that look most exposed, by id; empty where records have none.
+    """
+
+    public_name = "AuditResult"
+    keys = (
+        *("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks"),
+        *("slices", "top_records", "curves", "histograms", "provenance"),
+    )
+
+    data: Annotated[Mapping[str, Any], Keys(AuditData)]
+    checks: tuple[Check, ...]
+    curves: tuple[NamedCurve, ...]
+    histograms: tuple[Histogram, ...]
+    verdict: Verdict | None
+    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
+    schema_version: str = SCHEMA_VERSION
+    slices: Annotated[tuple[Slice, ...], LATER] = ()
+    top_records: Annotated[tuple[TopRecord, ...], LATER] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class InstancesDocument(Document):
+    """What several models of one training mechanism show together.
+
+    Attributes:
+        data: Numbers of instances and records, delta, confidence, what was declared and claimed.
+        estimates: ``epsilon_bound.instances``, ``epsilon_bar`` and ``epsilon_bar.log_mean_exp``.
+        claims: What the training description promises.
+        comparisons: The claim in the form that is judged, beside the certified bound.
+        verdict: On the claim; null without a claim.
+        provenance: Versions, input hashes, seed, time.
+    """
+
+    public_name = "InstancesResult"
+    kind = "instances"
+    keys = ("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "provenance")
+
+    data: Annotated[Mapping[str, Any], Keys(InstancesData)]
+    verdict: Verdict | None
+    provenance: Annotated[Mapping[str, Any], Keys(ProvenanceOfInstances)]
+    schema_version: str = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, eq=False)
+class RunsDocument(Document):
+    """What many runs of one training mechanism show about it.
+
+    Attributes:
+        data: Numbers of runs, the threshold and its counts, delta, confidence, what was declared and claimed.
+        estimates: ``epsilon_bound.clopper_pearson``, which alone judges, and beside it ``epsilon_bound.katz``,
+            ``epsilon_bound.bayesian`` and ``epsilon_bound.gdp``.
+        claims: What the training description promises.
+        comparisons: The claim in the form that is judged, beside the certified bound.
+        checks: Whether the scores can show anything, and look like runs of their own.
+        verdict: On the claim; null without a claim.
+        provenance: Versions, input hash, seed, time.
+    """
+
+    public_name = "RunsResult"
+    kind = "runs"
+    keys = ("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks", "provenance")
+
+    data: Annotated[Mapping[str, Any], Keys(RunsData)]
+    checks: tuple[Check, ...]
+    verdict: Verdict | None
+    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
+    schema_version: str = SCHEMA_VERSION
+
+
+# --- Finding things in a result where any of them may be missing ---
+
+
+def find(result: "AuditDocument | Slice", name: str) -> Estimate | None:
+    """Return the estimate of that name, or null where the audit, or the slice of one, has none."""
+    return next((item for item in result.estimates if item.name == name), None)
+
+
+def detail(of: Estimate | Check | None, *path: str) -> Any:
+    """Return what the details hold there, or null where there is nothing."""
+    found: Any = None if of is None else of.details
+    for key in path:
+        found = None if found is None else found.get(key)
+    return found
+
+
+def ceiling(estimate: Estimate | None) -> float | None:
+    """Return the largest bound that this audit could have certified."""
+    found: float | None = detail(estimate, "ceiling")
+    return found
+
+
+def powerless(estimate: Estimate | None) -> bool:
+    """Whether this audit has too few records to certify anything, however much leaks."""
+    top = ceiling(estimate)
+    return top is not None and top <= 0
+
+
+# --- Where a result comes from: versions, a hash of the losses, the seed, the command line and the time ---
+
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "statsmodels", "pandas", "matplotlib", "dp-accounting")
+
+
+def provenance(losses: Losses, *, seed: int, source: str | None, command: str | None) -> dict[str, Any]:
+    """Return the provenance of an audit of these losses; the time is UTC."""
+    return {
+        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "versions": {"privacy-auditor": __version__, "python": platform.python_version(), **_versions()},
+        "input_sha256": input_hash(losses),
+        "source": source,
+        "seed": seed,
+        "command": command,
+    }
+
+
+def input_hash(losses: Losses) -> str:
+    """Return the SHA-256 of the losses as little-endian float64, members first, with the group sizes."""
+    digest = hashlib.sha256(f"{losses.n_member},{losses.n_nonmember};".encode())
+    for values in (losses.member, losses.nonmember):
+        digest.update(values.astype("<f8", copy=False).data)
+    return digest.hexdigest()
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,317 @@
+"""A result as others meet it: the schema of what they can rely on, and reading one back from anyone, with nothing executed.
+
+Objects that stand for a type take no other key; `data`, `provenance` and `details` may grow within a schema version.
+Every release reads what the releases before it wrote; what a part did not have then gets its default.
+"""
+
+import json
+import os
+import reprlib
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from auditor.checks.registry import CHECKS, RUN_CHECKS
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.values import Check, Claim, Comparison, Estimate
+from auditor.results import document
+from auditor.results.converter import Schema, object_schema, read
+from auditor.results.metrics import METRICS, METRICS_OF_RUNS
+
+# --- The JSON Schema (2020-12) of results: what other programs can rely on, made from the types in their own words ---
+#
+# Objects that stand for a type take no other key; `data`, `provenance` and `details` may grow within a schema version.
+
+
+# The types that stand under ``$defs``, and the lists of a document that hold them.
+_NAMES: dict[Any, str] = {
+    Estimate: "estimate",
+    Claim: "claim",
+    Comparison: "comparison",
+    Check: "check",
+    document.Slice: "slice",
+    document.TopRecord: "top_record",
+    document.NamedCurve: "curve",
+    document.Histogram: "histogram",
+}
+_NULL: Schema = {"type": "null"}
+_TEXT: Schema = {"type": "string"}
+
+
+def _rule(condition: Mapping[str, Schema], then: Mapping[str, Schema]) -> Schema:
+    return {"if": {"properties": dict(condition)}, "then": {"properties": dict(then)}}
+
+
+# What the types check of several fields at once, when they are built.
+_RULES: dict[Any, list[Schema]] = {
+    Estimate: [
+        # A row that could not be computed says why.
+        _rule({"value": _NULL}, {"details": {"required": ["reason"]}}),
+        # Adjacency belongs to the training mechanism, and a number about it needs one.
+        _rule({"subject": {"const": "model"}}, {"adjacency": _NULL}),
+        _rule({"subject": {"const": "mechanism"}, "value": {"not": _NULL}}, {"adjacency": _TEXT}),
+        # No interval without its level: the value is then a point estimate.
+        _rule({"confidence": _NULL}, {"lower": _NULL, "upper": _NULL}),
+    ],
+    # Only a number about the mechanism judges a claim on it.
+    Comparison: [_rule({"verdict": _TEXT}, {"subject": {"const": "mechanism"}})],
+}
+_NO_VERDICT = _rule({"comparisons": {"maxItems": 0}}, {"verdict": _NULL})
+
+
+def result_schema() -> Schema:
+    """Return the schema of `AuditResult.to_json`: of ``auditor audit --json``.
+
+    >>> schema = result_schema()
+    >>> schema["$defs"]["estimate"]["properties"]["subject"]["enum"]
+    ['model', 'mechanism']
+    """
+    return _document(document.AuditDocument, "The result of one audit")
+
+
+def instances_schema() -> Schema:
+    """Return the schema of `InstancesResult.to_json`: of ``auditor instances --json``.
+
+    >>> instances_schema()["properties"]["kind"]
+    {'const': 'instances'}
+    """
+    return _document(document.InstancesDocument, "The audit of several models of one training algorithm")
+
+
+def runs_schema() -> Schema:
+    """Return the schema of `RunsResult.to_json`: of ``auditor runs --json``.
+
+    >>> runs_schema()["properties"]["kind"]
+    {'const': 'runs'}
+    """
+    return _document(document.RunsDocument, "The audit of many runs of one training algorithm")
+
+
+def _document(cls: type[document.Document], title: str) -> Schema:
+    found = object_schema(cls, _NAMES)
+    found["properties"]["schema_version"] = {
+        "const": document.SCHEMA_VERSION,
+        "description": "Of this schema; results of other versions differ.",
+    }
+    if cls.kind is not None:
+        found["properties"] = {"kind": {"const": cls.kind}, **found["properties"]}
+        found["required"] = ["kind", *found["required"]]
+    parts = {name: _part(kind) for kind, name in _NAMES.items() if f"{name}s" in cls.keys}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:privacy-auditor:{cls.kind or 'result'}:{document.SCHEMA_VERSION}",
+        "title": f"{title}, by privacy-auditor (schema version {document.SCHEMA_VERSION})",
+        **found,
+        **_NO_VERDICT,
+        "$defs": parts,
+    }
+
+
+def _part(cls: Any) -> Schema:
+    rules, examples = _RULES.get(cls), _examples(cls)
+    found = object_schema(cls, _NAMES)
+    if examples:
+        found["properties"]["name"]["examples"] = examples
+    return {**found, **({"allOf": rules} if rules else {})}
+
+
+def _examples(cls: Any) -> list[str]:
+    """The names that this version gives to estimates or to checks; results of others may have more."""
+    if cls is Estimate:
+        names = [item.name for item in (*METRICS, *METRICS_OF_RUNS) if not item.name.endswith("*")]
+    else:
+        names = [item.name for item in (*CHECKS, *RUN_CHECKS)] if cls is Check else []
+    return list(dict.fromkeys(names))
+
+
+# --- Reading a result back, from anyone: nothing is executed, and every part has the type that the report relies on ---
+#
+# Every release reads what the releases before it wrote; what a part did not have then gets its default.
+
+
+# --- Files from others: only ordinary ones, no larger than is sensible, and JSON that cannot exhaust memory or the stack ---
+
+
+_MEGABYTE = 1_000_000
+_VALUES = 2_000_000  # commas and brackets, counted before anything is parsed
+_DEEPEST = 40
+_LONGEST_LIST = 200_000
+_LONGEST_TEXT = 100_000
+_DIGITS = 400
+_INT64 = 2**63
+_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+
+
+def read_bytes(path: str | os.PathLike[str], *, what: str, most: int) -> bytes:
+    """Return the content of an ordinary file of at most ``most`` bytes; nothing else is waited for or read.
+
+    Raises:
+        InputError: It is missing, larger, or a folder, pipe, socket or device; ``what`` begins the sentence.
+
+    >>> read_bytes("/", what="result file", most=10)
+    Traceback (most recent call last):
+    auditor.core.errors.InputError: result file '/' is a folder; name an ordinary file.
+    """
+    named = f"{what} {str(path)!r}"
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        if Path(path).is_dir():  # which not every system opens
+            raise InputError(f"{named} is a folder; name an ordinary file.")
+        handle = os.open(path, flags)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                kind = next((word for holds, word in _KINDS if holds(found.st_mode)), "a device")
+                raise InputError(f"{named} is {kind}; name an ordinary file.")
+            content = b"" if found.st_size > most else file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{named} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{named} cannot be read: {validate.one_line(error)}.") from None
+    size = max(found.st_size, len(content))
+    if size > most:
+        shown = f"{most / _MEGABYTE:g} MB" if most >= _MEGABYTE else f"{most:,} bytes"
+        raise InputError(f"{named} is larger than {shown} ({size:,} bytes), which is the most that is read.")
+    return content
+
+
+def json_value(content: bytes, *, named: str) -> Any:
+    """Return the JSON value in these bytes (UTF-8, or UTF-16 and 32 by their marks), strictly read and within limits.
+
+    Refused are the tokens NaN and Infinity, numbers beyond the range of a float, a key that stands twice in an object,
+    and more values, levels, entries or characters than any result has.
+
+    Raises:
+        InputError: It is no such JSON; ``named`` begins the sentence.
+
+    >>> json_value(b'{"a": 1, "a": 2}', named="file 'x'")
+    Traceback (most recent call last):
+    auditor.core.errors.InputError: file 'x' is not valid JSON: the key 'a' stands twice in one object.
+    """
+    try:
+        text = content.decode(json.detect_encoding(content))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{named} is not text in UTF-8: {error.reason} at byte {error.start:,}.") from None
+    # Text within quotation marks is counted too: a limit that no honest file comes near need not be exact.
+    if sum(text.count(sign) for sign in ",[{") > _VALUES:
+        raise InputError(f"{named} has more than {_VALUES:,} values, which is the most that is read.")
+    try:
+        value = json.loads(
+            text,
+            parse_constant=_no_constant,
+            parse_float=_float,
+            parse_int=_int,
+            object_pairs_hook=_object,
+        )
+    except RecursionError:
+        raise InputError(f"{named} is nested more than {_DEEPEST} levels deep.") from None
+    except ValueError as error:
+        raise InputError(f"{named} is not valid JSON: {validate.one_line(error)}.") from None
+    for problem in _problems(value):
+        raise InputError(f"{named} {problem}.")
+    return value
+
+
+def _problems(value: Any) -> Iterator[str]:
+    """What is larger than anything a result has; the stack is a list, so depth costs nothing."""
+    waiting = [(value, 1)]
+    while waiting:
+        item, level = waiting.pop()
+        if isinstance(item, str):
+            if len(item) > _LONGEST_TEXT:
+                yield f"has a text of more than {_LONGEST_TEXT:,} characters ({len(item):,})"
+        elif isinstance(item, dict | list):
+            if level > _DEEPEST:
+                yield f"is nested more than {_DEEPEST} levels deep"
+            elif len(item) > _LONGEST_LIST:
+                yield f"has a list of more than {_LONGEST_LIST:,} entries ({len(item):,})"
+            else:
+                inside = [*item, *item.values()] if isinstance(item, dict) else item
+                waiting.extend((part, level + 1) for part in inside)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {_short(digits)} is too large")
+    return value
+
+
+def _int(digits: str) -> int | float:
+    """A whole number; beyond 64 bits the nearest float, as it would be in arrays."""
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits")
+    value = int(digits)
+    return value if -_INT64 <= value < _INT64 else _float(digits)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {_short(twice)!r} stands twice in one object")
+    return found
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}..."  # noqa: PLR2004
+
+
+# --- A result: of this release, or of an earlier one ---
+
+
+_READ = ("1", document.SCHEMA_VERSION)
+_LARGEST_FILE = 64_000_000
+_OTHER_KINDS = {
+    "instances": "the audit of several models",
+    "runs": "the audit of many runs",
+    "comparison": "a comparison of audits",
+}
+
+
+def read_result(path: str | os.PathLike[str]) -> document.AuditDocument:
+    """Read a result that `AuditResult.to_json` wrote, in this release or an earlier one. See `auditor.read_result`."""
+    if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
+        raise InputError(f"path must be a text or a path, got {path!r}.")
+    named = f"result file {str(path)!r}"
+    content = read_bytes(path, what="result file", most=_LARGEST_FILE)
+    raw = json_value(content, named=named)
+    if not isinstance(raw, dict) or "schema_version" not in raw:
+        raise InputError(f"{named} is not an audit result: it has no schema_version.")
+    _check_version(named, raw["schema_version"])
+    if "kind" in raw:
+        about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
+        raise InputError(f"{named} holds {about}; give the result of one model's audit.")
+    too_large = validate.problem(raw)
+    if too_large is not None:
+        raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
+    try:
+        result: document.AuditDocument = read(
+            document.AuditDocument, {**raw, "schema_version": document.SCHEMA_VERSION}, closed=False
+        )
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
+        words = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else validate.one_line(error)
+        raise InputError(f"{named} is damaged: {words}.") from None
+    return result
+
+
+def _check_version(named: str, version: Any) -> None:
+    if version in _READ:
+        return
+    known = f"this release reads {' and '.join(map(repr, _READ))}"
+    newer = isinstance(version, str) and version.isdecimal() and len(version) < 10  # noqa: PLR2004
+    if newer and int(version) > int(document.SCHEMA_VERSION):
+        raise InputError(
+            f"{named} has schema_version {version!r}, which a newer release wrote; {known}: upgrade with 'pip install"
+            " --upgrade privacy-auditor'."
+        )
+    raise InputError(f"{named} has schema_version {reprlib.repr(version)}; {known}.")

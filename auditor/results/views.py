@@ -1,0 +1,358 @@
+"""Thinned views of the data for the report: curves, histograms, quantiles. No raw losses leave here."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core.errors import InputError
+from auditor.core.numbers import given, percent
+from auditor.core.options import Census, Members
+from auditor.core.values import Claim, Density, FittedPair, Floats, Losses
+from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve
+from auditor.estimators.certified import ranks
+from auditor.estimators.limits import lower_limit, upper_limit
+from auditor.results.document import Histogram, NamedCurve
+
+# --- Curves at ranks fixed in advance, whose error rate is known for the training mechanism and need not be estimated ---
+#
+# Take C, the n0 scored non-members of one uniformly random split, t the (k+1)-th smallest loss in C, x a random member
+# and z a random record of C. The attack "x is a member if its loss is below the (k+1)-th smallest loss of C without z"
+# calls at least as many members as t does. Exchange x and z before training: now x is a non-member, exchangeable with
+# the other n0 - 1, so it has at most k of them at or below it with probability at most (k+1)/n0, ties or not. So an
+# (eps, d)-DP mechanism (replace-one) has
+#
+#     E[share of the members below t] <= e^eps (k+1)/n0 + d
+#
+# over splits and training [own]. The same holds with the groups exchanged, and from the other end of the losses: the
+# four ratios of Negoescu et al. 2024, Eq. 19, each with a known denominator.
+
+
+# Who is called, and from which end of the losses; the first two are those of smaller losses for members.
+ATTACKS = {
+    "ranks.low_members": "members called, below ranks of the smallest non-member losses",
+    "ranks.high_nonmembers": "non-members called, above ranks of the largest member losses",
+    "ranks.high_members": "members called, above ranks of the largest non-member losses",
+    "ranks.low_nonmembers": "non-members called, below ranks of the smallest member losses",
+}
+_EXPECTED = ("ranks.low_members", "ranks.high_nonmembers")
+# Members are expected to have the smaller losses; the other way round is looked at, with little of the error.
+_SHARE_OF_THE_EXPECTED = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class InstanceRates:
+    """What the instances show at common error rates.
+
+    Attributes:
+        hits: Shape (instances, attacks), the share rightly called, in [0, 1].
+        rates: Shape (attacks,), the mechanism's largest expected share wrongly called, in (0, 1].
+        weights: Shape (attacks,), fixed in advance, summing to 1.
+        names: The attack of each column, a key of ``ATTACKS``.
+    """
+
+    hits: Floats
+    rates: Floats
+    weights: Floats
+    names: tuple[str, ...]
+
+    def of_a_perfect_attack(self) -> "InstanceRates":
+        """Return the same with every member below every non-member, in all instances."""
+        expected = np.array([name in _EXPECTED for name in self.names])
+        return InstanceRates(
+            np.broadcast_to(expected.astype(np.float64), self.hits.shape),
+            self.rates,
+            self.weights,
+            self.names,
+        )
+
+
+def rank_curves(losses: Losses) -> tuple[NamedCurve, ...]:
+    """Return four curves at fixed ranks: all that `audit_instances` needs of one model.
+
+    ``fpr`` is (k+1)/n, with n the size of the group that gives the ranks and k the ranks of the rank grid; ``tpr`` is
+    the share of the other group strictly beyond the loss of that rank. In the two curves of non-members the positive
+    call is "non-member".
+
+    Args:
+        losses: Smaller means more like a member.
+
+    >>> low_members, *_ = rank_curves(Losses(member=[0.1, 0.2, 0.3, 0.9], nonmember=[0.25, 0.5, 0.6, 0.7]))
+    >>> low_members.name, low_members.fpr, low_members.tpr
+    ('ranks.low_members', (0.25, 0.5), (0.5, 0.75))
+    """
+    member, nonmember = losses.sorted_member, losses.sorted_nonmember
+    n1, n0 = member.size, nonmember.size
+    of_members, of_nonmembers = ranks(n1), ranks(n0)
+    calls = {
+        "ranks.low_members": np.searchsorted(member, nonmember[of_nonmembers], side="left"),
+        "ranks.high_nonmembers": n0 - np.searchsorted(nonmember, member[n1 - 1 - of_members], side="right"),
+        "ranks.high_members": n1 - np.searchsorted(member, nonmember[n0 - 1 - of_nonmembers], side="right"),
+        "ranks.low_nonmembers": np.searchsorted(nonmember, member[of_members], side="left"),
+    }
+    return tuple(_curve(name, counts, losses) for name, counts in calls.items())
+
+
+def _curve(name: str, counts: npt.NDArray[np.int64], losses: Losses) -> NamedCurve:
+    called, other = losses.n_member, losses.n_nonmember
+    if name.endswith("_nonmembers"):
+        called, other = other, called
+    rates = (ranks(other) + 1) / other
+    return NamedCurve(name, ATTACKS[name], tuple(rates.tolist()), tuple((counts / called).tolist()))
+
+
+def on_common_grid(instances: Sequence[Mapping[str, NamedCurve]]) -> InstanceRates:
+    """Bring the curves of all instances to the error rates of the smallest one.
+
+    A larger instance gives its share at its largest rate that is not above the common one: its attack is then wrong at
+    most that often, so what is certified stays certified.
+
+    Raises:
+        InputError: A curve that is no curve of rates.
+    """
+    hits, rates, weights, names = [], [], [], []
+    for name in ATTACKS:
+        curves = [_arrays(index, curves[name]) for index, curves in enumerate(instances)]
+        grid = max((fpr for fpr, _ in curves), key=lambda fpr: float(fpr[0]))
+        hits.append(np.stack([_at(grid, *curve) for curve in curves]))
+        rates.append(grid)
+        weights.append(np.full(grid.size, _weight(name) / grid.size))
+        names += [name] * grid.size
+    return InstanceRates(
+        np.concatenate(hits, axis=1), np.concatenate(rates), np.concatenate(weights), tuple(names)
+    )
+
+
+def _weight(name: str) -> float:
+    return (_SHARE_OF_THE_EXPECTED if name in _EXPECTED else 1 - _SHARE_OF_THE_EXPECTED) / 2
+
+
+def _at(grid: Floats, fpr: Floats, tpr: Floats) -> Floats:
+    last = np.searchsorted(fpr, grid, side="right") - 1
+    return np.where(last >= 0, tpr[np.maximum(last, 0)], 0.0)
+
+
+def _arrays(index: int, curve: NamedCurve) -> tuple[Floats, Floats]:
+    fpr, tpr = np.asarray(curve.fpr, dtype=np.float64), np.asarray(curve.tpr, dtype=np.float64)
+    sound = (
+        fpr.size > 0
+        and fpr.size == tpr.size
+        and bool(np.all(np.diff(fpr) > 0))
+        and bool(np.all((fpr > 0) & (fpr <= 1)))
+        and bool(np.all((tpr >= 0) & (tpr <= 1)))
+    )
+    if not sound:
+        raise InputError(
+            f"instance {index} (counting from 0) has a damaged curve {curve.name!r}: its rates must rise in (0, 1];"
+            " audit its losses again."
+        )
+    return fpr, tpr
+
+
+_BINS = 60
+_QUANTILES = 99
+_FEW = 100  # corners that are kept beside the places of a plot
+_PLACES = 3  # of the distance of the extremes
+
+
+def curves(
+    losses: Losses,
+    counts: ThresholdCounts,
+    pair: FittedPair,
+    *,
+    mixture: FittedPair | None = None,
+    confidence: float,
+    members: Members,
+    claim: Claim | None,
+    promised: TradeoffCurve | None = None,
+) -> tuple[NamedCurve, ...]:
+    """Return the lines of the trade-off plot: measured with its band, fitted, and claimed.
+
+    The claimed line is ``promised``, the whole curve of the training that was claimed, where there is one; the claim's
+    epsilon at one delta allows more than the training does. Otherwise it is that of the epsilon and delta.
+    """
+    found = [_named("empirical", "measured", _empirical(counts))]
+    found += _band(losses, confidence, members)
+    for name, label, fits in (("gaussian", "normal fit", pair), ("mixture", "mixture fit", mixture)):
+        if fits is not None and min(fits.member.sd, fits.nonmember.sd) > 0:
+            found.append(_named(name, label, TradeoffCurve.from_fits(fits, points=201, reach=8.0)))
+    if claim is not None and promised is not None:
+        label = f"most that the claimed training allows, at every epsilon ({claim.adjacency})"
+        found.append(_named("claimed_training", label, _dense(promised)))
+    elif (
+        claim is not None
+        and claim.value is not None
+        and claim.delta is not None
+        and math.isfinite(claim.value)
+    ):
+        label = f"most that the claim allows (epsilon {given(claim.value)}, delta {given(claim.delta)}, {claim.adjacency})"
+        exact = TradeoffCurve.from_epsilon_delta(claim.value, delta=claim.delta)
+        found.append(_named("claim", label, _dense(exact)))
+    return tuple(found)
+
+
+def _named(name: str, label: str, curve: TradeoffCurve) -> NamedCurve:
+    thin = curve.thinned(points=400)
+    return NamedCurve(name, label, _rounded(thin.fpr), _rounded(thin.tpr))
+
+
+def _rounded(values: Floats) -> tuple[float, ...]:
+    """Six significant digits: more than a plot can show."""
+    return tuple(float(f"{value:.6g}") for value in values)
+
+
+def _empirical(counts: ThresholdCounts) -> TradeoffCurve:
+    """The empirical curve at corners that are dense at both ends, without building all of it."""
+    size = counts.thresholds.size
+    if size > 1000:  # noqa: PLR2004
+        steps = np.geomspace(1, size, 200).astype(np.int64) - 1
+        even = np.linspace(0, size - 1, 100).astype(np.int64)
+        keep = np.unique(np.concatenate([steps, even, size - 1 - steps]))
+        counts = dataclasses.replace(
+            counts,
+            thresholds=counts.thresholds[keep],
+            fp_below=counts.fp_below[keep],
+            fp_upto=counts.fp_upto[keep],
+            tp_below=counts.tp_below[keep],
+            tp_upto=counts.tp_upto[keep],
+        )
+    return TradeoffCurve.from_counts(counts)
+
+
+def _dense(exact: TradeoffCurve) -> TradeoffCurve:
+    """A claimed curve with points dense enough for a log-log plot, at both ends."""
+    few = exact.fpr if exact.fpr.size < _FEW else exact.fpr[:0]
+    fpr = np.unique(np.concatenate([np.geomspace(1e-7, 1, 150), 1 - np.geomspace(1e-3, 1, 50), few]))
+    tpr = np.array([exact.tpr_at(float(rate)) for rate in fpr])
+    return TradeoffCurve(fpr=np.insert(fpr, 0, 0.0), tpr=np.insert(tpr, 0, 0.0))
+
+
+def _band(losses: Losses, confidence: float, members: Members) -> list[NamedCurve]:
+    """A simultaneous band: Clopper-Pearson limits at non-member ranks fixed in advance, both sides.
+
+    At the k-th smallest non-member loss t: the FPR strictly below t is at most U(k), the FPR up to t is at least the
+    matching lower Beta quantile, and the member counts give limits of the TPR. A union bound covers all of them.
+    """
+    n1, n0 = losses.n_member, losses.n_nonmember
+    low_ranks = ranks(n0)
+    ks = np.unique(np.concatenate([low_ranks, n0 - 1 - low_ranks]))
+    census = isinstance(members, Census)
+    level = (1 - confidence) / (ks.size * (2 if census else 4))
+    thresholds = losses.sorted_nonmember[ks]
+    below = np.searchsorted(losses.sorted_member, thresholds, side="left")
+    upto = np.searchsorted(losses.sorted_member, thresholds, side="right")
+    tpr_low = below / n1 if census else lower_limit(below, n1, level)
+    tpr_high = upto / n1 if census else upper_limit(upto, n1, level)
+    fpr_high, fpr_low = upper_limit(ks, n0, level), lower_limit(ks + 1, n0, level)
+    label = f"confidence band ({percent(confidence, toward='down')})"
+    return [
+        NamedCurve("band_lower", label, *_steps(fpr_high, tpr_low, after=True)),
+        NamedCurve("band_upper", label, *_steps(fpr_low, tpr_high, after=False)),
+    ]
+
+
+def _steps(fpr: Floats, tpr: Floats, *, after: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """A staircase through limits: a lower limit of the TPR holds to the right of its FPR, an upper one to the left."""
+    if after:
+        xs = np.concatenate([[0.0], np.repeat(fpr, 2), [1.0]])
+        ys = np.concatenate([[0.0, 0.0], np.repeat(tpr, 2)])
+    else:
+        xs = np.concatenate([[0.0], np.repeat(fpr, 2), [1.0]])
+        ys = np.concatenate([np.repeat(tpr, 2), [1.0, 1.0]])
+    return _rounded(np.maximum.accumulate(xs)), _rounded(np.maximum.accumulate(ys))
+
+
+def histograms(losses: Losses, transformed: Losses, pair: FittedPair) -> tuple[Histogram, ...]:
+    """Return the binned losses, raw and transformed, the latter with the fits."""
+    edges, member, nonmember = _binned(transformed.sorted_member, transformed.sorted_nonmember)
+    after = Histogram(
+        scale="published transform",
+        edges=_rounded(edges),
+        member=member,
+        nonmember=nonmember,
+        member_fit=_expected(pair.member, edges, pair.n_member),
+        nonmember_fit=_expected(pair.nonmember, edges, pair.n_nonmember),
+        quantiles=_quantiles(transformed, pair),
+    )
+    # Raw losses can have a tail far beyond the rest: bin the central 99.8%, the ends take in what lies beyond.
+    edges, member, nonmember = _binned(losses.sorted_member, losses.sorted_nonmember, share=0.001)
+    return (after, Histogram("loss", _rounded(edges), member, nonmember))
+
+
+def _binned(
+    member: Floats, nonmember: Floats, *, share: float = 0.0
+) -> tuple[Floats, tuple[int, ...], tuple[int, ...]]:
+    def at(ordered: Floats, quantile: float) -> float:
+        return float(ordered[round(quantile * (ordered.size - 1))])
+
+    low = min(at(member, share), at(nonmember, share))
+    high = max(at(member, 1 - share), at(nonmember, 1 - share))
+    edges = _edges(*_outward(low, high))
+    counts = []
+    for ordered in (member, nonmember):
+        cuts = np.searchsorted(ordered, edges[1:-1], side="left")
+        counts.append(tuple(int(n) for n in np.diff(np.concatenate([[0], cuts, [ordered.size]]))))
+    return edges, counts[0], counts[1]
+
+
+def _outward(low: float, high: float) -> tuple[float, float]:
+    """Both ends moved out by up to a thousandth of their distance, so that neither is a record's loss."""
+    step = _step(low, high)
+    if step is None:
+        return low, high
+    return math.floor(low / step) * step, math.ceil(high / step) * step
+
+
+def _step(low: float, high: float) -> float | None:
+    """A power of ten, a thousandth of the distance or up to ten times less; None where there is none to take."""
+    distance = high - low
+    if not (math.isfinite(distance) and distance > 0):
+        return None
+    step = 10.0 ** (math.floor(math.log10(distance)) - _PLACES)
+    far = max(abs(low), abs(high))
+    return step if step > 0 and far + step != far and math.isfinite(far / step) else None
+
+
+def _edges(low: float, high: float) -> Floats:
+    """Equally wide bins, ascending and finite at any scale."""
+    if low == high:
+        # Toward zero, where there is room even beside the largest double.
+        away = max(abs(low), 1.0) * 1e-3
+        low, high = (low - away, high) if low > 1 else (low, high + away)
+    if math.isfinite(high - low):
+        return np.linspace(low, high, _BINS + 1)
+    share = np.linspace(0.0, 1.0, _BINS + 1)
+    return low * (1 - share) + high * share
+
+
+def _expected(law: Density, edges: Floats, n: int) -> tuple[float, ...] | None:
+    if law.sd == 0:
+        return None
+    return _rounded(np.diff(np.exp(law.log_cdf(edges))) * n)
+
+
+def _quantiles(losses: Losses, pair: FittedPair) -> dict[str, tuple[float, ...]]:
+    """Observed and fitted quantiles at levels dense in both tails."""
+    least = 0.5 / max(losses.n_member, losses.n_nonmember)
+    tail = np.geomspace(least, 0.5, _QUANTILES // 2 + 1)
+    levels = np.concatenate([tail, 1 - tail[-2::-1]])
+    found = {"probability": _rounded(levels)}
+    sides = (
+        ("member", losses.sorted_member, pair.member),
+        ("nonmember", losses.sorted_nonmember, pair.nonmember),
+    )
+    for name, ordered, law in sides:
+        at = np.clip(np.round(levels * ordered.size - 0.5), 0, ordered.size - 1).astype(np.int64)
+        found[f"{name}_observed"] = _rounded(_coarse(ordered[at]))
+        # At the record's own plotting position, so that two levels that share a record share a point.
+        found[f"{name}_fitted"] = _rounded(law.quantile((at + 0.5) / ordered.size))
+    return found
+
+
+def _coarse(ascending: Floats) -> Floats:
+    """As exact as a plot can show and no more: a result holds no raw losses."""
+    step = _step(float(ascending[0]), float(ascending[-1]))
+    return ascending if step is None else np.round(ascending / step) * step

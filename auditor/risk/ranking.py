@@ -1,0 +1,573 @@
+"""Which records first? The audited records in the order of their posterior membership odds: a ranking, no certificate.
+
+The odds that a record with loss l is a member are the prior odds times the likelihood ratio f1(l)/f0(l), which is
+estimated once, from all records, as a function of the loss: monotone in it unless the data clearly say otherwise. They
+describe records with such a loss, on average; nothing is certified for any one person, and a record far down the list may
+be given away by a stronger attack.
+"""
+
+import io
+import math
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.files import write_all
+from auditor.core.values import Check, Floats, Losses, PerGroup, Status
+from auditor.records.labels import Integers, PersonsFound, text
+from auditor.results.document import TopRecord
+from auditor.verdicts.judging import failed_validity
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+NOTE = "a ranking, not a certified probability for any one person"
+COLUMN = "posterior_odds_ranking_only"
+_LABELS = ("id", "group", "person")
+_LONGEST = 80
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The records of an audit and their posterior membership odds; every pair is (members, non-members).
+
+    Attributes:
+        rank: Place of each record among all audited records, 1 for the highest odds; records of equal odds share a
+            place, so the order of the ranks is the order of the odds.
+        odds: Estimated odds that a record with this loss is a member, above 0: prior odds times likelihood ratio.
+        prior: Share of members among the records that an attacker chooses from.
+        monotone: Whether the odds only fall, or only rise, with the loss; if not, the leak is in other losses than the
+            lowest or the highest, and an attack by one threshold on the loss understates it.
+        low_is_member: Whether a member's loss is more often below a non-member's than above it, or as often; if
+            ``monotone``, whether low losses speak for membership.
+        losses: The losses, with the labels of their records.
+        note: What the numbers are not.
+        told: Whether the odds say more about held-out records than the numbers of members and non-members alone do, by
+            their log-likelihood and more than two standard errors; if not, the order is as good as random.
+    """
+
+    rank: PerGroup
+    odds: PerGroup
+    prior: float
+    monotone: bool
+    low_is_member: bool
+    losses: Losses
+    note: str = NOTE
+    told: bool = True
+
+    def top(self, most: int = 10) -> list[dict[str, Any]]:
+        """Return the members that come first, as plain values: rank, row in their group, labels, odds.
+
+        Of records with equal odds those whose losses are further on the members' side come first.
+        """
+        most = validate.at_least("most", most, least=1)
+        rank = self.rank.member
+        last = np.partition(rank, most - 1)[most - 1] if most < rank.size else rank.max()
+        chosen = np.flatnonzero(rank <= last)
+        side = self.losses.member[chosen] * (1 if self.low_is_member else -1)
+        first = chosen[np.lexsort((side, rank[chosen]))][:most]
+        labels = {name: pair.member for name in _LABELS if (pair := getattr(self.losses, name)) is not None}
+        return [
+            {
+                "rank": int(self.rank.member[row]),
+                "row": row,
+                **{name: _short(column[row]) for name, column in labels.items()},
+                "odds": float(self.odds.member[row]),
+            }
+            for row in first.tolist()
+        ]
+
+    def to_frame(self, *, nonmembers: bool = False, with_losses: bool = False) -> "pd.DataFrame":
+        """Return the members, first ones first, as a table; its column of odds says in its name what it is not.
+
+        Args:
+            nonmembers: Whether to list the non-members too, with a column ``member``.
+            with_losses: Whether to add the losses.
+        """
+        import pandas as pd
+
+        sides = ("member", "nonmember") if nonmembers else ("member",)
+        columns: dict[str, list[npt.NDArray[Any]]] = {"rank": [getattr(self.rank, side) for side in sides]}
+        columns["row"] = [np.arange(column.size) for column in columns["rank"]]
+        if nonmembers:
+            columns["member"] = [
+                np.full(part.size, side == "member") for side, part in zip(sides, columns["row"], strict=True)
+            ]
+        for name in _LABELS:
+            if (pair := getattr(self.losses, name)) is not None:
+                columns[name] = [_encodable(getattr(pair, side)) for side in sides]
+        columns[COLUMN] = [getattr(self.odds, side) for side in sides]
+        if with_losses:
+            columns["loss"] = [getattr(self.losses, side) for side in sides]
+        frame = pd.DataFrame({name: _joined(parts) for name, parts in columns.items()})
+        frame = frame.sort_values("rank", kind="stable", ignore_index=True)
+        frame.attrs["note"] = self.note
+        return frame
+
+    def write(
+        self, path: str | os.PathLike[str], *, nonmembers: bool = False, with_losses: bool = False
+    ) -> None:
+        """Write the table of `to_frame` to a ``.csv`` or ``.parquet`` file, whole or not at all.
+
+        In a CSV file a label that a spreadsheet would run as a formula gets an apostrophe in front; Parquet keeps labels
+        as they are, and holds the note in its metadata.
+
+        Raises:
+            InputError: A path with another ending.
+            OutputError: The path cannot be written.
+        """
+        file = Path(path)
+        write_all({file: self.as_file(file, nonmembers=nonmembers, with_losses=with_losses)})
+
+    def as_file(self, path: Path, *, nonmembers: bool = False, with_losses: bool = False) -> str | bytes:
+        """Return what `write` writes to a file of this name.
+
+        Raises:
+            InputError: A path with another ending than ``.csv`` and ``.parquet``.
+        """
+        return _encoded(self.to_frame(nonmembers=nonmembers, with_losses=with_losses), path, note=self.note)
+
+
+def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator) -> Ranking:
+    """Return every record's rank by its estimated posterior odds of being a member.
+
+    Two estimates of the likelihood ratio compete in five folds (fewer with fewer records): isotonic regression of
+    membership on the loss, falling or rising as the AUC says, and the ratio within 4, 8, ... or 256 bands of equally many
+    records, which may go up and down. Bands are taken if the log-likelihood of the held-out records is higher than with
+    the isotonic fit by more than two standard errors, and then with their best number; members and non-members must be
+    at least 20 a band on average. The estimate chosen is fitted to all records, and equal odds share a rank. Where there are
+    more than 65,536 different losses, held-out records are scored on so many cells of them.
+
+    Pseudo-records that are neutral as to membership keep odds from being too extreme and from following single records:
+    with n records in the smaller group n^(1/3)/2 of its kind, at least one, in each band; of the isotonic fit n0^(1/3)/2
+    non-members at the end of the members and likewise at the other (a Laplace rule whose weight grows as the penalty of
+    Woodroofe and Sun 1993 does). A record is one of those that its own odds are fitted to.
+
+    Args:
+        losses: Smaller means more like a member; at least two of each group.
+        prior: In (0, 1): the odds are stated for records of which this share are members, however many were audited.
+        rng: Deals the folds that choose the estimate.
+
+    Raises:
+        InputError: prior outside (0, 1).
+
+    >>> rng = np.random.default_rng(0)
+    >>> losses = Losses(member=rng.normal(-1, 1, 4000), nonmember=rng.normal(0, 1, 4000), id=(range(4000), range(4000)))
+    >>> found = rank_records(losses, rng=rng)
+    >>> first = losses.member[found.rank.member == found.rank.member.min()]
+    >>> found.monotone, bool(first.max() < np.sort(losses.member)[400]), bool(found.odds.member.max() > 5)
+    (True, True, True)
+    """
+    validate.instance("losses", losses, (Losses,))
+    prior = validate.fraction("prior", prior)
+    n1, n0 = losses.n_member, losses.n_nonmember
+    levels, place = np.unique(np.concatenate([losses.member, losses.nonmember]), return_inverse=True)
+    membership = np.concatenate([np.ones(n1, dtype=np.bool_), np.zeros(n0, dtype=np.bool_)])
+    ratio = estimate(place, membership, levels.size, rng=rng)
+    # Ranked before the prior comes in: a tiny one could make different odds equal.
+    values, order = np.unique(-ratio.levels, return_inverse=True)
+    records = np.bincount(order[place], minlength=values.size)
+    rank = (1 + np.cumsum(records) - records)[order[place]]
+    odds = ratio.levels[place] * (prior / (1 - prior))
+    return Ranking(
+        rank=PerGroup(rank[:n1], rank[n1:]),
+        odds=PerGroup(odds[:n1], odds[n1:]),
+        prior=prior,
+        monotone=ratio.monotone,
+        low_is_member=ratio.falling,
+        losses=losses,
+        told=ratio.told,
+    )
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """One column of both groups; values of different types stay what they are."""
+    if len({part.dtype.kind for part in parts}) > 1:
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts)
+
+
+def _encodable(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels that a file can hold: a lone surrogate becomes a backslash escape."""
+    if column.dtype.kind not in "UO":
+        return column
+    words = column.tolist()
+    if not any(isinstance(word, str) and _SURROGATE.search(word) for word in words):
+        return column
+    escaped = [
+        word.encode("utf-8", "backslashreplace").decode() if isinstance(word, str) else word for word in words
+    ]
+    return np.array(escaped, dtype=object)
+
+
+def _short(label: object) -> str:
+    words = str(label)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+
+
+# --- Which training records to name as the most exposed ones, and when to name none ---
+#
+# To name a person is a statement about that person, so it is made only where the losses tell anything about membership:
+# the odds must predict the membership of held-out records better than chance does, and the audit must be one whose order
+# means something. A record that is not named is not therefore safe.
+
+_UNNAMED = "(not named)"
+
+
+@dataclass(frozen=True)
+class _Exposed:
+    """The training records that come first, or why none is named.
+
+    Attributes:
+        records: First ones first.
+        reason: Why there are none, as a sentence; null where there are some.
+    """
+
+    records: tuple[TopRecord, ...]
+    reason: str | None
+
+
+def most_exposed(
+    found: PersonsFound, *, checks: Iterable[Check], most: int, rng: np.random.Generator
+) -> _Exposed:
+    """Return the training records that come first in the ranking, by id; or the persons, where these are the units.
+
+    They are those of ``rank_records(found.losses, rng=rng).top(most)``: of records with equal odds those whose
+    losses are further on the members' side.
+
+    Args:
+        found: The units of the audit.
+        checks: Of the audit: none is named where a validity check failed or members have the higher losses.
+        most: How many to name at most, 0 or more.
+        rng: Deals the folds of the ranking.
+
+    >>> from auditor.core.options import EachRecord
+    >>> from auditor.records.labels import per_person
+    >>> rng = np.random.default_rng(0)
+    >>> ids = ([f"a{row}" for row in range(500)], [f"b{row}" for row in range(500)])
+    >>> losses = Losses(member=rng.normal(-2, 1, 500), nonmember=rng.normal(0, 1, 500), id=ids)
+    >>> named = most_exposed(per_person(losses, choice=EachRecord()), checks=(), most=2, rng=rng)
+    >>> [item.rank for item in named.records], named.reason
+    ([1, 1], None)
+    """
+    reason = _why_none(found, checks, most)
+    if reason is not None:
+        return _Exposed((), reason)
+    ranking = rank_records(found.losses, rng=rng)
+    if not ranking.told:
+        return _Exposed(
+            (),
+            "No record is named: the losses predict the membership of held-out records no better than chance, so that"
+            " any order of the records would be arbitrary.",
+        )
+    return _Exposed(_named(ranking, persons=found.combined, most=most), None)
+
+
+def _why_none(found: PersonsFound, checks: Iterable[Check], most: int) -> str | None:
+    checks = tuple(checks)
+    if most == 0:
+        return "No record is named: the audit was asked to name none."
+    if found.combined and found.losses.person is None:
+        return "No record is named: scores stand for persons, and persons have no names."
+    if not found.combined and found.losses.id is None:
+        return "No record is named: records have no ids. Give the losses an id column to see which are most exposed."
+    if failed := failed_validity(checks):
+        return (
+            f"No record is named: a validity check failed ({failed[0].name}), so that the order may show how the groups were"
+            " made up rather than what the model gives away."
+        )
+    if any(check.name == "direction" and check.status is Status.WARN for check in checks):
+        return (
+            "No record is named: members have the higher losses, so the two groups may be swapped, and those named would"
+            " then not be training records."
+        )
+    return None
+
+
+def _named(ranking: Ranking, *, persons: bool, most: int) -> tuple[TopRecord, ...]:
+    first = ranking.top(most)
+    rows = np.array([item["row"] for item in first])
+    shared = {
+        rank: int((ranking.rank.member == rank).sum())
+        for rank in dict.fromkeys(item["rank"] for item in first)
+    }
+    missing = {name: _missing(ranking.losses, name, rows) for name in ("id", "group", "person")}
+    found = []
+    for at, item in enumerate(first):
+        labels = {name: None if missing[name][at] else item.get(name) for name in missing}
+        name = labels["person"] if persons else labels["id"]
+        found.append(
+            TopRecord(
+                rank=item["rank"],
+                id=str(name or labels["id"] or _UNNAMED),
+                group=labels["group"],
+                person=labels["person"],
+                odds=item["odds"],
+                shared=shared[item["rank"]],
+            )
+        )
+    return tuple(found)
+
+
+def _missing(losses: Losses, name: str, rows: Any) -> list[bool]:
+    """Which of these records have no such label."""
+    pair = getattr(losses, name)
+    return [True] * len(rows) if pair is None else [bool(item) for item in text(pair.member[rows])[1]]
+
+
+# --- The likelihood ratio of membership as a function of the loss: monotone, unless bands of losses clearly tell more ---
+
+_FOLDS = 5
+_HALF = 0.5
+_FEWEST_BANDS, _MOST_BANDS = 4, 256
+_PER_BAND = 20  # records of the smaller group that a band holds on average, at least
+_ERRORS = 2.0  # standard errors by which one estimate must do better than another
+_GAIN = 1.0  # and by this much log-likelihood in all: below it the two fits are the same but for rounding
+# Held-out records are scored on this many cells at most, of about equally many records: an isotonic fit has far fewer
+# steps, so that more cells change its score by less than its rounding.
+_CELLS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class _Ratio:
+    """The estimated ratio of members' to non-members' density.
+
+    Attributes:
+        levels: The ratio at each level of the loss, lowest first; above 0 and finite.
+        monotone: Whether it is the isotonic estimate.
+        falling: Whether a member's loss is more often below a non-member's than above it, or as often.
+        told: Whether it says more about held-out records than the numbers of members and non-members alone.
+    """
+
+    levels: Floats
+    monotone: bool
+    falling: bool
+    told: bool
+
+
+def estimate(
+    place: Integers, membership: npt.NDArray[np.bool_], size: int, *, rng: np.random.Generator
+) -> _Ratio:
+    """Return the ratio at each of so many levels, by the one of two estimates that does better on held-out records.
+
+    Args:
+        place: Level of each record's loss, in [0, size).
+        membership: Which records are members; at least two are and two are not.
+        size: Number of levels.
+        rng: Deals the folds.
+    """
+    member = np.bincount(place[membership], minlength=size)
+    other = np.bincount(place[~membership], minlength=size)
+    n1, n0 = int(member.sum()), int(other.sum())
+    falling = _falling(member, other)
+    if not falling:
+        place, member, other = size - 1 - place, member[::-1], other[::-1]
+    folds = np.empty(place.size, dtype=np.int8)
+    deals = min(_FOLDS, n1, n0)
+    for side, n in ((membership, n1), (~membership, n0)):
+        folds[side] = rng.permutation(n) % deals
+    middle = _middle(member + other)
+    cells = _cells(middle)
+    width = int(cells[-1]) + 1
+    key = (folds.astype(np.int64) * 2 + membership) * width + cells[place]
+    counts = np.bincount(key, minlength=deals * 2 * width).reshape(deals, 2, width)
+    held = _isotonic_held_out(counts)
+    finest = _finest(min(n1, n0))
+    banded = _banded(counts, _parts(middle[_starts(cells)], finest), finest) if finest else None
+    monotone = banded is None or not _better(counts, banded.held, held)
+    if banded is None or monotone:
+        share = _isotonic(member, member + other)
+    else:
+        held, share = banded.held, banded.shares[_parts(middle, finest) // banded.width]
+    # The shares of the other folds alone, whatever the loss.
+    chance = _of_other_folds(counts.sum(axis=2))
+    # A share is for the audited mix of members and non-members: divide its odds out.
+    ratio = share / (1 - share) * (n0 / n1)
+    return _Ratio(
+        levels=ratio if falling else ratio[::-1],
+        monotone=monotone,
+        falling=falling,
+        told=_better(counts, held, chance[:, 1:] / chance.sum(axis=1, keepdims=True)),
+    )
+
+
+def _falling(member: Integers, other: Integers) -> bool:
+    below = np.cumsum(member) - member
+    return bool((other * (below + _HALF * member)).sum() >= _HALF * member.sum() * float(other.sum()))
+
+
+def _finest(least: int) -> int:
+    """The largest power of two of bands for so many records of the smaller group; 0 for too few of them."""
+    fit = min(_MOST_BANDS, least // _PER_BAND)
+    return 0 if fit < _FEWEST_BANDS else 1 << (fit.bit_length() - 1)
+
+
+def _middle(records: Integers) -> Floats:
+    """Where the middle of each level lies among all records, in (0, 1): ties stay together, membership has no say."""
+    return np.asarray((np.cumsum(records) - _HALF * records) / records.sum())
+
+
+def _parts(middle: Floats, number: int) -> Integers:
+    """Which of so many parts of equally many records each level is in."""
+    return np.minimum(np.floor(middle * number).astype(np.int64), number - 1)
+
+
+def _cells(middle: Floats) -> Integers:
+    """The cell of each level, without empty ones: every level its own, or parts that no band cuts."""
+    if middle.size <= _CELLS:
+        return np.arange(middle.size)
+    parts = _parts(middle, _CELLS)
+    return np.asarray(np.cumsum(np.diff(parts, prepend=parts[0]) > 0))
+
+
+def _starts(cells: Integers) -> Integers:
+    return np.flatnonzero(np.diff(cells, prepend=-1))
+
+
+def _of_other_folds(counts: Integers) -> Integers:
+    return np.asarray(counts.sum(axis=0) - counts)
+
+
+def _better(counts: Integers, shares: Floats, rivals: Floats) -> bool:
+    """Whether these shares clearly tell more about the records of the folds that they were not fitted to.
+
+    Args:
+        counts: Shape (folds, 2, cells), non-members first.
+        shares: Of members, shape (folds, cells) or one that broadcasts to it.
+        rivals: Likewise.
+    """
+    gain = np.stack([np.log1p(-shares) - np.log1p(-rivals), np.log(shares) - np.log(rivals)], axis=1)
+    n, total = int(counts.sum()), float((counts * gain).sum())
+    variance = max(0.0, float((counts * np.square(gain)).sum()) / n - (total / n) ** 2)
+    return total > max(_GAIN, _ERRORS * math.sqrt(n * variance))
+
+
+@dataclass(frozen=True, eq=False)
+class _Bands:
+    """The number of bands that tells most, as the finest bands that make one, and the shares of members.
+
+    Attributes:
+        width: How many of the finest bands make one.
+        held: Shape (folds, cells), the shares that the other folds tell.
+        shares: One for each band, from all records.
+    """
+
+    width: int
+    held: Floats
+    shares: Floats
+
+
+def _banded(counts: Integers, band: Integers, finest: int) -> _Bands:
+    rows = [np.bincount(band, weights=row, minlength=finest) for row in counts.reshape(-1, band.size)]
+    in_bands = np.stack(rows).reshape(*counts.shape[:2], finest)
+    best, found = -math.inf, np.empty((counts.shape[0], 0))
+    number = _FEWEST_BANDS
+    while number <= finest:
+        merged = in_bands.reshape(*in_bands.shape[:2], number, -1).sum(axis=-1)
+        shares = _smoothed(merged.sum(axis=0) - merged)
+        told = float((merged[:, 1] * np.log(shares) + merged[:, 0] * np.log1p(-shares)).sum())
+        if told > best:
+            best, found = told, shares
+        number *= 2
+    width = finest // found.shape[1]
+    whole = in_bands.sum(axis=0).reshape(1, 2, found.shape[1], width).sum(axis=-1)
+    return _Bands(width, found[:, band // width], _smoothed(whole)[0])
+
+
+def _smoothed(counts: Floats) -> Floats:
+    """Shares of members in bands, from counts (set, side, band), with pseudo-records in the proportion of each set."""
+    total = counts.sum(axis=2)
+    weight = np.array([_pseudo(least) / least for least in total.min(axis=1).tolist()])
+    member, other = ((weight * total[:, side])[:, None] for side in (1, 0))
+    return np.asarray((counts[:, 1] + member) / (counts.sum(axis=1) + member + other), dtype=np.float64)
+
+
+def _isotonic_held_out(counts: Integers) -> Floats:
+    """Shape (folds, cells), the isotonic shares that the other folds tell."""
+    others = _of_other_folds(counts)
+    return np.stack([_isotonic(fold[1], fold.sum(axis=0)) for fold in others])
+
+
+def _isotonic(member: Integers, total: Integers) -> Floats:
+    """The isotonic share of members at every level, falling, and straight between the levels that have records."""
+    seen = np.flatnonzero(total)
+    n1, n0 = int(member.sum()), int(total.sum() - member.sum())
+    # Pseudo-records in the proportion of the sample: counted in non-members at the members' end, and the reverse.
+    first, last = _pseudo(n0) * (n1 + n0) / n0, _pseudo(n1) * (n1 + n0) / n1
+    prior = n1 / (n1 + n0)
+    values = np.concatenate([[prior], member[seen] / total[seen], [prior]])
+    weights = np.concatenate([[first], total[seen], [last]])
+    fit = optimize.isotonic_regression(values, weights=weights, increasing=False).x[1:-1]
+    if seen.size == total.size:
+        return np.asarray(fit, dtype=np.float64)
+    return np.interp(np.arange(total.size), seen, np.asarray(fit, dtype=np.float64))
+
+
+def _pseudo(size: int) -> float:
+    return max(1.0, _HALF * math.cbrt(size))
+
+
+# --- Tables of records as the content of files that other programs open ---
+
+_STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def _encoded(frame: "pd.DataFrame", path: Path, *, note: str) -> str | bytes:
+    """Return a table as the content of a ``.csv`` or ``.parquet`` file.
+
+    Labels are written as text. In CSV those that a spreadsheet would run as a formula get an apostrophe in front, unless
+    they are numbers; Parquet keeps them as they are and holds the note in its metadata.
+
+    Raises:
+        InputError: A path with another ending.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in {".csv", ".parquet"}:
+        raise InputError(f"path must end in .csv or .parquet, got {str(path)!r}; name the file so.")
+    if suffix == ".csv":
+        return _as_text(frame, harmless=True).to_csv(index=False, lineterminator="\n")
+    return _parquet(_as_text(frame, harmless=False), note)
+
+
+def _as_text(frame: "pd.DataFrame", *, harmless: bool) -> "pd.DataFrame":
+    """Labels of whatever type as text, and what is missing as missing."""
+    result = frame.copy()
+    for name in frame.columns:
+        column = np.asarray(frame[name])
+        if column.dtype.kind not in "iufb":
+            words, missing = text(column)
+            labels = [_harmless(word) if harmless else word for word in words.tolist()]
+            result[name] = np.where(missing, np.array(None), np.array(labels, dtype=object))
+    return result
+
+
+def _harmless(label: str) -> str:
+    if not label.startswith(_STARTS_A_FORMULA):
+        return label
+    try:
+        float(label)
+    except ValueError:
+        return f"'{label}"
+    return label
+
+
+def _parquet(frame: "pd.DataFrame", note: str) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"note": note.encode()})
+    file = io.BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()

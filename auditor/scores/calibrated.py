@@ -1,0 +1,502 @@
+"""Stronger scores: a loss counts as low when it is low for its class, its features, its difficulty, or beside a population."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.options import FixedThreshold
+from auditor.core.values import Floats, Losses, LossScale, PerGroup
+from auditor.curves.transforms import Transform
+from auditor.scores.references import (
+    Population,
+    References,
+    as_population,
+    comparable,
+    encoded,
+    finite_difference,
+    finite_ratio,
+    random_part,
+    require_disjoint,
+    require_same_scale,
+    same_models,
+    scored,
+    units,
+)
+
+# --- Offline RMIA: how many records of the population does the target favour less than this one? ---
+#
+#     score(x) = mean over z of 1[(P(x)/Phat(x)) / (P(z)/Phat(z)) > gamma],  Phat = ((1 + a) Pout + 1 - a)/2,
+#
+# P the target's probability of the true class and Pout its mean over reference models that were trained on neither x nor
+# z. With r = log P - log Phat this is the share of the population with r(z) < r(x) - log gamma: one sort of the
+# population and one search for each record.
+
+
+_FARTHEST_SCALE = 1e300  # nats; differences of two log-ratios stay finite
+_NEAREST = (
+    1e-300  # nats; closer neighbours of the population are ties, so that the slope between others is finite
+)
+
+
+def rmia(reference: References, *, population: Population, a: float = 0.3, gamma: float = 1.0) -> Transform:
+    """Return the transform to the negative offline RMIA score, continued where the published score is a step.
+
+    The published score has ties: all records between two neighbours of the population share one value, and so do all
+    beyond its ends, which are the ones a low false positive rate is about. Here the value is linear in the log-ratio
+    between neighbours and goes on by 1/n for each nat beyond the ends, so that the order is the log-ratio's. Losses are
+    read as negative log-odds or as cross-entropy of the true class by their scale, and as cross-entropy where the
+    scale is unknown and no loss is negative. A probability that rounds to 1 is 1 here: very confident records differ by
+    their Phat alone.
+
+    Args:
+        reference: Losses of models trained on neither group, on the scale of the target's losses.
+        population: Other non-members with the same models' losses; none of them is audited.
+        a: In [0, 1]: how well reference models do on records they have not seen; 1 trusts Pout as it is.
+        gamma: Above 0: how many times more favoured than z a record must be to count.
+
+    Raises:
+        InputError: Arguments out of range; from the transform, reference losses that are not of these records, losses
+            that are no probabilities, or audited records in the population.
+
+    Source: Zarifzadeh, Liu and Shokri 2024, "Low-cost high-power membership inference attacks", offline version.
+
+    >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.9, 1.4])
+    >>> reference = References(member=[0.8, 0.9], nonmember=[0.9, 1.2])
+    >>> step = rmia(reference, population=Population(loss=[0.5, 1.0, 1.5], reference=[0.6, 1.1, 1.2]))
+    >>> bool(step(losses).member.max() < step(losses).nonmember.min())
+    True
+    """
+    validate.instance("reference", reference, (References,))
+    validate.instance("population", population, (Population,))
+    a, gamma = validate.fraction("a", a, zero=True, one=True), validate.positive("gamma", gamma)
+    if population.reference is None:
+        raise InputError(
+            "rmia needs the reference models' losses on the population; give Population(reference=...)."
+        )
+    own = population.reference
+    same_models("reference losses", reference.member, "population reference losses", own)
+
+    def attacked(losses: Losses) -> Losses:
+        disjoint = require_disjoint(losses, population, name="population")
+        require_same_scale(losses, population, name="population")
+        at = reference.aligned(losses)
+        scale = _scale(losses, (population.loss, at.member, at.nonmember, own))
+        ranked = np.sort(_log_ratio(population.loss, own, a=a, scale=scale))
+        member, nonmember = (
+            -_continued(_log_ratio(values, matrix, a=a, scale=scale) - math.log(gamma), ranked)
+            for values, matrix in ((losses.member, at.member), (losses.nonmember, at.nonmember))
+        )
+        step = (
+            f"offline RMIA, a = {a:g}, gamma = {gamma:g}, losses read as {scale}: {reference.models:,} reference model(s),"
+            f" which must have been trained on neither group, and a population of {population.n:,}, {disjoint}"
+        )
+        return scored(losses, member=member, nonmember=nonmember, step=step)
+
+    return attacked
+
+
+def rmia_score(log_ratio: Floats, population: Floats, *, gamma: float = 1.0) -> Floats:
+    """Return the published score of each record, in [0, 1]: higher is more like a member.
+
+    Args:
+        log_ratio: Shape (n,), log P - log Phat of the records.
+        population: Shape (m,), the same of the population.
+        gamma: Above 0.
+
+    Raises:
+        InputError: gamma not above 0.
+
+    >>> rmia_score(np.array([-1.0, 0.5]), np.array([0.0, -2.0]))
+    array([0.5, 1. ])
+    """
+    bar = math.log(validate.positive("gamma", gamma))
+    ranked = np.sort(np.asarray(population, dtype=np.float64))
+    return np.asarray(
+        np.searchsorted(ranked, np.asarray(log_ratio, dtype=np.float64) - bar, side="left") / ranked.size
+    )
+
+
+def _scale(losses: Losses, others: tuple[Floats, ...]) -> LossScale:
+    """What all these losses are."""
+    if losses.scale is LossScale.LOG_ODDS:
+        return losses.scale
+    lowest = min(float(values.min()) for values in (losses.member, losses.nonmember, *others))
+    if lowest < 0:
+        raise InputError(
+            f"rmia needs losses of known scale, got {losses.scale!s} losses down to {lowest:g}, which no cross-entropy is;"
+            " give Losses(scale='log-odds') if they are negative log-odds, and all losses on one scale."
+        )
+    return LossScale.CROSS_ENTROPY
+
+
+def _log_ratio(loss: Floats, reference: Floats, *, a: float, scale: LossScale) -> Floats:
+    """Log P - log Phat, in logs throughout, so that a probability below the smallest float still counts."""
+    log_out = _log_mean(_log_probability(reference, scale))
+    rest = math.log1p(-a) if a < 1 else -math.inf
+    log_hat = _log_sum(math.log1p(a) + log_out, rest) - math.log(2)
+    return np.asarray(np.clip(_log_probability(loss, scale) - log_hat, -_FARTHEST_SCALE, _FARTHEST_SCALE))
+
+
+def _log_probability(loss: Floats, scale: LossScale) -> Floats:
+    return -_log_sum(loss, 0.0) if scale is LossScale.LOG_ODDS else -loss
+
+
+def _log_sum(x: Floats, constant: float) -> Floats:
+    """Log of exp(x) + exp(constant), several times as fast as logaddexp."""
+    if constant == -math.inf:
+        return x
+    return np.asarray(np.maximum(x, constant) + np.log1p(np.exp(-np.abs(x - constant))))
+
+
+def _log_mean(logs: Floats) -> Floats:
+    """The log of the mean of exp(logs) over each row."""
+    if logs.shape[1] == 1:
+        return logs[:, 0]
+    top = logs.max(axis=1)
+    with np.errstate(over="ignore"):  # a difference below the smallest float counts as nothing
+        return np.asarray(top + np.log(np.exp(logs - top[:, np.newaxis]).mean(axis=1)))
+
+
+def _continued(ratio: Floats, ranked: Floats) -> Floats:
+    """The share of the population below each record, linear between neighbours and by 1/n a nat beyond the ends."""
+    first = np.r_[True, np.diff(ranked) > _NEAREST]
+    below = np.flatnonzero(first)  # the number of population records below each of its distinct values
+    order = np.argsort(ratio)  # a search for neighbours one after the other finds them in the cache
+    asked = ratio[order]
+    inside = np.interp(asked, ranked[first], below)
+    beyond = np.maximum(asked - ranked[-1], 0.0) - np.maximum(ranked[0] - asked, 0.0)
+    share = np.empty_like(asked)
+    share[order] = (inside + beyond) / ranked.size
+    return share
+
+
+# --- Scores by what is usual: for a record that is so hard, for its class, or for its features; and a conformal threshold ---
+
+
+# --- Difficulty calibration: a loss counts as low when it is low for a record that is so hard ---
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean over the reference models, as published."""
+
+
+@dataclass(frozen=True)
+class Median:
+    """The median over the reference models: one model that went wrong changes little."""
+
+
+Centre = Mean | Median
+
+
+def difficulty(reference: References, *, centre: Centre = Mean()) -> Transform:
+    """Return the transform that subtracts what reference models lose on each record.
+
+    Args:
+        reference: Losses of models that were trained on neither group, on the scale of the target's losses.
+        centre: `Mean` (default) or `Median` over the reference models.
+
+    Raises:
+        InputError: Arguments of another type; from the transform, reference losses that are not of these records.
+
+    Source: Watson, Guo, Cormode and Sablayrolles 2022, "On the importance of difficulty calibration in membership
+    inference attacks".
+
+    >>> losses = Losses(member=[1.0, 3.0], nonmember=[2.0, 4.0])
+    >>> difficulty(References(member=[2.0, 3.5], nonmember=[2.0, 4.5]))(losses).member
+    array([-1. , -0.5])
+    """
+    validate.instance("reference", reference, (References,))
+    validate.instance("centre", centre, (Mean, Median))
+    word = "median" if isinstance(centre, Median) else "mean"
+    step = (
+        f"difficulty: minus the {word} loss of {reference.models:,} reference model(s), which must have been trained on"
+        " neither group"
+    )
+
+    def calibrated(losses: Losses) -> Losses:
+        own = reference.aligned(losses)
+        member, nonmember = (
+            finite_difference(values, _centre(matrix, centre))
+            for values, matrix in ((losses.member, own.member), (losses.nonmember, own.nonmember))
+        )
+        return scored(losses, member=member, nonmember=nonmember, step=step)
+
+    return calibrated
+
+
+def _centre(matrix: Floats, centre: Centre) -> Floats:
+    # Halves and shares keep the sums finite for losses near the largest float.
+    if isinstance(centre, Median):
+        return np.asarray(np.median(matrix / 2, axis=1) * 2) if matrix.shape[1] > 1 else matrix[:, 0]
+    return np.asarray((matrix / matrix.shape[1]).sum(axis=1))
+
+
+# --- Class-conditional scores: a loss counts as low when it is low for its class ---
+
+_LOWER = 0.1  # the quantile whose distance from the median is the spread
+
+
+@dataclass(frozen=True)
+class _Norms:
+    """Median and spread of each class that has enough records; the last entry is the pooled one."""
+
+    names: npt.NDArray[np.str_]
+    median: Floats
+    spread: Floats
+
+    def of(self, group: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        """The entry of each record."""
+        text, _ = comparable(group)
+        pooled = self.names.size
+        if not pooled:
+            return np.zeros(text.size, dtype=np.intp)
+        at = np.minimum(np.searchsorted(self.names, text), pooled - 1)
+        return np.where(self.names[at] == text, at, pooled)
+
+    def standardised(self, losses: Floats, entry: npt.NDArray[np.intp]) -> Floats:
+        """(l - median)/spread."""
+        return finite_ratio(finite_difference(losses, self.median[entry]), self.spread[entry])
+
+
+def class_conditional(calibration: Losses | Population, *, least: int = 20) -> Transform:
+    """Return the transform that standardises each loss by its class, as held-out non-members show it.
+
+    (l - median)/spread, over the calibration non-members of the class; the spread reaches from the median down to the
+    10% quantile, on the side where members are. Unlike a p-value within the class this keeps apart the losses below all
+    of the calibration's, which are the ones a low false positive rate is about. Classes with fewer than ``least``
+    calibration non-members, or with none, use the pooled median and spread, and the history counts their records.
+    Losses with a floor, such as a cross-entropy, are better mapped by `auditor.curves.transforms.log_odds` first.
+
+    Args:
+        calibration: Held-out losses (their non-members are used) or a `Population`, with the class as ``group``; on the
+            scale of the audited losses.
+        least: Fewest calibration non-members for a class to be its own norm, 2 or more.
+
+    Raises:
+        InputError: No classes; from the transform: no classes, another scale, or audited records in the calibration.
+
+    >>> calibration = Population(loss=[1.0, 2.0, 3.0, 11.0, 12.0, 13.0], group=["a", "a", "a", "b", "b", "b"])
+    >>> losses = Losses(member=[1.0, 11.0], nonmember=[2.0, 13.0], group=(["a", "b"], ["a", "b"]))
+    >>> class_conditional(calibration, least=3)(losses).member
+    array([-1.25, -1.25])
+    """
+    own = as_population("calibration", calibration)
+    least = validate.at_least("least", least, least=2)
+    if own.group is None:
+        raise InputError("class_conditional needs the class of each calibration record; give its group.")
+    norms = _norms(own.loss, own.group, least=least)
+
+    def conditioned(losses: Losses) -> Losses:
+        disjoint = require_disjoint(losses, own, name="calibration")
+        require_same_scale(losses, own, name="calibration")
+        if losses.group is None:
+            raise InputError(
+                "class_conditional needs the class of each audited record; give Losses(group=...)."
+            )
+        member, nonmember = (norms.of(column) for column in losses.group)
+        pooled = sum(int(np.count_nonzero(entry == norms.names.size)) for entry in (member, nonmember))
+        step = (
+            f"class-conditional: by the median and lower spread of {norms.names.size:,} classes over {own.n:,} calibration"
+            f" non-members, {disjoint}; {pooled:,} records of classes with fewer than {least:,} by the pooled ones"
+        )
+        return scored(
+            losses,
+            member=norms.standardised(losses.member, member),
+            nonmember=norms.standardised(losses.nonmember, nonmember),
+            step=step,
+        )
+
+    return conditioned
+
+
+def _norms(loss: Floats, group: npt.NDArray[Any], *, least: int) -> _Norms:
+    text, given = comparable(group)
+    names, code, sizes = np.unique(text[given], return_inverse=True, return_counts=True)
+    order = np.argsort(code, kind="stable")
+    parts = np.split(loss[given][order], np.cumsum(sizes)[:-1])
+    enough = sizes >= least
+    pooled = _median_and_spread(loss, otherwise=1.0)
+    own = [
+        _median_and_spread(part, otherwise=pooled[1])
+        for part, large in zip(parts, enough.tolist(), strict=False)
+        if large
+    ]
+    median, spread = np.array([*own, pooled]).T
+    return _Norms(names[enough], median, spread)
+
+
+def _median_and_spread(values: Floats, *, otherwise: float) -> tuple[float, float]:
+    """The median and its distance to the lower quantile; the other spread where that is 0."""
+    low, middle = 2 * np.quantile(values / 2, (_LOWER, 0.5))  # halves, whose differences are finite
+    spread = float(finite_difference(middle, low))
+    return float(middle), spread if spread > 0 else otherwise
+
+
+# --- Quantile-regression scores: a loss counts as low when it is low for a record with such features ---
+#
+# score = l - q(x), q the predicted low quantile of a non-member's loss given its features; a record is called a member
+# where its score is at most a threshold that is set conformally on other non-members.
+
+_FEW = 20_000  # records
+_FARTHEST = 1e290  # sums of so large losses are finite still
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileScore:
+    """A fitted score and its threshold.
+
+    Attributes:
+        transform: From losses to scores, for the records whose features it was given.
+        threshold: Of false positive rate at most ``rate`` in the mean over calibration sets, for ``audit(threshold=...)``.
+        rate: The false positive rate asked for.
+        n_fitted: Calibration non-members that the regression was fitted on.
+        n_conformal: Other calibration non-members, that the threshold was set on.
+    """
+
+    transform: Transform
+    threshold: FixedThreshold
+    rate: float
+    n_fitted: int
+    n_conformal: int
+
+
+def fit_quantile_regression(
+    features: Any,
+    *,
+    calibration: Losses | Population,
+    calibration_features: Any,
+    rate: float = 0.01,
+    quantile: float | None = None,
+    rng: np.random.Generator,
+) -> QuantileScore:
+    """Fit a quantile regression of non-member losses on features, and the threshold for a false positive rate.
+
+    Half of the calibration non-members fit boosted trees with the pinball loss, the other half sets the threshold;
+    records with an id, a person or a fingerprint in common stay in one half.
+
+    Args:
+        features: Of the audited records, a pair (members, non-members) of tables with one row per record, or
+            `auditor.records.features.Features`: arrays, sparse matrices or data frames. Columns that hold no numbers are coded alike in all tables; values may be missing.
+        calibration: Held-out losses (their non-members are used) or a `Population`, on the scale of the audited losses.
+        calibration_features: One row per calibration non-member, with the same columns.
+        rate: The false positive rate of the threshold, in (0, 1).
+        quantile: The quantile to predict, in (0, 1); by default ``rate``, as published. With fewer than a hundred
+            calibration non-members per unit of 1/rate a higher one is better learned.
+        rng: Splits the calibration records and seeds the regression.
+
+    Raises:
+        InputError: Tables that do not fit, or too few calibration non-members for the rate; from the transform: losses
+            of other records, another scale, or audited records among the calibration's.
+
+    Source: Bertran et al. 2023, "Scalable membership inference attacks via quantile regression".
+
+    >>> rng = np.random.default_rng(0)
+    >>> hard = rng.normal(0, 5, 1200)
+    >>> loss = hard + rng.normal(size=1200) - 3 * (np.arange(1200) < 300)
+    >>> losses = Losses(member=loss[:300], nonmember=loss[300:600])
+    >>> fitted = fit_quantile_regression((hard[:300], hard[300:600]), calibration=Population(loss=loss[600:]),
+    ...                                  calibration_features=hard[600:], rate=0.05, rng=rng)
+    >>> scores = fitted.transform(losses)
+    >>> bool(np.mean(scores.member <= fitted.threshold.threshold) > 0.4)
+    True
+    """
+    own = as_population("calibration", calibration)
+    rate = validate.fraction("rate", rate)
+    level = rate if quantile is None else validate.fraction("quantile", quantile)
+    member, nonmember, held = encoded(features, calibration_features)
+    validate.same_length(("calibration non-member losses", "calibration features"), (own.n, len(held)))
+    linked = [column for column in (own.id, own.person, own.fingerprint) if column is not None]
+    conformal = random_part(units(linked, size=own.n), share=0.5, rng=rng)
+    predict = _regression(held[~conformal], own.loss[~conformal], level=level, rng=rng)
+    scores = finite_difference(own.loss[conformal], predict(held[conformal]))
+    threshold = conformal_threshold(scores, rate=rate)
+    norms = PerGroup(predict(member), predict(nonmember))
+    n_fitted = own.n - scores.size
+    step = (
+        f"quantile regression: minus the {level:g} quantile of a non-member's loss given its features, learned from"
+        f" {n_fitted:,} calibration non-members"
+    )
+    return QuantileScore(_minus(norms, own, step=step), threshold, rate, n_fitted, scores.size)
+
+
+def _regression(
+    features: Floats, losses: Floats, *, level: float, rng: np.random.Generator
+) -> Callable[[Floats], Floats]:
+    """The predicted quantile, as a function of features."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    trees = HistGradientBoostingRegressor(
+        loss="quantile", quantile=level, early_stopping=False, random_state=int(rng.integers(2**31))
+    )
+    # Threads on few records wait for each other, on a busy machine many times as long as they compute.
+    threads = 1 if losses.size < _FEW else None
+    with threadpool_limits(threads):
+        fitted = trees.fit(features, np.clip(losses, -_FARTHEST, _FARTHEST))
+
+    def predict(rows: Floats) -> Floats:
+        with threadpool_limits(threads):
+            return np.asarray(fitted.predict(rows), dtype=np.float64)
+
+    return predict
+
+
+def _minus(norms: PerGroup, calibration: Population, *, step: str) -> Transform:
+    """The transform that subtracts each record's predicted quantile."""
+
+    def regressed(losses: Losses) -> Losses:
+        disjoint = require_disjoint(losses, calibration, name="calibration")
+        require_same_scale(losses, calibration, name="calibration")
+        for side in PerGroup._fields:
+            names = (f"{side} losses", f"{side} features")
+            validate.same_length(names, (getattr(losses, side).size, getattr(norms, side).size))
+        return scored(
+            losses,
+            member=finite_difference(losses.member, norms.member),
+            nonmember=finite_difference(losses.nonmember, norms.nonmember),
+            step=f"{step}, {disjoint}",
+        )
+
+    return regressed
+
+
+# --- A conformal threshold: a false positive rate that holds for any distribution and any score ---
+
+
+def conformal_threshold(scores: Floats, *, rate: float) -> FixedThreshold:
+    """Return a threshold that a fresh non-member's score falls at or below with probability at most ``rate``.
+
+    Strictly below the k-th smallest score, k = floor(rate (n + 1)): a fresh score is there with probability at most
+    k/(n + 1), ties or not, because it would be among the k smallest of n + 1 exchangeable ones. The rate holds in the
+    mean over calibration sets, not for each of them; `auditor.estimators.clopper_pearson` judges the threshold at hand.
+
+    Args:
+        scores: Shape (n,), of non-members that neither shaped the score nor are audited; smaller is more like a member.
+        rate: In (0, 1).
+
+    Raises:
+        InputError: A rate outside (0, 1), scores that are not finite, or fewer than 1/rate - 1 of them.
+
+    Source: Vovk, Gammerman and Shafer 2005, "Algorithmic learning in a random world", Chapter 2.
+
+    >>> conformal_threshold(np.arange(199.0), rate=0.01).threshold < 1.0
+    True
+    """
+    rate = validate.fraction("rate", rate)
+    values = validate.loss_vector("conformal", scores, least=1)
+    # A product such as 0.07 x 100 = 7.000000000000001 must not cost or gain a rank.
+    k = math.floor(round(rate * (values.size + 1), 9))
+    if k < 1:
+        raise InputError(
+            f"rate {rate:g} is not resolvable with {values.size:,} non-members for the conformal threshold: at least"
+            f" {math.ceil(round(1 / rate - 1, 9)):,} are needed; give more of them or a larger rate."
+        )
+    kth = float(np.partition(values, k - 1)[k - 1])
+    return FixedThreshold(math.nextafter(kth, -math.inf))

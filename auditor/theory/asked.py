@@ -1,0 +1,271 @@
+"""What an audit was asked: its choices, checked, with their defaults filled in."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, get_args
+
+from auditor.core import options, validate
+from auditor.core.errors import InputError
+from auditor.core.training import DPSGD
+from auditor.core.values import Claim, Losses
+from auditor.records.features import Features, fingerprints
+from auditor.records.labels import PersonsFound, per_person
+
+_SPLIT_NAMES = {
+    options.UnknownSplit: "unknown",
+    options.RandomSplit: "random",
+    options.BernoulliSplit: "bernoulli",
+}
+# What each argument must be, in the order in which they are looked at.
+_KINDS: dict[str, tuple[Any, ...]] = {
+    "losses": (Losses,),
+    "members": get_args(options.Members),
+    "split": get_args(options.MembershipSplit),
+    "claim": (*get_args(options.TrainingClaim), type(None)),
+    "threshold": get_args(options.ThresholdRule),
+    "persons": (*get_args(options.Persons), type(None)),
+    "mixture": (options.Mixture, type(None)),
+    "one_run_test": get_args(options.OneRunTest),
+    "features": (Features, type(None)),
+    "reference": (Losses, type(None)),
+    "utility": (options.Utility, type(None)),
+}
+_SEVERAL = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The arguments of `auditor.audit`, which says what they mean.
+
+    Raises:
+        InputError: An argument that cannot be used; the message says which and why.
+    """
+
+    losses: Losses
+    delta: float | None
+    confidence: float
+    members: options.Members
+    split: options.MembershipSplit
+    claim: options.TrainingClaim | None
+    training_size: int | None
+    threshold: options.ThresholdRule
+    fpr: Iterable[float]
+    persons: options.Persons | None
+    mixture: options.Mixture | None
+    one_run_test: options.OneRunTest
+    features: Features | None
+    reference: Losses | None
+    seed: int
+    model: str | None
+    strategy: str | None
+    utility: options.Utility | None
+    top_records: int
+    source: str | None
+    command: str | None
+    progress: Callable[[int, int], None] | None
+
+    def __post_init__(self) -> None:
+        for name, kinds in _KINDS.items():
+            validate.instance(name, getattr(self, name), kinds)
+        _ = self.setting
+        for name in ("seed", "top_records"):
+            object.__setattr__(self, name, validate.at_least(name, getattr(self, name), least=0))
+        validate.top_records(self.top_records)
+        validate.name("model (--model-name on the command line)", self.model)
+        validate.name("strategy (--strategy on the command line)", self.strategy)
+
+    @cached_property
+    def given(self) -> Losses:
+        """The losses record by record, with the fingerprints of their features where those were given."""
+        if self.features is None:
+            return self.losses
+        self.features.check_rows(self.losses)
+        return replace(self.losses, fingerprint=fingerprints(self.features))
+
+    @cached_property
+    def units(self) -> PersonsFound:
+        """What is audited: persons or records as asked for; else persons, where the records name them and none is in both groups."""
+        if self.persons is not None:
+            return per_person(self.given, choice=self.persons)
+        found = per_person(self.given, choice=options.EachRecord())
+        # Persons in both groups were split record by record: what one score of theirs rests on would hang on the split.
+        if found.largest == 1 or found.in_both or min(found.persons) < _SEVERAL:
+            return found
+        return per_person(self.given, choice=options.OnePerPerson())
+
+    @cached_property
+    def setting(self) -> "Setting":
+        """The choices of the audit, with their defaults filled in."""
+        if self.units.combined and isinstance(self.members, options.Subset):
+            raise InputError(
+                f"members must be auditor.Sample or auditor.Census where a score stands for a person, got {self.members};"
+                " the number of persons in the training set is not known."
+            )
+        size = _training_size(self.training_size, self.given, self.members)
+        return Setting(
+            size=size,
+            delta=_delta(self.delta, self.claim, size),
+            confidence=validate.confidence(self.confidence),
+            members=self.members,
+            split=self.split,
+            claim=self.claim,
+            threshold=self.threshold,
+            rates=_rates(self.fpr),
+            persons=self.units.choice,
+            mixture=self.mixture,
+            one_run_test=self.one_run_test,
+        )
+
+    def described(self) -> dict[str, Any]:
+        """Return what was audited and how, as the ``data`` of a result."""
+        return {
+            "model": self.model,
+            "strategy": self.strategy,
+            "utility": None if self.utility is None else dataclasses.asdict(self.utility),
+            **self.setting.described(self.units.losses),
+            **_counted(self.units),
+        }
+
+
+def _counted(found: PersonsFound) -> dict[str, Any]:
+    """What counts as one unit, and of how many independent ones the records are worth."""
+    return {
+        "unit": f"person ({found.choice.by} loss)"
+        if isinstance(found.choice, options.OnePerPerson)
+        else "record",
+        "records": list(found.records),
+        "persons": list(found.persons) if found.named else None,
+        "effective": list(found.persons if found.combined else found.effective) if found.named else None,
+    }
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The choices of one audit.
+
+    Attributes:
+        size: Number of training records.
+        delta: In [0, 1).
+        confidence: Of every interval.
+        members: Whether the members are a sample of the training set or all of it.
+        split: How membership was decided.
+        claim: What is claimed of the training algorithm.
+        threshold: How the certified bound picks its threshold.
+        rates: False positive rates to report the true positive rate at.
+        persons: What counts as one unit.
+        mixture: Which mixtures to fit, if any.
+        one_run_test: How the guesses about the training algorithm are judged.
+    """
+
+    size: int
+    delta: float
+    confidence: float
+    members: options.Members
+    split: options.MembershipSplit
+    claim: options.TrainingClaim | None
+    threshold: options.ThresholdRule
+    rates: tuple[float, ...]
+    persons: options.Persons
+    mixture: options.Mixture | None
+    one_run_test: options.OneRunTest
+
+    def described(self, losses: Losses) -> dict[str, Any]:
+        """Return the setting as the ``data`` of a result."""
+        return {
+            "n_member": losses.n_member,
+            "n_nonmember": losses.n_nonmember,
+            "training_size": self.size,
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "members": {options.Census: "census", options.Subset: "subset"}.get(type(self.members), "sample"),
+            "split": _SPLIT_NAMES[type(self.split)],
+            "stratified": isinstance(self.split, options.RandomSplit) and self.split.stratified,
+            "inclusion": self.split.inclusion if isinstance(self.split, options.BernoulliSplit) else None,
+            "claim": None if self.claim is None else self.claim.in_words(),
+            "scale": str(losses.scale),
+            "saturated": list(losses.saturated),
+            "history": list(losses.history),
+        }
+
+
+def promises(
+    claim: options.TrainingClaim | None, *, delta: float, split: options.MembershipSplit
+) -> tuple[tuple[Claim, ...], Claim | None]:
+    """Return everything that the description promises, and the form of it that the declared split audits.
+
+    Args:
+        claim: `DPSGD`, `StatedClaim` or none.
+        delta: To state DP-SGD's epsilon at; a stated claim has its own.
+        split: A `BernoulliSplit` audits the claim as it was made, any other its form for replaced records.
+    """
+    if claim is None:
+        return (), None
+    from auditor.theory.accountant import epsilon, replace_one
+    from auditor.theory.promises import claims as everything
+
+    at = claim.delta if isinstance(claim, options.StatedClaim) else delta
+    claims = everything(claim, delta=at)
+    stated = claims[0]
+    if isinstance(split, options.BernoulliSplit):
+        return claims, stated
+    if isinstance(claim, DPSGD):
+        # The accountant's own replace-one epsilon, at the same delta, says more than a conversion, where there is one.
+        own = epsilon(claim, delta=at, adjacency=options.Adjacency.REPLACE_ONE)
+        if own.value is not None:
+            return claims, own
+    return claims, replace_one(stated)
+
+
+def _rates(fpr: Any) -> tuple[float, ...]:
+    """Return distinct rates in (0, 1)."""
+    if not isinstance(fpr, Iterable) or isinstance(fpr, str):
+        raise InputError(f"fpr must be a sequence of rates such as (0.1, 0.01), got {fpr!r}.")
+    return tuple(dict.fromkeys(validate.fraction("fpr", rate) for rate in fpr))
+
+
+def _training_size(given: int | None, losses: Losses, members: options.Members) -> int:
+    """Return the number of training records, by default that of the member losses."""
+    if isinstance(members, options.Subset):
+        given = _subset_size(given, members)
+    if given is None:
+        return losses.n_member
+    size = validate.at_least("training_size", given, least=2)
+    if size < losses.n_member:
+        raise InputError(
+            f"training_size must be at least the number of member losses, got {size} for {losses.n_member} members."
+        )
+    if isinstance(members, options.Census) and size != losses.n_member:
+        raise InputError(
+            f"a census scores every training record, but training_size is {size} and there are {losses.n_member} member"
+            " losses; declare a sample, or leave training_size out."
+        )
+    return size
+
+
+def _subset_size(given: int | None, members: options.Subset) -> int:
+    if given is not None and given != members.of:
+        raise InputError(
+            f"training_size must be that of the subset, got {given} and a subset of {members.of} records; leave training_size"
+            " out."
+        )
+    return members.of
+
+
+def _delta(given: float | None, claim: options.TrainingClaim | None, size: int) -> float:
+    """Return delta: as given, a stated claim's, or 1/(n ln n)."""
+    if given is not None:
+        return validate.fraction("delta", given, zero=True)
+    return claim.delta if isinstance(claim, options.StatedClaim) else _default_delta(size)
+
+
+def _default_delta(training_size: int) -> float:
+    """Return 1/(n ln n), the delta that Negoescu et al. 2024 use for n training records.
+
+    >>> round(_default_delta(1000), 6)
+    0.000145
+    """
+    n = validate.at_least("training_size", training_size, least=2)
+    return 1.0 / (n * math.log(n))

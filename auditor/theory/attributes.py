@@ -1,0 +1,266 @@
+"""What DP-SGD leaves to an attacker who knows a record but for one sensitive attribute, and wants that attribute.
+
+The two worlds differ in the value of that attribute in one training record, whose clipped gradients are then at most
+R_t apart in step t. Both worlds draw the record with probability p and add noise of s C. The noise hides it all the
+better where the attribute hardly moves the gradient: R_t is at most 2 C, and there this is membership inference.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erf
+
+from auditor.core import validate
+from auditor.core.errors import InputError
+from auditor.core.numbers import given
+from auditor.core.options import Adjacency
+from auditor.core.training import DPSGD
+from auditor.core.values import Claim, Floats
+from auditor.theory.attackers import bayes_security_from_advantage, total_variation
+from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
+
+# --- What is promised, each form as Bayes security and as advantage ---
+
+ATTRIBUTE_PRIVACY_NOTE = (
+    "Measured on the training records, so it can tell who was among them: do not publish it where membership matters."
+    " Where attribute inference is the only threat, it is safe to publish"
+    " (Cherubin et al. 2024, Section 5.3), though not the distances of the single steps."
+)
+_PUBLISHED_NOTE = (
+    "An approximation that can be on the unsafe side (too little risk) for little noise, and for a small sampling"
+    " rate with many steps: at rate 0.01, noise 1, 1,000 steps and distances of one clipping norm the exact advantage"
+    " can be 0.1610, and this gives 0.1256. The paper calls it a bound; our erratum on its Corollary 7 holds here too."
+)
+_MATCHED_NOTE = (
+    "An approximation, not a bound: it came out on the safe side (too much risk) in every setting tried, without a"
+    " proof that it always does."
+)
+_BOUND_NOTE = "An upper bound on the risk from every attacker who sees all steps"
+_FIXED_NOTE = f"{_BOUND_NOTE}, for distances that were fixed before training."
+_MEASURED_NOTE = (
+    f"{_BOUND_NOTE}, if the distances had been fixed before training. They were measured during it, and only on the"
+    " records that each step drew, so this is no proof."
+)
+_MEMBERSHIP_NOTE = (
+    f"{_BOUND_NOTE}, whatever the distances: the attribute gives away no more than the whole record. They would not give"
+    " a smaller one here."
+)
+_PUBLISHED = "closed form 1 - erf(p |R| / (2 sqrt(2) s C)) (Cherubin et al. 2024, Corollary 10)"
+_MATCHED = "moment-matched form of Corollary 10"
+_BOUND = "smallest of three bounds: by steps, by revealed draws, by chi-square"
+_BY_MEMBERSHIP = "exact advantage of membership inference, an upper bound"
+# Distances are computed in single precision, so one of exactly 2 C may come out a little above.
+_SLACK = 1e-5
+
+
+class _Risk(NamedTuple):
+    """An advantage and what it leaves, each to its own last digit."""
+
+    advantage: float
+    security: float
+
+
+def attribute_inference(
+    training: DPSGD, *, sensitivities: npt.ArrayLike, fixed_in_advance: bool = False
+) -> tuple[Claim, ...]:
+    """Return what DP-SGD promises against an attacker who infers a sensitive attribute of a training record.
+
+    Three forms of it, each as Bayes security beta* and as advantage 1 - beta*: the published one, 1 - erf(p |R| / (2
+    sqrt2 s C)); the moment-matched one, which counts what the published one neglects [own]; and a bound: the smallest
+    of three that follow from the distances [own] and of the exact advantage of membership inference, which is never
+    less. Beside them stands membership: the two closed forms, which (with Poisson sampling) are their values at R = 2 C, and
+    the exact one.
+
+    The distances come from the training records: the numbers can tell who was among them. Do not publish them where
+    membership inference is a concern too. Where attribute inference is the only threat, beta* is safe to publish, as
+    it is the same for every value of the attribute (Section 5.3); the single distances are not, because they tell in
+    which steps a record was drawn, and the sampling rate protects only where that is secret [own].
+
+    Args:
+        training: Noise multiplier s, sampling rate p, clipping norm C, steps T, each a number or one for each step.
+        sensitivities: R_t, one for each step or one for all: the largest distance of the clipped gradients of one
+            record over the values of its sensitive attribute, in the units of the gradients, 0 <= R_t <= 2 C.
+            `auditor.sensitivity` measures them during training, with dropout off; with it they can be larger.
+        fixed_in_advance: Whether the distances hold for every record, drawn or not, and were fixed before training
+            (for example 2 C). Only then is the bound proven, unless membership gives the smallest; measured distances
+            depend on what earlier steps gave.
+
+    Returns:
+        ``attribute_bayes_security`` and ``attribute_advantage`` in [0, 1] by each of the three forms, then
+        ``bayes_security`` (membership) in closed form, moment-matched and exact; all for replaced records.
+
+    Raises:
+        InputError: A distance outside [0, 2 C], or not one for each step.
+
+    Source: Cherubin et al. 2024, Corollary 10 and Section 5.3; the other forms are derived in this module [own].
+
+    >>> rows = attribute_inference(DPSGD(1.0, 0.01, 1000), sensitivities=0.5)
+    >>> [(row.metric, round(row.value, 4), row.status) for row in rows[::2]]  # doctest: +NORMALIZE_WHITESPACE
+    [('attribute_bayes_security', 0.937, 'approximation'), ('attribute_bayes_security', 0.8944, 'approximation'),
+     ('attribute_bayes_security', 0.8653, 'approximation'), ('bayes_security', 0.7518, 'approximation'),
+     ('bayes_security', 0.7356, 'proven')]
+    """
+    validate.instance("training", training, (DPSGD,))
+    steps = steps_of(training, _distances(sensitivities, training))
+    spread = log_spread(steps, reach=2.0 if training.fixed_size else 1.0)
+    membership = total_variation(training)
+    published = _gaussian(_log_total(steps, 2 * (steps.log_rate + steps.log_shift)))
+    matched = _gaussian(_log_total(steps, 2 * steps.log_rate + spread))
+    return (
+        *_pair(published, _PUBLISHED, _PUBLISHED_NOTE, measured=not fixed_in_advance),
+        *_pair(matched, _MATCHED, _MATCHED_NOTE, measured=not fixed_in_advance),
+        *_bounded(_bound(steps, spread), membership, measured=not fixed_in_advance),
+        bayes_security_closed_form(training),
+        bayes_security_moment_matched(training),
+        bayes_security_from_advantage(membership),
+    )
+
+
+def _bounded(own: _Risk, membership: Claim, *, measured: bool) -> tuple[Claim, Claim]:
+    """Return the bound: no attacker gains more from one attribute than from the whole record."""
+    if membership.value is not None and membership.value <= own.advantage:
+        whole = _Risk(membership.value, 1 - membership.value)
+        return _pair(whole, _BY_MEMBERSHIP, _MEMBERSHIP_NOTE, measured=False, proven=membership.proven)
+    note = _MEASURED_NOTE if measured else _FIXED_NOTE
+    return _pair(own, _BOUND, note, measured=measured, proven=not measured)
+
+
+def _pair(
+    risk: _Risk, method: str, note: str, *, measured: bool, proven: bool = False
+) -> tuple[Claim, Claim]:
+    full = f"{note} {ATTRIBUTE_PRIVACY_NOTE}" if measured else note
+    return (
+        Claim("attribute_bayes_security", risk.security, None, Adjacency.REPLACE_ONE, method, proven, full),
+        Claim("attribute_advantage", risk.advantage, None, Adjacency.REPLACE_ONE, method, proven, full),
+    )
+
+
+def _distances(values: npt.ArrayLike, training: DPSGD) -> Floats:
+    """Return the distances over the clipping norm, one for each step or a single one."""
+    try:
+        raw = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sensitivities must be numbers, one for each step.") from None
+    if raw.ndim > 1 or (raw.ndim == 1 and raw.size != training.steps):
+        got = f"{raw.size:,}" if raw.ndim == 1 else f"shape {raw.shape}"
+        raise InputError(
+            f"sensitivities must have one number for each of the {training.steps:,} steps, got {got};"
+            " describe the steps that were tracked, no more and no fewer."
+        )
+    clip = np.asarray(training.clipping_norm, dtype=np.float64)
+    distance, clip = np.broadcast_arrays(raw, clip)
+    bad = ~((distance >= 0) & (distance / 2 <= clip * (1 + _SLACK)))
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(
+            "sensitivities must lie between 0 and twice the clipping norm, got"
+            f" {distance.flat[place]:g} at step {place + 1}, where the clipping norm is {given(float(clip.flat[place]))}."
+        )
+    return np.minimum(distance / clip, 2.0)
+
+
+# --- The three forms as arithmetic on the steps, in logs [own] ---
+
+# exp(600) is still a double; whatever is capped there has long saturated the result.
+_CAP = 600.0
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Every step in logs: sampling rate, distance over noise, distance over clip, and how often it stands for a step."""
+
+    log_rate: Floats
+    log_shift: Floats
+    distance: Floats
+    log_inverse_variance: Floats
+    times: int
+
+
+def steps_of(training: DPSGD, distance: Floats) -> _Steps:
+    """Return every step of a run in logs, for distances over the clipping norm."""
+    with np.errstate(divide="ignore"):
+        log_rate, log_noise, log_distance = (
+            np.log(np.asarray(column, dtype=np.float64))
+            for column in (training.sampling_rate, training.noise_multiplier, distance)
+        )
+    one = log_rate.size == log_noise.size == distance.size == 1
+    return _Steps(
+        log_rate=log_rate,
+        log_shift=np.minimum(log_distance - log_noise, _CAP / 2),
+        distance=distance,
+        log_inverse_variance=np.minimum(-2 * log_noise, _CAP),
+        times=training.steps if one else 1,
+    )
+
+
+def _log_total(steps: _Steps, logs: Floats) -> float:
+    """Return the log of the sum over steps of exp(logs)."""
+    top = float(np.max(logs))
+    if top == -math.inf:
+        return top
+    every = np.broadcast_to(logs, np.broadcast_shapes(logs.shape, steps.distance.shape))
+    return top + math.log(float(np.sum(np.exp(every - top)))) + math.log(steps.times)
+
+
+def _gaussian(log_squared_shift: float) -> _Risk:
+    """Return the total variation of two unit normals from twice the log of their distance: erf(mu / (2 sqrt2))."""
+    half = math.exp(min(log_squared_shift, _CAP) / 2) / (2 * math.sqrt(2))
+    return _Risk(math.erf(half), math.erfc(half))
+
+
+def log_spread(steps: _Steps, *, reach: float) -> Floats:
+    """Return the log of the largest integral of (N(g) - N(h))^2 / N(0), over |g|, |h| <= 1 and |g - h| <= R.
+
+    With u = 1 / s^2 the integral is e^(u |g|^2) + e^(u |h|^2) - 2 e^(u <g, h>) [own]. It rises in the longer of the two
+    lengths, hence |h| = 1, and is then largest with g on the line to the origin, g = (1 - R) h, or with |g| = 1. The
+    first is e^u [(1 - e^(-u R))^2 + e^(-u R (2 - R)) (1 - e^(-u R^2))], the second 2 e^u (1 - e^(-u R^2 / 2)).
+    At R = 2 it is 4 sinh(u), as in the form for replaced records.
+
+    In a batch of fixed size the record took the place of another one, whose gradient is then the origin: the two are
+    up to 2 away from it (``reach``), which is the same with the lengths in units of 2.
+    """
+    u = np.exp(np.minimum(steps.log_inverse_variance + 2 * math.log(reach), _CAP))
+    distance = steps.distance / reach
+    with np.errstate(divide="ignore", under="ignore"):
+        line = np.expm1(-u * distance) ** 2 - np.exp(-u * distance * (2 - distance)) * np.expm1(
+            -u * distance**2
+        )
+        circle = -2 * np.expm1(-u * distance**2 / 2)
+        return np.asarray(u + np.log(np.maximum(line, circle)))
+
+
+def _bound(steps: _Steps, spread: Floats) -> _Risk:
+    """Return the smallest of three upper bounds on the total variation [own]; r = R / (s C) is one step's shift.
+
+    By steps: the total variation of a run is at most the sum over its steps, p erf(r / (2 sqrt2)) each.
+
+    By revealed draws: who also learns which steps drew the record sees Gaussians a distance r apart in those steps and
+    nothing in the others: E erf(sqrt(sum of the drawn r^2) / (2 sqrt2)), and erf(sqrt(x)) is concave, so that the
+    expectation of the sum in its place is an upper bound. Tight at p = 1.
+
+    By chi-square: one step's divergence is at most p^2 [(1 - p) spread + p (e^(r^2) - 1)], because 1/x is convex and
+    the second world is a mixture, and at most p^2 spread / (1 - p), where the mixture is cut to one part. One plus
+    chi-square multiplies over steps, and the total variation v satisfies chi-square >= 4 v^2 up to v = 1/2 and >= v / (1 - v) beyond (the least of v^2 / (b (1 - b)) over b <= 1 - v).
+    """
+    rate, shift = np.exp(steps.log_rate), np.exp(steps.log_shift)
+    by_steps = float(np.sum(rate * erf(shift / (2 * math.sqrt(2))))) * steps.times
+    revealed = _gaussian(_log_total(steps, steps.log_rate + 2 * steps.log_shift))
+    with np.errstate(divide="ignore", under="ignore", invalid="ignore"):
+        drawn = steps.log_rate + shift**2 + np.log(-np.expm1(-(shift**2)))
+        rest = np.log1p(-rate)
+        # At rate 1 the second form is infinite, or without meaning where the distance is 0.
+        log_chi = 2 * steps.log_rate + np.fmin(np.logaddexp(rest + spread, drawn), spread - rest)
+    total = float(np.sum(np.logaddexp(0.0, log_chi))) * steps.times
+    by_chi_square = (
+        _less(math.sqrt(math.expm1(total)) / 2)
+        if total <= math.log(2)
+        else _Risk(-math.expm1(-total), math.exp(-total))
+    )
+    return min(_less(min(by_steps, 1.0)), revealed, by_chi_square, key=lambda risk: risk.advantage)
+
+
+def _less(advantage: float) -> _Risk:
+    return _Risk(advantage, 1 - advantage)

@@ -1,0 +1,11 @@
+"""A claim meets an estimate: the verdict; and gates that stop a pipeline."""
+
+from auditor.core.lazy import face
+
+__getattr__, __dir__, __all__ = face(
+    __name__,
+    {
+        "gates": "ExitCode GateOutcome check_gates exit_code found judged known_names parse",
+        "judging": "judge",
+    },
+)

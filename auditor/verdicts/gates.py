@@ -1,0 +1,463 @@
+"""Gates: conditions on a result that stop a pipeline.
+
+A gate is ``NAME OPERATOR NUMBER``, ``verdict == WORD`` or ``checks.NAME == WORD``, and fails when it is true. A name
+alone means the estimate's value, which for a certified bound is the bound; ``.value``, ``.lower`` and ``.upper`` pick
+one.
+
+What cannot be evaluated never passes. That is a missing number, an undecided verdict or check, and any number after a
+failed validity check. It is also a gate on a number that is not true, but says nothing by that:
+
+* the audit could not have shown any leak: all losses are equal, or members have the higher losses;
+* ``>`` or ``>=`` asks of a bound (``epsilon_bound.*``) what its ceiling does not reach either, so that no model could
+  have failed the gate on these records;
+* ``>`` or ``>=`` asks of a parametric Epsilon* whose fit is rejected, and the certified bound of the same model at the
+  same delta is above the gate's number. A rejected fit alone changes no outcome: the sentence tells it.
+
+A gate that is true has failed in any case, except after a failed validity check.
+"""
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from auditor.checks.registry import CHECKS
+from auditor.core import numbers, validate
+from auditor.core.errors import InputError
+from auditor.core.registry import Role, Unit
+from auditor.core.values import Estimate, Status, Subject, Verdict
+from auditor.results import rows
+from auditor.results.document import AuditDocument, ceiling, detail
+from auditor.results.metrics import ABOUT, METRICS, describe
+from auditor.verdicts.judging import failed_validity, why_blind
+
+# --- What a gate may name in a result: estimates with or without an end, the verdict, and checks ---
+
+
+_CHECKS = "checks."
+_ENDS = {"value": "value", "lower": "lower end", "upper": "upper end"}
+_OWN = 0.05  # by how much likelier a name is meant that this audit has
+_LEAST_ALIKE = 0.6  # as of difflib's own close matches
+_WORST_FIRST = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
+
+
+class _Found(NamedTuple):
+    """An estimate and which of its numbers is meant, or why this audit has none of that name."""
+
+    estimate: Estimate | None
+    end: str
+    reason: str = ""
+
+
+def found(name: str, *, gate: str, result: AuditDocument) -> _Found:
+    """Return what a name means in a result.
+
+    Raises:
+        InputError: No audit has it; the message names the nearest.
+    """
+    names = [estimate.name for estimate in result.estimates]
+    head, _, last = name.rpartition(".")
+    stem, end = (head, last) if last in _ENDS and name not in names else (name, "value")
+    if names.count(stem) > 1:  # in a result that somebody made: whichever was taken, another might not pass
+        return _Found(None, end, f"the result has {names.count(stem)} numbers named {stem}")
+    if stem in names:
+        return _Found(result.estimates[names.index(stem)], end)
+    if stem in METRICS and METRICS[stem].absent:
+        return _Found(None, end, f"this audit has no {stem}: {METRICS[stem].absent}")
+    raise _unknown(name, gate=gate, result=result)
+
+
+def _status(name: str, *, gate: str, result: AuditDocument) -> tuple[Status | None, str]:
+    """Return how a check came out, the worst where there are several, or why there is none.
+
+    Raises:
+        InputError: No audit has it; the message names the nearest.
+    """
+    check = name.removeprefix(_CHECKS)
+    outcomes = [item.status for item in result.checks if item.name == check]
+    if outcomes:
+        return min(outcomes, key=_WORST_FIRST.index), ""
+    if check in CHECKS and CHECKS[check].absent:
+        return None, f"the check {check} was not made: {CHECKS[check].absent}"
+    raise _unknown(name, gate=gate, result=result)
+
+
+def known_names(result: AuditDocument) -> tuple[str, ...]:
+    """Return every name that a gate on this result may have."""
+    estimates = [*(item.name for item in result.estimates), *(item.name for item in METRICS if item.absent)]
+    ends = [f"{name}.{end}" for name in estimates for end in _ENDS]
+    checks = [*(item.name for item in result.checks), *(item.name for item in CHECKS if item.absent)]
+    checks = [_CHECKS + name for name in checks]
+    return tuple(dict.fromkeys([*estimates, "verdict", *checks, *ends]))
+
+
+def _nearest(name: str, result: AuditDocument) -> str | None:
+    """The name that somebody may have meant, in whatever letters; of two about as near, one that this audit has."""
+    own = (*(item.name for item in result.estimates), *(_CHECKS + item.name for item in result.checks))
+
+    def likeness(known: str) -> float:
+        alike = difflib.SequenceMatcher(None, name.lower(), known.lower()).ratio()
+        stem = known.removesuffix("." + known.rpartition(".")[2]) if known.endswith(tuple(_ENDS)) else known
+        return alike + (_OWN if stem in own else 0.0) if alike >= _LEAST_ALIKE else 0.0
+
+    nearest = max(known_names(result), key=likeness)
+    return nearest if likeness(nearest) else None
+
+
+def _unknown(name: str, *, gate: str, result: AuditDocument) -> InputError:
+    nearest = _nearest(name, result)
+    guess = f"did you mean {nearest!r}? The" if nearest else "the"
+    estimates = ", ".join(estimate.name for estimate in result.estimates)
+    checks = "".join(f", {_CHECKS}{check.name}" for check in result.checks)
+    return InputError(
+        f"gate {gate!r} names {name!r}, which no audit has; {guess} names are {estimates} (each alone, or with"
+        f" .value, .lower or .upper), verdict{checks}."
+    )
+
+
+# --- The words in which a gate's outcome is told ---
+
+
+_EXACT = 17  # digits that hold any number
+
+
+def _missing(estimate: Estimate, end: str, name: str) -> str:
+    """Return why there is nothing to compare."""
+    if estimate.value is None and estimate.reason:
+        return f"{name} has no value ({estimate.reason.rstrip('.')})"
+    return f"{name} has no value" if end == "value" else f"{estimate.name} has no {_ENDS[end]} here"
+
+
+def _toward(estimate: Estimate, end: str) -> str:
+    """Return how a number is rounded so that the sentence promises no more than was found."""
+    return {"lower": "down", "upper": "up"}.get(end) or rows.toward(estimate)
+
+
+def _apart(actual: float, *, bound: float, toward: str) -> str:
+    """Return the number with as many digits as it takes to see on which side of the bound it is."""
+    if not math.isfinite(actual):
+        return numbers.number(actual)
+    for digits in range(3, _EXACT):
+        text = numbers.number(actual, toward=toward, digits=digits)
+        if (float(text) > bound, float(text) < bound) == (actual > bound, actual < bound):
+            return text
+    return numbers.number(actual, digits=_EXACT)
+
+
+def _terms(estimate: Estimate, end: str) -> str:
+    """Return what a number is, what it is about, and at which delta."""
+    share = ""
+    if describe(estimate).unit is Unit.RATE:
+        share = f"{numbers.percent(getattr(estimate, end), toward=_toward(estimate, end))}, "
+    level = (
+        f"at {numbers.percent(estimate.confidence)} confidence"
+        if estimate.confidence
+        else "of no stated confidence"
+    )
+    kind = rows.interval_words(estimate) if end == "value" else f"the {_ENDS[end]} {level}"
+    about = f"about {ABOUT[estimate.subject]}"
+    delta = [] if estimate.delta is None else [f"delta {numbers.given(estimate.delta)}"]
+    return share + ", ".join(
+        [kind, about, *delta, *([str(estimate.adjacency)] if estimate.adjacency else [])]
+    )
+
+
+def _sentence(words: str) -> str:
+    """Return the words on one line, with a capital only where they do not start with a name."""
+    capital = words.startswith(("the ", "this ", "no ", "a "))
+    line = numbers.tidy(numbers.clean(re.sub(r"\s+", " ", words)))
+    return line[0].upper() + line[1:] if capital else line
+
+
+# --- Why a gate that is not true may not be taken as passed: the audit could not have made it true, or contradicts itself ---
+
+
+_UPWARD = (">", ">=")
+
+
+def _why_no_pass(
+    estimate: Estimate, *, result: AuditDocument, symbol: str, bound: float, holds: Callable[[float], bool]
+) -> str | None:
+    """Return why a gate that does not hold says nothing, as a clause without a capital; null where it has passed.
+
+    Args:
+        estimate: The one that the gate names.
+        result: The audit that it comes from.
+        symbol: The gate's operator.
+        bound: The gate's number.
+        holds: Whether the gate would be true of a number.
+
+    Three things keep a gate from passing: an audit that could not have shown any leak; a bound with a ceiling at which
+    the gate would not be true either; a rejected fit whose number lies below what the same audit certifies.
+    """
+    blind = why_blind(result.checks)
+    if blind is not None or symbol not in _UPWARD:
+        return blind
+    return _out_of_reach(estimate, holds) or _contradicted(estimate, result, bound, holds)
+
+
+def _out_of_reach(estimate: Estimate, holds: Callable[[float], bool]) -> str | None:
+    top = ceiling(estimate) if describe(estimate).lower_bound else None
+    if top is None or holds(top):
+        return None
+    shown = numbers.number(top, toward="down")
+    return f"its ceiling is {shown}, so with these records it could not have been larger, whatever the model leaks"
+
+
+def _contradicted(
+    estimate: Estimate, result: AuditDocument, bound: float, holds: Callable[[float], bool]
+) -> str | None:
+    if not describe(estimate).curve or detail(estimate, "fit", "rejected") is not True:
+        return None
+    largest = max((low for low in _certified(estimate, result) if holds(low)), default=None)
+    if largest is None:
+        return None
+    shown = _apart(largest, bound=bound, toward="down")
+    return f"its fit is rejected and the certified bound of the same model at the same delta is {shown}"
+
+
+def _certified(estimate: Estimate, result: AuditDocument) -> Iterator[float]:
+    """What is certified about the model of an estimate, at its delta."""
+    for item in result.estimates:
+        alike = (item.subject, item.delta) == (Subject.MODEL, estimate.delta)
+        if (
+            describe(item).role is Role.CERTIFIED
+            and alike
+            and item.lower is not None
+            and not detail(item, "approximate")
+        ):
+            yield item.lower
+
+
+class ExitCode(IntEnum):
+    """What the process says to a pipeline.
+
+    0, done: nothing to stop for. 1, failed: a gate is true, or the claim is refuted, with or without a gate. 2, bad
+    input: a file, an option or a gate that cannot be used; nothing was written. 3, not evaluable: a gate asks for what
+    this audit cannot answer (a missing number, an undecided verdict or check, a failed validity check, an audit that
+    could not have shown what the gate asks for), which never counts as passed. Where several hold, 2 comes before 1,
+    and 1 before 3.
+    """
+
+    DONE = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    NOT_EVALUABLE = 3
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_SAME = ("==", "!=")
+_SAID = {">": "above ", ">=": "at least ", "<": "below ", "<=": "at most ", "==": "", "!=": "other than "}
+_PATTERN = re.compile(r"\s*([A-Za-z_][\w.*+-]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_LONGEST = 200  # of a gate, in characters: nobody's is longer, and it is quoted in full
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One condition; when it is true the gate has failed.
+
+    Attributes:
+        text: As it was given.
+        name: Of an estimate (with or without an end), ``verdict``, or ``checks.NAME``.
+        symbol: One of > >= < <= == !=.
+        bound: What it is compared with.
+    """
+
+    text: str
+    name: str
+    symbol: str
+    bound: float | Verdict | Status
+
+    def judge(self, result: AuditDocument) -> "GateOutcome":
+        """Return whether the gate holds for a result, in a code and a sentence.
+
+        Raises:
+            InputError: There is nothing of that name; the message names the nearest.
+        """
+        if isinstance(self.bound, Verdict):
+            return self._of_verdict(result)
+        return self._of_check(result) if isinstance(self.bound, Status) else self._of_number(result)
+
+    def _of_verdict(self, result: AuditDocument) -> "GateOutcome":
+        undecided = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE)
+        if result.verdict is None:
+            return self._undecided("no claim was given, so there is no verdict")
+        if result.verdict in undecided and result.verdict is not self.bound:
+            return self._undecided(f"the verdict is {result.verdict}", str(result.verdict))
+        return self._decided(str(result.verdict), f"the verdict is {result.verdict}")
+
+    def _of_check(self, result: AuditDocument) -> "GateOutcome":
+        actual, reason = _status(self.name, gate=self.text, result=result)
+        if actual is None:
+            return self._undecided(reason)
+        words = f"the check {self.name.removeprefix(_CHECKS)} came out as {actual}"
+        if actual is Status.UNKNOWN and self.bound is not Status.UNKNOWN:
+            return self._undecided(words, str(actual))
+        return self._decided(str(actual), words)
+
+    def _of_number(self, result: AuditDocument) -> "GateOutcome":
+        estimate, end, reason = found(self.name, gate=self.text, result=result)
+        if estimate is None:
+            return self._undecided(reason)
+        actual = getattr(estimate, end)
+        if actual is None:
+            return self._undecided(_missing(estimate, end, self.name))
+        failed = dict.fromkeys(check.name for check in failed_validity(result.checks))
+        if failed:
+            names = ", ".join(failed)
+            words = f"a validity check failed ({names}), so {self.name} does not measure leakage"
+            return self._undecided(words, actual)
+        bound = float(self.bound)
+        shown = _apart(actual, bound=bound, toward=_toward(estimate, end))
+        words = f"{self.name} is {shown} ({_terms(estimate, end)})"
+        why = None
+        if not self._holds(actual):
+            why = _why_no_pass(estimate, result=result, symbol=self.symbol, bound=bound, holds=self._holds)
+        return self._decided(actual, words) if why is None else self._undecided(f"{words}, but {why}", actual)
+
+    def _holds(self, actual: float | str) -> bool:
+        return bool(_OPERATORS[self.symbol](actual, self.bound))
+
+    def _decided(self, actual: float | str, words: str) -> "GateOutcome":
+        true = self._holds(actual)
+        code, outcome = (ExitCode.FAILED, "failed") if true else (ExitCode.DONE, "passed")
+        if isinstance(self.bound, float):
+            words += (
+                f", {'' if true else 'not '}{_SAID[self.symbol]}{numbers.number(self.bound, digits=_EXACT)}"
+            )
+        return GateOutcome(self, code, actual, _sentence(f"{words}: gate {self.text!r} {outcome}."))
+
+    def _undecided(self, words: str, actual: float | str | None = None) -> "GateOutcome":
+        end = f": gate {self.text!r} cannot be evaluated, so it does not pass."
+        return GateOutcome(self, ExitCode.NOT_EVALUABLE, actual, _sentence(words + end))
+
+
+@dataclass(frozen=True)
+class GateOutcome:
+    """What became of a gate.
+
+    Attributes:
+        gate: The condition.
+        code: DONE where it passed, FAILED where it is true, NOT_EVALUABLE where nobody can tell.
+        actual: The number, the verdict or the check's status that was found; null where there is none.
+        sentence: All of this in words, with what the number is about, its confidence and its delta.
+    """
+
+    gate: Gate
+    code: ExitCode
+    actual: float | str | None
+    sentence: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate lets the pipeline go on."""
+        return self.code is ExitCode.DONE
+
+
+def parse(text: str) -> Gate:
+    """Read a gate.
+
+    Raises:
+        InputError: It is not NAME OPERATOR NUMBER, nor ``verdict`` or ``checks.NAME`` with == or != and a word.
+
+    >>> parse("epsilon_star.gaussian > 1").bound
+    1.0
+    >>> parse("verdict == refuted").bound
+    <Verdict.REFUTED: 'refuted'>
+    >>> parse("checks.shift == fail").bound
+    <Status.FAIL: 'fail'>
+    """
+    match = _PATTERN.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
+    if match is None:
+        shown = repr(text) if len(repr(text)) <= _LONGEST else f"{repr(text)[:_LONGEST]}..."
+        raise InputError(
+            "gate must be NAME OPERATOR NUMBER, such as 'epsilon_star.gaussian > 1' (or 'verdict == refuted', or"
+            f" 'checks.shift == fail'), got {shown}."
+        )
+    name, symbol, bound = match.groups()
+    words = Verdict if name == "verdict" else Status if name.startswith(_CHECKS) else None
+    if words is None:
+        _refuse_word(text, name, bound)
+        return Gate(text, name, symbol, _number(text, bound))
+    if symbol not in _SAME:
+        raise InputError(f"gate on a word takes == or !=, got {symbol!r} in {text!r}.")
+    return Gate(
+        text, name, symbol, words(validate.known(f"gate {text!r}:", bound, [str(word) for word in words]))
+    )
+
+
+def _refuse_word(text: str, name: str, bound: str) -> None:
+    """A word that only the verdict or a check can be: whoever compares another name with it has misspelt that one."""
+    check = _CHECKS + name.rpartition(".")[2]
+    meant = "verdict" if bound in list(Verdict) else check if bound in list(Status) else None
+    if meant is not None:
+        raise InputError(
+            f"gate {text!r} compares {name!r} with a word, which only verdict and {_CHECKS}NAME can be; did you mean"
+            f" {meant!r}?"
+        )
+
+
+def _number(text: str, bound: str) -> float:
+    """A finite number as people write it: not what else Python takes for one, such as 1_0."""
+    if not _NUMBER.fullmatch(bound):
+        raise InputError(
+            f"gate must compare with a finite number, such as 1, 0.5 or 1e-3, got {bound!r} in {text!r}."
+        )
+    return validate.number(f"number in the gate {text!r}", bound)
+
+
+def judged(result: AuditDocument, gates: Iterable[Gate]) -> tuple[GateOutcome, ...]:
+    """Return what becomes of each gate, in their order.
+
+    Raises:
+        InputError: A gate names nothing that an audit has.
+    """
+    return tuple(gate.judge(result) for gate in gates)
+
+
+def check_gates(
+    result: AuditDocument, gates: str | Sequence[str | Gate | GateOutcome]
+) -> tuple[GateOutcome, ...]:
+    """Judge a result by gates, as ``auditor audit --fail-if`` does.
+
+    Args:
+        result: What an audit found.
+        gates: One gate or several, such as ``"epsilon_star.gaussian > 1"``, ``"bayes_security.upper < 0.9"``,
+            ``"verdict == refuted"`` or ``"checks.shift == fail"``; an outcome stays as it is.
+
+    Returns:
+        One outcome for each gate; ``outcome.passed`` says whether it lets a pipeline go on.
+
+    Raises:
+        InputError: A gate cannot be read, or names nothing that an audit has; the message names the nearest.
+
+    >>> import auditor
+    >>> result = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3], nonmember=[0.2, 0.4, 0.9]))
+    >>> [outcome.code.name for outcome in check_gates(result, ["auc > 0.5", "auc > 0.9", "verdict == refuted"])]
+    ['FAILED', 'DONE', 'NOT_EVALUABLE']
+    """
+    listed: Sequence[str | Gate | GateOutcome] = [gates] if isinstance(gates, str) else gates
+    if not isinstance(listed, list | tuple):
+        raise InputError(f"gates must be a list of texts such as 'auc > 0.6', got {gates!r}.")
+    read = [item if isinstance(item, Gate | GateOutcome) else parse(item) for item in listed]
+    return tuple(item.judge(result) if isinstance(item, Gate) else item for item in read)
+
+
+def exit_code(result: AuditDocument, outcomes: Iterable[GateOutcome]) -> ExitCode:
+    """Return the exit code of an audit: a refuted claim fails with or without a gate."""
+    codes = {outcome.code for outcome in outcomes}
+    if result.verdict is Verdict.REFUTED or ExitCode.FAILED in codes:
+        return ExitCode.FAILED
+    return ExitCode.NOT_EVALUABLE if ExitCode.NOT_EVALUABLE in codes else ExitCode.DONE
