@@ -1,0 +1,74 @@
+"""The public results: plain documents that got the methods which show them, and stay values."""
+
+import copy
+import dataclasses
+
+import pytest
+
+import auditor
+
+METHODS = ("to_json", "to_frame", "_repr_html_")
+
+
+@pytest.fixture
+def losses(rng):
+    """A leak of two hundred records."""
+    return auditor.Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200))
+
+
+@pytest.fixture(params=["AuditResult", "InstancesResult", "RunsResult"])
+def made(request, losses):
+    """A result of each kind, with the class that callers know it by."""
+    makers = {
+        "AuditResult": lambda: auditor.audit(losses),
+        "InstancesResult": lambda: auditor.audit_instances(
+            [losses, losses.take(**_half(losses))], delta=0.01
+        ),
+        "RunsResult": lambda: auditor.audit_runs(losses, delta=0.01),
+    }
+    return makers[request.param](), getattr(auditor, request.param)
+
+
+def _half(losses):
+    """Every other record."""
+    return {"member": slice(0, losses.n_member, 2), "nonmember": slice(0, losses.n_nonmember, 2)}
+
+
+def test_results_are_of_the_public_class(made):
+    """What a public function returns is of the public class, and shows itself in a notebook."""
+    result, kind = made
+    assert isinstance(result, kind)
+    assert all(callable(getattr(result, name)) for name in METHODS)
+    assert result._repr_html_().lstrip().startswith("<")
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, dataclasses.replace])
+def test_copies_are_the_same_result(made, again):
+    """A copy is of the public class and says the same; a result equals itself alone, as its arrays decide nothing."""
+    result, kind = made
+    other = again(result)
+    assert type(other) is kind
+    assert other.to_json() == result.to_json()
+    assert result == result  # noqa: PLR0124
+    assert other != result
+
+
+def test_what_is_read_and_compared_is_public_too(losses, tmp_path):
+    """A result that is read back has the showing methods, and so has a comparison."""
+    first = auditor.audit(losses, model="first")
+    first.to_json(tmp_path / "first.json")
+    read = auditor.read_result(tmp_path / "first.json")
+    assert isinstance(read, auditor.AuditResult)
+    assert read.to_html() == first.to_html()
+    comparison = auditor.compare_audits([read, auditor.audit(losses, model="second", seed=1)])
+    assert isinstance(comparison, auditor.AuditsComparison)
+    assert "first" in comparison.to_html()
+
+
+@pytest.mark.parametrize("face", ["", "theory", "scores", "sensitivity", "collectors"])
+def test_every_name_of_a_public_face_is_there(face):
+    """A public face has each name of its ``__all__``, and no module stands in a function's place."""
+    room = auditor if not face else getattr(__import__(f"auditor.{face}"), face)
+    found = {name: getattr(room, name) for name in room.__all__}
+    assert found
+    assert not [name for name, value in found.items() if type(value).__name__ == "module"]
