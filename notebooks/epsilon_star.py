@@ -93,7 +93,7 @@ print("From counts (point estimates):", ", ".join(f"{rates.epsilon_star(DELTA):.
 
 # %%
 CLIPS = {"no clip": 0.0, "clip δ": DELTA, "clip 0.001": EMPIRICAL_CLIP}
-settings = product((0, 1, 2, 3), (1_000, 10_000, 100_000), range(10))
+settings = product((0, 1, 2, 3), (1_000, 10_000, 100_000), range(setting(5, 10)))
 cases = [{"d": d, "n": n, "delta": DELTA, "repeat": repeat} for d, n, repeat in settings]
 found = auditor.run_cases(simulated, cases, workers=setting(1, None))
 runs = pd.DataFrame([{**case, **values} for case, values in zip(cases, found, strict=True)])

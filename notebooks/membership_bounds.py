@@ -127,9 +127,7 @@ print(
 # %%
 SCALES = (0.5, 1.0, 2.0)
 coarse = np.geomspace(0.01, 1, setting(small=20, full=60)).tolist()
-fine = np.concatenate(
-    [np.geomspace(0.01, 0.05, 15), np.linspace(0.05, 1.0, setting(small=200, full=800))[1:]]
-)
+fine = np.concatenate([np.geomspace(0.01, 0.05, 15), np.linspace(0.05, 1.0, setting(small=80, full=800))[1:]])
 steps = np.array([ms.five_epochs(1.0, q).steps for q in fine.tolist()])
 fig, three = plt.subplots(1, 3, figsize=(12, 3.8), sharey=True)
 falls, elsewhere = 0, 0
@@ -238,7 +236,7 @@ table.round(4)
 
 # %%
 LEVELS, DIMENSIONS = (0.5, 1.0, 2.0, 4.0), (2_000, 10_000, 100_000)
-TRIALS, MANY, LONG = setting(small=(8_000, 3_000, 15_000), full=(100_000, 50_000, 50_000))
+TRIALS, MANY, LONG = setting(small=(4_000, 2_000, 8_000), full=(100_000, 50_000, 50_000))
 PLAN = [(game, d, 0.1, 5, TRIALS) for d in DIMENSIONS for game in ("yeom", "ours")]
 PLAN += [("yeom", 2_000, 0.01, 50, MANY), ("ours", 2_000, 0.01, 50, LONG)]
 PLAN += [("opposite", 2_000, 0.1, 5, 2 * TRIALS)]

@@ -137,7 +137,7 @@ def test_bad_words_about_the_model(table, capsys, arguments, words):
     assert all(word in error for word in words), error
 
 
-# --- Gates and exit codes, in a process of their own ----------------------------------------------
+# --- Gates and exit codes ---------------------------------------------------------------------------
 
 REFUTED = ("--split", "random", "--claim-epsilon", "0.5", "--claim-delta", "1e-5")
 FALSE, TRUE, NONE, WRONG = "auc > 0.9999", "auc > 0.9", "epsilon_bound.one_run.upper > 1", "auk > 0.9"
@@ -160,14 +160,20 @@ FALSE, TRUE, NONE, WRONG = "auc > 0.9999", "auc > 0.9", "epsilon_bound.one_run.u
         ((*REFUTED, "--fail-if", WRONG), 2, 1),
     ],
 )
-def test_exit_codes_and_their_reasons(table, arguments, code, reasons):
+def test_exit_codes_and_their_reasons(table, arguments, code, reasons, capsys):
     """0 done, 1 failed, 3 not evaluable, 2 bad input; 2 before 1 before 3; each told on standard error, one line a reason."""
     data = table.parent / "r.json"
-    done = process("audit", table, *arguments, "--quiet", "--json", data)
-    assert done.returncode == code
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == reasons
+    assert run("audit", table, *arguments, "--quiet", "--json", data) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == reasons
     assert data.exists() == (code != 2)
+
+
+@pytest.mark.parametrize(("gate", "code"), [(FALSE, 0), (TRUE, 1), (NONE, 3), (WRONG, 2)])
+def test_a_process_ends_with_the_code(table, gate, code):
+    """What the command line answers is the exit code of its process."""
+    assert process("audit", table, "--fail-if", gate, "--quiet").returncode == code
 
 
 def test_json_on_standard_output_stays_pure(table):

@@ -183,7 +183,7 @@ def test_a_point_mass_is_a_limit(at):
     ).saturated
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     exponents=st.lists(st.floats(-9, 9), min_size=2, max_size=5),
     mean=st.floats(-1e9, 1e9),

@@ -113,7 +113,7 @@ def test_no_fit_finds_leakage_where_there_is_none(request, draw):
     A bound from the mixtures' own standard errors would: in 13 of 18 runs on exponential losses (8,000 and 4,000 records,
     6 components at most) that no test of the fit rejected.
     """
-    runs, over = runs_for(request, 8, 60), 0
+    runs, over = runs_for(request, 4, 60), 0
     for run in range(runs):
         rng = np.random.default_rng(run)
         drawn = published()(Losses(member=draw(rng, 8000), nonmember=draw(rng, 4000)))
