@@ -231,27 +231,29 @@ QUIET = [
 
 
 @pytest.mark.parametrize("arguments", QUIET)
-def test_every_command_is_quiet(table, arguments):
+def test_every_command_is_quiet(arguments, capfd):
     """--quiet is the same promise for every command that prints something."""
-    found = auditor(*shlex.split(arguments), "--quiet", folder=table.parent)
-    assert found.returncode in (0, 1)
-    assert (found.stdout, found.stderr) == (b"", b"")
+    assert app.run([*shlex.split(arguments), "--quiet"]) in (0, 1)
+    assert capfd.readouterr() == ("", "")
 
 
-def test_quiet_does_not_hide_errors(table):
+def test_quiet_does_not_hide_errors(tmp_path, capfd):
     """With --quiet an error is still one sentence."""
-    found = auditor("audit", "nowhere.csv", "--quiet", folder=table.parent)
-    assert found.returncode == 2
-    assert found.stderr.startswith(b"error: ")
-    assert found.stderr.count(b"\n") == 1
+    assert app.run(["audit", str(tmp_path / "nowhere.csv"), "--quiet"]) == 2
+    told = capfd.readouterr().err
+    assert told.startswith("error: ")
+    assert told.count("\n") == 1
 
 
-def test_debug_adds_the_traceback(table):
+def test_debug_adds_the_traceback(tmp_path, capfd):
     """--debug shows where an error came from, and ends with the same sentence."""
-    plain = auditor("audit", "nowhere.csv", folder=table.parent).stderr
-    found = auditor("audit", "nowhere.csv", "--debug", folder=table.parent).stderr
-    assert b"Traceback" in found
-    assert b"Traceback" not in plain
+    line = ["audit", str(tmp_path / "nowhere.csv")]
+    app.run(line)
+    plain = capfd.readouterr().err
+    app.run([*line, "--debug"])
+    found = capfd.readouterr().err
+    assert "Traceback" in found
+    assert "Traceback" not in plain
     assert found.endswith(plain)
 
 

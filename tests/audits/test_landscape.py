@@ -157,16 +157,16 @@ def test_every_point_has_its_number_apart_from_the_others(spread_out):
 def test_of_many_points_the_frontier_has_its_numbers(spread_out):
     """Where there is no room for every number, those on the frontier are written, and no two lie on each other."""
     rng = np.random.default_rng(4)
-    found = spread_out([(x, y, "a") for x, y in rng.uniform(0.1, 1, (120, 2)) ** 2])
+    found = spread_out([(x, y, "a") for x, y in rng.uniform(0.1, 1, (90, 2)) ** 2])
     figure = landscape.landscape_figure(found)
     axes = drawn(figure)[0]
     written = {text.get_text() for text in axes.texts}
     assert {str(item.number) for item in found.frontier} <= written
-    assert len(written) < 120
+    assert len(written) < 90
     figure.draw_without_rendering()
     boxes = [text.get_window_extent().padded(-1.5) for text in axes.texts]
     assert [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)] == []
-    assert len(markers(axes)) == 120
+    assert len(markers(axes)) == 90
 
 
 def test_one_strategy_and_strange_places_can_be_drawn(spread_out):
