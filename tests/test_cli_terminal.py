@@ -260,7 +260,7 @@ def test_debug_adds_the_traceback(tmp_path, capfd):
 # --- Consoles that cannot show every sign -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp437"])
 def test_consoles_of_every_encoding(table, encoding):
     """What a console cannot show becomes another sign; nothing fails, on success and on errors."""
     for arguments in (("audit", table), ("--help",), ("audit", "数据.csv")):

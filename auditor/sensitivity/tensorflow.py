@@ -86,14 +86,14 @@ class TensorFlowSensitivityTracker(ModelSteps):
         self._dropout(present=_has_dropout(self._model, tf))
         self._steady = False
         self._gradients = _per_record(tf, self._model, loss_fn)
-        self._step: _TrainStep | None = None
+        self._step: _TrainFunction | None = None
 
     def attach(self) -> None:
         """Let ``model.fit`` observe every batch and end a step with every update; call it after ``compile``.
 
-        The batch is seen by a Python function in front of the model's own training step, so that the whole of ``fit``
-        cannot be compiled by XLA (the step of a DP model still can). What is refused inside ``fit`` arrives as an error of
-        TensorFlow's own, whose message holds the sentence; the update of that batch is then not made.
+        The batch is seen in front of the model's own training step, so that the whole of ``fit`` cannot be compiled by
+        XLA (the step of a DP model still can), nor several steps at once. What cannot be tracked is refused inside ``fit``;
+        the update of that batch is then not made.
 
         Raises:
             InputError: The model is not compiled, its updates are not those of DP-SGD record by record, or this tracker
@@ -114,8 +114,9 @@ class TensorFlowSensitivityTracker(ModelSteps):
             raise InputError(
                 "model must be compiled without jit_compile, got jit_compile=True, which observes no batch."
             )
+        _step_by_step(self._model)
         self._same_norm()
-        self._step = _TrainStep(tf, self._model, check=self._before, observe=self._whole_step)
+        self._step = _TrainFunction(tf, self._model, check=self._before, observe=self._whole_step)
 
     def detach(self) -> None:
         """Let ``fit`` go on without this tracker, whose steps stay; nothing happens where it is not attached."""
@@ -195,23 +196,21 @@ class TensorFlowSensitivityTracker(ModelSteps):
         return multiplier
 
     def _before(self, features: Any, labels: Any) -> None:
-        """Check what is known of the batches of `fit` before the first one comes."""
+        """Check a batch of `fit`."""
         if not hasattr(features, "shape") or not hasattr(labels, "shape"):
             raise InputError(
                 "fit must be given one array of features and one of labels; train in a loop of your own with observe and"
                 " end_step for others."
             )
-        axes, labelled = features.shape, labels.shape
-        if axes.rank is not None and labelled.rank is not None:
-            self._checked(features, labels)
+        self._checked(features, labels)
 
-    def _whole_step(self, features: Any, labels: Any) -> float:
+    def _whole_step(self, features: Any, labels: Any) -> None:
         """Observe one batch of `fit`, which is one update."""
+        _step_by_step(self._model)
         self._same_norm()
         _microbatches(self._model, len(features))
         self.observe(features, labels)
         self.end_step()
-        return 0.0
 
 
 # --- What the TensorFlow tracker does with models and tensors ---
@@ -255,6 +254,15 @@ def _noise(model: Any) -> tuple[float | None, float | None]:
         return None, None
     norm = float(state.l2_norm_clip)
     return norm, float(state.stddev) / norm
+
+
+def _step_by_step(model: Any) -> None:
+    """Refuse several steps in one call of the training function."""
+    steps = int(getattr(model, "_steps_per_execution", None) or 1)
+    if steps != 1:
+        raise InputError(
+            f"model must be compiled without steps_per_execution, got {steps}, of which only the first would be observed."
+        )
 
 
 def _microbatches(model: Any, records: int) -> None:
@@ -329,8 +337,12 @@ def _completed(tf: Any, completions: Completions, features: Any) -> Any:
     return tf.reshape(completed, (-1, *features.shape[1:]))
 
 
-class _TrainStep:
-    """The training step of a model with an observer in front of it."""
+class _TrainFunction:
+    """What a model trains by in `fit`, one batch a call, with an observer in front of it.
+
+    The observer runs in Python, before the compiled step and not inside it: TensorFlow would wait there for its own threads,
+    for ever where it has only one.
+    """
 
     def __init__(
         self,
@@ -338,40 +350,71 @@ class _TrainStep:
         model: Any,
         *,
         check: Callable[[Any, Any], None],
-        observe: Callable[[Any, Any], float],
+        observe: Callable[[Any, Any], None],
     ) -> None:
         self._tf, self._model, self._check, self._observe = tf, model, check, observe
         # The class's own method is found again without an attribute; that of another tracker is one.
-        self._earlier = vars(model).get("train_step")
-        self._original = model.train_step
+        self._earlier = vars(model).get("make_train_function")
+        self._original = model.make_train_function
+        self._made: Callable[[Any], Any] | None = None
         self._on = True
-        model.train_step = self
-        model.train_function = None  # a compiled one would not know of it
+        model.make_train_function = self
+        model.train_function = None  # one that is there does not know of it
 
-    def __call__(self, data: Any) -> Any:
+    def __call__(self, force: bool = False) -> Any:  # noqa: FBT001, FBT002 - as Keras declares it
+        """Return the function from an iterator of batches to what one step logs, as `make_train_function` does."""
         if not self._on:
-            return self._original(data)
-        tf = self._tf
-        features, labels, weights = tf.keras.utils.unpack_x_y_sample_weight(data)
-        if weights is not None:
-            raise InputError(
-                "fit must be without sample weights, which are not tracked; put them into the loss."
-            )
-        self._check(features, labels)
-        seen = tf.py_function(self._observe, [features, labels], tf.float32)
-        with tf.control_dependencies([seen]):
-            return self._original(data)
+            return self._original(force)
+        model = self._model
+        if force or self._made is None or model.train_function is not self._made:
+            self._made = self._observed(self._original(True))
+            model.train_function = self._made
+        return self._made
+
+    def _observed(self, train: Any) -> Callable[[Any], Any]:
+        tf, compiled = self._tf, None
+
+        def observed(iterator: Any) -> Any:
+            nonlocal compiled
+            data = next(iterator)
+            features, labels, weights = tf.keras.utils.unpack_x_y_sample_weight(data)
+            if weights is not None:
+                raise InputError(
+                    "fit must be without sample weights, which are not tracked; put them into the loss."
+                )
+            self._check(features, labels)
+            self._observe(features, labels)
+            if not hasattr(train, "python_function"):  # it is not compiled, or another tracker's
+                return train(_Batch(data, iterator.element_spec))
+            if compiled is None:  # once for batches of every size: each would draw its noise anew
+                compiled = tf.function(
+                    lambda batch: train.python_function(iter([batch])),
+                    input_signature=[iterator.element_spec],
+                )
+            return compiled(data)
+
+        return observed
 
     def remove(self) -> None:
-        """Restore the earlier step; where another was put around this one, only pass on to it."""
+        """Restore the earlier function; where another was put around this one, only pass on to it."""
         self._on = False
         self._model.train_function = None
-        if self._model.train_step is not self:
+        if self._model.make_train_function is not self:
             return
         if self._earlier is None:
-            del self._model.train_step
+            del self._model.make_train_function
         else:
-            self._model.train_step = self._earlier
+            self._model.make_train_function = self._earlier
+
+
+class _Batch:
+    """An iterator of one batch, as the training function of Keras takes one."""
+
+    def __init__(self, data: Any, element_spec: Any) -> None:
+        self._left, self.element_spec = [data], element_spec
+
+    def __next__(self) -> Any:
+        return self._left.pop()
 
 
 def _clipped(tf: Any, gradients: Any, norm: float) -> Any:
