@@ -86,10 +86,10 @@ print("From counts (point estimates):", ", ".join(f"{rates.epsilon_star(DELTA):.
 #
 # ## Is the fitted value closer to the truth? (Figures 4 and 5)
 #
-# Losses are Gamma(2, 5) for members and Gamma(2 + d, 5) for non-members, d = 0 to 3, with n records of each, ten times. The
-# paper compares the value from counts ("empirical", rates in (0.001, 0.999)) and the value from two fitted normals
-# ("parametric", rates in (δ, 1 - δ)) with the true one. But a clip changes *what is estimated*, so the truth is drawn under
-# both. Every value is about one (simulated) model, at δ = 1e-5, and a point estimate, but for the certified bound (95%).
+# Losses are Gamma(2, 5) for members and Gamma(2 + d, 5) for non-members, d = 0 to 3, with n records of each, ten times (five
+# with small settings). The paper compares the value from counts ("empirical", rates in (0.001, 0.999)) and the value from two
+# fitted normals ("parametric", rates in (δ, 1 - δ)) with the true one. But a clip changes *what is estimated*, so the truth is
+# drawn under both. Every value is about one (simulated) model, at δ = 1e-5, and a point estimate, but for the certified bound (95%).
 
 # %%
 CLIPS = {"no clip": 0.0, "clip δ": DELTA, "clip 0.001": EMPIRICAL_CLIP}
