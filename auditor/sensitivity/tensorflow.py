@@ -372,11 +372,13 @@ class _TrainFunction:
         return self._made
 
     def _observed(self, train: Any) -> Callable[[Any], Any]:
-        tf, compiled = self._tf, None
+        tf = self._tf
+        compiled: Any = None
+        known: Any = None
 
         def observed(iterator: Any) -> Any:
-            nonlocal compiled
-            data = next(iterator)
+            nonlocal compiled, known
+            data, spec = next(iterator), iterator.element_spec
             features, labels, weights = tf.keras.utils.unpack_x_y_sample_weight(data)
             if weights is not None:
                 raise InputError(
@@ -385,11 +387,13 @@ class _TrainFunction:
             self._check(features, labels)
             self._observe(features, labels)
             if not hasattr(train, "python_function"):  # it is not compiled, or another tracker's
-                return train(_Batch(data, iterator.element_spec))
-            if compiled is None:  # once for batches of every size: each would draw its noise anew
+                return train(_Batch(data, spec))
+            if (
+                compiled is None or known != spec
+            ):  # once for batches of every size: each would draw its noise anew
+                known = spec
                 compiled = tf.function(
-                    lambda batch: train.python_function(iter([batch])),
-                    input_signature=[iterator.element_spec],
+                    lambda batch: train.python_function(iter([batch])), input_signature=[spec]
                 )
             return compiled(data)
 

@@ -332,6 +332,16 @@ def test_detaching_leaves_the_model_as_it_was(tf, order):
     assert len(trackers[0].sensitivities) in {6, 9}
 
 
+def test_fit_may_go_on_with_other_data(tf):
+    """A dataset of whole batches, then arrays whose last batch is smaller: every batch is observed."""
+    model = private(tf)
+    tracker = tracked(tf, model)
+    tracker.attach()
+    model.fit(tf.data.Dataset.from_tensor_slices(data()).batch(4, drop_remainder=True), verbose=0)
+    model.fit(*data(), batch_size=5, verbose=0)
+    assert tracker.sensitivities.shape == (3 + 3,)
+
+
 def test_the_clipping_norm_is_compared_wherever_it_is_used(tf):
     """An own loop with another norm, and a model that was compiled again after attach, are refused."""
     model = private(tf, norm=7.0)

@@ -3,6 +3,7 @@
 import math
 import weakref
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ def _plain(column: Column) -> Column:
 _TABLE = 2  # dimensions
 
 
-class ArrayRecords:
+class ArrayRecords(ABC):
     """Named arrays; one of two dimensions or more is all the features."""
 
     rows = FROM_ZERO
@@ -137,8 +138,9 @@ class ArrayRecords:
         self.place = place
         self.names = list(names)
 
+    @abstractmethod
     def _array(self, name: str) -> "_NpzArray | _InMemory":
-        raise NotImplementedError
+        """Return one array, of which no row is read yet."""
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> "_ArrayReader":  # noqa: ARG002 - text is text here
         """Return a reader of some arrays, which must have one row for each record."""
