@@ -388,9 +388,7 @@ class _TrainFunction:
             self._observe(features, labels)
             if not hasattr(train, "python_function"):  # it is not compiled, or another tracker's
                 return train(_Batch(data, spec))
-            if (
-                compiled is None or known != spec
-            ):  # once for batches of every size: each would draw its noise anew
+            if known != spec:  # once for batches of every size: each would draw its noise anew
                 known = spec
                 compiled = tf.function(
                     lambda batch: train.python_function(iter([batch])), input_signature=[spec]

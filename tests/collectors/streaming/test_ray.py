@@ -305,7 +305,10 @@ def test_no_units_no_ray(tables, tmp_path, monkeypatch):
     """With nothing left to score Ray is not even imported."""
     monkeypatch.setitem(sys.modules, "ray", None)
     wanted = collection(None, tables, tmp_path)
-    RayEngine().run(wanted, (), folder=tmp_path, scorer=FirstColumn(tmp_path / "log"), done=print)
+    reports = []
+    RayEngine().run(wanted, (), folder=tmp_path, scorer=FirstColumn(tmp_path / "log"), done=reports.append)
+    assert reports == []
+    assert not (tmp_path / "log").exists()
 
 
 def test_without_ray(tables, tmp_path, monkeypatch):
