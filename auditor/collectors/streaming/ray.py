@@ -7,6 +7,7 @@ again; one that dies again and again over the same unit ends the collection, who
 """
 
 import contextlib
+import gc
 import hashlib
 import io
 import logging
@@ -328,14 +329,20 @@ def _reports(sealed: SealedTask, *, units: int, workers: int) -> Iterator[UnitRe
         compute=ActorPoolStrategy(size=workers),
         num_cpus=1,
     )
+    batches = iter(outcomes.iter_batches(batch_size=None))
     try:
-        for batch in outcomes.iter_batches(batch_size=None):
+        for batch in batches:
             yield from map(unpacked_report, batch["outcome"])
     except ray.exceptions.RayError as error:
         raise InputError(
             f"Ray must stay up while records are scored, got {type(error).__name__} from it; start again with the"
             " same settings."
         ) from error
+    finally:
+        # Ray Data leaves its workers to Python's garbage collection, and whoever collects next in the same session would
+        # wait for their processors.
+        del batches, outcomes
+        gc.collect()
 
 
 @contextmanager

@@ -1,12 +1,14 @@
 """The Ray engine: the same parts as the local engine, whatever happens to its workers."""
 
 import functools
+import gc
 import hashlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections import Counter
 
@@ -189,6 +191,31 @@ def test_bad_input_is_the_same_sentence(tables, tmp_path):
         run(RayEngine(workers=2), scorer, tables, tmp_path)
     assert str(caught.value) == "member label 7 is unknown (first at row 350, counting from 0)."
     assert "ray_faults.py" in caught.value.__notes__[0]
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("trouble", [None, "bad input"])
+def test_no_worker_stays(trouble, tables, tmp_path):
+    """Its processors are free for the next collection, though Ray Data frees them by garbage collection, if ever."""
+    import ray
+
+    gc.collect()
+    gc.disable()
+    try:
+        kept = None  # with its traceback
+        try:
+            run(
+                RayEngine(workers=2), FirstColumn(tmp_path / "log", trouble=trouble, at=350), tables, tmp_path
+            )
+        except InputError as error:
+            kept = error
+        assert (kept is not None) == (trouble is not None)
+        deadline = time.monotonic() + 60
+        while ray.available_resources().get("CPU", 0) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert ray.available_resources()["CPU"] == 2
+    finally:
+        gc.enable()
 
 
 def test_a_bug_keeps_its_type():
