@@ -13,7 +13,7 @@ EXTRAS = {
     "tensorflow": ("tensorflow", "tensorflow_privacy"),
     "onnx": ("onnxruntime", "skl2onnx"),
     "http": ("httpx",),
-    "ray": ("ray", "ray.data"),
+    "ray": ("ray",),
     "language": ("torch", "transformers"),
     "notebooks": ("jupytext", "nbclient", "ipykernel"),
 }

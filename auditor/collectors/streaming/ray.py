@@ -1,4 +1,4 @@
-"""Ray Data as an engine: units go out to a pool of workers, parts come to lie in the same folder.
+"""Ray as an engine: units go out to a pool of workers, parts come to lie in the same folder.
 
 Each worker builds the model once, reads its rows itself, and writes its parts itself; only the reports come back. The
 batches are those of `LocalEngine` and so are the threads that each worker computes with, so the losses are the same to
@@ -7,7 +7,6 @@ again; one that dies again and again over the same unit ends the collection, who
 """
 
 import contextlib
-import gc
 import hashlib
 import io
 import logging
@@ -22,9 +21,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
-
-import numpy as np
-import numpy.typing as npt
 
 from auditor.collectors.base.scorer import Scorer, import_optional
 from auditor.collectors.streaming.units import (
@@ -139,7 +135,7 @@ class _Attempts:
 
 
 class _UnitScorer:
-    """An actor: Ray builds one in each worker and calls it with the positions of some units.
+    """An actor: Ray builds one in each worker and calls it with the position of one unit after another.
 
     It takes the `SealedTask` with its task, the handle of the `_Attempts`, and where modules are found in the process that started
     it: the model's class may be in one of the user's own.
@@ -152,11 +148,8 @@ class _UnitScorer:
         self._task: _UnitTask | None = None
         self._scorer: Scorer | None = None
 
-    def __call__(self, batch: dict[str, npt.NDArray[np.int64]]) -> dict[str, list[bytes]]:
-        """Return the outcome of each unit: a pickled `UnitReport`, or the pickled exception."""
-        return {"outcome": [self._outcome(int(position)) for position in batch["position"]]}
-
-    def _outcome(self, position: int) -> bytes:
+    def outcome(self, position: int) -> bytes:
+        """Return the outcome of a unit: a pickled `UnitReport`, or the pickled exception."""
         try:
             return pickle.dumps(self._report(position))
         except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
@@ -231,7 +224,6 @@ def unpacked_report(outcome: Any) -> UnitReport:
 # --- The engine: it hands the units out, and starts and stops Ray ---
 
 
-_BLOCKS = 1000  # at most so many tasks: a task is some units, reported together
 _STORE = 80 * 2**20  # bytes of shared memory; Ray's least is 75 MiB, and only reports pass through it
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry
@@ -278,7 +270,7 @@ class RayEngine:
         """
         if not units:
             return
-        import_optional("ray.data", purpose="the Ray engine", extra="ray")
+        import_optional("ray", purpose="the Ray engine", extra="ray")
         task = _UnitTask(collection, tuple(units), folder.absolute(), scorer.identity, _Threads.here())
         workers = min(self.workers, len(units))
         with _sealed(folder.absolute(), task) as sealed, ray_session(self.workers, self.address):
@@ -317,32 +309,26 @@ def _sealed(folder: Path, task: _UnitTask) -> Iterator[SealedTask]:
 def _reports(sealed: SealedTask, *, units: int, workers: int) -> Iterator[UnitReport]:
     """Yield the report of each unit as its part is written."""
     import ray
-    from ray.data import ActorPoolStrategy
+    from ray.util import ActorPool
 
     # It takes no processor, and begins anew if it is killed itself.
     attempts = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Attempts).remote()
-    positions = [{"position": position} for position in range(units)]
-    outcomes = ray.data.from_items(positions, override_num_blocks=min(units, _BLOCKS)).map_batches(
-        _UnitScorer,
-        fn_constructor_args=(sealed, attempts, sys.path),
-        batch_size=1,
-        compute=ActorPoolStrategy(size=workers),
-        num_cpus=1,
-    )
-    batches = iter(outcomes.iter_batches(batch_size=None))
+    worker = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_UnitScorer)
+    pool = [worker.remote(sealed, attempts, sys.path) for _ in range(workers)]
     try:
-        for batch in batches:
-            yield from map(unpacked_report, batch["outcome"])
+        outcomes = ActorPool(pool).map_unordered(
+            lambda one, position: one.outcome.remote(position), range(units)
+        )
+        yield from map(unpacked_report, outcomes)
     except ray.exceptions.RayError as error:
         raise InputError(
             f"Ray must stay up while records are scored, got {type(error).__name__} from it; start again with the"
             " same settings."
         ) from error
     finally:
-        # Ray Data leaves its workers to Python's garbage collection, and whoever collects next in the same session would
-        # wait for their processors.
-        del batches, outcomes
-        gc.collect()
+        # Whoever collects next in the same session would wait for their processors.
+        for one in (*pool, attempts):
+            ray.kill(one)
 
 
 @contextmanager
@@ -391,25 +377,14 @@ def _refuse_small(workers: int) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Ray without its reports to its makers, its progress bars and its log on the terminal."""
+    """Ray without its reports to its makers and its log on the terminal."""
     before = {name: os.environ.get(name) for name in _QUIET}
     os.environ.update(_QUIET)
-    log = logging.getLogger("ray.data")
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             # Ray warns of its own settings, and prints what happened to its workers on standard output.
             warnings.filterwarnings("ignore", module=r"ray\.")
-            from ray.data import DataContext
-
-            context = DataContext.get_current()
-            bars, level = context.enable_progress_bars, log.level
-            context.enable_progress_bars = False
-            log.setLevel(logging.ERROR)
-            try:
-                yield
-            finally:
-                context.enable_progress_bars = bars
-                log.setLevel(level)
+            yield
     finally:
         for name, value in before.items():
             if value is None:
