@@ -327,6 +327,7 @@ def test_equation_4():
     assert sampling_rate_grid(0.98, 2.0, 5000) == pytest.approx(2 * 0.000354528, abs=1e-9)
 
 
+@pytest.mark.flaky(reruns=2, reruns_delay=2)  # measured beside other work
 @pytest.mark.parametrize("form", [Corollary7(), MomentMatched()])
 def test_a_million_settings_take_well_under_a_second(form):
     """A grid of 1000 x 1000 settings is computed in less than a second."""

@@ -327,8 +327,9 @@ def _reports(sealed: SealedTask, *, units: int, workers: int) -> Iterator[UnitRe
         ) from error
     finally:
         # Whoever collects next in the same session would wait for their processors.
-        for one in (*pool, attempts):
-            ray.kill(one)
+        with contextlib.suppress(ray.exceptions.RayError):  # it is down itself
+            for one in (*pool, attempts):
+                ray.kill(one)
 
 
 @contextmanager

@@ -339,16 +339,17 @@ def test_one_record_is_enough(linear):
     assert (found.records, found.deterministic) == (1, True)
 
 
+@pytest.mark.flaky(reruns=2, reruns_delay=2)  # measured beside other work
 def test_the_time_of_a_collection_is_foreseen(serve, linear):
-    """The estimate for a server that takes 20 ms a request and 0.5 ms a record is within a factor of two of the truth."""
+    """The estimate for a server that takes 80 ms a request and 2 ms a record is within a factor of two of the truth."""
 
     def answer(_method, _path, body):
-        time.sleep(0.02 + 0.0005 * len(body["inputs"]))
+        time.sleep(0.08 + 0.002 * len(body["inputs"]))
         return {"predictions": linear.probabilities(body["inputs"]).tolist()}
 
     server = serve(answer)
     endpoint = Endpoint(server.url, protocol=MLflow(), concurrency=4, max_request_records=25)
-    n, x = 2000, np.tile(linear.x, (34, 1))[:2000]
+    n, x = 1000, np.tile(linear.x, (17, 1))[:1000]
     found = tried(endpoint, linear)
     model = predictor(endpoint, task=Classification(), sample=[Records("member", x, np.zeros(n))])
     begun = time.perf_counter()

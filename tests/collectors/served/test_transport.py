@@ -97,12 +97,12 @@ def test_a_late_answer_is_asked_for_again(serve):
 
 
 def drip(start, byte=b" "):
-    """Send the start of an answer at once, and then a byte now and then, for 1.5 seconds."""
+    """Send the start of an answer at once, and then a byte now and then, for 30 seconds."""
 
     def send(handler, _):
         handler.close_connection = True
         handler.wfile.write(start)
-        for _ in range(30):
+        for _ in range(600):
             handler.wfile.write(byte)
             handler.wfile.flush()
             time.sleep(0.05)
@@ -128,11 +128,11 @@ def test_an_answer_that_drips_is_late_as_a_whole(serve, start, byte, tls):
     context.load_cert_chain(CERTIFICATE)
     server = serve(lambda *_: {"a": 2}, tls=context if tls else None)
     plain, server.send = server.send, drip(start, byte)
-    asked = transport(server, timeout=0.3, retries=0, ca_file=CERTIFICATE if tls else None)
+    asked = transport(server, timeout=1, retries=0, ca_file=CERTIFICATE if tls else None)
     begun = time.monotonic()
-    with pytest.raises(InputError, match=r"gave no whole answer within 0\.3 s; raise timeout="):
+    with pytest.raises(InputError, match="gave no whole answer within 1 s; raise timeout="):
         asked.post(Request(b"{}"))
-    assert 0.25 < time.monotonic() - begun < 0.9
+    assert 0.9 < time.monotonic() - begun < 10
     server.send = plain
     assert asked.post(Request(b"{}")) == {"a": 2}
 
@@ -145,16 +145,16 @@ def test_a_server_that_reads_nothing_is_late(require_extra):
         begun = time.monotonic()
         with pytest.raises(InputError, match=r"gave no whole answer within 0\.3 s"):
             asked.post(Request(b" " * 50_000_000))
-        assert time.monotonic() - begun < 0.9
+        assert time.monotonic() - begun < 10
 
 
 def test_a_time_that_is_over_does_not_end_later_requests(serve):
-    """A hundred requests that take three times the time-out together are all answered, over one connection."""
+    """A hundred requests that take twice the time-out together are all answered, over one connection."""
     ports = set()
-    server = serve(lambda *_: time.sleep(0.01) or {})
+    server = serve(lambda *_: time.sleep(0.02) or {})
     plain = server.send
     server.send = lambda handler, answer: (ports.add(handler.client_address), plain(handler, answer))
-    asked = transport(server, timeout=0.4, retries=0, concurrency=1)
+    asked = transport(server, timeout=1, retries=0, concurrency=1)
     assert asked.many([Request(b"{}")] * 100) == [{}] * 100
     assert len(ports) == 1
 
@@ -409,7 +409,7 @@ def test_the_first_failure_ends_the_work(serve):
     with pytest.raises(InputError, match="answered 400: 'five' for item 5"):
         transport(server, concurrency=2, pause=40).many(requests)
     assert len(server.posts) < 10
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
 
 
 def test_the_first_failure_is_the_first_in_the_list():
