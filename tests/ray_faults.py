@@ -93,6 +93,21 @@ class ThreadCount(FirstColumn):
 
 
 @dataclass(frozen=True)
+class Deadly(FirstColumn):
+    """It kills every other process that opens it."""
+
+    def __reduce__(self):
+        """Return what opening it does."""
+        return _opened, (os.getpid(), self.log)
+
+
+def _opened(home, log):
+    if os.getpid() != home:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Deadly(log)
+
+
+@dataclass(frozen=True)
 class Heavy(FirstColumn):
     """It carries something large."""
 

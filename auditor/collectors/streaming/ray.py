@@ -313,13 +313,19 @@ def _reports(sealed: SealedTask, *, units: int, workers: int) -> Iterator[UnitRe
 
     # It takes no processor, and begins anew if it is killed itself.
     attempts = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Attempts).remote()
-    worker = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_UnitScorer)
+    # The time after the last attempt is for the sentence about the unit.
+    worker = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=_ATTEMPTS)(_UnitScorer)
     pool = [worker.remote(sealed, attempts, sys.path) for _ in range(workers)]
     try:
         outcomes = ActorPool(pool).map_unordered(
             lambda one, position: one.outcome.remote(position), range(units)
         )
         yield from map(unpacked_report, outcomes)
+    except ray.exceptions.RayActorError as error:
+        raise InputError(
+            f"model and tables must be such that Ray's workers can open them, but {_ATTEMPTS + 1} workers died one after"
+            " another before they scored anything; if memory ran out, use fewer workers, or use the local engine."
+        ) from error
     except ray.exceptions.RayError as error:
         raise InputError(
             f"Ray must stay up while records are scored, got {type(error).__name__} from it; start again with the"

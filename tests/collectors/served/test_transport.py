@@ -132,7 +132,7 @@ def test_an_answer_that_drips_is_late_as_a_whole(serve, start, byte, tls):
     begun = time.monotonic()
     with pytest.raises(InputError, match="gave no whole answer within 1 s; raise timeout="):
         asked.post(Request(b"{}"))
-    assert 0.9 < time.monotonic() - begun < 10
+    assert 0.9 < time.monotonic() - begun < 3
     server.send = plain
     assert asked.post(Request(b"{}")) == {"a": 2}
 
@@ -141,17 +141,17 @@ def test_a_server_that_reads_nothing_is_late(require_extra):
     """A request that the server does not take from the line is given up in time too."""
     require_extra("http")
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        asked = transport(f"http://127.0.0.1:{deaf.getsockname()[1]}", timeout=0.3, retries=0)
+        asked = transport(f"http://127.0.0.1:{deaf.getsockname()[1]}", timeout=1, retries=0)
         begun = time.monotonic()
-        with pytest.raises(InputError, match=r"gave no whole answer within 0\.3 s"):
+        with pytest.raises(InputError, match="gave no whole answer within 1 s"):
             asked.post(Request(b" " * 50_000_000))
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 3
 
 
 def test_a_time_that_is_over_does_not_end_later_requests(serve):
-    """A hundred requests that take twice the time-out together are all answered, over one connection."""
+    """A hundred requests that take three times the time-out together are all answered, over one connection."""
     ports = set()
-    server = serve(lambda *_: time.sleep(0.02) or {})
+    server = serve(lambda *_: time.sleep(0.03) or {})
     plain = server.send
     server.send = lambda handler, answer: (ports.add(handler.client_address), plain(handler, answer))
     asked = transport(server, timeout=1, retries=0, concurrency=1)
@@ -409,7 +409,7 @@ def test_the_first_failure_ends_the_work(serve):
     with pytest.raises(InputError, match="answered 400: 'five' for item 5"):
         transport(server, concurrency=2, pause=40).many(requests)
     assert len(server.posts) < 10
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 10
 
 
 def test_the_first_failure_is_the_first_in_the_list():

@@ -15,7 +15,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from ray_faults import EachItsOwn, FirstColumn, Heavy, Table, ThreadCount
+from ray_faults import Deadly, EachItsOwn, FirstColumn, Heavy, Table, ThreadCount
 
 import auditor
 from auditor.collectors.base import Classification, ModelScorer
@@ -181,6 +181,15 @@ def test_records_that_kill_their_worker(tables, tmp_path):
     ]
     assert len(kept) >= 1
     assert 2 not in {unit.index for unit in kept}
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_model_that_kills_whoever_opens_it(tables, tmp_path):
+    """Workers that die before they score anything end the collection too, with a sentence."""
+    with pytest.raises(
+        InputError, match=r"workers can open them, but 4 workers died .*use the local engine\.$"
+    ):
+        run(RayEngine(workers=2), Deadly(tmp_path / "log"), tables, tmp_path)
 
 
 @pytest.mark.usefixtures("cluster")
