@@ -79,10 +79,10 @@ class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
             InputError: A gate cannot be read, or names nothing that an audit has.
             OutputError: The path cannot be written.
         """
-        from auditor.report import summary
+        from auditor.report import html
         from auditor.verdicts.gates import check_gates
 
-        return kept(summary.markdown(self, gates=check_gates(self, gates)), path)
+        return kept(html.markdown(self, gates=check_gates(self, gates)), path)
 
     def to_junit(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
         """Return the claim, the gates and the checks as JUnit XML for build servers; with a path, also write it there.
@@ -138,7 +138,7 @@ class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
 
     def _repr_html_(self) -> str:
         """Return the card that a notebook shows."""
-        from auditor.report.summary import card
+        from auditor.report.html import card
 
         return card(self)
 
@@ -149,7 +149,7 @@ class InstancesResult(_Shown, InstancesDocument):  # noqa: D101 - that of the do
 
     def _repr_html_(self) -> str:
         """Return the card that a notebook shows."""
-        from auditor.report.summary import instances_card
+        from auditor.report.html import instances_card
 
         return instances_card(self)
 
@@ -160,7 +160,7 @@ class RunsResult(_Shown, RunsDocument):  # noqa: D101 - that of the document
 
     def _repr_html_(self) -> str:
         """Return the card that a notebook shows."""
-        from auditor.report.summary import runs_card
+        from auditor.report.html import runs_card
 
         return runs_card(self)
 
@@ -296,13 +296,10 @@ def audit_instances(
     >>> audit_instances(models, delta=1e-5).estimate("epsilon_bar").reason[:46]
     'it was not declared how membership was decided'
     """
+    given = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import instances as room
 
-    return InstancesResult.of(
-        room.audit_instances(
-            instances, delta=delta, confidence=confidence, split=split, claim=claim, seed=seed
-        )
-    )
+    return InstancesResult.of(room.audit_instances(**given))
 
 
 def audit_runs(
@@ -351,19 +348,10 @@ def audit_runs(
     >>> str(result.verdict), result.estimate("epsilon_bound.clopper_pearson").value > 3
     ('refuted', True)
     """
+    given = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import runs as room
 
-    return RunsResult.of(
-        room.audit_runs(
-            losses,
-            delta=delta,
-            confidence=confidence,
-            adjacency=adjacency,
-            claim=claim,
-            threshold=threshold,
-            threshold_runs=threshold_runs,
-        )
-    )
+    return RunsResult.of(room.audit_runs(**given))
 
 
 def compare_audits(

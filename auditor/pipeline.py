@@ -41,8 +41,8 @@ def audit(asked: Asked) -> AuditDocument:
         provenance=provenance(
             evidence.given,
             seed=evidence.seed,
-            source=validate.shortened(asked.source),
-            command=validate.shortened(asked.command),
+            source=asked.source and validate.shortened(asked.source),
+            command=asked.command and validate.shortened(asked.command),
         ),
         top_records=exposed.records,
     )

@@ -4,8 +4,12 @@ import importlib
 import os
 import warnings
 
-import numpy as np
 import pytest
+
+# The other cores have tests of their own. Read by the libraries of linear algebra when they are imported.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # What each optional extra must bring, by the names of its modules.
 EXTRAS = {
@@ -36,6 +40,8 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture
 def rng():
     """A fresh generator with a fixed seed."""
+    import numpy as np
+
     return np.random.default_rng(20261121)
 
 

@@ -1,8 +1,14 @@
 """What every simulation of a level or a coverage shares."""
 
+import numpy as np
 from scipy import stats
 
+from auditor import AuditResult
+from auditor.core import ClopperPearson, Sample
+from auditor.estimators import Counts, MemberLimits, threshold_bound
+
 ALPHA = 0.05
+EXACT = ClopperPearson()
 
 
 def at_most(misses, runs, level=ALPHA):
@@ -10,6 +16,30 @@ def at_most(misses, runs, level=ALPHA):
     return stats.binom.sf(misses - 1, runs, level) > 1e-3
 
 
+def seldom(misses, level=ALPHA):
+    """Whether what missed, run by run, and each of several things that may have, is compatible with the level."""
+    return all(at_most(int(number), len(misses), level) for number in np.atleast_1d(misses.sum(axis=0)))
+
+
+def outside(truth, found):
+    """Whether the truth is not in an interval."""
+    return not found.lower <= truth <= found.upper
+
+
 def runs_for(request, short, long):
     """Numbers of repetitions, by the size asked for."""
     return long if request.config.getoption("--long") else short
+
+
+def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, interval=EXACT):
+    """The bound of one threshold fixed in advance, from its four counts."""
+    limits = MemberLimits(Sample(), members)
+    counts = Counts(hits, members, alarms, nonmembers)
+    found = threshold_bound(counts, limits, delta=delta, alpha=1 - confidence, interval=interval)
+    return max(0.0, found.epsilon)
+
+
+def result_of(data, *estimates):
+    """The result of an audit that made these estimates and nothing else."""
+    empty = dict.fromkeys(("claims", "comparisons", "checks", "curves", "histograms"), ())
+    return AuditResult(data=data, estimates=estimates, verdict=None, provenance={}, **empty)

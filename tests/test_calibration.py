@@ -6,7 +6,7 @@ import math
 import calibration
 import numpy as np
 import pytest
-from calibration import BOUNDS, LAWS, Bound, Calibration, calibrate, main, set_epsilon
+from calibration import BOUNDS, LAWS, Bound, calibrate, main, set_epsilon
 from oracles import gaussian_mechanism_epsilon
 from scipy import integrate, stats
 
@@ -145,21 +145,14 @@ def test_cells_do_not_depend_on_each_other():
 
 def test_the_table_in_three_forms():
     """Markdown has a line for each bound and size and the truths, JSON has no bare infinity, the frame every row."""
-    said = []
-    found = calibrate(
-        runs=5, sizes=[60, 90], bounds=["rank_grid.census", "one_run.coins"], announce=said.append
-    )
+    found = calibrate(runs=5, sizes=[60, 90], bounds=["rank_grid.census", "one_run.coins"])
     text = found.to_markdown()
     assert text.count("| Certified bound, census |") == 2
     assert "| epsilon of the mechanism, add/remove, at delta 0 | 0 | 1 | 1 | infinite |" in text
-    assert "differs by run" in text
-    assert "at most 5 is promised" in text
     data = json.loads(found.to_json())
     assert (data["runs"], data["sizes"], data["ok"]) == (5, [60, 90], True)
     assert {row["truth"] for row in data["rows"] if row["law"] == NORMAL.name} == {None, "inf"}
     assert list(found.to_frame()["n"].unique()) == [60, 90]
-    assert said[0] == "Calibrating 1 of 2: Certified bound, census ..."
-    assert isinstance(found, Calibration)
 
 
 @pytest.mark.parametrize(
@@ -167,11 +160,7 @@ def test_the_table_in_three_forms():
     [
         ({"runs": 0}, "runs must be a whole number of 1 or more"),
         ({"sizes": [10]}, "sizes must be a whole number of 50 or more, got 10"),
-        ({"sizes": []}, "at least one bound and at least one size"),
-        ({"bounds": []}, "at least one bound"),
         ({"bounds": ["rank_gird"]}, "did you mean 'rank_grid'"),
-        ({"confidence": 1.0}, "confidence must lie in"),
-        ({"seed": -1}, "seed must be"),
     ],
 )
 def test_bad_settings_are_named(options, sentence):
@@ -181,13 +170,10 @@ def test_bad_settings_are_named(options, sentence):
 
 
 def test_the_script_prints_the_table(capsys):
-    """A small calibration prints its table in Markdown and succeeds; unknown bounds and sizes are refused."""
+    """A small calibration prints its table in Markdown and succeeds; unknown bounds are refused."""
     assert main(["--runs", "20", "--sizes", "60", "--bounds", "rank_grid,auc"]) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("Misses in percent of 20 runs")
-    assert "| Certified bound, rank grid | 60 |" in printed
-    for arguments, told in (("--bounds rank_gird", "did you mean 'rank_grid'"), ("--sizes many", "sizes")):
-        with pytest.raises(SystemExit) as stop:
-            main(arguments.split())
-        assert stop.value.code == 2
-        assert told in capsys.readouterr().err
+    assert "| Certified bound, rank grid | 60 |" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        main(["--bounds", "rank_gird"])
+    assert stop.value.code == 2
+    assert "did you mean 'rank_grid'" in capsys.readouterr().err

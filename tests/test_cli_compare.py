@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_line import answer, refused, run as run_line
 
 import auditor
-from auditor.cli import app
 
 
 def run(*arguments):
     """Run the command line in this process."""
-    return app.run(["compare", *(str(argument) for argument in arguments)])
+    return run_line("compare", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +21,10 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("Prüfungen von heute")
     rng = np.random.default_rng(5)
     for name, shift, accuracy in (
-        ("old", 0.0, 0.80),
-        ("new", 0.0, 0.81),
-        ("leaking", 1.5, 0.90),
-        ("broken", 0.0, 0.7),
+        ("old", 0, 0.8),
+        ("new", 0, 0.81),
+        ("leaking", 1.5, 0.9),
+        ("broken", 0, 0.7),
     ):
         losses = auditor.Losses(member=rng.normal(-shift, 1, 500), nonmember=rng.normal(0, 1, 500))
         result = auditor.audit(losses, delta=1e-5, model=name, utility=auditor.Utility(accuracy, "accuracy"))
@@ -40,15 +40,11 @@ def folder(tmp_path_factory):
     [
         (("old", "new"), 0),
         (("old", "leaking"), 1),
-        (("leaking", "old"), 0),
         (("old", "broken"), 3),
-        (("broken", "leaking"), 3),
-        (("new", "--baseline", "old"), 0),
         (("leaking", "--baseline", "old"), 1),
         (("leaking", "broken", "--baseline", "old"), 1),
         (("new", "broken", "--baseline", "old"), 3),
         (("old", "new", "leaking"), 2),
-        (("old",), 2),
         (("old", "old"), 2),
     ],
 )
@@ -70,29 +66,10 @@ def test_the_reason_is_on_standard_error(folder, capsys):
         assert [line.partition(":")[0] for line in lines] == ["4. leaking", "3. broken"]
         assert "rose from" in lines[0]
         assert "duplicates" in lines[1]
-    assert run(*names, "--baseline", names[0], "--quiet") == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_the_terminal_names_options_alone(folder, tmp_path, capsys):
-    """At a terminal what can be done is named as options of the command, never as Python."""
-    bare = []
-    for name in ("old", "new", "leaking"):
-        result = auditor.read_result(folder / f"{name}.json")
-        bare.append(tmp_path / f"{name}.json")
-        replace(result, data={**result.data, "utility": None}).to_json(bare[-1])
-    assert run(*bare) == 0
-    printed = capsys.readouterr().out
-    for option in ("--about", "--baseline", "--utility"):
-        assert option in printed
-    for python in ("about=", "baseline=", "measure=", "auditor.Utility"):
-        assert python not in printed
-
-
-def test_without_the_gate_the_code_is_0(folder, capsys):
-    """More leakage is told, and without --fail-if-worse nothing is stopped."""
-    assert run(folder / "old.json", folder / "leaking.json") == 0
-    assert "More leakage" in capsys.readouterr().out
+    assert run(*names, "--baseline", names[0]) == 0
+    printed = capsys.readouterr()
+    assert "ore leakage" in printed.out
+    assert printed.err == ""
 
 
 def test_page_and_json_are_written_together(folder, tmp_path, capsys):
@@ -108,30 +85,16 @@ def test_page_and_json_are_written_together(folder, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c p.html", "ç.json"]
 
 
-def test_json_to_standard_output(folder, capsys):
-    """With --json - only JSON is printed."""
-    assert run(folder / "old.json", folder / "new.json", "--json", "-") == 0
-    assert json.loads(capsys.readouterr().out)["kind"] == "comparison"
-
-
 def test_a_table_says_more(folder, tmp_path, capsys):
     """Strategies and utilities come from --about, by the names of the files."""
     about = tmp_path / "about.csv"
     about.write_text("result,strategy,utility\nold.json,one,0.5\nnew.json,one,0.6\nleaking.json,two,0.9\n")
     results = [folder / f"{name}.json" for name in ("old", "new", "leaking")]
-    assert run(*results, "--about", about, "--measure", "auc", "--json", "-") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = answer(capsys, "compare", *results, "--about", about, "--measure", "auc")
+    assert found["kind"] == "comparison"
     assert [item["name"] for item in found["strategies"]] == ["one", "two"]
     assert found["strategies"][0]["utility"] == {"mean": pytest.approx(0.55), "least": 0.5, "most": 0.6}
     assert found["measure"] == "auc"
-
-
-def test_a_baseline_among_the_results_is_read_once(folder, capsys):
-    """The baseline named by another spelling of its path is the same file."""
-    other = folder / ".." / folder.name / "new.json"
-    assert run(folder / "old.json", folder / "new.json", "--baseline", other, "--json", "-") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["baseline"], len(found["results"])) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -150,16 +113,5 @@ def test_bad_input_is_one_sentence_and_writes_nothing(folder, arguments, words, 
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     names = {"old", "new", "leaking", "missing"}
     given = [folder / f"{word}.json" if word in names else word for word in arguments]
-    assert run(*given, "--json", folder / "out.json") == 2
-    printed = capsys.readouterr()
-    assert words in printed.err
-    assert len(printed.err.splitlines()) == 1
+    assert words in refused(capsys, "compare", *given, "--json", folder / "out.json")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_what_is_no_result_is_refused(folder, tmp_path, capsys):
-    """A file that is JSON and no result is refused by its name."""
-    other = tmp_path / "other.json"
-    other.write_text("{}")
-    assert run(folder / "old.json", other) == 2
-    assert "other.json" in capsys.readouterr().err

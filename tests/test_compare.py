@@ -14,7 +14,6 @@ from auditor.core import (
     InputError,
     Losses,
     RandomSplit,
-    StatedClaim,
     Status,
     Subject,
     Verdict,
@@ -22,18 +21,12 @@ from auditor.core import (
 from auditor.verdicts import judge
 
 CLAIM = Claim("epsilon", 1.0, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
-BOUND = Estimate(
-    "epsilon_bound.one_run",
-    2.0,
-    2.0,
-    None,
-    0.95,
-    "by hand",
-    Subject.MECHANISM,
-    1e-5,
-    Adjacency.REPLACE_ONE,
-    details={"ceiling": 5.0},
-)
+
+
+FIELDS = {"confidence": 0.95, "method": "by hand", "delta": 1e-5, "details": {"ceiling": 5.0}, "upper": None}
+ABOUT = {"subject": Subject.MECHANISM, "adjacency": Adjacency.REPLACE_ONE}
+BOUND = Estimate("epsilon_bound.one_run", 2.0, 2.0, **FIELDS, **ABOUT)
+CERTIFIED = Estimate("epsilon_bound.clopper_pearson", 1.0, 1.0, **FIELDS, subject=Subject.MODEL)
 
 
 def test_a_mechanism_bound_judges():
@@ -68,12 +61,18 @@ def test_a_number_cannot_change_its_subject():
         dataclasses.replace(BOUND, subject=Subject.MODEL)
 
 
-def test_conditional_and_upper_numbers_do_not_judge():
-    """A bound that holds only for a Gaussian trade-off curve, and a number that bounds nothing from below, are refused."""
-    with pytest.raises(InputError, match="condition"):
-        judge(CLAIM, dataclasses.replace(BOUND, details={"ceiling": 5.0, "conditional": True}))
-    with pytest.raises(InputError, match="no lower bound"):
-        judge(CLAIM, dataclasses.replace(BOUND, lower=None, confidence=None))
+@pytest.mark.parametrize(
+    ("claimed", "changes", "words"),
+    [
+        ({}, {"details": {"ceiling": 5.0, "conditional": True}}, "condition"),
+        ({}, {"lower": None, "confidence": None}, "no lower bound"),
+        ({"metric": "advantage"}, {}, "claim metric must be one of 'epsilon'"),
+    ],
+)
+def test_conditional_and_upper_numbers_do_not_judge(claimed, changes, words):
+    """A bound under a condition, a number that bounds nothing from below, and a claim of another metric are refused."""
+    with pytest.raises(InputError, match=words):
+        judge(dataclasses.replace(CLAIM, **claimed), dataclasses.replace(BOUND, **changes))
 
 
 def test_a_rejected_curve_refutes_below_the_claimed_epsilon():
@@ -85,29 +84,10 @@ def test_a_rejected_curve_refutes_below_the_claimed_epsilon():
     assert "whole trade-off curve" in found.reason
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
-def test_another_delta_or_adjacency_is_not_judged(delta):
+@pytest.mark.parametrize("change", [{"delta": 0.0}, {"delta": 2e-5}, {"adjacency": Adjacency.ADD_REMOVE}])
+def test_another_delta_or_adjacency_is_not_judged(change):
     """A bound at another delta or for another adjacency than the claim's gives not_evaluable, never refuted."""
-    other = dataclasses.replace(BOUND, delta=2e-5) if delta else dataclasses.replace(BOUND, delta=0.0)
-    assert judge(CLAIM, other).verdict is Verdict.NOT_EVALUABLE
-    add_remove = dataclasses.replace(BOUND, adjacency=Adjacency.ADD_REMOVE)
-    assert judge(CLAIM, add_remove).verdict is Verdict.NOT_EVALUABLE
-
-
-def test_a_stated_add_remove_claim_is_converted(rng):
-    """An (epsilon, delta) add/remove claim is judged by a random split as replace-one (2 epsilon, (1 + e^epsilon) delta)."""
-    losses = Losses(member=rng.normal(-3, 1, 400), nonmember=rng.normal(0, 1, 400))
-    result = audit(losses, split=RandomSplit(), claim=StatedClaim(epsilon=0.5, delta=1e-6))
-    judged = result.comparisons[0].claim
-    assert judged.value == pytest.approx(1.0)
-    assert judged.delta == pytest.approx((1 + 1.6487212707001282) * 1e-6)
-    assert judged.adjacency is Adjacency.REPLACE_ONE
-
-
-def test_only_an_epsilon_is_judged():
-    """A claim of another metric has no lower bound here to be judged by."""
-    with pytest.raises(InputError, match="claim metric must be one of 'epsilon'"):
-        judge(dataclasses.replace(CLAIM, metric="advantage"), BOUND)
+    assert judge(CLAIM, dataclasses.replace(BOUND, **change)).verdict is Verdict.NOT_EVALUABLE
 
 
 def test_the_power_to_reject_a_curve_counts():
@@ -117,20 +97,5 @@ def test_the_power_to_reject_a_curve_counts():
     assert judge(CLAIM, able).verdict is Verdict.NOT_REFUTED
     unable = dataclasses.replace(able, details={"ceiling": 0.8, "claimed_curve": {"rejected": False}})
     assert judge(CLAIM, unable).verdict is Verdict.INCONCLUSIVE
-    assert power(able_certified(), able, CLAIM).status is Status.OK
-    assert power(able_certified(), unable, CLAIM).status is Status.WARN
-
-
-def able_certified():
-    """A certified bound with a ceiling."""
-    return Estimate(
-        "epsilon_bound.clopper_pearson",
-        1.0,
-        1.0,
-        None,
-        0.95,
-        "by hand",
-        Subject.MODEL,
-        1e-5,
-        details={"ceiling": 5.0},
-    )
+    assert power(CERTIFIED, able, CLAIM).status is Status.OK
+    assert power(CERTIFIED, unable, CLAIM).status is Status.WARN

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
-from auditor import InputError
 from auditor.records import Features, fingerprints
 
 
@@ -114,10 +113,3 @@ def test_the_hash_is_the_same_in_every_process():
         for seed in ("1", "2")
     }
     assert len(outputs) == 1
-
-
-def test_a_cell_that_is_no_plain_value_is_one_sentence():
-    """Lists in a cell are refused with the group, the column and the type."""
-    values = pd.DataFrame({"words": [["a"], ["b"]]})
-    with pytest.raises(InputError, match=r"^member features, words: cells must be .* got list; leave"):
-        fingerprints(Features(values, values))

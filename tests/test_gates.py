@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 import auditor
 from auditor import AuditResult
 from auditor.core import Adjacency, Check, Estimate, InputError, Status, Subject, Verdict
-from auditor.verdicts import ExitCode, GateOutcome, check_gates, exit_code, found, judged, known_names, parse
+from auditor.verdicts import ExitCode, check_gates, exit_code, found, judged, known_names, parse
 
 
 @pytest.fixture(scope="module")
@@ -37,33 +37,25 @@ def code(result, *gates):
     return exit_code(result, check_gates(result, gates))
 
 
+OUTCOMES = {
+    ExitCode.FAILED: """auc > 0.5|auc.value > 0.5|auc.lower >= 0.6|epsilon_bound.clopper_pearson > 0
+        tpr_at_fpr.0.1.lower > 0.2|checks.ties == ok|checks.shift == unknown""",
+    ExitCode.DONE: "auc<0.5|bayes_security.upper < 0.1|epsilon_star.gaussian > 100|checks.ties == warn",
+    ExitCode.NOT_EVALUABLE: """bayes_security.lower < 0.9|epsilon_bound.clopper_pearson.upper > 0
+        tpr_at_fpr.0.001 > 0.1|epsilon_bound.one_run > 1|epsilon_star.mixture > 1|epsilon_star.mixture.lower > 1
+        verdict == refuted|verdict != not_refuted|checks.placebo == fail|checks.shift == fail""",
+}
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("expected", "text"),
     [
-        ("auc > 0.5", ExitCode.FAILED),
-        ("auc<0.5", ExitCode.DONE),
-        ("auc.value > 0.5", ExitCode.FAILED),
-        ("auc.lower >= 0.6", ExitCode.FAILED),
-        ("bayes_security.upper < 0.1", ExitCode.DONE),
-        ("bayes_security.lower < 0.9", ExitCode.NOT_EVALUABLE),
-        ("epsilon_star.gaussian > 100", ExitCode.DONE),
-        ("epsilon_bound.clopper_pearson > 0", ExitCode.FAILED),
-        ("epsilon_bound.clopper_pearson.upper > 0", ExitCode.NOT_EVALUABLE),
-        ("tpr_at_fpr.0.001 > 0.1", ExitCode.NOT_EVALUABLE),
-        ("tpr_at_fpr.0.1.lower > 0.2", ExitCode.FAILED),
-        ("epsilon_bound.one_run > 1", ExitCode.NOT_EVALUABLE),
-        ("epsilon_star.mixture > 1", ExitCode.NOT_EVALUABLE),
-        ("epsilon_star.mixture.lower > 1", ExitCode.NOT_EVALUABLE),
-        ("verdict == refuted", ExitCode.NOT_EVALUABLE),
-        ("verdict != not_refuted", ExitCode.NOT_EVALUABLE),
-        ("checks.ties == warn", ExitCode.DONE),
-        ("checks.ties == ok", ExitCode.FAILED),
-        ("checks.placebo == fail", ExitCode.NOT_EVALUABLE),
-        ("checks.shift == fail", ExitCode.NOT_EVALUABLE),
-        ("checks.shift == unknown", ExitCode.FAILED),
+        (outcome, text.strip())
+        for outcome, gates in OUTCOMES.items()
+        for text in gates.replace("\n", "|").split("|")
     ],
 )
-def test_outcomes(result, text, expected):
+def test_outcomes(result, expected, text):
     """A true gate fails, a false one passes, and what has no value is not evaluable."""
     assert code(result, text) == expected
 
@@ -94,18 +86,6 @@ def test_check_gates(status, asked):
     assert code(checked, f"checks.ties != {asked}") == (ExitCode.NOT_EVALUABLE if undecided else other)
 
 
-def test_a_refuted_claim_fails_without_a_gate(result):
-    """A refuted claim is exit code 1 by itself; other verdicts are not."""
-    assert exit_code(dataclasses.replace(result, verdict=Verdict.REFUTED), ()) == ExitCode.FAILED
-    assert exit_code(dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE), ()) == ExitCode.DONE
-
-
-def test_failed_comes_before_not_evaluable(result):
-    """With one gate true and one not evaluable, the exit code is 1, in whatever order they are given."""
-    gates = ["epsilon_bound.one_run > 1", "auc > 0.5"]
-    assert code(result, *gates) == code(result, *reversed(gates)) == ExitCode.FAILED
-
-
 @pytest.mark.parametrize("name", ["duplicates", "shift", "placebo", "label_shuffle", "persons"])
 def test_a_failed_validity_check_decides_nothing(name):
     """Where a validity check failed, a number does not measure leakage: no gate on one passes or fails."""
@@ -119,16 +99,12 @@ def test_a_failed_validity_check_decides_nothing(name):
     ("value", "symbol", "true"),
     [
         (math.inf, ">", True),
-        (math.inf, "<", False),
         (math.inf, "==", False),
         (-math.inf, "<=", True),
-        (-math.inf, ">", False),
         (1.0, ">", False),
         (1.0, ">=", True),
-        (1.0, "==", True),
         (1.0, "!=", False),
         (math.nextafter(1.0, 2.0), ">", True),
-        (math.nextafter(1.0, 0.0), "<", True),
     ],
 )
 def test_numbers_compare_as_they_should(value, symbol, true):
@@ -136,7 +112,6 @@ def test_numbers_compare_as_they_should(value, symbol, true):
     outcome = check_gates(made(row(value)), f"auc {symbol} 1")[0]
     assert outcome.code is (ExitCode.FAILED if true else ExitCode.DONE)
     assert outcome.actual == value
-    assert outcome.passed is not true
 
 
 @pytest.mark.parametrize("value", [math.nan, 10**400, "0.4", True, None])
@@ -178,39 +153,25 @@ def blind():
     return {"members have the higher losses": wrong, "all losses are equal": nothing}
 
 
-@pytest.mark.parametrize("why", ["members have the higher losses", "all losses are equal"])
 @pytest.mark.parametrize(
-    "gate",
-    ["auc > 0.6", "auc >= 0.6", "auc.upper > 0.6", "bayes_security.value < 0.01", "tpr_at_fpr.0.1 > 0.9"],
-)
-def test_a_blind_audit_lets_nothing_pass(blind, why, gate):
-    """Where no leak could have shown, a gate that is not true has not passed, and its sentence holds number and reason."""
-    found = check_gates(auditor.audit(blind[why]), gate)[0]
-    assert found.code is ExitCode.NOT_EVALUABLE
-    assert why in found.sentence
-    assert isinstance(found.actual, float)
-
-
-@pytest.mark.parametrize(
-    ("why", "gate"),
+    ("why", "gate", "expected"),
     [
-        ("members have the higher losses", "auc < 0.5"),
-        ("members have the higher losses", "epsilon_star.gaussian > 1"),
-        ("all losses are equal", "auc <= 0.5"),
+        *(
+            ("members have the higher losses", f"{gate} > 0.6", ExitCode.NOT_EVALUABLE)
+            for gate in ("auc", "auc.upper")
+        ),
+        ("members have the higher losses", "bayes_security.value < 0.01", ExitCode.NOT_EVALUABLE),
+        ("members have the higher losses", "epsilon_star.gaussian > 1", ExitCode.FAILED),
+        ("all losses are equal", "tpr_at_fpr.0.1 > 0.9", ExitCode.NOT_EVALUABLE),
+        ("all losses are equal", "auc <= 0.5", ExitCode.FAILED),
     ],
 )
-def test_a_blind_audit_still_stops(blind, why, gate):
-    """A gate that is true has failed, also where no leak could have shown."""
-    assert code(auditor.audit(blind[why]), gate) == ExitCode.FAILED
-
-
-@pytest.mark.parametrize("junk", [None, "x", [], 3])
-def test_odd_details_stop_no_gate(junk):
-    """Details of another's result that are none at all are no reason to fail in another way."""
-    odd = made(
-        row(0.4, name="epsilon_star.gaussian", details=junk), checks=(Check("ties", Status.WARN, "", junk),)
-    )
-    assert code(odd, "epsilon_star.gaussian > 1") == ExitCode.DONE
+def test_a_blind_audit_lets_nothing_pass(blind, why, gate, expected):
+    """Where no leak could have shown, a gate that is not true has not passed and says why; one that is true has failed."""
+    outcome = check_gates(auditor.audit(blind[why]), gate)[0]
+    assert outcome.code is expected
+    assert isinstance(outcome.actual, float)
+    assert expected is ExitCode.FAILED or why in outcome.sentence
 
 
 @given(st.floats(0, 10), st.floats(0, 10), st.floats(-1, 11), st.sampled_from([">", ">="]))
@@ -271,91 +232,26 @@ def test_a_rejected_fit_below_what_is_certified_decides_nothing(name, rejected, 
 
 
 def test_what_decides_nothing_is_told():
-    """The sentence of a gate that could not be true holds the number, and why it says nothing."""
+    """The sentence of a gate that could not be true holds the number, what it is and is about, and why it says nothing."""
     low = row(0.1, 0.1, name=CERTIFIED, delta=1e-5, details={"ceiling": 1.2})
-    assert check_gates(made(low), f"{CERTIFIED} > 2")[0].sentence == (
-        "epsilon_bound.clopper_pearson is 0.1 (certified at 95% confidence, ceiling 1.2, about this model, delta 1e-5),"
-        " but its ceiling is 1.2, so with these records it could not have been larger, whatever the model leaks: gate"
-        " 'epsilon_bound.clopper_pearson > 2' cannot be evaluated, so it does not pass."
-    )
     star = row(0.6, name="epsilon_star.gaussian", **FITTED, details={"fit": {"rejected": True}})
-    certified = row(1.00004, 1.00004, name=CERTIFIED, delta=1e-5)
-    assert check_gates(made(star, certified), "epsilon_star.gaussian > 1")[0].sentence == (
-        "epsilon_star.gaussian is 0.6 (point estimate, the fit is rejected, about this model, delta 1e-5), but its fit is"
-        " rejected and the certified bound of the same model at the same delta is 1.00004: gate"
-        " 'epsilon_star.gaussian > 1' cannot be evaluated, so it does not pass."
-    )
+    bound = row(1.00004, 1.00004, name=CERTIFIED, delta=1e-5)
+    about = "certified at 95% confidence, ceiling 1.2, about this model, delta 1e-5"
+    for rows, gate, words in (
+        ([low], f"{CERTIFIED} > 2", f"is 0.1 ({about})"),
+        (
+            [star, bound],
+            "epsilon_star.gaussian > 1",
+            "is 0.6 (point estimate, the fit is rejected, about this",
+        ),
+        ([star, bound], "epsilon_star.gaussian > 1", "at the same delta is 1.00004: gate"),
+    ):
+        said = check_gates(made(*rows), gate)[0].sentence
+        assert words in said
+        assert said.endswith(f"gate {gate!r} cannot be evaluated, so it does not pass.")
 
 
 # --- Sentences ------------------------------------------------------------------------------------
-
-EPSILON = row(
-    1.8361, name="epsilon_star.gaussian", confidence=None, delta=1e-5, details={"fit": {"rejected": False}}
-)
-ONE_RUN = row(
-    1.8361,
-    1.8361,
-    name="epsilon_bound.one_run",
-    subject=Subject.MECHANISM,
-    delta=1e-5,
-    adjacency=Adjacency.REPLACE_ONE,
-    details={"ceiling": 5.0},
-)
-
-
-@pytest.mark.parametrize(
-    ("estimate", "gate", "sentence"),
-    [
-        (
-            EPSILON,
-            "epsilon_star.gaussian > 1",
-            (
-                "epsilon_star.gaussian is 1.84 (point estimate, about this model, delta 1e-5), above 1:"
-                " gate 'epsilon_star.gaussian > 1' failed."
-            ),
-        ),
-        (
-            EPSILON,
-            "epsilon_star.gaussian >= 2.5",
-            (
-                "epsilon_star.gaussian is 1.84 (point estimate, about this model, delta 1e-5), not at least 2.5:"
-                " gate 'epsilon_star.gaussian >= 2.5' passed."
-            ),
-        ),
-        (
-            ONE_RUN,
-            "epsilon_bound.one_run > 1.8360",
-            (
-                "epsilon_bound.one_run is 1.8361 (certified at 95% confidence, ceiling 5, about the training algorithm,"
-                " delta 1e-5, replace-one), above 1.836: gate 'epsilon_bound.one_run > 1.8360' failed."
-            ),
-        ),
-        (
-            row(0.7, None, 0.7519, name="bayes_security"),
-            "bayes_security.upper < 0.9",
-            (
-                "bayes_security.upper is 0.752 (the upper end at 95% confidence, about this model), below 0.9:"
-                " gate 'bayes_security.upper < 0.9' failed."
-            ),
-        ),
-        (
-            row(0.25, 0.2, name="tpr_at_fpr.0.01"),
-            "tpr_at_fpr.0.01.lower > 0.1",
-            (
-                "tpr_at_fpr.0.01.lower is 0.2 (20%, the lower end at 95% confidence, about this model), above 0.1:"
-                " gate 'tpr_at_fpr.0.01.lower > 0.1' failed."
-            ),
-        ),
-        (
-            row(None, confidence=None, details={"reason": "all losses are equal."}),
-            "auc > 0.6",
-            "auc has no value (all losses are equal): gate 'auc > 0.6' cannot be evaluated, so it does not pass.",
-        ),
-    ],
-)
-def test_sentences(estimate, gate, sentence):
-    """A sentence holds the number, what it is about, its confidence and delta, the bound, the gate and its outcome."""
-    assert check_gates(made(estimate), gate)[0].sentence == sentence
 
 
 def test_a_sentence_is_one_line_whatever_a_result_holds():
@@ -370,89 +266,25 @@ def test_a_sentence_is_one_line_whatever_a_result_holds():
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("auc", "NAME OPERATOR NUMBER"),
-        ("", "NAME OPERATOR NUMBER"),
-        ("auc > ", "NAME OPERATOR NUMBER"),
-        ("auc = 1", "NAME OPERATOR NUMBER"),
-        ("auc => 1", "NAME OPERATOR NUMBER"),
-        ("auc > 1 or auc < 2", "NAME OPERATOR NUMBER"),
-        ("auc > 1\nauc > 2", "NAME OPERATOR NUMBER"),
-        ("a" * 300 + " > 1", "NAME OPERATOR NUMBER"),
-        (None, "NAME OPERATOR NUMBER"),
-        ("auc > x", "finite number"),
-        ("auc > nan", "finite number"),
-        ("auc > inf", "finite number"),
-        ("auc > -infinity", "finite number"),
-        ("auc > 1_0", "finite number"),
-        ("auc > ٣", "finite number"),
-        ("auc > 5%", "finite number"),
-        ("auc > 1e999", "must be finite"),
-        ("verdict > refuted", "takes == or !="),
-        ("checks.shift > ok", "takes == or !="),
-        ("verdict == refused", "did you mean 'refuted'"),
-        ("checks.shift == failed", "did you mean 'fail'"),
-    ],
-)
-def test_bad_gates(text, sentence):
-    """A gate that cannot be read says what it should look like, in one line."""
-    with pytest.raises(InputError, match=sentence) as error:
-        parse(text)
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 500
-
-
-@pytest.mark.parametrize(
     ("text", "nearest"),
     [
-        ("epsilon_star.gausian > 1", "epsilon_star.gaussian"),
-        ("auc.lowr > 1", "auc.lower"),
-        ("tpr_at_fpr.0.02 > 1", "tpr_at_fpr.0.01"),
-        ("checks.shfit == fail", "checks.shift"),
-        ("checks.plcebo == fail", "checks.placebo"),
-        ("verdct > 1", "verdict"),
-        ("AUC > 0.5", "auc"),
-        ("Epsilon_Star.Gaussian.Value > 1", "epsilon_star.gaussian.value"),
-        ("epsilon_star > 1", "epsilon_star.gaussian"),  # the one that this audit has
-        ("epsilon_star.mixtur > 1", "epsilon_star.mixture"),
+        ("epsilon_star.gausian > 1", "did you mean 'epsilon_star.gaussian'"),
+        ("checks.plcebo == fail", "did you mean 'checks.placebo'"),
+        ("epsilon_star > 1", "did you mean 'epsilon_star.gaussian'"),  # the one that this audit has
+        ("zzz > 1", "which no audit has\\. The names are epsilon_bound"),
     ],
 )
 def test_unknown_names_meet_the_nearest(result, text, nearest):
     """A gate on a misspelt name, or a misspelt end of one, names the nearest instead of passing."""
-    with pytest.raises(InputError, match=rf"did you mean '{nearest}'\?"):
+    with pytest.raises(InputError, match=nearest):
         check_gates(result, [text])
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("check.shift == fail", "checks.shift"),
-        ("shift == warn", "checks.shift"),
-        ("verdct == refuted", "verdict"),
-        ("Verdict != not_refuted", "verdict"),
-    ],
-)
-def test_a_word_tells_what_was_meant(text, meant):
-    """A misspelt verdict or check is told by the word that it is compared with."""
-    with pytest.raises(InputError, match=rf"did you mean '{meant}'\?"):
-        parse(text)
-
-
-def test_without_a_near_name_the_sentence_is_still_one(result):
-    """Where nothing is near, the names follow in the same sentence."""
-    with pytest.raises(InputError, match="which no audit has; the names are epsilon_bound"):
-        check_gates(result, "zzz > 1")
 
 
 def test_every_name_of_an_audit_can_be_a_gate(result):
     """Whatever the audit has can be named, with and without an end, and means the number of that name."""
+    words = {"verdict": "refuted", "checks": "fail"}
     for name in known_names(result):
-        expected = name == "verdict" or name.startswith("checks.")
-        outcome = check_gates(
-            result, f"{name} == {'refuted' if name == 'verdict' else 'fail' if expected else 1}"
-        )
-        assert outcome[0].sentence
+        assert check_gates(result, f"{name} == {words.get(name.partition('.')[0], 1)}")[0].sentence
     for estimate in result.estimates:
         for end in ("value", "lower", "upper"):
             meant = found(f"{estimate.name}.{end}", gate="", result=result)
@@ -460,10 +292,7 @@ def test_every_name_of_an_audit_can_be_a_gate(result):
 
 
 def test_gates_are_given_as_texts_or_values(result):
-    """One text, a list of texts and gates, and outcomes that are there already give the same; nothing else is taken."""
+    """One text, a list of texts and gates, and outcomes that are there already give the same."""
     outcome = judged(result, [parse("auc > 0.5")])
     assert outcome == check_gates(result, "auc > 0.5") == check_gates(result, [parse("auc > 0.5")])
     assert check_gates(result, outcome) == outcome
-    assert isinstance(outcome[0], GateOutcome)
-    with pytest.raises(InputError, match="gates must be a list of texts"):
-        check_gates(result, {"auc": 0.5})

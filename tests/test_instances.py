@@ -2,16 +2,14 @@
 
 import dataclasses
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
 from scipy import optimize
 
-from auditor import AuditResult, audit, audit_instances, read_result
+from auditor import AuditResult, audit, audit_instances
 from auditor.core import (
-    DPSGD,
     BernoulliSplit,
     Check,
     Claim,
@@ -26,7 +24,7 @@ from auditor.core import (
 )
 from auditor.mechanism import certified, instance_values, log_mean_exp, point
 from auditor.report import algorithm_text
-from auditor.results import ATTACKS, InstanceRates, input_hash, on_common_grid, rank_curves
+from auditor.results import InstanceRates, input_hash, on_common_grid, rank_curves
 from auditor.verdicts import judge
 
 
@@ -116,14 +114,6 @@ def test_instances_of_other_sizes_meet_at_the_rates_of_the_smallest(rng):
         if name == "ranks.low_members":
             rank = max(k for k in (0, 1, 2, 3, 5, 8, 11) if (k + 1) / 33 <= rate)
             assert share == np.mean(large.member < ordered[rank])
-
-
-def test_weights_are_fixed_and_sum_to_one(rng):
-    """Nine tenths of the weight look for members with small losses, one tenth the other way round."""
-    found = evidence_of([shifted(rng), shifted(rng)])
-    expected = [name in ("ranks.low_members", "ranks.high_nonmembers") for name in found.names]
-    assert found.weights.sum() == pytest.approx(1)
-    assert found.weights[expected].sum() == pytest.approx(0.9)
 
 
 # --- Numbers -----------------------------------------------------------------------------------------
@@ -259,14 +249,6 @@ def test_an_add_remove_claim_is_judged_in_its_replace_one_form(rng):
     assert judged.claim.delta == pytest.approx((1 + math.e) * 1e-5)
 
 
-def test_a_description_of_dp_sgd_is_judged_for_replaced_records(rng):
-    """A DP-SGD description is judged at the given delta or the converted one, and always for replace-one."""
-    claim = DPSGD(noise_multiplier=4.0, sampling_rate=0.01, steps=10)
-    found = audit_instances([shifted(rng) for _ in range(12)], delta=1e-5, split=RandomSplit(), claim=claim)
-    assert found.comparisons[0].claim.adjacency == "replace-one"
-    assert found.verdict is Verdict.REFUTED
-
-
 def test_only_the_certified_bound_can_be_judged(rng):
     """Neither the point value nor log E[exp eps*] can judge a claim, however large: both are refused."""
     models = [shifted(rng, by=5.0) for _ in range(12)]
@@ -317,16 +299,12 @@ def test_the_bootstrap_is_given_from_a_hundred_instances(rng):
 
 
 def test_bad_instances_are_one_sentence(rng):
-    """One model, no sequence, another type, the same losses twice, no curves, damaged curves: refused with the place."""
+    """The same losses twice, no curves, damaged curves: refused with the place."""
     one, other = shifted(rng), shifted(rng)
     bare = result_of(one, curves=())
     first, *rest = rank_curves(one)
     damaged = result_of(one, curves=(dataclasses.replace(first, tpr=tuple(2.0 for _ in first.tpr)), *rest))
     for instances, words in (
-        ([one], "at least 2 models"),
-        (one, "must be a sequence"),
-        ([one, "losses.csv"], "instance 1"),
-        ([one, other, one], "instances 0 and 2"),
         ([other, result_of(one), one], "instances 1 and 2"),
         ([other, bare], "instance 1 .* without rank curves"),
         ([other, damaged], "damaged curve 'ranks.low_members'"),
@@ -335,56 +313,18 @@ def test_bad_instances_are_one_sentence(rng):
             audit_instances(instances, delta=1e-5)
 
 
-@pytest.mark.parametrize(
-    "bad", [{"delta": 1.0}, {"confidence": 1.0}, {"seed": -1}, {"split": "random"}, {"claim": 1}]
-)
-def test_bad_arguments_are_refused(rng, bad):
-    """Every argument out of range is named."""
-    with pytest.raises(InputError, match=next(iter(bad))):
-        audit_instances([shifted(rng), shifted(rng)], **{"delta": 1e-5, **bad})
-
-
-def test_the_result_is_json_and_is_written_whole(rng, tmp_path):
-    """The JSON text is what the file holds, with the data, the estimates and the verdict as plain values."""
-    claim = StatedClaim(epsilon=1.0, delta=1e-5)
-    found = audit_instances([shifted(rng) for _ in range(3)], delta=1e-5, split=RandomSplit(), claim=claim)
-    written = found.to_json(tmp_path / "instances.json")
-    raw = json.loads((tmp_path / "instances.json").read_text())
-    assert json.loads(written) == raw
-    assert raw["kind"] == "instances"
-    assert raw["data"]["n_instances"] == 3
-    assert [row["name"] for row in raw["estimates"]] == [
-        "epsilon_bound.instances",
-        "epsilon_bar",
-        "epsilon_bar.log_mean_exp",
-    ]
-    with pytest.raises(InputError, match="path must be"):
-        found.to_json(b"bytes")
-    with pytest.raises(InputError, match="did you mean"):
-        found.estimate("epsilon_barr")
-
-
 def test_the_text_names_the_verdict_the_numbers_and_the_reasons(rng):
-    """The terminal shows the verdict's reason, what each number is about, and why one is missing."""
+    """The terminal shows the verdict, what each number is about, and why one is missing."""
     models = [shifted(rng) for _ in range(12)]
     claim = StatedClaim(epsilon=0.1, delta=0.0, adjacency="replace-one")
     judged = algorithm_text(audit_instances(models, delta=0.0, split=RandomSplit(), claim=claim))
-    assert "Claim refuted" in judged
-    assert "95% confidence, replace-one; ceiling" in judged
-    assert "neither refutes nor supports a claim" in judged
-    silent = algorithm_text(audit_instances(models, delta=0.0))
-    assert "It was not declared how membership was decided" in silent
-    assert silent.count("not declared") == 1
-
-
-def test_the_same_seed_gives_the_same_result(rng):
-    """Everything but the time is the same for the same seed."""
-    models = [shifted(rng, sizes=(30, 30)) for _ in range(100)]
-    first, second = (
-        audit_instances(models, delta=0.0, split=RandomSplit(), seed=3).to_dict() for _ in range(2)
-    )
-    assert first["estimates"] == second["estimates"]
-    assert set(ATTACKS) == {curve.name for curve in rank_curves(models[0])}
+    for words in (
+        "Claim refuted",
+        "certified at 95% confidence, ceiling",
+        "about the training algorithm (replace-one)",
+    ):
+        assert words in judged
+    assert "not declared" in algorithm_text(audit_instances(models, delta=0.0))
 
 
 # --- What one model's audit would refuse ------------------------------------------------------------
@@ -425,21 +365,3 @@ def test_overlap_and_blindness_are_seen_in_bare_losses(rng):
     swapped = [Losses(member=rng.normal(0.5, 1, 200), nonmember=rng.normal(0, 1, 200)) for _ in range(5)]
     blind = audit_instances(swapped, delta=0.0, split=RandomSplit(), claim=claim)
     assert blind.verdict is Verdict.INCONCLUSIVE
-
-
-def test_the_text_tells_the_form_that_was_judged(rng):
-    """A converted claim is shown as it was made and as it was judged; the point value says that it has no interval."""
-    models = [Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200)) for _ in range(5)]
-    lines = algorithm_text(
-        audit_instances(models, delta=1e-5, split=RandomSplit(), claim=StatedClaim(1.0, 1e-5))
-    )
-    assert "Claimed: epsilon 1 at delta 1e-5 (add-remove); judged as epsilon 2 at delta 3.72e-5" in lines
-    assert "point estimate, no interval" in lines
-
-
-def test_a_result_of_several_models_is_no_audit(rng, tmp_path):
-    """Reading the audit of several models as that of one is refused in words."""
-    models = [Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200)) for _ in range(2)]
-    audit_instances(models, delta=1e-5).to_json(tmp_path / "several.json")
-    with pytest.raises(InputError, match="several models"):
-        read_result(tmp_path / "several.json")

@@ -40,7 +40,7 @@ FLOORS = (
 # The package's own face, the way in from the shell, and a number that everybody may read.
 OUTSIDE = {"auditor", "auditor.__main__", "auditor._version"}
 # A face loads nothing before it is asked for a name.
-OF_FACES = {"auditor.core.lazy", "auditor._version", "typing"}
+OF_FACES = {"auditor.core.lazy"}
 
 
 # --- What a module imports -----------------------------------------------------------------------------
@@ -68,6 +68,10 @@ class House:
                 name = name.removesuffix(".__init__")
                 faces.add(name)
             texts[name] = path.read_text(encoding="utf-8")
+            stub = path.with_suffix(".pyi")
+            if stub.exists():
+                listed = textwrap.indent(stub.read_text(encoding="utf-8"), "    ")
+                texts[name] += f"if TYPE_CHECKING:\n{listed}"
         return cls(texts, frozenset(faces))
 
     @cached_property

@@ -8,7 +8,7 @@ import pytest
 
 import auditor
 from auditor import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, StatedClaim, Status, Subject, Verdict
-from auditor.core import Adjacency, InputError
+from auditor.core import Adjacency
 from auditor.theory import claimed_curve, total_variation
 
 NAMES = [
@@ -49,25 +49,13 @@ def test_every_row_is_there(leaky):
         assert estimate.subject is expected
 
 
-def test_an_interval_has_a_confidence(leaky, quiet):
-    """A row with an end of an interval states its confidence; a row without is a point estimate."""
-    for losses in (leaky, quiet):
-        for estimate in auditor.audit(losses, split=RandomSplit()).estimates:
-            has_interval = estimate.lower is not None or estimate.upper is not None
-            assert has_interval == (estimate.confidence is not None)
-
-
 def test_the_default_delta_is_the_papers(leaky):
-    """Delta defaults to 1/(n ln n) with n the training size, the number of members unless said."""
+    """Delta defaults to the stated claim's, otherwise 1/(n ln n) with n the training size, the members unless said."""
+    assert auditor.audit(leaky, claim=StatedClaim(1.0, 1e-6)).data["delta"] == 1e-6
     assert auditor.audit(leaky).data["delta"] == pytest.approx(1 / (1500 * math.log(1500)))
     assert auditor.audit(leaky, training_size=9000).data["delta"] == pytest.approx(
         1 / (9000 * math.log(9000))
     )
-
-
-def test_a_stated_claims_delta_is_the_default(leaky):
-    """Without a delta of its own the audit takes the stated claim's."""
-    assert auditor.audit(leaky, claim=StatedClaim(1.0, 1e-6)).data["delta"] == 1e-6
 
 
 def test_without_a_claim_there_is_no_verdict(leaky):
@@ -115,13 +103,6 @@ def test_a_vacuous_conversion_is_inconclusive(leaky):
     assert result.verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_replace_one_claim_is_taken_as_it_is(leaky):
-    """A replace-one claim is judged at its own epsilon and delta."""
-    result = auditor.audit(leaky, split=RandomSplit(), claim=StatedClaim(0.5, 1e-5, "replace-one"))
-    judged = next(row for row in result.comparisons if row.verdict is not None)
-    assert (judged.claim.value, judged.claim.delta) == (0.5, 1e-5)
-
-
 def test_dpsgd_is_judged_by_the_accountants_own_replace_one_epsilon():
     """Perfect separation refutes DP-SGD of replace-one epsilon 4.88, which the converted form (3.6 at 44 delta) hides."""
     losses = Losses(member=np.linspace(0, 1, 5000), nonmember=np.linspace(2, 3, 5000))
@@ -133,13 +114,6 @@ def test_dpsgd_is_judged_by_the_accountants_own_replace_one_epsilon():
     else:
         assert own.delta == result.estimate("epsilon_bound.one_run").delta == 1e-5
         assert result.verdict is Verdict.REFUTED
-
-
-def test_dpsgd_that_ignored_its_noise_is_refuted(leaky):
-    """A strong DP-SGD claim with a clear leak on a random split is refuted."""
-    result = auditor.audit(leaky, split=RandomSplit(), claim=DPSGD(8.0, 0.01, 100), delta=1e-5)
-    assert result.verdict is Verdict.REFUTED
-    assert {claim.metric for claim in result.claims} == {"epsilon", "advantage", "bayes_security"}
 
 
 @pytest.mark.parametrize(
@@ -167,14 +141,6 @@ def test_overlapping_groups_end_the_question(rng):
     assert "duplicates" in next(row.reason for row in result.comparisons if row.verdict)
 
 
-def test_a_rejected_fit_is_no_reason_to_give_up(rng):
-    """A rejected fit warns and leaves the verdict alone."""
-    losses = Losses(member=rng.exponential(0.05, 3000), nonmember=rng.exponential(2, 3000))
-    result = auditor.audit(losses, split=RandomSplit(), claim=StatedClaim(0.1, 1e-5))
-    assert result.check("goodness_of_fit").status is Status.WARN
-    assert result.verdict is Verdict.REFUTED
-
-
 def test_model_numbers_never_turn_into_a_verdict(leaky):
     """Comparisons with model-level estimates carry no verdict and say why."""
     result = auditor.audit(leaky, split=RandomSplit(), claim=StatedClaim(0.1, 1e-5))
@@ -183,7 +149,7 @@ def test_model_numbers_never_turn_into_a_verdict(leaky):
     assert all(row.verdict is None and "describes this model" in row.reason for row in rows)
 
 
-@pytest.mark.parametrize("sizes", [(300, 200), (2, 11), (7, 13), (1000, 999)])
+@pytest.mark.parametrize("sizes", [(300, 200), (2, 11)])
 @pytest.mark.parametrize("value", [1.0, 0.3])
 def test_constant_losses_are_not_an_error(sizes, value):
     """Constant losses audit to zeros, however many there are, with the ties check saying so."""
@@ -215,26 +181,6 @@ def test_delta_zero_runs(leaky):
     assert result.check("sensitivity").status is Status.UNKNOWN
 
 
-@pytest.mark.parametrize("members", [[0.0, 1.0], [0.0, 0.0]])
-def test_the_smallest_groups_run(members):
-    """Two records in each group go through, with everything finite or with a reason."""
-    result = auditor.audit(Losses(member=members, nonmember=[2.0, 3.0]), split=RandomSplit())
-    assert "NaN" not in result.to_json()
-
-
-def test_infinite_values_survive_the_json(tmp_path):
-    """Infinite numbers are the strings inf and -inf in JSON, and numbers again after reading."""
-    losses = Losses(member=[0.0, 0.0], nonmember=[1.0, 1.0])
-    result = auditor.audit(losses, delta=1e-5)
-    assert result.estimate("epsilon_star.gaussian").details["unclipped"] == math.inf
-    result.to_json(tmp_path / "r.json")
-    raw = json.loads((tmp_path / "r.json").read_text())
-    star = next(row for row in raw["estimates"] if row["name"] == "epsilon_star.gaussian")
-    assert star["details"]["unclipped"] == "inf"
-    read = auditor.read_result(tmp_path / "r.json")
-    assert read.estimate("epsilon_star.gaussian").details["unclipped"] == math.inf
-
-
 @pytest.mark.parametrize("claim", [None, StatedClaim(0.5, 1e-5), DPSGD(1.0, 0.01, 100)])
 def test_json_round_trips(tmp_path, leaky, claim):
     """Reading a written result and writing it again gives the same text, and the same page."""
@@ -250,12 +196,6 @@ def test_json_round_trips(tmp_path, leaky, claim):
     }  # fmt: skip
 
 
-def test_no_raw_losses_leave(leaky):
-    """No loss of the input appears in the JSON, whatever its digits."""
-    text = auditor.audit(leaky).to_json()
-    assert not any(repr(float(value)) in text for value in leaky.member[:200])
-
-
 def test_the_same_seed_gives_the_same_result(leaky):
     """Everything but the time is a function of losses, arguments and seed."""
     first, second, other = (
@@ -265,60 +205,6 @@ def test_the_same_seed_gives_the_same_result(leaky):
         del found["provenance"]
     assert first == second
     assert first != other
-
-
-def test_to_frame(leaky):
-    """The frame has one row for each estimate, indexed by name."""
-    frame = auditor.audit(leaky).to_frame()
-    assert list(frame.index) == NAMES
-    assert frame.loc["auc", "value"] > 0.9
-
-
-def test_misspelt_names_are_met_with_the_nearest(leaky):
-    """Asking for an estimate that is not there names the nearest."""
-    with pytest.raises(InputError, match=r"did you mean 'epsilon_star.gaussian'"):
-        auditor.audit(leaky).estimate("epsilon_star.gausian")
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"delta": 1.0}, "delta must lie in"),
-        ({"delta": float("nan")}, "delta must be finite"),
-        ({"confidence": 0.0}, "confidence must lie in"),
-        ({"seed": -1}, "seed must be a whole number"),
-        (
-            {"training_size": 10},
-            "training_size must be at least the number of member losses, got 10 for 1500",
-        ),
-        ({"fpr": (2.0,)}, "fpr must lie in"),
-        ({"fpr": 0.1}, "fpr must be a sequence of rates"),
-        ({"confidence": 0.9999999999999999}, "confidence must be at most 1 - 1e-12"),
-        ({"delta": 10**400}, "delta must be finite"),
-        (
-            {"members": "census"},
-            "members must be auditor.Sample or auditor.Census or auditor.Subset, got 'census'",
-        ),
-        ({"members": Census}, r"members must be an instance, got the class Census; write Census\(...\)"),
-        (
-            {"split": "random"},
-            "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.BernoulliSplit",
-        ),
-        ({"claim": (1.0, 1e-5)}, "claim must be auditor.DPSGD or auditor.StatedClaim or None"),
-        ({"threshold": 0.5}, "threshold must be auditor.RankGrid"),
-        ({"members": Census(), "training_size": 5000}, "a census scores every training record"),
-    ],
-)
-def test_bad_arguments(leaky, options, sentence):
-    """Bad arguments of audit are refused by name."""
-    with pytest.raises(InputError, match=sentence):
-        auditor.audit(leaky, **options)
-
-
-def test_losses_must_be_losses():
-    """A plain array or a path in place of losses is refused by name."""
-    with pytest.raises(InputError, match=r"losses must be auditor\.Losses, got 'x.csv'"):
-        auditor.audit("x.csv")
 
 
 def odd_group(rng):
@@ -336,7 +222,7 @@ def odd_group(rng):
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(20), *(pytest.param(n, marks=pytest.mark.long) for n in range(20, 60))]
+    "seed", [*range(8), *(pytest.param(n, marks=pytest.mark.long) for n in range(8, 60))]
 )
 def test_odd_losses_are_audited_without_contradiction(seed):
     """Losses of any scale, shape and number give rows that are finite or say why, in order, and below their ceiling."""

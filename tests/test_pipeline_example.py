@@ -1,12 +1,10 @@
 """What a pipeline does: the README's gate, word for word, lets a quiet model pass and stops everything else."""
 
-import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,6 @@ import pandas as pd
 import pytest
 import typer
 
-import auditor
 from auditor.cli import app
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -35,8 +32,6 @@ def tables():
         "leaking": quiet.assign(loss=quiet["loss"] - 2 * member).to_csv(index=False),
         "quiet": quiet.to_csv(index=False),
         "broken": quiet.assign(loss=quiet["loss"].where(quiet.index != 7)).to_csv(index=False),
-        "cut off": quiet.to_csv(index=False)[: 10 * N].rsplit(",", 1)[0],
-        "empty": "",
         "same records": quiet.assign(id=same).to_csv(index=False),
         "too few": quiet.iloc[[0, 1, 2, -3, -2, -1]].to_csv(index=False),
     }
@@ -68,15 +63,13 @@ def stop(folder, text=None):
         ("leaking", 1, "gate 'epsilon_bound.clopper_pearson > 1' failed"),
         ("quiet", 0, ""),
         ("broken", 2, "first at row 7"),
-        ("cut off", 2, "error: "),
-        ("empty", 2, "error: "),
         (None, 2, "does not exist"),
         ("same records", 3, "cannot be evaluated, so it does not pass"),
         ("too few", 1, "gate 'auc.upper > 0.6' failed"),
     ],
 )
 def test_only_a_quiet_model_is_released(tables, tmp_path, name, code, why):
-    """Leaking: 1. Quiet: 0. Broken, cut off, empty or missing: 2. Not evaluable: 3. And the reason is told in any case."""
+    """Leaking: 1. Quiet: 0. Broken or missing: 2. Not evaluable: 3. And the reason is told in any case."""
     found = stop(tmp_path, None if name is None else tables[name])
     assert found.returncode == code, found.stderr
     assert why in found.stderr
@@ -84,32 +77,6 @@ def test_only_a_quiet_model_is_released(tables, tmp_path, name, code, why):
     assert (found.stderr == "") == (code == 0)
     # Where there was an audit, all reports are written, also to those who have to explain the stop; otherwise none is.
     assert {path for path in REPORTS if (tmp_path / path).exists()} == (set() if code == 2 else set(REPORTS))
-
-
-def test_the_reports_of_a_stop_can_be_read(tables, tmp_path):
-    """Every report parses, and each tells of the gate that failed."""
-    assert stop(tmp_path, tables["leaking"]).returncode == 1
-    texts = {path: (tmp_path / path).read_text(encoding="utf-8") for path in REPORTS}
-    stored = auditor.read_result(tmp_path / "privacy.json")
-    assert stored.estimate("epsilon_bound.clopper_pearson").value > 1
-    cases = ET.fromstring(texts["privacy.xml"]).iter("testcase")  # noqa: S314 - our own file
-    failed = {case.get("name") for case in cases if case.find("failure") is not None}
-    assert {"epsilon_bound.clopper_pearson > 1", "auc.upper > 0.6"} <= failed
-    sarif = json.loads(texts["privacy.sarif"])
-    assert sarif["version"] == "2.1.0"
-    levels = [item["level"] for run in sarif["runs"] for item in run["results"]]
-    assert levels.count("error") >= 2
-    assert texts["privacy.html"].startswith("<!doctype html>")
-    for path in ("privacy.html", "privacy.md", "privacy.sarif"):
-        assert "epsilon_bound.clopper_pearson" in texts[path]
-
-
-def test_reports_of_an_earlier_run_stay_when_the_input_is_broken(tables, tmp_path):
-    """Nothing is half-written: a broken input leaves what is there as it is, and the exit code tells."""
-    for path in REPORTS:
-        (tmp_path / path).write_text("earlier")
-    assert stop(tmp_path, tables["broken"]).returncode == 2
-    assert {(tmp_path / path).read_text() for path in REPORTS} == {"earlier"}
 
 
 @pytest.mark.parametrize("text", WORKFLOWS)
@@ -129,8 +96,3 @@ def test_the_workflows_parse(text):
     program = typer.main.get_command(app.app).commands[audits[0][1]]
     given = program.make_context(audits[0][1], audits[0][2:]).params
     assert given["fail_if"] == ["auc.upper > 0.6"]
-
-
-def test_there_are_two_workflows():
-    """The README shows one for GitHub and one for GitLab."""
-    assert len(WORKFLOWS) == 2

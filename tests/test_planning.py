@@ -1,6 +1,5 @@
 """Power planning: ceilings against the estimators and the design's values, and the smallest number by looking at all."""
 
-import json
 import math
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy import stats
 from auditor.core import (
     BernoulliSplit,
     Census,
-    InputError,
     Losses,
     RandomSplit,
     RankGrid,
@@ -26,19 +24,15 @@ from auditor.estimators import (
     grid_ceiling,
     one_run_bound,
     steinke_bound,
-    steinke_p_value,
 )
 from auditor.mechanism import (
     CoinAudit,
     GaussianAttack,
-    ModelAudit,
     PairAudit,
     PerfectAttack,
-    Plan,
     RandomisedResponse,
     ceiling,
     coin_p_value,
-    pair_p_value,
     records_needed,
 )
 from auditor.report import plan_text
@@ -86,27 +80,7 @@ def test_unequal_coins_leave_a_perfect_attack_with_wrong_guesses():
     assert found.value < found.details["ceiling"] or found.details["guesses"] < 100
 
 
-@pytest.mark.parametrize(("m", "delta"), [(10, 0.0), (1000, 1e-5), (3000, 1e-2)])
-def test_the_pair_ceiling_agrees_with_the_bound_of_the_estimator(m, delta):
-    """The ceiling in O(log m) steps is the largest of the estimator's own bounds of all-right guesses."""
-    numbers = {max(1, round(share * m)) for share in (1, 0.25, 0.05)}
-    expected = max(
-        steinke_bound(bits=m, guesses=r, correct=r, delta=delta, alpha=0.05 / len(numbers)) for r in numbers
-    )
-    assert ceiling(m, m, delta=delta, split=RandomSplit()) == pytest.approx(expected, abs=1e-6)
-
-
 # --- P-values without arrays -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.4, 2.0, 6.0])
-@pytest.mark.parametrize(
-    ("m", "r", "v"), [(50, 50, 50), (80, 40, 33), (300, 200, 90), (20, 5, 0), (2000, 900, 700), (9, 9, 1)]
-)
-def test_the_pair_p_value_is_that_of_the_estimator(m, r, v, epsilon):
-    """Theorem 5.2 by halving equals the estimator's p-value, which sums every term."""
-    expected = steinke_p_value(bits=m, guesses=r, correct=v, epsilon=epsilon, delta=1e-3)
-    assert pair_p_value(m, r, v, epsilon, 1e-3) == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize("inclusion", [0.5, 0.8, 0.1])
@@ -118,7 +92,7 @@ def test_the_coin_p_value_is_that_of_the_estimator(guesses, epsilon, inclusion):
     looked_at = 0
     for correct in range(guesses // 3, guesses + 1, max(1, guesses // 150)):
         exact = biased_p_value(guesses=pair, correct=correct, inclusion=inclusion, epsilon=epsilon)
-        found = coin_p_value(pair, correct, inclusion=inclusion, epsilon=epsilon)
+        found = coin_p_value(pair, correct, inclusion, epsilon)
         if 1e-6 < exact < 0.3:
             looked_at += 1
             assert found == pytest.approx(exact, rel=0.01)
@@ -211,11 +185,6 @@ def test_a_weaker_attack_takes_more_records():
     assert plans == sorted(plans)
 
 
-def test_a_census_takes_fewer_records():
-    """A census spends no error on the members."""
-    assert records_needed(3.0, delta=0.0, members=Census()).n_member < records_needed(3.0, delta=0.0).n_member
-
-
 # --- Targets out of reach ----------------------------------------------------------------------------------
 
 
@@ -248,26 +217,12 @@ def test_delta_limits_what_pairs_can_certify(delta, attack):
     assert "at most" in records_needed(limit + 0.02, delta=delta, split=RandomSplit(), attack=attack).reason
 
 
-def test_coins_limit_what_an_attack_shows():
-    """A little below the limit a billion records certify, a little above they do not."""
-    audit = CoinAudit(0.7, 0.05)
-    limit = audit.limit(GaussianAttack(1.0))
-    chances = [
-        audit.chance(10**9, epsilon=limit + step, attack=GaussianAttack(1.0)) for step in (-0.02, 0.02)
-    ]
-    assert chances == pytest.approx([1.0, 0.0], abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"epsilon": 40.0, "delta": 0.0}, "even 1,000,000,000 records in each group"),
-        ({"epsilon": 40.0, "delta": 0.0, "split": BernoulliSplit(0.5)}, "even 1,000,000,000 records do not"),
         ({"epsilon": 9.0, "delta": 0.0, "members": Subset(of=500)}, "the 500 records of the training set"),
-        ({"epsilon": 9.0, "delta": 0.5, "split": RandomSplit()}, "shows at most 0 at delta 0.5"),
         ({"epsilon": 3.0, "delta": 0.0, "attack": RandomisedResponse(2.0)}, "shows at most"),
-        ({"epsilon": 1e-9, "delta": 0.999, "attack": RandomisedResponse(2.0)}, "shows at most 0"),
-        ({"epsilon": 1e300, "delta": 0.0}, "even 1,000,000,000"),
         ({"epsilon": 800.0, "delta": 0.0, "attack": GaussianAttack(1e6)}, "even 1,000,000,000"),
     ],
 )
@@ -301,54 +256,6 @@ def test_extreme_questions_are_answered(options):
 # --- Inputs and outputs --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be above 0"),
-        ({"delta": 1.0}, "delta"),
-        ({"power": 1.0}, "power"),
-        ({"confidence": 2.0}, "confidence"),
-        ({"attack": "perfect"}, "attack must be"),
-        ({"attack": PerfectAttack}, "write PerfectAttack"),
-        ({"split": "random"}, "split must be"),
-        ({"members": None}, "members must be"),
-    ],
-)
-def test_bad_arguments_are_refused(options, words):
-    """Every argument out of range is named in one sentence."""
-    with pytest.raises(InputError, match=words):
-        records_needed(**{"epsilon": 1.0, "delta": 1e-5, **options})
-
-
-@pytest.mark.parametrize(
-    "build", [lambda: GaussianAttack(0.0), lambda: RandomisedResponse(-1.0), lambda: ceiling(1, 9, delta=0.0)]
-)
-def test_bad_values_are_refused(build):
-    """An attack that is none, and a group that is too small."""
-    with pytest.raises(InputError):
-        build()
-
-
-def test_a_plan_is_json():
-    """Plain values, with infinities as strings as in every result."""
-    found = json.loads(json.dumps(records_needed(2.0, delta=0.0).to_dict(), allow_nan=False))
-    assert found["limit"] == "inf"
-    assert found["subject"] == "model"
-    assert set(found) == set(Plan.__dataclass_fields__)
-
-
-def test_the_text_says_what_is_certified_and_assumed():
-    """The number, the chance, the ceiling, the attack, the bound and what it is about."""
-    model = plan_text(records_needed(2.0, delta=1e-5, attack=GaussianAttack(2.0)))
-    assert "members and" in model
-    assert "Chance of reaching it: 80" in model
-    assert "normal losses, mu = 2" in model
-    assert "refutes no claim on the training algorithm" in model
-    coins = plan_text(records_needed(2.0, delta=1e-5, split=BernoulliSplit(0.5)))
-    assert "the training algorithm (add-remove), at 95% confidence" in coins
-    assert "delta 0" in coins
-
-
 def test_attacks_are_curves_that_are_the_same_from_both_groups():
     """Rates go there and back, and exchanging the groups gives the same curve: TPR(1 - TPR(u)) = 1 - u."""
     grid = np.linspace(0.01, 0.6, 30)
@@ -357,10 +264,3 @@ def test_attacks_are_curves_that_are_the_same_from_both_groups():
         assert attack.fpr(rates) == pytest.approx(grid)
         assert attack.tpr(1 - rates) == pytest.approx(1 - grid)
     assert PerfectAttack().fpr(grid).max() == 0
-
-
-def test_planning_a_billion_records_is_quick_and_small():
-    """The chance at a billion records needs no array of that size: it is a number in [0, 1] like any other."""
-    audits = (ModelAudit(1e-5, 0.05, Sample()), PairAudit(1e-5, 0.05), CoinAudit(0.4, 0.05))
-    for audit in audits:
-        assert audit.chance(10**9, epsilon=1.0, attack=GaussianAttack(1.0)) == pytest.approx(1.0)

@@ -91,33 +91,20 @@ def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
     for old, new in zip(raw["claims"], now["claims"], strict=True):
         assert old.items() <= new.items()
     assert [item["label"] for item in raw.get("slices", [])] == [item.label for item in read.slices]
+    if name == "audit":  # the first release had less, so that reading it proves something
+        assert "subject" not in raw["comparisons"][0]
+        assert read.comparisons[0].subject is Subject.MECHANISM
     assert read.top_records == ()
-    page = render([read])
-    assert page.startswith("<!doctype html>")
-    assert f"{raw['data']['n_member']}" in page
+    assert f"{raw['data']['n_member']}" in render([read])
     again = auditor.read_result(tmp_path / "now.json")
     assert again.to_json() == read.to_json()
-
-
-def test_the_first_release_had_less():
-    """The stored first result lacks what came later, so that reading it proves something."""
-    raw = json.loads((OLD / "audit.json").read_text(encoding="utf-8"))
-    assert "slices" not in raw
-    assert "lower" not in raw["claims"][0]
-    assert "subject" not in raw["comparisons"][0]
-    assert auditor.read_result(OLD / "audit.json").comparisons[0].subject is Subject.MECHANISM
 
 
 @pytest.mark.parametrize(
     ("version", "words"),
     [
         ("3", "a newer release wrote; this release reads '1' and '2': upgrade with 'pip install --upgrade"),
-        ("99", "newer release"),
-        ("0", "schema_version '0'; this release reads"),
         (2, "schema_version 2; this release reads"),
-        ("2.0", "schema_version '2.0'"),
-        (None, "schema_version None"),
-        ("9" * 90_000, "schema_version '999"),
         ([[1]], "schema_version [[1]]"),
     ],
 )
@@ -149,31 +136,21 @@ def test_a_record_of_the_first_second_version_is_read(tmp_path, result):
     ("content", "words"),
     [
         ("", "is not valid JSON"),
-        ("{", "is not valid JSON"),
         ("[]", "has no schema_version"),
-        ("3", "has no schema_version"),
         ('{"schema_version": "1", "verdict": null}', "is damaged: 'data' is missing."),
         ('{"schema_version": "2", "kind": "instances"}', "holds the audit of several models"),
-        ('{"schema_version": "2", "kind": "runs"}', "holds the audit of many runs"),
         ('{"schema_version": "2", "kind": "comparison"}', "holds a comparison of audits; give the result of one"),
-        ('{"schema_version": "2", "kind": ["x"]}', "holds something else than one audit"),
         ("[" * 100_000, "is nested more than 40 levels deep"),
-        ('{"a":' * 100_000, "is nested more than 40 levels deep"),
-        ("[" * 50 + "]" * 50, "is nested more than 40 levels deep"),
         ('{"a": 1, "b": {"c": 2, "c": 3}}', "the key 'c' stands twice in one object"),
         ('{"a": NaN}', "NaN is not a JSON number"),
-        ('{"a": -Infinity}', "-Infinity is not a JSON number"),
         ('{"a": 1e999}', "the number 1e999 is too large"),
         (f'{{"a": {"9" * 350}}}', "is too large"),
         (f'{{"a": {"9" * 5000}}}', "a number has 5,000 digits"),
-        (f'{{"a": -{"1" * 5000}.0}}', "is too large"),
         (json.dumps({"a": "x" * 100_001}), "a text of more than 100,000 characters (100,001)"),
         (json.dumps({"x" * 100_001: 1}), "a text of more than 100,000 characters (100,001)"),
         (json.dumps([0] * 200_001), "a list of more than 200,000 entries (200,001)"),
         ("[" + "0," * 2_000_001 + "0]", "has more than 2,000,000 values"),
         (b"\xff\xfe\xfa", "is not text in UTF-8"),
-        (b'{"a": "\xe4"}', "is not text in UTF-8"),
-        (b"\x00" * 10, "is not text in UTF-8"),
     ],
 )  # fmt: skip
 def test_what_is_no_result_is_refused(tmp_path, content, words):
@@ -181,28 +158,27 @@ def test_what_is_no_result_is_refused(tmp_path, content, words):
     assert words in refused(written(tmp_path, content))
 
 
-def test_a_large_file_is_refused_unread(tmp_path):
-    """A file of 100 MB is refused by its size, without its content in memory."""
+@pytest.mark.parametrize(
+    ("points", "words", "most"),
+    [
+        (None, "is larger than 64 MB (100,000,000 bytes)", 10**6),
+        (10**7, "has more than 2,000,000 values", 10**8),
+    ],
+)
+def test_a_large_file_is_refused_before_it_fills_the_memory(tmp_path, points, words, most):
+    """A file of 100 MB is refused unread, a curve of 10^7 points with five times the memory that its text takes."""
     path = tmp_path / "r.json"
     with path.open("wb") as file:
-        file.truncate(100_000_000)
+        if points is None:
+            file.truncate(100_000_000)
+        else:
+            file.write(b'{"schema_version": "2", "curves": [' + b"0," * points + b"0]}")
     tracemalloc.start()
-    words = refused(path)
+    said = refused(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert "is larger than 64 MB (100,000,000 bytes)" in words
-    assert peak < 1_000_000
-
-
-def test_ten_million_points_are_refused_before_they_are_made(tmp_path):
-    """A curve of 10^7 points, 20 MB of JSON, is refused with no more memory than its text takes a few times."""
-    path = written(tmp_path, '{"schema_version": "2", "curves": [' + "0," * 10_000_000 + "0]}")
-    tracemalloc.start()
-    words = refused(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert "has more than 2,000,000 values" in words
-    assert peak < 5 * path.stat().st_size
+    assert words in said
+    assert peak < most
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
@@ -238,13 +214,6 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path):
         auditor.read_result(b"r.json")
 
 
-def test_a_link_to_a_result_is_read(tmp_path, result):
-    """A link to an ordinary file is that file."""
-    result.to_json(tmp_path / "real.json")
-    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
-    assert auditor.read_result(tmp_path / "link.json").to_json() == result.to_json()
-
-
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_other_unicode_encodings_are_read(tmp_path, result, encoding):
     """JSON redirected by a shell of Windows, in UTF-16 or with a byte order mark, is the same result."""
@@ -260,77 +229,50 @@ def test_numbers_beyond_64_bits_become_floats():
     assert [type(value) for value in found.values()] == [int, float, int]
 
 
-def test_a_lone_surrogate_survives(tmp_path, result):
-    """A file name that is no text is written, read and shown, not a reason to refuse the result."""
-    odd = dataclasses.replace(result, provenance={**result.provenance, "source": "b\udcffse.csv"})
-    odd.to_json(tmp_path / "r.json")
-    read = auditor.read_result(tmp_path / "r.json")
-    assert read.provenance["source"] == "b\udcffse.csv"
-    read.to_html(tmp_path / "r.html")
-    assert (tmp_path / "r.html").stat().st_size > 1000
-
-
 # --- Damage ---------------------------------------------------------------------------------------
+
+
+def spoiled(result, place, value):
+    """The JSON of a result with this value at this place."""
+    raw = at = json.loads(result.to_json())
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    return json.dumps(raw)
 
 
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
         (("data",), [], "data must not be list"),
-        (("provenance",), None, "provenance must not be NoneType"),
         (("curves",), "x", "curves must be a list, not str"),
-        (("curves",), [1], "curves[0]: must be an object, not int"),
         (("curves", 0, "fpr"), [0.1], "curves[0]: tpr has"),
         (("curves", 0, "fpr", 0), True, "curves[0]: fpr must be a list of numbers"),
-        (("curves", 1, "label"), 1, "curves[1]: label must not be int"),
-        (("histograms", 0, "member"), ["x"], "histograms[0]: member must be a list of numbers"),
         (("histograms", 0, "member"), [1], "histograms[0]: member has 1 entries, not"),
-        (("histograms", 0, "quantiles"), {"probability": 1}, "histograms[0]: probability must be a list"),
         (("histograms", 0, "quantiles"), {"member_observed": [1]}, "member_observed has 1 entries, not 0"),
         (("estimates", 0, "delta"), "x", "estimates[0]: delta must not be str"),
-        (("estimates", 0, "value"), True, "estimates[0]: value must not be bool"),
         (("estimates", 0, "details"), {"reason": 3}, "estimates[0]: details.reason must be a text"),
-        (("estimates", 0, "assumptions"), [3], "estimates[0]: assumptions must hold texts, not int"),
         (("estimates", 0, "subject"), "people", "estimates[0]: 'people' is not a valid Subject"),
         (("estimates", 0, "adjacency"), "add-remove", "is about a model and so has no adjacency"),
         (("estimates", 0, "extra"), 1, "estimates[0]: has the unknown key 'extra'"),
-        (("claims", 0, "proven"), 1, "claims[0]: proven must not be int"),
         (("comparisons", 0, "claim"), None, "comparisons[0]: must be an object, not NoneType"),
         (("checks", 0, "status"), None, "checks[0]: None is not a valid Status"),
-        (("slices",), 1, "slices must be a list"),
-        (("slices", 0, "estimates"), [], "has no estimates"),
         (("slices", 0, "estimates", 0, "value"), [], "slices[0]: estimates[0]: value must not be list"),
-        (("slices", 0, "kind"), "continent", "slices[0]: 'continent' is not a valid SliceKind"),
-        (("top_records", 0, "rank"), 1.5, "top_records[0]: rank must not be float"),
         (("top_records", 0, "rank"), True, "top_records[0]: rank must not be bool"),
-        (("top_records", 0, "id"), None, "top_records[0]: id must not be NoneType"),
-        (("top_records", 0, "group"), 3, "top_records[0]: group must not be int"),
-        (("top_records", 0, "odds"), "high", "top_records[0]: odds must not be str"),
-        (("top_records", 0, "odds"), True, "top_records[0]: odds must not be bool"),
-        (("verdict",), "maybe", "'maybe' is not a valid Verdict"),
         (("verdict",), "m" * 90_000, "is damaged: 'mmm"),
     ],
 )  # fmt: skip
 def test_damage_is_told_with_its_place(tmp_path, result, place, value, words):
     """A result whose parts have other types than a report relies on is refused with the place, not shown."""
-    raw = at = json.loads(result.to_json())
-    for key in place[:-1]:
-        at = at[key]
-    at[place[-1]] = value
-    said = refused(written(tmp_path, json.dumps(raw)))
+    said = refused(written(tmp_path, spoiled(result, place, value)))
     assert "is damaged: " in said
     assert words in said
 
 
 LARGE = {
     "curves": (("curves",), [{}] * 51, "there are 51 curves of the name 'None', more than 10"),
-    "curves of many names": (("curves",), [{"name": f"n{i}"} for i in range(51)], "curves has 51 entries, more than 50"),
     "points": (("curves", 0, "fpr"), [0.5] * 2001, "curves[0].fpr has 2,001 entries, more than 2,000"),
-    "bins": (("histograms", 0, "member"), [1] * 2001, "histograms[0].member has 2,001 entries, more than 2,000"),
-    "quantiles": (("histograms", 0, "quantiles"), {"probability": [0.5] * 2001}, "histograms[0].quantiles.probability has"),
-    "checks": (("checks",), [{}] * 101, "checks has 101 entries, more than 100"),
     "top records": (("top_records",), [{}] * 1001, "top_records has 1,001 entries, more than 1,000"),
-    "estimates of a slice": (("slices", 0, "estimates"), [{}] * 21, "slices[0].estimates has 21 entries, more than 20"),
     "details": (("checks", 0, "details"), {"x": [0] * 20_001}, "checks[0].details.x has 20,001 entries, more than 20,000"),
     "texts": (("provenance",), {f"k{i}": "x" * 90_000 for i in range(5)}, "most of them in provenance, more than 300,000"),
     "keys": (("provenance",), {f"{i}" + "x" * 90_000: 0 for i in range(5)}, "most of them in provenance, more than 300,000"),
@@ -341,11 +283,7 @@ LARGE = {
 def test_what_is_larger_than_any_audit_is_called_so(tmp_path, result, kind):
     """A part that no page could show is refused as too large, not as damaged, whatever is in it."""
     place, value, words = LARGE[kind]
-    raw = at = json.loads(result.to_json())
-    for key in place[:-1]:
-        at = at[key]
-    at[place[-1]] = value
-    said = refused(written(tmp_path, json.dumps(raw)))
+    said = refused(written(tmp_path, spoiled(result, place, value)))
     assert "is larger than the result of an audit: " in said
     assert words in said
 

@@ -15,7 +15,6 @@ TEXT = README.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"(<!-- command: \w+ -->\n)?```(\w+)\n(.*?)```", TEXT, re.DOTALL)
 COMMANDS = typer.main.get_command(app.app).commands
 # Worth a new reader's time, without the folded table of calibration.
-LONGEST = 380
 
 
 def lines_of(text):
@@ -93,8 +92,3 @@ def test_every_name_of_the_package_exists():
     """What the README calls auditor.something is there to be called."""
     named = set(re.findall(r"\bauditor\.([A-Za-z_]+)\b", TEXT)) - {"toml"}
     assert {name for name in named if not hasattr(auditor, name)} - {"scores", "sensitivity"} == set()
-
-
-def test_it_is_not_too_long():
-    """A newcomer reads it in one sitting: what docstrings and `--help` say is not here."""
-    assert len(re.sub(r"<details>.*?</details>", "", TEXT, flags=re.DOTALL).splitlines()) <= LONGEST

@@ -1,11 +1,9 @@
 """Does a record appear twice, or in both groups?"""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from auditor.core.numbers import percent
 from auditor.core.registry import CheckSpec
@@ -51,25 +49,19 @@ def duplicates(losses: Losses) -> Check:
     if losses.fingerprint is not None:
         answers.append(_by_content(losses.fingerprint))
     if not answers:
-        return Check(
-            "duplicates",
-            Status.UNKNOWN,
-            "Records carry neither ids nor features, so duplicates cannot be looked for.",
-        )
-    worst = min(answers, key=lambda answer: _ORDER.index(answer.status))
-    alike = [answer.message for answer in answers if answer.status is worst.status]
-    details = {name: value for answer in answers for name, value in answer.details.items()}
-    return Check("duplicates", worst.status, " ".join(alike), details)
+        message = "Records carry neither ids nor features, so duplicates cannot be looked for."
+        return Check("duplicates", Status.UNKNOWN, message)
+    worst = min(answers, key=lambda answer: _ORDER.index(answer.status)).status
+    alike = " ".join(answer.message for answer in answers if answer.status is worst)
+    return Check(
+        "duplicates",
+        worst,
+        alike,
+        {name: value for answer in answers for name, value in answer.details.items()},
+    )
 
 
-@dataclass(frozen=True)
-class _Answer:
-    status: Status
-    message: str
-    details: dict[str, Any]
-
-
-def _by_id(ids: PerGroup) -> _Answer:
+def _by_id(ids: PerGroup) -> Check:
     found = codes(ids)
     member, nonmember = (column[column >= 0] for column in (found.member, found.nonmember))
     counted = twins(PerGroup(member, nonmember))
@@ -86,20 +78,20 @@ def _by_id(ids: PerGroup) -> _Answer:
             f"{counted.shared:,} id(s) are both member and non-member: the groups overlap, so the comparison is not valid."
             " Remove those records from one group and audit again."
         )
-        return _Answer(Status.FAIL, message, details)
+        return Check("duplicates", Status.FAIL, message, details)
     if any(within):
         message = (
             f"{within[0]:,} member and {within[1]:,} non-member records repeat an id: records are not independent, so"
             " the intervals are too narrow. Keep one record for each id."
         )
-        return _Answer(Status.WARN, message, details)
+        return Check("duplicates", Status.WARN, message, details)
     if blank:
         message = f"No id appears twice, but {blank:,} record(s) have no id and could not be compared."
-        return _Answer(Status.UNKNOWN, message, details)
-    return _Answer(Status.OK, "No id appears twice.", details)
+        return Check("duplicates", Status.UNKNOWN, message, details)
+    return Check("duplicates", Status.OK, "No id appears twice.", details)
 
 
-def _by_content(fingerprint: PerGroup) -> _Answer:
+def _by_content(fingerprint: PerGroup) -> Check:
     found = twins(fingerprint)
     details = {
         "contents_in_both": found.shared,
@@ -111,50 +103,37 @@ def _by_content(fingerprint: PerGroup) -> _Answer:
         "repeated_content_members": found.repeats[0],
         "repeated_content_nonmembers": found.repeats[1],
     }
+    share = percent(found.nonmembers_with_twin / fingerprint.nonmember.size)
+    seen = (
+        f"{found.nonmembers_with_twin:,} non-member records ({share}) have an exact twin among the members (equal in"
+        f" every feature; {found.shared:,} different contents, where chance gives about {found.expected:,.1f})"
+    )
+    repeats = f"{found.repeats[0]:,} member and {found.repeats[1]:,} non-member records repeat"
     if found.shared and found.p_more < _SURELY:
-        return _Answer(Status.FAIL, f"{_seen(found, fingerprint)}, {_OVERLAP}", details)
-    copied = found.p_fewer < _SURELY
-    if found.shared or copied:
-        words = [f"{_seen(found, fingerprint)}, {_NATURAL}"] if found.shared else []
-        if copied:
-            words.append(_copies(found))
-        return _Answer(Status.WARN, " ".join(words), details)
-    return _Answer(Status.OK, _within(found), details)
+        return Check("duplicates", Status.FAIL, f"{seen}, {_OVERLAP}", details)
+    words = [f"{seen}, {_NATURAL}"] if found.shared else []
+    if found.p_fewer < _SURELY:
+        words.append(f"{repeats} the features of another of their group, {_COPIES}")
+    if words:
+        return Check("duplicates", Status.WARN, " ".join(words), details)
+    if not any(found.repeats):
+        return Check("duplicates", Status.OK, "No two records have the same features.", details)
+    few = f"{repeats} those of another of their group, no more than chance explains."
+    return Check("duplicates", Status.OK, f"No record is in both groups by its features; {few}", details)
 
 
 _OVERLAP = (
     "more than a random split of these records explains: the groups overlap, so the comparison is not valid. Remove"
     " those records and their twins from both groups and audit again."
 )
+_COPIES = (
+    "far more often than such twins are in different groups: they look like copies, which are not independent, so the"
+    " intervals are too narrow. Keep one of each."
+)
 _NATURAL = (
     "no more than a random split of records with natural twins gives: they are not truly unseen, so the leak of the others"
     " may be larger than measured. To leave them out, remove their twins among the members too."
 )
-
-
-def _seen(found: "_Twins", fingerprint: PerGroup) -> str:
-    share = percent(found.nonmembers_with_twin / fingerprint.nonmember.size)
-    return (
-        f"{found.nonmembers_with_twin:,} non-member records ({share}) have an exact twin among the members (equal in"
-        f" every feature; {found.shared:,} different contents, where chance gives about {found.expected:,.1f})"
-    )
-
-
-def _copies(found: "_Twins") -> str:
-    return (
-        f"{found.repeats[0]:,} member and {found.repeats[1]:,} non-member records repeat the features of another of their"
-        " group, far more often than such twins are in different groups: they look like copies, which are not independent, so"
-        " the intervals are too narrow. Keep one of each."
-    )
-
-
-def _within(found: "_Twins") -> str:
-    if not any(found.repeats):
-        return "No two records have the same features."
-    return (
-        f"No record is in both groups by its features; {found.repeats[0]:,} member and {found.repeats[1]:,} non-member"
-        " records repeat those of another of their group, no more than chance explains."
-    )
 
 
 # --- Labels that occur several times: within the groups, in both, and how many in both a random split would give ---
@@ -230,11 +209,11 @@ class ByChance:
 
     def p_more(self, shared: int) -> float:
         """The probability of as many or more."""
-        return _mass(self.law[max(0, shared - self.first) :])
+        return min(1.0, float(self.law[max(0, shared - self.first) :].sum()))
 
     def p_fewer(self, shared: int) -> float:
         """The probability of as many or fewer."""
-        return _mass(self.law[: max(0, shared - self.first + 1)])
+        return min(1.0, float(self.law[: max(0, shared - self.first + 1)].sum()))
 
 
 def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
@@ -250,41 +229,32 @@ def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
     (0.666666666667, 0.666666666667)
     """
     kinds, numbers = np.unique(sizes[sizes > 1], return_counts=True)
-    chances = _in_both(kinds, n1, n0)
+    # The probability that a random split puts a label with so many records in both groups.
+    alone = [np.exp(_log_falling(n, kinds) - _log_falling(n1 + n0, kinds)) for n in (n1, n0)]
+    chances = np.clip(1 - alone[0] - alone[1], 0.0, 1.0)
     first, law = _sum_of_coins(numbers, chances)
     return ByChance(float(np.einsum("i,i->", numbers, chances)), first, law)
 
 
-def _in_both(sizes: npt.NDArray[np.int64], n1: int, n0: int) -> Floats:
-    """The probability that a random split puts a label with so many records in both groups."""
-    alone = [np.exp(_log_falling(n, sizes) - _log_falling(n1 + n0, sizes)) for n in (n1, n0)]
-    return np.asarray(np.clip(1 - alone[0] - alone[1], 0.0, 1.0))
-
-
 def _log_falling(n: int, counts: npt.NDArray[np.int64]) -> Floats:
     """Log of n (n-1) ... (n-c+1); minus infinity where c > n."""
+    from scipy import special
+
     result = special.gammaln(n + 1) - special.gammaln(np.maximum(n - counts, 0) + 1)
     return np.where(counts > n, -np.inf, result)
 
 
 def _sum_of_coins(numbers: npt.NDArray[np.int64], chances: Floats) -> tuple[int, Floats]:
     """The law of the number of heads, and the smallest number it begins at; far tails of no mass are left out."""
+    from auditor.estimators.limits import binomial
+
     first, law = 0, np.ones(1)
     for n, p in zip(numbers.tolist(), chances.tolist(), strict=True):
         reach = _FAR * np.sqrt(n * p * (1 - p)) + _SPARE
         low, high = max(0, int(n * p - reach)), min(n, int(n * p + reach) + 1)
-        law = np.convolve(law, _binomial(np.arange(low, high + 1), n, p))
+        law = np.convolve(law, binomial(np.arange(low, high + 1), n, p))
         first += low
     return first, law
-
-
-def _binomial(k: npt.NDArray[np.int64], n: int, p: float) -> Floats:
-    logs = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    return np.asarray(np.exp(logs + special.xlogy(k, p) + special.xlog1py(n - k, -p)))
-
-
-def _mass(law: Floats) -> float:
-    return min(1.0, float(law.sum()))
 
 
 # --- Runs that are counted twice, in an audit of many runs ---

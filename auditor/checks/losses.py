@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.core.numbers import apart, number, percent
+from auditor.core.numbers import apart, number, percent, sentence
 from auditor.core.options import EachRecord
 from auditor.core.registry import CheckSpec
 from auditor.core.values import Check, Claim, Estimate, FittedPair, Floats, Losses, Status
-from auditor.curves.mixture import MixtureOfGaussians
 from auditor.records.labels import PersonsFound
 
 # --- direction ---
@@ -199,13 +198,9 @@ def collection(losses: Losses) -> Check | None:
     """
     if not losses.notes:
         return None
-    told = " ".join(_sentence(note) for note in losses.notes)
+    told = " ".join(sentence(note) for note in losses.notes)
     message = f"Noticed when the losses were collected: {told} {_MEANING}"
     return Check("collection", Status.WARN, message, {"notes": list(losses.notes)})
-
-
-def _sentence(note: str) -> str:
-    return f"{note[:1].upper()}{note[1:].rstrip('.')}."
 
 
 # --- persons ---
@@ -255,56 +250,43 @@ def persons(found: PersonsFound) -> Check | None:
         "sizes_p_value": found.sizes_p_value,
         "combined": found.combined,
     }
-    status, message = _answer(found)
-    return Check("persons", status, message, details)
+    return Check("persons", *_answer(found), details)
 
 
 def _answer(found: PersonsFound) -> tuple[Status, str]:
     records, blank = sum(found.records), sum(found.unlabelled)
+    people = sum(found.persons) - found.in_both
     if blank == records:
         words = "The person column is empty, so records of one person cannot be told from those of different persons."
         return Status.UNKNOWN, words
     if found.combined and found.sizes_p_value < _LEVEL:
-        return Status.FAIL, _unequal(found)
+        means = [count / people for count, people in zip(found.records, found.persons, strict=True)]
+        return Status.FAIL, (
+            f"Persons have {means[0]:.3g} records each among the members and {means[1]:.3g} among the non-members, spread"
+            " differently than chance explains: scores that combine more records differ without any leak, so the"
+            " comparison is not valid. Keep equally many records of each person, or audit each record."
+        )
+    both = (
+        ""
+        if not found.in_both
+        else (
+            f" {found.in_both:,} person(s) have records in both groups: what was learnt about them may also show in their"
+            " non-member records, so the leak may be larger than measured."
+        )
+    )
     if found.largest > 1 and isinstance(found.choice, EachRecord):
-        return Status.WARN, _dependent(found) + _both(found)
-    words = f"{records:,} records of {_people(found):,} persons: intervals count persons."
+        members, others = (f"{int(number):,}" for number in found.effective)
+        return Status.WARN, (
+            f"{records:,} records of {people:,} persons are counted as independent, and they are not:"
+            f" {found.records[0]:,} members are worth about {members} and {found.records[1]:,} non-members about {others},"
+            f" so the intervals are too narrow. Ask for one score per person.{both}"
+        )
+    words = f"{records:,} records of {people:,} persons: intervals count persons."
     if blank:
         words += f" {blank:,} record(s) name nobody and count as one person each."
     if found.in_both:
-        return Status.WARN, words + _both(found)
+        return Status.WARN, words + both
     return Status.UNKNOWN if blank else Status.OK, words
-
-
-def _people(found: PersonsFound) -> int:
-    return sum(found.persons) - found.in_both
-
-
-def _unequal(found: PersonsFound) -> str:
-    means = [count / people for count, people in zip(found.records, found.persons, strict=True)]
-    return (
-        f"Persons have {means[0]:.3g} records each among the members and {means[1]:.3g} among the non-members, spread"
-        " differently than chance explains: scores that combine more records differ without any leak, so the comparison is not"
-        " valid. Keep equally many records of each person, or audit each record."
-    )
-
-
-def _dependent(found: PersonsFound) -> str:
-    members, others = (f"{int(number):,}" for number in found.effective)
-    return (
-        f"{sum(found.records):,} records of {_people(found):,} persons are counted as independent, and they"
-        f" are not: {found.records[0]:,} members are worth about {members} and {found.records[1]:,} non-members about {others},"
-        " so the intervals are too narrow. Ask for one score per person."
-    )
-
-
-def _both(found: PersonsFound) -> str:
-    if not found.in_both:
-        return ""
-    return (
-        f" {found.in_both:,} person(s) have records in both groups: what was learnt about them may also show in their"
-        " non-member records, so the leak may be larger than measured."
-    )
 
 
 # --- power ---
@@ -341,30 +323,31 @@ def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Chec
     details = {"model_ceiling": ceiling, "mechanism_ceiling": mechanism.details.get("ceiling")}
     judged = mechanism.value is not None and "not_for_claim" not in mechanism.details
     if claim is not None and claim.value is not None and judged:
+        details["claimed"] = claim.value
         curve = mechanism.details.get("claimed_curve") or {}
         if curve.get("rejected") or curve.get("could_have_been"):
             message = (
                 "A perfect attack on these records would have had the claim's whole trade-off curve rejected: the audit had"
                 " room to refute it."
             )
-            return Check("power", Status.OK, message, {**details, "claimed": claim.value})
-        return _against_claim(mechanism.details["ceiling"], claim.value, details)
+            return Check("power", Status.OK, message, details)
+        ceiling = mechanism.details["ceiling"]
+        stated, top = apart(claim.value, ceiling)
+        perfect = (
+            f"A perfect attack on these records would show an epsilon of {top} for the training algorithm"
+        )
+        if not math.isfinite(claim.value) or ceiling <= claim.value:
+            message = (
+                f"{perfect} by this method, not above the claim of {stated}: the audit cannot refute it."
+            )
+            return Check("power", Status.WARN, message, details)
+        message = f"{perfect}, above the claim of {stated}: the audit had room to refute it."
+        return Check("power", Status.OK, message, details)
     top = number(ceiling, toward="down")
     message = f"With these numbers of records, a perfect attack would be certified at {top} by this method."
     if ceiling < _SMALL:
         message += " That is too little to find most leaks."
         return Check("power", Status.WARN, message, details)
-    return Check("power", Status.OK, message, details)
-
-
-def _against_claim(ceiling: float, claimed: float, details: dict[str, float]) -> Check:
-    details = {**details, "claimed": claimed}
-    stated, top = apart(claimed, ceiling)
-    perfect = f"A perfect attack on these records would show an epsilon of {top} for the training algorithm"
-    if not math.isfinite(claimed) or ceiling <= claimed:
-        message = f"{perfect} by this method, not above the claim of {stated}: the audit cannot refute it."
-        return Check("power", Status.WARN, message, details)
-    message = f"{perfect}, above the claim of {stated}: the audit had room to refute it."
     return Check("power", Status.OK, message, details)
 
 
@@ -399,7 +382,9 @@ def sensitivity(star: Estimate) -> Check:
     others = {name: star.details[name] for name in _VARIANTS}
     details = {"value": star.value, **others}
     moved = [
-        f"{number(other)} {_VARIANTS[name]}" for name, other in others.items() if _moves(star.value, other)
+        f"{number(other)} {_VARIANTS[name]}"
+        for name, other in others.items()
+        if abs(star.value - other) > max(_NOISE, _LARGEST_MOVE * max(star.value, other))
     ]
     if moved:
         message = (
@@ -409,11 +394,6 @@ def sensitivity(star: Estimate) -> Check:
         return Check("sensitivity", Status.WARN, message, details)
     message = "The parametric Epsilon* moves by less than 10% without the extreme records and with the other transform."
     return Check("sensitivity", Status.OK, message, details)
-
-
-def _moves(value: float, other: float) -> bool:
-    gap = abs(value - other)
-    return gap > _NOISE and gap > _LARGEST_MOVE * max(value, other)
 
 
 # --- goodness_of_fit ---
@@ -534,6 +514,8 @@ def _of_mixtures(mixture: FittedPair) -> str:
 
 
 def _components(mixture: FittedPair) -> dict[str, int]:
+    from auditor.curves.mixture import MixtureOfGaussians
+
     return {
         side: law.components if isinstance(law, MixtureOfGaussians) else 1
         for side, law in (("member", mixture.member), ("nonmember", mixture.nonmember))

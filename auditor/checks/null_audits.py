@@ -11,7 +11,6 @@ from auditor.core.numbers import number, percent
 from auditor.core.options import RankGrid, Sample, ThresholdRule
 from auditor.core.registry import CheckSpec
 from auditor.core.values import Check, Estimate, Losses, PerGroup, Status
-from auditor.estimators.certified import clopper_pearson
 from auditor.records.labels import Column, codes
 
 # --- placebo: a reference model that was trained on none of the records ---
@@ -67,6 +66,8 @@ def placebo(
     """
     if reference is None:
         return None
+    from auditor.estimators.certified import clopper_pearson
+
     validate.instance("reference", reference, (Losses,))
     if audited is not None:
         validate.instance("audited", audited, (Losses,))
@@ -205,6 +206,10 @@ def label_shuffle(
     >>> label_shuffle(losses, delta=1e-5, rng=rng).status
     <Status.OK: 'ok'>
     """
+    from scipy import special
+
+    from auditor.estimators.certified import clopper_pearson
+
     shuffles = validate.at_least("shuffles", shuffles, least=1)
     alpha = 1 - validate.confidence(confidence)
     values, unit, is_member, by = _units(losses, rng)
@@ -220,9 +225,7 @@ def label_shuffle(
         shuffled = Losses(member=values[label], nonmember=values[~label])
         found = clopper_pearson(shuffled, delta=delta, confidence=confidence, members=Sample(), rule=rule)
         positives += (found.value or 0.0) > 0
-    from scipy import stats
-
-    p_value = float(stats.binom.sf(positives - 1, shuffles, alpha))
+    p_value = float(special.bdtrc(positives - 1, shuffles, alpha))
     details |= {"shuffles": shuffles, "positive": positives, "alpha": alpha, "p_value": p_value}
     return _judged_shuffle(details)
 

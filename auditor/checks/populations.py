@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -15,8 +14,7 @@ from auditor.core.numbers import percent, unit
 from auditor.core.registry import CheckSpec
 from auditor.core.values import Check, Estimate, Floats, Losses, PerGroup, Status
 from auditor.curves.tradeoff import count
-from auditor.estimators.rates import auc
-from auditor.records.features import Features, Table, fingerprints
+from auditor.records.features import Features, Table, fingerprints, pooled, ranks_of
 from auditor.records.labels import codes
 
 _Labels = npt.NDArray[np.bool_]
@@ -199,7 +197,7 @@ def encoded(member: Table, nonmember: Table, *, rng: np.random.Generator) -> _En
     columns: list[Floats] = []
     names: list[str] = []
     for place in _places(member, nonmember, rng):
-        for column in _numbers(member.column(int(place)), nonmember.column(int(place))):
+        for column in _columns(member.column(int(place)), nonmember.column(int(place))):
             gaps = np.isnan(column)
             for part in (_scores(column, gaps), _scores(gaps + 0.0, np.zeros_like(gaps))):
                 if np.any(part != part[0]):
@@ -222,7 +220,7 @@ def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> npt.ND
 
 def _scores(column: Floats, gaps: npt.NDArray[np.bool_]) -> Floats:
     """Normal scores of the ranks, 0 where there is a gap."""
-    from scipy import stats
+    from scipy import special, stats
 
     result = np.zeros(column.size)
     filled = column[~gaps]
@@ -230,43 +228,19 @@ def _scores(column: Floats, gaps: npt.NDArray[np.bool_]) -> Floats:
     return result
 
 
-def _numbers(member: npt.NDArray[Any], nonmember: npt.NDArray[Any]) -> list[Floats]:
+def _columns(member: npt.NDArray[Any], nonmember: npt.NDArray[Any]) -> list[Floats]:
     """A column as one column of numbers, NaN where a value is missing; a text becomes counts of its hashed words."""
-    if member.dtype.kind in "fiub" and nonmember.dtype.kind in "fiub":
-        with np.errstate(over="ignore"):
-            return [np.concatenate([member.astype(np.float64), nonmember.astype(np.float64)])]
-    if member.dtype.kind == nonmember.dtype.kind == "M":
-        times = np.concatenate([column.astype("datetime64[us]") for column in (member, nonmember)])
-        return [np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))]
-    values = [*member.tolist(), *nonmember.tolist()]
-    missing = np.array([_missing(value) for value in values])
-    given = [value for value, gap in zip(values, missing, strict=True) if not gap]
-    if all(isinstance(value, int | float | np.number | np.bool_) for value in given):
-        result = np.full(missing.size, np.nan)
-        result[~missing] = [float(value) for value in given]
-        return [result]
-    texts = [str(value) for value in given]
-    if _free(texts):
-        return _counted([("" if gap else str(value)) for value, gap in zip(values, missing, strict=True)])
-    codes = np.full(missing.size, np.nan)
-    codes[~missing] = np.unique(texts, return_inverse=True)[1]
-    return [codes]
-
-
-def _missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in {"NAType", "NaTType"} or bool(value != value)  # noqa: PLR0124
-
-
-def _free(texts: list[str]) -> bool:
-    words = sum(len(text.split()) for text in texts)
-    return len(set(texts)) > _FREE_TEXT * len(texts) and words > _SEVERAL * len(texts)
-
-
-def _counted(texts: list[str]) -> list[Floats]:
+    values = pooled(member, nonmember)
+    if not isinstance(values, list):
+        return [values]
+    texts = [value for value in values if value is not None]
+    words = sum(len(value.split()) for value in texts)
+    if len(set(texts)) <= _FREE_TEXT * len(texts) or words <= _SEVERAL * len(texts):
+        return [ranks_of(values)]
     from sklearn.feature_extraction.text import HashingVectorizer
 
     hashing = HashingVectorizer(n_features=_BUCKETS, alternate_sign=False, norm=None)
-    counts = hashing.transform(texts).toarray()
+    counts = hashing.transform(value or "" for value in values).toarray()
     return [np.asarray(column, dtype=np.float64) for column in counts.T]
 
 
@@ -296,7 +270,11 @@ def _separation(values: Floats, *, member: _Labels, confidence: float, rng: np.r
     """
     from threadpoolctl import threadpool_limits
 
-    blocks = _blocks(member, rng)
+    from auditor.estimators.rates import auc
+
+    # Random blocks with equal shares of both groups.
+    sides = [rng.permutation(np.flatnonzero(side)) for side in (member, ~member)]
+    blocks = [np.concatenate([side[turn::_BLOCKS] for side in sides]) for turn in range(_BLOCKS)]
     scores, at = [], []
     gains = np.zeros(len(_LEARNERS))
     # One thread: the result does not depend on their number, and waits for no core that others hold.
@@ -314,13 +292,13 @@ def _separation(values: Floats, *, member: _Labels, confidence: float, rng: np.r
 
 def _differences(values: Floats, *, member: _Labels) -> Floats:
     """Return, for each column, the larger |t| of the two groups' means and of the means of its square."""
-    return np.maximum(*(np.abs(_t(part, member)) for part in (values, np.square(values))))
-
-
-def _blocks(member: _Labels, rng: np.random.Generator) -> list[_Rows]:
-    """Random blocks with equal shares of both groups."""
-    sides = [rng.permutation(np.flatnonzero(side)) for side in (member, ~member)]
-    return [np.concatenate([side[turn::_BLOCKS] for side in sides]) for turn in range(_BLOCKS)]
+    found = []
+    for part in (values, np.square(values)):
+        one, other = part[member], part[~member]
+        variance = one.var(axis=0) / one.shape[0] + other.var(axis=0) / other.shape[0]
+        gap = one.mean(axis=0) - other.mean(axis=0)
+        found.append(np.abs(gap / np.sqrt(np.maximum(variance, 1e-12))))
+    return np.asarray(np.maximum(*found))
 
 
 def _told(values: Floats, member: _Labels, seen: _Rows, held: _Rows) -> Floats:
@@ -335,13 +313,6 @@ def _ranked(scores: Floats) -> Floats:
     from scipy import stats
 
     return np.asarray((stats.rankdata(scores) - 0.5) / scores.size)
-
-
-def _t(values: Floats, member: _Labels) -> Floats:
-    one, other = values[member], values[~member]
-    gap = one.mean(axis=0) - other.mean(axis=0)
-    variance = one.var(axis=0) / one.shape[0] + other.var(axis=0) / other.shape[0]
-    return np.asarray(gap / np.sqrt(np.maximum(variance, 1e-12)))
 
 
 def _linear(known: Floats, label: _Labels, new: Floats) -> Floats:

@@ -6,9 +6,8 @@ __getattr__, __dir__, __all__ = face(
     __name__,
     {
         "app": "main run",
-        "console": "hand_out with_options",
-        "help": "EXAMPLES EXIT_CODES GENERAL",
-        "project": "EXAMPLE run_demo text",
-        "settings_file": "options_of",
+        "console": "hand_out",
+        "project": "EXAMPLE run_demo",
+        "sentences": "with_options",
     },
 )

@@ -1,38 +1,132 @@
-"""The command line: which commands there are, and how every one of them ends."""
+"""The command line: which commands there are, and how every one of them begins and ends."""
 
+import functools
+import inspect
 import sys
+import typing
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
 
 from auditor._version import __version__
-from auditor.cli import console, settings, settings_file
+from auditor.cli import console, sentences, settings
 from auditor.cli.audit import audit, compare, report
 from auditor.cli.collect import collect
-from auditor.cli.help import SETTINGS, Command, Group
 from auditor.cli.mechanism import claim, instances, parameters, power, runs
+from auditor.cli.options import declared, packed
 from auditor.cli.project import demo, init, schema
 from auditor.verdicts.gates import ExitCode
 
+# --- Help: options in sections, commands by purpose; plain text, in a terminal as in a pipe ---
+
+
+def texts(command: Callable[..., Any]) -> dict[str, Any]:
+    """Return what a docstring says before and after the options; from its examples on every line stays as it is."""
+    words, title, examples = (inspect.getdoc(command) or "").partition("\n\nExamples:\n")
+    return {"help": words, "epilog": (title + examples).replace("\n    ", "\n  ")}
+
+
+def _help_option(command: Any, context: Any) -> Any:
+    """The option --help, which prints as every command does: what cannot be printed is one sentence."""
+    found = super(type(command), command).get_help_option(context)
+    found.callback = _print_help
+    return found
+
+
+def _print_help(context: Any, param: Any, value: bool) -> None:  # noqa: ARG001, FBT001 - of the parser's protocol
+    if value and not context.resilient_parsing:
+        console.say(context.get_help() + "\n")
+        context.exit()
+
+
+class Command(TyperCommand):
+    """A command whose help has its options in sections: a group of options has the title of its class."""
+
+    get_help_option: Any = _help_option
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, section by section."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in sorted(self.get_params(ctx), key=lambda param: param.param_type_name):  # arguments first
+            record = param.get_help_record(ctx)
+            title = "Arguments" if param.param_type_name == "argument" else "Options"
+            title = "General" if param.name == "help" else getattr(param, "rich_help_panel", None) or title
+            if record is not None:
+                sections.setdefault(title, []).append(record)
+        _write(formatter, sections)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the parser's protocol
+        """Write the examples as they stand, so that each can be pasted."""
+        formatter.write(f"{self.epilog}\n")
+
+
+class Group(TyperGroup):
+    """The command `auditor` itself: takes `auditor help COMMAND` for `COMMAND --help`."""
+
+    get_help_option: Any = _help_option
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read `help COMMAND` as `COMMAND --help`."""
+        if args[:1] == ["help"]:
+            args = args[1:] if ctx.resilient_parsing else [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by purpose."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.commands[name]
+            row = name, command.get_short_help_str(limit=1000)
+            sections.setdefault(command.rich_help_panel, []).append(row)
+        _write(formatter, sections)
+
+    format_epilog = Command.format_epilog
+
+
+def _write(formatter: Any, sections: dict[str, list[tuple[str, str]]]) -> None:
+    for title, rows in sections.items():
+        with formatter.section(title):
+            formatter.write_dl(rows)
+
+
+# --- The commands, and how each begins and ends ---
+
+
 app = typer.Typer(
     name="auditor",
-    help="Measure what a trained model gives away about its training records, and set it beside what is claimed.",
-    epilog="Exit codes: 0 done; 1 a gate failed or the claim is refuted; 2 bad input; 3 a gate cannot be evaluated.",
     cls=Group,
-    context_settings=SETTINGS,
+    # No line is longer than can be read.
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
 
-@app.callback(invoke_without_command=True)
+_OF_EVERY = "Of every command, as behind its name."
+
+
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    config: settings.Config = None,  # noqa: ARG001 - read by the command's own
-    no_config: settings.NoConfig = False,  # noqa: ARG001 - likewise
+    config: Annotated[Path | None, typer.Option(help=_OF_EVERY)] = None,  # noqa: ARG001 - read by the command's own
+    no_config: Annotated[bool, typer.Option("--no-config", help=_OF_EVERY)] = False,  # noqa: ARG001 - likewise
 ) -> None:
+    """Measure what a trained model gives away about its training records, and set it beside what is claimed.
+
+    Examples:
+        auditor demo                                  a whole audit, on data at hand
+        auditor audit losses.csv --html report.html   audit a table of losses
+        auditor help collect                          how to make such a table
+        auditor help COMMAND                          examples and options
+
+    Exit codes:
+        0 done; 1 a gate failed or the claim is refuted; 2 bad input;
+        3 a gate cannot be evaluated.
+    """
     if version:
         console.say(f"auditor {__version__}\n")
         raise typer.Exit
@@ -40,34 +134,49 @@ def _root(
         console.say(context.get_help() + "\n")
 
 
-# In the order in which somebody meets them. A file can configure these ...
-_CONFIGURED: tuple[Callable[..., Any], ...] = (
-    demo,
-    collect,
-    audit,
-    report,
-    compare,
-    claim,
-    parameters,
-    instances,
-    runs,
-    power,
-)
-for _command in _CONFIGURED:
-    app.command(cls=Command)(settings.configured(_command, among=_CONFIGURED))
-# ... and not these, which are about such files and about what is written.
-for _other in (init, schema):
-    app.command(cls=Command)(_other)
+def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command as the parser takes it, with each option of its groups a parameter, and settings from a file."""
+    found = declared(command)
+    options = [
+        name for name, item in found.items() if isinstance(typing.get_args(item.annotation)[1], OptionInfo)
+    ]
+
+    def run(_context: typer.Context, **given: Any) -> Any:
+        sentences.OPTIONS.set(tuple(options))
+        settings.keep_what_counts(_context)
+        settings.tell_what_is_used(quiet=bool(given.get("quiet")))
+        code = command(**packed(command, given))
+        settings.tell_what_stopped(code)
+        return code
+
+    context = inspect.Parameter("_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    functools.update_wrapper(run, command)
+    vars(run)["__signature__"] = inspect.Signature([context, *found.values()])
+    run.__annotations__ = {item.name: item.annotation for item in (context, *found.values())}
+    return run
+
+
+# In the order in which somebody meets them.
+_COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "Audit a model": (demo, collect, audit, report, compare, instances, runs),
+    "Promise and plan": (claim, parameters, power),
+    "Set up": (init, schema),
+}
+app.callback(invoke_without_command=True, **texts(_root))(_root)
+for _purpose, _commands in _COMMANDS.items():
+    for _command in _commands:
+        app.command(cls=Command, rich_help_panel=_purpose, **texts(_command))(_runnable(_command))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code; an error is one sentence on standard error and code 2."""
     console.remember(arguments)
-    settings.forget(debug="--debug" in arguments)
+    settings.forget()
+    sentences.OPTIONS.set(())
     try:
         return int(app(args=list(arguments), prog_name="auditor", standalone_mode=False) or 0)
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
-        console.complain(settings_file.located(error, arguments=arguments), arguments=arguments)
+        sentences.complain(error)
         return ExitCode.BAD_INPUT
 
 

@@ -2,126 +2,80 @@
 
 import shlex
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any, Literal
 
 from auditor.cli import console, options as shared
-from auditor.cli.console import with_options
-from auditor.cli.options import Common, Options, flag, is_given, option, spelled
+from auditor.cli.options import Columns, Common, Options, argument, is_given, option, refuse
+from auditor.cli.sentences import with_options
 from auditor.collectors.base.outputs import Output
 from auditor.core.errors import InputError
 
-
-class TaskOption(StrEnum):
-    """What the model was trained to predict."""
-
-    CLASSIFICATION = "classification"
-    MULTI_LABEL = "multi-label"
-    REGRESSION = "regression"
-    GAUSSIAN = "gaussian"
-
-
-class EngineOption(StrEnum):
-    """What does the work."""
-
-    LOCAL = "local"
-    RAY = "ray"
-
-
-class ScoreOption(StrEnum):
-    """The score of a text."""
-
-    MEAN = "mean"
-    SUM = "sum"
-    MIN_K = "min-k"
-    ZLIB = "zlib"
-
-
 _TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may hold weights alone
-_PROTOCOLS = ("v2", "v1", "mlflow", "completions", "template")
-# What an endpoint takes under the name of its option.
-_OF_CONNECTIONS = (
-    *(
-        "token_variable",
-        "concurrency",
-        "timeout",
-        "retries",
-        "output_name",
-        "allow_plain_http",
-        "use_proxies",
-    ),
-    *("max_request_bytes", "max_response_bytes", "max_request_records", "ca_file"),
+_INTERRUPTED = 130  # 128 and the number of the signal
+# What an endpoint is not told under the name of its option; all others of a served model it is.
+_SPECIAL = (
+    "protocol",
+    "served_model",
+    "header_variable",
+    "accept_labels",
+    "request_template",
+    "response_path",
 )
-# What goes with features and labels only.
-_OF_TABLES = (
-    *("task", "classes", "output", "repeats", "accept_labels", "output_name"),
-    *("request_template", "response_path"),
-)
-_OF_TEXTS = ("score", "min_k_percent")
-
 
 # --- The options ---
 
 
 @dataclass(frozen=True)
-class RecordTables(Options, title="The records"):
-    """The tables of records, by the group that they hold."""
+class RecordTables(Columns, title="The records"):
+    """The tables of records, by the group that they hold.
 
-    members: Path | None = option(
-        "Records the model was trained on (.csv, .parquet, .npz, .arrow, or a folder of .parquet).",
-        metavar="FILE",
-    )
-    nonmembers: Path | None = option("Records from the same population that it never saw.", metavar="FILE")
-    records: Path | None = option(
-        "One table of both, with --member-column, instead of the two.", metavar="FILE"
-    )
-    member_column: str = option("Column of membership in --records, 0 or 1.", default="member")
-    label: str | None = option(
-        "Column of true labels; several, separated by commas, for --task multi-label.", metavar="COLUMN"
-    )
-    features: str | None = option(
-        "Feature columns, separated by commas; default: all that are nothing else, in the order of the file.",
-        metavar="NAMES",
-    )
-    id_column: shared.IdColumn = "id"
-    group_column: shared.GroupColumn = "group"
-    person_column: shared.PersonColumn = "person"
-    allow_shared_rows: bool = flag("Go on where many rows are in both groups.")
+    Attributes:
+        members: Records the model was trained on (.csv, .parquet, .npz, .arrow, or a folder of .parquet).
+        nonmembers: Records from the same population that it never saw.
+        records: One table of both, with --member-column, instead of the two.
+        member_column: Column of membership in --records, 0 or 1.
+        label: Column of true labels; several, separated by commas, for --task multi-label.
+        features: Feature columns, separated by commas; default: all that are nothing else, in the order of the file.
+        allow_shared_rows: Go on where many rows are in both groups.
+    """
+
+    members: Path | None = None
+    nonmembers: Path | None = None
+    records: Path | None = None
+    member_column: str = "member"
+    label: str | None = None
+    features: str | None = None
+    allow_shared_rows: bool = False
 
     def read_with(self, *, text_column: str | None) -> dict[str, Any]:
         """Return the tables of records by the group that they hold."""
         from auditor.collectors import RecordTable
 
         columns: dict[str, Any] = {
-            name: getattr(self, f"{name}_column") or None  # '' is none
-            for name in ("id", "group", "person")
+            "id": self.id_column or None,  # '' is none
+            "group": self.group_column or None,
+            "person": self.person_column or None,
         }
-        columns |= self._contents(text_column)
-        given = {name: getattr(self, name) for name in ("members", "nonmembers", "records")}
-        if [name for name, path in given.items() if path is not None] not in (
-            ["members", "nonmembers"],
-            ["records"],
-        ):
-            raise InputError(
-                "give either both --members and --nonmembers, or --records with a column of membership."
-            )
-        member = {"records": self.member_column}
-        return {
-            name: None if path is None else RecordTable(path, member=member.get(name, "member"), **columns)
-            for name, path in given.items()
-        }
+        if text_column is None:
+            columns |= self._features()
+        else:
+            refuse(self, "label", "features", goes="without --text-column: a text is all of its record")
+            columns["features"] = text_column
+        match self.members, self.nonmembers, self.records:
+            case (Path() as members, Path() as nonmembers, None):
+                return {
+                    "members": RecordTable(members, **columns),
+                    "nonmembers": RecordTable(nonmembers, **columns),
+                }
+            case (None, None, Path() as records):
+                return {"records": RecordTable(records, member=self.member_column, **columns)}
+        raise InputError(
+            "give either both --members and --nonmembers, or --records with a column of membership."
+        )
 
-    def _contents(self, text_column: str | None) -> dict[str, Any]:
+    def _features(self) -> dict[str, Any]:
         """The columns of what the model sees and of what it should answer."""
-        if text_column is not None:
-            if self.label is not None or self.features is not None:
-                raise InputError(
-                    "--text-column goes without --label and --features: a text is all of its record."
-                )
-            return {"features": text_column}
         if self.label is None:
             raise InputError("--label must name the column of true labels (or --text-column that of texts).")
         features = None if self.features is None else shared.names("--features", self.features)
@@ -130,54 +84,53 @@ class RecordTables(Options, title="The records"):
 
 @dataclass(frozen=True)
 class LossesFile(Options, title="The losses"):
-    """Where the losses go."""
+    """Where the losses go.
 
-    out: Annotated[Path, typer.Option("--out", metavar="LOSSES", help="Where the losses go (.parquet).")]
-    overwrite: bool = flag("Replace losses of another collection in the same file.")
+    Attributes:
+        out: Where the losses go (.parquet).
+        overwrite: Replace losses of another collection in the same file.
+    """
+
+    out: Path
+    overwrite: bool = False
 
 
 @dataclass(frozen=True)
 class ModelOptions(Options, title="The model"):
-    """What the model predicts, and how a file of it is loaded."""
+    """What the model predicts, and how a file of it is loaded.
 
-    task: TaskOption | None = option("What the model was trained to predict; default: classification.")
-    standard_deviation: float | None = option(
-        "Of the noise, for --task gaussian; default: the model returns it after the mean."
-    )
-    classes: str | None = option(
-        "Label of each output column, separated by commas; default: the model's, or 0, 1, ...",
-        metavar="LABELS",
-    )
-    output: Output | None = option("What the model returns; default: found out.")
-    repeats: int | None = option(
-        "Ask the model so often for every record and average, if it answers at random; default: 1."
-    )
-    factory: str | None = option(
-        "Builds the PyTorch model of a state dict; the module is run, so name your own.",
-        metavar="MODULE:FUNCTION",
-    )
-    trust_pickle: bool = flag(
-        "Load a file that may run any code: a pickle, Lambda layers, a graph that touches files."
-    )
-    trusted_type: list[str] | None = option(
-        "Type that a .skops file may hold besides the known ones; repeatable."
-    )
+    Attributes:
+        model: File or folder of a model (.skops, .onnx, .keras, SavedModel, .pt, a saved language model), or the address of
+            a served one (https://...).
+        task: What the model was trained to predict; default: classification.
+        standard_deviation: Of the noise, for --task gaussian; default: the model returns it after the mean.
+        classes: Label of each output column, separated by commas; default: the model's, or 0, 1, ...
+        output: What the model returns; default: found out.
+        repeats: Ask the model so often for every record and average, if it answers at random; default: 1.
+        factory: Builds the PyTorch model of a state dict; the module is run, so name your own.
+        trust_pickle: Load a file that may run any code: a pickle, TorchScript, a SavedModel, Lambda layers.
+        trusted_type: Type that a .skops file may hold besides the known ones; repeatable.
+    """
 
-    @property
-    def of_files(self) -> dict[str, Any]:
-        """What goes with a file of a model only."""
-        return {name: getattr(self, name) for name in ("factory", "trust_pickle", "trusted_type")}
+    model: str = argument("MODEL")
+    task: Literal["classification", "multi-label", "regression", "gaussian"] | None = None
+    standard_deviation: float | None = None
+    classes: str | None = None
+    output: Output | None = None
+    repeats: int | None = None
+    factory: str | None = option(metavar="MODULE:FUNCTION")
+    trust_pickle: bool = False
+    trusted_type: list[str] | None = None
 
     def chosen_task(self) -> Any:
         """Return what the model was trained to predict."""
         from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, SquaredError
 
-        if self.standard_deviation is not None and self.task is not TaskOption.GAUSSIAN:
-            raise InputError("--standard-deviation goes with --task gaussian: it is that of the noise.")
-        if self.task is TaskOption.GAUSSIAN:
+        if self.task == "gaussian":
             return GaussianLogLoss(self.standard_deviation)
-        kinds = {TaskOption.MULTI_LABEL: MultiLabel, TaskOption.REGRESSION: SquaredError}
-        return kinds.get(self.task or TaskOption.CLASSIFICATION, Classification)()
+        refuse(self, "standard_deviation", goes="with --task gaussian: it is that of the noise")
+        kinds = {"multi-label": MultiLabel, "regression": SquaredError}
+        return kinds.get(self.task or "", Classification)()
 
     def labels(self) -> list[str] | None:
         """Return the labels of the output columns."""
@@ -186,79 +139,83 @@ class ModelOptions(Options, title="The model"):
 
 @dataclass(frozen=True)
 class TextOptions(Options, title="A language model"):
-    """What of a text is scored."""
+    """What of a text is scored.
 
-    text_column: str | None = option("Column of texts: MODEL is a language model.", metavar="COLUMN")
-    score: ScoreOption | None = option("Of a text; the other scores stand beside it; default: mean.")
-    min_k_percent: float | None = option("Percent of least likely tokens, for --score min-k; default: 20.")
-    longest: int | None = option("Most tokens of a text; default: what the model takes.")
-    cut_long_texts: bool = flag("Cut texts of more tokens, instead of refusing them.")
+    Attributes:
+        text_column: Column of texts: MODEL is a language model.
+        score: Of a text; the other scores stand beside it; default: mean.
+        min_k_percent: Percent of least likely tokens, for --score min-k; default: 20.
+        longest: Most tokens of a text; default: what the model takes.
+        cut_long_texts: Cut texts of more tokens, instead of refusing them.
+    """
+
+    text_column: str | None = None
+    score: Literal["mean", "sum", "min-k", "zlib"] | None = None
+    min_k_percent: float | None = None
+    longest: int | None = None
+    cut_long_texts: bool = False
 
     def chosen_score(self) -> Any:
         """Return the score of a text, where the records are texts."""
         from auditor.collectors.texts.scores import MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
 
         if self.text_column is None:
+            refuse(self, "score", "min_k_percent", goes="with --text-column: it is about the score of a text")
             return None
-        if self.min_k_percent is not None and self.score is not ScoreOption.MIN_K:
-            raise InputError("--min-k-percent goes with --score min-k.")
-        if self.score is ScoreOption.MIN_K:
+        if self.score == "min-k":
             return MinK() if self.min_k_percent is None else MinK(self.min_k_percent)
-        kinds = {ScoreOption.SUM: SumTokenLoss, ScoreOption.ZLIB: ZlibRatio}
-        return kinds.get(self.score or ScoreOption.MEAN, MeanTokenLoss)()
-
-    def check_tokens(self, *, served: bool) -> None:
-        """Refuse what is said of tokens where no language model in a folder counts them."""
-        for name in ("longest", "cut_long_texts"):
-            if getattr(self, name):
-                where = "a language model in a folder, got an address" if served else "--text-column"
-                raise InputError(f"{spelled(name)} goes with {where}; leave it out.")
+        refuse(self, "min_k_percent", goes="with --score min-k")
+        kinds = {"sum": SumTokenLoss, "zlib": ZlibRatio}
+        return kinds.get(self.score or "", MeanTokenLoss)()
 
 
 @dataclass(frozen=True)
 class ServedOptions(Options, title="A served model"):
-    """How a server is asked."""
+    """How a server is asked.
 
-    protocol: str | None = option(
-        "v2, v1, mlflow, completions or template; default: found out.", metavar="NAME"
-    )
-    served_model: str | None = option(
-        "Name of the model on the server, where the address has none.", metavar="NAME"
-    )
-    token_variable: str | None = option(
-        "Environment variable that holds the bearer token.", metavar="VARIABLE"
-    )
-    header_variable: list[str] | None = option(
-        "Header from an environment variable; repeatable.", metavar="HEADER=VARIABLE"
-    )
-    output_name: str | None = option(
-        "Which of several outputs to use; default: the probabilities.", metavar="NAME"
-    )
-    accept_labels: bool = flag(
-        "Take a server that answers with labels (name them with --classes): a weaker 0/1-loss audit."
-    )
-    request_template: Path | None = option(
-        "JSON of a request with one place for the records: {{rows}} (lists of cells), {{records}} (objects by"
-        " column), or {{row}} or {{record}} (one a request), as in '{\"inputs\": {{rows}}}'.",
-        metavar="FILE",
-    )
-    response_path: str | None = option(
-        "Where the outputs are in an answer, for --request-template, as in outputs.0.scores or results.*.probs.",
-        metavar="PATH",
-    )
-    concurrency: int | None = option("Requests under way at a time; default: 8.")
-    timeout: float | None = option("Seconds to wait for an answer; default: 30.")
-    retries: int | None = option("How often a request is tried again; default: 5.")
-    max_request_records: int | None = option("Most records in one request.")
-    max_request_bytes: int | None = option("Largest request; default: 1000000.")
-    max_response_bytes: int | None = option("Largest answer that is read.")
-    allow_plain_http: bool = flag("Send credentials over http, where others can read them.")
-    use_proxies: bool = flag("Use the proxies of the environment (HTTPS_PROXY).")
-    ca_file: Path | None = option("Certificates to trust, for a private server.", metavar="FILE")
+    Attributes:
+        protocol: How it is spoken with; default: found out.
+        served_model: Name of the model on the server, where the address has none.
+        token_variable: Environment variable that holds the bearer token.
+        header_variable: Header from an environment variable; repeatable.
+        output_name: Which of several outputs to use; default: the probabilities.
+        accept_labels: Take a server that answers with labels (name them with --classes): a weaker 0/1-loss audit.
+        request_template: JSON of a request with one place for the records: {{rows}} (lists of cells), {{records}}
+            (objects by column), or {{row}} or {{record}} (one a request), as in '{"inputs": {{rows}}}'.
+        response_path: Where the outputs are in an answer, for --request-template, as in outputs.0.scores or
+            results.*.probs.
+        concurrency: Requests under way at a time; default: 8.
+        timeout: Seconds to wait for an answer; default: 30.
+        retries: How often a request is tried again; default: 5.
+        max_request_records: Most records in one request.
+        max_request_bytes: Largest request; default: 1000000.
+        max_response_bytes: Largest answer that is read.
+        allow_plain_http: Send credentials over http, where others can read them.
+        use_proxies: Use the proxies of the environment (HTTPS_PROXY).
+        ca_file: Certificates to trust, for a private server.
+    """
+
+    protocol: Literal["v2", "v1", "mlflow", "completions"] | None = None
+    served_model: str | None = None
+    token_variable: str | None = None
+    header_variable: list[str] | None = option(metavar="HEADER=VARIABLE")
+    output_name: str | None = None
+    accept_labels: bool = False
+    request_template: Path | None = None
+    response_path: str | None = None
+    concurrency: int | None = None
+    timeout: float | None = None
+    retries: int | None = None
+    max_request_records: int | None = None
+    max_request_bytes: int | None = None
+    max_response_bytes: int | None = None
+    allow_plain_http: bool = False
+    use_proxies: bool = False
+    ca_file: Path | None = None
 
     def keywords(self, classes: str | None) -> dict[str, Any]:
         """Return what an endpoint is told of the connection, as far as it was given."""
-        found = {name: getattr(self, name) for name in _OF_CONNECTIONS}
+        found = {name: value for name, value in vars(self).items() if name not in _SPECIAL}
         found |= {"header_variables": self._headers(), "labels": self._answers(classes)}
         return {name: value for name, value in found.items() if is_given(value)}
 
@@ -287,19 +244,11 @@ class ServedOptions(Options, title="A served model"):
         """Return how records are sent, by name or as a template; nothing where it is to be found out."""
         from auditor.collectors.served.protocols import Template
 
-        name, template = self.protocol, self.request_template
-        if name is not None and name not in _PROTOCOLS:
-            raise InputError(f"--protocol must be one of {', '.join(_PROTOCOLS)}, got {name!r}.")
-        if name == "completions":
-            raise InputError("--protocol completions goes with --text-column: it is asked for texts.")
+        template = self.request_template
         if template is None:
-            if name == "template" or self.response_path is not None:
-                raise InputError("--request-template must name a file of JSON with a place for the records.")
-            return name
-        if name not in (None, "template"):
-            raise InputError(
-                f"--request-template goes with --protocol template, got {name!r}; leave one of them out."
-            )
+            refuse(self, "response_path", goes="with --request-template: it is about the answers to it")
+            return self.protocol
+        refuse(self, "protocol", goes="without --request-template, which says how it is spoken with")
         try:
             text = template.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -310,108 +259,123 @@ class ServedOptions(Options, title="A served model"):
 
 @dataclass(frozen=True)
 class RunOptions(Options, title="The run"):
-    """How the work is done."""
+    """How the work is done.
 
-    batch_size: int | None = option("Records for each call of the model, and of each checkpoint.")
-    engine: EngineOption = option("This process, or a Ray cluster.", default=EngineOption.LOCAL)
-    workers: int | None = option("Models at work at a time, for --engine ray; default: 2.")
-    ray_address: str | None = option(
-        "Of a running Ray cluster, whose machines see the same files; default: Ray is started here.",
-        metavar="ADDRESS",
-    )
+    Attributes:
+        batch_size: Records for each call of the model, and of each checkpoint.
+        engine: This process, or a Ray cluster.
+        workers: Models at work at a time, for --engine ray; default: 2.
+        ray_address: Of a running Ray cluster, whose machines see the same files; default: Ray is started here.
+    """
+
+    batch_size: int | None = None
+    engine: Literal["local", "ray"] = "local"
+    workers: int | None = None
+    ray_address: str | None = None
 
     def chosen_engine(self) -> Any:
         """Return what does the work, if it is not this process."""
-        given = {name: value for name, value in vars(self).items() if name in ("workers", "ray_address")}
-        given = {name: value for name, value in given.items() if value is not None}
-        if self.engine is EngineOption.LOCAL:
-            for name in given:
-                raise InputError(f"{spelled(name)} goes with --engine ray: this process holds one model.")
+        if self.engine == "local":
+            refuse(self, "workers", "ray_address", goes="with --engine ray: this process holds one model")
             return None
         from auditor.collectors.streaming.ray import RayEngine
 
-        return RayEngine(**{name.removeprefix("ray_"): value for name, value in given.items()})
+        given: dict[str, Any] = {"workers": self.workers, "address": self.ray_address}
+        return RayEngine(**{name: value for name, value in given.items() if value is not None})
 
 
 # --- The command ---
 
 
 def collect(
-    *,
-    model: Annotated[
-        str,
-        typer.Argument(
-            help="File or folder of a model (.skops, .onnx, .keras, SavedModel, .pt, a saved language model), or the"
-            " address of a served one (https://...)."
-        ),
-    ],
+    model: ModelOptions,
     records: RecordTables,
     losses: LossesFile,
-    kind: ModelOptions,
     texts: TextOptions,
     served: ServedOptions,
     run: RunOptions,
     common: Common,
 ) -> None:
-    """Score records by a model and write a table of losses; a run that was stopped goes on where it stopped."""
+    r"""Score records by a model and write a table of losses; a run that was stopped goes on where it stopped.
+
+    Examples:
+        Losses of a model in a file, on two tables with a column of true labels:
+          auditor collect model.skops --members train.csv --nonmembers holdout.csv \
+            --label diagnosis --out losses.parquet
+
+        Of a served model; the token comes from an environment variable:
+          auditor collect https://models.example.org/v2/models/income/infer \
+            --token-variable INCOME_TOKEN --members train.csv \
+            --nonmembers holdout.csv --label income --out losses.parquet
+
+        Of a PyTorch state dict, built by your own function:
+          auditor collect weights.pt --factory my_project:build --members train.csv \
+            --nonmembers holdout.csv --label y --out losses.parquet
+
+        Of a language model, on texts:
+          auditor collect ./my-language-model --members seen.csv \
+            --nonmembers unseen.csv --text-column text --out losses.parquet
+
+        Many records, in several processes:
+          auditor collect model.onnx --records all.parquet --label y --engine ray \
+            --workers 8 --out losses.parquet
+
+    Exit codes:
+        0 done; 2 bad input; 130 interrupted (start it again: it goes on where it
+        stopped).
+    """
     from auditor import collectors
 
-    _check_kind_of_records(texts, {**vars(kind), **vars(texts), **vars(served)})
+    if texts.text_column is not None:
+        why = "without --text-column, for the score of a text is of its tokens alone; leave it out"
+        refuse(model, "task", "classes", "output", "repeats", goes=why)
+        refuse(served, "accept_labels", "output_name", "request_template", "response_path", goes=why)
     tables = records.read_with(text_column=texts.text_column)
-    connection = served.keywords(kind.classes)
-    chosen = _model(model, kind, texts, served, connection)
-    with console.interruptible(), console.stages(quiet=common.quiet, unit="records") as move:
-        report = collectors.collect_to(
-            losses.out,
-            chosen,
-            **tables,
-            task=kind.chosen_task(),
-            classes=kind.labels(),
-            output=kind.output,
-            repeats=1 if kind.repeats is None else kind.repeats,
-            batch_size=run.batch_size,
-            allow_shared_rows=records.allow_shared_rows,
-            engine=run.chosen_engine(),
-            overwrite=losses.overwrite,
-            announce=console.announcer(quiet=common.quiet),
-            progress=move or (lambda _stage, _done, _total: None),
-        )
+    connection = served.keywords(model.classes)
+    chosen = _model(model, texts, served, connection)
+    try:
+        with console.progress(quiet=common.quiet) as move:
+            report = collectors.collect_to(
+                losses.out,
+                chosen,
+                **tables,
+                task=model.chosen_task(),
+                classes=model.labels(),
+                output=model.output,
+                repeats=1 if model.repeats is None else model.repeats,
+                batch_size=run.batch_size,
+                allow_shared_rows=records.allow_shared_rows,
+                engine=run.chosen_engine(),
+                overwrite=losses.overwrite,
+                announce=console.announcer(quiet=common.quiet),
+                progress=move or (lambda _stage, _done, _total: None),
+            )
+    except KeyboardInterrupt as stop:
+        console.explain([str(stop) or "interrupted."])
+        raise SystemExit(_INTERRUPTED) from None
     if not common.quiet:
         console.say(_summary(report, name=str(losses.out)))
 
 
-def _check_kind_of_records(texts: TextOptions, given: dict[str, Any]) -> None:
-    """Refuse what the kind of records, texts or rows of features, has no use for."""
-    are_texts = texts.text_column is not None
-    how = "without" if are_texts else "with"
-    why = "the score of a text is of its tokens alone" if are_texts else "it is about the score of a text"
-    for name in _OF_TABLES if are_texts else _OF_TEXTS:
-        if is_given(given[name]):
-            raise InputError(f"{spelled(name)} goes {how} --text-column, for {why}; leave it out.")
-
-
-def _model(
-    place: str, kind: ModelOptions, texts: TextOptions, served: ServedOptions, connection: dict[str, Any]
-) -> Any:
+def _model(kind: ModelOptions, texts: TextOptions, served: ServedOptions, connection: dict[str, Any]) -> Any:
     """The model: a file, an endpoint, or what scores texts.
 
     Args:
-        place: A path or an address.
         kind: What the model predicts, and how a file of it is loaded.
         texts: What of a text is scored.
         served: How a server is asked.
         connection: The same as keywords of an endpoint.
     """
-    score = texts.chosen_score()
+    score, place = texts.chosen_score(), kind.model
     is_served = place.lower().startswith(("http://", "https://"))
-    if score is None or is_served:
-        texts.check_tokens(served=is_served)
-    for name, value in (kind.of_files if is_served else vars(served)).items():
-        if value:
-            other = "the file of a model" if is_served else "the address of a served model"
-            raise InputError(f"{spelled(name)} goes with {other}, got {place!r} as MODEL; leave it out.")
+    if is_served or score is None:
+        where = "a language model in a folder, got an address" if is_served else "--text-column"
+        refuse(texts, "longest", "cut_long_texts", goes=f"with {where}; leave it out")
+    got = f", got {place!r} as MODEL; leave it out"
     if not is_served:
-        return _file(place, kind, texts, score)
+        refuse(served, *vars(served), goes=f"with the address of a served model{got}")
+        return _file(kind, texts, score)
+    refuse(kind, "factory", "trust_pickle", "trusted_type", goes=f"with the file of a model{got}")
     if score is not None:
         return _completions(place, served, connection, score)
     from auditor.collectors.served.endpoint import Endpoint
@@ -419,21 +383,20 @@ def _model(
     return Endpoint(place, protocol=served.chosen_protocol(), model=served.served_model, **connection)
 
 
-def _file(place: str, kind: ModelOptions, texts: TextOptions, score: Any) -> Any:
+def _file(kind: ModelOptions, texts: TextOptions, score: Any) -> Any:
     from auditor.collectors.streaming.scorers import LanguageModelFile, ModelFile
 
+    place = kind.model
     if score is None:
-        if kind.factory and Path(place).suffix.lower() not in _TAKE_FACTORY:
-            raise InputError(
-                f"--factory goes with a file of weights ({', '.join(_TAKE_FACTORY)}), got {place!r} as MODEL; leave it"
-                " out."
+        if Path(place).suffix.lower() not in _TAKE_FACTORY:
+            which = (
+                f"with a file of weights ({', '.join(_TAKE_FACTORY)}), got {place!r} as MODEL; leave it out"
             )
+            refuse(kind, "factory", goes=which)
         trusted = tuple(kind.trusted_type or ())
         return ModelFile(place, factory=kind.factory, trust_pickle=kind.trust_pickle, trusted_types=trusted)
-    for name in [name for name, value in kind.of_files.items() if value]:
-        raise InputError(
-            f"{spelled(name)} goes without --text-column: a language model is loaded from its folder."
-        )
+    whole = "without --text-column: a language model is loaded from its folder"
+    refuse(kind, "factory", "trust_pickle", "trusted_type", goes=whole)
     from auditor.collectors.texts.models import LongTexts
 
     long_texts = LongTexts.CUT if texts.cut_long_texts else LongTexts.REFUSE
@@ -445,12 +408,8 @@ def _completions(place: str, served: ServedOptions, connection: dict[str, Any], 
     from auditor.collectors.texts.scorer import text_scorer
 
     if served.protocol not in (None, "completions"):
-        raise InputError(
-            f"--protocol must be completions for texts (--text-column), got {served.protocol!r}; leave it out."
-        )
-    if served.served_model is None:
-        raise InputError("--served-model must name the language model on its server; give its name.")
-    return text_scorer(CompletionsEndpoint(place, model=served.served_model, **connection), score=score)
+        refuse(served, "protocol", goes=f"without --text-column but for completions, got {served.protocol!r}")
+    return text_scorer(CompletionsEndpoint(place, model=served.served_model or "", **connection), score=score)
 
 
 def _summary(report: Any, *, name: str) -> str:

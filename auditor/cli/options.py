@@ -1,72 +1,65 @@
 """Options that several commands have, each declared once; those that belong together are read as one value."""
 
-import copy
 import dataclasses
 import inspect
+import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 
+from auditor.api import AuditResult
+from auditor.cli import console
+from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices
 from auditor.core.errors import InputError
-from auditor.core.training import DPSGD, FixedSizeSampling, PoissonSampling
-from auditor.verdicts.gates import Gate, parse
+from auditor.core.files import check_writable, write_all
+from auditor.core.options import DPSGD, FixedSizeSampling, PoissonSampling
+from auditor.core.values import Losses, Verdict
+from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, parse
 
 # --- Groups of options ---
 
 
 class Options:
-    """Options that belong together: a frozen dataclass whose fields are made by `option` and `flag`.
+    """Options that belong together: a frozen dataclass, whose docstring says what `--help` writes of each of its attributes.
 
-    A field that has no default, or that several groups have, is declared by its annotation, as a command's parameter is. A
-    command takes the whole group as one parameter; `declared` tells the parser what is in it.
+    Every parameter of a command is such a group; `declared` tells the parser what is in it.
     """
 
     title: ClassVar[str | None] = None
 
     def __init_subclass__(cls, *, title: str | None = None) -> None:
         """Keep what `--help` writes above the group; without a title its options stand with those of no group."""
-        cls.title = title
+        cls.title = title or cls.title
 
 
-def option(words: str, *, default: Any = None, **more: Any) -> Any:
-    """Return a field of a group: an option, its help, its default and what else `typer.Option` takes."""
-    return dataclasses.field(default=default, metadata={"declaration": typer.Option(help=words, **more)})
+def option(*, default: Any = None, **more: Any) -> Any:
+    """Return a field of a group with what else `typer.Option` takes."""
+    return dataclasses.field(default=default, metadata={"option": more})
 
 
-def flag(words: str) -> Any:
-    """Return a field of a group: an option without a value, which is off by default."""
-    return option(words, default=False)
+def argument(metavar: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """Return a field of a group that has no dashes, by the name that texts call it."""
+    return dataclasses.field(default=default, metadata={"argument": metavar})
 
 
 def declared(command: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the options and arguments of a command by their names, those of a group in its place."""
-    found = {}
-    hints = typing.get_type_hints(command, include_extras=True)
-    for name, parameter in inspect.signature(command).parameters.items():
-        if _is_group(hints[name]):
-            found.update(_of_group(hints[name]))
-        else:
-            found[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
-    return found
+    """Return the options and arguments in the groups of a command, by their names."""
+    groups = typing.get_type_hints(command).values()
+    return {name: item for group in groups if _is_group(group) for name, item in _of_group(group).items()}
 
 
 def packed(command: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a command, from the values of everything that `declared` names."""
-    hints = typing.get_type_hints(command, include_extras=True)
-    found = {}
-    for name in inspect.signature(command).parameters:
-        group = hints[name]
-        if _is_group(group):
-            found[name] = group(**{item.name: given[item.name] for item in dataclasses.fields(group)})
-        else:
-            found[name] = given[name]
-    return found
+    return {
+        name: group(**{item.name: given[item.name] for item in dataclasses.fields(group)})
+        for name, group in typing.get_type_hints(command).items()
+        if _is_group(group)
+    }
 
 
 def _is_group(kind: Any) -> bool:
@@ -74,29 +67,49 @@ def _is_group(kind: Any) -> bool:
 
 
 def _of_group(group: Any) -> dict[str, inspect.Parameter]:
-    found = {}
-    hints = typing.get_type_hints(group, include_extras=True)
+    found, words = {}, _words(group)
+    hints = typing.get_type_hints(group)
     for item in dataclasses.fields(group):
-        if "declaration" in item.metadata:
-            base, declaration = hints[item.name], copy.copy(item.metadata["declaration"])
-            declaration.param_decls = (spelled(item.name),)  # and no --no-... of a flag
+        name = item.name
+        more: dict[str, Any] = {"help": words[name], "rich_help_panel": group.title}
+        if "argument" in item.metadata:
+            about = typer.Argument(metavar=item.metadata["argument"], **more)
         else:
-            base, kept = typing.get_args(hints[item.name])
-            declaration = copy.copy(kept)
-        declaration.rich_help_panel = group.title
-        default = inspect.Parameter.empty if item.default is dataclasses.MISSING else item.default
-        found[item.name] = inspect.Parameter(
-            item.name,
+            more |= item.metadata.get("option", {})
+            # Spelled out, so that a flag has no --no-...
+            about = typer.Option(spelled(name), *more.pop("short", ()), **more)
+        found[name] = inspect.Parameter(
+            name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=Annotated[base, declaration],
+            default=inspect.Parameter.empty if item.default is dataclasses.MISSING else item.default,
+            annotation=Annotated[hints[name], about],
         )
     return found
 
 
+def _words(group: type) -> dict[str, str]:
+    """What the docstrings of a group, and of what it extends, say of its attributes."""
+    documents = "\n".join(
+        inspect.getdoc(kind) or "" for kind in reversed(group.__mro__) if kind is not object
+    )
+    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", documents, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
 def is_given(value: Any) -> bool:
     """Whether an option without a default was used; 0 is a value."""
-    return value is not None and value is not False
+    return value is not None and value is not False and value != []
+
+
+def given(group: Options, *names: str) -> list[str]:
+    """Return which of these options of a group were used, as one types them."""
+    return [spelled(name) for name in names if is_given(getattr(group, name))]
+
+
+def refuse(group: Options, *names: str, goes: str) -> None:
+    """Refuse these options of a group, which mean nothing here; ``goes`` says with what they go, and why."""
+    for name in given(group, *names):
+        raise InputError(f"{name} goes {goes}.")
 
 
 def spelled(name: str) -> str:
@@ -110,85 +123,136 @@ def spelled(name: str) -> str:
 
 # --- Of every command ---
 
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, if asked for).")
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+@dataclass(frozen=True)
+class Quietly(Options, title="General"):
+    """What is printed beside the result; `--debug` is read before the command runs.
+
+    Attributes:
+        quiet: Print nothing but errors (and JSON, if asked for).
+        debug: Show the traceback of an error.
+    """
+
+    quiet: bool = option(default=False, short=["-q"])
+    debug: bool = False
 
 
 @dataclass(frozen=True)
-class Common(Options):
-    """What is printed beside the result; `--debug` is read before the command runs."""
+class Common(Quietly):
+    """The same of a command that a file can configure.
 
-    quiet: Quiet = False
-    debug: Debug = False
+    Attributes:
+        config: Take settings from this file; default: auditor.toml, or [tool.auditor] in pyproject.toml, of this folder or
+            the nearest one above it that has either, up to the root of the repository.
+        no_config: Take no settings from any file.
+    """
+
+    config: Path | None = option(is_eager=True, callback=chosen)
+    no_config: bool = option(default=False, is_eager=True, callback=chosen)
 
 
 # --- Of several commands ---
 
-IdColumn = Annotated[str, typer.Option(help="Column of record ids, if there is one.")]
-GroupColumn = Annotated[str, typer.Option(help="Column of groups to report by (class, region), if any.")]
-PersonColumn = Annotated[str, typer.Option(help="Column of data subjects, if there is one.")]
-DeltaOfClaim = Annotated[float | None, typer.Option(help="Delta to state epsilon at; default: the claim's.")]
-Confidence = Annotated[float, typer.Option(help="Of every interval.")]
-Seed = Annotated[int, typer.Option(help="Of everything random.")]
-TrainingSize = Annotated[
-    int | None, typer.Option(help="Number of training records; default: number of member losses.")
-]
-Inclusion = Annotated[float | None, typer.Option(help="Probability of inclusion, for --split bernoulli.")]
+
+@dataclass(frozen=True)
+class Columns(Options):
+    """Who a record is.
+
+    Attributes:
+        id_column: Column of record ids, if there is one.
+        group_column: Column of groups to report by (class, region), if any.
+        person_column: Column of data subjects, if there is one.
+    """
+
+    id_column: str = "id"
+    group_column: str = "group"
+    person_column: str = "person"
 
 
-class MembersOption(StrEnum):
-    """What the scored members are."""
+@dataclass(frozen=True, kw_only=True)
+class LossColumns(Options):
+    """Where the losses are in a table of both groups.
 
-    CENSUS = "census"
-    SAMPLE = "sample"
-    SUBSET = "subset"
+    Attributes:
+        loss_column: Column of losses.
+        member_column: Column of membership, 0 or 1.
+        higher_is_member: The column is a score: larger means more like a member.
+    """
 
+    loss_column: str = "loss"
+    member_column: str = "member"
+    higher_is_member: bool = False
 
-class SplitOption(StrEnum):
-    """How membership was decided."""
+    def columns(self) -> dict[str, Any]:
+        """Return what a reader of losses is told of the columns."""
+        named = {name: value for name, value in vars(self).items() if name.endswith("_column")}
+        return {**named, "higher_is_member": self.higher_is_member}
 
-    UNKNOWN = "unknown"
-    RANDOM = "random"
-    BERNOULLI = "bernoulli"
+    def read_table(self, path: Path) -> Losses:
+        """Return the losses of a table of both groups."""
+        from auditor.collectors import read_losses
 
-
-MembersChoice = Annotated[
-    MembersOption,
-    typer.Option(
-        help="Whether every training record was scored, a sample, or a random subset of --training-size."
-    ),
-]
-SplitChoice = Annotated[SplitOption, typer.Option(help="How membership was decided.")]
-
-
-def members(choice: MembersOption, *, training_size: int | None) -> choices.Members:
-    """Return what the scored members are."""
-    if choice is MembersOption.SUBSET:
-        if training_size is None:
-            raise InputError(
-                "--members subset needs --training-size: the number of records it was drawn from."
-            )
-        return choices.Subset(of=training_size)
-    return choices.Census() if choice is MembersOption.CENSUS else choices.Sample()
+        return read_losses(path, **self.columns())
 
 
 def split(
-    choice: SplitOption, *, inclusion: float | None = None, stratified: bool = False
+    choice: str, *, inclusion: float | None = None, stratified: bool = False
 ) -> choices.MembershipSplit:
     """Return the declared split."""
-    if (choice is SplitOption.BERNOULLI) != (inclusion is not None):
+    if (choice == "bernoulli") != (inclusion is not None):
         raise InputError(
             "--split bernoulli and --inclusion go together: give the probability of inclusion, in (0, 1)."
         )
-    if stratified and choice is not SplitOption.RANDOM:
+    if stratified and choice != "random":
         raise InputError("--stratified goes with --split random: it says how the random split was made.")
     if inclusion is not None:
         return choices.BernoulliSplit(inclusion)
-    return (
-        choices.RandomSplit(stratified=stratified) if choice is SplitOption.RANDOM else choices.UnknownSplit()
-    )
+    return choices.RandomSplit(stratified=stratified) if choice == "random" else choices.UnknownSplit()
+
+
+Split = Literal["unknown", "random", "bernoulli"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled(Options):
+    """What the scored records are of all records, and how membership was decided.
+
+    Attributes:
+        split: How membership was decided.
+        inclusion: Probability of inclusion, for --split bernoulli.
+        members: Whether every training record was scored, a sample, or a random subset of --training-size.
+        training_size: Number of training records; default: number of member losses.
+    """
+
+    split: Split = "unknown"
+    inclusion: float | None = None
+    members: Literal["census", "sample", "subset"] = "sample"
+    training_size: int | None = None
+
+    def scored_members(self) -> choices.Members:
+        """Return what the scored members are."""
+        if self.members == "subset":
+            if self.training_size is None:
+                raise InputError(
+                    "--members subset needs --training-size: the number of records it was drawn from."
+                )
+            return choices.Subset(of=self.training_size)
+        return choices.Census() if self.members == "census" else choices.Sample()
+
+
+@dataclass(frozen=True)
+class Measured(Options, title="What is measured"):
+    """At which delta and confidence.
+
+    Attributes:
+        delta: Delta to state epsilon at; default: the claim's.
+        confidence: Of every interval.
+        seed: Of everything random.
+    """
+
+    delta: float | None = None
+    confidence: float = 0.95
+    seed: int = 0
 
 
 def names(option: str, text: str) -> list[str]:
@@ -203,88 +267,95 @@ def names(option: str, text: str) -> list[str]:
 
 # --- What is claimed ---
 
-Schedule = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.",
-    ),
-]
-FixedSize = Annotated[
-    bool, typer.Option("--fixed-size", help="Batches have a fixed size; default: Poisson sampling.")
-]
+
+@dataclass(frozen=True)
+class Steps(Options):
+    """The steps of DP-SGD.
+
+    Attributes:
+        noise_multiplier: DP-SGD: noise standard deviation over the clipping norm.
+        sampling_rate: DP-SGD: chance that a record is in a step.
+        steps: DP-SGD: number of steps.
+        fixed_size: Batches have a fixed size; default: Poisson sampling.
+    """
+
+    noise_multiplier: float | None = None
+    sampling_rate: float | None = None
+    steps: int | None = None
+    fixed_size: bool = False
+
+    def sampling(self) -> FixedSizeSampling | PoissonSampling:
+        """Return how batches are drawn."""
+        return FixedSizeSampling() if self.fixed_size else PoissonSampling()
 
 
 @dataclass(frozen=True)
-class ClaimOptions(Options, title="What is claimed: an epsilon, or DP-SGD"):
-    """One claim or none: stated in epsilon and delta, or as a DP-SGD description."""
+class Training(Steps):
+    """A DP-SGD description.
 
-    claim_epsilon: float | None = option("Claimed epsilon.")
-    claim_delta: float | None = option("Delta of the claim.")
-    claim_adjacency: choices.Adjacency | None = option("Of the claim; default: add-remove.")
-    noise_multiplier: float | None = option("Claimed DP-SGD: noise over the clipping norm.")
-    sampling_rate: float | None = option("Claimed DP-SGD: chance that a record is in a step.")
-    steps: int | None = option("Claimed DP-SGD: number of steps.")
-    schedule: Schedule = None
-    fixed_size: FixedSize = False
+    Attributes:
+        schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
+    """
+
+    schedule: Path | None = None
+
+    def described(self) -> DPSGD:
+        """Return a DP-SGD description: three numbers for all steps, or a table of steps."""
+        parameters = ("noise_multiplier", "sampling_rate", "steps")
+        there = given(self, *parameters)
+        if self.schedule is not None:
+            if there:
+                raise InputError(
+                    f"--schedule describes every step, so it cannot stand beside {', '.join(there)}; give one of the two."
+                )
+            from auditor.collectors import read_schedule
+
+            return read_schedule(self.schedule, sampling=self.sampling())
+        wanted = list(map(spelled, parameters))
+        missing = [name for name in wanted if name not in there]
+        if missing:
+            raise InputError(
+                f"a DP-SGD description needs {', '.join(wanted)}, or --schedule; missing: {', '.join(missing)}."
+            )
+        return DPSGD(self.noise_multiplier, self.sampling_rate, self.steps, sampling=self.sampling())
+
+
+@dataclass(frozen=True)
+class ClaimOptions(Training, title="What is claimed: an epsilon, or DP-SGD"):
+    """One claim or none: stated in epsilon and delta, or as a DP-SGD description.
+
+    Attributes:
+        claim_epsilon: Claimed epsilon.
+        claim_delta: Delta of the claim.
+        claim_adjacency: Of the claim; default: add-remove.
+    """
+
+    claim_epsilon: float | None = None
+    claim_delta: float | None = None
+    claim_adjacency: choices.Adjacency | None = None
 
     def claim(self) -> choices.TrainingClaim | None:
         """Return the claim, if there is one."""
-        given = [spelled(name) for name, value in vars(self).items() if is_given(value)]
-        stated = sorted(name for name in given if name.startswith("--claim-"))
-        trained = sorted(set(given) - set(stated))
+        stated = given(self, "claim_epsilon", "claim_delta", "claim_adjacency")
+        trained = given(self, "noise_multiplier", "sampling_rate", "steps", "schedule", "fixed_size")
         if stated and trained:
             raise InputError(
                 f"one claim at a time: {', '.join(stated)} states an epsilon and"
                 f" {', '.join(trained)} describes DP-SGD; give one of the two."
             )
         if trained:
-            return training(
-                self.noise_multiplier,
-                self.sampling_rate,
-                self.steps,
-                self.schedule,
-                fixed_size=self.fixed_size,
-            )
+            return self.described()
         if not stated:
             return None
-        missing = [name for name in ("--claim-epsilon", "--claim-delta") if name not in stated]
         if self.claim_epsilon is None or self.claim_delta is None:
+            missing = "--claim-epsilon" if self.claim_epsilon is None else "--claim-delta"
             raise InputError(
-                f"a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy);"
-                f" missing: {', '.join(missing)}."
+                "a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy);"
+                f" missing: {missing}."
             )
         return choices.StatedClaim(
             self.claim_epsilon, self.claim_delta, self.claim_adjacency or choices.Adjacency.ADD_REMOVE
         )
-
-
-def training(
-    noise_multiplier: float | None,
-    sampling_rate: float | None,
-    steps: int | None,
-    schedule: Path | None,
-    *,
-    fixed_size: bool,
-) -> DPSGD:
-    """Return a DP-SGD description: three numbers for all steps, or a table of steps."""
-    sampling = FixedSizeSampling() if fixed_size else PoissonSampling()
-    numbers = {"--noise-multiplier": noise_multiplier, "--sampling-rate": sampling_rate, "--steps": steps}
-    missing = [name for name, value in numbers.items() if value is None]
-    if schedule is not None:
-        if len(missing) < len(numbers):
-            there = ", ".join(name for name in numbers if name not in missing)
-            raise InputError(
-                f"--schedule describes every step, so it cannot stand beside {there}; give one of the two."
-            )
-        from auditor.collectors import read_schedule
-
-        return read_schedule(schedule, sampling=sampling)
-    if missing:
-        raise InputError(
-            f"a DP-SGD description needs {', '.join(numbers)}, or --schedule; missing: {', '.join(missing)}."
-        )
-    return DPSGD(noise_multiplier, sampling_rate, steps, sampling=sampling)
 
 
 def delta_or_that_of(claim: choices.TrainingClaim | None, delta: float | None) -> float:
@@ -298,49 +369,166 @@ def delta_or_that_of(claim: choices.TrainingClaim | None, delta: float | None) -
 
 # --- Gates, and what a shell offers for them on the tabulator key: the numbers and checks that they can name ---
 
-_ENDS = ("lower", "upper")
-_VERDICT = {"verdict": "with == or != and refuted, not_refuted, inconclusive or not_evaluable"}
-_VERDICTS = ("verdict == refuted", "verdict != not_refuted")
-
 
 def _gates(incomplete: str) -> list[tuple[str, str]]:
-    """Return what ``--fail-if`` may begin with, and what each means.
+    """Return what ``--fail-if`` may begin with, and what each means; the parser leaves out what begins otherwise.
 
     Args:
         incomplete: What is typed already.
 
-    >>> _gates("epsilon_star.g")
-    [('epsilon_star.gaussian', 'published estimate, from two fitted normals')]
-    >>> [name for name, _ in _gates("auc.")]
-    ['auc.lower', 'auc.upper']
+    >>> _gates("auc.")[-1]
+    ('auc.upper', 'upper end of its interval')
     """
     from auditor.checks.registry import CHECKS
     from auditor.results.metrics import offered
 
-    found = [
-        (name, words) for name, words in {**offered(), **_VERDICT}.items() if name.startswith(incomplete)
+    numbers, head = offered(), incomplete.rpartition(".")[0]
+    return [
+        *numbers.items(),
+        ("verdict", "with == or != and refuted, not_refuted, inconclusive or not_evaluable"),
+        *((f"checks.{item.name}", item.hint) for item in CHECKS if item.hint),
+        *((f"{head}.{end}", f"{end} end of its interval") for end in ("lower", "upper") if head in numbers),
     ]
-    head, dot, end = incomplete.rpartition(".")
-    if dot and head in offered():
-        found += [(f"{head}.{name}", f"{name} end of its interval") for name in _ENDS if name.startswith(end)]
-    checks = [(f"checks.{item.name}", item.hint) for item in CHECKS if item.hint]
-    found += [(name, words) for name, words in checks if name.startswith(incomplete)]
-    if incomplete.startswith("verdict "):
-        found += [(text, "the claim is judged so") for text in _VERDICTS if text.startswith(incomplete)]
-    return found
 
 
 @dataclass(frozen=True)
 class Gates(Options, title="When to stop a pipeline"):
-    """Conditions on the result that set the exit code."""
+    """Conditions on the result that set the exit code.
 
-    fail_if: list[str] | None = option(
-        "Exit 1 when true, such as 'epsilon_star.gaussian > 1', 'auc.lower > 0.6', 'verdict == refuted' or"
-        " 'checks.shift == fail'; exit 3 when it cannot be evaluated; repeatable.",
-        metavar="GATE",
-        autocompletion=_gates,
-    )
+    Attributes:
+        fail_if: Exit 1 when true, such as 'epsilon_star.gaussian > 1', 'auc.lower > 0.6', 'verdict == refuted' or
+            'checks.shift == fail'; exit 3 when it cannot be evaluated; repeatable.
+    """
+
+    fail_if: list[str] | None = option(metavar="GATE", autocompletion=_gates)
 
     def parsed(self) -> list[Gate]:
         """Return the gates, each read before any work is done."""
         return [parse(text) for text in self.fail_if or ()]
+
+
+# --- Where results go: checked before any work, written together or not at all, and the exit code explained ---
+
+
+_LEAST = 30  # columns of a terminal that a result can be read on
+
+_STDOUT = Path("-")
+
+
+@dataclass(frozen=True)
+class JsonFile(Options, title="What is written"):
+    """The result as JSON: in a file, or at ``-``, standard output.
+
+    Attributes:
+        json: Write the result as JSON; - for standard output.
+    """
+
+    json: Path | None = None
+
+    def check(self, *, inputs: Sequence[Path | None] = ()) -> None:
+        """Refuse what cannot be written, or would replace an input or the settings, before any work is done.
+
+        Args:
+            inputs: Files that are read, which no output may replace.
+
+        Raises:
+            InputError: ``-`` for an output that goes to a file.
+            OutputError: A path cannot be written, is an input, or is named twice.
+        """
+        for name, path in vars(self).items():
+            if path == _STDOUT and name != "json":
+                raise InputError(
+                    f"{spelled(name)} - is not offered: it goes to a file; name one, or use --json - for the data."
+                )
+        paths = [path for path in vars(self).values() if isinstance(path, Path) and path != _STDOUT]
+        check_writable(paths, inputs=[*(path for path in inputs if path is not None), *used_file()])
+
+    def write(
+        self, data: str, *, shown: str, quiet: bool, texts: Mapping[Path, str | bytes] | None = None
+    ) -> None:
+        """Write all files together; print what a person reads, unless the JSON goes to standard output.
+
+        Args:
+            data: The JSON.
+            shown: What a person reads.
+            quiet: Whether that is left out.
+            texts: Other files with their contents.
+        """
+        files = dict(texts or {})
+        write_all(files if self.json in (None, _STDOUT) else {**files, self.json: data})
+        if self.json == _STDOUT:
+            console.hand_out(data)
+        elif not quiet:
+            console.say(shown)
+
+
+@dataclass(frozen=True)
+class PageFiles(JsonFile):
+    """The result as a page too.
+
+    Attributes:
+        html: Write the report as one offline HTML page.
+    """
+
+    html: Path | None = None
+
+
+@dataclass(frozen=True)
+class AuditFiles(PageFiles):
+    """Every form of the result of an audit.
+
+    Attributes:
+        markdown: Write a summary for a pull request (Markdown).
+        junit: Write claim, gates and checks as test results (JUnit XML).
+        sarif: Write what needs a look as SARIF 2.1.0, for code hosts.
+    """
+
+    markdown: Path | None = None
+    junit: Path | None = None
+    sarif: Path | None = None
+
+    def write_all(
+        self,
+        result: AuditResult,
+        gates: Sequence[GateOutcome],
+        *,
+        quiet: bool,
+        more: Mapping[Path, str | bytes] | None = None,
+    ) -> ExitCode:
+        """Make every text first, so that the files appear together or not at all; print, explain, return the exit code.
+
+        Args:
+            result: What the audit found.
+            gates: What became of the gates.
+            quiet: Whether only JSON that was asked for, and the reason for an exit code other than 0, are printed.
+            more: Other files with their contents, written with the rest.
+        """
+        makers = (
+            (self.html, result.to_html),
+            (self.markdown, result.to_markdown),
+            (self.junit, result.to_junit),
+            (self.sarif, result.to_sarif),
+        )
+        texts = dict(more or {}) | {path: make(gates=gates) for path, make in makers if path is not None}
+        shown = "" if quiet or self.json == _STDOUT else _shown(result, gates)
+        self.write(result.to_json(), shown=shown, quiet=quiet, texts=texts)
+        console.explain(_reasons(result, gates))
+        return exit_code(result, gates)
+
+
+def _shown(result: AuditResult, gates: Sequence[GateOutcome]) -> str:
+    from auditor.report.terminal import audit_text
+
+    passed = "".join(f"✓ {item.sentence}\n" for item in gates if item.passed)
+    return f"{audit_text(result, width=console.width(least=_LEAST), color=console.colour(), gates=gates)}{passed}\n"
+
+
+def _reasons(result: AuditResult, gates: Sequence[GateOutcome]) -> list[str]:
+    """Why the exit code is not 0: the refuted claim, then the gates that failed, then those that cannot be evaluated."""
+    from auditor.report.findings import verdict_sentence
+
+    refuted = (
+        [f"The claim is refuted. {verdict_sentence(result)}"] if result.verdict is Verdict.REFUTED else []
+    )
+    stopped = [item for item in gates if not item.passed]
+    return [*refuted, *(item.sentence for item in sorted(stopped, key=lambda item: item.code))]

@@ -1,119 +1,330 @@
 """Settings from a file become the defaults of the command line, and results say which did.
 
-The command line wins over the file, and the file over the defaults. Paths are meant from the file's own folder. How the file
-is found, read and checked is in `settings_file`.
+The file is `auditor.toml`, or the table `[tool.auditor]` of `pyproject.toml`. Each command has a table, whose keys are its
+long options without dashes. The command line wins over the file, and the file over the defaults. Paths are meant from the
+file's own folder; whatever else a setting says is read by its option, as if it had been typed.
 
 Which file was used is told: to a terminal before the work, in the result's provenance, beside an error about what the
 file sets, and where the exit code stops a pipeline that the file gave gates or a claim.
 """
 
-import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import os
+import re
+import reprlib
+import stat
+import tomllib
+import typing
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from auditor.cli import console, settings_file
-from auditor.cli.options import declared, packed
-from auditor.cli.outputs import explain
+from auditor.cli import console
+from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.files import read_bytes
 from auditor.verdicts.gates import ExitCode
 
 if TYPE_CHECKING:
     from auditor.api import AuditResult, InstancesResult, RunsResult
 
-
-_CHOSEN = "auditor.configuration"  # in the parser's shared dictionary
-# What can stop a pipeline.
-_STOPPING = (
-    "fail-if",
-    "fail-if-worse",
-    "claim-epsilon",
-    "claim-delta",
-    "claim-adjacency",
-    "noise-multiplier",
-    "sampling-rate",
-    "steps",
-    "schedule",
-    "fixed-size",
-)
-
-_Command = Callable[..., Any]
 T = TypeVar("T", bound="AuditResult | InstancesResult | RunsResult")
 
+# Why these belong on the command line alone.
+REFUSED = {
+    "config": "it names the file itself",
+    "no-config": "it is about the file itself",
+    "debug": "it is read before any file",
+    "factory": "it runs code",
+    "ray-address": "machines that work for you run code",
+    "trust-pickle": "it lets a model run code",
+    "trusted-type": "it lets a model run code",
+}
+# What can stop a pipeline.
+_STOPPING = {
+    *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-adjacency"),
+    *("noise-multiplier", "sampling-rate", "steps", "schedule", "fixed-size"),
+}
 
-_DEBUG: ContextVar[bool] = ContextVar("debug", default=False)
+
+@dataclass(frozen=True)
+class _Used:
+    """A file, and what a command takes from it.
+
+    Attributes:
+        file: Its path, as seen from the current directory.
+        table: Of the command, in brackets.
+        settings: Keys with their values as they stand there: those that count, once the command line is read.
+        overruled: Keys that the command line overruled.
+    """
+
+    file: str
+    table: str
+    settings: Mapping[str, Any]
+    overruled: tuple[str, ...] = ()
 
 
-def _options(apply: Callable[[typer.Context, Mapping[str, Any]], None] | None) -> tuple[Any, Any]:
-    """The annotations of --config and --no-config; once both are read, ``apply`` is called, before any other option."""
+_USED: ContextVar[_Used | None] = ContextVar("used", default=None)
 
-    def chosen(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-        if context.resilient_parsing:
-            return value
-        known = context.meta.setdefault(_CHOSEN, {})
-        if value:
-            known[param.name] = value
-        other = {"config": "no_config", "no_config": "config"}[str(param.name)]
-        if other in context.params and apply is not None:
-            apply(context, known)
+
+def chosen(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+    """Apply the settings once --config and --no-config are both read, in whatever order they were typed."""
+    known = {**context.params, str(param.name): value}
+    if (
+        context.parent is not None
+        and not context.resilient_parsing
+        and {"config", "no_config"} <= known.keys()
+    ):
+        named, none = (known[name] or context.parent.params.get(name) for name in ("config", "no_config"))
+        _apply(context, named, none=bool(none))
+    return value
+
+
+def _apply(context: Any, named: Path | None, *, none: bool) -> None:
+    """Make a file's settings the defaults of the options that are read next."""
+    if named is not None and none:
+        raise InputError("--config and --no-config contradict each other; give one of them.")
+    found = None if none else nearest() if named is None else _named(named)
+    if found is None:
+        return
+    commands = context.parent.command.commands
+    settings = _checked(found, {name: _options(command) for name, command in commands.items()})
+    table = f"[{found.prefix}{context.info_name}]"
+    own, options = settings.get(context.info_name, {}), _options(context.command)
+    signature = inspect.signature(context.command.callback)
+    context.default_map = {}
+    for key, value in own.items():
+        kind = typing.get_args(signature.parameters[options[key].name].annotation)[0]
+        where = f"configuration file {str(found.path)!r}: the key {key!r} in table {table}"
+        folder = found.path.parent if Path in (kind, *typing.get_args(kind)) else None
+        context.default_map[options[key].name] = _typed(options[key], value, where=where, folder=folder)
+    _USED.set(_Used(str(found.path), table, own))
+
+
+def _options(command: Any) -> dict[str, Any]:
+    """The options of a command by their keys."""
+    return {name[2:]: param for param in command.params for name in param.opts if name.startswith("--")}
+
+
+def _typed(option: Any, value: Any, *, where: str, folder: Path | None) -> Any:
+    """A setting as the command line would say it, so that the option reads it by itself."""
+    parts = value if isinstance(value, list) and option.multiple else [value]
+    if any(isinstance(part, dict | list) or isinstance(part, bool) != option.is_flag for part in parts):
+        wanted = "true or false" if option.is_flag else "one value, neither true nor false"
+        wanted = "a list of texts" if option.multiple else wanted
+        raise InputError(f"{where} must be {wanted}, got {reprlib.repr(value)}.")
+    if option.is_flag:
         return value
-
-    words = (
-        "Take settings from this file; default: auditor.toml, or [tool.auditor] in pyproject.toml, of this folder or the"
-        " nearest one above it that has either, up to the root of the repository."
-    )
-    config = typer.Option("--config", metavar="FILE", is_eager=True, callback=chosen, help=words)
-    words = "Take no settings from any file."
-    no_config = typer.Option("--no-config", is_eager=True, callback=chosen, help=words)
-    return Annotated[Path | None, config], Annotated[bool, no_config]
+    said = [str(part if folder is None or part == "-" else folder / str(part)) for part in parts]
+    return said if option.multiple else said[0]
 
 
-# For the options before the command.
-Config, NoConfig = _options(None)
+# --- The file: where it is looked for, read and checked as a whole, before any work ---
+#
+# The nearest folder that has `auditor.toml`, or the table `[tool.auditor]` in its `pyproject.toml`, decides alone: settings
+# of several files are never mixed. The search ends with the first folder that is the root of a repository (it has `.git`),
+# the home folder or the root of the file system, which is looked at too.
+
+OWN, _PROJECT = "auditor.toml", "pyproject.toml"
+_LARGEST = 64_000  # bytes
+_LARGEST_PROJECT = 1_000_000  # it is not ours alone
+_PARTS = 32  # of a dotted key: time grows with their square
+_PART = r"""(?:"(?:[^"\\\n]|\\.){0,99}+"|'[^'\n]{0,99}+'|(?<![\w-])[\w-]{1,99}+)"""  # longer ones are few
+_DOTTED = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{{_PARTS}}}", re.ASCII)
 
 
-def configured(command: _Command, *, among: Sequence[_Command]) -> _Command:
-    """Return a command with --config and --no-config, whose defaults come from a file.
+@dataclass(frozen=True)
+class File:
+    """A file that was read, and what it says; nothing of it is checked yet.
 
-    Args:
-        command: A function whose parameters are options and arguments.
-        among: All commands that a file can configure: it is checked as a whole, whichever of them runs.
+    Attributes:
+        path: As it was named.
+        prefix: Of its tables: ``tool.auditor.`` in pyproject.toml.
+        tables: Of all commands.
     """
 
-    def run(_context: typer.Context, config: Path | None, no_config: bool, **given: Any) -> Any:  # noqa: ARG001, FBT001
-        _keep_what_counted(_context, command)
-        _tell_what_is_used(quiet=bool(given.get("quiet")))
-        code = command(**packed(command, given))
-        _tell_what_stopped(code)
-        return code
-
-    config, no_config = _options(functools.partial(_apply, command=command, among=tuple(among)))
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        *declared(command).values(),
-        inspect.Parameter("config", kind, default=None, annotation=config),
-        inspect.Parameter("no_config", kind, default=False, annotation=no_config),
-        inspect.Parameter("_context", kind, annotation=typer.Context),
-    ]
-    functools.update_wrapper(run, command)
-    vars(run)["__signature__"] = inspect.Signature(parameters)
-    run.__annotations__ = {item.name: item.annotation for item in parameters}
-    return run
+    path: Path
+    prefix: str
+    tables: Any
 
 
-def forget(*, debug: bool = False) -> None:
-    """Begin a new command line, which has taken nothing from a file yet.
+def nearest() -> File | None:
+    """Return the nearest file with settings, if there is one.
 
-    Args:
-        debug: Whether to tell on standard error which files are looked for.
+    Raises:
+        InputError: A folder on the way has two such files, or one that cannot be read; or the file is somebody else's, in
+            a folder where everyone can write.
     """
-    settings_file.USED.set(None)
-    _DEBUG.set(debug)
+    for depth, folder in enumerate(_folders()):
+        found = _in_folder(folder)
+        if found is not None:
+            if depth:
+                _check_owner(found.path, folder)
+            return found
+    return None
+
+
+def _folders() -> Iterator[Path]:
+    """The folders to look in, as seen from the current one."""
+    try:
+        here = Path.cwd()
+    except OSError:  # somebody deleted it
+        return
+    try:
+        home = Path.home().resolve()
+    except (OSError, RuntimeError):  # there is none
+        home = None
+    for depth, folder in enumerate((here, *here.parents)):
+        yield Path(*[os.pardir] * depth)
+        if folder == home or os.path.lexists(folder / ".git"):
+            return
+
+
+def _in_folder(folder: Path) -> File | None:
+    own, project = folder / OWN, folder / _PROJECT
+    of_project = _read(project) if os.path.isfile(project) else None  # noqa: PTH113 - no error where nobody may look
+    if not os.path.lexists(own):
+        return of_project
+    if of_project is not None:
+        raise InputError(
+            f"both {str(own)!r} and [tool.auditor] in {str(project)!r} hold settings; remove one, or say which with"
+            " --config."
+        )
+    return _named(own)
+
+
+def _check_owner(path: Path, folder: Path) -> None:
+    """Refuse what another user put above us, as into /tmp: settings say which files are written."""
+    if not hasattr(os, "geteuid"):
+        return
+    everyone = folder.stat().st_mode & stat.S_IWOTH
+    if everyone and path.lstat().st_uid not in (0, os.geteuid()):
+        raise InputError(
+            f"configuration file {str(path)!r} belongs to another user and stands in a folder where everyone can write;"
+            " name it with --config if it is meant, or read none with --no-config."
+        )
+
+
+def _named(path: Path) -> File:
+    """Return a file that holds settings."""
+    found = _read(path)
+    if found is None:
+        raise InputError(f"configuration file {str(path)!r} has no table [tool.auditor].")
+    return found
+
+
+def _read(path: Path) -> File | None:
+    """Return what a file says; nothing of a pyproject.toml that does not speak of us, which may be as it likes."""
+    most = _LARGEST_PROJECT if path.name == _PROJECT else _LARGEST
+    content = read_bytes(path, what="configuration file", most=most)
+    if path.name != _PROJECT:
+        return File(path, "", _parsed(path, content))
+    tool = _parsed(path, content).get("tool") if b"auditor" in content else None
+    if not isinstance(tool, dict) or "auditor" not in tool:
+        return None
+    return File(path, "tool.auditor.", tool["auditor"])
+
+
+def _parsed(path: Path, content: bytes) -> dict[str, Any]:
+    """Return the tables of a file, if it is TOML."""
+    named = f"configuration file {str(path)!r}"
+    try:
+        text = content.decode("utf-8-sig")
+        dotted = _DOTTED.search(text)
+        if dotted is not None:
+            line = text.count("\n", 0, dotted.start()) + 1
+            raise InputError(f"{named} has a key of more than {_PARTS} parts (at line {line}).")
+        return tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{named} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from None
+    except RecursionError:
+        raise InputError(f"{named} is nested too deeply to be a configuration.") from None
+    except ValueError as error:  # TOMLDecodeError is one; so is a number of thousands of digits
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{named} is not valid TOML: {validate.one_line(error)}.") from None
+
+
+def _checked(file: File, commands: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the tables of a file, if every one is a command's and every key in them an option of it."""
+    named = f"configuration file {str(file.path)!r}:"
+    commands = {name: options for name, options in commands.items() if "config" in options}
+    if not isinstance(file.tables, dict):
+        raise InputError(f"{named} [tool.auditor] must be a table, not a single value.")
+    for table, settings in file.tables.items():
+        if not isinstance(settings, dict):
+            raise InputError(
+                f"{named} the key {reprlib.repr(table)} stands outside every table; put it below the line"
+                f" [{file.prefix}audit], or that of another command."
+            )
+        options = commands[validate.known(f"{named} the name of a table", table, commands)]
+        for key in settings:
+            where = f"{named} table [{file.prefix}{table}]"
+            if key not in options:
+                meant = validate.did_you_mean(validate.nearest(key.replace("_", "-").lower(), options))
+                raise InputError(
+                    f"{where} has the unknown key {reprlib.repr(key)}{meant} 'auditor {table} --help' lists the options."
+                )
+            if key in REFUSED:
+                raise InputError(
+                    f"{where} has the key {key!r}, which cannot be set in a file, because {REFUSED[key]}; give --{key} on"
+                    " the command line."
+                )
+    return file.tables
+
+
+# --- What the command that runs takes from it: told to people, kept in results, and never written over ---
+
+
+def forget() -> None:
+    """Begin a new command line, which has taken nothing from a file yet."""
+    _USED.set(None)
+
+
+def used_file() -> tuple[Path, ...]:
+    """Return the file with settings that this command reads, or nothing: no output may take its place."""
+    used = _USED.get()
+    return () if used is None else (Path(used.file),)
+
+
+def keep_what_counts(context: Any) -> None:
+    """Forget settings that the command line overruled."""
+    used, options = _USED.get(), _options(context.command)
+    if used is None:
+        return
+    sources = {key: context.get_parameter_source(options[key].name) for key in used.settings}
+    kept = {
+        key: value
+        for key, value in used.settings.items()
+        if getattr(sources[key], "name", "") == "DEFAULT_MAP"
+    }
+    _USED.set(replace(used, settings=kept, overruled=tuple(key for key in sources if key not in kept)))
+
+
+def tell_what_is_used(*, quiet: bool) -> None:
+    """Tell a terminal which file is used, and everybody that typed gates put those of the file out of force."""
+    used = _USED.get()
+    if used is None:
+        return
+    if "fail-if" in used.overruled and not quiet:
+        console.explain(
+            [f"--fail-if on the command line replaces 'fail-if' in {used.table} of {used.file!r}."]
+        )
+    sets = f"sets {', '.join(used.settings)}" if used.settings else "sets nothing here"
+    more = f"; the command line overrules {', '.join(used.overruled)}" if used.overruled else ""
+    console.announcer(quiet=quiet)(f"Settings: {used.table} of {used.file!r} {sets}{more}.")
+
+
+def tell_what_stopped(code: Any) -> None:
+    """Tell which gates and claims came from a file, where the exit code may be theirs."""
+    used = _USED.get()
+    keys = [] if used is None else [key for key in used.settings if key in _STOPPING]
+    if used is not None and keys and code in (ExitCode.FAILED, ExitCode.NOT_EVALUABLE):
+        console.explain([f"Set in {used.table} of {used.file!r}: {', '.join(keys)}."])
 
 
 def recorded(result: T) -> T:
@@ -122,102 +333,24 @@ def recorded(result: T) -> T:
     Args:
         result: A frozen dataclass with ``provenance``, such as `auditor.AuditResult`.
     """
-    used = settings_file.USED.get()
+    used = _USED.get()
     if used is None or not used.settings:
         return result
     config = {"file": used.file, "table": used.table, "settings": dict(used.settings)}
-    provenance = {**result.provenance, "config": config}
-    return replace(result, provenance=provenance)
+    return replace(result, provenance={**result.provenance, "config": config})
 
 
-def _apply(
-    context: typer.Context, chosen: Mapping[str, Any], *, command: _Command, among: Sequence[_Command]
-) -> None:
-    """Make a file's settings the defaults of the options that are read next."""
-    if chosen.keys() >= {"config", "no_config"}:
-        raise InputError("--config and --no-config contradict each other; give one of them.")
-    found = _file(chosen, among)
-    if found is None:
-        return
-    tables = settings_file.validated(found.tables, named=found.named(), commands=among, prefix=found.prefix)
-    table, options = settings_file.table_of(command), settings_file.options_of(command)
-    settings = tables.get(table, {})
-    meant = {key: _from_folder(options[key], value, found.path.parent) for key, value in settings.items()}
-    # As the command line would say it, so that every option converts it by itself.
-    context.default_map = {options[key].name: _as_typed(value) for key, value in meant.items()}
-    quoted = {key: _texts(value) for key, value in meant.items() if _is_quoted(options[key])}
-    names = {options[key].name: key for key in settings}
-    settings_file.USED.set(
-        settings_file.Used(str(found.path), f"[{found.prefix}{table}]", settings, quoted, names)
+def located(sentence: str) -> str:
+    """Return a sentence with the place added, if it speaks of an option that a file has set, or of none by its name."""
+    used = _USED.get()
+    if used is None or not used.settings:
+        return sentence
+    place = f"{used.table} of {used.file!r}"
+    named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?![\w-])", sentence))
+    keys = [repr(key) for key in used.settings if key in named]
+    if named and not keys:
+        return sentence
+    told = (
+        f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set in" if keys else "with settings from"
     )
-
-
-def _file(chosen: Mapping[str, Any], among: Sequence[_Command]) -> settings_file.File | None:
-    """The file with settings: by its name, the nearest, or none; with --debug, told."""
-    if "config" in chosen:
-        found, words = (
-            settings_file.named_file(chosen["config"]),
-            f"settings: {str(chosen['config'])!r}, by --config.",
-        )
-    elif chosen:
-        found, words = None, "settings: no file, by --no-config."
-    else:
-        looked = settings_file.search(commands=among)
-        found, words = looked.file, looked.sentence()
-    if _DEBUG.get():
-        explain([words])
-    return found
-
-
-def _tell_what_is_used(*, quiet: bool) -> None:
-    """Tell a terminal which file is used, and everybody that typed gates put those of the file out of force."""
-    used = settings_file.USED.get()
-    if used is None:
-        return
-    if "fail-if" in used.overruled and not quiet:
-        explain([f"--fail-if on the command line replaces 'fail-if' in {used.table} of {used.file!r}."])
-    console.announcer(quiet=quiet)(used.sentence())
-
-
-def _tell_what_stopped(code: Any) -> None:
-    """Tell which gates and claims came from a file, where the exit code may be theirs."""
-    used = settings_file.USED.get()
-    if used is None or code not in (ExitCode.FAILED, ExitCode.NOT_EVALUABLE):
-        return
-    keys = [key for key in used.settings if key in _STOPPING]
-    if keys:
-        explain([f"Set in {used.table} of {used.file!r}: {', '.join(keys)}."])
-
-
-def _keep_what_counted(context: typer.Context, command: _Command) -> None:
-    """Forget settings that the command line overruled."""
-    used, options = settings_file.USED.get(), settings_file.options_of(command)
-    if used is None:
-        return
-    sources = {key: context.get_parameter_source(options[key].name) for key in used.settings}
-    counted = {key for key, source in sources.items() if source is not None and source.name == "DEFAULT_MAP"}
-    kept = {key: value for key, value in used.settings.items() if key in counted}
-    settings_file.USED.set(
-        replace(used, settings=kept, overruled=tuple(key for key in used.settings if key not in kept))
-    )
-
-
-def _from_folder(option: settings_file.Option, value: Any, folder: Path) -> Any:
-    if isinstance(value, list):
-        return [_from_folder(option, item, folder) for item in value]
-    return str(folder / value) if option.is_path and value != "-" else value
-
-
-def _is_quoted(option: settings_file.Option) -> bool:
-    """Whether sentences quote its value: a name that only describes may stand in them by chance."""
-    return option.is_path or option.key.endswith("-column") or option.key in ("fail-if", "label", "features")
-
-
-def _texts(value: Any) -> list[str]:
-    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)]
-
-
-def _as_typed(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_as_typed(item) for item in value]
-    return value if isinstance(value, bool) else str(value)
+    return f"{sentence.rstrip('.')} ({told} {place})."

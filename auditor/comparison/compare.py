@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import kept
 from auditor.core.numbers import distinct, given, percent, plain, unit
-from auditor.core.values import Estimate, Subject
-from auditor.estimators.limits import FINITE
-from auditor.estimators.rates import half_width, interval
+from auditor.core.values import FINITE, Estimate, Subject
 from auditor.results import metrics
 from auditor.results.document import AuditDocument
 from auditor.verdicts.judging import failed_validity, why_blind
@@ -36,7 +34,7 @@ class Change(StrEnum):
     NOT_COMPARABLE = "not_comparable"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Difference:
     """One quantity in two audits, and what can be said about its change.
 
@@ -57,12 +55,12 @@ class Difference:
     """
 
     name: str
-    old: float | None
-    new: float | None
-    value: float | None
-    lower: float | None
-    upper: float | None
-    confidence: float | None
+    old: float | None = None
+    new: float | None = None
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    confidence: float | None = None
     verdict: Change
     sentence: str
     reason: str
@@ -169,11 +167,7 @@ class ComparedAudits:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
         changes = [
-            {
-                "number": item.run.number,
-                "headline": plain(item.headline),
-                "differences": plain(item.differences),
-            }
+            {"number": item.run.number, "headline": item.headline, "differences": item.differences}
             for item in self.changes
         ]
         found: dict[str, Any] = {
@@ -185,13 +179,13 @@ class ComparedAudits:
             "no_landscape": self.no_landscape,
             "no_frontier": self.no_frontier,
             "results": [_row(self, item) for item in self.measurements],
-            "strategies": plain(self.strategies),
+            "strategies": self.strategies,
             "frontier": [item.number for item in self.frontier],
-            "baseline": None if self.baseline is None else self.baseline.number,
+            "baseline": self.baseline and self.baseline.number,
             "got_worse": self.got_worse,
             "changes": changes,
         }
-        return {key: plain(value) for key, value in found.items()}
+        return dict(plain(found))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the JSON text; with a path, also write it there, whole or not at all.
@@ -218,7 +212,9 @@ def compare_audits(
     reason = _no_landscape(measurements)
     found = strategies(measurements, utilities=reason is None)
     unranked = reason or why_not_ranked(found, measurements, measure=measure)
-    base = _baseline(runs, baseline)
+    base = runs[0] if len(runs) == _PAIR else None
+    if baseline is not None:
+        base = find_run(runs, baseline, argument="baseline")
     return ComparedAudits(
         measure=measure,
         measurements=measurements,
@@ -229,12 +225,6 @@ def compare_audits(
         no_frontier=unranked,
         measure_reason=why,
     )
-
-
-def _baseline(runs: Sequence[Run], key: Any) -> Run | None:
-    if key is not None:
-        return find_run(runs, key, argument="baseline")
-    return runs[0] if len(runs) == _PAIR else None
 
 
 def _changes(runs: Sequence[Run], base: Run | None) -> tuple[RunChange, ...]:
@@ -261,35 +251,28 @@ def _no_landscape(measurements: Sequence[Measurement]) -> str | None:
 
 def _row(comparison: "ComparedAudits", item: Measurement) -> dict[str, Any]:
     """Return one result by the names of the columns."""
-    run, estimate = item.run, item.estimate
+    run, estimate, utility = item.run, item.estimate, item.run.utility
     corners = {number for strategy in comparison.frontier for number in strategy.runs}
+    verdict = run.result.verdict
     return {
         "number": run.number,
         "model": run.model,
         "strategy": run.strategy,
         "category": run.category,
-        "utility": None if run.utility is None else run.utility.value,
-        "utility_name": None if run.utility is None else run.utility.name,
-        "higher_is_better": None if run.utility is None else run.utility.higher_is_better,
+        "utility": utility and utility.value,
+        "utility_name": utility and utility.name,
+        "higher_is_better": utility and utility.higher_is_better,
         "value": item.value,
-        "lower": None if estimate is None else estimate.lower,
-        "upper": None if estimate is None else estimate.upper,
-        "confidence": None if estimate is None else estimate.confidence,
-        "delta": None if estimate is None else estimate.delta,
-        "subject": None if estimate is None else str(estimate.subject),
+        **{name: getattr(estimate, name, None) for name in ("lower", "upper", "confidence", "delta")},
+        "subject": estimate and str(estimate.subject),
         "strategy_on_frontier": None if comparison.no_frontier else run.number in corners,
         "left_out": item.reason,
         "marks": "; ".join(item.marks),
-        "verdict": None if run.result.verdict is None else str(run.result.verdict),
+        "verdict": verdict and str(verdict),
         "file": run.source,
         "input_sha256": run.sha256,
         "created": run.result.provenance.get("created"),
     }
-
-
-def higher_is_better(comparison: "ComparedAudits") -> bool:
-    """Whether a larger utility is a better model."""
-    return next((run.utility.higher_is_better for run in comparison.runs if run.utility is not None), True)
 
 
 def measure_title(comparison: "ComparedAudits") -> str:
@@ -317,7 +300,6 @@ def utility_title(comparison: "ComparedAudits") -> str:
 # being striking. The advantage looks wherever a threshold can and holds for any law; the AUC sees a small change of
 # all records, for which the advantage's interval is too wide.
 COMPARED = ("advantage", "auc")
-DECIDES = COMPARED
 _Interval = tuple[float, float]
 _WORDS = {
     "advantage": "the advantage of the best attacker who thresholds the loss",
@@ -372,17 +354,17 @@ def differences(old: AuditDocument, new: AuditDocument, *, together: int = 1) ->
 
 
 def headline(found: Iterable[Difference]) -> _Headline:
-    """Return what decides whether a release got worse: the rows `DECIDES`, whichever of them shows a change.
+    """Return what decides whether a release got worse: the rows `COMPARED`, whichever of them shows a change.
 
     Raises:
         InputError: One of these rows is not there.
     """
     by_name = {item.name: item for item in found}
-    if missing := [name for name in DECIDES if name not in by_name]:
+    if missing := [name for name in COMPARED if name not in by_name]:
         raise InputError(
             f"found must hold the difference of {missing[0]!r}, got {list(by_name)}; pass what differences returns."
         )
-    rows = [by_name[name] for name in DECIDES]
+    rows = [by_name[name] for name in COMPARED]
     known = [item for item in rows if item.confidence is not None]
     if not known:
         return _Headline(Change.NOT_COMPARABLE, rows[0].sentence, None, rows[0].reason)
@@ -425,15 +407,7 @@ def _difference(
         f" other end of the other: holds for all rows at once{all_at_once}, whatever the two audits share"
     )
     if first is None or second is None:
-        # The results do not keep what the intervals rest on: all errors add up.
-        if name == "advantage" and any(at.get("members") == "census" for at in data):
-            unlike = "the intervals describe finite training sets, which differ by chance alone"
-            return _not_comparable(name, old, new, unlike)
-        confidence = 1 - looks * sum(1 - level for level in levels)
-        if confidence <= 0:
-            return _not_comparable(name, old, new, "the errors of the two intervals add up to 1 or more")
-        first, second = ((item.lower or 0.0, item.upper or 0.0) for item in (old, new))
-        reason = f"the audits' intervals as they are: their errors add up, over all rows{all_at_once}, whatever the two audits share"
+        return _not_comparable(name, old, new, "a result does not keep what its interval rests on")
     lower, upper = second[0] - first[1], second[1] - first[0]
     level = f"{percent(confidence, toward='down')} confidence{all_at_once}"
     verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
@@ -464,10 +438,6 @@ def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reaso
         name=name,
         old=None if old is None else old.value,
         new=None if new is None else new.value,
-        value=None,
-        lower=None,
-        upper=None,
-        confidence=None,
         verdict=Change.NOT_COMPARABLE,
         sentence=f"Not comparable: {reason}.",
         reason=reason,
@@ -507,30 +477,19 @@ def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha
         data: ``AuditResult.data``.
         alpha: The error of the interval, in (0, 1).
     """
-    return _INTERVALS[name](estimate, data, alpha)
+    from auditor.estimators.rates import half_width, interval
 
-
-def _advantage_interval(estimate: Estimate, data: Mapping[str, Any], alpha: float) -> _Interval | None:
-    sizes = _sizes(data)
+    sizes, value = _sizes(data), estimate.value or 0.0
     if sizes is None:
         return None
-    value = estimate.value or 0.0
-    # In a census too: without its members' share of the error, two training sets would differ by chance alone.
-    half = half_width(alpha, n_member=sizes[0], n_nonmember=sizes[1])
-    return max(0.0, value - half), min(1.0, value + half)
-
-
-def _auc_interval(estimate: Estimate, data: Mapping[str, Any], alpha: float) -> _Interval | None:
-    sizes, error = _sizes(data), estimate.details.get("standard_error")
-    if sizes is None or error is None or not 0 <= error <= 1:
+    if name == "advantage":
+        # In a census too: without its members' share of the error, two training sets would differ by chance alone.
+        half = half_width(alpha, n_member=sizes[0], n_nonmember=sizes[1])
+        return max(0.0, value - half), min(1.0, value + half)
+    error = estimate.details.get("standard_error")
+    if error is None or not 0 <= error <= 1:
         return None
-    return interval(estimate.value or 0.0, error * error, sizes=sizes, alpha=alpha)
-
-
-_INTERVALS: Mapping[str, Callable[[Estimate, Mapping[str, Any], float], _Interval | None]] = {
-    "advantage": _advantage_interval,
-    "auc": _auc_interval,
-}
+    return interval(value, error * error, sizes=sizes, alpha=alpha)
 
 
 def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -553,20 +512,17 @@ def _row_refusal(old: Estimate | None, new: Estimate | None, *, two_sided: bool)
     """
     if old is None or new is None:
         return "only one of the audits has this number" if old or new else "neither audit has this number"
-    if (without := _no_value(old, new) or _about_different_things(old, new)) is not None:
-        return without
-    if not two_sided:
-        return _one_sided(old, new)
-    if None in {old.lower, old.upper, old.confidence, new.lower, new.upper, new.confidence}:
-        return "an interval is missing"
-    return None if _in_range(old) and _in_range(new) else "a value or an interval lies outside [0, 1]"
-
-
-def _no_value(old: Estimate, new: Estimate) -> str | None:
     for which, item in (("older", old), ("newer", new)):
         if item.value is None:
             return f"the {which} audit has no value: {item.reason or 'no reason was given'}"
-    return None
+    if (unlike := _about_different_things(old, new)) is not None:
+        return unlike
+    if not two_sided:
+        return _one_sided(old, new)
+    ends = [getattr(item, name) for item in (old, new) for name in ("lower", "value", "upper")]
+    if None in (*ends, old.confidence, new.confidence):
+        return "an interval is missing"
+    return None if all(0 <= x <= 1 for x in ends) else "a value or an interval lies outside [0, 1]"
 
 
 def _about_different_things(old: Estimate, new: Estimate) -> str | None:
@@ -574,13 +530,11 @@ def _about_different_things(old: Estimate, new: Estimate) -> str | None:
         return (
             "the values are about different things: the model or the training mechanism, or another adjacency"
         )
-    if old.delta == new.delta:
-        return None
-    return f"the values are stated at different deltas, {' and '.join(_told_apart(old.delta, new.delta))}"
-
-
-def _told_apart(old: float | None, new: float | None) -> tuple[str, str]:
-    return (given(old), given(new)) if old is None or new is None else distinct(old, new)
+    if old.delta != new.delta:
+        known = None not in (old.delta, new.delta)
+        texts = distinct(old.delta or 0.0, new.delta or 0.0) if known else map(given, (old.delta, new.delta))
+        return f"the values are stated at different deltas, {' and '.join(texts)}"
+    return None
 
 
 def _one_sided(old: Estimate, new: Estimate) -> str:
@@ -594,11 +548,6 @@ def _one_sided(old: Estimate, new: Estimate) -> str:
     if old.lower is None or new.lower is None:
         return "one of the values is a point estimate without an interval"
     return "both have a lower end only, and a difference of two lower bounds bounds nothing"
-
-
-def _in_range(estimate: Estimate) -> bool:
-    numbers = (estimate.lower, estimate.value, estimate.upper)
-    return all(number is not None and 0 <= number <= 1 for number in numbers)
 
 
 def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:

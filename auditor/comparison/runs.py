@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import reprlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +21,6 @@ from auditor.core.registry import Role
 from auditor.core.values import Estimate
 from auditor.results.document import AuditDocument, ceiling, detail, find
 from auditor.results.metrics import metric, named
-from auditor.results.reading import read_result
 from auditor.verdicts.judging import failed_validity, why_blind
 
 # --- The audits of a comparison, each with what is known beside it: where it was read, its model, strategy and utility ---
@@ -92,9 +93,10 @@ def _several(results: Any) -> list[Any]:
 def _run(item: Any, place: int) -> Run:
     if isinstance(item, AuditDocument):
         return _described(Run(place, item))
-    if isinstance(item, str | os.PathLike) and not isinstance(item, bytes):
-        result = read_result(item)
-        return _described(Run(place, result, source=Path(item).name, path=str(item)))
+    if isinstance(item, str | os.PathLike):
+        from auditor.results.reading import read_result
+
+        return _described(Run(place, read_result(item), source=Path(item).name, path=str(item)))
     raise InputError(f"result {place} must be an audit result or the path of one, got {type(item).__name__}.")
 
 
@@ -154,10 +156,11 @@ def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
     Raises:
         InputError: There is no such audit, or there are several.
     """
-    ways = (
+    path = str(key) if isinstance(key, str | os.PathLike) else None
+    ways: tuple[Callable[[Run], bool], ...] = (
         lambda run: run.result is key,
-        lambda run: run.path is not None and run.path == _path(key),
-        lambda run: run.source is not None and run.source == _path(key),
+        lambda run: path is not None and run.path == path,
+        lambda run: path is not None and run.source == path,
         lambda run: run.model is not None and run.model == key,
         lambda run: str(run.number) == _number(key),
     )
@@ -170,11 +173,8 @@ def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
             )
         if hits:
             return hits[0]
-    raise InputError(f"{argument} must name one of the results, got {_shortened(key)}{_nearest(found, key)}")
-
-
-def _path(key: Any) -> str | None:
-    return str(key) if isinstance(key, str | os.PathLike) else None
+    shown = "a result that is not among them" if isinstance(key, AuditDocument) else reprlib.repr(key)
+    raise InputError(f"{argument} must name one of the results, got {shown}{_nearest(found, key)}")
 
 
 def _number(key: Any) -> str | None:
@@ -183,12 +183,6 @@ def _number(key: Any) -> str | None:
     if isinstance(key, float) and key.is_integer():
         return str(int(key))
     return str(key).strip() if isinstance(key, int | str) else None
-
-
-def _shortened(key: Any) -> str:
-    if isinstance(key, AuditDocument):
-        return "a result that is not among them"
-    return repr(key if len(str(key)) < 200 else f"{str(key)[:197]}...")  # noqa: PLR2004 one line
 
 
 def _nearest(found: Sequence[Run], key: Any) -> str:
@@ -204,7 +198,6 @@ def _nearest(found: Sequence[Run], key: Any) -> str:
 
 
 _COLUMNS = ("result", "utility", "utility_name", "higher_is_better", "strategy", "category", "model")
-_TEXTS = ("strategy", "category", "model", "utility_name")
 
 
 def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
@@ -219,9 +212,9 @@ def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
     Raises:
         InputError: A table or a cell that cannot be used; the sentence names the column and the row.
     """
-    from auditor.collectors.tables.opening import open_columns
+    from auditor.collectors.tables.opening import open_table
 
-    table = open_columns(about)
+    table = open_table(about)
     names = list(table.names)
     for name in names:
         validate.known(f"column of {table.place}", name, _COLUMNS)
@@ -232,92 +225,81 @@ def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
             f"{table.place} must have a column 'result' and at least one more of {', '.join(map(repr, _COLUMNS[1:]))}, got"
             f" {', '.join(map(repr, names)) or 'no columns'}."
         )
-    columns = {name: _cells(values) for name, values in table.read([], text=names).items()}
-    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    columns = [
+        map(_cell, np.asarray(values).tolist()) for values in table.columns(names, text=names).values()
+    ]
     updated: dict[int, Run] = {}
-    for place, row in enumerate(rows):
+    for place, cells in enumerate(zip(*columns, strict=True)):
+        row = dict(zip(names, cells, strict=True))
         where = f"(row {place} of {table.place}, {table.rows})"
-        run = _run_of_row(found, row["result"], where)
+        with _told_where(where):
+            run = _updated(found, row)
         if run.number in updated:
             raise InputError(
                 f"column 'result' names result {run.number} twice, the second time as {row['result']!r} {where}; give each"
                 " result one row."
             )
-        updated[run.number] = _updated(run, row, where)
+        updated[run.number] = run
     return tuple(updated.get(run.number, run) for run in found)
 
 
-def _cells(values: Any) -> list[Any]:
-    """Plain Python values, null for what is missing or blank."""
-    return [_cell(value) for value in np.asarray(values).tolist()]
-
-
-def _cell(value: Any) -> Any:
-    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
-        return None
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    if isinstance(value, str):
-        return value.strip() or None
-    return value
-
-
-def _run_of_row(found: Sequence[Run], key: Any, where: str) -> Run:
-    if key is None:
-        raise InputError(f"column 'result' must name a result in every row, got an empty cell {where}.")
+@contextmanager
+def _told_where(where: str) -> Iterator[None]:
+    """Say of a bad cell in which row it stands."""
     try:
-        return find_run(found, key, argument="column 'result'")
+        yield
     except InputError as error:
         raise InputError(f"{str(error).rstrip('.')} {where}.") from None
 
 
-def _updated(run: Run, row: dict[str, Any], where: str) -> Run:
-    texts = {name: _words(name, row.get(name), where) for name in _TEXTS}
-    return replace(
-        run,
-        model=texts["model"] or run.model,
-        strategy=texts["strategy"] or run.strategy,
-        category=texts["category"] or run.category,
-        utility=_updated_utility(run, row, name=texts["utility_name"], where=where),
-    )
+def _cell(value: Any) -> Any:
+    """A plain Python value, null for what is missing or blank."""
+    if isinstance(value, str):
+        return value.strip() or None
+    missing = value is None or type(value).__name__ in {"NAType", "NaTType"}
+    return None if missing or (isinstance(value, float) and math.isnan(value)) else value
 
 
-def _words(name: str, cell: Any, where: str) -> str | None:
+def _updated(found: Sequence[Run], row: Mapping[str, Any]) -> Run:
+    """The audit that a row names, with what it says."""
+    if row["result"] is None:
+        raise InputError("column 'result' must name a result in every row, got an empty cell.")
+    run = find_run(found, row["result"], argument="column 'result'")
+    texts = {name: _words(name, row.get(name)) for name in ("strategy", "category", "model")}
+    told: dict[str, Any] = {name: text for name, text in texts.items() if text is not None}
+    return replace(run, **told, utility=_updated_utility(run.utility, row))
+
+
+def _words(name: str, cell: Any) -> str | None:
     if cell is None or isinstance(cell, str):
         return cell
     if isinstance(cell, bool | int | float):
         return f"{cell:g}" if isinstance(cell, float) else str(cell)
-    raise InputError(f"column {name!r} must hold text, got {type(cell).__name__} {where}.")
+    raise InputError(f"column {name!r} must hold text, got {type(cell).__name__}.")
 
 
-def _updated_utility(run: Run, row: dict[str, Any], *, name: str | None, where: str) -> Utility | None:
-    cell, old = row.get("utility"), run.utility
-    value = (old.value if old else None) if cell is None else _utility_value(cell, where)
-    higher = _truth(row.get("higher_is_better"), where)
+def _updated_utility(old: Utility | None, row: Mapping[str, Any]) -> Utility | None:
+    name, higher = _words("utility_name", row.get("utility_name")), _truth(row.get("higher_is_better"))
+    value = old.value if old else None
+    if row.get("utility") is not None:
+        value = validate.number("column 'utility'", row["utility"])
     if value is None:
         if name is None and higher is None:
             return None
         raise InputError(
-            f"column 'utility' must hold a number where the others describe it, got an empty cell {where}."
+            "column 'utility' must hold a number where the others describe it, got an empty cell."
         )
     better = higher if higher is not None else (old.higher_is_better if old else True)
     return Utility(value, name or (old.name if old else "utility"), higher_is_better=better)
 
 
-def _utility_value(cell: Any, where: str) -> float:
-    try:
-        return validate.number("column 'utility'", cell)
-    except InputError as error:
-        raise InputError(f"{str(error).rstrip('.')} {where}.") from None
-
-
-def _truth(cell: Any, where: str) -> bool | None:
+def _truth(cell: Any) -> bool | None:
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if cell is None:
         return None
     word = f"{cell:g}" if isinstance(cell, float) else str(cell).lower()
     if word not in words:
-        raise InputError(f"column 'higher_is_better' must hold true or false, got {cell!r} {where}.")
+        raise InputError(f"column 'higher_is_better' must hold true or false, got {cell!r}.")
     return words[word]
 
 
@@ -373,6 +355,11 @@ class Measurement:
         """The largest lower bound that this audit could have certified, or null where the measure is none."""
         bound = self.estimate is not None and is_lower_bound(self.estimate.name)
         return ceiling(self.estimate) if bound else None
+
+
+def higher_is_better(runs: Iterable[Run]) -> bool:
+    """Whether a larger utility is a better model."""
+    return next((run.utility.higher_is_better for run in runs if run.utility is not None), True)
 
 
 def more_is_worse(measure: str) -> bool:

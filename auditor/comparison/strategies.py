@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from auditor.comparison.runs import Measurement, Scale, is_lower_bound, leakage
+from auditor.comparison.runs import Measurement, Scale, higher_is_better, is_lower_bound, leakage
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import distinct, given, number
@@ -271,18 +271,12 @@ def ranked(
     placed = [item for item in found if item.measure is not None and item.utility is not None]
     if not placed:
         return tuple(found)
-    sign = 1.0 if _higher_is_better(measurements) else -1.0
+    sign = 1.0 if higher_is_better(item.run for item in measurements) else -1.0
     utility = [sign * item.utility.mean for item in placed if item.utility is not None]
     loss = [leakage(item.measure.mean, measure=measure) for item in placed if item.measure is not None]
     on = is_on_frontier(utility, privacy_loss=loss)
     numbers = {item.number for item, yes in zip(placed, on, strict=True) if yes}
     return tuple(replace(item, on_frontier=item.number in numbers) for item in found)
-
-
-def _higher_is_better(measurements: Sequence[Measurement]) -> bool:
-    return next(
-        (item.run.utility.higher_is_better for item in measurements if item.run.utility is not None), True
-    )
 
 
 def why_not_ranked(

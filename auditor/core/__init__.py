@@ -8,14 +8,8 @@ __getattr__, __dir__, __all__ = face(
         "errors": "AuditorError InputError MissingExtraError OutputError",
         "files": "whole",
         "numbers": "clean plain",
-        "options": (
-            "Adjacency AnyGuesses BernoulliSplit Census ClopperPearson EachRecord FDP "
-            "FixedThreshold Jeffreys Katz Melded Members MembershipSplit Mixture OnePerPerson "
-            "OneRunTest RandomSplit RankGrid Sample Split StatedClaim Steinke Subset ThresholdRule "
-            "UnknownSplit"
-        ),
+        "options": "Adjacency AnyGuesses BernoulliSplit Census ClopperPearson DPSGD EachRecord FDP FixedSizeSampling FixedThreshold Jeffreys Katz Melded Members MembershipSplit Mixture OnePerPerson OneRunTest Phase PoissonSampling RandomSplit RankGrid Sample Split StatedClaim Steinke Subset ThresholdRule UnknownSplit",
         "registry": "CheckSpec Equation Metric Registry Role Unit",
-        "training": "DPSGD FixedSizeSampling Phase PoissonSampling",
         "values": ("Check Claim Comparison Estimate LossScale Losses PerGroup Status Subject Verdict"),
     },
 )

@@ -1,4 +1,4 @@
-"""Writing results: whole or not at all."""
+"""Files: written whole or not at all, and read within limits."""
 
 import contextlib
 import os
@@ -176,3 +176,45 @@ def kept(text: str, path: Any) -> str:
             raise InputError(f"path must be a text or a path, got {path!r}.")
         write_all({Path(path): text})
     return text
+
+
+# --- Small files, as somebody named them ---
+
+
+_MEGABYTE = 1_000_000
+_NO_FILES = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+
+
+def read_bytes(path: str | os.PathLike[str], *, what: str, most: int) -> bytes:
+    """Return the content of an ordinary file of at most ``most`` bytes; nothing else is waited for or read.
+
+    Raises:
+        InputError: It is missing, larger, or a folder, pipe, socket or device; ``what`` begins the sentence.
+
+    >>> read_bytes("/", what="result file", most=10)
+    Traceback (most recent call last):
+    auditor.core.errors.InputError: result file '/' is a folder; name an ordinary file.
+    """
+    named = f"{what} {str(path)!r}"
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        if Path(path).is_dir():  # which not every system opens
+            raise InputError(f"{named} is a folder; name an ordinary file.")
+        handle = os.open(path, flags)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                kind = next((word for holds, word in _NO_FILES if holds(found.st_mode)), "a device")
+                raise InputError(f"{named} is {kind}; name an ordinary file.")
+            content = b"" if found.st_size > most else file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{named} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{named} cannot be read: {validate.one_line(error)}.") from None
+    size = max(found.st_size, len(content))
+    if size > most:
+        shown = f"{most / _MEGABYTE:g} MB" if most >= _MEGABYTE else f"{most:,} bytes"
+        raise InputError(f"{named} is larger than {shown} ({size:,} bytes), which is the most that is read.")
+    return content

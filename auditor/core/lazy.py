@@ -3,6 +3,8 @@
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 _NONE: Mapping[str, str] = {}
@@ -35,3 +37,24 @@ def face(package: str, modules: Mapping[str, str], *, inside: Mapping[str, str] 
         return value
 
     return load, lambda: sorted(promised), sorted(promised)
+
+
+def in_stub(package: str, file: str) -> dict[str, str]:
+    """Return the modules and names of the stub beside a face, where they stand for type checkers (as in SPEC 1).
+
+    Args:
+        package: The package's ``__name__``.
+        file: Its ``__file__``; the stub says ``from package.module import name as name``, and nothing else.
+
+    >>> import auditor.scores
+    >>> in_stub("auditor.scores", auditor.scores.__file__)["references"]
+    'HoldOut Population References hold_out'
+    """
+    words = Path(file).with_suffix(".pyi").read_text(encoding="utf-8").replace(",", " ").split()
+    found: dict[str, list[str]] = {}
+    for before, word in pairwise(words):
+        if before == "from":
+            names = found.setdefault(word.removeprefix(f"{package}."), [])
+        elif before == "as":
+            names.append(word)
+    return {module: " ".join(names) for module, names in found.items()}

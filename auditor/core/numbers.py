@@ -7,9 +7,9 @@ import dataclasses
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ _LARGE, _SMALL = 1e5, 1e-3  # outside of these a number is written with an expon
 _MOST_DIGITS = 17  # what a double holds
 _LARGEST = sys.float_info.max
 _GIVEN_DIGITS = 6  # more than people type
+_Written = TypeVar("_Written")
 
 
 def number(x: float | None, *, toward: str = "nearest", digits: int = 3) -> str:
@@ -89,12 +90,10 @@ def apart(claimed: float, bound: float) -> tuple[str, str]:
     (('3', '3.0004'), ('2.0136', '2.0138'), ('1', '4.51'))
     """
     order = _sign(claimed, bound)
-    texts = given(claimed), number(bound, toward="down")
-    for digits in range(4, _MOST_DIGITS + 1):
-        if _sign(*map(_parsed, texts)) == order:
-            break
-        texts = given(claimed, digits=digits), number(bound, toward="down", digits=digits)
-    return texts
+    return enough_digits(
+        lambda digits: (given(claimed, digits=digits), number(bound, toward="down", digits=digits)),
+        lambda texts: _sign(*map(_parsed, texts)) == order,
+    )
 
 
 def distinct(x: float, y: float) -> tuple[str, str]:
@@ -103,12 +102,15 @@ def distinct(x: float, y: float) -> tuple[str, str]:
     >>> distinct(1e-5, 1.0004e-5)
     ('1e-5', '1.0004e-5')
     """
-    texts = given(x), given(y)
-    for digits in range(4, _MOST_DIGITS + 1):
-        if texts[0] != texts[1]:
-            break
-        texts = given(x, digits=digits), given(y, digits=digits)
-    return texts
+    return enough_digits(
+        lambda digits: (given(x, digits=digits), given(y, digits=digits)), lambda texts: texts[0] != texts[1]
+    )
+
+
+def enough_digits(written: Callable[[int], _Written], enough: Callable[[_Written], bool]) -> _Written:
+    """Return what is written with as few digits as are enough, three at least."""
+    tried = map(written, range(3, _MOST_DIGITS + 1))
+    return next(filter(enough, tried), written(_MOST_DIGITS))
 
 
 def count(x: Any) -> str:
@@ -137,12 +139,10 @@ def _rounded(x: Decimal, *, digits: int, toward: str) -> Decimal:
 
 
 def _short_of_whole(x: Decimal, *, whole: Decimal, toward: str) -> Decimal:
-    rounded = _rounded(x, digits=3, toward=toward)
-    for digits in range(4, _MOST_DIGITS):
-        if rounded != whole or x == whole:
-            break
-        rounded = _rounded(x, digits=digits, toward=toward)
-    return rounded
+    return enough_digits(
+        lambda digits: _rounded(x, digits=digits, toward=toward),
+        lambda rounded: rounded != whole or x == whole,
+    )
 
 
 def _trimmed(text: str) -> str:

@@ -5,7 +5,6 @@ the registries and name nothing themselves.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
@@ -49,20 +48,6 @@ class Registry(Generic[Entry]):
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
         return tuple(self._entries)
-
-    def register(self, entry: Entry) -> None:
-        """Add an entry, last; one of the same name is replaced where it stands."""
-        self._entries[entry.name] = entry
-
-    @contextmanager
-    def registered(self, entry: Entry) -> Iterator[Entry]:
-        """Add an entry for the time of a ``with`` block."""
-        before = dict(self._entries)
-        self.register(entry)
-        try:
-            yield entry
-        finally:
-            self._entries = before
 
 
 class Unit(StrEnum):
@@ -123,7 +108,7 @@ class Metric:
         hint: What it is in a few words, for the help of gates; empty where an audit of one model does not have it.
         absent: Why an audit may not have it, a clause; empty where every audit does.
         short: Its title in a short list, such as that of an audit of runs.
-        level: What its confidence is called in that list.
+        level: What that list says of it in place of an interval, where it has none.
     """
 
     name: str

@@ -118,8 +118,24 @@ def did_you_mean(option: str | None) -> str:
     return "." if option is None else f"; did you mean {option!r}?"
 
 
-def _first_bad(bad: npt.NDArray[np.bool_]) -> str:
-    return f"first at row {int(np.argmax(bad))}, counting from 0"
+def _first_bad(bad: npt.NDArray[np.bool_], rows: str = "counting from 0") -> str:
+    return f"first at row {int(np.argmax(bad))}, {rows}"
+
+
+def _finite(
+    said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = "counting from 0"
+) -> _Floats:
+    """Return float64 numbers, of which none is missing or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        array = np.asarray(values, dtype=np.float64)
+        total = array.sum()
+    if not np.isfinite(total):  # one pass over good data; the slow look only at bad data
+        for kind, bad in zip(kinds, (np.isnan(array), np.isinf(array)), strict=True):
+            if bad.any():
+                raise InputError(
+                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows)}); remove those records or mend the loss."
+                )
+    return array
 
 
 def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
@@ -142,17 +158,8 @@ def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
         )
     # Copied, so that nobody can change it later, unless it already owns its memory and nobody can.
     kept = raw.dtype == np.float64 and raw.flags.owndata and not raw.flags.writeable
-    array = raw if kept else np.array(raw, dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = array.sum()
-    if not np.isfinite(total):  # one pass over good data; the slow look only at bad data
-        kinds = (("NaN", np.isnan(array)), ("infinite values", np.isinf(array)))
-        for kind, bad in kinds:
-            if bad.any():
-                raise InputError(
-                    f"{name} losses must be finite, got {int(bad.sum())} {kind} ({_first_bad(bad)});"
-                    " remove those records or mend the loss."
-                )
+    own = raw if kept else np.array(raw, dtype=np.float64)
+    array = _finite(f"{name} losses must be finite", own, ("NaN", "infinite values"))
     array.setflags(write=False)
     return array
 
@@ -179,6 +186,13 @@ def membership(name: str, values: object) -> npt.NDArray[np.bool_]:
     return np.asarray(raw == 1)
 
 
+def pair(name: str, value: object, *, of: str = "") -> tuple[Any, Any]:
+    """Return what is given for the members and for the non-members."""
+    if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004
+        raise InputError(f"{name} must be a pair (members, non-members){of}, got {type(value).__name__}.")
+    return value[0], value[1]
+
+
 def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
     """Refuse columns of different lengths."""
     if len(set(lengths)) > 1:
@@ -195,17 +209,7 @@ def finite_column(place: str, values: object, *, rows: str = "counting from 0") 
         )
     if raw.size == 0:
         raise InputError(f"{place} is empty; at least 2 members and 2 non-members are needed.")
-    with np.errstate(over="ignore", invalid="ignore"):
-        array = np.asarray(raw, dtype=np.float64)
-        total = array.sum()
-    if not np.isfinite(total):
-        for kind, bad in (("NaN or blank", np.isnan(array)), ("infinite", np.isinf(array))):
-            if bad.any():
-                raise InputError(
-                    f"{place} must hold finite losses, got {int(bad.sum())} {kind} (first at row"
-                    f" {int(np.argmax(bad))}, {rows}); remove those records or mend the loss."
-                )
-    return array
+    return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows)
 
 
 def column(place: str, values: object) -> npt.NDArray[Any]:
@@ -294,12 +298,10 @@ def top_records(value: int) -> None:
         )
 
 
-def shortened(text: str | None) -> str | None:
+def shortened(text: str, *, most: int = _KEPT) -> str:
     """Return a text without its middle, if it is longer than anybody reads."""
-    more = 0 if text is None else len(text) - _KEPT
-    if text is None or more <= 0:
-        return text
-    return f"{text[: _KEPT // 2]} [{more:,} characters left out] {text[-_KEPT // 2 :]}"
+    more = len(text) - most
+    return text if more <= 0 else f"{text[: most // 2]} [{more:,} characters left out] {text[-most // 2 :]}"
 
 
 def problem(raw: Mapping[str, Any]) -> str | None:

@@ -5,9 +5,8 @@ Data becomes `Losses`; losses become a `FittedPair` and a trade-off curve (in `a
 trust it; an `AuditResult` (in `auditor.results.document`) holds them all.
 """
 
-import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, Protocol, TypedDict
@@ -63,6 +62,10 @@ Rate = Annotated[float, Must(minimum=0, maximum=1)]
 Confidence = Annotated[float, Must(exclusiveMinimum=0, exclusiveMaximum=1)]
 Delta = Annotated[float, Must(minimum=0, exclusiveMaximum=1)]
 Count = Annotated[int, Must(minimum=0)]
+
+
+# What an assumption says where members are a whole training set, or are drawn from one.
+FINITE = "finite training set"
 
 
 class Subject(StrEnum):
@@ -172,17 +175,12 @@ class Losses:
         return f"Losses({counts}, scale {self.scale}{having})"
 
     def _counts(self) -> tuple[int, int]:
-        if not isinstance(self.saturated, tuple | list) or len(self.saturated) != 2:  # noqa: PLR2004
-            raise InputError(
-                f"saturated must be a pair of counts (members, non-members), got {self.saturated!r}."
-            )
-        member, nonmember = (validate.at_least("saturated", item, least=0) for item in self.saturated)
+        counts = validate.pair("saturated", self.saturated, of=" of counts")
+        member, nonmember = (validate.at_least("saturated", item, least=0) for item in counts)
         return member, nonmember
 
     def _labels(self, name: str, labels: Sequence[Any]) -> PerGroup:
-        if not isinstance(labels, tuple | list) or len(labels) != 2:  # noqa: PLR2004
-            raise InputError(f"{name} must be a pair (members, non-members), got {reprlib.repr(labels)}.")
-        pair = PerGroup(np.asarray(labels[0]), np.asarray(labels[1]))
+        pair = PerGroup(*map(np.asarray, validate.pair(name, labels)))
         sides = (("member", pair.member, self.member), ("nonmember", pair.nonmember, self.nonmember))
         for side, column, losses in sides:
             validate.same_length((f"{side} losses", f"{side} {name}"), (losses.size, column.size))
@@ -219,14 +217,9 @@ class Losses:
             for name in _PER_RECORD
             if (pair := getattr(self, name)) is not None
         }
-        return Losses(
-            member=self.member[member],
-            nonmember=self.nonmember[nonmember],
-            **labels,
-            scale=self.scale,
-            history=(*self.history, step) if step else self.history,
-            notes=self.notes,
-        )
+        taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **labels}
+        history = (*self.history, step) if step else self.history
+        return replace(self, **taken, saturated=(0, 0), history=history)
 
     @cached_property
     def sorted_member(self) -> Floats:
@@ -529,6 +522,14 @@ class Estimate:
                 f"estimate {self.name!r} is about the training mechanism and needs the adjacency it is stated for; give"
                 " 'add-remove' or 'replace-one'."
             )
+
+    @classmethod
+    def missing(
+        cls, name: str, reason: str, *, details: Mapping[str, Any] | None = None, **said: Any
+    ) -> "Estimate":
+        """Return a row without a value, which says why; the other fields as they are given."""
+        details = {**(details or {}), "reason": reason}
+        return cls(name, None, None, None, None, details=details, **said)
 
     @property
     def reason(self) -> str | None:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,14 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import Mixture
 from auditor.core.values import FittedPair, Floats, GoodnessOfFit, KSGrid, Losses
-from auditor.curves.gaussian import LARGEST_HELD_OUT, distance_test, fit_gaussian, partition, published_tests
+from auditor.curves.gaussian import (
+    LARGEST_HELD_OUT,
+    distance_test,
+    fit_gaussian,
+    paired,
+    partition,
+    published_tests,
+)
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _TOLERANCE = 1e-9
@@ -171,7 +179,7 @@ class _Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Runs:
+class Runs:
     """A sample as runs of neighbouring values: their means, how many records each holds, their variance within."""
 
     values: Floats
@@ -179,25 +187,33 @@ class _Runs:
     within: Floats
 
 
-def condensed(ordered: Floats) -> _Runs:
+def condensed(
+    ordered: Floats, *, tail: int = _EXACT_TAIL, runs: int = _RUNS, length: int | None = None
+) -> Runs:
     """Return runs that stand for a long ascending sample: every record in both tails, short runs between.
 
     The mean and variance of the whole sample are kept exactly, so that one component is fitted as on all records.
+
+    Args:
+        ordered: The sample, ascending.
+        tail: Records of each tail that stand for themselves.
+        runs: How many runs lie between.
+        length: Records of a run; by default as many as it takes. Without runs of two or more all stand for themselves.
     """
-    length = (ordered.size - 2 * _EXACT_TAIL) // _RUNS
-    if length <= 1:
-        return _Runs(ordered, np.ones(ordered.size), np.zeros(ordered.size))
-    end = _EXACT_TAIL + _RUNS * length
-    middle = ordered[_EXACT_TAIL:end].reshape(_RUNS, length)
-    tails = (_EXACT_TAIL, ordered.size - end)
-    return _Runs(
-        np.concatenate([ordered[:_EXACT_TAIL], middle.mean(axis=1), ordered[end:]]),
-        np.repeat([1.0, length, 1.0], [tails[0], _RUNS, tails[1]]),
-        np.concatenate([np.zeros(tails[0]), middle.var(axis=1), np.zeros(tails[1])]),
+    length = (ordered.size - 2 * tail) // runs if length is None else length
+    if length <= 1 or runs <= 0:
+        return Runs(ordered, np.ones(ordered.size), np.zeros(ordered.size))
+    end = tail + runs * length
+    middle = ordered[tail:end].reshape(runs, length)
+    rest = ordered.size - end
+    return Runs(
+        np.concatenate([ordered[:tail], middle.mean(axis=1), ordered[end:]]),
+        np.repeat([1.0, length, 1.0], [tail, runs, rest]),
+        np.concatenate([np.zeros(tail), middle.var(axis=1), np.zeros(rest)]),
     )
 
 
-def _step(runs: _Runs, at: _Parameters) -> tuple[_Parameters, float]:
+def _step(runs: Runs, at: _Parameters) -> tuple[_Parameters, float]:
     """One step, and the log-likelihood (up to a constant) of where it started."""
     distance = runs.values[:, None] - at.means
     terms = distance * distance
@@ -220,10 +236,6 @@ def _step(runs: _Runs, at: _Parameters) -> tuple[_Parameters, float]:
     return _Parameters(weights, means, variances), likelihood
 
 
-def _packed(at: _Parameters) -> Floats:
-    return np.concatenate([np.log(at.weights), at.means, np.log(at.variances)])
-
-
 def _unpacked(theta: Floats) -> _Parameters:
     logs, means, spreads = np.split(theta, 3)
     weights = np.exp(logs - logs.max())
@@ -231,7 +243,7 @@ def _unpacked(theta: Floats) -> _Parameters:
     return _Parameters(np.maximum(weights / weights.sum(), _LEAST_WEIGHT), means, variances)
 
 
-def _maximise(runs: _Runs, start: _Parameters, *, cycles: int = _CYCLES) -> tuple[_Parameters, float]:
+def _maximise(runs: Runs, start: _Parameters, *, cycles: int = _CYCLES) -> tuple[_Parameters, float]:
     """Return the nearest maximum of the log-likelihood, and its height in nats up to a constant.
 
     Args:
@@ -251,10 +263,12 @@ def _maximise(runs: _Runs, start: _Parameters, *, cycles: int = _CYCLES) -> tupl
 
 
 def _leap(
-    runs: _Runs, origin: _Parameters, first: _Parameters, second: _Parameters, *, least: float
+    runs: Runs, origin: _Parameters, first: _Parameters, second: _Parameters, *, least: float
 ) -> _Parameters:
     """Extrapolate two steps to their limit; back to the second one where that is no gain."""
-    theta, one, two = (_packed(item) for item in (origin, first, second))
+    theta, one, two = (
+        np.concatenate([np.log(at.weights), at.means, np.log(at.variances)]) for at in (origin, first, second)
+    )
     r, v = one - theta, two - 2 * one + theta
     bend = float(np.sqrt((v * v).sum()))
     if bend == 0:
@@ -309,7 +323,10 @@ def fit_mixture(values: Floats, *, components: int, rng: np.random.Generator) ->
         return MixtureOfGaussians((1.0,), (one.mean,), (one.sd,))
     centre, scale = _scale(ordered)
     standard = ordered / scale - centre / scale
-    fitted = _highest(standard, components, rng)
+    runs = condensed(standard)
+    # The likelihood has many maxima, and no single way to start finds the highest.
+    ends = [_maximise(runs, _start(standard, components, way, rng), cycles=_FIRST_CYCLES) for way in _STARTS]
+    fitted, _ = _maximise(runs, max(ends, key=operator.itemgetter(1))[0])
     order = np.argsort(fitted.means, kind="stable")
     weights = fitted.weights[order] / fitted.weights.sum()
     means = (fitted.means[order] + centre / scale) * scale
@@ -326,13 +343,6 @@ def _scale(ordered: Floats) -> tuple[float, float]:
         spread = fit_gaussian(ordered).sd
     # Within the powers of two that a float holds without loss.
     return centre, 2.0 ** min(max(math.frexp(spread)[1], -1020), 1023)
-
-
-def _highest(standard: Floats, components: int, rng: np.random.Generator) -> _Parameters:
-    """The best of several starts: the likelihood has many maxima, and no single way to start finds the highest."""
-    runs = condensed(standard)
-    ends = [_maximise(runs, _start(standard, components, way, rng), cycles=_FIRST_CYCLES) for way in _STARTS]
-    return _maximise(runs, max(ends, key=operator.itemgetter(1))[0])[0]
 
 
 def _start(standard: Floats, components: int, way: str, rng: np.random.Generator) -> _Parameters:
@@ -480,41 +490,22 @@ def fit_mixture_pair(
     """
     validate.instance("choice", choice, (Mixture,))
     validate.fraction("level", level)
-    total = 2 * (choice.max_components + 1)
-    found = []
-    for first, values in ((0, losses.member), (total // 2, losses.nonmember)):
-        tick = _Tick(progress, first, total)
-        found.append(_fitted(values, choice.max_components, rng, level, tick))
-    (member, member_fit, member_grid), (nonmember, nonmember_fit, nonmember_grid) = found
-    return FittedPair(
-        member=member,
-        nonmember=nonmember,
-        member_fit=member_fit,
-        nonmember_fit=nonmember_fit,
-        n_member=losses.n_member,
-        n_nonmember=losses.n_nonmember,
-        transform=transform,
-        member_grid=member_grid,
-        nonmember_grid=nonmember_grid,
+    total, fits = 2 * (choice.max_components + 1), count(1)
+
+    def tick() -> None:
+        done = next(fits)
+        if progress is not None:
+            progress(done, total)
+
+    member, nonmember = (
+        _fitted(values, choice.max_components, rng, level, tick)
+        for values in (losses.member, losses.nonmember)
     )
-
-
-@dataclass
-class _Tick:
-    """Counts the fits of one group."""
-
-    progress: _Progress | None
-    done: int
-    total: int
-
-    def __call__(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.total)
+    return paired(losses, member, nonmember, transform=transform)
 
 
 def _fitted(
-    values: Floats, largest: int, rng: np.random.Generator, level: float, tick: _Tick
+    values: Floats, largest: int, rng: np.random.Generator, level: float, tick: Callable[[], None]
 ) -> tuple[MixtureOfGaussians, GoodnessOfFit, KSGrid]:
     sizes = tuple(max(1, min(LARGEST_HELD_OUT, int(share * values.size))) for share in (_CHOOSE, _CONFIRM))
     if sum(sizes) >= values.size:  # two records: nothing can be both kept and tested twice

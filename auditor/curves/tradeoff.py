@@ -282,14 +282,11 @@ def concave_corners(fpr: Floats, tpr: Floats) -> tuple[Floats, Floats]:
     for x, y in zip(fpr.tolist(), tpr.tolist(), strict=True):
         if kept and y <= kept[-1][1]:
             continue
-        while len(kept) > 1 and _is_below(kept[-1], kept[-2], (x, y)):
+        while len(kept) > 1:
+            (left, low), (middle, between) = kept[-2:]
+            if (between - low) * (x - left) > (y - low) * (middle - left):
+                break  # above the line from the left to the new point
             kept.pop()
         kept.append((x, y))
     corners = np.array(kept)
     return corners[:, 0], corners[:, 1]
-
-
-def _is_below(point: tuple[float, float], left: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Whether a point is on or below the line from left to right."""
-    rise, run = point[1] - left[1], point[0] - left[0]
-    return rise * (right[0] - left[0]) <= (right[1] - left[1]) * run

@@ -5,11 +5,9 @@ from auditor.core.lazy import face
 __getattr__, __dir__, __all__ = face(
     __name__,
     {
-        "certified": (
-            "Counts clopper_pearson confusion_bound grid_ceiling most_telling ranks threshold_bound"
-        ),
+        "certified": ("Counts clopper_pearson grid_ceiling most_telling ranks threshold_bound"),
         "epsilon_star": (
-            "QuantileVariance alternatives branch_lower_bound fit_gap gaussian mixture "
+            "QuantileVariance alternatives fit_gap gaussian largest_lower_bound mixture "
             "mixture_standard_error noise_floor standard_error"
         ),
         "evidence": "Estimator Evidence",

@@ -9,7 +9,7 @@ Choosing the best of many thresholds on the same data breaks the level; the rule
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -162,54 +162,21 @@ class _Candidate:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def confusion_bound(
-    true_positives: int,
-    positives: int,
-    false_positives: int,
-    negatives: int,
-    *,
-    delta: float,
-    confidence: float = 0.95,
-    interval: options.ThresholdInterval = options.ClopperPearson(),  # noqa: B008 - a frozen value
-) -> float:
-    """Return eps_L of one threshold fixed in advance, from its four counts.
-
-    Args:
-        true_positives: Members called members.
-        positives: Members.
-        false_positives: Non-members called members.
-        negatives: Non-members.
-        delta: In [0, 1).
-        confidence: In (0, 1); half of the error goes to each of the two rates, which covers both ratios.
-        interval: `ClopperPearson` (exact, the default), or the approximate `Katz` and `Jeffreys`.
-
-    Raises:
-        InputError: Counts that do not fit, delta outside [0, 1) or confidence outside (0, 1).
-
-    >>> round(confusion_bound(500, 1000, 10, 1000, delta=1e-5), 6)
-    3.241995
-    """
-    for name, hits, total in (
-        ("true_positives", true_positives, positives),
-        ("false_positives", false_positives, negatives),
-    ):
-        validate.at_least(name, hits, least=0)
-        validate.at_least(f"trials for {name}", total, least=max(1, hits))
-    validate.instance("interval", interval, (options.ClopperPearson, options.Katz, options.Jeffreys))
-    found = threshold_bound(
-        Counts(true_positives, positives, false_positives, negatives),
-        MemberLimits(options.Sample(), positives),
-        delta=validate.fraction("delta", delta, zero=True),
-        alpha=1 - validate.confidence(confidence),
-        interval=interval,
-    )
-    return max(0.0, found.epsilon)
-
-
 def threshold_bound(
     counts: Counts, limits: MemberLimits, *, delta: float, alpha: float, interval: options.ThresholdInterval
 ) -> _Candidate:
-    """Return the larger of the two ratios' lower limits, with the counts it comes from."""
+    """Return the larger of the two ratios' lower limits at one threshold fixed in advance, with its counts.
+
+    >>> found = threshold_bound(
+    ...     Counts(500, 1000, 10, 1000),
+    ...     MemberLimits(options.Sample(), 1000),
+    ...     delta=1e-5,
+    ...     alpha=0.05,
+    ...     interval=options.ClopperPearson(),
+    ... )
+    >>> round(found.epsilon, 6)
+    3.241995
+    """
     if isinstance(interval, options.Katz | options.Jeffreys) and not isinstance(
         limits.members, options.Sample
     ):
@@ -218,7 +185,13 @@ def threshold_bound(
             " use ClopperPearson() limits."
         )
     if isinstance(interval, options.Katz):
-        ratios, shown = _katz(counts, delta, alpha), {}
+        n1, n0 = counts.members, counts.nonmembers
+        hits, alarms = counts.true_positives, counts.false_positives
+        z, shown = -float(special.ndtri(alpha / 2)), {}
+        ratios = (
+            _katz_ratio(hits, n1, alarms, n0, delta, z),
+            _katz_ratio(n0 - alarms, n0, n1 - hits, n1, delta, z),
+        )
     else:
         tpr, fpr, fnr = _rates(counts, limits, alpha, interval)
         # A miss rate of exactly 0 in a census says nothing about leakage: the training set is finite.
@@ -284,15 +257,8 @@ def _jeffreys_upper(successes: int, trials: int, alpha: float) -> float:
     return float(special.betainccinv(successes + 0.5, trials - successes + 0.5, alpha))
 
 
-def _katz(counts: Counts, delta: float, alpha: float) -> tuple[float, float]:
-    """Lower limits of both log-ratios; a ratio with an empty cell has no variance and so no limit."""
-    n1, n0 = counts.members, counts.nonmembers
-    hits, alarms = counts.true_positives, counts.false_positives
-    z = -float(special.ndtri(alpha / 2))
-    return _katz_ratio(hits, n1, alarms, n0, delta, z), _katz_ratio(n0 - alarms, n0, n1 - hits, n1, delta, z)
-
-
 def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, z: float) -> float:
+    """The lower limit of a log-ratio; one with an empty cell has no variance and so no limit."""
     p, q = above / trials, below / others
     if below == 0 or p <= delta:
         return -math.inf
@@ -329,13 +295,23 @@ def ranks(size: int) -> _Counts1D:
 
 
 @dataclass(frozen=True)
-class _Tail:
-    """One tail: ranks in the ranked group and, for each, how many of the other group lie beyond that threshold."""
+class Ranked:
+    """One tail: ranks k in a group of n0 and, for each, the hits v: how many of the n1 others lie beyond that threshold."""
 
-    name: str
     ranks: _Counts1D
+    ranked: int
     hits: _Counts1D
-    thresholds: Floats
+    others: int
+    name: str = "lower"
+
+    def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
+        """Some of the ranks."""
+        return replace(self, ranks=self.ranks[chosen], hits=self.hits[chosen])
+
+    def laws(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """The parameters of B and of V, below; those of V are of no use without hits."""
+        ranks, hits = self.ranks.astype(np.float64), np.maximum(self.hits, 1).astype(np.float64)
+        return (ranks + 1, self.ranked - ranks), (hits, self.others - hits + 1)
 
 
 def _grid_bound(
@@ -343,22 +319,25 @@ def _grid_bound(
 ) -> _Candidate:
     """Return the best candidate of all ranks and tails; minus infinity where nothing is above delta."""
     limits = MemberLimits(members, losses.n_member)
+    n1, n0 = losses.n_member, losses.n_nonmember
     tails = []
-    for name, ks in _tail_ranks(losses.n_member, losses.n_nonmember, rule, limits):
+    for name, ks in _tail_ranks(n1, n0, rule, limits):
         if name == "lower":
-            thresholds = losses.sorted_nonmember[ks]
-            hits = np.searchsorted(losses.sorted_member, thresholds, side="left")
+            hits = np.searchsorted(losses.sorted_member, losses.sorted_nonmember[ks], side="left")
+            tails.append(Ranked(ks, n0, hits, n1, name))
         else:
-            thresholds = losses.sorted_member[losses.n_member - 1 - ks]
-            hits = losses.n_nonmember - np.searchsorted(losses.sorted_nonmember, thresholds, side="right")
-        tails.append(_Tail(name, ks, hits, thresholds))
-    found = _best(tails, limits, losses.n_nonmember, delta=delta, alpha=alpha, rule=rule)
-    if "threshold" not in found.details:
+            thresholds = losses.sorted_member[n1 - 1 - ks]
+            hits = n0 - np.searchsorted(losses.sorted_nonmember, thresholds, side="right")
+            tails.append(Ranked(ks, n1, hits, n0, name))
+    found = _best(tails, limits, delta=delta, alpha=alpha, rule=rule)
+    if not found.details:
         return found
-    beside = just_below if found.details["tail"] == "lower" else just_above
-    return _Candidate(
-        found.epsilon, {**found.details, "threshold": beside(losses, found.details["threshold"])}
-    )
+    rank = found.details["rank"]
+    if found.details["tail"] == "lower":
+        threshold = just_below(losses, float(losses.sorted_nonmember[rank]))
+    else:
+        threshold = just_above(losses, float(losses.sorted_member[n1 - 1 - rank]))
+    return replace(found, details={**found.details, "threshold": threshold})
 
 
 @lru_cache(maxsize=256)
@@ -373,11 +352,12 @@ def grid_ceiling(
 ) -> float:
     """Return the bound of a perfect attack: the most that these numbers of records can certify."""
     limits = MemberLimits(members, n_member)
+    sizes = {"lower": (n_nonmember, n_member), "upper": (n_member, n_nonmember)}
     tails = [
-        _Tail(name, ks, np.full(ks.size, n_member if name == "lower" else n_nonmember), np.zeros(ks.size))
+        Ranked(ks, sizes[name][0], np.full(ks.size, sizes[name][1]), sizes[name][1], name)
         for name, ks in _tail_ranks(n_member, n_nonmember, rule, limits)
     ]
-    return max(0.0, _best(tails, limits, n_nonmember, delta=delta, alpha=alpha, rule=rule).epsilon)
+    return max(0.0, _best(tails, limits, delta=delta, alpha=alpha, rule=rule).epsilon)
 
 
 def _tail_ranks(
@@ -391,12 +371,11 @@ def _tail_ranks(
 
 
 def _best(
-    tails: list[_Tail], limits: MemberLimits, n0: int, *, delta: float, alpha: float, rule: options.RankGrid
+    tails: list[Ranked], limits: MemberLimits, *, delta: float, alpha: float, rule: options.RankGrid
 ) -> _Candidate:
-    n1 = limits.scored
     candidates = max(1, sum(tail.ranks.size for tail in tails))
     level = alpha / (limits.limits * candidates)
-    separate = (_separate(tail, limits, n0, delta, level) for tail in tails if tail.ranks.size)
+    separate = (_separate(tail, limits, delta, level) for tail in tails if tail.ranks.size)
     found = max(separate, key=lambda item: item.epsilon, default=_Candidate(-math.inf))
     # Where a limit is exact there is nothing to meld; for a subset of a finite set two separate limits hold too.
     if (
@@ -406,38 +385,41 @@ def _best(
     ):
         return found
     for tail in tails:
-        ranked, others = (n0, n1) if tail.name == "lower" else (n1, n0)
-        ratios = Ranked(tail.ranks, ranked, tail.hits, others)
-        better = best_ratio(ratios, delta=delta, level=alpha / candidates, least=found.epsilon)
+        better = best_ratio(tail, delta=delta, level=alpha / candidates, least=found.epsilon)
         if better is not None:
             epsilon, at = better
-            found = _Candidate(epsilon, {**_counts(tail, at, n1, n0), "level_per_limit": alpha / candidates})
+            found = _Candidate(epsilon, {**_counts(tail, at), "level_per_limit": alpha / candidates})
     return found
 
 
-def _separate(tail: _Tail, limits: MemberLimits, n0: int, delta: float, level: float) -> _Candidate:
+def _separate(tail: Ranked, limits: MemberLimits, delta: float, level: float) -> _Candidate:
     """The best of one tail by two limits for each rank."""
-    n1 = limits.scored
     if tail.name == "lower":
-        numerator, denominator = limits.tpr_lower(tail.hits, level), upper_limit(tail.ranks, n0, level)
+        numerator, denominator = (
+            limits.tpr_lower(tail.hits, level),
+            upper_limit(tail.ranks, tail.ranked, level),
+        )
     else:
-        numerator, denominator = lower_limit(tail.hits, n0, level), limits.fnr_upper(tail.ranks, level)
+        numerator, denominator = (
+            lower_limit(tail.hits, tail.others, level),
+            limits.fnr_upper(tail.ranks, level),
+        )
     with np.errstate(divide="ignore"):
         logs = np.where(numerator > delta, np.log(np.maximum(numerator - delta, 0.0) / denominator), -np.inf)
     at = int(np.argmax(logs))
     names = ("tpr_lower", "fpr_upper") if tail.name == "lower" else ("tnr_lower", "fnr_upper")
     rates = dict(zip(names, (float(numerator[at]), float(denominator[at])), strict=True))
-    return _Candidate(float(logs[at]), {**_counts(tail, at, n1, n0), **rates, "level_per_limit": level})
+    return _Candidate(float(logs[at]), {**_counts(tail, at), **rates, "level_per_limit": level})
 
 
-def _counts(tail: _Tail, at: int, n1: int, n0: int) -> dict[str, Any]:
+def _counts(tail: Ranked, at: int) -> dict[str, Any]:
     hits, rank = int(tail.hits[at]), int(tail.ranks[at])
-    where = {"tail": tail.name, "rank": rank, "threshold": float(tail.thresholds[at])}
+    where = {"tail": tail.name, "rank": rank}
     if tail.name == "lower":
-        counts = {"true_positives": hits, "members": n1, "false_positives_at_most": rank, "nonmembers": n0}
-    else:
-        counts = {"true_negatives": hits, "nonmembers": n0, "false_negatives_at_most": rank, "members": n1}
-    return {**where, **counts}
+        called = {"true_positives": hits, "members": tail.others, "false_positives_at_most": rank}
+        return {**where, **called, "nonmembers": tail.ranked}
+    called = {"true_negatives": hits, "nonmembers": tail.others, "false_negatives_at_most": rank}
+    return {**where, **called, "members": tail.ranked}
 
 
 # --- One exact limit for a ratio of two rates, at a threshold whose rank was fixed in advance [own] ---
@@ -457,25 +439,6 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _OUTSIDE = 1e-7
 _TOLERANCE = 1e-10
 _STEP = 0.01
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """Candidates of one tail: ranks k in a group of n0, and the hits v among n1 of the other group."""
-
-    ranks: npt.NDArray[np.int64]
-    ranked: int
-    hits: npt.NDArray[np.int64]
-    others: int
-
-    def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
-        """Some of the candidates."""
-        return Ranked(self.ranks[chosen], self.ranked, self.hits[chosen], self.others)
-
-    def laws(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """The parameters of B and of V; those of V are of no use without hits."""
-        ranks, hits = self.ranks.astype(np.float64), np.maximum(self.hits, 1).astype(np.float64)
-        return (ranks + 1, self.ranked - ranks), (hits, self.others - hits + 1)
 
 
 def best_ratio(
@@ -602,7 +565,11 @@ def _split_bound(
 def halves(values: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Return a random part of so large a share, and the rest."""
     first = round(share * values.size)
-    validate.at_least("records on each side of a split", min(first, values.size - first), least=2)
+    if (least := min(first, values.size - first)) < 2:  # noqa: PLR2004
+        raise InputError(
+            f"records on each side of a split must be 2 or more, got {least} at fraction {share:g}; give more of them, or"
+            " another fraction."
+        )
     order = rng.permutation(values.size)
     return values[order[:first]], values[order[first:]]
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD
 from auditor.core.values import Claim, Estimate, FittedPair, Losses
 from auditor.curves.gaussian import SAMPLE_SIZES, fit_gaussian_pair
 from auditor.curves.mixture import fit_mixture_pair
@@ -176,7 +176,4 @@ class Evidence:
         Raises:
             KeyError: No estimator gave it.
         """
-        for estimate in self.estimates:
-            if estimate.name == name:
-                return estimate
-        raise KeyError(name)
+        return {estimate.name: estimate for estimate in self.estimates}[name]

@@ -10,6 +10,7 @@ are not Gaussian the epsilon can exceed the truth, so both numbers are labelled 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,9 @@ from auditor.estimators.one_run import (
     Guesses,
     NoGuesses,
     draw_guesses,
-    numbers_of_guesses,
     of_units,
     stated_delta,
+    tried,
     usable_split,
 )
 from auditor.theory.gaussian import gaussian_epsilon
@@ -165,10 +166,13 @@ def one_run_gdp(
         "delta": delta,
     }
     if isinstance(guesses, NoGuesses):
-        details = {"conditional": True, "reason": guesses.reason}
-        return Estimate(**shown, value=None, lower=None, upper=None, confidence=None, details=details)
+        return Estimate.missing(**shown, reason=guesses.reason, details={"conditional": True})
+    # The largest mu over the fixed numbers of guesses, which share the error.
+    bound = partial(guess_tests.gdp_bound, bits=guesses.right.size)
+    rows, perfect = tried(guesses, bound, alpha=alpha, name="mu")
+    best = max(rows, key=lambda row: row["mu"])
     return _estimate(
-        _over_the_guesses(guesses, alpha),
+        _Found(best["mu"], perfect, {**guesses.details, **best, "tried": rows}),
         confidence=1 - alpha,
         adjacency=guesses.adjacency,
         assumptions=guesses.assumptions,
@@ -210,32 +214,13 @@ def _mu(fpr: Floats, fnr: Floats) -> Floats:
     return np.asarray(-special.ndtri(fpr) - special.ndtri(fnr))
 
 
-def _over_the_guesses(guesses: Guesses, alpha: float) -> _Found:
-    """The largest mu over the fixed numbers of guesses, which share the error."""
-    bits = guesses.right.size
-    numbers = numbers_of_guesses(bits)
-
-    def bound(r: int, v: int) -> float:
-        return guess_tests.gdp_bound(bits=bits, guesses=r, correct=v, alpha=alpha / len(numbers))
-
-    tried = [
-        {"guesses": r, "correct": guesses.correct(r), "mu": bound(r, guesses.correct(r))} for r in numbers
-    ]
-    best = max(tried, key=lambda row: row["mu"])
-    details = {**guesses.details, "guesses": best["guesses"], "correct": best["correct"], "tried": tried}
-    return _Found(best["mu"], max(bound(r, r) for r in numbers), details)
-
-
 def _estimate(
     found: _Found, *, delta: float, confidence: float, assumptions: tuple[str, ...], **shown: Any
 ) -> Estimate:
     mu, perfect = max(0.0, found.mu), max(0.0, found.perfect)
     details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **found.details}
     if delta == 0:
-        details["reason"] = _NO_EPSILON
-        return Estimate(
-            **shown, value=None, lower=None, upper=None, confidence=None, delta=delta, details=details
-        )
+        return Estimate.missing(**shown, reason=_NO_EPSILON, delta=delta, details=details)
     value = gaussian_epsilon(mu, delta=delta)
     return Estimate(
         **shown,

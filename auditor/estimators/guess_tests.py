@@ -20,6 +20,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
+from auditor.estimators.limits import binomial
 
 # --- Steinke, Nasr and Jagielski 2023, Theorem 5.2: (epsilon, delta)-DP, and pure epsilon by biased coins ---
 #
@@ -33,8 +34,6 @@ from auditor.curves.tradeoff import TradeoffCurve, concave_corners
 
 
 _LARGEST_EPSILON = 60.0
-# Binomial mass further than this many standard deviations (and records) below the count never matters.
-_WINDOW = 45.0
 
 
 def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
@@ -51,7 +50,7 @@ def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
 # Ceilings and simulations ask for the same few bounds again and again.
 @functools.lru_cache(maxsize=4096)
 def _bound(bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
-    return _largest_refuted(
+    return largest_refuted(
         lambda eps: steinke_p_value(bits=bits, guesses=guesses, correct=correct, epsilon=eps, delta=delta),
         alpha,
         grid=np.concatenate([np.linspace(0, 12, 97), np.linspace(12.5, _LARGEST_EPSILON, 96)]),
@@ -80,25 +79,44 @@ def steinke_p_value(*, bits: int, guesses: int, correct: int, epsilon: float, de
         return 1.0
     q = float(special.expit(epsilon))
     tail = float(special.betainc(correct, guesses - correct + 1, q))
-    return min(
-        1.0, tail + (2 * bits * delta * _largest_mean_mass(guesses, correct, epsilon) if delta else 0.0)
-    )
+    extra = 2 * bits * delta * _largest_mean_mass(guesses, correct, epsilon) if delta else 0.0
+    return min(1.0, tail + extra)
 
 
-def _largest_mean_mass(guesses: int, correct: int, epsilon: float) -> float:
-    """Max over i of P[v - i <= W <= v - 1]/i, for W ~ Bin(r, expit(epsilon))."""
-    q, not_q = float(special.expit(epsilon)), float(special.expit(-epsilon))
-    spread = math.sqrt(guesses * q * not_q)
-    reach = int(_WINDOW * spread + _WINDOW) + max(0, correct - math.floor(guesses * q))
-    w = np.arange(correct - 1, max(-1, correct - 1 - reach), -1, dtype=np.float64)
-    log_mass = (
-        special.gammaln(guesses + 1)
-        - special.gammaln(w + 1)
-        - special.gammaln(guesses - w + 1)
-        + special.xlogy(w, q)
-        + special.xlogy(guesses - w, not_q)
-    )
-    return float(np.max(np.cumsum(np.exp(log_mass)) / np.arange(1, w.size + 1)))
+def _largest_mean_mass(n: int, v: int, epsilon: float) -> float:
+    """Max over i of P[v - i <= W <= v - 1]/i, W ~ Bin(n, expit(epsilon)), in O(log n) steps.
+
+    Going down from v - 1 the mass rises to the mode, then falls: so its running mean grows until the next mass is below
+    it, and falls from there on.
+    """
+    q = float(special.expit(epsilon))
+    log_q, log_rest = float(special.log_expit(epsilon)), float(special.log_expit(-epsilon))
+    tail = float(special.betainc(v, n - v + 1, q))
+
+    def mass(w: int) -> float:
+        if w < 0:
+            return 0.0
+        log_choose = math.lgamma(n + 1) - math.lgamma(w + 1) - math.lgamma(n - w + 1)
+        return math.exp(log_choose + w * log_q + (n - w) * log_rest)
+
+    def mean(i: int) -> float:
+        if i == 1:
+            return mass(v - 1)
+        return ((1.0 if v == i else float(special.betainc(v - i, n - v + i + 1, q))) - tail) / i
+
+    mode = min(n, math.floor((n + 1) * q))
+    if v - 1 <= mode:  # the nearest mass is the largest
+        return mass(v - 1)
+    # Down to the mode the next mass exceeds the mean, though both may be too small for a double.
+    return mean(first_enough(lambda i: mass(v - 1 - i) <= mean(i), max(1, v - 1 - mode), v))
+
+
+def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest number that is enough, between one that is not and one that is, by halving."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def biased_bound(*, guesses: tuple[int, int], correct: int, inclusion: float, alpha: float) -> float:
@@ -108,7 +126,7 @@ def biased_bound(*, guesses: tuple[int, int], correct: int, inclusion: float, al
     1.011577
     """
     validate.fraction("alpha", alpha)
-    return _largest_refuted(
+    return largest_refuted(
         lambda eps: biased_p_value(guesses=guesses, correct=correct, inclusion=inclusion, epsilon=eps),
         alpha,
         grid=np.array([0.0, _LARGEST_EPSILON]),  # without a delta term the p-value rises with epsilon
@@ -131,23 +149,13 @@ def biased_p_value(*, guesses: tuple[int, int], correct: int, inclusion: float, 
     _check_counts(n_in + n_out, n_in + n_out, correct)
     prior = float(special.logit(validate.fraction("inclusion", inclusion)))
     right_in, right_out = float(special.expit(epsilon + prior)), float(special.expit(epsilon - prior))
-    mass = _binomial(n_in, right_in)
-    # P[W >= v] = sum over the "in" successes j of P[Bin(out) >= v - j].
-    need = correct - np.arange(n_in + 1, dtype=np.float64)
-    return min(1.0, float(np.einsum("i,i->", mass, _upper_tail(n_out, need, right_out))))
-
-
-def _binomial(n: int, p: float) -> Floats:
-    k = np.arange(n + 1, dtype=np.float64)
-    log_mass = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    return np.asarray(np.exp(log_mass + special.xlogy(k, p) + special.xlog1py(n - k, -p)))
-
-
-def _upper_tail(n: int, need: Floats, p: float) -> Floats:
-    """P[Bin(n, p) >= need], 1 where nothing is needed and 0 where too much is."""
-    inside = np.clip(need, 1, max(n, 1))
-    tail = special.betainc(inside, np.maximum(n - inside, 0) + 1, p)
-    return np.where(need <= 0, 1.0, np.where(need > n, 0.0, tail))
+    hits = np.arange(n_in + 1, dtype=np.float64)
+    # P[W >= v] = sum over the "in" successes j of P[Bin(out) >= v - j]: 1 where nothing is needed, 0 where too much is.
+    need = correct - hits
+    inside = np.clip(need, 1, max(n_out, 1))
+    tail = special.betainc(inside, np.maximum(n_out - inside, 0) + 1, right_out)
+    tail = np.where(need <= 0, 1.0, np.where(need > n_out, 0.0, tail))
+    return min(1.0, float(np.einsum("i,i->", binomial(hits, n_in, right_in), tail)))
 
 
 def _check_counts(bits: int, guesses: int, correct: int) -> None:
@@ -160,7 +168,7 @@ def _check_counts(bits: int, guesses: int, correct: int) -> None:
         )
 
 
-def _largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Floats) -> float:
+def largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Floats) -> float:
     """sup{eps >= 0: p(eps) <= alpha}, or 0.
 
     The delta term need not be monotone in epsilon, so the last crossing is bracketed on a grid. An (eps, d)-DP
@@ -194,9 +202,8 @@ def _largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: F
 
 _SmallestFpr = Callable[[float], float]
 """finv: the smallest false positive rate at which a curve reaches a true positive rate."""
-# Where the bounds are looked for; a normal beyond 40 standard deviations has no mass in a double.
-_LARGEST_CURVE_EPSILON, _LARGEST_MU = 60.0, 40.0
-_HALVINGS = 42  # to 2e-11
+_LARGEST_MU = 40.0  # a normal beyond so many standard deviations has no mass in a double
+_HALVINGS = 42  # of what is at most 60, to 2e-11
 
 
 def rejects(smallest_fpr: _SmallestFpr, *, bits: int, guesses: int, correct: int, alpha: float) -> bool:
@@ -306,7 +313,7 @@ def gdp_bound(*, bits: int, guesses: int, correct: int, alpha: float) -> float:
     >>> round(gdp_bound(bits=1000, guesses=100, correct=95, alpha=0.05), 6)
     0.786812
     """
-    return _largest(
+    return largest_of_all_below(
         lambda mu: rejects(of_gdp(mu), bits=bits, guesses=guesses, correct=correct, alpha=alpha), _LARGEST_MU
     )
 
@@ -334,15 +341,17 @@ def epsilon_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
         curve = of_epsilon_delta(epsilon, delta=delta)
         return rejects(curve, bits=bits, guesses=guesses, correct=correct, alpha=alpha)
 
-    return _largest(refuted, _LARGEST_CURVE_EPSILON)
+    return largest_of_all_below(refuted, _LARGEST_EPSILON)
 
 
-def _largest(refuted: Callable[[float], bool], most: float) -> float:
-    """The largest refuted parameter: what is refuted at one is refuted at every smaller one."""
+def largest_of_all_below(
+    refuted: Callable[[float], bool], most: float, *, halvings: int = _HALVINGS
+) -> float:
+    """Return the largest refuted parameter, 0 if none: what is refuted at one is refuted at every smaller one."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, most
-    for _ in range(_HALVINGS):
+    for _ in range(halvings):
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
@@ -362,7 +371,6 @@ def _largest(refuted: Callable[[float], bool], most: float) -> float:
 
 # The stakes, fixed before any data are seen.
 _STAKES = (np.arange(16, dtype=np.float64) + 0.5) / 16
-_LARGEST_PURE_EPSILON = 60.0
 
 
 @dataclass(frozen=True)
@@ -397,11 +405,14 @@ def any_guesses_bound(
     prior = np.asarray(odds, dtype=np.float64)
     if not (prior > 0).all():
         raise InputError(f"odds must be above 0, got {prior.min():g}; leave the guess out.")
-    paths = _paths(right, prior.size)
+    # Wrong and right guesses of each kind, after each run of right ones: E is largest nowhere else.
+    ends, kind = np.flatnonzero(right & np.append(~right[1:], True)), np.arange(right.size) % prior.size
+    counted = [~right, *(right & (kind == k) for k in range(prior.size))]
+    paths = np.stack([np.cumsum(part)[ends] for part in counted], axis=1).astype(np.float64)
     paths = paths[_log_mean(paths, prior, 0.0) >= threshold]
     if not len(paths):
         return _AnyNumber(0.0, right.size, int(right.sum()))
-    low, high = 0.0, _LARGEST_PURE_EPSILON
+    low, high = 0.0, _LARGEST_EPSILON
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         refuting = _log_mean(paths, prior, middle) >= threshold
@@ -412,14 +423,6 @@ def any_guesses_bound(
             high = middle
     best = paths[0]
     return _AnyNumber(low, int(best.sum()), int(best[1:].sum()))
-
-
-def _paths(right: npt.NDArray[np.bool_], kinds: int) -> Floats:
-    """Wrong and right guesses of each kind, after each run of right ones: E is largest nowhere else."""
-    ends = np.flatnonzero(right & np.append(~right[1:], True))
-    kind = np.arange(right.size) % kinds
-    columns = [np.cumsum(~right)[ends], *(np.cumsum(right & (kind == k))[ends] for k in range(kinds))]
-    return np.stack(columns, axis=1).astype(np.float64)
 
 
 def _log_mean(paths: Floats, odds: Floats, epsilon: float) -> Floats:

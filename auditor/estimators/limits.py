@@ -9,7 +9,7 @@ from scipy import special
 
 from auditor.core.errors import InputError
 from auditor.core.options import Census, Members, Sample, Subset
-from auditor.core.values import Estimate, Floats, Losses
+from auditor.core.values import FINITE, Estimate, Floats, Losses
 
 # --- Limits of a binomial proportion (Clopper and Pearson 1934) ---
 #
@@ -41,6 +41,17 @@ def lower_limit(successes: npt.ArrayLike, trials: npt.ArrayLike, alpha: float) -
     with np.errstate(invalid="ignore"):
         inner = special.betaincinv(np.maximum(k, 1), n - k + 1, alpha)
     return np.where(k <= 0, 0.0, inner)
+
+
+def binomial(k: npt.ArrayLike, n: int, p: float) -> Floats:
+    """Return P[Bin(n, p) = k].
+
+    >>> binomial(np.array([0.0, 1.0]), 2, 0.5).round(12)
+    array([0.25, 0.5 ])
+    """
+    k = np.asarray(k, dtype=np.float64)
+    log_choose = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+    return np.asarray(np.exp(log_choose + special.xlogy(k, p) + special.xlog1py(n - k, -p)))
 
 
 # --- Limits of a count in a finite set, from a sample drawn without repetition ---
@@ -164,7 +175,6 @@ class MemberLimits:
 # model leaks is a question about records like these: there the members are a sample too.
 
 
-FINITE = "finite training set"
 _KEPT = ("ceiling", "approximate", "tail", "tpr_lower", "fpr_upper", "tnr_lower", "fnr_upper")
 
 

@@ -5,7 +5,8 @@ holds its level for any mechanism and any score.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,14 +116,19 @@ def one_run_bound(
     alpha = 1 - validate.confidence(confidence)
     validate.instance("test", test, (options.Steinke, options.FDP, options.AnyGuesses))
     guesses = draw_guesses(losses, split=split, rng=rng)
+    without = partial(Estimate.missing, _NAME, method="one-run audit", subject=Subject.MECHANISM, delta=delta)
     if isinstance(guesses, NoGuesses):
-        return _without_value(delta, guesses.reason)
+        return without(guesses.reason)
     if isinstance(test, options.FDP) and not guesses.fair:
-        return _without_value(delta, _FAIR_ONLY.format(inclusion=guesses.inclusion))
-    judged = _judge(guesses, test, delta, alpha, curve)
-    if curve is not None and not isinstance(test, options.FDP):
-        judged.details["claimed_curve"] = {"rejected": None, "reason": _CURVE_NEEDS_FDP}
+        return without(_FAIR_ONLY.format(inclusion=guesses.inclusion))
+    judged = _judge(guesses, test, delta, alpha)
     best = max(judged.tried, key=lambda row: row["bound"])
+    details = {**guesses.details, "ceiling": judged.ceiling, **best, "tried": judged.tried}
+    del details["bound"]
+    if curve is not None and isinstance(test, options.FDP):
+        details["claimed_curve"] = _claimed_curve(curve, judged.tried, guesses.right.size, alpha)
+    elif curve is not None:
+        details["claimed_curve"] = {"rejected": None, "reason": _CURVE_NEEDS_FDP}
     return Estimate(
         name=_NAME,
         value=best["bound"],
@@ -134,28 +140,7 @@ def one_run_bound(
         delta=judged.delta,
         adjacency=guesses.adjacency,
         assumptions=(*judged.assumptions, *guesses.assumptions),
-        details={
-            **guesses.details,
-            "ceiling": judged.ceiling,
-            "guesses": best["guesses"],
-            "correct": best["correct"],
-            "tried": judged.tried,
-            **judged.details,
-        },
-    )
-
-
-def _without_value(delta: float, reason: str) -> Estimate:
-    return Estimate(
-        name=_NAME,
-        value=None,
-        lower=None,
-        upper=None,
-        confidence=None,
-        method="one-run audit",
-        subject=Subject.MECHANISM,
-        delta=delta,
-        details={"reason": reason},
+        details=details,
     )
 
 
@@ -209,10 +194,6 @@ class Guesses:
     def fair(self) -> bool:
         """Whether the coins are fair."""
         return self.inclusion == _FAIR
-
-    def correct(self, guesses: int) -> int:
-        """Return how many of the first ``guesses`` are right."""
-        return int(self.right[:guesses].sum())
 
 
 @dataclass(frozen=True)
@@ -282,7 +263,10 @@ def _of_coins(losses: Losses, inclusion: float, rng: np.random.Generator) -> Gue
     refusal = _wrong_proportion(losses, inclusion)
     if refusal is not None:
         return NoGuesses(refusal)
-    is_member = _ordered_membership(losses, rng)
+    # Membership in ascending order of loss, ties in random order.
+    values = np.concatenate([losses.member, losses.nonmember])
+    shuffle = rng.permutation(values.size)
+    is_member = shuffle[np.argsort(values[shuffle], kind="stable")] < losses.n_member
     return Guesses(
         right=_in_turn(is_member),
         inclusion=inclusion,
@@ -310,14 +294,6 @@ def _wrong_proportion(losses: Losses, inclusion: float) -> str | None:
     )
 
 
-def _ordered_membership(losses: Losses, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Membership of all records in ascending order of loss, ties in random order."""
-    values = np.concatenate([losses.member, losses.nonmember])
-    shuffle = rng.permutation(values.size)
-    order = shuffle[np.argsort(values[shuffle], kind="stable")]
-    return np.asarray(order < losses.n_member)
-
-
 def _in_turn(is_member: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Guess "out" for the highest loss, "in" for the lowest, "out" for the next highest and so on: which are right."""
     n_in = is_member.size // 2
@@ -339,62 +315,42 @@ class _Judged:
     delta: float
     method: str
     assumptions: tuple[str, ...] = ()
-    details: dict[str, Any] = field(default_factory=dict)
 
 
-def _judge(
-    guesses: Guesses, test: options.OneRunTest, delta: float, alpha: float, curve: TradeoffCurve | None
-) -> _Judged:
-    match test:
-        case options.AnyGuesses():
-            return _any_number(guesses, alpha)
-        case options.FDP():
-            return _f_dp(guesses, delta, alpha, curve)
-        case _:
-            coins = guesses.adjacency is options.Adjacency.ADD_REMOVE
-            return _biased(guesses, alpha) if coins else _steinke(guesses, delta, alpha)
+def _judge(guesses: Guesses, test: options.OneRunTest, delta: float, alpha: float) -> _Judged:
+    bits = guesses.right.size
+    if isinstance(test, options.AnyGuesses):
+        return _any_number(guesses, alpha)
+    if isinstance(test, options.FDP):
+        rows = tried(guesses, partial(guess_tests.epsilon_bound, bits=bits, delta=delta), alpha=alpha)
+        return _Judged(*rows, delta, "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024")
+    if guesses.adjacency is options.Adjacency.REPLACE_ONE:
+        rows = tried(guesses, partial(steinke_bound, bits=bits, delta=delta), alpha=alpha)
+        return _Judged(*rows, delta, "Steinke, Nasr and Jagielski 2023, Theorem 5.2")
+
+    def biased(*, guesses: int, **given: Any) -> float:
+        return biased_bound(guesses=(guesses // 2, guesses - guesses // 2), inclusion=inclusion, **given)
+
+    inclusion = guesses.inclusion
+    method = "Poisson-binomial form of Steinke, Nasr and Jagielski 2023"
+    return _Judged(*tried(guesses, biased, alpha=alpha), 0.0, method)
 
 
-def _judged(
-    guesses: Guesses, alpha: float, bound: Callable[[int, int, float], float], delta: float, method: str
-) -> _Judged:
-    """Every number of guesses of the fixed list, at its share of the error."""
+def tried(
+    guesses: Guesses, bound: Callable[..., float], *, alpha: float, name: str = "bound"
+) -> tuple[list[dict[str, Any]], float]:
+    """Return the row of every number of guesses of the fixed list, and the largest bound that a perfect attack has.
+
+    Args:
+        guesses: To judge.
+        bound: From ``guesses``, ``correct`` and ``alpha`` to the bound of one number of guesses.
+        alpha: The error that all of them share.
+        name: What the bound is called in a row.
+    """
     numbers = numbers_of_guesses(guesses.right.size)
-    share = alpha / len(numbers)
-    tried = [
-        {"guesses": r, "correct": guesses.correct(r), "bound": bound(r, guesses.correct(r), share)}
-        for r in numbers
-    ]
-    return _Judged(tried, max(bound(r, r, share) for r in numbers), delta, method)
-
-
-def _steinke(guesses: Guesses, delta: float, alpha: float) -> _Judged:
-    bits = guesses.right.size
-
-    def bound(r: int, v: int, share: float) -> float:
-        return steinke_bound(bits=bits, guesses=r, correct=v, delta=delta, alpha=share)
-
-    return _judged(guesses, alpha, bound, delta, "Steinke, Nasr and Jagielski 2023, Theorem 5.2")
-
-
-def _biased(guesses: Guesses, alpha: float) -> _Judged:
-    def bound(r: int, v: int, share: float) -> float:
-        in_and_out = r // 2, r - r // 2
-        return biased_bound(guesses=in_and_out, correct=v, inclusion=guesses.inclusion, alpha=share)
-
-    return _judged(guesses, alpha, bound, 0.0, "Poisson-binomial form of Steinke, Nasr and Jagielski 2023")
-
-
-def _f_dp(guesses: Guesses, delta: float, alpha: float, curve: TradeoffCurve | None) -> _Judged:
-    bits = guesses.right.size
-
-    def bound(r: int, v: int, share: float) -> float:
-        return guess_tests.epsilon_bound(bits=bits, guesses=r, correct=v, delta=delta, alpha=share)
-
-    judged = _judged(guesses, alpha, bound, delta, "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024")
-    if curve is not None:
-        judged.details["claimed_curve"] = _claimed_curve(curve, judged.tried, bits, alpha)
-    return judged
+    found = partial(bound, alpha=alpha / len(numbers))
+    rows = [{"guesses": r, "correct": int(guesses.right[:r].sum())} for r in numbers]
+    return [{**row, name: found(**row)} for row in rows], max(found(guesses=r, correct=r) for r in numbers)
 
 
 def _claimed_curve(
@@ -402,16 +358,12 @@ def _claimed_curve(
 ) -> dict[str, Any]:
     """Whether any of the numbers of guesses refutes the whole curve, and the first that does."""
     smallest_fpr, share = guess_tests.of_curve(curve), alpha / len(tried)
+    rejects = partial(guess_tests.rejects, smallest_fpr, bits=bits, alpha=share)
     for row in tried:
         r, v = row["guesses"], row["correct"]
-        if guess_tests.rejects(smallest_fpr, bits=bits, guesses=r, correct=v, alpha=share):
+        if rejects(guesses=r, correct=v):
             return {"rejected": True, "guesses": r, "correct": v}
-    perfect = any(
-        guess_tests.rejects(
-            smallest_fpr, bits=bits, guesses=row["guesses"], correct=row["guesses"], alpha=share
-        )
-        for row in tried
-    )
+    perfect = any(rejects(guesses=row["guesses"], correct=row["guesses"]) for row in tried)
     return {"rejected": False, "could_have_been": perfect}
 
 

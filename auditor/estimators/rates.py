@@ -1,6 +1,8 @@
 """Error rates of the attacker who thresholds the loss, and what is read off them: the advantage, Bayes security, AUC, Epsilon*."""
 
 import math
+import operator
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -107,14 +109,9 @@ def guaranteed_rank(rate: float, *, n_nonmember: int, alpha: float) -> int | Non
     >>> guaranteed_rank(0.001, n_nonmember=1000, alpha=0.025) is None
     True
     """
-    low, high = -1, n_nonmember  # U rises with k: bisect for the last rank that keeps the rate
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(upper_limit(middle, n_nonmember, alpha)) <= rate:
-            low = middle
-        else:
-            high = middle
-    return low if low >= 0 else None
+    # U rises with k: the last rank that keeps the rate.
+    kept = bisect_right(range(n_nonmember), rate, key=lambda k: float(upper_limit(k, n_nonmember, alpha)))
+    return kept - 1 if kept else None
 
 
 def _estimate(
@@ -374,6 +371,7 @@ def _score_interval(value: float, n1: int, n0: int, z: float) -> tuple[float, fl
 # It describes one model, and bounds the epsilon of the training algorithm neither from above nor from below.
 
 
+_Counts1D = npt.NDArray[np.int64]
 # The paper keeps empirical error rates inside this open interval, for numerical stability.
 _EMPIRICAL_CLIP = 0.001
 
@@ -404,10 +402,14 @@ def empirical(
     }
     counts = count(losses) if counts is None else counts
     best = _largest_ratio(losses, counts, delta, clip)
+    # Whether the curve passes outside the clip's square through a corner, either way round.
+    below = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
+    upto = counts.fp_upto / counts.n_nonmember - counts.tp_upto / counts.n_member
+    separated = max(below.max(), upto.max()) >= 1 - 2 * clip
     if best is not None:
         value = max(0.0, best[0])
         details |= {"branch": best[1], "at": {"fpr": best[2], "fnr": 1 - best[3]}} if value > 0 else {}
-    elif _separated(counts, clip):
+    elif separated:
         value = max(0.0, math.log(max(1.0, (1 - clip - delta) / clip)))
         details["saturated"] = True
     else:
@@ -426,13 +428,6 @@ def empirical(
     )
 
 
-def _separated(counts: ThresholdCounts, clip: float) -> bool:
-    """Whether the curve passes outside the clip's square through a corner, either way round."""
-    below = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
-    upto = counts.fp_upto / counts.n_nonmember - counts.tp_upto / counts.n_member
-    return bool(max(below.max(), upto.max()) >= 1 - 2 * clip)
-
-
 def _largest_ratio(
     losses: Losses, counts: ThresholdCounts, delta: float, clip: float
 ) -> tuple[float, str, float, float] | None:
@@ -441,53 +436,36 @@ def _largest_ratio(
     m1 and m2 are largest at an upper-left corner of the curve, m3 and m4 at a lower-right one. Where the curve enters
     or leaves the square between corners, the last threshold inside is a member's own loss: those few are added.
     """
-    edges = _crossings(losses, clip)
-    upper_left = _inside(counts.fp_below / counts.n_nonmember, counts.tp_below / counts.n_member, clip)
-    lower_right = _inside(counts.fp_upto / counts.n_nonmember, counts.tp_upto / counts.n_member, clip)
-    extra = _inside(*edges, clip)
-    for fpr, tpr in (upper_left, lower_right):
-        extra = (
-            np.append(extra[0], fpr[[0, -1]] if fpr.size else []),
-            np.append(extra[1], tpr[[0, -1]] if tpr.size else []),
-        )
-    found = [_best_of(*upper_left, delta, ("m1", "m2")), _best_of(*lower_right, delta, ("m3", "m4"))]
-    found.append(_best_of(*extra, delta, ("m1", "m2", "m3", "m4")))
-    return max((item for item in found if item is not None), key=lambda item: item[0], default=None)
+    below, upto = (counts.fp_below, counts.tp_below), (counts.fp_upto, counts.tp_upto)
+    found = []
+    for fp, tp in (below, upto, _crossings(losses, clip)):  # one after another, for there may be millions
+        fpr, tpr = fp / counts.n_nonmember, tp / counts.n_member
+        inside = (fpr > clip) & (fpr < 1 - clip) & (tpr > clip) & (tpr < 1 - clip)
+        fpr, tpr = fpr[inside], tpr[inside]
+        for name in ("m1", "m2", "m3", "m4") if fpr.size else ():
+            ratio = _ratio(name, fpr, tpr, delta)
+            at = int(np.argmax(ratio))
+            found.append((float(ratio[at]), name, float(fpr[at]), float(tpr[at])))
+    if not found:
+        return None
+    largest, name, at_fpr, at_tpr = max(found, key=operator.itemgetter(0))
+    return math.log(largest) if largest > 0 else -math.inf, name, at_fpr, at_tpr
 
 
-def _inside(fpr: Floats, tpr: Floats, clip: float) -> tuple[Floats, Floats]:
-    inside = (fpr > clip) & (fpr < 1 - clip) & (tpr > clip) & (tpr < 1 - clip)
-    return fpr[inside], tpr[inside]
+def _ratio(name: str, fpr: Floats, tpr: Floats, delta: float) -> Floats:
+    top, bottom = (tpr, fpr) if name in ("m1", "m3") else (fpr, tpr)
+    if name in ("m2", "m3"):
+        return (1 - top - delta) / (1 - bottom)
+    return (top - delta) / bottom
 
 
-def _crossings(losses: Losses, clip: float) -> tuple[Floats, Floats]:
-    """Rates at the members' own losses next to TPR = clip and TPR = 1 - clip, where no corner need be."""
+def _crossings(losses: Losses, clip: float) -> tuple[_Counts1D, _Counts1D]:
+    """False and true positives at the members' own losses next to TPR = clip and TPR = 1 - clip, where no corner need be."""
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
     ends = np.array([math.floor(clip * member.size), math.ceil((1 - clip) * member.size) - 2])
     values = member[np.clip(ends, 0, member.size - 1)]
     before = member[np.maximum(np.searchsorted(member, values, side="left") - 1, 0)]
     after = member[np.minimum(np.searchsorted(member, values, side="right"), member.size - 1)]
     thresholds = np.concatenate([before, values, after])
-    tp = np.searchsorted(member, thresholds, side="right")
-    return np.searchsorted(nonmember, thresholds, side="right") / nonmember.size, tp / member.size
-
-
-def _best_of(
-    fpr: Floats, tpr: Floats, delta: float, names: tuple[str, ...]
-) -> tuple[float, str, float, float] | None:
-    if fpr.size == 0:
-        return None
-    ratios = {
-        "m1": lambda: (tpr - delta) / fpr,
-        "m2": lambda: (1 - fpr - delta) / (1 - tpr),
-        "m3": lambda: (1 - tpr - delta) / (1 - fpr),
-        "m4": lambda: (fpr - delta) / tpr,
-    }
-    best: tuple[float, str, float, float] | None = None
-    for name in names:
-        ratio = ratios[name]()
-        at = int(np.argmax(ratio))
-        epsilon = math.log(ratio[at]) if ratio[at] > 0 else -math.inf
-        if best is None or epsilon > best[0]:
-            best = (epsilon, name, float(fpr[at]), float(tpr[at]))
-    return best
+    fp, tp = (np.searchsorted(group, thresholds, side="right") for group in (nonmember, member))
+    return fp, tp

@@ -99,64 +99,27 @@ def gaussian_supremum(member: Gaussian, nonmember: Gaussian, *, delta: float, cl
     >>> round(gaussian_supremum(unit, Gaussian(1.0, 1.0), delta=1e-5).value, 6)
     4.377178
     """
-    validate.fraction("delta", delta, zero=True)
-    validate.fraction("clip", clip, zero=True)
-    if delta == 0 and clip == 0:
-        raise InputError(
-            "delta must be above 0 when there is no clip, got 0: the supremum is infinite; give a clip."
-        )
-    member, nonmember = _without_specks(member, nonmember)
-    same_point = member.sd == 0 and nonmember.sd == 0 and member.mean == nonmember.mean
-    if same_point or clip >= 0.5:  # noqa: PLR2004 - no threshold is allowed, and the ceiling is 0 too
-        return _nothing()
-    low, high = _interval(member, nonmember, clip)
-    if low > high or (member.sd == 0 and nonmember.sd == 0):
+    laws = _without_specks(member, nonmember)
+    edge = _at_an_edge(*laws, delta, clip)
+    if edge is not None:
+        return edge
+    unit = min(laws, key=lambda law: law.sd)
+    # In units of the narrower law, where thresholds near it lose no digits to its distance from 0.
+    member, nonmember = (Gaussian((law.mean - unit.mean) / unit.sd, law.sd / unit.sd) for law in laws)
+    interval = _interval(member, nonmember, clip)
+    if interval[0] > interval[1]:
         return _separated(clip, delta)
-    if abs(member.mean - nonmember.mean) > _BEYOND * max(member.sd, nonmember.sd):
-        return _separated(clip, delta)
-    if member.sd == 0 or nonmember.sd == 0:
-        return _point_mass(member, nonmember, delta, clip)
-    unit = min(member, nonmember, key=lambda law: law.sd)
-    return _in_units(_scaled(member, unit), _scaled(nonmember, unit), unit, delta, clip)
-
-
-def _scaled(law: Gaussian, unit: Gaussian) -> Gaussian:
-    return Gaussian((law.mean - unit.mean) / unit.sd, law.sd / unit.sd)
-
-
-def _in_units(member: Gaussian, nonmember: Gaussian, unit: Gaussian, delta: float, clip: float) -> Supremum:
-    """The supremum of two laws in units of the narrower one, where thresholds near it lose no digits to its distance from 0."""
-    low, high = _interval(member, nonmember, clip)
-    if low > high:
-        return _separated(clip, delta)
-    scaled = [_branch(name, member, nonmember, delta, (low, high)) for name in BRANCHES]
-    at = max(range(len(scaled)), key=lambda place: scaled[place].epsilon)
+    scaled = [_branch(name, member, nonmember, delta, interval) for name in BRANCHES]
     branches = tuple(
         replace(item, threshold=unit.mean + unit.sd * item.threshold, hazard=item.hazard / unit.sd)
         for item in scaled
     )
+    at = max(range(len(scaled)), key=lambda place: scaled[place].epsilon)
     if scaled[at].epsilon == 0:
         return Supremum(0.0, branches, branches[at], math.nan, math.nan)
     fpr = float(special.ndtr((scaled[at].threshold - nonmember.mean) / nonmember.sd))
     fnr = float(special.ndtr((member.mean - scaled[at].threshold) / member.sd))
     return Supremum(scaled[at].epsilon, branches, branches[at], fpr, fnr)
-
-
-def _without_specks(member: Gaussian, nonmember: Gaussian) -> tuple[Gaussian, Gaussian]:
-    """A law whose spread is nothing beside the other's is a point mass: its square would underflow."""
-    laws = (member, nonmember)
-    widest = max(member.sd, nonmember.sd)
-    member, nonmember = (Gaussian(law.mean, 0.0) if law.sd < widest / _BEYOND else law for law in laws)
-    return member, nonmember
-
-
-def _interval(member: Gaussian, nonmember: Gaussian, clip: float) -> tuple[float, float]:
-    """Thresholds that keep both error rates in [clip, 1 - clip]."""
-    if clip == 0:
-        return -math.inf, math.inf
-    z = float(special.ndtri(clip))
-    low = max(law.mean + law.sd * z for law in (member, nonmember))
-    return low, min(law.mean - law.sd * z for law in (member, nonmember))
 
 
 def _branch(
@@ -167,7 +130,7 @@ def _branch(
     sign = -1.0 if upper else 1.0
     low, high = sorted(sign * end for end in interval)
     lower = _Lower(sign * p.mean, p.sd, sign * q.mean, q.sd, low, high)
-    epsilon = _root_in_epsilon(lower, delta)
+    epsilon = _falling_root(lambda epsilon: max(lower.largest_excess(epsilon)[0], -1.0) - delta)
     if epsilon is None:
         return Branch(name, 0.0)
     _, at = lower.largest_excess(epsilon)
@@ -233,15 +196,6 @@ def _quadratic_roots(a: float, b: float, c: float, level: float) -> tuple[float,
     return tuple(roots)
 
 
-def _root_in_epsilon(lower: _Lower, delta: float) -> float | None:
-    """The root of H(eps) = delta, or None where H(0) is no larger."""
-
-    def surplus(epsilon: float) -> float:
-        return max(lower.largest_excess(epsilon)[0], -1.0) - delta
-
-    return _falling_root(surplus)
-
-
 def _falling_root(surplus: Callable[[float], float]) -> float | None:
     """The root of a falling function of epsilon, or None where it is never positive."""
     if surplus(0.0) <= 0:
@@ -286,18 +240,16 @@ def best_region(member: Gaussian, nonmember: Gaussian, *, delta: float) -> float
     3.5991
     """
     validate.positive("delta", delta)
-    member, nonmember = _without_specks(member, nonmember)
-    if min(member.sd, nonmember.sd) == 0:
-        return 0.0 if (member.mean, member.sd) == (nonmember.mean, nonmember.sd) else math.inf
+    one, other = _without_specks(member, nonmember)
+    if min(one.sd, other.sd) == 0:
+        return 0.0 if (one.mean, one.sd) == (other.mean, other.sd) else math.inf
     by_threshold = gaussian_supremum(member, nonmember, delta=delta).value
     if math.isinf(by_threshold):
         return by_threshold
-    return max(
-        by_threshold, _region_epsilon(member, nonmember, delta), _region_epsilon(nonmember, member, delta)
-    )
+    return max(by_threshold, _region_epsilon(one, other, delta), _region_epsilon(other, one, delta))
 
 
-def _region_epsilon(p: Gaussian, q: Gaussian, delta: float) -> float:
+def _region_epsilon(p: Density, q: Density, delta: float) -> float:
     """The root of P(R) - e^eps Q(R) = delta, with R where the log-ratio exceeds eps."""
     m, r = (p.mean - q.mean) / q.sd, p.sd / q.sd
     a, b, c = _log_ratio(m, r)
@@ -335,7 +287,6 @@ def _log_mass(roots: list[float], a: float, b: float) -> float:
 # thresholds between the numerator's d quantile and the denominator's 1 - d quantile can exceed 0.
 
 
-_Law = Gaussian | MixtureOfGaussians
 # Intervals are dropped when they can gain no more than this, beside the value itself.
 _TOLERANCE = 1e-6
 _HALVINGS = 200
@@ -344,7 +295,7 @@ _PEAKS = 5
 _DISTANCES = np.linspace(-9.0, 9.0, 73)
 
 
-def mixture_supremum(member: _Law, nonmember: _Law, *, delta: float, clip: float = 0.0) -> Supremum:
+def mixture_supremum(member: Density, nonmember: Density, *, delta: float, clip: float = 0.0) -> Supremum:
     """Return the exact parametric Epsilon* of two mixtures of normals.
 
     Args:
@@ -360,22 +311,11 @@ def mixture_supremum(member: _Law, nonmember: _Law, *, delta: float, clip: float
     >>> round(mixture_supremum(unit, Gaussian(1.0, 1.0), delta=1e-5).value, 6)
     4.377178
     """
-    validate.fraction("delta", delta, zero=True)
-    validate.fraction("clip", clip, zero=True)
-    if delta == 0 and clip == 0:
-        raise InputError(
-            "delta must be above 0 when there is no clip, got 0: the supremum is infinite; give a clip."
-        )
-    member, nonmember = _mixture_without_specks(_mixture(member), _mixture(nonmember))
-    same_point = member.sd == 0 and nonmember.sd == 0 and member.mean == nonmember.mean
-    if same_point or clip >= 0.5:  # noqa: PLR2004 - no threshold is allowed, and the ceiling is 0 too
-        return _nothing()
-    low, high = _mixture_interval(member, nonmember, clip)
-    apart = abs(member.mean / 2 - nonmember.mean / 2) > _BEYOND * max(member.sd, nonmember.sd)
-    if low > high or (member.sd == 0 and nonmember.sd == 0) or apart:
-        return _separated(clip, delta)
-    if member.sd == 0 or nonmember.sd == 0:
-        return _point_mass(member, nonmember, delta, clip)
+    laws = _without_specks(member, nonmember)
+    edge = _at_an_edge(*laws, delta, clip)
+    if edge is not None:
+        return edge
+    member, nonmember = map(_mixture, laws)
     branches = tuple(_mixture_branch(name, member, nonmember, delta, clip) for name in BRANCHES)
     best = max(branches, key=lambda branch: branch.epsilon)
     if math.isinf(best.epsilon):
@@ -387,22 +327,9 @@ def mixture_supremum(member: _Law, nonmember: _Law, *, delta: float, clip: float
     return Supremum(best.epsilon, branches, best, fpr, fnr)
 
 
-def _mixture(law: _Law) -> MixtureOfGaussians:
-    if isinstance(law, Gaussian):
-        return MixtureOfGaussians((1.0,), (law.mean,), (law.sd,))
-    return law
-
-
-def _mixture_without_specks(
-    member: MixtureOfGaussians, nonmember: MixtureOfGaussians
-) -> tuple[MixtureOfGaussians, MixtureOfGaussians]:
-    """A law whose spread is nothing beside the other's is a point mass: its square would underflow."""
-    laws = (member, nonmember)
-    widest = max(law.sd for law in laws)
-    member, nonmember = (
-        _mixture(Gaussian(law.mean, 0.0)) if law.sd < widest / _BEYOND else law for law in laws
-    )
-    return member, nonmember
+def _mixture(law: Density) -> MixtureOfGaussians:
+    """A normal is a mixture of one."""
+    return law if isinstance(law, MixtureOfGaussians) else MixtureOfGaussians((1.0,), (law.mean,), (law.sd,))
 
 
 @dataclass(frozen=True)
@@ -436,18 +363,13 @@ def _reflected(law: MixtureOfGaussians) -> MixtureOfGaussians:
     return MixtureOfGaussians(law.weights, tuple(-mean for mean in law.means), law.sds)
 
 
-def _quantiles(law: MixtureOfGaussians, tail: float) -> tuple[float, float]:
+def _quantiles(law: Density, tail: float) -> tuple[float, float]:
     """The lower and the upper quantile of a small tail."""
+    if not isinstance(law, MixtureOfGaussians):
+        reach = law.sd * float(special.ndtri(tail))
+        return law.mean + reach, law.mean - reach
     level = np.array(tail)
     return float(law.quantile(level)), -float(_reflected(law).quantile(level))
-
-
-def _mixture_interval(p: MixtureOfGaussians, q: MixtureOfGaussians, clip: float) -> tuple[float, float]:
-    """Thresholds that keep both error rates in [clip, 1 - clip]."""
-    if clip == 0:
-        return -math.inf, math.inf
-    ends = _quantiles(p, clip), _quantiles(q, clip)
-    return max(low for low, _ in ends), min(high for _, high in ends)
 
 
 def _mixture_branch(
@@ -458,9 +380,7 @@ def _mixture_branch(
     if upper:
         p, q = _reflected(p), _reflected(q)
     lower = _MixtureLower(p, q, delta)
-    low, high = (
-        _mixture_interval(p, q, clip) if clip > 0 else (_quantiles(p, delta)[0], _quantiles(q, delta)[1])
-    )
+    low, high = _interval(p, q, clip) if clip > 0 else (_quantiles(p, delta)[0], _quantiles(q, delta)[1])
     epsilon, at = _largest(lower, low, high)
     if not epsilon > 0:
         return Branch(name, 0.0)
@@ -537,21 +457,48 @@ def _mixture_hazard(lower: _MixtureLower, at: float, clip: float, *, on_clip: bo
     """
     x = np.array(at)
     if on_clip and at in _quantiles(lower.p, clip):
-        return _exp(float(lower.q.log_pdf(x) - lower.q.log_cdf(x)))
-    return _exp(float(lower.p.log_pdf(x) - lower.numerator(x)))
-
-
-def _exp(x: float) -> float:
-    return math.exp(x) if x < math.log(np.finfo(float).max) else math.inf
+        log_hazard = lower.q.log_pdf(x) - lower.q.log_cdf(x)
+    else:
+        log_hazard = lower.p.log_pdf(x) - lower.numerator(x)
+    with np.errstate(over="ignore"):
+        return float(np.exp(log_hazard))
 
 
 # --- What stays of the four ratios at the edges, whatever the laws ---
 
 
-def _nothing() -> Supremum:
-    """The laws do not differ, or no threshold is allowed."""
-    branches = tuple(Branch(name, 0.0) for name in BRANCHES)
-    return Supremum(0.0, branches, branches[0], math.nan, math.nan)
+def _without_specks(*laws: Density) -> tuple[Density, Density]:
+    """A law whose spread is nothing beside the other's is a point mass: its square would underflow."""
+    widest = max(law.sd for law in laws)
+    member, nonmember = (Gaussian(law.mean, 0.0) if law.sd < widest / _BEYOND else law for law in laws)
+    return member, nonmember
+
+
+def _interval(member: Density, nonmember: Density, clip: float) -> tuple[float, float]:
+    """Thresholds that keep both error rates in [clip, 1 - clip]."""
+    if clip == 0:
+        return -math.inf, math.inf
+    ends = [_quantiles(law, clip) for law in (member, nonmember)]
+    return max(low for low, _ in ends), min(high for _, high in ends)
+
+
+def _at_an_edge(member: Density, nonmember: Density, delta: float, clip: float) -> Supremum | None:
+    """The supremum where a group has a single loss, or no threshold is allowed; null where there is one to look for."""
+    validate.fraction("delta", delta, zero=True)
+    validate.fraction("clip", clip, zero=True)
+    if delta == 0 and clip == 0:
+        raise InputError(
+            "delta must be above 0 when there is no clip, got 0: the supremum is infinite; give a clip."
+        )
+    points = member.sd == 0, nonmember.sd == 0
+    if clip >= 0.5 or (all(points) and member.mean == nonmember.mean):  # noqa: PLR2004 - the ceiling is 0 too
+        branches = tuple(Branch(name, 0.0) for name in BRANCHES)
+        return Supremum(0.0, branches, branches[0], math.nan, math.nan)
+    low, high = _interval(member, nonmember, clip)
+    far = abs(member.mean / 2 - nonmember.mean / 2) > _BEYOND * max(member.sd, nonmember.sd)
+    if low > high or all(points) or far:
+        return _separated(clip, delta)
+    return _point_mass(member, nonmember, delta, clip) if any(points) else None
 
 
 def _separated(clip: float, delta: float) -> Supremum:
@@ -571,18 +518,14 @@ def _point_mass(member: Density, nonmember: Density, delta: float, clip: float) 
     ratios = [(1 - clip - delta, f), (1 - f - delta, clip), (1 - clip - delta, 1 - f), (f - delta, clip)]
     if law is member:
         ratios = [ratios[index] for index in (3, 2, 1, 0)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = [float(np.log(np.divide(*ratio))) if ratio[0] > 0 else 0.0 for ratio in ratios]
     branches = tuple(
-        Branch(name, _log_or_zero(*ratio), point.mean, on_clip=True)
-        for name, ratio in zip(BRANCHES, ratios, strict=True)
+        Branch(name, max(0.0, value), point.mean, on_clip=True)
+        for name, value in zip(BRANCHES, logs, strict=True)
     )
     best = max(branches, key=lambda branch: branch.epsilon)
     # The point law's miss rate, or its false alarm rate.
     own = clip if best.name in ("m1", "m2") else 1 - clip
     fpr, fnr = (f, own) if law is nonmember else (own, 1 - f)
     return Supremum(best.epsilon, branches, best, fpr, fnr)
-
-
-def _log_or_zero(numerator: float, denominator: float) -> float:
-    if numerator <= 0:
-        return 0.0
-    return math.inf if denominator == 0 else max(0.0, math.log(numerator / denominator))

@@ -8,7 +8,7 @@ __getattr__, __dir__, __all__ = face(
         "instances": "audit_instances bootstrap_lower certified instance_values log_mean_exp point",
         "planning": (
             "CoinAudit GaussianAttack ModelAudit PairAudit PerfectAttack Plan RandomisedResponse "
-            "ceiling coin_p_value pair_p_value records_needed"
+            "ceiling coin_p_value records_needed"
         ),
         "run_cases": "Progress Reporter fingerprint number_of_workers",
         "runs": "audit_runs credible_lower log_posterior_below",

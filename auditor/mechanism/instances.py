@@ -16,11 +16,12 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Estimate, Floats, Losses, Subject
 from auditor.curves.tradeoff import count
+from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.rates import auc
 from auditor.records.labels import mechanism_reason, per_person
 from auditor.results.document import AuditDocument, InstancesDocument, NamedCurve, input_hash
 from auditor.results.views import ATTACKS, InstanceRates, on_common_grid, rank_curves
-from auditor.theory.asked import promises
+from auditor.theory.asked import SPLIT_NAMES, promises
 from auditor.verdicts.judging import judge, overall
 
 # --- Whether several instances can be trusted together: what makes one of them unusable makes the whole so ---
@@ -47,12 +48,13 @@ def _checks_of(instances: Sequence[_Instance]) -> tuple[Check, ...]:
 
 def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
     """Why the units of an instance support no statement about the mechanism, if so."""
-    reasons = (_of_losses(item) if isinstance(item, Losses) else _of_result(item) for item in instances)
+    reasons = (
+        mechanism_reason(per_person(item, choice=options.EachRecord()))
+        if isinstance(item, Losses)
+        else _of_result(item)
+        for item in instances
+    )
     return next((reason for reason in reasons if reason is not None), None)
-
-
-def _of_losses(losses: Losses) -> str | None:
-    return mechanism_reason(per_person(losses, choice=options.EachRecord()))
 
 
 def _of_result(result: AuditDocument) -> str | None:
@@ -139,13 +141,16 @@ def certified(evidence: InstanceRates, delta: float, alpha: float) -> tuple[floa
     if bound > 0:
         bets = _log_bets(evidence, delta, bound)
         stake, at = np.unravel_index(int(np.argmax(bets)), bets.shape)
-        details |= {
-            "attack": ATTACKS[evidence.names[int(at)]],
-            "stake": _STAKES[int(stake)],
-            "error_rate": float(evidence.rates[at]),
-            "mean_hit_rate": float(evidence.hits[:, at].mean()),
-        }
+        details |= {"stake": _STAKES[int(stake)], **_attack(evidence, int(at))}
     return bound, details
+
+
+def _attack(evidence: InstanceRates, at: int) -> dict[str, Any]:
+    return {
+        "attack": ATTACKS[evidence.names[at]],
+        "error_rate": float(evidence.rates[at]),
+        "mean_hit_rate": float(evidence.hits[:, at].mean()),
+    }
 
 
 def _largest_refuted(evidence: InstanceRates, delta: float, alpha: float) -> float:
@@ -154,13 +159,7 @@ def _largest_refuted(evidence: InstanceRates, delta: float, alpha: float) -> flo
     def refuted(epsilon: float) -> bool:
         return bool(np.logaddexp.reduce(_log_bets(evidence, delta, epsilon), axis=None) >= -math.log(alpha))
 
-    low, high = 0.0, -math.log(float(evidence.rates.min()))
-    if not refuted(low):
-        return 0.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
+    return largest_of_all_below(refuted, -math.log(float(evidence.rates.min())), halvings=_HALVINGS)
 
 
 def _log_bets(evidence: InstanceRates, delta: float, epsilon: float) -> Floats:
@@ -210,33 +209,6 @@ _DECLARED = (
 )
 
 
-def _estimates(
-    evidence: InstanceRates,
-    *,
-    delta: float,
-    confidence: float,
-    refusal: str | None,
-    about: str | None = None,
-    rng: np.random.Generator,
-) -> tuple[Estimate, Estimate, Estimate]:
-    """Return the certified bound, the point value, and log E[exp eps*]; the first two need a random split.
-
-    Args:
-        evidence: What the instances show.
-        delta: To state epsilon at.
-        confidence: Of the bound.
-        refusal: Why nothing can be said about the mechanism, if so.
-        about: Why the bound cannot judge a claim on single records, if so.
-        rng: Of the bootstrap.
-    """
-    certified, point = _bound(evidence, delta, confidence), _point(evidence, delta, confidence, rng)
-    if about is not None:
-        certified = dataclasses.replace(certified, details={**certified.details, "not_for_claim": about})
-    if refusal is not None:
-        certified, point = (_without_value(item, refusal) for item in (certified, point))
-    return certified, point, _log_mean_exp(evidence, delta)
-
-
 def _without_value(estimate: Estimate, reason: str) -> Estimate:
     return dataclasses.replace(
         estimate,
@@ -270,11 +242,7 @@ def _point(evidence: InstanceRates, delta: float, confidence: float, rng: np.ran
     value, at = point(evidence, delta)
     details: dict[str, Any] = {"instances": evidence.hits.shape[0], "certified": BOUND}
     if value > 0:
-        details |= {
-            "attack": ATTACKS[evidence.names[at]],
-            "error_rate": float(evidence.rates[at]),
-            "mean_hit_rate": float(evidence.hits[:, at].mean()),
-        }
+        details |= _attack(evidence, at)
     return Estimate(
         name=POINT,
         value=value,
@@ -351,22 +319,29 @@ def audit_instances(
     evidence = on_common_grid([_curves(index, item) for index, item in enumerate(found)])
     claims, audited = promises(claim, delta=delta, split=options.RandomSplit())
     stated_at = delta if audited is None or audited.delta is None else audited.delta
-    rows = _estimates(
-        evidence,
-        delta=stated_at,
-        confidence=confidence,
-        refusal=_refusal(split) or _persons_refusal(found),
-        about=_not_for_claim(found),
-        rng=np.random.default_rng(seed),
-    )
-    judged = () if audited is None else (judge(audited, rows[0], checks=_checks_of(found)),)
+    bound = _bound(evidence, stated_at, confidence)
+    value = _point(evidence, stated_at, confidence, np.random.default_rng(seed))
+    if (about := _not_for_claim(found)) is not None:
+        bound = dataclasses.replace(bound, details={**bound.details, "not_for_claim": about})
+    if (refusal := _refusal(split) or _persons_refusal(found)) is not None:
+        bound, value = (_without_value(item, refusal) for item in (bound, value))
+    judged = () if audited is None else (judge(audited, bound, checks=_checks_of(found)),)
     return InstancesDocument(
         data=_data(found, evidence, stated_at, confidence, split, claim),
-        estimates=rows,
+        estimates=(bound, value, _log_mean_exp(evidence, stated_at)),
         claims=claims,
         comparisons=judged,
         verdict=overall(judged),
-        provenance=_provenance(hashes, seed),
+        provenance={
+            "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            "versions": {
+                "privacy-auditor": __version__,
+                "python": platform.python_version(),
+                "numpy": np.__version__,
+            },
+            "inputs_sha256": hashes,
+            "seed": seed,
+        },
     )
 
 
@@ -446,11 +421,6 @@ def _data(
         else (item.data.get("n_member"), item.data.get("n_nonmember"))
         for item in instances
     ]
-    names = {
-        options.UnknownSplit: "unknown",
-        options.RandomSplit: "random",
-        options.BernoulliSplit: "bernoulli",
-    }
     return {
         "n_instances": len(instances),
         "n_member": [n1 for n1, _ in sizes],
@@ -458,17 +428,7 @@ def _data(
         "n_attacks": int(evidence.rates.size),
         "delta": delta,
         "confidence": confidence,
-        "split": names[type(split)],
+        "split": SPLIT_NAMES[type(split)],
         "claim": None if claim is None else claim.in_words(),
         "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
     }
-
-
-def _provenance(hashes: list[str], seed: int) -> dict[str, Any]:
-    versions = {
-        "privacy-auditor": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-    created = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    return {"created": created, "versions": versions, "inputs_sha256": hashes, "seed": seed}

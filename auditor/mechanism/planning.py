@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -14,7 +14,13 @@ from auditor.core import options, validate
 from auditor.core.numbers import given, number, plain
 from auditor.core.values import Floats, Subject
 from auditor.estimators.certified import grid_ceiling, ranks
-from auditor.estimators.guess_tests import biased_p_value
+from auditor.estimators.guess_tests import (
+    biased_p_value,
+    first_enough,
+    largest_refuted,
+    steinke_bound,
+    steinke_p_value,
+)
 from auditor.estimators.limits import MemberLimits, lower_limit, upper_limit
 from auditor.estimators.one_run import numbers_of_guesses
 from auditor.theory.gaussian import gaussian_epsilon
@@ -428,7 +434,6 @@ def _simulated_hits(
 # the error of one number of guesses: the delta term is then 2 m d/(r (a - q)) [own].
 
 _PAIR_GRID = 1000  # quantiles of each group
-_LARGEST_EPSILON, _STEP, _HALVINGS = 60.0, 0.25, 50
 
 
 @dataclass(frozen=True)
@@ -443,13 +448,9 @@ class PairAudit:
         bits = min(n_member, n_nonmember)
         numbers = numbers_of_guesses(bits)
         share = self.alpha / len(numbers)
-
-        def perfect(guesses: int) -> float:
-            return _largest_refuted(
-                lambda eps: pair_p_value(bits, guesses, guesses, eps, self.delta) <= share
-            )
-
-        return max(map(perfect, numbers))
+        return max(
+            steinke_bound(bits=bits, guesses=r, correct=r, delta=self.delta, alpha=share) for r in numbers
+        )
 
     def limit(self, attack: Attack) -> float:
         """Return the largest epsilon that the attack shows by this test however many pairs there are."""
@@ -468,62 +469,17 @@ class PairAudit:
 
     def _chance(self, bits: int, guesses: int, alpha: float, epsilon: float, attack: Attack) -> float:
         """Of one number of guesses: the fewest right guesses that refute, and the chance of so many."""
-        if pair_p_value(bits, guesses, guesses, epsilon, self.delta) > alpha:
+
+        def refuted(right: int) -> bool:
+            found = steinke_p_value(
+                bits=bits, guesses=guesses, correct=right, epsilon=epsilon, delta=self.delta
+            )
+            return found <= alpha
+
+        if not refuted(guesses):
             return 0.0
-        need = _first(
-            lambda right: pair_p_value(bits, guesses, right, epsilon, self.delta) <= alpha, 0, guesses
-        )
+        need = first_enough(refuted, 0, guesses)
         return float(special.betainc(need, guesses - need + 1, _accuracy(attack, guesses / bits)))
-
-
-def _largest_refuted(refuted: Callable[[float], bool]) -> float:
-    """Return the largest epsilon that is refuted, 0 if none; the p-value need not rise with epsilon throughout."""
-    grid = np.arange(0.0, _LARGEST_EPSILON + _STEP, _STEP)
-    last = max((index for index, epsilon in enumerate(grid) if refuted(float(epsilon))), default=-1)
-    if last in (-1, grid.size - 1):
-        return 0.0 if last < 0 else _LARGEST_EPSILON
-    low, high = float(grid[last]), float(grid[last + 1])
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
-
-
-def pair_p_value(bits: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
-    """Return the p-value of Steinke, Nasr and Jagielski 2023, Theorem 5.2, in O(log guesses) steps.
-
-    >>> round(pair_p_value(1000, 600, 600, 4.0, 1e-5), 10)
-    0.0012625634
-    """
-    if correct == 0:
-        return 1.0
-    q = float(special.expit(epsilon))
-    tail = float(special.betainc(correct, guesses - correct + 1, q))
-    extra = 2 * bits * delta * _largest_mean_mass(guesses, correct, q) if delta else 0.0
-    return min(1.0, tail + extra)
-
-
-def _largest_mean_mass(n: int, v: int, q: float) -> float:
-    """Max over i of P[v - i <= W <= v - 1]/i, W ~ Bin(n, q): going down from v - 1 the mass rises, then falls.
-
-    So its running mean grows until the next mass is below it, and falls from there on.
-    """
-
-    def mass(w: int) -> float:
-        log_choose = special.gammaln(n + 1) - special.gammaln(w + 1) - special.gammaln(n - w + 1)
-        return math.exp(log_choose + special.xlogy(w, q) + special.xlog1py(n - w, -q)) if w >= 0 else 0.0
-
-    def mean(i: int) -> float:
-        if i == 1:
-            return mass(v - 1)
-        at_least = 1.0 if v == i else float(special.betainc(v - i, n - v + i + 1, q))
-        return (at_least - float(special.betainc(v, n - v + 1, q))) / i
-
-    mode = min(n, math.floor((n + 1) * q))
-    if v - 1 <= mode:  # the nearest mass is the largest
-        return mass(v - 1)
-    # Down to the mode the next mass exceeds the mean, though both may be too small for a double.
-    return mean(_first(lambda i: mass(v - 1 - i) <= mean(i), max(1, v - 1 - mode), v))
 
 
 @lru_cache(maxsize=256)
@@ -579,7 +535,8 @@ class CoinAudit:
         def perfect(guesses: int) -> float:
             n_in = guesses // 2
             correct = min(n_member, n_in) + min(n_nonmember, guesses - n_in)
-            return _largest_refuted(lambda eps: self._refuted(guesses, correct, eps, len(numbers)))
+            p_value = partial(coin_p_value, (n_in, guesses - n_in), correct, self.inclusion)
+            return largest_refuted(p_value, self.alpha / len(numbers), grid=np.array([0.0, 60.0]))
 
         return max(map(perfect, numbers))
 
@@ -608,13 +565,12 @@ class CoinAudit:
 
     def _refuted(self, guesses: int, correct: int, epsilon: float, tried: int) -> bool:
         n_in = guesses // 2
-        found = coin_p_value((n_in, guesses - n_in), correct, inclusion=self.inclusion, epsilon=epsilon)
-        return found <= self.alpha / tried
+        return coin_p_value((n_in, guesses - n_in), correct, self.inclusion, epsilon) <= self.alpha / tried
 
     def _chance(self, records: int, guesses: int, tried: int, epsilon: float, attack: Attack) -> float:
         if not self._refuted(guesses, guesses, epsilon, tried):
             return 0.0
-        need = _first(lambda right: self._refuted(guesses, right, epsilon, tried), 0, guesses)
+        need = first_enough(lambda right: self._refuted(guesses, right, epsilon, tried), 0, guesses)
         n_in, n_out = guesses // 2, guesses - guesses // 2
         if isinstance(attack, PerfectAttack):
             # With M members min(M, n_in) + min(N - M, n_out) guesses are right: enough for M in between.
@@ -655,10 +611,10 @@ def _lowest(attack: Attack, prior: float, span: Floats) -> tuple[Floats, Floats]
     return inside, last
 
 
-def coin_p_value(guesses: tuple[int, int], correct: int, *, inclusion: float, epsilon: float) -> float:
+def coin_p_value(guesses: tuple[int, int], correct: int, inclusion: float, epsilon: float) -> float:
     """Return P[sum of two binomials >= correct]; of many guesses at biased coins within 1%.
 
-    >>> round(coin_p_value((200, 0), 190, inclusion=0.8, epsilon=1.011577), 6)
+    >>> round(coin_p_value((200, 0), 190, 0.8, 1.011577), 6)
     0.05
     """
     n_in, n_out = guesses
@@ -750,12 +706,4 @@ def _fewest(enough: Callable[[int], bool], most: int) -> int | None:
     # Just before a mark the grid is still the smaller one.
     if high - 1 > low and not enough(high - 1):
         return high
-    return _first(enough, low, high)
-
-
-def _first(enough: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest number that is enough, between one that is not and one that is, by halving."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return first_enough(enough, low, high)

@@ -3,30 +3,27 @@
 Every result has a file of its own, named by the task, the setting and the seed, and is read where it is there.
 """
 
-import dataclasses
 import dis
-import enum
 import hashlib
 import inspect
 import json
 import math
 import os
 import re
-import sys
 import time
-import traceback
 import types
-import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from auditor.collectors.streaming.engines import Processes, duration
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, OutputError
 from auditor.core.files import drafts, whole
@@ -91,32 +88,20 @@ def task_name(task: Callable[..., Any], *, argument: str, kept: bool) -> str:
         kept: Whether results are kept in a folder, where another task must never be taken for this one.
 
     Raises:
-        InputError: It cannot be called, or results are to be kept of something without a name of its own.
+        InputError: It cannot be called, or results are to be kept of something without a name of its own: a lambda, a
+            function in a function, a method of an object, an object.
     """
     if not callable(task):
         raise InputError(f"{argument} must be a function, got {type(task).__name__}.")
     name = getattr(task, "__qualname__", "")
-    shown = name or type(task).__name__
-    why = _why_not_its_own(task, name) if kept else None
-    if why is not None:
-        varies = "give what varies as values of the cases"
+    of_object = not isinstance(getattr(task, "__self__", None), types.ModuleType | None)
+    if kept and (not name or "<" in name or of_object):
         raise InputError(
-            f"{argument} must be a named function when its results are kept in a folder, got {shown!r}, {why}; write it"
-            " with def at the top of a file or a notebook cell, and"
-            f" {varies if argument == 'task' else 'one for everything that varies'}."
+            f"{argument} must be a named function when its results are kept in a folder, got"
+            f" {name or type(task).__name__!r}, which others could be called too; write it with def at the top of a file"
+            " or a notebook cell, and one for everything that varies."
         )
-    return f"{getattr(task, '__module__', '')}.{shown}"
-
-
-def _why_not_its_own(task: Any, name: str) -> str | None:
-    """Why the name does not say which function it is; null where it does."""
-    if not name or "<lambda>" in name:
-        return "which others could be called too"
-    if "<locals>" in name:
-        return "which is another function for everything that it was made with"
-    if not isinstance(getattr(task, "__self__", None), types.ModuleType | None):
-        return "which does something else for every object that it belongs to"
-    return None
+    return f"{getattr(task, '__module__', '')}.{name or type(task).__name__}"
 
 
 def _cases_of(cases: Iterable[_Setting], *, task: str, seed: int, code: str | None) -> list[Case]:
@@ -142,29 +127,20 @@ def _cases_of(cases: Iterable[_Setting], *, task: str, seed: int, code: str | No
 
 
 def _plain(index: int, case: Any) -> dict[str, Any]:
+    where = f"case {index} (counting from 0)"
     if not isinstance(case, Mapping):
-        raise InputError(
-            f"case {index} (counting from 0) must be a mapping of names to values, got {type(case).__name__}."
-        )
-    return {_name(index, name): _value(index, name, value) for name, value in case.items()}
-
-
-def _name(index: int, name: Any) -> str:
-    if not isinstance(name, str):
-        raise InputError(f"case {index} (counting from 0) must have texts as names, got {name!r}.")
-    return name
-
-
-def _value(index: int, name: str, value: Any) -> str | int | float | bool | None:
-    single = value.item() if isinstance(value, np.generic) else value
-    good = single is None or isinstance(single, str | int | float)
-    if not good or (isinstance(single, float) and not math.isfinite(single)):
-        shown = validate.one_line(ValueError(repr(value)), longest=60)
-        raise InputError(
-            f"case {index} (counting from 0) must hold texts, finite numbers, booleans or None, got {name} = {shown}."
-        )
-    plain: str | int | float | bool | None = single
-    return plain
+        raise InputError(f"{where} must be a mapping of names to values, got {type(case).__name__}.")
+    found = {name: value.item() if isinstance(value, np.generic) else value for name, value in case.items()}
+    for name, value in found.items():
+        if not isinstance(name, str):
+            raise InputError(f"{where} must have texts as names, got {name!r}.")
+        single = value is None or isinstance(value, str | int | float)
+        if not single or (isinstance(value, float) and not math.isfinite(value)):
+            shown = validate.one_line(ValueError(repr(value)), longest=60)
+            raise InputError(
+                f"{where} must hold texts, finite numbers, booleans or None, got {name} = {shown}."
+            )
+    return found
 
 
 def _digest(values: Mapping[str, Any]) -> bytes:
@@ -174,7 +150,7 @@ def _digest(values: Mapping[str, Any]) -> bytes:
 
 # --- How far a set of runs has come, told at most once a second ---
 
-_SECOND, _MINUTE, _HOUR = 1.0, 60, 3600
+_SECOND = 1.0
 
 
 @dataclass(frozen=True)
@@ -189,7 +165,7 @@ class Progress:
         remaining: Seconds that the rest will take at the pace of this call; null before its first run is done.
 
     >>> str(Progress(done=12, total=40, resumed=3, elapsed=80.0, remaining=249.0))
-    '12 of 40 runs done (3 from earlier) after 1 min 20 s, about 4 min 9 s to go.'
+    '12 of 40 runs done (3 from earlier) after 80 seconds, about 4 minutes to go.'
     """
 
     done: int
@@ -201,15 +177,18 @@ class Progress:
     def __str__(self) -> str:
         """Return the same as a sentence."""
         earlier = f" ({self.resumed:,} from earlier)" if self.resumed else ""
-        left = self.total - self.done
-        rest = f", about {_duration(self.remaining)} to go" if left and self.remaining is not None else ""
-        return f"{self.done:,} of {self.total:,} runs done{earlier} after {_duration(self.elapsed)}{rest}."
+        more = self.remaining is not None and self.done < self.total
+        rest = f", about {duration(self.remaining or 0.0)} to go" if more else ""
+        return f"{self.done:,} of {self.total:,} runs done{earlier} after {duration(self.elapsed)}{rest}."
+
+
+Tell = Callable[[Progress], object]
 
 
 class Reporter:
     """Counts runs, and tells how far they have come at most once a second and at the end."""
 
-    def __init__(self, tell: Callable[[Progress], object] | None, *, total: int, resumed: int) -> None:
+    def __init__(self, tell: Tell | None, *, total: int, resumed: int) -> None:
         """Start the clock."""
         self._tell, self._total, self._resumed = tell, total, resumed
         self._done, self._start = resumed, time.monotonic()
@@ -229,27 +208,11 @@ class Reporter:
         self._tell(Progress(self._done, self._total, self._resumed, elapsed, remaining))
 
 
-def _duration(seconds: float | None) -> str:
-    whole = round(seconds or 0.0)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-
-
 # --- Running what is not there yet ---
 
 _OLD = 3600.0  # seconds after which nobody writes on a draft any more
 _Task = Callable[..., Mapping[str, Any]]
-Tell = Callable[[Progress], object]
 Result = dict[str, float | str | bool | np.ndarray[Any, Any]]
-_Good = Callable[[Case, Result], bool]
-_Outcome = tuple[int, Result | None, AuditorError | None]
-
-
-class RunError(AuditorError):
-    """What went wrong in a run, as a sentence that names the run."""
 
 
 def run_cases(
@@ -301,52 +264,92 @@ def run_cases(
     name = task_name(task, argument="task", kept=folder is not None)
     found = _cases_of(cases, task=name, seed=root, code=None if folder is None else fingerprint(task))
     limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
-    return run_all(task, found, sizes=[1] * len(found), folder=folder, limits=limits, progress=progress)
+    run = partial(_run, task)
+    return run_all(run, found, sizes=[1] * len(found), folder=folder, limits=limits, progress=progress)
+
+
+def _run(task: _Task, case: Case) -> Mapping[str, Any]:
+    try:
+        return task(dict(case.setting), seed=case.seed)
+    except (Exception, SystemExit) as error:
+        raise AuditorError(f"the task failed for case {case.shown}: {in_words(error)}.") from error
+
+
+def in_words(error: BaseException) -> str:
+    """Return the kind of an exception and what it says, as a clause."""
+    said = validate.one_line(error if isinstance(error, Exception) else Exception(*error.args))
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The work of a set of runs: what is not in the folder is run.
+
+    Attributes:
+        run: Makes one run.
+        folder: Where results are kept, if they are.
+        good: Whether what a file holds can be a result of a case.
+    """
+
+    run: Callable[[Case], Mapping[str, Any]]
+    folder: Path | None
+    good: Callable[[Case, Result], bool]
+
+    def prepare(self) -> None:
+        """Nothing takes time to build."""
+
+    def named(self, unit: tuple[int, Case]) -> str:
+        """Return the case."""
+        return f"case {unit[1].shown}"
+
+    def __call__(self, unit: tuple[int, Case]) -> tuple[int, Result]:
+        """Return the place of a case and its result, which another call may have made since this one began."""
+        index, case = unit
+        found = self.kept(case)
+        return index, _checked_result(case, self.run(case)) if found is None else found
+
+    def kept(self, case: Case) -> Result | None:
+        """Return the result that the folder holds of a case, if it holds one."""
+        path = None if self.folder is None else self.folder / case.file_name
+        if path is None or not path.exists():
+            return None
+        found = _read_result(path, case)
+        if not self.good(case, found):
+            raise _damaged(path)
+        return found
 
 
 def run_all(
-    task: _Task,
+    run: Callable[[Case], Mapping[str, Any]],
     cases: Sequence[Case],
     *,
     sizes: Sequence[int],
     folder: str | os.PathLike[str] | None,
-    limits: Mapping[str, float | None],
+    limits: Mapping[str, Any],
     progress: Tell | None,
-    good: _Good | None = None,
+    good: Callable[[Case, Result], bool] = lambda _case, _found: True,
 ) -> list[Result]:
     """Return the results of checked cases; each stands for so many runs of those that progress counts.
 
-    A task of this package may raise `RunError`, whose sentence says all; ``good`` says whether what a file holds can be a
+    Whatever ``run`` raises should be a sentence that names the run; ``good`` says whether what a file holds can be a
     result of it.
     """
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function, such as print, got {progress!r}.")
-    place = None if folder is None else made_folder(folder)
-    paths = [None if place is None else place / case.file_name for case in cases]
-    results = [_kept(path, case, good) for case, path in zip(cases, paths, strict=True)]
-    waiting = [index for index, result in enumerate(results) if result is None]
-    most: dict[str, Any] = dict(limits)
-    processes = number_of_workers(cases=len(waiting), **most)
-    resumed = sum(sizes) - sum(sizes[index] for index in waiting)
+    work = _Runs(run, None if folder is None else made_folder(folder), good)
+    results = [work.kept(case) for case in cases]
+    waiting = [unit for unit in enumerate(cases) if results[unit[0]] is None]
+    engine = Processes(number_of_workers(cases=len(waiting), **limits))
+    resumed = sum(sizes) - sum(sizes[index] for index, _ in waiting)
     reporter = Reporter(progress, total=sum(sizes), resumed=resumed)
-    with closing(_outcomes(task, cases, paths, waiting, processes)) as outcomes:
-        for index, result, error in outcomes:
-            if result is None:
-                raise error or AuditorError("a run ended without a result.")
-            path = paths[index]
-            if path is not None:
-                _write_result(path, cases[index], result)
+    with closing(engine.results(work, waiting)) as outcomes:
+        for index, result in outcomes:
+            # Here and not in another process, which is ended with a draft in its hands when a run fails.
+            if work.folder is not None:
+                _write_result(work.folder / cases[index].file_name, cases[index], result)
             results[index] = result
             reporter.add(sizes[index])
     return [result for result in results if result is not None]
-
-
-def _kept(path: Path | None, case: Case, good: _Good | None) -> Result | None:
-    """What a file holds, if it is there."""
-    found = None if path is None else _read_result(path, case)
-    if path is not None and found is not None and good is not None and not good(case, found):
-        raise _damaged(path)
-    return found
 
 
 def made_folder(folder: Any) -> Path:
@@ -365,77 +368,6 @@ def made_folder(folder: Any) -> Path:
             if time.time() - draft.stat().st_mtime > _OLD:
                 draft.unlink()
     return place
-
-
-def _outcomes(
-    task: _Task, cases: Sequence[Case], paths: Sequence[Path | None], waiting: Sequence[int], processes: int
-) -> Generator[_Outcome]:
-    """The outcomes as they come, in any order."""
-    from threadpoolctl import threadpool_limits
-
-    if processes == 1 or not waiting:
-        with threadpool_limits(1):
-            yield from (_outcome(task, cases[index], index, paths[index]) for index in waiting)
-        return
-    import joblib
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    # One result at a time, so that each is written when it is there; one thread each, so that processes do not fight.
-    pool = joblib.Parallel(n_jobs=processes, batch_size=1, return_as="generator_unordered")
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        found = pool(joblib.delayed(_outcome)(task, cases[index], index, paths[index]) for index in waiting)
-    try:
-        with _dropped_in_silence(found):
-            # Not `yield from`, which would end it before the warning is silenced.
-            for outcome in found:  # noqa: UP028
-                yield outcome
-    except TerminatedWorkerError as error:
-        raise AuditorError(
-            "a worker process ended while it ran a case, most often for want of memory; give memory and memory_per_worker,"
-            " or fewer workers."
-        ) from error
-
-
-@contextmanager
-def _dropped_in_silence(found: Generator[_Outcome]) -> Iterator[None]:
-    """End what is still running when the reader stops, without joblib's warning that it does so."""
-    try:
-        yield
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            found.close()
-
-
-def _told(error: BaseException, where: str) -> AuditorError:
-    """One sentence, with the trace of the process in which it happened as a note."""
-    told = AuditorError(str(error) if isinstance(error, RunError) else f"{where}: {in_words(error)}.")
-    told.add_note(traceback.format_exc())
-    return told
-
-
-def in_words(error: BaseException) -> str:
-    """Return the kind of an exception and what it says, as a clause."""
-    said = validate.one_line(error if isinstance(error, Exception) else Exception(*error.args))
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-def _outcome(task: _Task, case: Case, index: int, path: Path | None = None) -> _Outcome:
-    """Run one case; what goes wrong is returned as a sentence, because not every exception survives the way back."""
-    try:
-        kept = None if path is None else _read_result(path, case)  # by another call, since this one began
-    except InputError as error:
-        return index, None, error
-    if kept is not None:
-        return index, kept, None
-    try:
-        found = task(dict(case.setting), seed=case.seed)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the task raises
-        return index, None, _told(error, f"the task failed for case {case.shown}")
-    try:
-        return index, _checked_result(case, found), None
-    except InputError as error:
-        return index, None, error
 
 
 # --- How many processes run at once: as many as there are cores, cases and memory for ---
@@ -458,29 +390,25 @@ def number_of_workers(
     >>> number_of_workers(cases=100, workers=8, memory=6e9, memory_per_worker=1.5e9)
     4
     """
-    if workers is None:
-        import joblib
+    import joblib
 
-        most = int(joblib.cpu_count())
-    else:
-        most = validate.at_least("workers", workers, least=1)
+    most = joblib.cpu_count() if workers is None else validate.at_least("workers", workers, least=1)
     if (memory is None) != (memory_per_worker is None):
         raise InputError(
             "memory and memory_per_worker must be given together, got one of them; both are in bytes."
         )
     if memory is not None and memory_per_worker is not None:
-        most = min(most, _fitting(memory, memory_per_worker))
-    return max(1, min(most, cases))
-
-
-def _fitting(memory: float, each: float) -> int:
-    memory, each = validate.positive("memory", memory), validate.positive("memory_per_worker", each)
-    if memory < each:
-        raise InputError(
-            f"memory must hold at least one worker, got {memory:,.0f} bytes for workers of {each:,.0f}; give more memory"
-            " or make the runs smaller."
+        memory, each = (
+            validate.positive("memory", memory),
+            validate.positive("memory_per_worker", memory_per_worker),
         )
-    return int(memory // each)
+        if memory < each:
+            raise InputError(
+                f"memory must hold at least one worker, got {memory:,.0f} bytes for workers of {each:,.0f}; give more"
+                " memory or make the runs smaller."
+            )
+        most = min(most, int(memory // each))
+    return max(1, min(most, cases))
 
 
 # --- The result of one run, and its file: an ``.npz`` archive, there whole or not at all, without pickles ---
@@ -488,7 +416,6 @@ def _fitting(memory: float, each: float) -> int:
 _FORMAT = 1
 _HEADER = "header"
 _KINDS = "biuf"
-_BITS = 64
 # What a file that was cut off, renamed or made up can raise: also sizes that no memory holds.
 DAMAGE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, RuntimeError, MemoryError, OverflowError,
@@ -506,41 +433,31 @@ def _checked_result(case: Case, result: Any) -> Result:
         raise InputError(
             f"the task must return a mapping of names to values, got {type(result).__name__} for case {case.shown}."
         )
-    return {_checked_name(case, name): _checked_value(case, name, value) for name, value in result.items()}
+    found = {}
+    for name, value in result.items():
+        if not isinstance(name, str):
+            raise InputError(f"results must have texts as names, got {name!r} for case {case.shown}.")
+        found[name] = _plain_value(value)
+        if found[name] is None:
+            raise InputError(
+                "results must be texts, booleans, numbers of at most 64 bits or arrays of these numbers, got"
+                f" {name} of type {type(value).__name__} for case {case.shown}."
+            )
+    return found
 
 
-def _checked_name(case: Case, name: Any) -> str:
-    if not isinstance(name, str):
-        raise InputError(f"results must have texts as names, got {name!r} for case {case.shown}.")
-    return name
-
-
-def _checked_value(case: Case, name: str, value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
+    """Return a value as a file holds it; none where it cannot."""
     if isinstance(value, str | bool | float) and not isinstance(value, np.generic):
         return value
-    array = _array(value)
-    if array is None and type(value) is int:
-        raise InputError(
-            f"results must be whole numbers of at most {_BITS} bits, got {name} of {value.bit_length():,} bits for case"
-            f" {case.shown}; return it as a text or a floating point number."
-        )
-    if array is None:
-        raise InputError(
-            f"results must be numbers, texts, booleans or arrays of numbers, got {name} of type"
-            f" {type(value).__name__} for case {case.shown}."
-        )
-    return array if array.ndim else array.item()
-
-
-def _array(value: Any) -> np.ndarray[Any, Any] | None:
     if isinstance(value, np.ma.MaskedArray):  # its mask would be lost
         return None
     try:
         array = np.array(value)
     except (TypeError, ValueError, RuntimeError):
         return None
-    if array.ndim == 0 and array.dtype.kind == "U":  # a text of NumPy's
-        return array
+    if array.ndim == 0 and array.dtype.kind in f"{_KINDS}U":
+        return array.item()
     return array if array.dtype.kind in _KINDS else None
 
 
@@ -554,7 +471,7 @@ def _write_result(path: Path, case: Case, result: Result) -> None:
     header = {
         "format": _FORMAT,
         **case.identity,
-        **({} if case.code is None else {"code": case.code, "python": PYTHON}),
+        "code": case.code,
         "order": list(result),
         "values": {name: value for name, value in result.items() if name not in arrays},
         "arrays": list(arrays),
@@ -565,70 +482,48 @@ def _write_result(path: Path, case: Case, result: Result) -> None:
         np.savez(file, **content)
 
 
-def _read_result(path: Path, case: Case) -> Result | None:
-    """Return the result in a file; none if there is no such file.
+def _read_result(path: Path, case: Case) -> Result:
+    """Return the result in a file.
 
     Raises:
         InputError: The file is damaged, or holds the result of something else or of other code.
     """
-    if not path.exists():
-        return None
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             header = json.loads(file[_HEADER].tobytes())
             arrays = {name: file[f"array_{index}"] for index, name in enumerate(header["arrays"])}
         found = {name: arrays[name] if name in arrays else header["values"][name] for name in header["order"]}
-        whose = {"format": _FORMAT, **case.identity} == {
-            name: header[name] for name in ("format", *case.identity)
-        }
+        if any(header[name] != value for name, value in {"format": _FORMAT, **case.identity}.items()):
+            raise ValueError("of another run")
     except DAMAGE as error:
         raise _damaged(path) from error
-    if not whose:
+    if header.get("code") != case.code:
         raise InputError(
-            f"file {str(path)!r} holds the result of another run than its name says; delete it, and the run is made"
-            " again."
+            f"file {str(path)!r} was made by another version of the function {case.task.rsplit('.', 1)[-1]!r}, or of"
+            " Python; take another folder, or delete it."
         )
-    _check_code(path, case, header)
     return found
 
 
 def _damaged(path: Path) -> InputError:
-    """Return the sentence for a file that holds no result."""
+    """Return the sentence for a file that does not hold the result that its name says."""
     return InputError(
-        f"file {str(path)!r} of a finished run is damaged; delete it, and the run is made again."
-    )
-
-
-def _check_code(path: Path, case: Case, header: Mapping[str, Any]) -> None:
-    """Refuse what other code made; files of earlier releases do not say by which they were made."""
-    code, python = header.get("code"), header.get("python")
-    if code is None or case.code is None or (code, python) == (case.code, PYTHON):
-        return
-    name = case.task.rsplit(".", 1)[-1]
-    if python == PYTHON:
-        raise InputError(
-            f"file {str(path)!r} was made by another version of the function {name!r}; take another folder, or delete it."
-        )
-    raise InputError(
-        f"file {str(path)!r} was made with Python {python}, and with {PYTHON} it cannot be told whether the function"
-        f" {name!r} is still the same; take another folder, or delete it."
+        f"file {str(path)!r} of a finished run is damaged or another's; delete it, and the run is made again."
     )
 
 
 # --- Whether a function is the one that made what is kept: a fingerprint of its code, without its comments and docstrings ---
 
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-"""Whose instructions these are: another version of Python compiles the same source to other ones."""
 # Of those that change what a call does; others say whether there is a docstring or an annotation.
 _FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), slice)
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
     """Return a text that is the same for the same code, and another where something in the code was changed.
 
     It covers the instructions with their constants, the defaults, what is closed over, and the functions below a decorator
-    that names what it wraps. It does not cover the functions that are called, nor values of the module.
+    that names what it wraps. It does not cover the functions that are called, nor values of the module. Another version of
+    Python compiles the same source to other instructions.
 
     >>> def train(with_canary, seed):
     ...     return seed + 1.0
@@ -637,69 +532,46 @@ def fingerprint(function: Callable[..., Any]) -> str:
     >>> fingerprint(train) == fingerprint(changed)
     False
     """
-    parts = json.dumps(_function(function, ()), sort_keys=True)
-    return hashlib.sha256(parts.encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_essence(function, ())).encode()).hexdigest()
 
 
-def _function(function: Any, seen: tuple[int, ...]) -> Any:
-    """Every level of a decorated function, the outermost first."""
-    if id(function) in seen:  # a function that closes over itself
-        return ["again", seen.index(id(function))]
-    seen = (*seen, id(function))
-    code = getattr(function, "__code__", None)
-    wrapped = getattr(function, "__wrapped__", None)
-    return [
-        _code(code, seen) if isinstance(code, types.CodeType) else type(function).__qualname__,
-        _plain_constant(getattr(function, "__defaults__", None), seen),
-        _plain_constant(getattr(function, "__kwdefaults__", None), seen),
-        [_plain_constant(inside, seen) for inside in _cells(function)],
-        None if wrapped is None else _function(wrapped, seen),
-    ]
+def _essence(value: Any, around: tuple[int, ...]) -> Any:
+    """A value in values of JSON, alike in every process; of an object that shows no content, its kind."""
+    if id(value) in around:  # as a function that closes over itself
+        return ["again", around.index(id(value))]
 
+    def inside(part: Any) -> Any:
+        return _essence(part, (*around, id(value)))
 
-def _cells(function: Any) -> Iterator[Any]:
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # not filled yet
-            yield None
-
-
-def _code(code: types.CodeType, seen: tuple[int, ...]) -> Any:
-    # By what each instruction means and not by numbers of constants, which a docstring moves; it is never loaded itself.
-    steps = [
-        [step.opname, _plain_constant(step.argval, seen)]
-        for step in dis.get_instructions(code)
-        if step.opname != "EXTENDED_ARG"
-    ]
-    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _FLAGS
-    return [steps, counts, code.co_exceptiontable.hex()]
-
-
-def _plain_constant(value: Any, seen: tuple[int, ...]) -> Any:
-    """A constant or a default in values of JSON, alike in every process; of an object without a plain form, its kind."""
     plain: Any
     match value:
         case types.CodeType():
-            plain = _code(value, seen)
+            # By what each instruction means and not by numbers of constants, which a docstring moves.
+            steps = [(step.opname, inside(step.argval)) for step in dis.get_instructions(value)]
+            counts = value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount
+            plain = (
+                [step for step in steps if step[0] != "EXTENDED_ARG"],
+                (*counts, value.co_flags & _FLAGS, value.co_exceptiontable.hex()),
+            )
         case types.FunctionType():
-            plain = _function(value, seen)
-        case enum.Enum():
-            plain = value.name
+            defaults = value.__defaults__, value.__kwdefaults__
+            plain = [inside(part) for part in (value.__code__, *defaults, list(_closed_over(value)))]
         case np.ndarray() | np.generic() if not value.dtype.hasobject:
             plain = str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()
-        case _ if isinstance(value, _PLAIN):
-            plain = repr(value)
         case tuple() | list():
-            plain = [_plain_constant(item, seen) for item in value]
-        case set() | frozenset():  # in another order in every process
-            plain = sorted(json.dumps(_plain_constant(item, seen)) for item in value)
-        case dict():
-            plain = sorted(
-                json.dumps([_plain_constant(item, seen) for item in pair]) for pair in value.items()
-            )
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            plain = [_plain_constant(getattr(value, item.name), seen) for item in dataclasses.fields(value)]
+            plain = [inside(item) for item in value]
+        case set() | frozenset() | dict():  # in another order in every process, or of no matter
+            items = value.items() if isinstance(value, dict) else value
+            plain = sorted(json.dumps(inside(item)) for item in items)
+        case types.ModuleType():
+            plain = value.__name__
         case _:
-            plain = getattr(value, "__qualname__", None)
-    return [type(value).__qualname__, plain]
+            plain = None if " at 0x" in repr(value) else repr(value)
+    wrapped = getattr(value, "__wrapped__", None)
+    return [type(value).__qualname__, plain, None if wrapped is None else inside(wrapped)]
+
+
+def _closed_over(function: types.FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not filled yet
+            yield cell.cell_contents

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, get_args
 
 import numpy as np
@@ -39,7 +38,7 @@ from auditor.verdicts.judging import judge, overall
 # attack it makes epsilon 7.207 at 95%, where no bound that holds for every mechanism exceeds 5.812.
 
 
-_NODES = 10  # between two corners
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)  # between two corners
 _PANELS = 24  # of the range in which the false positive rate lies
 _TAIL = 1e-30  # of the posterior, beyond which nothing is added up
 _LARGEST = 700.0  # of epsilon, where e^eps is still a double
@@ -78,26 +77,16 @@ def log_posterior_below(epsilon: float, counts: Counts, *, delta: float) -> floa
     misses, quiet = counts.members - counts.true_positives, counts.nonmembers - counts.false_positives
     x_law = counts.false_positives + 0.5, quiet + 0.5
     y_law = counts.true_positives + 0.5, misses + 0.5
-    nodes, log_weights = _rule()
     corners = _corners(epsilon, delta, x_law, y_law)
     half = np.diff(corners)[:, None] / 2
-    angle = corners[:-1, None] + half * (1 + nodes)
-    inside = np.log(half) + log_weights + _log_density(angle, *x_law)
+    angle = corners[:-1, None] + half * (1 + _NODES)
+    # The density of t where sin^2(t) ~ Beta(a, b): 2 sin^(2a - 1)(t) cos^(2b - 1)(t) / B(a, b).
+    (a, b), sines, cosines = x_law, np.log(np.sin(angle)), np.log(np.cos(angle))
+    log_density = math.log(2) + (2 * a - 1) * sines + (2 * b - 1) * cosines - float(special.betaln(a, b))
+    inside = np.log(half) + np.log(_WEIGHTS) + log_density
     with np.errstate(divide="ignore"):
         inside = inside + np.log(_between(angle, epsilon, delta, y_law))
     return min(0.0, float(special.logsumexp(inside)))
-
-
-@cache
-def _rule() -> tuple[Floats, Floats]:
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return nodes, np.log(weights)
-
-
-def _log_density(angle: Floats, a: float, b: float) -> Floats:
-    """Of t where sin^2(t) ~ Beta(a, b): 2 sin^(2a - 1)(t) cos^(2b - 1)(t) / B(a, b)."""
-    sines, cosines = np.log(np.sin(angle)), np.log(np.cos(angle))
-    return np.asarray(math.log(2) + (2 * a - 1) * sines + (2 * b - 1) * cosines - float(special.betaln(a, b)))
 
 
 def _between(angle: Floats, epsilon: float, delta: float, law: tuple[float, float]) -> Floats:
@@ -153,36 +142,27 @@ def _checks_of(losses: Losses) -> tuple[Check, ...]:
     >>> [(check.name, str(check.status)) for check in _checks_of(losses)]
     [('direction', 'ok'), ('ties', 'ok'), ('repeats', 'fail')]
     """
-    return _direction(losses), _ties(losses), repeats(losses)
-
-
-def _direction(losses: Losses) -> Check:
-    found = auc(count(losses))
-    details = {"auc": found.value, "auc_upper": found.upper, "unit": "runs"}
-    if found.upper is None or found.upper >= _CHANCE:
-        return Check("direction", Status.OK, "Runs with the canary do not have the higher scores.", details)
+    found, equal = auc(count(losses)), all_equal(losses)
+    swapped = found.upper is not None and found.upper < _CHANCE
     message = (
         "Runs with the canary have clearly higher scores than runs without, the wrong way round: check that the two worlds"
         " are not swapped, and return the negative of a score that is larger with the canary."
+        if swapped
+        else "Runs with the canary do not have the higher scores."
     )
-    return Check("direction", Status.WARN, message, details)
-
-
-def _ties(losses: Losses) -> Check:
-    equal = all_equal(losses)
+    details = {"auc": found.value, "auc_upper": found.upper, "unit": "runs"}
+    direction = Check("direction", Status.WARN if swapped else Status.OK, message, details)
     message = (
         "All scores are equal: this score tells nothing about the canary, and the certified bound is 0."
         if equal
         else "The scores are not all equal."
     )
     details = {"all_equal": equal, "unit": "runs"}
-    return Check("ties", Status.WARN if equal else Status.OK, message, details)
+    ties = Check("ties", Status.WARN if equal else Status.OK, message, details)
+    return direction, ties, repeats(losses)
 
 
 # --- One threshold, chosen without the runs that are judged by it, and the counts that it gives ---
-
-
-_LEAST = 2
 
 
 @dataclass(frozen=True)
@@ -242,7 +222,13 @@ def _judged(
                 )
             return _Judged(losses, "FixedThreshold", rule.threshold)
         case options.Split():
-            return _on_a_part(losses, rule, delta, alpha)
+            rng = np.random.default_rng(rule.seed)
+            (choose1, judge1), (choose0, judge0) = (
+                halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)
+            )
+            chosen = most_telling(Losses(member=choose1, nonmember=choose0), delta, alpha)
+            rest = Losses(member=judge1, nonmember=judge0)
+            return _Judged(rest, "Split", chosen, (choose1.size, choose0.size))
 
 
 def _on_others(
@@ -290,24 +276,6 @@ def _shared(losses: Losses, others: Losses) -> int | None:
     return shared if shared - expected > allowed else None
 
 
-def _on_a_part(losses: Losses, rule: options.Split, delta: float, alpha: float) -> _Judged:
-    sizes = losses.n_member, losses.n_nonmember
-    parts = [(round(rule.fraction * size), size - round(rule.fraction * size)) for size in sizes]
-    least = min(min(part) for part in parts)
-    if least < _LEAST:
-        raise InputError(
-            f"threshold=Split({rule.fraction:g}) needs at least {_LEAST} runs of each world on each side, got"
-            f" {least}; collect more runs."
-        )
-    rng = np.random.default_rng(validate.at_least("seed", rule.seed, least=0))
-    (choose1, judge1), (choose0, judge0) = (
-        halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)
-    )
-    chosen = most_telling(Losses(member=choose1, nonmember=choose0), delta, alpha)
-    rest = Losses(member=judge1, nonmember=judge0)
-    return _Judged(rest, "Split", chosen, (choose1.size, choose0.size))
-
-
 # --- The rows of an audit of many runs: four methods at one threshold, of which one certifies and alone can judge ---
 
 
@@ -320,27 +288,6 @@ _NO_ALARM = "no run without the canary was called one with it"
 _NO_MISS = "no run with the canary was missed"
 _BLIND = "all judged scores are equal, so this score could not have shown any leak"
 _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
-
-
-def _estimates(
-    found: _Judged,
-    *,
-    delta: float,
-    confidence: float,
-    adjacency: options.Adjacency,
-    rule: options.ThresholdRule,
-) -> tuple[Estimate, ...]:
-    """Return the certified row, and the approximate, the credible and the conditional one beside it.
-
-    Args:
-        found: The runs that are judged, and the threshold.
-        delta: To state epsilon at.
-        confidence: Of every row.
-        adjacency: What the two worlds differ by.
-        rule: How the threshold was chosen.
-    """
-    shown = _Shown(found, delta, confidence, adjacency)
-    return _certified(shown, rule), _katz(shown), _bayesian(shown), _gdp(shown)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -414,14 +361,10 @@ def _certified(shown: _Shown, rule: options.ThresholdRule) -> Estimate:
 
 def _limits(counts: Counts, alpha: float) -> dict[str, float]:
     """Both rates with half of the error each: what the certified and the Gaussian row rest on."""
-    fnr, fpr = _upper_limits(counts, alpha)
-    return {"tpr_lower": 1 - fnr, "fpr_upper": fpr, "fnr_upper": fnr}
-
-
-def _upper_limits(counts: Counts, alpha: float) -> tuple[float, float]:
     misses = counts.members - counts.true_positives
     fnr = float(upper_limit(misses, counts.members, alpha / 2))
-    return fnr, float(upper_limit(counts.false_positives, counts.nonmembers, alpha / 2))
+    fpr = float(upper_limit(counts.false_positives, counts.nonmembers, alpha / 2))
+    return {"tpr_lower": 1 - fnr, "fpr_upper": fpr, "fnr_upper": fnr}
 
 
 def _katz(shown: _Shown) -> Estimate:
@@ -456,8 +399,7 @@ def _bayesian(shown: _Shown) -> Estimate:
     counts = shown.found.counts
     if counts is None:
         return shown.without(BAYESIAN, method, _ONE_THRESHOLD, credible=True)
-    first, second = shown.found.losses.sorted_member, shown.found.losses.sorted_nonmember
-    if first[0] == first[-1] == second[0] == second[-1]:
+    if all_equal(shown.found.losses):
         return shown.without(BAYESIAN, method, _BLIND, credible=True)
     value = credible_lower(counts, delta=shown.delta, alpha=shown.alpha)
     perfect = Counts(counts.members, counts.members, 0, counts.nonmembers)
@@ -494,9 +436,9 @@ def _gdp(shown: _Shown) -> Estimate:
 
 
 def _mu(counts: Counts, alpha: float) -> float:
+    limits = _limits(counts, alpha)
     # As two lower tails, so that small rates keep their digits; a rate of 1 gives minus infinity, and so 0.
-    fnr, fpr = _upper_limits(counts, alpha)
-    return max(0.0, float(-special.ndtri(fpr) - special.ndtri(fnr)))
+    return max(0.0, float(-special.ndtri(limits["fpr_upper"]) - special.ndtri(limits["fnr_upper"])))
 
 
 def audit_runs(
@@ -522,16 +464,32 @@ def audit_runs(
     found = _judged(
         losses, rule=threshold, threshold_runs=threshold_runs, delta=stated_at, alpha=1 - confidence
     )
-    rows = _estimates(found, delta=stated_at, confidence=confidence, adjacency=between, rule=threshold)
+    shown = _Shown(found, stated_at, confidence, between)
+    rows = _certified(shown, threshold), _katz(shown), _bayesian(shown), _gdp(shown)
     checks = _checks_of(losses)
     comparisons = () if audited is None else (judge(audited, rows[0], checks=checks),)
-    seed = threshold.seed if isinstance(threshold, options.Split) else 0
-    about = {"delta": stated_at, "confidence": confidence, "adjacency": str(between)}
+    counts, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
     origin = provenance(losses, seed=seed, source=None, command=None)
     if threshold_runs is not None:
         origin["threshold_runs_sha256"] = input_hash(threshold_runs)
     return RunsDocument(
-        data={**_counted(losses, found), **about, **_claimed(claim), "history": list(losses.history)},
+        data={
+            "n_with": losses.n_member,
+            "n_without": losses.n_nonmember,
+            "judged": [found.losses.n_member, found.losses.n_nonmember],
+            "chosen_on": None if found.chosen_on is None else list(found.chosen_on),
+            "rule": found.rule,
+            "threshold": found.threshold,
+            "true_positives": None if counts is None else counts.true_positives,
+            "false_positives": None if counts is None else counts.false_positives,
+            "certified": CERTIFIED,
+            "delta": stated_at,
+            "confidence": confidence,
+            "adjacency": str(between),
+            "claim": None if claim is None else claim.in_words(),
+            "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
+            "history": list(losses.history),
+        },
         estimates=rows,
         claims=claims,
         comparisons=comparisons,
@@ -550,25 +508,3 @@ def _promised(
     claims, _ = promises(claim, delta=delta, split=options.BernoulliSplit())
     at = claim.delta if isinstance(claim, options.StatedClaim) else delta
     return claims, theory.epsilon(claim, delta=at, adjacency=options.Adjacency.ADD_REMOVE)
-
-
-def _counted(losses: Losses, found: _Judged) -> dict[str, Any]:
-    counts = found.counts
-    return {
-        "n_with": losses.n_member,
-        "n_without": losses.n_nonmember,
-        "judged": [found.losses.n_member, found.losses.n_nonmember],
-        "chosen_on": None if found.chosen_on is None else list(found.chosen_on),
-        "rule": found.rule,
-        "threshold": found.threshold,
-        "true_positives": None if counts is None else counts.true_positives,
-        "false_positives": None if counts is None else counts.false_positives,
-        "certified": CERTIFIED,
-    }
-
-
-def _claimed(claim: options.TrainingClaim | None) -> dict[str, Any]:
-    return {
-        "claim": None if claim is None else claim.in_words(),
-        "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
-    }

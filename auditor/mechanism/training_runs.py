@@ -4,7 +4,7 @@ import bisect
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from auditor.core import validate
-from auditor.core.errors import InputError
+from auditor.core.errors import AuditorError, InputError
 from auditor.core.values import Losses
 from auditor.mechanism import run_cases
 
@@ -83,12 +83,13 @@ def collect_runs(
     place = None if folder is None else run_cases.made_folder(folder)
     code = None if place is None else run_cases.fingerprint(train)
     cases = _batches(name, root=root, code=code, total=total, size=size, folder=place)
-    sizes = _sizes(cases, total)
-    earlier = _earlier(cases, sizes, place)
+    sizes = [min(_runs(case)[1], total - _runs(case)[0]) for case in cases]
+    there = [place is not None and (place / case.file_name).exists() for case in cases]
+    earlier = sum(size for size, known in zip(sizes, there, strict=True) if known)
     limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
-    task = partial(_scores, train=train, root=root)
+    run = partial(_scores, train, root)
     found = run_cases.run_all(
-        task, cases, sizes=sizes, folder=place, limits=limits, progress=progress, good=_all_there
+        run, cases, sizes=sizes, folder=place, limits=limits, progress=progress, good=_all_there
     )
     scores = np.concatenate([np.asarray(item["scores"], dtype=np.float64) for item in found])[:total]
     history = [f"{total:,} runs of {name.rsplit('.', 1)[-1]}, every second with the canary, seed {root}"]
@@ -96,16 +97,9 @@ def collect_runs(
     return Losses(member=scores[0::2], nonmember=scores[1::2], history=tuple(history))
 
 
-def _sizes(cases: Sequence[run_cases.Case], total: int) -> list[int]:
-    """How many runs of each batch are wanted."""
-    first = [int(str(case.setting["first_run"])) for case in cases]
-    return [after - start for start, after in zip(first, [*first[1:], total], strict=True)]
-
-
-def _earlier(cases: Sequence[run_cases.Case], sizes: Sequence[int], place: Path | None) -> int:
-    if place is None:
-        return 0
-    return sum(size for case, size in zip(cases, sizes, strict=True) if (place / case.file_name).exists())
+def _runs(case: run_cases.Case) -> tuple[int, int]:
+    """The first run of a batch, and how many it holds."""
+    return int(str(case.setting["first_run"])), int(str(case.setting["runs"]))
 
 
 def _all_there(case: run_cases.Case, found: run_cases.Result) -> bool:
@@ -119,9 +113,9 @@ def _all_there(case: run_cases.Case, found: run_cases.Result) -> bool:
     )
 
 
-def _scores(case: Mapping[str, Any], *, seed: int, train: _Train, root: int) -> dict[str, Any]:  # noqa: ARG001
+def _scores(train: _Train, root: int, case: run_cases.Case) -> dict[str, Any]:
     """The scores of one batch; each run has a seed of its own number, so that batches decide nothing."""
-    first, count = case["first_run"], case["runs"]
+    first, count = _runs(case)
     return {"scores": np.array([_score(train, run, root) for run in range(first, first + count)])}
 
 
@@ -155,7 +149,7 @@ def _score(train: Callable[[bool, int], Any], run: int, root: int) -> float:
     try:
         score = train(with_canary, own)
     except (Exception, SystemExit) as error:
-        raise run_cases.RunError(f"train failed in {where}: {run_cases.in_words(error)}.") from error
+        raise AuditorError(f"train failed in {where}: {run_cases.in_words(error)}.") from error
     alone: Any = score.item() if isinstance(score, np.ndarray) and score.size == 1 else score
     try:
         value = math.nan if isinstance(alone, str | bytes) else float(alone)
@@ -163,7 +157,7 @@ def _score(train: Callable[[bool, int], Any], run: int, root: int) -> float:
         value = math.nan
     if not math.isfinite(value):
         shown = validate.one_line(ValueError(repr(score)), longest=60)
-        raise run_cases.RunError(
+        raise AuditorError(
             f"train must return a finite number, got {shown} from {where}; a training that failed needs a score too,"
             " because leaving runs out would break the audit."
         )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import Losses, PerGroup
+from auditor.core.values import Floats, Losses, PerGroup
 from auditor.records.labels import is_missing
 
 _Column = npt.NDArray[Any]
@@ -80,7 +80,7 @@ class Features:
     tables: tuple[Table, Table] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        member, nonmember = _table("member", self.member), _table("nonmember", self.nonmember)
+        member, nonmember = table_of("member", self.member), table_of("nonmember", self.nonmember)
         object.__setattr__(self, "tables", (member, _matched(member, nonmember)))
 
     @property
@@ -117,11 +117,17 @@ class Features:
                 )
 
 
-def _table(name: str, values: Any) -> Table:
+def table_of(name: str, values: Any) -> Table:
+    """Return the features of one group, whatever form they come in.
+
+    Raises:
+        InputError: They are no table of records.
+    """
     if isinstance(values, Table):
         return values
     if hasattr(values, "iloc") and hasattr(values, "columns"):
-        return _frame(values)
+        columns = tuple(_plain(values.iloc[:, place]) for place in range(values.shape[1]))
+        return Table(tuple(map(str, values.columns)), columns, int(values.shape[0]))
     if isinstance(values, dict):
         return _columns(name, values)
     if hasattr(values, "tocsr") and getattr(values, "ndim", 2) == 2:  # noqa: PLR2004
@@ -170,11 +176,6 @@ def _columns(name: str, values: dict[str, Any]) -> Table:
     return Table(tuple(map(str, values)), tuple(columns), int(columns[0].shape[0]))
 
 
-def _frame(frame: Any) -> Table:
-    columns = tuple(_plain(frame.iloc[:, place]) for place in range(frame.shape[1]))
-    return Table(tuple(map(str, frame.columns)), columns, int(frame.shape[0]))
-
-
 def _plain(series: Any) -> _Column:
     """One column of a DataFrame: numbers stay numbers, with what is missing as NaN; everything else becomes objects."""
     if getattr(series.dtype, "kind", "O") in "fiubM" and isinstance(series.dtype, np.dtype):
@@ -216,6 +217,36 @@ def _matched(member: Table, nonmember: Table) -> Table:
         else nonmember.cells[:, order]
     )
     return Table(member.names, cells, nonmember.n)
+
+
+# --- Columns of any type as numbers ---
+
+
+def pooled(*parts: _Column) -> Floats | list[str | None]:
+    """Return one column of several tables as numbers, NaN where a value is missing; else as texts, and null there.
+
+    >>> pooled(np.array([1, 2]), np.array([None], dtype=object)), pooled(np.array(["a"]), np.array([3]))
+    (array([ 1.,  2., nan]), ['a', '3'])
+    """
+    kinds = {part.dtype.kind for part in parts}
+    if kinds <= set("fiub"):
+        with np.errstate(over="ignore"):
+            return np.concatenate([part.astype(np.float64) for part in parts])
+    if kinds == {"M"}:
+        times = np.concatenate([part.astype("datetime64[us]") for part in parts])
+        return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
+    values = [None if is_missing(value) else value for part in parts for value in part.tolist()]
+    if all(value is None or isinstance(value, int | float | np.number | np.bool_) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values])
+    return [None if value is None else str(value) for value in values]
+
+
+def ranks_of(values: list[Any]) -> Floats:
+    """Return the place of each value among the different ones, from 0; NaN for null."""
+    missing = np.array([value is None for value in values])
+    result = np.full(missing.size, np.nan)
+    result[~missing] = np.unique([value for value in values if value is not None], return_inverse=True)[1]
+    return result
 
 
 # --- A 64-bit hash of each record's features, so that records of equal content are found without keeping the content ---

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -39,11 +39,6 @@ class _Codes:
     nonmember: Integers
     labels: Column
 
-    @property
-    def names(self) -> npt.NDArray[np.str_]:
-        """The label of each code as text."""
-        return self.labels.astype(np.str_)
-
 
 def text(column: Column) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.bool_]]:
     """Return the labels as text, and which records have none.
@@ -67,28 +62,31 @@ def is_missing(value: Any) -> bool:
     >>> [is_missing(value) for value in (None, float("nan"), "", 0)]
     [True, True, False, False]
     """
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (value != value) is True  # noqa: PLR0124
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    unequal = value != value  # noqa: PLR0124 - as NaN is to itself; of an array this is no truth value
+    return isinstance(unequal, bool | np.bool_) and bool(unequal)
 
 
 def codes(pair: PerGroup) -> _Codes:
     """Return a column of labels as numbers that are equal where the labels are, in both groups.
 
     >>> found = codes(PerGroup(np.array(["b", "a", ""]), np.array([" a", "c"])))
-    >>> found.member, found.nonmember, found.names
+    >>> found.member, found.nonmember, found.labels
     (array([ 0,  1, -1]), array([1, 2]), array(['b', 'a', 'c'], dtype='<U1'))
     """
-    import pandas as pd
-
-    split = pair.member.size
     if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
-        numbers, labels = pd.factorize(np.concatenate(pair))  # no blanks to find, and no text to make
+        words: list[Any] = np.concatenate(pair).tolist()  # no blanks to find, and no text to make
     else:
         (member, no_member), (nonmember, no_nonmember) = text(pair.member), text(pair.nonmember)
-        joined = np.concatenate([member, nonmember]).astype(object)
-        joined[np.concatenate([no_member, no_nonmember])] = None
-        numbers, labels = pd.factorize(joined)
-    numbers = np.asarray(numbers, dtype=np.int64)
-    return _Codes(numbers[:split], numbers[split:], np.asarray(labels))
+        blank = np.concatenate([no_member, no_nonmember])
+        words = np.where(blank, np.array(None), np.concatenate([member, nonmember]).astype(object)).tolist()
+    seen: dict[Any, int] = {}
+    numbers = np.array(
+        [-1 if word is None else seen.setdefault(word, len(seen)) for word in words], dtype=np.int64
+    )
+    split = pair.member.size
+    return _Codes(numbers[:split], numbers[split:], np.array(list(seen)))
 
 
 def _word(item: Any) -> str:
@@ -330,43 +328,41 @@ def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
 
 
 def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
-    orders = [
-        np.lexsort((values, owner))
+    sides = [
+        _PerPerson.of(values, owner, choice.by)
         for values, owner in zip((losses.member, losses.nonmember), owners, strict=True)
     ]
-    starts = [_starts(owner[order]) for owner, order in zip(owners, orders, strict=True)]
-    for side, first in zip(("member", "non-member"), starts, strict=True):
-        if first.size < _LEAST:
+    for side, found in zip(("member", "non-member"), sides, strict=True):
+        if found.scores.size < _LEAST:
             raise InputError(
-                f"{side} losses must belong to at least {_LEAST} persons, got {first.size}; audit each record, or add"
-                " persons."
+                f"{side} losses must belong to at least {_LEAST} persons, got {found.scores.size}; audit each record, or"
+                " add persons."
             )
-    scores = [
-        _scores(values[order], first, choice.by)
-        for values, order, first in zip((losses.member, losses.nonmember), orders, starts, strict=True)
-    ]
-    labels = {
-        name: _one_label_each(getattr(losses, name), orders, starts, mixed=name in _MAY_MIX)
-        for name in _LABELS
+    labels: dict[str, Any] = {
+        name: _one_label_each(pair, sides, mixed=name in ("group", "label"))
+        for name in ("id", "group", "label", "person", "fingerprint")
+        if (pair := getattr(losses, name)) is not None
     }
-    return Losses(
-        member=scores[0],
-        nonmember=scores[1],
-        **labels,
-        scale=losses.scale,
-        saturated=losses.saturated,
-        history=(*losses.history, f"one score per person: the {choice.by} of their losses"),
-        notes=losses.notes,
+    step = f"one score per person: the {choice.by} of their losses"
+    return replace(
+        losses, member=sides[0].scores, nonmember=sides[1].scores, **labels, history=(*losses.history, step)
     )
 
 
-_LABELS = ("id", "group", "label", "person", "fingerprint")
-_MAY_MIX = ("group", "label")
+@dataclass(frozen=True, eq=False)
+class _PerPerson:
+    """One group in order of person and then of loss: the order, where each person's records begin, and their scores."""
 
+    order: Integers
+    starts: Integers
+    scores: Floats
 
-def _starts(ordered: Integers) -> Integers:
-    """Where each person's records begin."""
-    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    @classmethod
+    def of(cls, values: Floats, owner: Integers, by: str) -> "_PerPerson":
+        order = np.lexsort((values, owner))
+        owned = owner[order]
+        starts = np.flatnonzero(np.concatenate([[True], owned[1:] != owned[:-1]]))
+        return cls(order, starts, _scores(values[order], starts, by))
 
 
 def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
@@ -382,29 +378,17 @@ def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:
     return np.clip(mean, low, high)
 
 
-def _one_label_each(
-    pair: PerGroup | None, orders: list[Integers], starts: list[Integers], *, mixed: bool
-) -> PerGroup | None:
+def _one_label_each(pair: PerGroup, sides: list[_PerPerson], *, mixed: bool) -> PerGroup | None:
     """One label per person: the one they share. Where they differ it is "(mixed)", or the column goes."""
-    if pair is None:
-        return None
     found = codes(pair)
-    shared = [
-        _constant(column[order], first)
-        for column, order, first in zip((found.member, found.nonmember), orders, starts, strict=True)
-    ]
-    firsts = [column[order][first] for column, order, first in zip(pair, orders, starts, strict=True)]
-    if all(same.all() for same in shared):
-        return PerGroup(*firsts)
+    kept = []
+    for column, code, side in zip(pair, (found.member, found.nonmember), sides, strict=True):
+        ordered, first = code[side.order], column[side.order][side.starts]
+        same = np.minimum.reduceat(ordered, side.starts) == np.maximum.reduceat(ordered, side.starts)
+        kept.append((first, same))
+    if all(same.all() for _, same in kept):
+        return PerGroup(*(first for first, _ in kept))
     if not mixed:
         return None
-    return PerGroup(*(_with_mixed(column, same) for column, same in zip(firsts, shared, strict=True)))
-
-
-def _constant(ordered: Integers, starts: Integers) -> Column:
-    return np.asarray(np.minimum.reduceat(ordered, starts) == np.maximum.reduceat(ordered, starts))
-
-
-def _with_mixed(column: Column, same: Column) -> Column:
-    words, missing = text(column)
-    return np.where(same, np.where(missing, "", words), MIXED)
+    told = ((text(first), same) for first, same in kept)
+    return PerGroup(*(np.where(same, np.where(missing, "", words), MIXED) for (words, missing), same in told))

@@ -1,21 +1,25 @@
 """A comparison of several audits as one offline page, and as a cell of a notebook."""
 
-import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from auditor.comparison.compare import (
-    DECIDES,
+    COMPARED,
     Change,
     Difference,
-    higher_is_better,
     measure_title,
     utility_title,
 )
-from auditor.comparison.runs import REJECTED, Measurement, Run, is_lower_bound, more_is_worse
+from auditor.comparison.runs import (
+    REJECTED,
+    Measurement,
+    Run,
+    higher_is_better,
+    is_lower_bound,
+    more_is_worse,
+)
 from auditor.comparison.strategies import MIXED, Spread, Strategy
 from auditor.core import numbers
 from auditor.core.registry import Role
@@ -23,9 +27,10 @@ from auditor.core.values import Estimate, Status, Subject
 from auditor.report import html
 from auditor.report.figures import landscape
 from auditor.report.figures.landscape import CROWDED
-from auditor.results import metrics, rows
-from auditor.results.document import detail, find
+from auditor.results import metrics
+from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import Sign, with_role
+from auditor.results.rows import Row
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
@@ -59,40 +64,32 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
-def _plural(count: int, noun: str) -> str:
-    ending = noun if count == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{numbers.count(count)} {ending}"
+def _plural(count: int, one: str, many: str) -> str:
+    return f"{numbers.count(count)} {one if count == 1 else many}"
 
 
 def _compared(comparison: "ComparedAudits") -> str:
     """Return what was compared, in a sentence or two."""
-    runs, strategies = comparison.runs, comparison.strategies
+    runs, counts = comparison.runs, {item.given for item in comparison.strategies}
     what = f"by {measure_title(comparison)}"
     if comparison.measure_reason is not None:
         what += f", since {comparison.measure_reason}"
+    audits = _plural(len(runs), "audit", "audits")
     if all(run.strategy is None for run in runs):
-        return f"{_plural(len(runs), 'audit')} are compared {what}. Each stands for itself: no strategies were named."
-    counts = {item.given for item in strategies}
-    each = (
-        f", {min(counts)} to {max(counts)} of each"
-        if len(counts) > 1
-        else f", {counts.pop()} of each"
-        if counts != {1}
-        else ""
-    )
-    return f"{_plural(len(runs), 'audit')} of {_plural(len(strategies), 'strategy')}{each}, are compared {what}.".replace(
-        "strategies, are", "strategies are"
-    ).replace("strategy, are", "strategy are")
+        return f"{audits} are compared {what}. Each stands for itself: no strategies were named."
+    each = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
+    of = _plural(len(comparison.strategies), "strategy", "strategies")
+    return f"{audits} of {of}{'' if each == '1' else f', {each} of each,'} are compared {what}."
 
 
 def _bounds(comparison: "ComparedAudits") -> str:
     """Return what the values are where they are lower bounds, or nothing."""
     if not is_lower_bound(comparison.measure):
         return ""
-    rows = [item.estimate for item in comparison.measurements]
-    if any(detail(item, "conditional") for item in rows):
+    found = [item.estimate for item in comparison.measurements]
+    if any(detail(item, "conditional") for item in found):
         return "lower bounds that hold only if the trade-off curve is Gaussian"
-    if any(detail(item, "approximate") for item in rows):
+    if any(detail(item, "approximate") for item in found):
         return "approximate lower bounds, which certify nothing"
     return "certified lower bounds"
 
@@ -107,7 +104,7 @@ def _frontier(comparison: "ComparedAudits") -> str:
     if comparison.no_frontier is not None:
         return f"No frontier is drawn and no strategy is called better: {comparison.no_frontier}."
     names = [f"“{item.name}”" for item in comparison.frontier]
-    better = "more" if higher_is_better(comparison) else "smaller"
+    better = "more" if higher_is_better(comparison.runs) else "smaller"
     are = "is" if len(names) == 1 else "are"
     what = "averages" if any(len(item.runs) > 1 for item in placed) else "values of single audits"
     return (
@@ -135,12 +132,6 @@ def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[
             f"A utility places an audit in the landscape: give it with each audit ({with_audit}), or in a table with the columns"
             f" result and utility ({spelled('about=', '--about')})."
         )
-    if _rejected(comparison):
-        how = spelled("measure='advantage'", "--measure advantage")
-        found.append(f"To compare by the advantage, which needs no fit: {how}.")
-    if comparison.measure_reason is not None:
-        how = spelled("measure='epsilon_star.gaussian'", "--measure epsilon_star.gaussian")
-        found.append(f"To compare by Epsilon* all the same: {how}.")
     if comparison.baseline is None:
         found.append(
             f"Name a baseline ({spelled('baseline=', '--baseline')}) to see whether the others give away more."
@@ -244,45 +235,16 @@ def _called(run: Run) -> str:
 
 def _order(base: Run, other: Run) -> list[str]:
     """A warning where the baseline is the newer audit of the two."""
-    times = [_time(run) for run in (base, other)]
-    if times[0] is None or times[1] is None or times[0] <= times[1]:
+    made, then = (made_at(run.result.provenance) for run in (base, other))
+    if made is None or then is None or made <= then:
         return []
     return ["The baseline was audited after it: check which of the two is the newer release."]
-
-
-def _time(run: Run) -> dt.datetime | None:
-    try:
-        found = dt.datetime.fromisoformat(str(run.result.provenance.get("created")))
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
 
 
 # --- The rows of a comparison's tables, as strings, each with what it sorts by ---
 
 
 _Cell = dict[str, Any]
-T = TypeVar("T")
-
-
-class _Shared(NamedTuple):
-    """What every number of a table has in common, each null where the numbers differ in it."""
-
-    confidence: float | None
-    delta: float | None
-    utility: str | None
-
-    @property
-    def words(self) -> str:
-        """The same for a reader."""
-        parts = [
-            ""
-            if self.confidence is None
-            else f"Intervals and bounds at {numbers.percent(self.confidence)} confidence",
-            "" if self.delta is None else f"epsilons at delta {numbers.given(self.delta)}",
-        ]
-        found = ", ".join(part for part in parts if part)
-        return f"{found[0].upper()}{found[1:]}." if found else ""
 
 
 def _cell(text: str, *notes: str, by: float | str | None = None) -> _Cell:
@@ -296,10 +258,6 @@ def _cell(text: str, *notes: str, by: float | str | None = None) -> _Cell:
         "notes": [note for note in notes if note],
         "by": "" if order is None else str(order),
     }
-
-
-def _name(run: Run) -> _Cell:
-    return {"number": run.number, "title": run.title, "by": str(run.number)}
 
 
 def _strategy_row(item: Strategy, *, measure: str) -> dict[str, Any]:
@@ -336,94 +294,69 @@ def _ceilings(spread: Spread | None) -> str:
     return f"ceiling {low}" if low == high else f"ceilings {low} to {high}"
 
 
-def _audit_row(item: Measurement, *, shared: _Shared) -> dict[str, Any]:
-    """Return an audit: its utility, and the measure with its interval and delta, less what all audits share."""
+def _audit_row(item: Measurement) -> dict[str, Any]:
+    """Return an audit: its utility, and the measure with its interval and delta."""
     run, estimate = item.run, item.estimate
     utility = run.utility
     return {
-        "name": _name(run),
+        "run": run,
         "strategy": _cell(run.strategy or numbers.MISSING, run.category or "", by=run.strategy),
         "utility": _cell(
             numbers.MISSING if utility is None else numbers.number(utility.value),
-            "" if utility is None or utility.name == shared.utility else utility.name,
+            "" if utility is None else utility.name,
             by=None if utility is None else utility.value,
         ),
-        "measure": _measured(estimate, shared),
-        "auc": _measured(find(run.result, "auc"), shared),
-        "advantage": _measured(find(run.result, "advantage"), shared),
+        "measure": _measured(estimate),
+        "auc": _measured(find(run.result, "auc")),
+        "advantage": _measured(find(run.result, "advantage")),
         "marks": [mark for mark in item.marks if mark != REJECTED],  # its cell says so
         "left_out": numbers.sentence(item.reason or ""),
     }
 
 
-def _shared(comparison: "ComparedAudits") -> _Shared:
-    """Return what all audits share, so that it is said once above a table and not in every cell."""
-    shown = (comparison.measure, "auc", "advantage", *map(metrics.named, (Role.CERTIFIED, Role.JUDGE)))
-    estimates = [
-        item
-        for run in comparison.runs
-        for name in shown
-        if (item := find(run.result, name)) and item.value is not None
-    ]
-    levels = {item.confidence for item in estimates if item.confidence is not None}
-    deltas = {item.delta for item in estimates if item.delta is not None}
-    names = {run.utility.name for run in comparison.runs if run.utility is not None}
-    return _Shared(_only(levels), _only(deltas), _only(names))
-
-
-def _only(found: set[T]) -> T | None:
-    return next(iter(found)) if len(found) == 1 else None
-
-
-def _measured(estimate: Estimate | None, shared: _Shared) -> _Cell:
+def _measured(estimate: Estimate | None) -> _Cell:
     if estimate is None or estimate.value is None:
         return _cell(numbers.MISSING)
-    words = rows.interval_words(estimate)
-    if estimate.confidence is not None and estimate.confidence == shared.confidence:
-        words = words.replace(f" at {numbers.percent(estimate.confidence)} confidence", "", 1)
-    alone = estimate.delta is not None and estimate.delta != shared.delta
-    at = f"delta {numbers.given(estimate.delta)}" if alone else ""
-    return _cell(rows.value(estimate), words, at, by=float(estimate.value))
+    row = Row(estimate)
+    at = "" if estimate.delta is None else f"delta {row.delta}"
+    return _cell(row.value, row.interval, at, by=float(estimate.value))
 
 
-def _bound_row(run: Run, *, shared: _Shared) -> dict[str, Any]:
+def _bound_row(run: Run) -> dict[str, Any]:
     """Return the certified bounds of an audit beside its verdict."""
-    failed = failed_validity(run.result.checks)
     warned = [check for check in run.result.checks if check.status is Status.WARN]
-    claim = run.result.data.get("claim")
     return {
-        "name": _name(run),
-        "verdict": asdict(metrics.VERDICT[run.result.verdict]),
-        "claim": str(claim) if claim is not None else "",
-        "bound": _measured(with_role(Role.CERTIFIED, run.result), shared),
-        "algorithm": _measured(with_role(Role.JUDGE, run.result), shared),
-        "failed": [check.name.replace("_", " ") for check in failed],
+        "run": run,
+        "verdict": metrics.VERDICT[run.result.verdict],
+        "bound": _measured(with_role(Role.CERTIFIED, run.result)),
+        "algorithm": _measured(with_role(Role.JUDGE, run.result)),
+        "failed": [check.name.replace("_", " ") for check in failed_validity(run.result.checks)],
         "warned": [check.name.replace("_", " ") for check in warned],
     }
 
 
-def _change_rows(change: "RunChange", *, level: float | None) -> list[dict[str, Any]]:
+def _change_rows(change: "RunChange") -> list[dict[str, Any]]:
     """Return what changed from the baseline to one audit: what has a difference, and the deciding quantities always."""
-    shown = [item for item in change.differences if item.value is not None or item.name in DECIDES]
-    return [_difference(change.run, item, decides=item.name in DECIDES, level=level) for item in shown]
+    shown = [item for item in change.differences if item.value is not None or item.name in COMPARED]
+    return [_difference(change.run, item, decides=item.name in COMPARED) for item in shown]
 
 
-def _difference(run: Run, item: Difference, *, decides: bool, level: float | None) -> dict[str, Any]:
+def _difference(run: Run, item: Difference, *, decides: bool) -> dict[str, Any]:
     kind = item.name
     old, new = (metrics.shown_value(x, name=kind) for x in (item.old, item.new))
     interval = numbers.MISSING
     if item.lower is not None and item.upper is not None:
         interval = f"{_signed(item.lower, toward='down')} to {_signed(item.upper, toward='up')}"
-    alone = item.confidence is not None and item.confidence != level
-    at = f"at {numbers.percent(item.confidence, toward='down')} confidence" if alone else ""
+    level = numbers.percent(item.confidence, toward="down")
+    at = "" if item.confidence is None else f"at {level} confidence"
     return {
-        "name": _name(run),
+        "run": run,
         "quantity": _cell(_title(run, kind), "decides" if decides else "", by=kind),
         "old": _cell(old, by=item.old),
         "new": _cell(new, by=item.new),
         "difference": _cell(numbers.MISSING if item.value is None else _signed(item.value), by=item.value),
         "interval": _cell(interval, at, by=item.lower),
-        "sign": asdict(_CHANGE[item.verdict]),
+        "sign": _CHANGE[item.verdict],
         "reason": numbers.sentence(item.reason) if item.value is None else "",
     }
 
@@ -440,38 +373,16 @@ def _signed(x: float, *, toward: str = "nearest") -> str:
     return f"+{shown}" if x > 0 else f"−{shown}" if x < 0 else shown  # noqa: RUF001 the true minus sign
 
 
-def _level(comparison: "ComparedAudits") -> float | None:
-    """Return the confidence of the differences, or null where it is not the same for all."""
-    stated = (item.confidence for change in comparison.changes for item in change.differences)
-    found = {level for level in stated if level is not None}
-    return _only(found)
-
-
 def _not_compared(comparison: "ComparedAudits") -> list[dict[str, Any]]:
     """Return the quantities without a difference, once for each reason."""
     found: dict[str, dict[str, None]] = {}
     for change in comparison.changes:
         for item in change.differences:
-            if item.value is None and item.name not in DECIDES:
+            if item.value is None and item.name not in COMPARED:
                 found.setdefault(item.reason, {})[_title(change.run, item.name)] = None
     return [
         {"names": ", ".join(names), "reason": numbers.sentence(reason)} for reason, names in found.items()
     ]
-
-
-def _provenance_row(run: Run) -> dict[str, Any]:
-    """Return where a result comes from."""
-    facts = run.result.provenance
-    own = (facts.get("versions") or {}).get("privacy-auditor")
-    return {
-        "name": _name(run),
-        "file": run.source or numbers.MISSING,
-        "source": str(facts.get("source") or numbers.MISSING),
-        "created": str(facts.get("created") or numbers.MISSING),
-        "sha256": run.sha256 or numbers.MISSING,
-        "version": str(own or ""),
-        "records": f"{numbers.count(run.result.data.get('n_member'))} and {numbers.count(run.result.data.get('n_nonmember'))}",
-    }
 
 
 _ABOUT_MODELS = (
@@ -510,18 +421,17 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         comparison: What to show.
         command_line: Whether to name the options of the command alone, and not those of Python beside them.
     """
-    shared, level = _shared(comparison), _level(comparison)
+    deltas = {item.scale.delta for item in comparison.measurements if item.value is not None}
     return {
         "count": len(comparison.runs),
-        "sign": asdict(_overall(comparison)),
+        "runs": comparison.runs,
+        "sign": _overall(comparison),
         "compared": _compared(comparison),
         "frontier": _frontier(comparison),
         "hints": _hints(comparison, command_line=command_line),
         "warnings": _warnings(comparison),
         "changes": _change_sentences(comparison),
-        "baseline": None
-        if comparison.baseline is None
-        else f"{comparison.baseline.number}. {comparison.baseline.title}",
+        "baseline": comparison.baseline and _called(comparison.baseline),
         "measure": measure_title(comparison),
         "bounds_what": _bounds(comparison),
         "ranked": comparison.no_frontier is None,
@@ -529,23 +439,17 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "utility": utility_title(comparison),
         "notes": _notes(comparison),
         "strategies": [_strategy_row(item, measure=comparison.measure) for item in comparison.strategies],
-        "groups": landscape.categories(comparison.strategies),
         "several_instances": any(item.given > 1 for item in comparison.strategies),
         "crowded": sum(item.placed for item in comparison.strategies) > CROWDED,
         "logarithmic": landscape.logarithmic(comparison) is not None,
         "marked": any(item.marks for item in comparison.strategies),
-        "landscape": comparison.no_landscape is None,
         "left_out": _left_out(comparison),
-        "audits": [_audit_row(item, shared=shared) for item in comparison.measurements],
-        "differences": [row for item in comparison.changes for row in _change_rows(item, level=level)],
-        "shared": shared.words,
-        "level": ""
-        if level is None
-        else f"Intervals at {numbers.percent(level, toward='down')} confidence, for all rows at once.",
+        "audits": [_audit_row(item) for item in comparison.measurements],
+        "differences": [row for item in comparison.changes for row in _change_rows(item)],
+        "delta": numbers.given(deltas.pop() if len(deltas) == 1 else None),
         "decided": _decided(comparison),
         "not_compared": _not_compared(comparison),
-        "bounds": [_bound_row(run, shared=shared) for run in comparison.runs],
-        "provenance": [_provenance_row(run) for run in comparison.runs],
+        "bounds": [_bound_row(run) for run in comparison.runs],
     }
 
 
@@ -612,7 +516,7 @@ def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
         if reason is None and comparison.no_landscape is None and some and item.run.utility is None:
             reason = "no utility was given for it"
         if reason is not None:
-            found.append((f"{item.run.number}. {item.run.title}", numbers.sentence(reason)))
+            found.append((_called(item.run), numbers.sentence(reason)))
     mixed = "Its audits differ in delta, adjacency or unit, so that their numbers have no mean."
     return found + [
         (f"Strategy “{item.name}”", mixed) for item in comparison.strategies if MIXED in item.marks

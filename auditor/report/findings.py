@@ -8,13 +8,13 @@ import math
 from typing import Any, NamedTuple
 
 from auditor.comparison.compare import interval_at
-from auditor.core import numbers as core_numbers
+from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role
-from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
+from auditor.core.values import Claim, Estimate, Status
 from auditor.results import rows
-from auditor.results.document import AuditDocument, ceiling, detail, find, powerless
+from auditor.results.document import AuditDocument, Document, ceiling, detail, find, powerless
 from auditor.results.metrics import Sign, with_role
 from auditor.theory.attackers import humphries, precision_from_tpr, tpr_metric
 from auditor.theory.promises import belief_in_words, odds_in_words, out_of
@@ -34,6 +34,7 @@ _SMALL = Sign("Too few to tell", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
+_HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
 
 
@@ -52,10 +53,9 @@ def finding(result: AuditDocument) -> Statement:
             " what the model gives away about its training records.",
         )
     words = rows.units(result.data)
-    for maker in (_of_rate, _of_advantage, _of_bound, _of_auc, _of_one_run):
-        found = maker(result, words)
-        if found is not None:
-            return found
+    for sign, look in _LOOKS:
+        if sentence := look(result, words):
+            return Statement(sign, sentence)
     return _of_nothing(result, words)
 
 
@@ -63,81 +63,94 @@ def _level(estimate: Estimate) -> str:
     """Return the confidence of an estimate as the start of a sentence."""
     if not estimate.confidence:
         return "As a point estimate"
-    return f"At {core_numbers.percent(estimate.confidence)} confidence"
+    return f"At {numbers.percent(estimate.confidence)} confidence"
 
 
-def _of_rate(result: AuditDocument, words: rows.Units) -> Statement | None:
+def _above_zero(estimate: Estimate | None, result: AuditDocument) -> tuple[Estimate, float] | None:
+    """The estimate as evidence, with its lower end, where that is above 0."""
+    row = rows.as_evidence(estimate, result)
+    return (row, row.lower) if row is not None and row.lower and row.lower > 0 else None
+
+
+def _of_rate(result: AuditDocument, words: rows.Units) -> str:
     found = rows.finest(result)
-    if found is None:
-        return None
+    if found is None or found[1].lower is None or found[1].lower <= found[0]:
+        return ""
     rate, row = found
-    if row.lower is None or row.lower <= rate:
-        return None
-    hits = "every one" if row.lower >= 1 else f"at least {core_numbers.percent(row.lower, toward='down')}"
-    return Statement(
-        _LEAK,
-        f"{_level(row)}, an attacker who accepts {core_numbers.odds(rate)} recognises {hits} of the {words.members};"
-        f" guessing would recognise {core_numbers.percent(rate)}.",
+    low = row.lower or 0.0
+    hits = "every one" if low >= 1 else f"at least {numbers.percent(low, toward='down')}"
+    return (
+        f"{_level(row)}, an attacker who accepts {numbers.odds(rate)} recognises {hits} of the {words.members};"
+        f" guessing would recognise {numbers.percent(rate)}."
     )
 
 
-def _of_advantage(result: AuditDocument, words: rows.Units) -> Statement | None:
-    row = rows.as_evidence(find(result, "advantage"), result)
-    if row is None or not row.lower or row.lower <= 0:
-        return None
-    points = core_numbers.percent(row.lower, toward="down").rstrip("%")
-    return Statement(
-        _LEAK,
-        f"{_level(row)}, an attacker can recognise {words.members} at least {points} percentage points more often"
-        " than they raise false alarms; guessing gains nothing.",
+def _of_advantage(result: AuditDocument, words: rows.Units) -> str:
+    found = _above_zero(find(result, "advantage"), result)
+    if found is None:
+        return ""
+    points = numbers.percent(found[1], toward="down").rstrip("%")
+    return (
+        f"{_level(found[0])}, an attacker can recognise {words.members} at least {points} percentage points more often"
+        " than they raise false alarms; guessing gains nothing."
     )
 
 
-def _of_bound(result: AuditDocument, words: rows.Units) -> Statement | None:
-    row = rows.as_evidence(with_role(Role.CERTIFIED, result), result)
-    if row is None or not row.lower or row.lower <= 0 or row.details.get("approximate"):
-        return None
-    return Statement(
-        _LEAK,
-        f"{_level(row)}, the losses of this model tell {words.members} from others: the certified bound is epsilon"
-        f" {core_numbers.number(row.lower, toward='down')}, where 0 would be no evidence.",
+def _of_bound(result: AuditDocument, words: rows.Units) -> str:
+    found = _above_zero(with_role(Role.CERTIFIED, result), result)
+    if found is None or detail(found[0], "approximate"):
+        return ""
+    return (
+        f"{_level(found[0])}, the losses of this model tell {words.members} from others: the certified bound is epsilon"
+        f" {numbers.number(found[1], toward='down')}, where 0 would be no evidence."
     )
 
 
-def _of_auc(result: AuditDocument, words: rows.Units) -> Statement | None:
-    row, half = rows.as_evidence(find(result, "auc"), result), 0.5
-    if row is None:
-        return None
-    low, high = _at_half_the_error(row, result)
-    if low is not None and low > half:
-        share = core_numbers.percent(low, toward="down")
-        return Statement(
-            _LEAK,
-            f"{_level(row)}, a random {words.member} has a lower loss than a random {words.other} at least {share} of the"
-            " time; without any leakage it would be 50%.",
-        )
-    if high is not None and high < half:
-        return Statement(
-            _REVERSED,
-            f"{_level(row)}, {words.members} have higher losses than {words.others}, the opposite of memorisation:"
-            " check that the two groups were not swapped.",
-        )
-    return None
+def _of_auc(result: AuditDocument, words: rows.Units) -> str:
+    row, low, _ = _at_half_the_error(result)
+    if row is None or low is None or low <= _HALF:
+        return ""
+    return (
+        f"{_level(row)}, a random {words.member} has a lower loss than a random {words.other} at least"
+        f" {numbers.percent(low, toward='down')} of the time; without any leakage it would be 50%."
+    )
 
 
-def _at_half_the_error(row: Estimate, result: AuditDocument) -> tuple[float | None, float | None]:
-    """The interval at half its error: looked at only after others found nothing, it pays for the further look."""
-    if row.value is None or row.confidence is None or not (0 <= row.value <= 1 and 0 < row.confidence < 1):
-        return None, None
-    return interval_at("auc", row, data=result.data, alpha=(1 - row.confidence) / 2) or (row.lower, row.upper)
+def _of_swapped_groups(result: AuditDocument, words: rows.Units) -> str:
+    row, _, high = _at_half_the_error(result)
+    if row is None or high is None or high >= _HALF:
+        return ""
+    return (
+        f"{_level(row)}, {words.members} have higher losses than {words.others}, the opposite of memorisation:"
+        " check that the two groups were not swapped."
+    )
 
 
-def _of_one_run(result: AuditDocument, _words: rows.Units) -> Statement | None:
-    row = rows.as_evidence(with_role(Role.JUDGE, result), result)
-    if row is None or not row.lower or row.lower <= 0:
-        return None
-    bound = core_numbers.number(row.lower, toward="down")
-    return Statement(_LEAK, f"{_level(row)}, the training algorithm's epsilon is at least {bound}.")
+def _at_half_the_error(result: AuditDocument) -> tuple[Estimate | None, float | None, float | None]:
+    """The AUC and its interval at half its error: looked at only after others found nothing, it pays for the further look."""
+    row = rows.as_evidence(find(result, "auc"), result)
+    if row is None or row.value is None or row.confidence is None:
+        return None, None, None
+    if not (0 <= row.value <= 1 and 0 < row.confidence < 1):
+        return None, None, None
+    ends = interval_at("auc", row, data=result.data, alpha=(1 - row.confidence) / 2)
+    return row, *(ends or (row.lower, row.upper))
+
+
+def _of_one_run(result: AuditDocument, _words: rows.Units) -> str:
+    found = _above_zero(with_role(Role.JUDGE, result), result)
+    if found is None:
+        return ""
+    bound = numbers.number(found[1], toward="down")
+    return f"{_level(found[0])}, the training algorithm's epsilon is at least {bound}."
+
+
+# The first that finds something is told.
+_LOOKS = (
+    *((_LEAK, look) for look in (_of_rate, _of_advantage, _of_bound, _of_auc)),
+    (_REVERSED, _of_swapped_groups),
+    (_LEAK, _of_one_run),
+)
 
 
 def _of_nothing(result: AuditDocument, words: rows.Units) -> Statement:
@@ -145,29 +158,26 @@ def _of_nothing(result: AuditDocument, words: rows.Units) -> Statement:
     row = rows.as_evidence(found, result) or found
     if row is None or row.lower is None:
         reason = (row.reason if row else None) or f"no bound could be computed from these {words.many}"
-        return Statement(_NO_BOUND, f"This audit has no bound to report. {core_numbers.sentence(reason)}")
-    top, none = (
-        ceiling(row),
-        f"No evidence of leakage found; this is not proof of privacy.{_by_chance(result)}",
-    )
-    if top is not None and 0 < top < _LITTLE:
-        most = core_numbers.number(top, toward="down")
-        reach = f"With so few {words.many} the audit could not have certified an epsilon above {most}, however much leaks."
-        return Statement(_SMALL, f"{none} {reach}")
-    if powerless(row):
-        return Statement(_SMALL, f"{none} There are too few {words.many} to certify anything.")
+        return Statement(_NO_BOUND, f"This audit has no bound to report. {numbers.sentence(reason)}")
+    none = "No evidence of leakage found; this is not proof of privacy."
+    if _is_finite(result):
+        none += " Numbers that describe this finite training set can be positive by chance alone."
+    top = ceiling(row)
     if top is None:
         return Statement(_NONE, none)
-    most = core_numbers.number(top, toward="down")
+    most = numbers.number(top, toward="down")
+    if powerless(row):
+        return Statement(_SMALL, f"{none} There are too few {words.many} to certify anything.")
+    if top < _LITTLE:
+        reach = f"With so few {words.many} the audit could not have certified an epsilon above {most}, however much leaks."
+        return Statement(_SMALL, f"{none} {reach}")
     reach = f"With this many {words.many} the audit could have certified an epsilon of up to {most}."
     return Statement(_NONE, f"{none} {reach}")
 
 
-def _by_chance(result: AuditDocument) -> str:
-    """What to know of numbers above zero that stand beside this finding."""
-    if not any(rows.is_finite(item) for item in result.estimates):
-        return ""
-    return " Numbers that describe this finite training set can be positive by chance alone."
+def _is_finite(result: AuditDocument) -> bool:
+    """Whether numbers above zero stand beside the finding that chance alone can make."""
+    return any(rows.is_finite(item) for item in result.estimates)
 
 
 # --- What was found, and what was promised, as counts of people or records: the form that readers understand best ---
@@ -185,30 +195,18 @@ _PRIORS = (
 
 
 def recognition(result: AuditDocument) -> dict[str, Any]:
-    """Return the sentences: of the measurement, of the certified bound, of the claim, and what they rest on."""
+    """Return the sentences: of the measurement and of the certified bound, of the claim, and what they rest on."""
     words, found = rows.units(result.data), rows.finest(result)
-    if failed_validity(result.checks):
-        reason = "A check that the comparison rests on failed, so nothing measured can be put in odds."
-        return {
-            "measured": [],
-            "bound": "",
-            "reason": reason,
-            "rests": "",
-            "claim": _promised(result),
-            "caption": "",
-        }
-    measured = _measured(*found, words) if found else []
     certified = rows.as_evidence(with_role(Role.CERTIFIED, result), result)
-    bound = _bound_in_words(certified, words)
-    rests = f"{_rests_on(found[1] if found else certified, words)}{_of_finite_sets(result)}"
-    return {
-        "measured": measured,
-        "bound": bound,
-        "reason": "" if measured or bound else _why_none(result, words),
-        "rests": rests if measured or bound else "",
-        "claim": _promised(result),
-        "caption": f"Each symbol stands for one of the {words.many}, counted at the certified limits.",
-    }
+    measured = [*(_measured(*found, words) if found else ()), *_bound_in_words(certified, words)]
+    row, reason = found[1] if found else certified, ""
+    if failed_validity(result.checks):
+        measured = []
+        reason = "A check that the comparison rests on failed, so nothing measured can be put in odds."
+    elif not measured:
+        reason = f"There are too few {words.others}, or too little was found, to put it in odds."
+    rests = _rests_on(row, words, result) if row is not None and measured else ""
+    return {"measured": measured, "reason": reason, "rests": rests, "claim": _promised(result)}
 
 
 # --- What was measured ----------------------------------------------------------------------------
@@ -241,50 +239,38 @@ def _accused(rate: float, low: float, prior: float, said: str) -> str:
     return f"{said}, an accusation is right in at least {rows.at_least(right)} cases."
 
 
-def _bound_in_words(bound: Estimate | None, words: rows.Units) -> str:
+def _bound_in_words(bound: Estimate | None, words: rows.Units) -> list[str]:
     """The two rates that the certified bound is the log-ratio of."""
     if bound is None or not bound.value or detail(bound, "approximate"):
-        return ""
+        return []
     upper = str(detail(bound, "tail")) == "upper"
     names = ("tnr_lower", "fnr_upper") if upper else ("tpr_lower", "fpr_upper")
     many, few = (detail(bound, name) for name in names)
     if many is None or few is None or not 0 < few < many <= 1:
-        return ""
+        return []
     more, less = (words.others, words.members) if upper else (words.members, words.others)
-    side = "above" if upper else "below"
     base, hits, alarms = rows.out_of_many(few, many)
+    tail = " What stands out is who was not in the training data." if upper else ""
     text = (
         f"The certified bound rests on one threshold. {_level(bound)}, at least {hits:,} out of {base:,} {more} have a loss"
-        f" {side} it, and at most {alarms:,} out of {base:,} {less} do."
+        f" {'above' if upper else 'below'} it, and at most {alarms:,} out of {base:,} {less} do.{tail}"
     )
-    return f"{text} What stands out is who was not in the training data." if upper else text
+    return [text]
 
 
-def _why_none(result: AuditDocument, words: rows.Units) -> str:
-    bound = with_role(Role.CERTIFIED, result)
-    if bound is not None and bound.value is None and bound.reason:
-        return core_numbers.sentence(bound.reason)
-    return f"There are too few {words.others}, or too little was found, to put what was measured in odds."
-
-
-def _rests_on(row: Estimate | None, words: rows.Units) -> str:
-    """What every sentence on the measurement is about, and what it assumes."""
+def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
+    """What every sentence on the measurement is about, what it assumes, and why numbers of a census differ from it."""
     about = (
         "About this model, and an attacker who sees only its losses. Stronger attackers may do better, and some"
         f" {words.many} may be far more exposed than the average."
     )
-    assumed = "; ".join(item.rstrip(".") for item in row.assumptions) if row else ""
-    return f"{about} It assumes: {assumed}." if assumed else about
-
-
-def _of_finite_sets(result: AuditDocument) -> str:
-    """Why numbers of a census differ from these sentences."""
-    if not any(rows.is_finite(item) for item in result.estimates):
-        return ""
-    return (
-        " Numbers that are marked as about this finite training set leave that chance out, and can be positive by chance"
+    assumed = "; ".join(item.rstrip(".") for item in row.assumptions)
+    finite = (
+        "Numbers that are marked as about this finite training set leave that chance out, and can be positive by chance"
         " alone."
     )
+    parts = (about, f"It assumes: {assumed}." if assumed else "", finite if _is_finite(result) else "")
+    return " ".join(part for part in parts if part)
 
 
 # --- What was promised ----------------------------------------------------------------------------
@@ -333,100 +319,24 @@ class Headline(NamedTuple):
 
 
 def verdict_sentence(result: AuditDocument) -> str:
-    """Return one sentence, or two, on what the audit says about the claim."""
-    judged = _judged(result)
+    """Return why the claim met its verdict, and in which form it was judged where that is not how it was made."""
     if result.verdict is None:
         if not result.claims and not result.comparisons:
             return "No claim was given, so there is nothing to refute."
         return "The claim was not judged: no measurement here is about the training algorithm."
-    if result.verdict is Verdict.NOT_EVALUABLE:
-        reason = judged.reason if judged else _one_run_reason(result)
-        return f"The claim cannot be judged from this audit. {core_numbers.sentence(reason)}".strip()
-    estimate = find(result, judged.estimate) if judged else None
-    numbers = _numbers(judged, estimate)
-    top = ceiling(estimate)
-    if judged is None or estimate is None or numbers is None or _by_curve(result.verdict, numbers, top):
-        reason = core_numbers.sentence(judged.reason) if judged else ""
-        return f"{_PLAIN[result.verdict]} {reason}".strip()
-    if result.verdict is Verdict.INCONCLUSIVE and top is not None and top > numbers[0] and judged.reason:
-        return f"The audit is inconclusive. {core_numbers.sentence(judged.reason)}"  # it had room, and yet no power
-    return _worded(result.verdict, estimate, numbers, _terms(result, judged, numbers))
+    reasons = [item.reason for item in result.comparisons if item.verdict is result.verdict]
+    return " ".join([*map(numbers.sentence, reasons[:1]), *judged_as(result)])
 
 
-def _by_curve(verdict: Verdict, numbers: tuple[float, float], top: float | None) -> bool:
-    """Whether the claim was judged by its whole trade-off curve, which the bound at one delta does not show."""
-    claimed, bound = numbers
-    if verdict is Verdict.REFUTED:
-        return bound <= claimed
-    return verdict is Verdict.NOT_REFUTED and top is not None and top <= claimed
-
-
-_PLAIN = {
-    Verdict.REFUTED: "The claim is refuted.",
-    Verdict.NOT_REFUTED: "The claim is not refuted, which is not proof that it holds.",
-    Verdict.INCONCLUSIVE: "The audit is inconclusive: it could not have refuted the claim.",
-}
-
-
-def _judged(result: AuditDocument) -> Comparison | None:
-    if result.verdict is None:
-        return None
-    return next((item for item in result.comparisons if item.verdict is result.verdict), None)
-
-
-def _one_run_reason(result: AuditDocument) -> str:
-    estimate = with_role(Role.JUDGE, result)
-    return (estimate.reason if estimate else None) or "No measurement here is about the training algorithm."
-
-
-def _numbers(judged: Comparison | None, estimate: Estimate | None) -> tuple[float, float] | None:
-    if judged is None or estimate is None or judged.claim.metric != "epsilon":
-        return None
-    if judged.claim.value is None or estimate.lower is None:
-        return None
-    return judged.claim.value, estimate.lower
-
-
-def _terms(result: AuditDocument, judged: Comparison, numbers: tuple[float, float]) -> str:
-    """The claimed epsilon in the form in which it was judged, and where that form is not how it was stated, how it was."""
-    terms = _stated(judged.claim, core_numbers.apart(*numbers)[0])
-    stated = result.claims[0] if result.claims else judged.claim
-    if stated == judged.claim or stated.value is None:
-        return f"the claimed {terms}"
-    return f"the {terms} that the claim of {_stated(stated, core_numbers.given(stated.value))} implies"
-
-
-def _stated(claim: Claim, epsilon: str) -> str:
-    at = "" if claim.delta is None else f" at delta {core_numbers.given(claim.delta)}"
-    return f"epsilon {epsilon}{at} ({claim.adjacency})"
-
-
-def _worded(verdict: Verdict, estimate: Estimate, numbers: tuple[float, float], terms: str) -> str:
-    _, bound = core_numbers.apart(*numbers)
-    top = ceiling(estimate)
-    most = core_numbers.number(top, toward="down")
-    if verdict is Verdict.REFUTED:
-        level = (
-            ""
-            if estimate.confidence is None
-            else f"at {core_numbers.percent(estimate.confidence)} confidence "
-        )
-        return (
-            f"The claim is refuted: {level}the training algorithm's epsilon is at least {bound},"
-            f" more than {terms}."
-        )
-    if verdict is Verdict.NOT_REFUTED:
-        power = "" if top is None else f", although this audit could have certified up to {most}"
-        return (
-            f"The claim is not refuted: the certified bound of {bound} does not exceed {terms}{power}."
-            " This is not proof that the claim holds."
-        )
-    reach = f"with these records it can certify at most {most}, not more than {terms}"
-    if top is None:
-        reach = f"with these records it can certify no more than {terms}"
-    elif powerless(estimate):
-        reach = f"there are too few records to certify anything, let alone more than {terms}"
-    return f"The audit is inconclusive: {reach}, so it could not have refuted the claim however much the model leaks."
+def judged_as(result: Document) -> list[str]:
+    """Return in which form the claim was judged, where that is not how it was made."""
+    found = []
+    for item in result.comparisons:
+        forms = [(claim.delta, claim.adjacency) for claim in (*result.claims[:1], item.claim)]
+        if item.verdict is not None and len(set(forms)) > 1 and item.claim.value is not None:
+            as_made, judged = map(rows.claim_words, (result.claims[0], item.claim))
+            found.append(f"Claimed: {as_made}; judged as {judged}, which it implies.")
+    return found
 
 
 def headline(result: AuditDocument) -> Headline:
@@ -447,11 +357,11 @@ def _lead(result: AuditDocument) -> Headline:
         return Headline(bound, "A validity check failed, so no number here measures leakage.")
     if star is None or star.value is None:
         reason = (star.reason if star else None) or "it was not computed"
-        why = f"Epsilon* has no value ({core_numbers.tidy(reason).rstrip('.')})"
+        why = f"Epsilon* has no value ({numbers.tidy(reason).rstrip('.')})"
         return Headline(bound, f"{why}, so the certified bound leads.")
     if detail(star, "fit", "rejected") is True:
-        why = f"The Gaussian fit is rejected by its test{_gap(star)}"
-        return Headline(bound, f"{why}, so the certified bound leads; it needs no fit.")
+        why = "The Gaussian fit is rejected by its test, so the certified bound leads; it needs no fit."
+        return Headline(bound, f"{why} {rows.gap_words(star)}".strip())
     blunted = _blunted(result)
     if blunted:
         return Headline(bound, f"{blunted} The certified bound leads; it needs no fit.")
@@ -460,18 +370,6 @@ def _lead(result: AuditDocument) -> Headline:
         why = noise or "Epsilon* has no interval here."
         return Headline(bound, f"{why} The certified bound leads; it allows for chance.")
     return Headline(star, " ".join(["An estimate that trusts the Gaussian fit.", *rows.star_notes(star)]))
-
-
-def _gap(star: Estimate) -> str:
-    """How far the fitted curve lies from the measured one, in nats, where there are records to compare with."""
-    gap = detail(star, "curve_gap")
-    if not gap:
-        return ""
-    side = "above" if gap > 0 else "below"
-    return (
-        f" (where there are records to compare with, its curve lies up to {core_numbers.number(abs(gap))} nats {side} the"
-        " measured one; Epsilon* is read further out)"
-    )
 
 
 def _blunted(result: AuditDocument) -> str | None:

@@ -1,366 +1,43 @@
-"""The report: one HTML file that needs no network, no script and no font of its own, section by section."""
+"""The report: one HTML file that needs no network, no script and no font of its own."""
 
 import base64
 import hashlib
-import itertools
-import math
-from collections.abc import Sequence
-from dataclasses import asdict
-from functools import cache
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.errors import InputError
+from auditor.core.numbers import clean
 from auditor.core.registry import Role
-from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
+from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
-from auditor.report import methods
-from auditor.report.findings import recognition
-from auditor.report.methods import grid_tables, methods_section
-from auditor.report.view import CheckLine, View, gates_first, view_of
+from auditor.report.findings import judged_as, recognition
+from auditor.report.view import (
+    ONE_JUDGES,
+    View,
+    counted,
+    gates_first,
+    settings_sentence,
+    to_read,
+    view_of,
+)
 from auditor.results import metrics, rows
-from auditor.results.document import AuditDocument, Slice, SliceKind, TopRecord, detail, find
-from auditor.results.metrics import Sign, glossary, with_role
-from auditor.results.rows import Units, fit_sentences, is_finite, units
+from auditor.results.document import AuditDocument, Slice
+from auditor.results.metrics import Sign
+from auditor.results.rows import Row
 from auditor.risk.ranking import NOTE
 from auditor.verdicts.gates import ExitCode, GateOutcome
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-
-# --- One audit as the plain dictionary that the page is filled from: formatting only, nothing is recomputed ---
-
-
-def context(shown: View) -> dict[str, Any]:
-    """Return everything a page shows about one audit, as strings, lists and dictionaries."""
-    result, fits = shown.result, metrics.fitted(shown.result)
-    lead, *tiles = shown.tiles
-    return {
-        "model": shown.model,
-        "words": asdict(shown.units),
-        "verdict": asdict(shown.verdict.sign) | {"sentence": shown.verdict.sentence},
-        "finding": asdict(shown.finding.sign),
-        "meaning": shown.finding.sentence,
-        "invalid": _INVALID if shown.invalid else "",
-        "odds": recognition(result),
-        "headline": lead | {"sentence": shown.headline.sentence},
-        "tiles": tiles,
-        "attention": [item.name for item in shown.to_read],
-        "groups": shown.groups,
-        "methods": methods_section(result),
-        "claim": claim_section(result),
-        "risk": risk_section(result),
-        "exposed": exposed_section(result),
-        "fit": fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
-        "grids": grid_tables(result),
-        "read_first": _read_first(shown.to_read),
-        "read_first_tone": "bad" if any(item.status is Status.FAIL for item in shown.checks) else "caution",
-        "checks": [_check(item) for item in sorted(shown.checks, key=lambda item: item.rank)],
-        "size": methods.size(result.data),
-        "data": methods.data_facts(result.data),
-        "provenance": methods.provenance_facts(result),
-        "versions": methods.versions(result.provenance),
-        "row": _beside_others(shown),
-    }
-
-
-_INVALID = "A validity check failed: what follows shows how the two groups differ, and not what the model gives away."
-
-
-def _check(item: CheckLine) -> dict[str, Any]:
-    return {
-        "sign": asdict(item.sign),
-        **{name: getattr(item, name) for name in ("title", "question", "message", "advice")},
-    }
-
-
-def _beside_others(shown: View) -> dict[str, str]:
-    """The row of an audit in a table of several."""
-    star, bound = (with_role(role, shown.result) for role in (Role.PUBLISHED, Role.CERTIFIED))
-    return {
-        "terms": "a validity check failed" if shown.invalid else _terms(bound),
-        "bound": rows.value(bound),
-        "ceiling": rows.ceiling_words(bound) if bound else "",
-        "star": rows.value(star),
-        "star_note": "fit rejected" if detail(star, "fit", "rejected") else "",
-        "auc": rows.value(find(shown.result, "auc")),
-        "tpr": rows.value(find(shown.result, "tpr_at_fpr.0.01")),
-    }
-
-
-def _terms(bound: Estimate | None) -> str:
-    """At which confidence and delta the numbers of a comparison are stated."""
-    if bound is None or bound.delta is None or bound.confidence is None:
-        return ""
-    return f"{numbers.percent(bound.confidence, toward='down')}, delta {numbers.number(bound.delta)}"
-
-
-# --- The gates of a pipeline and how each came out, as strings ---
-
-
-_SIGNS = {
-    ExitCode.DONE: Sign("Passed", "✓", "good"),
-    ExitCode.FAILED: Sign("Stopped", "✕", "bad"),
-    ExitCode.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
-    ExitCode.BAD_INPUT: Sign("Bad input", "✕", "bad"),
-}
-
-
-def gate_section(outcomes: Sequence[GateOutcome], results: Sequence[AuditDocument]) -> dict[str, Any] | None:
-    """Return a row for each gate and what they mean together; null without a gate."""
-    if not outcomes:
-        return None
-    codes = {item.code for item in outcomes}
-    refuted = any(result.verdict is Verdict.REFUTED for result in results)
-    notes = []
-    if refuted:
-        notes.append("The claim is refuted, which stops a pipeline with or without a gate.")
-    if ExitCode.NOT_EVALUABLE in codes:
-        notes.append(
-            "A gate that could not be evaluated has not passed: it stops the pipeline with exit code 3, unless another"
-            " stops it with 1."
-        )
-    if codes == {ExitCode.DONE} and not refuted:
-        notes.append("Every condition was looked at, and none was met: the pipeline goes on.")
-    return {
-        "first": gates_first(outcomes),
-        "rows": [
-            {
-                "text": numbers.tidy(item.gate.text),
-                "outcome": asdict(_SIGNS[item.code]),
-                "sentence": numbers.tidy(item.sentence),
-            }
-            for item in outcomes
-        ],
-        "note": " ".join(notes),
-    }
-
-
-# --- The training records that look most exposed, by id, as strings ---
-
-
-_MOST_EXPOSED = 100  # rows of a table that a reader looks through
-_SURE = 1e6
-
-
-def exposed_section(result: AuditDocument) -> dict[str, Any] | None:
-    """Return the named records with what their order means; null where none is named."""
-    records = result.top_records[:_MOST_EXPOSED]
-    if not records:
-        return None
-    words = units(result.data)
-    columns = [
-        (name, title)
-        for name, title in (("group", "Group"), ("person", "Person"))
-        if any(getattr(item, name) not in (None, item.id) for item in records)
-    ]
-    return {
-        "note": f"The {words.members} whose losses speak most for membership: {NOTE}. Those of equal odds share a place; of"
-        f" them the lower losses are named. Odds are estimated, as if half of all {words.many} were in the training data,"
-        " and have no interval (point estimates). Who is not named may still be given away by a stronger attack.",
-        "who": words.many.removesuffix("s").capitalize(),
-        "personal": "Ids are personal data where they lead to a person. An audit with --top-records 0 leaves them out.",
-        "columns": [title for _, title in columns],
-        "rows": [_row(item, [name for name, _ in columns]) for item in records],
-    }
-
-
-def _row(item: TopRecord, columns: list[str]) -> dict[str, Any]:
-    return {
-        "rank": numbers.count(item.rank),
-        "shared": f"shared by {numbers.count(item.shared)}" if item.shared and item.shared > 1 else "",
-        "id": item.id,
-        "more": [numbers.MISSING if (found := getattr(item, name)) is None else found for name in columns],
-        "odds": _odds(item.odds),
-    }
-
-
-def _odds(odds: float) -> str:
-    """Odds as people say them: 12 to 1, or 1 to 3."""
-    if not odds > 0:
-        return numbers.MISSING
-    if odds >= _SURE:
-        return f"over {numbers.count(int(_SURE))} to 1"
-    if odds >= 1:
-        return f"{numbers.number(odds)} to 1"
-    return f"1 to {numbers.number(1 / odds)}"
-
-
-# --- Who is at risk, as strings: the slices by group and by loss percentile ---
-
-
-_MOST = 60  # rows of a table that a reader looks through
-
-
-def risk_section(result: AuditDocument) -> dict[str, Any] | None:
-    """Return the two tables with what their intervals mean; null without slices."""
-    if not result.slices:
-        return None
-    note = _note(result.slices, str(result.data.get("members", "sample")))
-    if max(item.compared for item in result.slices) == 0:
-        return {"note": note, "tables": [], "bands": [], "overall": ""}
-    words = units(result.data)
-    tables = [
-        (heading, [_group(item, words) for item in result.slices if item.kind is kind][:_MOST])
-        for heading, kind in (("By class", SliceKind.CLASS), ("By group", SliceKind.GROUP))
-    ]
-    bands = [item for item in result.slices if item.kind is SliceKind.PERCENTILE]
-    return {
-        "note": note,
-        "tables": [{"heading": heading, "rows": shown} for heading, shown in tables if shown],
-        "bands": [_band(item, words) for item in bands[:_MOST]],
-        "overall": _overall(bands),
-    }
-
-
-def _note(found: tuple[Slice, ...], members: str) -> str:
-    compared = max(item.compared for item in found)
-    if compared == 0:
-        return "No slice has enough records for an interval."
-    level = numbers.percent(found[0].confidence, toward="down")
-    told = "so the slice that stands out most may be quoted."
-    if members != "sample":
-        told += " Members count as draws here: chance in who was drawn is allowed for."
-    if any(is_finite(estimate) for item in found for estimate in item.estimates):  # an older result
-        told = (
-            "but of these training records only: the slice that stands out most may do so by chance alone, without any"
-            " leakage."
-        )
-    return (
-        f"All {numbers.count(compared)} slices with an interval are compared at once: each kind of interval holds for"
-        f" every slice together at {level} confidence, {told}{_mixed(found)}"
-    )
-
-
-def _mixed(found: tuple[Slice, ...]) -> str:
-    if any(item.label == MIXED for item in found):
-        return f" {MIXED} stands for persons whose records are in several groups."
-    return ""
-
-
-def _group(item: Slice, words: Units) -> dict[str, str]:
-    bound = with_role(Role.CERTIFIED, item)
-    delta = numbers.given(bound.delta) if bound else numbers.MISSING
-    return {
-        **_sizes(item, words),
-        "bound": rows.value(bound),
-        "limit": rows.ceiling_words(bound) if bound and bound.value is not None else "",
-        "delta": "" if delta == numbers.MISSING else f"delta {delta}",
-        "auc": rows.value(find(item, "auc")),
-        "auc_interval": _interval(find(item, "auc")),
-        "advantage": rows.value(find(item, "advantage")),
-        "advantage_interval": _interval(find(item, "advantage")),
-    }
-
-
-def _band(item: Slice, words: Units) -> dict[str, str]:
-    share = find(item, "member_share")
-    lift = detail(share, "lift")
-    times = "" if lift is None else f"{lift:.2f} times the overall share"
-    low, high = (share.lower, share.upper) if share else (None, None)
-    interval = numbers.MISSING
-    if low is not None and high is not None:
-        interval = f"{numbers.percent(low, toward='down')} to {numbers.percent(high, toward='up')}"
-    return {
-        **_sizes(item, words),
-        "share": numbers.MISSING if share is None else numbers.percent(share.value),
-        "interval": interval,
-        "lift": times,
-    }
-
-
-def _many(number: int, one: str, many: str) -> str:
-    return f"{numbers.count(number)} {one if number == 1 else many}"
-
-
-def _sizes(item: Slice, words: Units) -> dict[str, str]:
-    return {
-        "label": numbers.tidy(item.label),
-        "sizes": f"{_many(item.n_member, words.member, words.members)}, {_many(item.n_nonmember, 'other', 'others')}",
-        "reason": numbers.sentence(item.reason) if item.reason else "",
-    }
-
-
-def _overall(bands: list[Slice]) -> str:
-    members, others = sum(item.n_member for item in bands), sum(item.n_nonmember for item in bands)
-    return numbers.percent(members / (members + others)) if members + others else numbers.MISSING
-
-
-def _interval(estimate: Estimate | None) -> str:
-    return rows.interval(estimate) if estimate is not None and estimate.value is not None else ""
-
-
-# --- Which checks to read first, and the claims beside the measurements ---
-
-
-def _read_first(checks: Sequence[CheckLine]) -> str:
-    """Return the checks to read before relying on the audit, failures first, or nothing."""
-    kinds = ((Status.FAIL, "failed check"), (Status.WARN, "warning"))
-    parts = []
-    for status, kind in kinds:
-        names = [item.title.lower() for item in checks if item.status is status]
-        plural = "" if len(names) == 1 else "s"
-        parts += [f"{len(names)} {kind}{plural}: {', '.join(names)}"] if names else []
-    return f"Before you rely on this, read {'; '.join(parts)}." if parts else ""
-
-
-def claim_section(result: AuditDocument) -> dict[str, Any] | None:
-    """Return what was claimed and a row for each comparison, the claim as it was made first; null without a claim."""
-    stated = result.data.get("claim")
-    if not (result.claims or result.comparisons or stated):
-        return None
-    compared = [item.claim for item in result.comparisons]
-    alone = [Comparison(item, "", None, "") for item in result.claims if item not in compared]
-    as_made = result.claims[0] if result.claims else None
-    ordered = sorted((*result.comparisons, *alone), key=lambda item: item.claim != as_made)
-    shown = [_comparison(result, item) for item in ordered]
-    for place, (above, item) in enumerate(itertools.pairwise(ordered), start=1):
-        if item.claim == above.claim:
-            shown[place]["basis"] = ""  # the same claim beside another measurement
-        if item.reason and item.reason == above.reason:
-            shown[place]["reason"] = "As above."
-    return {"stated": numbers.tidy(stated) if stated else "", "rows": shown}
-
-
-def _comparison(result: AuditDocument, comparison: Comparison) -> dict[str, Any]:
-    claim, estimate = comparison.claim, find(result, comparison.estimate)
-    delta = numbers.given(claim.delta)
-    terms = [] if delta == numbers.MISSING else [f"delta {delta}"]
-    kind = [] if claim.proven else ["an approximation, not proven"]
-    outcome = metrics.Sign("Shown for comparison" if estimate else "Not measured", "", "plain")
-    if comparison.verdict is not None:
-        outcome = metrics.VERDICT[comparison.verdict]
-    return {
-        "metric": metrics.metric(claim.metric).title,
-        "claimed": _claimed(claim),
-        "terms": ", ".join([*terms, str(claim.adjacency), *kind]),
-        "basis": " ".join(numbers.sentence(text) for text in (claim.method, claim.note) if text),
-        "measured": rows.value(estimate) if estimate else numbers.MISSING,
-        "what": metrics.describe(estimate).title if estimate else numbers.clean(comparison.estimate),
-        **_at(claim, estimate),
-        "about": f"about {metrics.ABOUT[estimate.subject]}" if estimate else "",
-        "interval": rows.interval_words(estimate) if estimate and estimate.value is not None else "",
-        "outcome": asdict(outcome),
-        "reason": numbers.sentence(comparison.reason),
-    }
-
-
-def _claimed(claim: Claim) -> str:
-    if claim.metric == "epsilon":
-        return numbers.given(claim.value)
-    return metrics.shown_value(claim.value, name=claim.metric)
-
-
-def _at(claim: Claim, estimate: Estimate | None) -> dict[str, str]:
-    """The delta that the measurement is stated at, and a mark where the claim's is another."""
-    if estimate is None or estimate.delta is None:
-        return {"delta": "", "mark": ""}
-    if claim.delta is None or math.isclose(claim.delta, estimate.delta, rel_tol=1e-9):
-        return {"delta": f"delta {numbers.given(estimate.delta)}", "mark": ""}
-    claimed, measured = numbers.distinct(claim.delta, estimate.delta)
-    return {"delta": f"delta {measured}", "mark": f"not the claim's delta of {claimed}"}
+    from auditor.results.document import InstancesDocument, RunsDocument
 
 
 # --- Every page's frame: one offline file, escaped, with a policy that lets nothing in and only its own scripts run ---
@@ -379,8 +56,8 @@ def rendered(template: str, *, scripts: Sequence[str] = (), **context: Any) -> s
 
     # Written in this package, both: the scripts are allowed by their hashes alone.
     folder = resources.files("auditor.report") / "templates"
-    texts = [(folder / name).read_text(encoding="utf-8") for name in scripts]
-    trusted, policy = [Markup(text) for text in texts], Markup(_policy(texts))  # noqa: S704
+    inline = [(folder / name).read_text(encoding="utf-8") for name in scripts]
+    trusted, policy = [Markup(text) for text in inline], Markup(_policy(inline))  # noqa: S704
     return _environment().get_template(template).render(policy=policy, scripts=trusted, **context)
 
 
@@ -400,21 +77,65 @@ def _policy(scripts: Sequence[str]) -> str:
 
 @cache
 def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("auditor.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return environment(_shown, autoescape=True)
 
 
 def _shown(value: Any) -> Any:
     # Everything that reaches the page passes here; only figures, made in this package, are markup already.
     return numbers.clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environment":
+    """Return where templates are found, with the ways in which they spell numbers.
+
+    Args:
+        finalize: What happens to every text that is put into a template.
+        autoescape: Whether such a text is then escaped as HTML.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    found = Environment(
+        loader=PackageLoader("auditor.report", "templates"),
+        autoescape=autoescape,  # noqa: S701 - Markdown is escaped as such, when it is finalized
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        name: getattr(numbers, name) for name in ("clean", "given", "number", "percent", "sentence", "tidy")
+    }
+    brief = partial(numbers.clean, most=numbers.BRIEF)
+    found.filters |= {"whole": numbers.count, "brief": brief, "odds": _odds}
+    found.filters |= {"row": rows.row_of, "row_with": _row_with}
+    return found
+
+
+def _row_with(found: AuditDocument | Slice, role: str) -> rows.Row | None:
+    """The row that has a role, such as ``CERTIFIED``."""
+    return rows.row_of(found, metrics.named(Role[role]))
+
+
+_SURE = 1e6
+
+
+def _odds(odds: float) -> str:
+    """Odds as people say them: 12 to 1, or 1 to 3."""
+    if not odds > 0:
+        return numbers.MISSING
+    if odds >= _SURE:
+        return f"over {numbers.count(int(_SURE))} to 1"
+    return f"{numbers.number(odds)} to 1" if odds >= 1 else f"1 to {numbers.number(1 / odds)}"
+
+
+# --- The page of one audit, or of several ---
+
+
+_GATE_SIGNS = {
+    ExitCode.DONE: Sign("Passed", "✓", "good"),
+    ExitCode.FAILED: Sign("Failed", "✕", "bad"),
+    ExitCode.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
+}
 
 
 def render(
@@ -432,26 +153,39 @@ def render(
     """
     if not results:
         raise InputError("a report needs at least one result, got 0.")
-    audits = [_audit(result, index) for index, result in enumerate(results, start=1)]
     return rendered(
         "page.html.jinja",
         title=title,
-        audits=audits,
-        several=len(audits) > 1,
-        gates=gate_section(gates, results),
+        audits=[_audit(view_of(result), index) for index, result in enumerate(results, start=1)],
+        several=len(results) > 1,
+        gates=gates,
+        stopped=gates_first(gates),
+        page={"signs": _GATE_SIGNS, "refuted": any(item.verdict is Verdict.REFUTED for item in results)},
         glossary=glossary(),
     )
 
 
-def _audit(result: AuditDocument, index: int) -> dict[str, Any]:
-    key = f"audit-{index}"
-    own = {
-        "number": index,
+def _audit(view: View, index: int) -> dict[str, Any]:
+    """What a page shows of one audit beside its view."""
+    from auditor.report.figures import canvas, tradeoff
+
+    result, fits, key = view.result, metrics.fitted(view.result), f"audit-{index}"
+    return {
+        "view": view,
         "key": key,
+        "number": index,
         "figures": _figures(result, key=key),
-        "log_caption": _log_caption(result),
+        "runs_out": tradeoff.runs_out(result),
+        "is_fitted": "gaussian" in canvas.curves(result),
+        "odds": recognition(result),
+        "fit": rows.fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
+        "methods": methods_section(view),
+        "settings": settings_sentence(result),
+        # Slices of an older result of a census.
+        "by_chance": any(rows.is_finite(item) for one in result.slices for item in one.estimates),
+        "mixed": MIXED,
+        "note_on_odds": NOTE,
     }
-    return context(view_of(result)) | own
 
 
 def _figures(result: AuditDocument, *, key: str) -> dict[str, Any]:
@@ -468,14 +202,167 @@ def _figures(result: AuditDocument, *, key: str) -> dict[str, Any]:
     }
 
 
-def _log_caption(result: AuditDocument) -> str:
-    from auditor.report.figures import canvas, tradeoff
+# --- How each number was made: its method, its equation and where that comes from, and the papers as a numbered list ---
 
-    if not tradeoff.runs_out(result):
-        return "Logarithmic axes show rare false alarms."
-    goes_on = "gaussian" in canvas.curves(result)
-    return "Logarithmic axes show rare false alarms. Where the records run out, in the shaded part, " + (
-        "only the fit goes on, which is an extrapolation, and the band, which says what cannot be ruled out."
-        if goes_on
-        else "nothing was measured; the band says what cannot be ruled out."
+
+@cache
+def texts(name: str) -> Mapping[str, Any]:
+    """Return the tables of ``texts/NAME.toml`` by their keys, in their order."""
+    file = resources.files("auditor.report") / "texts" / f"{name}.toml"
+    return MappingProxyType(tomllib.loads(file.read_text(encoding="utf-8")))
+
+
+def glossary() -> list[dict[str, str]]:
+    """Return what the words on the page mean, in its order, and last the terms that registered metrics and checks bring."""
+    own = texts("glossary")
+    brought = [(item.term, item.title, item.sentence) for item in metrics.METRICS]
+    brought += [(item.term, metrics.check_title(item.name), item.title) for item in CHECKS]
+    found = [{"key": key, **term} for key, term in own.items()]
+    return found + [
+        {"key": key, "name": name, "text": text} for key, name, text in brought if key and key not in own
+    ]
+
+
+# --- The papers behind the numbers: what an audit used, as a numbered list of full references ---
+
+
+def cited(words: Iterable[str]) -> list[str]:
+    """Return the keys of the papers that these texts name, in the order of the list.
+
+    >>> cited(["Clopper-Pearson limits; Nasr et al. 2023"])
+    ['clopper', 'nasr']
+    """
+    whole = "\n".join(words)
+    return [
+        key for key, paper in texts("references").items() if any(name in whole for name in paper["names"])
+    ]
+
+
+def methods_section(view: View) -> dict[str, Any]:
+    """Return what lies behind each number, those made alike under one heading, with its references by number."""
+    alike: dict[tuple[Any, ...], list[Row]] = {}
+    for row in view.rows:
+        found, item = metrics.equation(row.estimate), row.estimate
+        assumptions = tuple(text.rstrip(".") for text in item.assumptions)
+        alike.setdefault((item.method, found, assumptions, tuple(row.notes)), []).append(row)
+    papers = [cited([method, found.source]) for method, found, *_ in alike]
+    others = cited(_sources_beside(view.result))
+    used = list(dict.fromkeys([*(key for keys in papers for key in keys), *others]))
+    places = {key: place for place, key in enumerate(used, start=1)}
+    names = ("rows", "method", "equation", "assumptions", "notes", "cites")
+    made = [
+        dict(zip(names, (rows, *told, _cites(keys, places)), strict=True))
+        for (told, rows), keys in zip(alike.items(), papers, strict=True)
+    ]
+    references = [(key, texts("references")[key]["full"]) for key in used]
+    return {"made": made, "references": references, "also": _cites(others, places)}
+
+
+def _cites(keys: Iterable[str], places: Mapping[str, int]) -> list[tuple[int, str]]:
+    return sorted((places[key], key) for key in keys)
+
+
+def _sources_beside(result: AuditDocument) -> Iterator[str]:
+    """What claims, checks and wording rest on, in the words in which they cite it."""
+    for claim in result.claims:
+        yield f"{claim.method} {claim.note}"
+        if claim.metric == "epsilon" and claim.value is not None:
+            yield "Nanayakkara et al. 2023"
+    for check in result.checks:
+        spec = CHECKS.get(check.name)
+        if spec is not None and check.status is not Status.UNKNOWN:
+            yield spec.source
+
+
+# --- A result in the few lines that fit into a notebook or a pull request ---
+
+
+# --- A result as a notebook shows it: a small card of plain elements, in the notebook's own colours ---
+
+
+def card(result: AuditDocument) -> str:
+    """Return an audit as a card for notebooks."""
+    shown = view_of(result)
+    return rendered(
+        "card.html.jinja",
+        title=f"Privacy audit: {shown.model}",
+        opening=[(item.sign, [item.sentence]) for item in shown.opening],
+        rows=shown.numbers,
+        after=[shown.headline.sentence],
+        checks=[f"{item.sign.word}: {item.title}. {item.message}" for item in shown.to_read],
+        whole=True,
     )
+
+
+def instances_card(result: "InstancesDocument") -> str:
+    """Return the audit of several models as a card for notebooks."""
+    judged = [item for item in result.comparisons if item.verdict is not None]
+    count, delta = numbers.count(result.data["n_instances"]), numbers.given(result.data["delta"])
+    return _card_of_training(
+        "several models", result, [item.reason for item in judged[:1]], [f"{count} models, delta {delta}"]
+    )
+
+
+def runs_card(result: "RunsDocument") -> str:
+    """Return the audit of many runs as a card for notebooks."""
+    sentences = [*judged_as(result), *(item.reason for item in result.comparisons)]
+    return _card_of_training(
+        "many runs", result, sentences, [counted(result)], after=[ONE_JUDGES], checks=to_read(result)
+    )
+
+
+def _card_of_training(
+    of: str, result: "InstancesDocument | RunsDocument", sentences: list[str], before: list[str], **more: Any
+) -> str:
+    opening = [(metrics.VERDICT[result.verdict], [*map(numbers.sentence, sentences), *before])]
+    rows, title = map(Row, result.estimates), f"Privacy audit of {of} of one training algorithm"
+    usual: dict[str, Any] = {"after": [], "checks": [], "whole": False}
+    return rendered("card.html.jinja", title=title, opening=opening, rows=list(rows), **usual | more)
+
+
+# --- The summary for a pull request, in GitHub-flavoured Markdown: foreign text in it is text and nothing else ---
+
+
+_MARKS = re.compile(r"[\\`*\[\]{}|<>&~^$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|#(?=#*$)")
+_NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "$": "&#36;"}  # the others get a backslash
+_STARTS = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=#])")  # what makes a line a list, a heading or a rule
+_ADDRESS = re.compile(r"(?<=[A-Za-z])://|\bwww\.", re.IGNORECASE)
+_REFERS = re.compile(
+    r"([@#!%])(?=[\w\"'-])|(:)(?=[^\W\d])"
+)  # a person, an issue, a request, a milestone, a picture
+_LONGEST = 500  # characters of one foreign text: a summary that nobody can read is none
+
+
+def escaped(text: object) -> str:
+    r"""Return text that Markdown shows as it is: on one line, with no mark-up, link, picture, mention or reference.
+
+    >>> escaped("a | b *c* @everyone\n# <b>")
+    'a &#124; b \\*c\\* @&#8203;everyone # &lt;b&gt;'
+    """
+    line = re.sub(r"\s+", " ", clean(text, most=_LONGEST)).strip()
+    held = _REFERS.sub(
+        lambda found: f"{found[0]}\u200b", _ADDRESS.sub(lambda found: "\u200b".join(found[0]), line)
+    )
+    safe = _MARKS.sub(lambda found: _NAMED.get(found[0], f"\\{found[0]}"), held)
+    start = _STARTS.match(safe)
+    if start is not None:
+        sign = start[2] or start[3]
+        safe = f"{start[1] or ''}&#{ord(sign)};{safe[start.end() :]}"
+    return safe.replace("\u200b", "&#8203;")
+
+
+def markdown(result: AuditDocument, *, gates: Sequence[GateOutcome] = ()) -> str:
+    """Return the summary of an audit for a pull request.
+
+    Args:
+        result: What an audit found.
+        gates: What became of the gates, if there were any.
+    """
+    template = _plain_environment().get_template("summary.md.jinja")
+    shown = {"shown": view_of(result), "stopped": gates_first(gates), "gates": gates, "signs": _GATE_SIGNS}
+    return template.render(**shown) + "\n"
+
+
+@cache
+def _plain_environment() -> "Environment":
+    return environment(escaped, autoescape=False)

@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.core import numbers
 from auditor.core.numbers import count, given, number, percent, plain
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Estimate, Status, Subject
 from auditor.mechanism.planning import Plan
 from auditor.report.comparison import context as context_comparison
-from auditor.report.methods import settings_sentence
-from auditor.report.view import View, gates_first, view_of
+from auditor.report.findings import judged_as
+from auditor.report.view import (
+    ONE_JUDGES,
+    View,
+    counted,
+    gates_first,
+    settings_sentence,
+    to_read,
+    view_of,
+)
 from auditor.results.document import SCHEMA_VERSION, AuditDocument, InstancesDocument, RunsDocument
-from auditor.results.metrics import ABOUT, STATUS, VERDICT, describe, metric
+from auditor.results.metrics import VERDICT, Sign, metric
+from auditor.results.rows import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,10 +80,6 @@ def plan_text(plan: Plan) -> str:
 # --- An audit of a training algorithm by several models, or by many runs: its verdict, its counts, a line a number ---
 
 
-ONE_JUDGES = "Only the certified bound judges a claim; the others can exceed the truth."
-_LEVEL = 0.95
-
-
 def algorithm_text(result: InstancesDocument | RunsDocument) -> str:
     """Return the audit of a training algorithm as lines of text.
 
@@ -90,94 +94,27 @@ def algorithm_text(result: InstancesDocument | RunsDocument) -> str:
     if isinstance(result, InstancesDocument):
         models, delta = numbers.count(result.data["n_instances"]), numbers.given(result.data["delta"])
         lines = [f"{models} models of one training algorithm, delta {delta}"]
-        lines += _lines(result.estimates, _of_instances)
+        lines += _lines(result.estimates)
     else:
-        lines = [counted(result), *_lines(result.estimates, _of_runs), ONE_JUDGES, *to_read(result)]
+        lines = [counted(result), *_lines(result.estimates), ONE_JUDGES, *to_read(result)]
     return numbers.clean("\n".join([*found, "", *lines])) + "\n"
 
 
-def _lines(estimates: Sequence[Estimate], told: "Callable[[Estimate], str]") -> list[str]:
+def _lines(estimates: Sequence[Estimate]) -> list[str]:
     """A line for each number, one below the other, and why some have none."""
-    titles = [describe(item).short for item in estimates]
-    width = max(map(len, titles))
-    lines = [f"  {title:<{width}}  {told(item)}" for title, item in zip(titles, estimates, strict=True)]
+    rows = [Row(item) for item in estimates]
+    width = max(len(row.metric.short) for row in rows)
+    lines = [f"  {row.metric.short:<{width}}  {_told(row)}" for row in rows]
     reasons = dict.fromkeys(item.reason for item in estimates if item.reason)
     return [*lines, *map(numbers.sentence, reasons)]
 
 
-def judged_as(result: InstancesDocument | RunsDocument) -> list[str]:
-    """Return in which form the claim was judged, where that is not how it was made."""
-    found = []
-    for item in result.comparisons:
-        forms = [(claim.delta, claim.adjacency) for claim in (*result.claims[:1], item.claim)]
-        if len(set(forms)) > 1 and item.claim.value is not None:
-            as_made, judged = (
-                f"epsilon {numbers.given(claim.value)} at delta {numbers.given(claim.delta)} ({claim.adjacency})"
-                for claim in (result.claims[0], item.claim)
-            )
-            found.append(f"Claimed: {as_made}; judged as {judged}, which it implies.")
-    return found
-
-
-def to_read(result: RunsDocument) -> list[str]:
-    """Return the checks that are not fine, each with its sign in words."""
-    loud = (item for item in result.checks if item.status is not Status.OK)
-    return [f"{STATUS[item.status].word}: {item.message}" for item in loud]
-
-
-def _of_instances(estimate: Estimate) -> str:
-    found = describe(estimate)
-    if estimate.value is None:
-        return numbers.MISSING
-    if found.lower_bound:
-        level = f"{numbers.percent(estimate.confidence, toward='down')} confidence, {estimate.adjacency}"
-        return _certified(estimate, level, none="at least 0")
-    if found.level:
-        return f"{numbers.number(estimate.value)}, {found.level}"
-    return f"{numbers.number(estimate.value)} ({estimate.adjacency}), about {ABOUT[estimate.subject]}; {_bootstrapped(estimate)}"
-
-
-def _of_runs(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return numbers.MISSING
-    level = f"{numbers.percent(estimate.confidence, toward='down')} {describe(estimate).level}"
-    return _certified(estimate, level, none="no evidence")
-
-
-def _certified(estimate: Estimate, level: str, *, none: str) -> str:
-    ceiling = numbers.number(estimate.details["ceiling"], toward="down")
-    found = f"at least {numbers.number(estimate.value, toward='down')}" if estimate.value else none
-    return f"{found} ({level}; ceiling {ceiling}), about {ABOUT[estimate.subject]}"
-
-
-def _bootstrapped(estimate: Estimate) -> str:
-    bootstrap = estimate.details.get("bootstrap") or {}
-    if bootstrap.get("lower") is not None:
-        level = numbers.percent(bootstrap.get("confidence", _LEVEL), toward="down")
-        return f"point estimate; bootstrap over models: at least {numbers.number(bootstrap['lower'], toward='down')} ({level})"
-    reason = bootstrap.get("lower_reason")
-    return f"point estimate, no interval: {reason}" if reason else "point estimate"
-
-
-def counted(result: RunsDocument) -> str:
-    """Return what was counted, in sentences."""
-    data = result.data
-    first, second = data["judged"]
-    about = f"delta {numbers.given(data['delta'])}, {data['adjacency']}"
-    judged = f"{first:,} runs with the canary and {second:,} without are judged, {about}."
-    if data["threshold"] is None:
-        return f"{judged} The thresholds are at ranks fixed in advance."
-    chosen = "fixed in advance"
-    if data["chosen_on"] is not None:
-        chosen = "chosen on {:,} other runs with it and {:,} without".format(*data["chosen_on"])
-    # Scores that are larger with the canary were negated when they were read, and so is the threshold.
-    higher = bool(data.get("higher_is_member"))
-    side = "least" if higher else "most"
-    threshold = -data["threshold"] if higher else data["threshold"]
-    return (
-        f"{judged} {data['true_positives']:,} with it and {data['false_positives']:,} without have a score of at {side}"
-        f" {numbers.number(threshold)}, a threshold {chosen}."
-    )
+def _told(row: Row) -> str:
+    if not row.has_value:
+        return row.value
+    if row.metric.level:
+        return f"{row.value}, {row.metric.level}"
+    return f"{row.value} ({row.interval}), about {row.about_fully}"
 
 
 _TONES = {"bad": "bold red", "caution": "bold yellow", "good": "green", "plain": "bold"}
@@ -224,94 +161,71 @@ def comparison_text(comparison: "ComparedAudits", *, width: int = 100, color: bo
         width: Columns of the terminal.
         color: Whether to add colour codes.
     """
-    from rich.text import Text
-
     shown = context_comparison(comparison, command_line=True)
 
     def draw(console: "Console") -> None:
-        sign = shown["sign"]
-        console.print(Text(f"{sign['symbol']} {sign['word']}", style=_TONES[sign["tone"]]))
+        console.print(_signed(shown["sign"]))
         for words in (*shown["changes"], shown["compared"], shown["frontier"], *shown["warnings"]):
-            console.print(Text(numbers.clean(words)))
+            console.print(_text(words))
         console.print()
         console.print(_audits(shown))
-        if shown["shared"]:
-            console.print(Text(shown["shared"]))
         if shown["several_instances"]:
             console.print(_strategies(shown))
-        for name, reason in shown["left_out"]:
-            console.print(Text(numbers.clean(f"Not in the landscape: {name}: {reason}")))
-        for note in shown["notes"][: 2 if shown["bounds_what"] else 1]:
-            console.print(Text(note))
-        for hint in shown["hints"]:
-            console.print(Text(hint))
+        left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in shown["left_out"])
+        for words in (*left_out, *shown["notes"][: 2 if shown["bounds_what"] else 1], *shown["hints"]):
+            console.print(_text(words))
 
     return _printed(draw, width=width, color=color)
 
 
-def _comparison_rows(*columns: tuple[str, bool]) -> "Table":
+def _table(*columns: str, title: str | None = None) -> "Table":
+    """An empty table without a frame; a column whose title begins with ``>`` holds numbers, which never break."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for title, numeric in columns:
-        table.add_column(title, justify="right" if numeric else "left", no_wrap=numeric)
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left"
+    )
+    for name in columns:
+        numeric = name.startswith(">")
+        table.add_column(name.removeprefix(">"), justify="right" if numeric else "left", no_wrap=numeric)
     return table
 
 
 def _add(table: "Table", *cells: str) -> None:
+    table.add_row(*map(_text, cells))
+
+
+def _text(words: str, *, style: str = "") -> "Text":
+    """Foreign words as text and nothing else."""
     from rich.text import Text
 
-    table.add_row(*(Text(numbers.clean(cell)) for cell in cells))
+    return Text(numbers.clean(words), style=style)
 
 
 def _audits(shown: dict[str, Any]) -> "Table":
     measure = numbers.clean(shown["measure"])
-    table = _comparison_rows(
-        ("Audit", False),
-        ("Strategy", False),
-        ("Utility", True),
-        (measure, True),
-        ("Interval", False),
-        ("Verdict", False),
-    )
-    verdicts = {row["name"]["number"]: row["verdict"]["word"] for row in shown["bounds"]}
+    table = _table("Audit", "Strategy", ">Utility", f">{measure}", "Interval", "Verdict")
     for row in shown["audits"]:
-        name = row["name"]
-        _add(
-            table,
-            f"{name['number']}. {name['title']}",
-            row["strategy"]["text"],
-            row["utility"]["text"],
-            row["measure"]["text"],
-            "; ".join(row["measure"]["notes"]),
-            verdicts[name["number"]],
-        )
+        measured = row["measure"]
+        name, interval = f"{row['run'].number}. {row['run'].title}", "; ".join(measured["notes"])
+        cells = (row["strategy"]["text"], row["utility"]["text"], measured["text"], interval)
+        _add(table, name, *cells, VERDICT[row["run"].result.verdict].word)
     return table
 
 
 def _strategies(shown: dict[str, Any]) -> "Table":
-    utility = numbers.clean(shown["utility"])
-    names = (
-        ("Strategy", False),
-        ("Mean bound" if shown["bounds_what"] else "Mean", True),
-        ("Range", False),
-        (f"Mean {utility}", True),
-        ("Range", False),
-    )
-    table = _comparison_rows(*names, ("Models", True), *([("Frontier", False)] if shown["ranked"] else []))
+    mean, ranked = "Mean bound" if shown["bounds_what"] else "Mean", shown["ranked"]
+    titles = ("Strategy", f">{mean}", "Range", f">Mean {numbers.clean(shown['utility'])}", "Range", ">Models")
+    table = _table(*titles, *(["Frontier"] if ranked else []))
     for row in shown["strategies"]:
-        ranges = ["; ".join(row[axis]["notes"]) for axis in ("measure", "utility")]
-        _add(
-            table,
-            f"{row['number']}. {row['name']}",
-            row["measure"]["text"],
-            ranges[0],
-            row["utility"]["text"],
-            ranges[1],
-            row["models"]["text"],
-            *([row["frontier"]["text"]] if shown["ranked"] else []),
-        )
+        spread = [
+            text
+            for axis in ("measure", "utility")
+            for text in (row[axis]["text"], "; ".join(row[axis]["notes"]))
+        ]
+        cells = (f"{row['number']}. {row['name']}", *spread, row["models"]["text"])
+        _add(table, *cells, *([row["frontier"]["text"]] if ranked else []))
     return table
 
 
@@ -424,22 +338,14 @@ def claims_text(
 
 
 def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str], *, title: str) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     if all(claim.value is None for claim in claims):
         console.print(f"{title}: {min((claim.note for claim in claims), key=len)}", markup=False)
         return
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    table.add_column("Quantity")
-    table.add_column("Value", justify="right", no_wrap=True)
-    table.add_column("Status", no_wrap=True)
-    table.add_column("Method")
+    table = _table("Quantity", ">Value", "Status", "Method", title=title)
+    table.columns[2].no_wrap = True
     for claim in claims:
         status = "not available" if claim.value is None else claim.status
-        cells = (_name(claim), _value(claim) + _mark(notes, claim.note), status, claim.method)
-        table.add_row(*(Text(cell) for cell in cells))
+        _add(table, _name(claim), _value(claim) + _mark(notes, claim.note), status, claim.method)
     console.print(table)
 
 
@@ -505,10 +411,11 @@ def audit_text(
             console.print(line)
         console.print()
         if width < _NARROW:
-            for line in _paragraphs(shown):
-                console.print(line)
+            for row in shown.in_order:
+                console.print(_text(row.line))
+            console.print()
         else:
-            console.print(_table(shown))
+            console.print(_numbers(shown))
         for line in _last(shown):
             console.print(line)
 
@@ -517,74 +424,40 @@ def audit_text(
 
 def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
     """The model, the gates that stop the pipeline, what was found, and the verdict on the claim."""
-    from rich.text import Text
-
     if shown.is_named:
-        yield Text(numbers.clean(f"Privacy audit: {shown.model}"), style="bold")
+        yield _text(f"Privacy audit: {shown.model}", style="bold")
     stopped = gates_first(gates)
     if stopped:
-        yield Text(f"✕ {stopped}", style=_TONES["bad"])
+        yield _text(f"✕ {stopped}", style=_TONES["bad"])
     for sign, sentence in shown.opening:
-        yield Text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
-        yield Text(numbers.clean(sentence))
+        yield _signed(sign)
+        yield _text(sentence)
 
 
 def _last(shown: View) -> Iterator["Text"]:
     """What to know of single numbers, the checks that are not fine, and what a file set."""
-    from rich.text import Text
-
-    for row in (row for group in shown.groups for row in group["rows"] if row["reason"]):
-        yield Text(numbers.clean(f"{row['title']}: {row['reason']}"), style="dim")
+    for row in shown.in_order:
+        if row.caveat:
+            yield _text(f"{row.title}: {row.caveat}", style="dim")
     for check in shown.checks:
-        if check.status is Status.OK:
-            continue
-        line = Text(f"{check.sign.symbol} {check.sign.word}", style=_TONES[check.sign.tone])
-        yield line.append(numbers.clean(f" {check.title}: {check.message}"), style="not bold default")
+        if check.status is not Status.OK:
+            words = numbers.clean(f" {check.title}: {check.message}")
+            yield _signed(check.sign).append(words, style="not bold default")
     settings = settings_sentence(shown.result)
     if settings:
-        yield Text(numbers.clean(f"Settings: {settings}"), style="dim")
+        yield _text(f"Settings: {settings}", style="dim")
 
 
-def _rows(shown: View) -> Iterator[tuple[dict[str, str], str]]:
-    """Each number with what it is about."""
-    for group in shown.groups:
-        for row in group["rows"]:
-            yield row, group["heading"].removeprefix("About ")
+def _signed(sign: Sign) -> "Text":
+    return _text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
 
 
-def _paragraphs(shown: View) -> Iterator["Text"]:
-    from rich.text import Text
-
-    for row, about in _rows(shown):
-        parts = [
-            row["interval"] if row["interval"] != row["value"] else "",
-            f"confidence {row['confidence']}" if row["confidence"][:1].isdigit() else row["confidence"],
-            row["limit"],
-            "" if row["delta"] == numbers.MISSING else f"delta {row['delta']}",
-            f"about {about}",
-        ]
-        told = ", ".join(part for part in parts if part not in {"", numbers.MISSING})
-        line = Text(numbers.clean(f"{row['title']}: {row['value']}"), style="bold")
-        yield line.append(numbers.clean(f" ({told})"), style="not bold default")
-    yield Text("")
-
-
-def _table(shown: View) -> "Table":
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("Quantity", min_width=13)
-    table.add_column("Value", justify="right", no_wrap=True)
-    table.add_column("Interval")
-    table.add_column("Confidence")
-    table.add_column("Ceiling", justify="right", no_wrap=True)
-    table.add_column("Delta", justify="right", no_wrap=True)
-    table.add_column("About", no_wrap=True, min_width=8)
-    for row, about in _rows(shown):
-        ceiling = row["limit"].removeprefix("ceiling ")
-        short = about.removeprefix("the ").removeprefix("this ").removesuffix(" algorithm")
-        cells = (row["title"], row["value"], row["interval"], row["confidence"], ceiling, row["delta"], short)
-        table.add_row(*(Text(numbers.clean(cell)) for cell in cells))
+def _numbers(shown: View) -> "Table":
+    table = _table("Quantity", ">Value", "Interval", "Confidence", ">Ceiling", ">Delta", "About")
+    table.columns[0].min_width, table.columns[-1].min_width = 13, 8
+    table.columns[-1].no_wrap = True
+    short = {Subject.MODEL: "model", Subject.MECHANISM: "training"}
+    for row in shown.in_order:
+        top, about = row.ceiling.removeprefix("ceiling "), short[row.estimate.subject]
+        _add(table, row.title, row.value, row.ends, row.confidence, top, row.delta, about)
     return table

@@ -4,6 +4,8 @@ Page, terminal, Markdown, card, JUnit and SARIF are written from the same `View`
 Every text in it is plain and may hold anything: whoever writes it out escapes it.
 """
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,43 +14,19 @@ from typing import Any
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.registry import Role
-from auditor.core.values import Check, Estimate, Status, Subject
+from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Subject
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.results import metrics, rows
-from auditor.results.document import AuditDocument, find
-from auditor.results.metrics import Sign
-from auditor.results.rows import Units
+from auditor.results.document import AuditDocument, RunsDocument, TopRecord, find
+from auditor.results.metrics import STATUS, Sign
+from auditor.results.rows import Row, Units
 from auditor.verdicts.gates import ExitCode, GateOutcome
 from auditor.verdicts.judging import failed_validity
 
 _MOST = 8  # numbers, where a result has none of the main ones
+_MOST_EXPOSED = 100  # records that a reader looks through
 _WORST_FIRST = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
-
-
-@dataclass(frozen=True)
-class NumberLine:
-    """One number as strings: what it is, its value, its interval with the confidence, and what it is about."""
-
-    name: str
-    title: str
-    value: str
-    interval: str
-    about: str
-    delta: str
-
-    @classmethod
-    def of(cls, item: Estimate) -> "NumberLine":
-        """Return an estimate as strings."""
-        reason = numbers.tidy(item.reason or "no reason was given")
-        return cls(
-            name=item.name,
-            title=metrics.describe(item).title,
-            value=rows.value(item),
-            interval=f"no value: {reason}" if item.value is None else rows.interval_words(item),
-            about=metrics.ABOUT[item.subject] + (f" ({item.adjacency})" if item.adjacency else ""),
-            delta=numbers.given(item.delta),
-        )
 
 
 @dataclass(frozen=True)
@@ -78,9 +56,62 @@ class CheckLine:
         )
 
     @property
+    def words(self) -> str:
+        """What was found and what to do."""
+        return f"{self.message} {self.advice}".rstrip()
+
+    @property
     def rank(self) -> int:
         """Its place in the order in which a reader should look."""
         return _WORST_FIRST.index(self.status)
+
+
+@dataclass(frozen=True)
+class ClaimLine:
+    """A claim beside a measurement.
+
+    Attributes:
+        comparison: The claim, and what became of it beside this measurement.
+        row: The measurement, or null where there is none.
+    """
+
+    comparison: Comparison
+    row: Row | None
+
+    @property
+    def claim(self) -> Claim:
+        """What was claimed."""
+        return self.comparison.claim
+
+    @property
+    def metric(self) -> str:
+        """What the claim is about."""
+        return metrics.metric(self.claim.metric).title
+
+    @property
+    def claimed(self) -> str:
+        """The claimed value."""
+        if self.claim.metric == "epsilon":
+            return numbers.given(self.claim.value)
+        return metrics.shown_value(self.claim.value, name=self.claim.metric)
+
+    @property
+    def outcome(self) -> Sign:
+        """What became of the claim."""
+        if self.comparison.verdict is not None:
+            return metrics.VERDICT[self.comparison.verdict]
+        return Sign("Shown for comparison" if self.row else "Not measured", "", "plain")
+
+    @property
+    def deltas(self) -> tuple[str, str]:
+        """The delta that the measurement is stated at, and the claim's where that is another; else nothing."""
+        measured = None if self.row is None else self.row.estimate.delta
+        if measured is None:
+            return "", ""
+        if self.claim.delta is None or math.isclose(self.claim.delta, measured, rel_tol=1e-9):
+            return numbers.given(measured), ""
+        claimed, shown = numbers.distinct(self.claim.delta, measured)
+        return shown, claimed
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +155,23 @@ class View:
         return Statement(metrics.VERDICT[self.result.verdict], findings.verdict_sentence(self.result))
 
     @property
+    def claimed(self) -> bool:
+        """Whether anything was claimed."""
+        return bool(self.result.claims or self.result.comparisons or self.result.data.get("claim"))
+
+    @property
     def opening(self) -> tuple[Statement, Statement]:
         """What every output says first: the finding and the verdict, that one first where there is a claim."""
-        claimed = self.result.claims or self.result.comparisons or self.result.data.get("claim")
-        return (self.verdict, self.finding) if claimed else (self.finding, self.verdict)
+        return (self.verdict, self.finding) if self.claimed else (self.finding, self.verdict)
+
+    @cached_property
+    def claims(self) -> tuple[ClaimLine, ...]:
+        """Each claim beside the measurements, the claim as it was made first."""
+        compared = [item.claim for item in self.result.comparisons]
+        alone = [Comparison(item, "", None, "") for item in self.result.claims if item not in compared]
+        as_made = self.result.claims[0] if self.result.claims else None
+        ordered = sorted((*self.result.comparisons, *alone), key=lambda item: item.claim != as_made)
+        return tuple(ClaimLine(item, self.row(item.estimate)) for item in ordered)
 
     @cached_property
     def headline(self) -> Headline:
@@ -145,31 +189,54 @@ class View:
         loud = (item for item in self.checks if item.status in (Status.FAIL, Status.WARN))
         return tuple(sorted(loud, key=lambda item: item.rank))
 
-    @cached_property
-    def groups(self) -> tuple[dict[str, Any], ...]:
-        """Every number as a row of a table, those about this model and those about the training algorithm apart."""
-        found = []
-        for subject, note in _SUBJECTS.items():
-            shown = [rows.row(item) for item in self.result.estimates if item.subject is subject]
-            if shown:
-                found.append({"heading": f"About {metrics.ABOUT[subject]}", "note": note, "rows": shown})
-        return tuple(found)
+    @property
+    def read_first(self) -> str:
+        """Which checks to read before relying on the audit, failures first, or nothing."""
+        parts = []
+        for status, kind in ((Status.FAIL, "failed check"), (Status.WARN, "warning")):
+            names = [item.title.lower() for item in self.to_read if item.status is status]
+            plural = "" if len(names) == 1 else "s"
+            parts += [f"{len(names)} {kind}{plural}: {', '.join(names)}"] if names else []
+        return f"Before you rely on this, read {'; '.join(parts)}." if parts else ""
+
+    def row(self, name: str) -> Row | None:
+        """Return the row of the estimate of that name, or null where the audit has none."""
+        return rows.row_of(self.result, name)
 
     @cached_property
-    def tiles(self) -> tuple[dict[str, str], ...]:
-        """The large numbers at the top of a page, the one that leads first."""
-        lead = self.headline.estimate
+    def rows(self) -> tuple[Row, ...]:
+        """Every number, in the order of the result."""
+        return tuple(map(Row, self.result.estimates))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+        """Every number, those about this model and those about the training algorithm apart, with what such say."""
+        apart = (
+            (note, tuple(row for row in self.rows if row.estimate.subject is subject))
+            for subject, note in _SAY
+        )
+        return tuple((note, found) for note, found in apart if found)
+
+    @property
+    def in_order(self) -> tuple[Row, ...]:
+        """Every number, in the order of those groups."""
+        return tuple(row for _, found in self.groups for row in found)
+
+    @property
+    def lead(self) -> Row | None:
+        """The number that leads, or null where there is none."""
+        estimate = self.headline.estimate
+        return None if estimate is None else Row(estimate)
+
+    @cached_property
+    def tiles(self) -> tuple[Row, ...]:
+        """The large numbers at the top of a page beside the one that leads."""
         found = [find(self.result, item.name) for item in metrics.METRICS if item.tile]
-        shown = [item for item in found if item is not None and item is not lead and self._tells(item)]
-        first = dict.fromkeys(("note", "term", "about"), "") | {"label": "Headline", "value": numbers.MISSING}
-        return (first if lead is None else self._tile(lead), *map(self._tile, shown))
-
-    def _tile(self, estimate: Estimate) -> dict[str, str]:
-        """The tile of an estimate, which certifies nothing about leakage where a validity check failed."""
-        return rows.tile(estimate) | ({"note": "a validity check failed"} if self.invalid else {})
+        lead = self.headline.estimate
+        return tuple(Row(item) for item in found if item is not None and item is not lead and _tells(item))
 
     @cached_property
-    def numbers(self) -> tuple[NumberLine, ...]:
+    def numbers(self) -> tuple[Row, ...]:
         """The few numbers of a summary, the one that leads first."""
         estimates, lead = self.result.estimates, self.headline.estimate
         rates = [(metrics.rate_of(item), item) for item in estimates if item.lower is not None]
@@ -179,15 +246,23 @@ class View:
         chosen = [
             item
             for item in estimates
-            if (metrics.metric(item.name).main or item is finest) and (judged or self._tells(item))
+            if (metrics.metric(item.name).main or item is finest) and (judged or _tells(item))
         ]
         ordered = sorted(chosen or estimates[:_MOST], key=lambda item: item is not lead)
-        return tuple(map(NumberLine.of, ordered))
+        return tuple(map(Row, ordered))
 
-    @staticmethod
-    def _tells(item: Estimate) -> bool:
-        """Whether a number has something to say: the bound on the algorithm only where it has a value."""
-        return item.value is not None or metrics.metric(item.name).role is not Role.JUDGE
+    @property
+    def exposed(self) -> tuple[TopRecord, ...]:
+        """The training records that look most exposed, by id."""
+        return self.result.top_records[:_MOST_EXPOSED]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Which labels of those records say more than their ids."""
+        names = ("group", "person")
+        return tuple(
+            name for name in names if any(getattr(item, name) not in (None, item.id) for item in self.exposed)
+        )
 
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -212,10 +287,18 @@ class View:
         )
 
 
-_SUBJECTS = {
-    Subject.MODEL: "How far this model's losses on its training records differ from its losses on others.",
-    Subject.MECHANISM: "What the way of training gives away about any one record: what a claimed epsilon promises.",
-}
+_SAY = (
+    (Subject.MODEL, "How far this model's losses on its training records differ from its losses on others."),
+    (
+        Subject.MECHANISM,
+        "What the way of training gives away about any one record: what a claimed epsilon promises.",
+    ),
+)
+
+
+def _tells(item: Estimate) -> bool:
+    """Whether a number has something to say: the bound on the algorithm only where it has a value."""
+    return item.value is not None or metrics.metric(item.name).role is not Role.JUDGE
 
 
 @lru_cache(maxsize=8)
@@ -232,13 +315,65 @@ def gates_first(outcomes: Sequence[GateOutcome]) -> str:
     """
     failed = sum(item.code is ExitCode.FAILED for item in outcomes)
     undecided = sum(not item.passed for item in outcomes) - failed
-    if not failed + undecided:
+    stopped, many = failed + undecided, len(outcomes)
+    if not stopped:
         return ""
-    many = len(outcomes)
-    one = failed + undecided == 1
-    which = (
-        "The gate stops" if many == 1 else f"{failed + undecided} of {many} gates stop{'s' if one else ''}"
-    )
+    which = "The gate stops" if many == 1 else f"{stopped} of {many} gates stop{'s' if stopped == 1 else ''}"
     kinds = {"failed": failed, "could not be evaluated": undecided}
-    told = [f"{'it' if one else count} {words}" for words, count in kinds.items() if count]
+    told = [f"{'it' if stopped == 1 else count} {words}" for words, count in kinds.items() if count]
     return f"{which} the pipeline: {' and '.join(told)}."
+
+
+# --- What the audit of a training algorithm says beside its numbers ---
+
+
+ONE_JUDGES = "Only the certified bound judges a claim; the others can exceed the truth."
+
+
+def to_read(result: RunsDocument) -> list[str]:
+    """Return the checks that are not fine, each with its sign in words."""
+    loud = (item for item in result.checks if item.status is not Status.OK)
+    return [f"{STATUS[item.status].word}: {item.message}" for item in loud]
+
+
+def counted(result: RunsDocument) -> str:
+    """Return what was counted, in sentences."""
+    data = result.data
+    first, second = data["judged"]
+    about = f"delta {numbers.given(data['delta'])}, {data['adjacency']}"
+    judged = f"{first:,} runs with the canary and {second:,} without are judged, {about}."
+    if data["threshold"] is None:
+        return f"{judged} The thresholds are at ranks fixed in advance."
+    chosen = "fixed in advance"
+    if data["chosen_on"] is not None:
+        chosen = "chosen on {:,} other runs with it and {:,} without".format(*data["chosen_on"])
+    # Scores that are larger with the canary were negated when they were read, and so is the threshold.
+    higher = bool(data.get("higher_is_member"))
+    side = "least" if higher else "most"
+    threshold = -data["threshold"] if higher else data["threshold"]
+    return (
+        f"{judged} {data['true_positives']:,} with it and {data['false_positives']:,} without have a score of at {side}"
+        f" {numbers.number(threshold)}, a threshold {chosen}."
+    )
+
+
+# --- What a configuration file set ---
+
+
+def settings_sentence(result: AuditDocument) -> str:
+    """Return what a file set for the audit, as names and values; nothing where none did."""
+    config = result.provenance.get("config")
+    if not isinstance(config, Mapping):
+        return "" if config is None else str(config)
+    found = config.get("settings")
+    pairs = found.items() if isinstance(found, Mapping) else ()
+    settings = ", ".join(f"{key} = {_spelled(item)}" for key, item in pairs)
+    return f"{config.get('table') or 'settings'} of {config.get('file') or 'a file'}: {settings or 'nothing set'}"
+
+
+def _spelled(x: object) -> str:
+    """A setting as its file spells it, or nearly so."""
+    try:
+        return json.dumps(x, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return str(x)

@@ -8,9 +8,9 @@ __getattr__, __dir__, __all__ = face(
         "document": (
             "AuditDocument Histogram NamedCurve SCHEMA_VERSION Slice SliceKind TopRecord find input_hash"
         ),
-        "metrics": "METRICS STATUS TERMS VERDICT advice describe glossary offered",
+        "metrics": "METRICS STATUS VERDICT advice describe offered",
         "reading": "json_value read_result result_schema runs_schema",
-        "rows": "at_least fit_sentences interval out_of_many",
+        "rows": "Row at_least fit_sentences out_of_many",
         "views": "ATTACKS InstanceRates curves histograms on_common_grid rank_curves",
     },
 )

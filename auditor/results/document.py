@@ -578,7 +578,7 @@ def powerless(estimate: Estimate | None) -> bool:
 # --- Where a result comes from: versions, a hash of the losses, the seed, the command line and the time ---
 
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "statsmodels", "pandas", "matplotlib", "dp-accounting")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "dp-accounting")
 
 
 def provenance(losses: Losses, *, seed: int, source: str | None, command: str | None) -> dict[str, Any]:
@@ -591,6 +591,19 @@ def provenance(losses: Losses, *, seed: int, source: str | None, command: str | 
         "seed": seed,
         "command": command,
     }
+
+
+def made_at(provenance: Mapping[str, Any]) -> dt.datetime | None:
+    """Return when an audit was made, in UTC, where that is known; a time without a zone is one in UTC.
+
+    >>> made_at({"created": "2026-02-03T10:11:12+01:00"})
+    datetime.datetime(2026, 2, 3, 9, 11, 12, tzinfo=datetime.timezone.utc)
+    """
+    try:
+        made = dt.datetime.fromisoformat(str(provenance.get("created")))
+        return made.astimezone(dt.UTC) if made.tzinfo else made.replace(tzinfo=dt.UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def input_hash(losses: Losses) -> str:

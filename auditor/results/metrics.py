@@ -1,14 +1,13 @@
 """The registry of metrics: what each number of an audit is, told once, with the words and signs that every output shares.
 
 Report, gates, schema, comparison, terminal, help and glossary read `METRICS` and name no number themselves: whoever needs
-a certain one asks for its `Role`. To add an estimator, add its entry here.
+a certain one asks for its `Role`. To add an estimator, add its entry to ``metrics.toml``.
 """
 
-# ruff: noqa: RUF001 - equations are written with the signs of mathematics
-
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from importlib import resources
 from typing import Any
 
 from auditor.checks.registry import CHECKS
@@ -17,30 +16,34 @@ from auditor.core.registry import Equation, Metric, Registry, Role, Unit
 from auditor.core.values import Check, Estimate, Status, Subject, Verdict
 from auditor.results.document import AuditDocument, Slice, detail, find
 
-# --- The metrics of an audit of one model ---
+# --- The entries ---
 
 
-_RATIOS = "Kairouz, Oh and Viswanath 2015, Theorem 1, as in Negoescu et al. 2024"
-_PARAMETRIC = "Negoescu et al. 2024, Definition 2 and Appendix B"
-_star = partial(Metric, term="star")
-_bound = partial(Metric, term="certified", lower_bound=True)
-_share = partial(Metric, unit=Unit.SHARE)
-_TPR = Metric(
-    "tpr_at_fpr.*",
-    "TPR at {rate} FPR",
-    "Training records recognised when {odds} is accepted; guessing recognises {rate}.",
-    unit=Unit.RATE,
-    term="rates",
-    equations=(
-        Equation(
-            "TPR⁻ at the largest rank fixed in advance whose FPR⁺ does not exceed the rate",
-            "Carlini et al. 2022, on low false positive rates; Clopper and Pearson 1934",
-        ),
-    ),
-    guessing="{rate}",
-    of_training_set=("census", "subset"),
-    hint="recognised at {odds}",
-)
+_FAMILY = "tpr_at_fpr.*"  # of rates, of which three are always looked at
+
+
+def _read() -> dict[str, dict[str, Metric]]:
+    """Return the entries of ``metrics.toml``: of one model, of many runs, and what is only claimed."""
+    file = resources.files("auditor.results") / "metrics.toml"
+    found: dict[str, dict[str, Metric]] = {}
+    for kind, entries in tomllib.loads(file.read_text(encoding="utf-8")).items():
+        found[kind] = {}
+        for name, words in entries.items():
+            like = found["of_models"][words.pop("like")] if "like" in words else Metric(name, "")
+            found[kind][name] = replace(like, **{key: _KINDS.get(key, _as_is)(x) for key, x in words.items()})
+    return found
+
+
+def _as_is(x: Any) -> Any:
+    return tuple(x) if isinstance(x, list) else x
+
+
+_KINDS: Mapping[str, Callable[[Any], Any]] = {
+    "unit": Unit,
+    "subject": Subject,
+    "role": lambda name: Role[name],
+    "equations": lambda found: tuple(Equation(**item) for item in found),
+}
 
 
 def _at_rate(family: Metric, rate: float) -> Metric:
@@ -50,252 +53,23 @@ def _at_rate(family: Metric, rate: float) -> Metric:
     return replace(family, name=f"{family.name[:-1]}{rate:g}", **told)
 
 
-# In the order in which they stand beside a claim, and as tiles on a page.
-METRICS: Registry[Metric] = Registry(
-    _star(
-        "epsilon_star.gaussian",
-        "Epsilon*, Gaussian fit",
-        "The published estimate: what two fitted normal curves imply. It is only as good as the fit.",
-        equations=(
-            Equation(
-                "ε* = ln max(1, sup over thresholds of (TPR − δ)/FPR, (TNR − δ)/FNR, (FNR − δ)/TNR, (FPR − δ)/TPR), by two"
-                " fitted normals, with FPR and FNR between δ and 1 − δ",
-                _PARAMETRIC,
-            ),
-        ),
-        role=Role.PUBLISHED,
-        curve="gaussian",
-        main=True,
-        claim="epsilon",
-        hint="published estimate, from two fitted normals",
-    ),
-    _star(
-        "epsilon_star.mixture",
-        "Epsilon*, mixture fit",
-        "The same with a mixture of normal curves in each group.",
-        equations=(Equation("the same supremum, by two fitted mixtures of normals", _PARAMETRIC),),
-        curve="mixture",
-        main=True,
-        claim="epsilon",
-        hint="the same of fitted mixtures, with --mixture",
-        absent="no mixtures were fitted; ask for them (--mixture)",
-    ),
-    _star(
-        "epsilon_star.empirical",
-        "Epsilon*, no fit",
-        "The largest ratio seen in the data themselves; tends to be too high on few records.",
-        equations=(
-            Equation(
-                "the same supremum, by the error rates in the data themselves, between 0.001 and 0.999",
-                "Negoescu et al. 2024, Definition 2",
-            ),
-        ),
-        role=Role.OBSERVED,
-        hint="largest ratio seen in the data",
-    ),
-    _bound(
-        "epsilon_bound.clopper_pearson",
-        "Certified epsilon bound",
-        "Separation that is certain at the stated confidence, whatever shape the losses have.",
-        equations=(
-            Equation(
-                "one lower limit of ln((TPR − δ) / FPR) at low losses, or of ln((TNR − δ) / FNR) at high ones",
-                f"{_RATIOS}; Fay, Proschan and Brittain 2015",
-                method="melded",
-            ),
-            Equation(
-                "ε ≥ ln((TPR⁻ − δ) / FPR⁺) at low losses, or ln((TNR⁻ − δ) / FNR⁺) at high ones; ⁻ and ⁺ are certified"
-                " lower and upper limits",
-                f"{_RATIOS}; Clopper and Pearson 1934",
-            ),
-        ),
-        role=Role.CERTIFIED,
-        main=True,
-        tile=True,
-        claim="epsilon",
-        of_training_set=("census", "subset"),
-        hint="certified epsilon of this model",
-    ),
-    _bound(
-        "epsilon_bound.one_run",
-        "Training algorithm bound",
-        "A certified bound on the epsilon of the training algorithm: the only number here that can refute a claim.",
-        subject=Subject.MECHANISM,
-        equations=(
-            Equation(
-                "the largest ε at which v or more right guesses of r are too unlikely: P[W ≥ v] + 2mδ max over i of"
-                " P[v − i ≤ W ≤ v − 1] / i ≤ 1 − confidence, with W binomial(r, e^ε / (1 + e^ε)) and m pairs",
-                "Steinke, Nasr and Jagielski 2023, Theorem 5.2",
-                method="Theorem 5.2",
-            ),
-            Equation(
-                "the largest ε whose trade-off curve the number of right guesses rejects, by a recursion over that number",
-                "Mahloujifar, Melis and Chaudhuri 2024, Algorithm 3",
-                method="f-DP",
-            ),
-        ),
-        role=Role.JUDGE,
-        main=True,
-        tile=True,
-        hint="certified epsilon of the training algorithm",
-    ),
-    _bound(
-        "epsilon_bound.gdp",
-        "Bound if the curve is Gaussian",
-        "What the losses would imply if their trade-off curve were Gaussian; on other losses it can exceed the truth.",
-        equations=(
-            Equation(
-                "μ = Φ⁻¹(1 − FPR⁺) − Φ⁻¹(FNR⁺), then the ε of that Gaussian trade-off curve at this δ",
-                "Nasr et al. 2023; Dong, Roth and Su 2022",
-            ),
-        ),
-        hint="bound if the trade-off curve is Gaussian",
-        absent="the result comes from a release that did not compute it",
-    ),
-    _bound(
-        "epsilon_bound.one_run_gdp",
-        "Training algorithm, if Gaussian",
-        "The same for the training algorithm, if its trade-off curve were Gaussian. It refutes nothing.",
-        subject=Subject.MECHANISM,
-        equations=(
-            Equation(
-                "the largest μ whose Gaussian trade-off curve Φ(Φ⁻¹(1 − α) − μ) the number of right guesses rejects, then"
-                " its ε at this δ",
-                "Mahloujifar, Melis and Chaudhuri 2024, Algorithm 3; Dong, Roth and Su 2022",
-            ),
-        ),
-        hint="the same of the training algorithm",
-        absent="membership was not declared random (--split)",
-    ),
-    _share(
-        "advantage",
-        "Membership advantage",
-        "Largest gap between recognised training records and false alarms: 0 is guessing, 1 is total.",
-        term="advantage",
-        equations=(
-            Equation(
-                "the largest TPR − FPR over all thresholds, plus or minus the sum of √(ln(2k/α) / 2n) over the k groups that"
-                " are samples, with α = 1 − confidence",
-                "Dvoretzky, Kiefer and Wolfowitz 1956; Massart 1990",
-            ),
-        ),
-        role=Role.WITHOUT_FIT,
-        main=True,
-        claim="advantage",
-        of_training_set=("census",),
-        hint="TPR - FPR of the best threshold",
-        short="Advantage (TPR - FPR)",
-    ),
-    _share(
-        "bayes_security",
-        "Bayes security",
-        "1 means that the attacker can only guess, 0 that they are always right; stronger attackers may push it lower.",
-        term="security",
-        equations=(Equation("β* = 1 − advantage", "Cherubin et al. 2024, Section 2.3"),),
-        more_is_worse=False,
-        main=True,
-        claim="bayes_security",
-        of_training_set=("census",),
-        hint="1 is guessing, 0 is always right",
-        short="Bayes security (beta*)",
-    ),
-    _at_rate(_TPR, 0.1),
-    replace(_at_rate(_TPR, 0.01), tile=True),
-    _at_rate(_TPR, 0.001),
-    _TPR,
-    _share(
-        "auc",
-        "AUC",
-        "How often a random training record has a lower loss than a random other record; guessing gives 0.5.",
-        term="auc",
-        equations=(Equation("P[member's loss < other's loss] + ½ P[equal]", "DeLong 1988; Newcombe 2006"),),
-        guessing="0.5",
-        main=True,
-        tile=True,
-        hint="0.5 is guessing",
-    ),
-    # Of several models of one training algorithm.
-    _bound(
-        "epsilon_bound.instances",
-        "Training algorithm bound, several models",
-        "A certified bound on the training algorithm's epsilon from several models with fresh splits.",
-        subject=Subject.MECHANISM,
-        short="Certified bound",
-    ),
-    _star(
-        "epsilon_bar",
-        "Epsilon-bar",
-        "What the averaged rates of several models show; an estimate that tends to be too high.",
-        subject=Subject.MECHANISM,
-        short="Epsilon-bar (estimate)",
-    ),
-    _star(
-        "epsilon_bar.log_mean_exp",
-        "Log mean exp(Epsilon*)",
-        "An average over models: it lies above epsilon-bar and judges no claim.",
-        short="Log mean exp(Epsilon*)",
-        level="an average over models: neither refutes nor supports a claim",
-    ),
-    # Whatever else a result of another release holds.
-    _bound("epsilon_bound.*", ""),
-    _star("epsilon_star.*", ""),
-    Metric("epsilon*", ""),
-)
-
-# --- The metrics of an audit of many runs, where some of the same names are about the training algorithm ---
+def _with_rates(entries: Iterable[Metric]) -> Iterator[Metric]:
+    """The entries, and before a family of rates its members that every audit has."""
+    for item in entries:
+        if item.name == _FAMILY:
+            yield from (
+                _at_rate(item, 0.1),
+                replace(_at_rate(item, 0.01), tile=True),
+                _at_rate(item, 0.001),
+            )
+        yield item
 
 
-METRICS_OF_RUNS: Registry[Metric] = Registry(
-    replace(
-        METRICS["epsilon_bound.clopper_pearson"],
-        title="Certified bound, many runs",
-        sentence="A certified bound on the training algorithm's epsilon, and the only number here that can refute a claim.",
-        subject=Subject.MECHANISM,
-        short="Clopper-Pearson, certified",
-        level="confidence",
-    ),
-    _bound(
-        "epsilon_bound.katz",
-        "Katz bound, approximate",
-        "The same by large-sample limits of the ratio: with few runs it can promise too much. It refutes nothing.",
-        subject=Subject.MECHANISM,
-        short="Katz, approximate",
-        level="approximate",
-    ),
-    _bound(
-        "epsilon_bound.bayesian",
-        "Bayesian bound, credible",
-        "Where epsilon lies by a posterior: right on average over a prior, not for every algorithm. It refutes nothing.",
-        subject=Subject.MECHANISM,
-        short="Bayesian, credible",
-        level="credible",
-    ),
-    replace(
-        METRICS["epsilon_bound.gdp"],
-        sentence="The training algorithm's epsilon, if its trade-off curve were Gaussian. It refutes nothing.",
-        subject=Subject.MECHANISM,
-        short="Gaussian, conditional",
-        level="if the curve is Gaussian",
-    ),
-)
+_ENTRIES = _read()
+METRICS = Registry(*_with_rates(_ENTRIES["of_models"].values()))
+METRICS_OF_RUNS = Registry(*_ENTRIES["of_runs"].values())
+_CLAIMED = Registry(*_ENTRIES["claimed"].values())
 
-# What claims state and no audit measures under that name.
-_CLAIMED: Registry[Metric] = Registry(
-    Metric("epsilon", "Epsilon", subject=Subject.MECHANISM),
-    Metric("mu", "Mu (Gaussian DP)", unit=Unit.NUMBER, subject=Subject.MECHANISM),
-    Metric("success_rate", "Attacker's success rate", unit=Unit.SHARE, subject=Subject.MECHANISM),
-    _share(
-        "attribute_advantage",
-        "Attribute inference advantage",
-        subject=Subject.MECHANISM,
-    ),
-    _share(
-        "attribute_bayes_security",
-        "Bayes security (attribute inference)",
-        subject=Subject.MECHANISM,
-        more_is_worse=False,
-    ),
-)
 
 # --- What the registry says of one estimate or one claim ---
 
@@ -311,7 +85,7 @@ def describe(estimate: Estimate) -> Metric:
     """Return the metric of an estimate: of a family with its rate, of an audit of runs as that of runs."""
     rate = rate_of(estimate)
     if rate is not None:
-        return _at_rate(METRICS[_TPR.name], rate)
+        return _at_rate(METRICS[_FAMILY], rate)
     if detail(estimate, "unit") == "runs" and estimate.name in METRICS_OF_RUNS:
         return METRICS_OF_RUNS[estimate.name]
     found = metric(estimate.name)
@@ -328,7 +102,7 @@ _APPROXIMATE: Mapping[str, Any] = {
 def rate_of(estimate: Estimate) -> float | None:
     """Return the false positive rate that an estimate of the family of rates is about, or null."""
     prefix, _, rest = estimate.name.partition(".")
-    if prefix != _TPR.name.removesuffix(".*"):
+    if prefix != _FAMILY.removesuffix(".*"):
         return None
     try:
         named = float(rest)
@@ -388,7 +162,7 @@ VERDICT = {
     Verdict.NOT_REFUTED: Sign("Claim not refuted", "≤", "plain"),
     Verdict.INCONCLUSIVE: Sign("Inconclusive", "≈", "caution"),
     Verdict.NOT_EVALUABLE: Sign("Not evaluable", "?", "caution"),
-    None: Sign("No claim to judge", "–", "plain"),
+    None: Sign("No claim to judge", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
 
 STATUS = {
@@ -437,153 +211,3 @@ def _causes(check: Check, data: Mapping[str, Any]) -> Iterator[str]:
         yield "random split"
     if detail(check, "mixture"):
         yield "mixture rejected" if detail(check, "mixture", "rejected") else "mixture"
-
-
-# --- What the words on the page mean, for a reader who is not a statistician ---
-
-
-@dataclass(frozen=True)
-class _Term:
-    """A word of the page; its key makes the link."""
-
-    key: str
-    name: str
-    text: str
-
-
-TERMS = (
-    _Term(
-        "attack",
-        "Who attacks, and how",
-        "The attacker sees the loss that the model has on a record, and calls a low loss a member. Stronger attacks exist,"
-        " and single records may be more exposed than the average.",
-    ),
-    _Term(
-        "member",
-        "Member, non-member",
-        "A member is a record that the model was trained on. A non-member, or other record, is one that it was not trained"
-        " on, drawn like the members.",
-    ),
-    _Term(
-        "loss",
-        "Loss",
-        "How wrong the model is about a record: small where it predicts well. Models tend to have lower losses on what they"
-        " were trained on.",
-    ),
-    _Term(
-        "rates",
-        "TPR and FPR, false alarm",
-        "The true positive rate is the share of members that are recognised; the false positive rate is the share of others"
-        " that are wrongly called members. Guessing makes the two equal.",
-    ),
-    _Term(
-        "tradeoff",
-        "Trade-off curve",
-        "All pairs of FPR and TPR that an attacker can choose from by moving the threshold. With a confidence band the"
-        " true curve lies inside it as often as the confidence says.",
-    ),
-    _Term(
-        "epsilon",
-        "Epsilon and delta",
-        "Epsilon measures, in nats, how far what is seen can shift an attacker's odds that a record was used: 0 not at all,"
-        " 1 by a factor of 2.7, 3 by 20, 5 by 148. Delta is the share of cases that this leaves out.",
-    ),
-    _Term(
-        "star",
-        "Epsilon*",
-        "The published epsilon of one trained model against an attacker who goes by the loss. It trusts two fitted curves far"
-        " beyond the records. Where a test rejects them it is not to be relied on; the certified bound needs no fit and"
-        " stands.",
-    ),
-    _Term(
-        "certified",
-        "Certified bound",
-        "A lower limit that holds at the stated confidence whatever shape the losses have. A bound of 0 means “no evidence”,"
-        " never “private”. No audit can prove privacy; it can only find leakage, or fail to.",
-    ),
-    _Term(
-        "ceiling",
-        "The ceiling",
-        "The largest bound that an audit of this size could certify, even if the model gave everything away. A bound near its"
-        " ceiling says: at least this, perhaps much more. A ceiling below the claim says that the audit was too small to"
-        " refute it.",
-    ),
-    _Term(
-        "interval",
-        "Intervals and point estimates",
-        "A 95% interval comes from a procedure that is right in at least 95 of 100 audits, if its assumptions hold. Each"
-        " holds by itself: of twenty such intervals, one may well be wrong. A point estimate has no interval, and chance alone"
-        " may have made it high or low.",
-    ),
-    _Term(
-        "subject",
-        "This model, or the training algorithm",
-        "Most numbers are about this one model. A claimed epsilon is about the training algorithm, over all the models that"
-        " it could have produced. So Epsilon* above the claimed epsilon is not a violation, and Epsilon* below it is not"
-        " evidence of differential privacy. Only a bound on the training algorithm can refute a claim, and it needs membership"
-        " that was decided at random.",
-    ),
-    _Term(
-        "adjacency",
-        "Adjacency",
-        "Which two data sets a promise compares: with one record added or removed (add-remove), or with one record replaced"
-        " by another (replace-one). The same training has a different epsilon for each.",
-    ),
-    _Term(
-        "verdict",
-        "The verdict on a claim",
-        "Refuted: a certified bound on the training algorithm exceeds the claim. Not refuted: it does not, although the audit"
-        " could have shown more; this is no proof. Inconclusive: the audit could not have refuted the claim. Not evaluable:"
-        " membership was not random, or a check failed on which everything rests.",
-    ),
-    _Term(
-        "advantage",
-        "Membership advantage",
-        "The largest gap between TPR and FPR over all thresholds: 0 for guessing, 1 for an attacker who is always right.",
-    ),
-    _Term(
-        "security",
-        "Bayes security",
-        "1 minus the advantage: 1 where the attacker can only guess, 0 where they are always right. Stronger attackers may"
-        " push it lower, so only an upper limit is given.",
-    ),
-    _Term(
-        "auc",
-        "AUC",
-        "How often a random member has a lower loss than a random other record: 0.5 for guessing, 1 for complete separation."
-        " It averages over all thresholds and can hide a leak that concerns few records.",
-    ),
-    _Term(
-        "gaussian",
-        "Gaussian and mixture fits",
-        "A normal (Gaussian) curve fitted to the losses of each group, or a sum of several normal curves (a mixture).",
-    ),
-    _Term(
-        "ks",
-        "Kolmogorov-Smirnov test",
-        "Tests a fitted curve on records that were held out, by the largest distance between the two. A p-value below 0.05"
-        " rejects the fit; a larger one does not prove it, least of all far out in the tails.",
-    ),
-    _Term(
-        "quantiles",
-        "Quantile plot",
-        "The losses found against the losses that the fitted curve expects, in order of size. On the line the two agree.",
-    ),
-    _Term(
-        "odds",
-        "Odds of a record",
-        "How much more a record's loss speaks for a member than for another record. The ranking by odds says where to look"
-        " first; it certifies nothing about any one person.",
-    ),
-)
-
-
-def glossary() -> list[dict[str, str]]:
-    """Return the terms as strings, in the order of the page, and last those that registered metrics bring."""
-    own = {item.key: item for item in TERMS}
-    known = {"", *own}
-    more = [_Term(item.term, item.title, item.sentence) for item in METRICS if item.term not in known]
-    more += [
-        _Term(item.term, check_title(item.name), item.title) for item in CHECKS if item.term not in known
-    ]
-    return [{"key": item.key, "name": item.name, "text": item.text} for item in (*TERMS, *more)]

@@ -7,14 +7,13 @@ Every release reads what the releases before it wrote; what a part did not have 
 import json
 import os
 import reprlib
-import stat
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.files import read_bytes
 from auditor.core.values import Check, Claim, Comparison, Estimate
 from auditor.results import document
 from auditor.results.converter import Schema, object_schema, read
@@ -134,49 +133,12 @@ def _examples(cls: Any) -> list[str]:
 # --- Files from others: only ordinary ones, no larger than is sensible, and JSON that cannot exhaust memory or the stack ---
 
 
-_MEGABYTE = 1_000_000
 _VALUES = 2_000_000  # commas and brackets, counted before anything is parsed
 _DEEPEST = 40
 _LONGEST_LIST = 200_000
 _LONGEST_TEXT = 100_000
 _DIGITS = 400
 _INT64 = 2**63
-_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
-
-
-def read_bytes(path: str | os.PathLike[str], *, what: str, most: int) -> bytes:
-    """Return the content of an ordinary file of at most ``most`` bytes; nothing else is waited for or read.
-
-    Raises:
-        InputError: It is missing, larger, or a folder, pipe, socket or device; ``what`` begins the sentence.
-
-    >>> read_bytes("/", what="result file", most=10)
-    Traceback (most recent call last):
-    auditor.core.errors.InputError: result file '/' is a folder; name an ordinary file.
-    """
-    named = f"{what} {str(path)!r}"
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        if Path(path).is_dir():  # which not every system opens
-            raise InputError(f"{named} is a folder; name an ordinary file.")
-        handle = os.open(path, flags)
-        with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
-                kind = next((word for holds, word in _KINDS if holds(found.st_mode)), "a device")
-                raise InputError(f"{named} is {kind}; name an ordinary file.")
-            content = b"" if found.st_size > most else file.read(most + 1)
-    except OSError as error:
-        raise InputError(f"{named} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{named} cannot be read: {validate.one_line(error)}.") from None
-    size = max(found.st_size, len(content))
-    if size > most:
-        shown = f"{most / _MEGABYTE:g} MB" if most >= _MEGABYTE else f"{most:,} bytes"
-        raise InputError(f"{named} is larger than {shown} ({size:,} bytes), which is the most that is read.")
-    return content
 
 
 def json_value(content: bytes, *, named: str) -> Any:
@@ -241,7 +203,7 @@ def _no_constant(name: str) -> None:
 def _float(digits: str) -> float:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
-        raise ValueError(f"the number {_short(digits)} is too large")
+        raise ValueError(f"the number {validate.shortened(digits, most=40)} is too large")
     return value
 
 
@@ -258,12 +220,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {_short(twice)!r} stands twice in one object")
+        raise ValueError(f"the key {validate.shortened(twice, most=40)!r} stands twice in one object")
     return found
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}..."  # noqa: PLR2004
 
 
 # --- A result: of this release, or of an earlier one ---

@@ -1,22 +1,22 @@
-"""One estimate as the strings that a page shows: a tile, a table row, and what lies behind it."""
+"""One estimate as the strings that every output shows, and the words for what an audit counted."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from auditor.core import numbers
-from auditor.core.registry import Role
-from auditor.core.values import Estimate
-from auditor.estimators.limits import FINITE
+from auditor.core.registry import Metric, Role
+from auditor.core.values import FINITE, Claim, Estimate
 from auditor.results import metrics
-from auditor.results.document import AuditDocument, ceiling, detail, powerless
-from auditor.results.metrics import describe, shown_value
+from auditor.results.document import AuditDocument, Slice, ceiling, detail, find, powerless
 
 # --- The fits behind Epsilon*, in words: what to know before quoting it, and how they were tested ---
 
 
 _FEW = 50  # held-out records below which the test has no force
+_SIDES = {"member": "Members", "nonmember": "Non-members"}
 
 
 def within_noise(star: Estimate) -> str | None:
@@ -41,8 +41,10 @@ def star_notes(star: Estimate) -> list[str]:
             "The two groups do not overlap: it is the largest value that can be reported at this delta."
         )
     elif detail(star, "at", "reached_by_data") is False:
-        value = numbers.number(detail(star, "supported", "value"))
-        instead = "" if value == numbers.MISSING else f"; at rates that the records can show it is {value}"
+        shown = detail(star, "supported", "value")
+        instead = (
+            "" if shown is None else f"; at rates that the records can show it is {numbers.number(shown)}"
+        )
         notes.append(f"It is read off the fitted curves beyond what the records can show{instead}.")
     return notes
 
@@ -50,34 +52,37 @@ def star_notes(star: Estimate) -> list[str]:
 def fit_sentences(star: Estimate | None, *, mixture: Estimate | None = None) -> list[str]:
     """Return the tests of the Gaussian fits in words, then those of the mixtures where there are any."""
     sentences = _one_fit(star, "Gaussian")
-    fit = detail(mixture, "fit")
-    if not fit:
+    if not detail(mixture, "fit"):
         return sentences
-    counts = [detail(mixture, "fit", side, "components") for side in ("member", "nonmember")]
-    if None not in counts:
-        members, others = (numbers.count(int(item or 0)) for item in counts)
-        sentences.append(
-            f"Mixtures were fitted too: {members} normals for the members, {others} for the others."
-        )
+    members, others = (detail(mixture, "fit", side, "components") for side in _SIDES)
+    if members is not None and others is not None:
+        counted = f"{numbers.count(int(members))} normals for the members, {numbers.count(int(others))} for the others"
+        sentences.append(f"Mixtures were fitted too: {counted}.")
     return [*sentences, *_one_fit(mixture, "mixture")]
+
+
+def gap_words(star: Estimate | None) -> str:
+    """Return how far the fitted curve lies from the measured one, where there are records to compare with."""
+    gap, where = (detail(star, name) for name in ("curve_gap", "curve_gap_fpr"))
+    if not gap:
+        return ""
+    place = "" if where is None else f" (at a false alarm rate of {numbers.percent(where)})"
+    return (
+        f"Where there are records to compare with, the fitted trade-off curve lies up to {numbers.number(abs(gap))} nats of"
+        f" epsilon {'above' if gap > 0 else 'below'} the measured one{place}."
+    )
 
 
 def _one_fit(star: Estimate | None, kind: str) -> list[str]:
     fit = detail(star, "fit")
     if not fit:
         return []
-    sentences = [text for side in ("member", "nonmember") if (text := _fit_of(side, fit.get(side) or {}))]
-    gap, where = (detail(star, name) for name in ("curve_gap", "curve_gap_fpr"))
-    if gap:
-        place = "" if where is None else f" (at a false alarm rate of {numbers.percent(where)})"
-        side = "above" if gap > 0 else "below"
-        sentences.append(
-            f"Where there are records to compare with, the fitted trade-off curve lies up to"
-            f" {numbers.number(abs(gap))} nats of epsilon {side} the measured one{place}."
-        )
+    sides = {side: fit.get(side) or {} for side in _SIDES}
+    sentences = [text for side, found in sides.items() if (text := _fit_of(_SIDES[side], found))]
+    sentences += [text for text in (gap_words(star),) if text]
     if fit.get("rejected"):
         sentences.append(f"The {kind} fit is rejected: the certified bound needs no fit.")
-    elif _few(fit):
+    elif any(n is not None and n < _FEW for n in (found.get("ks_n") for found in sides.values())):
         sentences.append(
             "So few held-out records cannot reject anything: whether the curves fit is not known, and the certified bound"
             " needs no fit."
@@ -89,17 +94,10 @@ def _one_fit(star: Estimate | None, kind: str) -> list[str]:
     return sentences
 
 
-def _few(fit: Any) -> bool:
-    sizes = [(fit.get(side) or {}).get("ks_n") for side in ("member", "nonmember")]
-    return any(size is not None and size < _FEW for size in sizes)
-
-
-def _fit_of(side: str, fit: Any) -> str | None:
-    distance, p = fit.get("ks_statistic"), fit.get("ks_p_value")
+def _fit_of(who: str, fit: Mapping[str, Any]) -> str | None:
+    distance, p, records = (fit.get(name) for name in ("ks_statistic", "ks_p_value", "ks_n"))
     if distance is None or p is None:
         return None
-    who = "Members" if side == "member" else "Non-members"
-    records = fit.get("ks_n")
     held = (
         "the records"
         if records is None
@@ -141,23 +139,11 @@ def is_finite(estimate: Estimate) -> bool:
     return any(FINITE in item for item in estimate.assumptions)
 
 
-def _was_finite(estimate: Estimate, result: AuditDocument) -> bool:
-    """The same in older results, whose rows do not say so."""
-    return str(result.data.get("members")) in describe(estimate).of_training_set
-
-
-def _caution(estimate: Estimate) -> str:
-    """Return what to know of a number that describes one finite training set; nothing for other numbers."""
-    if not is_finite(estimate):
-        return ""
-    return f"describes this {FINITE} and can be positive by chance alone"
-
-
 def as_evidence(estimate: Estimate | None, result: AuditDocument) -> Estimate | None:
     """Return the estimate as evidence of leakage, with the members as draws; numbers that are none become null.
 
     A number that describes a finite training set is replaced by what was found beside it with the members as draws;
-    null where an older result does not keep that.
+    null where an older result, whose rows do not say what they describe, does not keep that.
 
     Args:
         estimate: A row of the result, or null.
@@ -165,7 +151,8 @@ def as_evidence(estimate: Estimate | None, result: AuditDocument) -> Estimate | 
     """
     if estimate is None:
         return None
-    if not (is_finite(estimate) or _was_finite(estimate, result)):
+    of_training_set = str(result.data.get("members")) in metrics.describe(estimate).of_training_set
+    if not (is_finite(estimate) or of_training_set):
         return estimate
     kept = estimate.details.get("as_draws")
     if kept is None:
@@ -179,10 +166,7 @@ def as_evidence(estimate: Estimate | None, result: AuditDocument) -> Estimate | 
 
 
 def finest(result: AuditDocument) -> tuple[float, Estimate] | None:
-    """Return the smallest false alarm rate that the records resolve, and its row; null where they resolve none.
-
-    In a census the row is the one with the members as draws; see `auditor.results.rows`.
-    """
+    """Return the smallest false alarm rate that the records resolve, and its row as evidence; null where there is none."""
     rows = [
         (rate, as_evidence(item, result))
         for item in result.estimates
@@ -191,7 +175,7 @@ def finest(result: AuditDocument) -> tuple[float, Estimate] | None:
     resolved = [
         (rate, item) for rate, item in rows if item and item.lower is not None and item.value is not None
     ]
-    return min(resolved, key=lambda pair: pair[0]) if resolved else None
+    return min(resolved, key=lambda pair: pair[0], default=None)
 
 
 # --- What one unit of an audit is called: a record, or a person where one score stands for a person ---
@@ -266,183 +250,236 @@ def at_least(share: float) -> str:
     return f"{math.floor(share * base + _ROUNDING):,} out of {base:,}"
 
 
+# --- One claim, and one estimate, as strings ---
+
+
+def claim_words(claim: Claim) -> str:
+    """Return a claimed epsilon with its delta and adjacency."""
+    at = "" if claim.delta is None else f" at delta {numbers.given(claim.delta)}"
+    return f"epsilon {numbers.given(claim.value)}{at} ({claim.adjacency})"
+
+
 _POINT = "point estimate"
 # Which end of the losses a number comes from, where it is not the one that people expect.
-_ENDS = {
-    "m2": "It comes from the high losses, which show who was not a member.",
-    "upper": "It comes from the high losses, which show who was not a member.",
-    "m3": "It comes from members whose losses are higher than those of the others, the wrong way round.",
-    "m4": "It comes from members whose losses are higher than those of the others, the wrong way round.",
-}
+_OF_OTHERS = "It comes from the high losses, which show who was not a member."
+_REVERSED = "It comes from members whose losses are higher than those of the others, the wrong way round."
+_ENDS = {"m2": _OF_OTHERS, "upper": _OF_OTHERS, "m3": _REVERSED, "m4": _REVERSED}
 
 
-def interval(estimate: Estimate) -> str:
-    """Return an estimate's interval in words, its ends rounded outwards.
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One estimate as the strings that every output shows.
 
-    >>> from auditor.core.values import Subject
-    >>> interval(Estimate("auc", 0.6, 0.58, None, 0.95, "ranks", Subject.MODEL))
-    'at least 0.58'
+    Attributes:
+        estimate: The number itself.
     """
-    has_low, has_high = (end is not None and not math.isnan(end) for end in (estimate.lower, estimate.upper))
-    low = shown_value(estimate.lower, name=estimate.name, toward="down")
-    high = shown_value(estimate.upper, name=estimate.name, toward="up")
-    if has_low and has_high:
-        return f"{low} to {high}"
-    if has_low:
-        return f"at least {low}"
-    return f"at most {high}" if has_high else numbers.MISSING
 
+    estimate: Estimate
 
-def tile(estimate: Estimate) -> dict[str, str]:
-    """Return an estimate as one large number with a note."""
-    found = describe(estimate)
-    return {
-        "label": found.title,
-        "value": value(estimate),
-        "note": estimate.reason or "no value" if estimate.value is None else interval_words(estimate),
-        "term": found.term,
-        "about": "; ".join(part for part in (_about(estimate), _caution(estimate)) if part),
-    }
+    @cached_property
+    def metric(self) -> Metric:
+        """What the number is: its title, a sentence on it, and the term that explains it."""
+        return metrics.describe(self.estimate)
 
+    @property
+    def name(self) -> str:
+        """As in JSON and gates."""
+        return self.estimate.name
 
-def _about(estimate: Estimate) -> str:
-    guessing = describe(estimate).guessing
-    return f"about {metrics.ABOUT[estimate.subject]}{f'; guessing gives {guessing}' if guessing else ''}"
+    @property
+    def title(self) -> str:
+        """What a reader calls it."""
+        return self.metric.title
 
+    @property
+    def has_value(self) -> bool:
+        """Whether there is a number at all."""
+        return self.estimate.value is not None
 
-def toward(estimate: Estimate) -> str:
-    """Return how the value is rounded: a bound as the bound that it is, and what was observed to the nearest."""
-    if not describe(estimate).lower_bound or estimate.lower == estimate.upper:
-        return "nearest"
-    if estimate.value == estimate.lower:
-        return "down"
-    return "up" if estimate.value == estimate.upper else "nearest"
+    @property
+    def is_rejected(self) -> bool:
+        """Whether it rests on a fit that its test rejects."""
+        return bool(detail(self.estimate, "fit", "rejected"))
 
+    @property
+    def toward(self) -> str:
+        """How the value is rounded: a bound as the bound that it is, and what was observed to the nearest."""
+        item = self.estimate
+        if not self.metric.lower_bound or item.lower == item.upper:
+            return "nearest"
+        if item.value == item.lower:
+            return "down"
+        return "up" if item.value == item.upper else "nearest"
 
-def ceiling_words(estimate: Estimate) -> str:
-    """Return the ceiling in words, or nothing where the estimate has none."""
-    top = ceiling(estimate)
-    return "" if top is None else f"ceiling {numbers.number(top, toward='down')}"
+    @cached_property
+    def value(self) -> str:
+        """The value, a dash where there is none."""
+        return self._shown(self.estimate.value, toward=self.toward)
 
+    @cached_property
+    def ends(self) -> str:
+        """The ends of the interval, rounded outwards.
 
-def _confidence(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return numbers.MISSING
-    if estimate.confidence is None:
-        return _POINT
-    return numbers.percent(estimate.confidence) + _condition(estimate)
+        >>> from auditor.core.values import Subject
+        >>> Row(Estimate("auc", 0.6, 0.58, None, 0.95, "ranks", Subject.MODEL)).ends
+        'at least 0.58'
+        """
+        item = self.estimate
+        low, high = self._shown(item.lower, toward="down"), self._shown(item.upper, toward="up")
+        if numbers.MISSING not in (low, high):
+            return f"{low} to {high}"
+        if low != numbers.MISSING:
+            return f"at least {low}"
+        return f"at most {high}" if high != numbers.MISSING else numbers.MISSING
 
+    def _shown(self, x: float | None, *, toward: str) -> str:
+        return metrics.shown_value(x, name=self.name, toward=toward)
 
-def _condition(estimate: Estimate) -> str:
-    """What the stated confidence hangs on, where it hangs on something that no audit can check."""
-    if detail(estimate, "conditional"):
-        return ", if the curve is Gaussian"
-    return ", if the fit holds" if describe(estimate).curve and estimate.lower is not None else ""
+    @cached_property
+    def ceiling(self) -> str:
+        """The ceiling in words, or nothing where the estimate has none."""
+        top = ceiling(self.estimate)
+        return "" if top is None else f"ceiling {numbers.number(top, toward='down')}"
 
+    @property
+    def delta(self) -> str:
+        """The delta that it is stated at, a dash where that means nothing."""
+        return numbers.given(self.estimate.delta)
 
-def interval_words(estimate: Estimate) -> str:
-    """Return the interval with its confidence, or that it is a point estimate."""
-    if estimate.confidence is None:
-        return ", ".join([_POINT, *_no_interval(estimate)])
-    level = f"at {numbers.percent(estimate.confidence)} confidence"
-    if detail(estimate, "credible"):
-        credible = f"at least this, {numbers.percent(estimate.confidence)} credible"
-        return ", ".join(part for part in (credible, ceiling_words(estimate)) if part)
-    if describe(estimate).lower_bound:
-        if not estimate.value and powerless(estimate):
-            return "too few records to certify anything"
-        conditional = _condition(estimate)
-        sure = "about" if detail(estimate, "approximate") else "certified"
-        found = ("at least this" if conditional else sure) if estimate.value else "no evidence"
-        return ", ".join(part for part in (f"{found} {level}{conditional}", ceiling_words(estimate)) if part)
-    return f"{interval(estimate)} {level}{_condition(estimate)}"
+    @property
+    def adjacency(self) -> str:
+        """The neighbours of a number about the training algorithm."""
+        return str(self.estimate.adjacency or "")
 
+    @property
+    def about(self) -> str:
+        """What the number is about."""
+        return metrics.ABOUT[self.estimate.subject]
 
-def _no_interval(estimate: Estimate) -> list[str]:
-    if detail(estimate, "fit", "rejected"):
-        return ["the fit is rejected"]
-    reason = detail(estimate, "lower_reason")
-    return [f"no interval: {numbers.tidy(reason).rstrip('.')}"] if reason and estimate.lower is None else []
+    @property
+    def about_fully(self) -> str:
+        """What the number is about, with its adjacency."""
+        return f"{self.about} ({self.adjacency})" if self.adjacency else self.about
 
+    @property
+    def confidence(self) -> str:
+        """The confidence with what it hangs on, or that the number is a point estimate."""
+        if not self.has_value:
+            return numbers.MISSING
+        level = self.estimate.confidence
+        return _POINT if level is None else numbers.percent(level) + self._condition
 
-def row(estimate: Estimate) -> dict[str, str]:
-    """Return an estimate as a row of the table of numbers."""
-    found = describe(estimate)
-    return {
-        "name": estimate.name,
-        "title": found.title,
-        "plain": found.sentence,
-        "term": found.term,
-        "value": value(estimate),
-        "interval": interval(estimate),
-        "limit": ceiling_words(estimate),
-        "confidence": _confidence(estimate),
-        "delta": numbers.given(estimate.delta),
-        "adjacency": str(estimate.adjacency or ""),
-        "reason": _caveat(estimate),
-    }
+    @property
+    def _condition(self) -> str:
+        """What the stated confidence hangs on, where it hangs on something that no audit can check."""
+        if detail(self.estimate, "conditional"):
+            return ", if the curve is Gaussian"
+        return ", if the fit holds" if self.metric.curve and self.estimate.lower is not None else ""
 
+    @cached_property
+    def interval(self) -> str:
+        """The interval with its confidence, that it is a point estimate, or why there is no value."""
+        item = self.estimate
+        if not self.has_value:
+            return f"no value: {numbers.tidy(item.reason or 'no reason was given')}"
+        if item.confidence is None:
+            return ", ".join([_POINT, *self._no_interval])
+        level = f"at {numbers.percent(item.confidence)} confidence{self._condition}"
+        if detail(item, "credible"):
+            found = f"at least this, {numbers.percent(item.confidence)} credible"
+        elif not self.metric.lower_bound:
+            return f"{self.ends} {level}"
+        elif not item.value:
+            if powerless(item):
+                return "too few records to certify anything"
+            found = f"no evidence {level}"
+        else:
+            sure = "about" if detail(item, "approximate") else "certified"
+            found = f"{'at least this' if self._condition else sure} {level}"
+        return ", ".join(part for part in (found, self.ceiling) if part)
 
-def _caveat(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return numbers.sentence(estimate.reason or "No reason was given")
-    if describe(estimate).lower_bound and estimate.value == 0:
-        few = "There are too few records to certify anything."
-        none = "No evidence was found, which does not mean that there is nothing to find."
-        return few if powerless(estimate) else none
-    if detail(estimate, "fit", "rejected"):
-        return "The fit is rejected, so there is no interval and this number should not be relied on."
-    finite = f"It {_caution(estimate)}." if _caution(estimate) else ""
-    texts = [*map(numbers.sentence, _no_interval(estimate)), _reach(estimate), finite]
-    return " ".join(text for text in texts if text)
+    @property
+    def line(self) -> str:
+        """All of it on a line."""
+        return f"{self.title}: {self.value} ({self.interval}; about {self.about_fully}; delta {self.delta})"
 
+    @property
+    def _no_interval(self) -> list[str]:
+        """What a point estimate has in place of an interval."""
+        if self.is_rejected:
+            return ["the fit is rejected"]
+        spread = detail(self.estimate, "bootstrap") or {}
+        low, reason = spread.get("lower"), detail(self.estimate, "lower_reason") or spread.get("lower_reason")
+        if low is not None:
+            level = numbers.percent(spread.get("confidence"), toward="down")
+            return [f"bootstrap over models: at least {numbers.number(low, toward='down')} ({level})"]
+        missing = reason and self.estimate.lower is None
+        return [f"no interval: {numbers.tidy(reason).rstrip('.')}"] if missing else []
 
-def _reach(estimate: Estimate) -> str:
-    """Which rates a number without a fit looks at, where another number on the page looks at more."""
-    clip = detail(estimate, "clip") if describe(estimate).role is Role.OBSERVED else None
-    if clip is None or not 0 < clip < 1 / 2:
-        return ""
-    return (
-        f"It looks only at error rates from {numbers.percent(clip)} to {numbers.percent(1 - clip)}, so the certified"
-        " bound, which looks at all of them, can be higher."
-    )
+    @property
+    def context(self) -> str:
+        """What the number is about, what guessing gives, and what chance alone can do."""
+        guessing = self.metric.guessing
+        parts = (f"about {self.about}", guessing and f"guessing gives {guessing}", self._by_chance)
+        return "; ".join(part for part in parts if part)
 
+    @property
+    def _by_chance(self) -> str:
+        finite = is_finite(self.estimate)
+        return f"describes this {FINITE} and can be positive by chance alone" if finite else ""
 
-def behind(estimate: Estimate) -> dict[str, Any]:
-    """Return how an estimate was made and what it assumes."""
-    return {
-        "name": estimate.name,
-        "title": describe(estimate).title,
-        "method": numbers.sentence(estimate.method),
-        "assumptions": [item.rstrip(".") for item in estimate.assumptions],
-        "notes": [*(star_notes(estimate) if describe(estimate).curve else []), *_facts(estimate)],
-    }
+    @property
+    def caveat(self) -> str:
+        """What to know before relying on the number, in sentences; why there is none, where there is none."""
+        item = self.estimate
+        if not self.has_value:
+            return numbers.sentence(item.reason or "No reason was given")
+        if self.metric.lower_bound and item.value == 0:
+            few = "There are too few records to certify anything."
+            none = "No evidence was found, which does not mean that there is nothing to find."
+            return few if powerless(item) else none
+        if self.is_rejected:
+            return "The fit is rejected, so there is no interval and this number should not be relied on."
+        finite = f"It {self._by_chance}." if self._by_chance else ""
+        texts = [*map(numbers.sentence, self._no_interval), self._reach, finite]
+        return " ".join(text for text in texts if text)
 
-
-def _facts(estimate: Estimate) -> list[str]:
-    facts = []
-    place = detail(estimate, "at")
-    if place:
-        on = ", on the edge of the allowed range" if place.get("on_clip") else ""
-        facts.append(
-            f"Attained at a false alarm rate of {numbers.percent(place.get('fpr'))} and a miss rate of"
-            f" {numbers.percent(place.get('fnr'))}{on}."
+    @property
+    def _reach(self) -> str:
+        """Which rates a number without a fit looks at, where another number on the page looks at more."""
+        clip = detail(self.estimate, "clip") if self.metric.role is Role.OBSERVED else None
+        if clip is None or not 0 < clip < 1 / 2:
+            return ""
+        return (
+            f"It looks only at error rates from {numbers.percent(clip)} to {numbers.percent(1 - clip)}, so the certified"
+            " bound, which looks at all of them, can be higher."
         )
-    end = _ENDS.get(str(detail(estimate, "branch") or detail(estimate, "tail")))
-    facts += [end] if end else []
-    pairs = (
-        ("Without a limit on the rates", detail(estimate, "unclipped")),
-        ("At rates that the records can show", detail(estimate, "supported", "value")),
-        ("By the best region instead of a threshold", detail(estimate, "best_region")),
-        ("On losses that were not rescaled", detail(estimate, "scale_free")),
-        ("Average between two groups without any difference", detail(estimate, "noise_floor", "mean")),
-    )
-    known = [f"{text}: {numbers.number(x)}." for text, x in pairs if x is not None]
-    return facts + known
+
+    @property
+    def notes(self) -> list[str]:
+        """Where and how the value was found, in sentences."""
+        item = self.estimate
+        found = star_notes(item) if self.metric.curve else []
+        place = detail(item, "at")
+        if place:
+            on = ", on the edge of the allowed range" if place.get("on_clip") else ""
+            found.append(
+                f"Attained at a false alarm rate of {numbers.percent(place.get('fpr'))} and a miss rate of"
+                f" {numbers.percent(place.get('fnr'))}{on}."
+            )
+        end = _ENDS.get(str(detail(item, "branch") or detail(item, "tail")))
+        pairs = (
+            ("Without a limit on the rates", detail(item, "unclipped")),
+            ("At rates that the records can show", detail(item, "supported", "value")),
+            ("By the best region instead of a threshold", detail(item, "best_region")),
+            ("On losses that were not rescaled", detail(item, "scale_free")),
+            ("Average between two groups without any difference", detail(item, "noise_floor", "mean")),
+        )
+        others = [f"{text}: {numbers.number(x)}." for text, x in pairs if x is not None]
+        return [*found, *([end] if end else []), *others]
 
 
-def value(estimate: Estimate | None) -> str:
-    """Return an estimate's value, a dash where there is none."""
-    if estimate is None:
-        return numbers.MISSING
-    return shown_value(estimate.value, name=estimate.name, toward=toward(estimate))
+def row_of(found: AuditDocument | Slice, name: str) -> Row | None:
+    """Return the row of the estimate of that name, or null where there is none."""
+    item = find(found, name)
+    return None if item is None else Row(item)

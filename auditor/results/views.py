@@ -62,12 +62,8 @@ class InstanceRates:
     def of_a_perfect_attack(self) -> "InstanceRates":
         """Return the same with every member below every non-member, in all instances."""
         expected = np.array([name in _EXPECTED for name in self.names])
-        return InstanceRates(
-            np.broadcast_to(expected.astype(np.float64), self.hits.shape),
-            self.rates,
-            self.weights,
-            self.names,
-        )
+        hits = np.broadcast_to(expected.astype(np.float64), self.hits.shape)
+        return dataclasses.replace(self, hits=hits)
 
 
 def rank_curves(losses: Losses) -> tuple[NamedCurve, ...]:
@@ -211,14 +207,8 @@ def _empirical(counts: ThresholdCounts) -> TradeoffCurve:
         steps = np.geomspace(1, size, 200).astype(np.int64) - 1
         even = np.linspace(0, size - 1, 100).astype(np.int64)
         keep = np.unique(np.concatenate([steps, even, size - 1 - steps]))
-        counts = dataclasses.replace(
-            counts,
-            thresholds=counts.thresholds[keep],
-            fp_below=counts.fp_below[keep],
-            fp_upto=counts.fp_upto[keep],
-            tp_below=counts.tp_below[keep],
-            tp_upto=counts.tp_upto[keep],
-        )
+        names = ("thresholds", "fp_below", "fp_upto", "tp_below", "tp_upto")
+        counts = dataclasses.replace(counts, **{name: getattr(counts, name)[keep] for name in names})
     return TradeoffCurve.from_counts(counts)
 
 
@@ -256,12 +246,8 @@ def _band(losses: Losses, confidence: float, members: Members) -> list[NamedCurv
 
 def _steps(fpr: Floats, tpr: Floats, *, after: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """A staircase through limits: a lower limit of the TPR holds to the right of its FPR, an upper one to the left."""
-    if after:
-        xs = np.concatenate([[0.0], np.repeat(fpr, 2), [1.0]])
-        ys = np.concatenate([[0.0, 0.0], np.repeat(tpr, 2)])
-    else:
-        xs = np.concatenate([[0.0], np.repeat(fpr, 2), [1.0]])
-        ys = np.concatenate([np.repeat(tpr, 2), [1.0, 1.0]])
+    xs = np.concatenate([[0.0], np.repeat(fpr, 2), [1.0]])
+    ys = np.concatenate([[0.0, 0.0], np.repeat(tpr, 2)] if after else [np.repeat(tpr, 2), [1.0, 1.0]])
     return _rounded(np.maximum.accumulate(xs)), _rounded(np.maximum.accumulate(ys))
 
 

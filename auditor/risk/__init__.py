@@ -6,6 +6,6 @@ __getattr__, __dir__, __all__ = face(
     __name__,
     {
         "ranking": "COLUMN NOTE estimate most_exposed rank_records",
-        "slices": "bands shares slices_of",
+        "slices": "bands slices_of",
     },
 )

@@ -9,7 +9,6 @@ be given away by a stronger attack.
 import io
 import math
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,6 @@ NOTE = "a ranking, not a certified probability for any one person"
 COLUMN = "posterior_odds_ranking_only"
 _LABELS = ("id", "group", "person")
 _LONGEST = 80
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,10 @@ class Ranking:
             {
                 "rank": int(self.rank.member[row]),
                 "row": row,
-                **{name: _short(column[row]) for name, column in labels.items()},
+                **{
+                    name: validate.shortened(str(column[row]), most=_LONGEST)
+                    for name, column in labels.items()
+                },
                 "odds": float(self.odds.member[row]),
             }
             for row in first.tolist()
@@ -110,7 +111,17 @@ class Ranking:
         columns[COLUMN] = [getattr(self.odds, side) for side in sides]
         if with_losses:
             columns["loss"] = [getattr(self.losses, side) for side in sides]
-        frame = pd.DataFrame({name: _joined(parts) for name, parts in columns.items()})
+        # Values of different types stay what they are.
+        frame = pd.DataFrame(
+            {
+                name: np.concatenate(
+                    parts
+                    if len({part.dtype.kind for part in parts}) == 1
+                    else [part.astype(object) for part in parts]
+                )
+                for name, parts in columns.items()
+            }
+        )
         frame = frame.sort_values("rank", kind="stable", ignore_index=True)
         frame.attrs["note"] = self.note
         return frame
@@ -136,7 +147,13 @@ class Ranking:
         Raises:
             InputError: A path with another ending than ``.csv`` and ``.parquet``.
         """
-        return _encoded(self.to_frame(nonmembers=nonmembers, with_losses=with_losses), path, note=self.note)
+        suffix = path.suffix.lower()
+        if suffix not in {".csv", ".parquet"}:
+            raise InputError(f"path must end in .csv or .parquet, got {str(path)!r}; name the file so.")
+        frame = self.to_frame(nonmembers=nonmembers, with_losses=with_losses)
+        if suffix == ".csv":
+            return _as_text(frame, harmless=True).to_csv(index=False, lineterminator="\n")
+        return _parquet(_as_text(frame, harmless=False), self.note)
 
 
 def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator) -> Ranking:
@@ -191,29 +208,15 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
     )
 
 
-def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """One column of both groups; values of different types stay what they are."""
-    if len({part.dtype.kind for part in parts}) > 1:
-        parts = [part.astype(object) for part in parts]
-    return np.concatenate(parts)
-
-
 def _encodable(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Labels that a file can hold: a lone surrogate becomes a backslash escape."""
     if column.dtype.kind not in "UO":
         return column
-    words = column.tolist()
-    if not any(isinstance(word, str) and _SURROGATE.search(word) for word in words):
-        return column
-    escaped = [
-        word.encode("utf-8", "backslashreplace").decode() if isinstance(word, str) else word for word in words
+    words = [
+        word.encode("utf-8", "backslashreplace").decode() if isinstance(word, str) else word
+        for word in column.tolist()
     ]
-    return np.array(escaped, dtype=object)
-
-
-def _short(label: object) -> str:
-    words = str(label)
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+    return np.array(words, dtype=object)
 
 
 # --- Which training records to name as the most exposed ones, and when to name none ---
@@ -302,7 +305,11 @@ def _named(ranking: Ranking, *, persons: bool, most: int) -> tuple[TopRecord, ..
         rank: int((ranking.rank.member == rank).sum())
         for rank in dict.fromkeys(item["rank"] for item in first)
     }
-    missing = {name: _missing(ranking.losses, name, rows) for name in ("id", "group", "person")}
+    columns = {name: getattr(ranking.losses, name) for name in _LABELS}
+    missing = {
+        name: np.ones(rows.size, dtype=bool) if pair is None else text(pair.member[rows])[1]
+        for name, pair in columns.items()
+    }
     found = []
     for at, item in enumerate(first):
         labels = {name: None if missing[name][at] else item.get(name) for name in missing}
@@ -318,12 +325,6 @@ def _named(ranking: Ranking, *, persons: bool, most: int) -> tuple[TopRecord, ..
             )
         )
     return tuple(found)
-
-
-def _missing(losses: Losses, name: str, rows: Any) -> list[bool]:
-    """Which of these records have no such label."""
-    pair = getattr(losses, name)
-    return [True] * len(rows) if pair is None else [bool(item) for item in text(pair.member[rows])[1]]
 
 
 # --- The likelihood ratio of membership as a function of the loss: monotone, unless bands of losses clearly tell more ---
@@ -370,21 +371,31 @@ def estimate(
     member = np.bincount(place[membership], minlength=size)
     other = np.bincount(place[~membership], minlength=size)
     n1, n0 = int(member.sum()), int(other.sum())
-    falling = _falling(member, other)
+    below = np.cumsum(member) - member
+    falling = bool((other * (below + _HALF * member)).sum() >= _HALF * n1 * float(n0))
     if not falling:
         place, member, other = size - 1 - place, member[::-1], other[::-1]
     folds = np.empty(place.size, dtype=np.int8)
     deals = min(_FOLDS, n1, n0)
     for side, n in ((membership, n1), (~membership, n0)):
         folds[side] = rng.permutation(n) % deals
-    middle = _middle(member + other)
-    cells = _cells(middle)
+    # Where the middle of each level lies among all records, in (0, 1): ties stay together, membership has no say.
+    records = member + other
+    middle = (np.cumsum(records) - _HALF * records) / records.sum()
+    # The cell of each level, without empty ones: every level its own, or parts that no band cuts.
+    cells = np.arange(size)
+    if size > _CELLS:
+        parts = _parts(middle, _CELLS)
+        cells = np.cumsum(np.diff(parts, prepend=parts[0]) > 0)
     width = int(cells[-1]) + 1
     key = (folds.astype(np.int64) * 2 + membership) * width + cells[place]
     counts = np.bincount(key, minlength=deals * 2 * width).reshape(deals, 2, width)
-    held = _isotonic_held_out(counts)
-    finest = _finest(min(n1, n0))
-    banded = _banded(counts, _parts(middle[_starts(cells)], finest), finest) if finest else None
+    held = np.stack([_isotonic(fold[1], fold.sum(axis=0)) for fold in _of_other_folds(counts)])
+    # The largest power of two of bands for so many records of the smaller group.
+    fit = min(_MOST_BANDS, min(n1, n0) // _PER_BAND)
+    finest = 1 << (fit.bit_length() - 1) if fit >= _FEWEST_BANDS else 0
+    starts = np.flatnonzero(np.diff(cells, prepend=-1))
+    banded = _banded(counts, _parts(middle[starts], finest), finest) if finest else None
     monotone = banded is None or not _better(counts, banded.held, held)
     if banded is None or monotone:
         share = _isotonic(member, member + other)
@@ -402,37 +413,9 @@ def estimate(
     )
 
 
-def _falling(member: Integers, other: Integers) -> bool:
-    below = np.cumsum(member) - member
-    return bool((other * (below + _HALF * member)).sum() >= _HALF * member.sum() * float(other.sum()))
-
-
-def _finest(least: int) -> int:
-    """The largest power of two of bands for so many records of the smaller group; 0 for too few of them."""
-    fit = min(_MOST_BANDS, least // _PER_BAND)
-    return 0 if fit < _FEWEST_BANDS else 1 << (fit.bit_length() - 1)
-
-
-def _middle(records: Integers) -> Floats:
-    """Where the middle of each level lies among all records, in (0, 1): ties stay together, membership has no say."""
-    return np.asarray((np.cumsum(records) - _HALF * records) / records.sum())
-
-
 def _parts(middle: Floats, number: int) -> Integers:
     """Which of so many parts of equally many records each level is in."""
     return np.minimum(np.floor(middle * number).astype(np.int64), number - 1)
-
-
-def _cells(middle: Floats) -> Integers:
-    """The cell of each level, without empty ones: every level its own, or parts that no band cuts."""
-    if middle.size <= _CELLS:
-        return np.arange(middle.size)
-    parts = _parts(middle, _CELLS)
-    return np.asarray(np.cumsum(np.diff(parts, prepend=parts[0]) > 0))
-
-
-def _starts(cells: Integers) -> Integers:
-    return np.flatnonzero(np.diff(cells, prepend=-1))
 
 
 def _of_other_folds(counts: Integers) -> Integers:
@@ -493,12 +476,6 @@ def _smoothed(counts: Floats) -> Floats:
     return np.asarray((counts[:, 1] + member) / (counts.sum(axis=1) + member + other), dtype=np.float64)
 
 
-def _isotonic_held_out(counts: Integers) -> Floats:
-    """Shape (folds, cells), the isotonic shares that the other folds tell."""
-    others = _of_other_folds(counts)
-    return np.stack([_isotonic(fold[1], fold.sum(axis=0)) for fold in others])
-
-
 def _isotonic(member: Integers, total: Integers) -> Floats:
     """The isotonic share of members at every level, falling, and straight between the levels that have records."""
     seen = np.flatnonzero(total)
@@ -521,23 +498,6 @@ def _pseudo(size: int) -> float:
 # --- Tables of records as the content of files that other programs open ---
 
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
-def _encoded(frame: "pd.DataFrame", path: Path, *, note: str) -> str | bytes:
-    """Return a table as the content of a ``.csv`` or ``.parquet`` file.
-
-    Labels are written as text. In CSV those that a spreadsheet would run as a formula get an apostrophe in front, unless
-    they are numbers; Parquet keeps them as they are and holds the note in its metadata.
-
-    Raises:
-        InputError: A path with another ending.
-    """
-    suffix = path.suffix.lower()
-    if suffix not in {".csv", ".parquet"}:
-        raise InputError(f"path must end in .csv or .parquet, got {str(path)!r}; name the file so.")
-    if suffix == ".csv":
-        return _as_text(frame, harmless=True).to_csv(index=False, lineterminator="\n")
-    return _parquet(_as_text(frame, harmless=False), note)
 
 
 def _as_text(frame: "pd.DataFrame", *, harmless: bool) -> "pd.DataFrame":

@@ -13,17 +13,16 @@ from auditor.core.errors import InputError
 from auditor.core.options import FixedThreshold
 from auditor.core.values import Floats, Losses, LossScale, PerGroup
 from auditor.curves.transforms import Transform
+from auditor.records.labels import text
 from auditor.scores.references import (
     Population,
     References,
     as_population,
-    comparable,
     encoded,
     finite_difference,
     finite_ratio,
     random_part,
-    require_disjoint,
-    require_same_scale,
+    require_comparable,
     same_models,
     scored,
     units,
@@ -83,20 +82,19 @@ def rmia(reference: References, *, population: Population, a: float = 0.3, gamma
     same_models("reference losses", reference.member, "population reference losses", own)
 
     def attacked(losses: Losses) -> Losses:
-        disjoint = require_disjoint(losses, population, name="population")
-        require_same_scale(losses, population, name="population")
+        disjoint = require_comparable(losses, population, name="population")
         at = reference.aligned(losses)
         scale = _scale(losses, (population.loss, at.member, at.nonmember, own))
         ranked = np.sort(_log_ratio(population.loss, own, a=a, scale=scale))
-        member, nonmember = (
-            -_continued(_log_ratio(values, matrix, a=a, scale=scale) - math.log(gamma), ranked)
-            for values, matrix in ((losses.member, at.member), (losses.nonmember, at.nonmember))
-        )
+
+        def score(values: Floats, matrix: Floats) -> Floats:
+            return -_continued(_log_ratio(values, matrix, a=a, scale=scale) - math.log(gamma), ranked)
+
         step = (
             f"offline RMIA, a = {a:g}, gamma = {gamma:g}, losses read as {scale}: {reference.models:,} reference model(s),"
             f" which must have been trained on neither group, and a population of {population.n:,}, {disjoint}"
         )
-        return scored(losses, member=member, nonmember=nonmember, step=step)
+        return scored(losses, at, score, step=step)
 
     return attacked
 
@@ -221,12 +219,8 @@ def difficulty(reference: References, *, centre: Centre = Mean()) -> Transform:
     )
 
     def calibrated(losses: Losses) -> Losses:
-        own = reference.aligned(losses)
-        member, nonmember = (
-            finite_difference(values, _centre(matrix, centre))
-            for values, matrix in ((losses.member, own.member), (losses.nonmember, own.nonmember))
-        )
-        return scored(losses, member=member, nonmember=nonmember, step=step)
+        known = PerGroup(*(_centre(matrix, centre) for matrix in reference.aligned(losses)))
+        return scored(losses, known, finite_difference, step=step)
 
     return calibrated
 
@@ -253,12 +247,12 @@ class _Norms:
 
     def of(self, group: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
         """The entry of each record."""
-        text, _ = comparable(group)
+        words, _ = text(group)
         pooled = self.names.size
         if not pooled:
-            return np.zeros(text.size, dtype=np.intp)
-        at = np.minimum(np.searchsorted(self.names, text), pooled - 1)
-        return np.where(self.names[at] == text, at, pooled)
+            return np.zeros(words.size, dtype=np.intp)
+        at = np.minimum(np.searchsorted(self.names, words), pooled - 1)
+        return np.where(self.names[at] == words, at, pooled)
 
     def standardised(self, losses: Floats, entry: npt.NDArray[np.intp]) -> Floats:
         """(l - median)/spread."""
@@ -294,33 +288,27 @@ def class_conditional(calibration: Losses | Population, *, least: int = 20) -> T
     norms = _norms(own.loss, own.group, least=least)
 
     def conditioned(losses: Losses) -> Losses:
-        disjoint = require_disjoint(losses, own, name="calibration")
-        require_same_scale(losses, own, name="calibration")
+        disjoint = require_comparable(losses, own, name="calibration")
         if losses.group is None:
             raise InputError(
                 "class_conditional needs the class of each audited record; give Losses(group=...)."
             )
-        member, nonmember = (norms.of(column) for column in losses.group)
-        pooled = sum(int(np.count_nonzero(entry == norms.names.size)) for entry in (member, nonmember))
+        entries = PerGroup(*(norms.of(column) for column in losses.group))
+        pooled = sum(int(np.count_nonzero(entry == norms.names.size)) for entry in entries)
         step = (
             f"class-conditional: by the median and lower spread of {norms.names.size:,} classes over {own.n:,} calibration"
             f" non-members, {disjoint}; {pooled:,} records of classes with fewer than {least:,} by the pooled ones"
         )
-        return scored(
-            losses,
-            member=norms.standardised(losses.member, member),
-            nonmember=norms.standardised(losses.nonmember, nonmember),
-            step=step,
-        )
+        return scored(losses, entries, norms.standardised, step=step)
 
     return conditioned
 
 
 def _norms(loss: Floats, group: npt.NDArray[Any], *, least: int) -> _Norms:
-    text, given = comparable(group)
-    names, code, sizes = np.unique(text[given], return_inverse=True, return_counts=True)
+    words, missing = text(group)
+    names, code, sizes = np.unique(words[~missing], return_inverse=True, return_counts=True)
     order = np.argsort(code, kind="stable")
-    parts = np.split(loss[given][order], np.cumsum(sizes)[:-1])
+    parts = np.split(loss[~missing][order], np.cumsum(sizes)[:-1])
     enough = sizes >= least
     pooled = _median_and_spread(loss, otherwise=1.0)
     own = [
@@ -452,17 +440,11 @@ def _minus(norms: PerGroup, calibration: Population, *, step: str) -> Transform:
     """The transform that subtracts each record's predicted quantile."""
 
     def regressed(losses: Losses) -> Losses:
-        disjoint = require_disjoint(losses, calibration, name="calibration")
-        require_same_scale(losses, calibration, name="calibration")
+        disjoint = require_comparable(losses, calibration, name="calibration")
         for side in PerGroup._fields:
             names = (f"{side} losses", f"{side} features")
             validate.same_length(names, (getattr(losses, side).size, getattr(norms, side).size))
-        return scored(
-            losses,
-            member=finite_difference(losses.member, norms.member),
-            nonmember=finite_difference(losses.nonmember, norms.nonmember),
-            step=f"{step}, {disjoint}",
-        )
+        return scored(losses, norms, finite_difference, step=f"{step}, {disjoint}")
 
     return regressed
 

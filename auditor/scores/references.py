@@ -1,7 +1,7 @@
 """References, populations and held-out records: what stronger scores are calibrated on, coded alike and kept apart from the audited records."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +10,21 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.validate import one_line
 from auditor.core.values import Floats, Losses, LossScale, PerGroup
-
-# --- What every score reads and gives: losses with new values, features as numbers, and labels as they are compared ---
-
+from auditor.records.features import pooled, ranks_of, table_of
+from auditor.records.labels import codes
 
 # --- Scored losses: new values under the same labels ---
 
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-def scored(losses: Losses, *, member: Floats, nonmember: Floats, step: str) -> Losses:
-    """Return the losses with new values, all labels kept, and the step in the history; their scale is now unknown."""
+def scored(losses: Losses, known: PerGroup, change: Callable[[Floats, Any], Floats], *, step: str) -> Losses:
+    """Return the losses changed by what is known of each record, all labels kept, and the step in the history.
+
+    Their scale is now unknown.
+    """
+    member, nonmember = change(losses.member, known.member), change(losses.nonmember, known.nonmember)
     for fresh in (member, nonmember):
         fresh.setflags(write=False)  # so that it need not be copied
     return dataclasses.replace(
@@ -51,118 +53,39 @@ def encoded(features: Any, calibration: Any) -> tuple[Floats, Floats, Floats]:
     Raises:
         InputError: Not tables, other columns, or infinite values.
     """
-    import pandas as pd
-
     member, nonmember = _pair(features)
-    frames = {
-        name: _frame(name, table)
-        for name, table in (
-            ("member features", member),
-            ("nonmember features", nonmember),
-            ("calibration features", calibration),
-        )
-    }
-    wanted = [str(column) for column in frames["member features"].columns]
-    for name, frame in frames.items():
-        if [str(column) for column in frame.columns] != wanted:
+    named = (("member", member), ("nonmember", nonmember), ("calibration", calibration))
+    tables = [table_of(name, values) for name, values in named]
+    wanted = tables[0].names
+    for (name, _), table in zip(named, tables, strict=True):
+        if table.names != wanted:
             raise InputError(
-                f"{name} must have the columns of the member features, got {frame.shape[1]} columns against"
+                f"{name} features must have the columns of the member features, got {len(table.names)} columns against"
                 f" {len(wanted)} or others of these names; select the same columns in each table."
             )
-    whole = pd.concat([frame.set_axis(wanted, axis=1) for frame in frames.values()], ignore_index=True)
-    matrix = _matrix(whole)
+    columns = [_numbers([table.column(place) for table in tables]) for place in range(len(wanted))]
+    matrix = np.column_stack(columns)
     if np.isinf(matrix).any():
         raise InputError(
             f"features must be finite or missing, got {int(np.isinf(matrix).sum()):,} infinite values; remove those"
             " records or columns."
         )
-    ends = np.cumsum([len(frame) for frame in frames.values()])
-    return matrix[: ends[0]], matrix[ends[0] : ends[1]], matrix[ends[1] :]
+    first, second, third = np.split(matrix, np.cumsum([table.n for table in tables[:2]]))
+    return first, second, third
 
 
 def _pair(features: Any) -> tuple[Any, Any]:
     """Both groups' tables, of a pair or of a value with the fields member and nonmember."""
     if hasattr(features, "member") and hasattr(features, "nonmember"):
         return features.member, features.nonmember
-    if not isinstance(features, tuple | list) or len(features) != 2:  # noqa: PLR2004
-        raise InputError(
-            f"features must be a pair (members, non-members) of tables, got {type(features).__name__}."
-        )
-    return features[0], features[1]
+    return validate.pair("features", features, of=" of tables")
 
 
-def _frame(name: str, table: Any) -> Any:
-    import pandas as pd
-
-    if isinstance(table, pd.DataFrame):
-        return table
-    dense = table.toarray() if hasattr(table, "toarray") else table
-    try:
-        array = np.asarray(dense)
-        return pd.DataFrame(array.reshape(len(array), -1)).infer_objects()
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be a table with one row per record: {one_line(error)}.") from None
-
-
-def _matrix(frame: Any) -> Floats:
-    import pandas as pd
-
-    if all(pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes):
-        return np.asarray(frame.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.column_stack([_numbers(frame.iloc[:, at]) for at in range(frame.shape[1])])
-
-
-def _numbers(column: Any) -> Floats:
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column):
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    code, _ = pd.factorize(column.map(str, na_action="ignore"), sort=True)
-    return np.where(code < 0, np.nan, code.astype(np.float64))
-
-
-# --- Labels of records as they are compared: by text, with blanks set aside, whatever type they were read as ---
-
-_BLANK = ("", "None", "nan", "NaN", "<NA>")
-
-
-def comparable(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.bool_]]:
-    """Return the labels as text and which of them are there; a whole number is the same label in any type."""
-    if column.dtype.kind in "fO":
-        column = np.array([_whole(x) for x in column.tolist()], dtype=object)
-    text = np.char.strip(column.astype(str))
-    blank = np.isin(text, _BLANK) if column.dtype.kind == "O" else text == ""
-    return text, np.asarray(~blank)
-
-
-def _whole(label: Any) -> Any:
-    return int(label) if isinstance(label, float) and label.is_integer() else label
-
-
-def _whole_numbers(*columns: npt.NDArray[Any]) -> bool:
-    """Whether the columns need no text: whole numbers of one type, as two types may meet in floats."""
-    return columns[0].dtype.kind in "iu" and len({column.dtype for column in columns}) == 1
-
-
-def _coded(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """Return a number from 0 on for each label that is there, and which are."""
-    labels, given = (
-        (column, np.ones(column.size, dtype=bool)) if _whole_numbers(column) else comparable(column)
-    )
-    return np.asarray(np.unique(labels[given], return_inverse=True)[1]), given
-
-
-def _n_shared(own: npt.NDArray[Any], others: Iterable[npt.NDArray[Any]]) -> int | None:
-    """Return how many entries of a column are in one of the others; None where a side has nothing but blanks."""
-    listed = list(others)
-    if _whole_numbers(own, *listed):
-        return int(np.logical_or.reduce([np.isin(own, column) for column in listed]).sum())
-    text, given = comparable(own)
-    pairs = [comparable(column) for column in listed]
-    theirs = np.concatenate([labels[there] for labels, there in pairs])
-    if not given.any() or not theirs.size:
-        return None
-    return int(np.isin(text[given], theirs).sum())
+def _numbers(parts: list[npt.NDArray[Any]]) -> Floats:
+    values = pooled(*parts)
+    if parts[0].dtype.kind == "M" and not isinstance(values, list):
+        values = [None if np.isnan(time) else time for time in values]
+    return ranks_of(values) if isinstance(values, list) else values
 
 
 # --- The other records that scores rest on: reference losses, a population, a part held out; and that none of it is audited ---
@@ -199,11 +122,10 @@ class References:
             object.__setattr__(self, "id", self._ids(self.id))
 
     def _ids(self, ids: Any) -> PerGroup:
-        if not isinstance(ids, tuple | list) or len(ids) != 2:  # noqa: PLR2004
-            raise InputError(f"reference id must be a pair (members, non-members), got {type(ids).__name__}.")
+        member, nonmember = validate.pair("reference id", ids)
         pair = PerGroup(
-            validate.column("reference member id", ids[0]),
-            validate.column("reference nonmember id", ids[1]),
+            validate.column("reference member id", member),
+            validate.column("reference nonmember id", nonmember),
         )
         for side in ("member", "nonmember"):
             names = (f"reference {side} losses", f"reference {side} id")
@@ -255,23 +177,23 @@ class References:
 
 def _rows_of(wanted: npt.NDArray[Any], own: npt.NDArray[Any], *, side: str) -> npt.NDArray[np.intp]:
     """The row of each wanted id."""
-    (wanted, given), (own, _) = comparable(wanted), comparable(own)
-    order = np.argsort(own, kind="stable")
-    ranked = own[order]
-    asked = np.isin(ranked, wanted)
-    repeated = int(np.count_nonzero(asked[1:] & (ranked[1:] == ranked[:-1])))
+    found = codes(PerGroup(wanted, own))
+    asked, there = found.member, found.nonmember
+    times = np.bincount(there + 1, minlength=found.labels.size + 1)[1:]
+    repeated = int(np.maximum(times[np.unique(asked[asked >= 0])] - 1, 0).sum())
     if repeated:
         raise InputError(
             f"reference {side} ids must be unique, got {repeated:,} repeated; keep one row of each record."
         )
-    at = np.minimum(np.searchsorted(ranked, wanted), max(ranked.size - 1, 0))
-    missing = ~given | (ranked[at] != wanted) if ranked.size else np.ones(wanted.size, dtype=bool)
+    rows = np.full(found.labels.size + 1, -1)  # the last one is for records without an id
+    rows[there] = np.where(there < 0, -1, np.arange(there.size))
+    missing = rows[asked] < 0
     if missing.any():
         raise InputError(
             f"every {side} needs reference losses, got none for {int(missing.sum()):,} of {wanted.size:,} ids (first at"
             f" row {int(np.argmax(missing))}, counting from 0); score those records with the reference models too."
         )
-    return np.asarray(order[at])
+    return np.asarray(rows[asked])
 
 
 def same_models(first: str, one: Floats, second: str, other: Floats) -> None:
@@ -399,43 +321,47 @@ def as_population(name: str, calibration: object) -> Population:
 _FEWEST_SHARED = 10  # fewer equal losses can be equal by chance
 
 
-def require_disjoint(losses: Losses, calibration: Population, *, name: str) -> str:
-    """Return a phrase for the history that says how it was checked; refuse an overlap."""
-    for label, word in (("id", "id"), ("fingerprint", "content")):
-        audited, own = getattr(losses, label), getattr(calibration, label)
-        if audited is None or own is None:
-            continue
-        shared = _n_shared(own, audited)
-        if shared is None:
-            continue
-        if shared:
-            raise InputError(
-                f"{name} must hold no audited record, got {shared:,} of {calibration.n:,} with the {word} of one;"
-                f" remove them from {name}, or hold out other non-members with auditor.scores.hold_out."
-            )
-        return f"no {word} in common with the audited records"
-    if _is_copy(losses, calibration):
-        raise InputError(
-            f"{name} must hold no audited record, got {calibration.n:,} losses equal to the audited non-members';"
-            " hold out other non-members with auditor.scores.hold_out."
-        )
-    return "not checked to be disjoint from the audited records: no ids or fingerprints on both sides"
+def require_comparable(losses: Losses, calibration: Population, *, name: str) -> str:
+    """Return a phrase for the history that says how it was checked that no record is audited; refuse an overlap.
 
-
-def _is_copy(losses: Losses, calibration: Population) -> bool:
-    same_size = calibration.n == losses.n_nonmember >= _FEWEST_SHARED
-    if not same_size or not np.array_equal(np.sort(calibration.loss), losses.sorted_nonmember):
-        return False
-    return bool(np.count_nonzero(np.diff(losses.sorted_nonmember)) * 2 >= calibration.n)
-
-
-def require_same_scale(losses: Losses, calibration: Population, *, name: str) -> None:
-    """Refuse calibration losses on another scale than the audited ones."""
+    Refuse calibration losses on another scale than the audited ones, too.
+    """
+    phrase = _require_disjoint(losses, calibration, name)
     if calibration.scale is not losses.scale:
         raise InputError(
             f"{name} losses must be on the scale of the audited losses, got {calibration.scale!s} and"
             f" {losses.scale!s}; put both through the same steps, or give Population(scale=...)."
         )
+    return phrase
+
+
+def _require_disjoint(losses: Losses, calibration: Population, name: str) -> str:
+    for label, word in (("id", "id"), ("fingerprint", "content")):
+        audited, own = getattr(losses, label), getattr(calibration, label)
+        if audited is None or own is None:
+            continue
+        found = codes(PerGroup(own, _in_one(audited)))
+        ours, theirs = (column[column >= 0] for column in (found.member, found.nonmember))
+        if not ours.size or not theirs.size:
+            continue
+        if shared := int(np.isin(ours, theirs).sum()):
+            raise InputError(
+                f"{name} must hold no audited record, got {shared:,} of {calibration.n:,} with the {word} of one;"
+                f" remove them from {name}, or hold out other non-members with auditor.scores.hold_out."
+            )
+        return f"no {word} in common with the audited records"
+    n, ordered = calibration.n, losses.sorted_nonmember
+    same_size = n == ordered.size >= _FEWEST_SHARED
+    if (
+        same_size
+        and np.array_equal(np.sort(calibration.loss), ordered)
+        and 2 * np.count_nonzero(np.diff(ordered)) >= n
+    ):
+        raise InputError(
+            f"{name} must hold no audited record, got {calibration.n:,} losses equal to the audited non-members';"
+            " hold out other non-members with auditor.scores.hold_out."
+        )
+    return "not checked to be disjoint from the audited records: no ids or fingerprints on both sides"
 
 
 # --- Holding records out of an audit, so that a score can be calibrated on them ---
@@ -487,19 +413,24 @@ def hold_out(losses: Losses, *, fraction: float = 0.5, rng: np.random.Generator)
     """
     validate.instance("losses", losses, (Losses,))
     share = validate.fraction("fraction", fraction)
-    labels = (None if pair is None else np.concatenate(_as_text(pair)) for pair in _linking(losses))
-    unit = units(
-        [column for column in labels if column is not None], size=losses.n_member + losses.n_nonmember
-    )
-    held = random_part(unit, share=share, rng=rng)
-    parts = (_rows(~held, losses), _rows(held, losses))
-    for name, rows in zip(("audited", "calibration"), parts, strict=True):
-        _enough(name, rows, share)
-    audited, calibration = (
-        losses.take(member=rows.member, nonmember=rows.nonmember, step=f"hold_out: {text}, {_counts(rows)}")
-        for rows, text in zip(parts, ("the audited part", "the calibration part"), strict=True)
-    )
-    return HoldOut(audited, calibration, *parts)
+    n1 = losses.n_member
+    linking = [_in_one(pair) for pair in (losses.id, losses.person, losses.fingerprint) if pair is not None]
+    held = random_part(units(linking, size=n1 + losses.n_nonmember), share=share, rng=rng)
+    parts: list[Losses] = []
+    rows: list[PerGroup] = []
+    for name, mask in (("audited", ~held), ("calibration", held)):
+        chosen = PerGroup(np.flatnonzero(mask[:n1]), np.flatnonzero(mask[n1:]))
+        sizes = chosen.member.size, chosen.nonmember.size
+        if min(sizes) < _FEWEST:
+            raise InputError(
+                f"hold_out needs at least {_FEWEST} members and {_FEWEST} non-members on each side, got {sizes[0]:,}"
+                f" and {sizes[1]:,} in the {name} part at fraction {share:g}; give more records, another fraction,"
+                " or labels that tie fewer records together."
+            )
+        step = f"hold_out: the {name} part, {sizes[0]:,} members and {sizes[1]:,} non-members drawn without looking at membership"
+        parts.append(losses.take(member=chosen.member, nonmember=chosen.nonmember, step=step))
+        rows.append(chosen)
+    return HoldOut(parts[0], parts[1], rows[0], rows[1])
 
 
 def units(labels: list[npt.NDArray[Any]], *, size: int) -> npt.NDArray[np.intp]:
@@ -510,9 +441,9 @@ def units(labels: list[npt.NDArray[Any]], *, size: int) -> npt.NDArray[np.intp]:
 
     records, ends, n_nodes = [], [], size
     for column in labels:
-        code, given = _coded(column)
-        records.append(np.flatnonzero(given))
-        ends.append(n_nodes + code)
+        code = codes(PerGroup(column, column[:0])).member
+        records.append(np.flatnonzero(code >= 0))
+        ends.append(n_nodes + code[code >= 0])
         n_nodes += code.size
     edges = (np.concatenate(records), np.concatenate(ends))
     graph = coo_array((np.ones(edges[0].size, dtype=np.int8), edges), shape=(n_nodes, n_nodes))
@@ -530,30 +461,7 @@ def random_part(
     return np.asarray(chosen[unit])
 
 
-def _linking(losses: Losses) -> tuple[PerGroup | None, ...]:
-    return losses.id, losses.person, losses.fingerprint
-
-
-def _as_text(pair: PerGroup) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Both groups' labels in one type, without turning a number into another number's text."""
-    if pair.member.dtype.kind == pair.nonmember.dtype.kind:
-        return pair.member, pair.nonmember
-    return pair.member.astype(object), pair.nonmember.astype(object)
-
-
-def _rows(mask: npt.NDArray[np.bool_], losses: Losses) -> PerGroup:
-    return PerGroup(np.flatnonzero(mask[: losses.n_member]), np.flatnonzero(mask[losses.n_member :]))
-
-
-def _enough(name: str, rows: PerGroup, share: float) -> None:
-    fewest = min(rows.member.size, rows.nonmember.size)
-    if fewest < _FEWEST:
-        raise InputError(
-            f"hold_out needs at least {_FEWEST} members and {_FEWEST} non-members on each side, got {rows.member.size:,}"
-            f" and {rows.nonmember.size:,} in the {name} part at fraction {share:g}; give more records, another fraction,"
-            " or labels that tie fewer records together."
-        )
-
-
-def _counts(rows: PerGroup) -> str:
-    return f"{rows.member.size:,} members and {rows.nonmember.size:,} non-members drawn without looking at membership"
+def _in_one(pair: PerGroup) -> npt.NDArray[Any]:
+    """Both groups' labels in one column, without turning a number into another number's text."""
+    alike = pair.member.dtype.kind == pair.nonmember.dtype.kind
+    return np.concatenate(pair if alike else [column.astype(object) for column in pair])

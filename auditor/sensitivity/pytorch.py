@@ -2,21 +2,16 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, final
 
-from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.training import DPSGD, PoissonSampling, Sampling
+from auditor.core.options import DPSGD, PoissonSampling, Sampling
+from auditor.core.values import Floats
 from auditor.sensitivity.tracker import (
-    Approximate,
-    Completions,
-    Distance,
-    Full,
+    Arrays,
     ModelSteps,
-    Rewritten,
-    framework,
 )
 
 _POISSON = PoissonSampling()
@@ -64,28 +59,8 @@ class TorchSensitivityTracker(ModelSteps):
     Source: Cherubin et al. 2024, Algorithm 4.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        loss_fn: Callable[[Any, Any], Any],
-        *,
-        completions: Completions,
-        clipping_norm: float,
-        distance: Distance = Full(),  # noqa: B008  a frozen value
-        most_numbers: int = 2**22,
-    ) -> None:
-        torch = framework("torch", called="PyTorch", extra="torch")
-        super().__init__(
-            loss_fn,
-            completions=completions,
-            clipping_norm=clipping_norm,
-            distance=distance,
-            most_numbers=most_numbers,
-        )
-        _weighs_evenly(loss_fn, torch)
-        self._model = _inner(model, torch)
-        self._dropout(present=_has_dropout(self._model, torch))
-        self._hook: _StepHook | None = None
+    _framework = ("PyTorch", "torch")
+    _hook: "_StepHook | None" = None
 
     def attach(self, optimizer: Any) -> None:
         """Let every update of an Opacus optimizer end a step, after its own hook, the accountant's.
@@ -137,39 +112,8 @@ class TorchSensitivityTracker(ModelSteps):
         Raises:
             InputError: As in `observe`, or batches that are no pairs.
         """
-        torch = framework("torch", called="PyTorch", extra="torch")
-        self._shuffled = self._shuffled or _shuffled(batches, torch)
+        self._shuffled = self._shuffled or _shuffled(batches, self._library)
         return _Watched(batches, observe=self.observe)
-
-    def observe(self, features: Any, labels: Any) -> None:
-        """Take in one batch, or a part of it, before its update.
-
-        Args:
-            features: Tensor whose first axis counts the records; none are fine, and count as distance 0.
-            labels: Tensor with one label, or one row of labels, for each.
-
-        Raises:
-            InputError: No batch, gradients that are not finite or cannot be had record by record, or completions that do
-                not fit.
-        """
-        torch = framework("torch", called="PyTorch", extra="torch")
-        features, labels = _tensor("features", features, torch), _tensor("labels", labels, torch)
-        self._checked(features, labels)
-        farthest = self._open or 0.0
-        with _undisturbed(self._model):
-            parameters = {
-                name: parameter.detach()
-                for name, parameter in self._model.named_parameters()
-                if parameter.requires_grad
-            }
-            numbers = sum(parameter.numel() for parameter in parameters.values())
-            for part in self._parts(len(features), parameters=numbers):
-                gradients = self._gradients(torch, parameters, features[part], labels[part])
-                points = _clipped(torch, gradients, self.clipping_norm)
-                if points is None:
-                    self._raise_to(math.nan)
-                farthest = largest(torch, points, distance=self.distance, known=farthest)
-        self._raise_to(farthest)
 
     def training(self, engine: Any, *, sampling: Sampling = _POISSON) -> DPSGD:
         """Return the run as the accountant of an Opacus engine recorded it, to give to `claims` and `summary`.
@@ -200,27 +144,70 @@ class TorchSensitivityTracker(ModelSteps):
                 f" step, got max_grad_norm {norm!r}."
             )
 
-    def _gradients(self, torch: Any, parameters: dict[str, Any], features: Any, labels: Any) -> Any:
-        """Return one gradient for each record and completion, shape (records, completions, parameters)."""
-        count = self._completions.count
-        records = _completed(torch, self._completions, features)
-        repeated = labels.repeat_interleave(count, dim=0)
+    def _usable(self, model: Any) -> Any:
+        self._arrays = arrays(self._library)
+        _weighs_evenly(self._loss_fn, self._library)
+        return _inner(model, self._library)
+
+    def _dropped(self) -> list[Any]:
+        layer = self._library.nn.modules.dropout._DropoutNd  # noqa: SLF001  the base of all of them
+        # Recurrent and attention layers drop by a number of their own.
+        return [
+            part.p if isinstance(part, layer) else getattr(part, "dropout", 0)
+            for part in self._model.modules()
+        ]
+
+    def _undisturbed(self) -> AbstractContextManager[None]:
+        return _undisturbed(self._model)
+
+    def _tensor(self, values: Any) -> Any:
+        return self._library.as_tensor(values)
+
+    def _write(self, written: Any, row: Floats, features: Any) -> Any:
+        as_tensor = partial(self._library.as_tensor, device=features.device)
+        return self._library.where(as_tensor(written), as_tensor(row).to(features.dtype), features)
+
+    def _interleaved(self, batches: list[Any]) -> Any:
+        return self._library.stack(batches, dim=1).flatten(0, 1)
+
+    def _trained(self) -> dict[str, Any]:
+        named = self._model.named_parameters()
+        return {name: parameter.detach() for name, parameter in named if parameter.requires_grad}
+
+    def _sizes(self) -> int:
+        return sum(parameter.numel() for parameter in self._trained().values())
+
+    def _gradients(self, records: Any, labels: Any) -> Any:
+        torch = self._library
 
         def loss(values: dict[str, Any], record: Any, label: Any) -> Any:
             output = torch.func.functional_call(self._model, values, (record.unsqueeze(0),))
             return self._loss_fn(output, label.unsqueeze(0)).sum()
 
-        try:
-            found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(
-                parameters, records, repeated
-            )
-        except (IndexError, RuntimeError, TypeError, ValueError) as error:
-            raise InputError(
-                "gradients must be possible for one record at a time, by torch.func and without randomness, got from"
-                f" model or loss_fn: {validate.one_line(error)}."
-            ) from error
-        flat = torch.cat([gradient.reshape(len(records), -1) for gradient in found.values()], dim=1)
-        return flat.to(torch.promote_types(flat.dtype, torch.float32)).reshape(len(features), count, -1)
+        each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
+        found = each(self._trained(), records, labels).values()
+        flat = torch.cat([gradient.reshape(len(records), -1) for gradient in found], dim=1)
+        return flat.to(torch.promote_types(flat.dtype, torch.float32))
+
+    def _clipped(self, gradients: Any, completions: int) -> Any:
+        lengths = partial(self._library.linalg.vector_norm, dim=-1, keepdim=True)
+        length = lengths(gradients)
+        if self._library.isfinite(length).all():
+            gradients.div_((length / self.clipping_norm).clamp(min=1.0))
+        else:  # not finite, or with a square beyond the type
+            largest = gradients.abs().amax(dim=-1, keepdim=True).clamp(min=self.clipping_norm)
+            gradients = gradients / largest
+            gradients.mul_((self.clipping_norm / lengths(gradients)).clamp(max=largest))
+        return gradients.reshape(-1, completions, gradients.shape[-1])
+
+
+def arrays(torch: Any) -> Arrays:
+    """Return what distances ask of tensors; the points are overwritten, because they are most of the memory."""
+    return Arrays(
+        centred=lambda points: points.sub_(points.mean(dim=1, keepdim=True)),
+        lengths=partial(torch.linalg.vector_norm, dim=-1),
+        numbers=lambda tensor: tensor.cpu().numpy(),
+    )
 
 
 # --- What the PyTorch tracker does with networks and tensors ---
@@ -245,14 +232,6 @@ def _inner(model: Any, torch: Any) -> Any:
                 " for example with opacus.validators.ModuleValidator.fix(model)."
             )
     return model
-
-
-def _has_dropout(model: Any, torch: Any) -> bool:
-    """Return whether a layer drops units in training; what a `forward` drops by itself cannot be seen."""
-    layer = torch.nn.modules.dropout._DropoutNd  # noqa: SLF001  the base of all of them
-    # Recurrent and attention layers drop by a number of their own.
-    rates = [part.p if isinstance(part, layer) else getattr(part, "dropout", 0) for part in model.modules()]
-    return any(isinstance(rate, int | float) and rate > 0 for rate in rates)
 
 
 def _weighs_evenly(loss_fn: Any, torch: Any) -> None:
@@ -282,16 +261,6 @@ def _shuffled(loader: Any, torch: Any) -> bool:
         torch.utils.data.DistributedSampler,
     )
     return isinstance(getattr(sampler, "sampler", None), passing)
-
-
-def _tensor(name: str, values: Any, torch: Any) -> Any:
-    """Return a tensor, or an array or list as one."""
-    try:
-        return torch.as_tensor(values)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(
-            f"{name} must be a tensor or an array of numbers, got {type(values).__name__}."
-        ) from None
 
 
 class _Watched:
@@ -368,52 +337,3 @@ def _of_opacus(hook: Any) -> bool:
     while isinstance(hook, partial):
         hook = hook.func
     return str(getattr(hook, "__module__", "")).startswith("opacus.")
-
-
-def _completed(torch: Any, completions: Completions, features: Any) -> Any:
-    """Return the records with every value of the attribute, shape (records x completions, ...)."""
-    if isinstance(completions, Rewritten):
-        return torch.stack(completions.batches(features), dim=1).flatten(0, 1)
-    rows, written = completions.rows(features.shape[-1])
-    values = torch.as_tensor(rows, device=features.device).to(features.dtype)
-    if not features.is_floating_point() and (values.double().cpu().numpy() != rows).any():
-        raise InputError(
-            f"completions must be whole numbers for features of type {features.dtype}; convert the features first."
-        )
-    mask = torch.as_tensor(written, device=features.device)
-    # One axis for the completions after the records', and the columns on the last.
-    shape = (1, len(values), *(1,) * (features.dim() - 2), features.shape[-1])
-    return torch.where(mask, values.reshape(shape), features.unsqueeze(1)).flatten(0, 1)
-
-
-def _clipped(torch: Any, gradients: Any, norm: float) -> Any:
-    """Clip gradients in place, g / max(1, |g| / C); None where one is not finite."""
-    length = torch.linalg.vector_norm(gradients, dim=-1, keepdim=True)
-    if not torch.isfinite(length).all():  # not finite, or with a square beyond the type
-        if not torch.isfinite(gradients).all():
-            return None
-        largest = gradients.abs().amax(dim=-1, keepdim=True).clamp(min=norm)
-        gradients = gradients / largest
-        length = torch.linalg.vector_norm(gradients, dim=-1, keepdim=True)
-        return gradients.mul_((norm / length).clamp(max=largest))
-    return gradients.div_((length / norm).clamp(min=1.0))
-
-
-def largest(torch: Any, points: Any, *, distance: Distance, known: float) -> float:
-    """Return what `auditor.sensitivity.tracker.largest_distance` does, where the tensors are; overwrites the points."""
-    centred = points.sub_(points.mean(dim=1, keepdim=True))  # in place: this is most of the memory
-    radii = torch.linalg.vector_norm(centred, dim=2)
-    if isinstance(distance, Approximate):
-        return max(known, 2 * float(radii.max()))
-    top = radii.topk(2, dim=1).values.sum(dim=1)
-    sets, first = torch.arange(len(radii), device=radii.device), radii.argmax(dim=1)
-    apart = radii**2 - 2 * (centred @ centred[sets, first, :, None])[..., 0]
-    pairs = centred[sets, apart.argmax(dim=1)] - centred[sets, first]
-    best = max(known, float(torch.linalg.vector_norm(pairs, dim=1).max()))
-    for row in (top > best).nonzero().flatten().tolist():
-        squares = radii[row] ** 2
-        gram = centred[row] @ centred[row].T
-        place = int((squares[:, None] + squares - 2 * gram).argmax())
-        pair = centred[row][place // len(squares)] - centred[row][place % len(squares)]
-        best = max(best, float(torch.linalg.vector_norm(pair)))
-    return best

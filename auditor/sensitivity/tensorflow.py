@@ -2,21 +2,17 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 
-from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.training import DPSGD, PoissonSampling, Sampling
+from auditor.core.options import DPSGD, PoissonSampling, Sampling
+from auditor.core.values import Floats
 from auditor.sensitivity.tracker import (
-    Approximate,
-    Completions,
-    Distance,
-    Full,
+    Arrays,
     ModelSteps,
-    Rewritten,
-    framework,
 )
 
 _POISSON = PoissonSampling()
@@ -64,29 +60,9 @@ class TensorFlowSensitivityTracker(ModelSteps):
     Source: Cherubin et al. 2024, Algorithm 4.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        loss_fn: Callable[[Any, Any], Any],
-        *,
-        completions: Completions,
-        clipping_norm: float,
-        distance: Distance = Full(),  # noqa: B008  a frozen value
-        most_numbers: int = 2**22,
-    ) -> None:
-        tf = framework("tensorflow", called="TensorFlow", extra="tensorflow")
-        super().__init__(
-            loss_fn,
-            completions=completions,
-            clipping_norm=clipping_norm,
-            distance=distance,
-            most_numbers=most_numbers,
-        )
-        self._model = _checked(model, tf)
-        self._dropout(present=_has_dropout(self._model, tf))
-        self._steady = False
-        self._gradients = _per_record(tf, self._model, loss_fn)
-        self._step: _TrainFunction | None = None
+    _framework = ("TensorFlow", "tensorflow")
+    _steady = False
+    _step: "_TrainFunction | None" = None
 
     def attach(self) -> None:
         """Let ``model.fit`` observe every batch and end a step with every update; call it after ``compile``.
@@ -101,7 +77,6 @@ class TensorFlowSensitivityTracker(ModelSteps):
         """
         if self._step is not None:
             raise InputError("attach must be called once for a tracker; call detach before attaching again.")
-        tf = framework("tensorflow", called="TensorFlow", extra="tensorflow")
         optimizer = getattr(self._model, "optimizer", None)
         if optimizer is None:
             raise InputError("model must be compiled before it is attached to; call model.compile first.")
@@ -116,54 +91,13 @@ class TensorFlowSensitivityTracker(ModelSteps):
             )
         _step_by_step(self._model)
         self._same_norm()
-        self._step = _TrainFunction(tf, self._model, check=self._before, observe=self._whole_step)
+        self._step = _TrainFunction(self._library, self._model, observe=self._whole_step)
 
     def detach(self) -> None:
         """Let ``fit`` go on without this tracker, whose steps stay; nothing happens where it is not attached."""
         if self._step is not None:
             self._step.remove()
             self._step = None
-
-    def observe(self, features: Any, labels: Any) -> None:
-        """Take in one batch, or a part of it, before its update.
-
-        Args:
-            features: Tensor or array whose first axis counts the records; none are fine, and count as distance 0.
-            labels: Tensor or array with one label, or one row of labels, for each.
-
-        Raises:
-            InputError: No batch, gradients that are not finite, completions that do not fit, or a model that is random at
-                prediction.
-        """
-        tf = framework("tensorflow", called="TensorFlow", extra="tensorflow")
-        features, labels = _tensor("features", features, tf), _tensor("labels", labels, tf)
-        self._checked(features, labels)
-        count, farthest = self._completions.count, self._open or 0.0
-        numbers = sum(math.prod(variable.shape) for variable in self._model.trainable_variables)
-        for part in self._parts(int(features.shape[0]), parameters=numbers):
-            gradients = self._gradients_of(tf, features[part], labels[part])
-            if not bool(tf.reduce_all(tf.math.is_finite(gradients))):
-                self._raise_to(math.nan)
-            points = tf.reshape(_clipped(tf, gradients, self.clipping_norm), (-1, count, gradients.shape[-1]))
-            farthest = largest(tf, points, distance=self.distance, known=farthest)
-        self._raise_to(farthest)
-
-    def _gradients_of(self, tf: Any, features: Any, labels: Any) -> Any:
-        """Return one gradient for each record and completion, shape (records x completions, parameters)."""
-        records = _completed(tf, self._completions, features)
-        repeated = tf.repeat(labels, self._completions.count, axis=0)
-        try:
-            if not self._steady:
-                _steadily(tf, self._model, records[:1])
-                self._steady = True
-            return self._gradients(records, repeated)
-        except InputError:
-            raise
-        except (TypeError, ValueError, tf.errors.OpError) as error:
-            raise InputError(
-                "gradients must be possible for one record at a time, got from model or loss_fn:"
-                f" {validate.one_line(error)}."
-            ) from error
 
     def training(self, *, sampling_rate: float, sampling: Sampling = _POISSON) -> DPSGD:
         """Return the tracked steps as a run, with the noise of the DP optimizer or DP model, for `claims` and `summary`.
@@ -195,17 +129,58 @@ class TensorFlowSensitivityTracker(ModelSteps):
             )
         return multiplier
 
-    def _before(self, features: Any, labels: Any) -> None:
-        """Check a batch of `fit`."""
+    def _usable(self, model: Any) -> Any:
+        tf = self._library
+        self._arrays, self._failures = arrays(tf), (TypeError, ValueError, tf.errors.OpError)
+        self._each = _per_record(tf, model, self._loss_fn)
+        return _checked(model, tf)
+
+    def _dropped(self) -> list[Any]:
+        layers = self._library.keras.layers
+        random = (layers.Dropout, layers.AlphaDropout, layers.GaussianDropout, layers.GaussianNoise)
+        return [
+            getattr(part, name, 0)
+            for part in self._model.submodules
+            # Recurrent layers drop by numbers of their own.
+            for name in (("rate", "stddev") if isinstance(part, random) else ("dropout", "recurrent_dropout"))
+        ]
+
+    def _tensor(self, values: Any) -> Any:
+        found = self._library.convert_to_tensor(values)
+        if found.dtype == self._library.string:
+            raise TypeError
+        return found
+
+    def _write(self, written: Any, row: Floats, features: Any) -> Any:
+        return self._library.where(written, self._library.cast(row, features.dtype), features)
+
+    def _interleaved(self, batches: list[Any]) -> Any:
+        stacked = self._library.stack(batches, axis=1)
+        return self._library.reshape(stacked, (-1, *stacked.shape[2:]))
+
+    def _sizes(self) -> int:
+        return sum(math.prod(variable.shape) for variable in self._model.trainable_variables)
+
+    def _gradients(self, records: Any, labels: Any) -> Any:
+        if not self._steady:
+            _steadily(self._library, self._model, records[:1])
+            self._steady = True
+        return self._each(records, labels)
+
+    def _clipped(self, gradients: Any, completions: int) -> Any:
+        tf, norm = self._library, self.clipping_norm
+        largest = tf.maximum(tf.reduce_max(tf.abs(gradients), axis=-1, keepdims=True), norm)
+        scaled = gradients / largest
+        short = tf.math.divide_no_nan(norm, tf.norm(scaled, axis=-1, keepdims=True))
+        return tf.reshape(scaled * tf.minimum(largest, short), (-1, completions, gradients.shape[-1]))
+
+    def _whole_step(self, features: Any, labels: Any) -> None:
+        """Observe one batch of `fit`, which is one update."""
         if not hasattr(features, "shape") or not hasattr(labels, "shape"):
             raise InputError(
                 "fit must be given one array of features and one of labels; train in a loop of your own with observe and"
                 " end_step for others."
             )
-        self._checked(features, labels)
-
-    def _whole_step(self, features: Any, labels: Any) -> None:
-        """Observe one batch of `fit`, which is one update."""
         _step_by_step(self._model)
         self._same_norm()
         _microbatches(self._model, len(features))
@@ -228,19 +203,6 @@ def _checked(model: Any, tf: Any) -> Any:
                 " replace it, for example with LayerNormalization."
             )
     return model
-
-
-def _has_dropout(model: Any, tf: Any) -> bool:
-    """Return whether a layer is random in training; what a `call` drops by itself cannot be seen."""
-    layers = tf.keras.layers
-    random = (layers.Dropout, layers.AlphaDropout, layers.GaussianDropout, layers.GaussianNoise)
-    rates = [
-        getattr(part, name, 0)
-        for part in model.submodules
-        # Recurrent layers drop by numbers of their own.
-        for name in (("rate", "stddev") if isinstance(part, random) else ("dropout", "recurrent_dropout"))
-    ]
-    return any(isinstance(rate, int | float) and rate > 0 for rate in rates)
 
 
 def _noise(model: Any) -> tuple[float | None, float | None]:
@@ -288,19 +250,6 @@ def _steadily(tf: Any, model: Any, record: Any) -> None:
         )
 
 
-def _tensor(name: str, values: Any, tf: Any) -> Any:
-    """Return a tensor, or an array or list as one."""
-    try:
-        found = tf.convert_to_tensor(values)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} must be a tensor or an array of numbers, got {type(values).__name__}."
-        ) from None
-    if found.dtype == tf.string:
-        raise InputError(f"{name} must be a tensor or an array of numbers, got text.")
-    return found
-
-
 def _per_record(tf: Any, model: Any, loss_fn: Callable[[Any, Any], Any]) -> Any:
     """Return the function from records and labels to one gradient for each, shape (records, parameters)."""
 
@@ -320,21 +269,14 @@ def _per_record(tf: Any, model: Any, loss_fn: Callable[[Any, Any], Any]) -> Any:
     return every
 
 
-def _completed(tf: Any, completions: Completions, features: Any) -> Any:
-    """Return the records with every value of the attribute, shape (records x completions, ...)."""
-    if isinstance(completions, Rewritten):
-        stacked = tf.stack(completions.batches(features), axis=1)
-        return tf.reshape(stacked, (-1, *features.shape[1:]))
-    rows, written = completions.rows(int(features.shape[-1]))
-    values = tf.cast(rows, features.dtype)
-    if not features.dtype.is_floating and (tf.cast(values, tf.float64).numpy() != rows).any():
-        raise InputError(
-            f"completions must be whole numbers for features of type {features.dtype.name}; convert the features first."
-        )
-    # One axis for the completions after the records', and the columns on the last.
-    shape = (1, len(rows), *(1,) * (len(features.shape) - 2), features.shape[-1])
-    completed = tf.where(written, tf.reshape(values, shape), features[:, None])
-    return tf.reshape(completed, (-1, *features.shape[1:]))
+def arrays(tf: Any) -> Arrays:
+    """Return what distances ask of tensors."""
+    return Arrays(
+        centred=lambda points: points - tf.reduce_mean(points, axis=1, keepdims=True),
+        lengths=partial(tf.norm, axis=-1),
+        numbers=lambda tensor: tensor.numpy(),
+        pick=partial(tf.gather, batch_dims=1),
+    )
 
 
 class _TrainFunction:
@@ -344,15 +286,8 @@ class _TrainFunction:
     for ever where it has only one.
     """
 
-    def __init__(
-        self,
-        tf: Any,
-        model: Any,
-        *,
-        check: Callable[[Any, Any], None],
-        observe: Callable[[Any, Any], None],
-    ) -> None:
-        self._tf, self._model, self._check, self._observe = tf, model, check, observe
+    def __init__(self, tf: Any, model: Any, *, observe: Callable[[Any, Any], None]) -> None:
+        self._tf, self._model, self._observe = tf, model, observe
         # The class's own method is found again without an attribute; that of another tracker is one.
         self._earlier = vars(model).get("make_train_function")
         self._original = model.make_train_function
@@ -384,7 +319,6 @@ class _TrainFunction:
                 raise InputError(
                     "fit must be without sample weights, which are not tracked; put them into the loss."
                 )
-            self._check(features, labels)
             self._observe(features, labels)
             if not hasattr(train, "python_function"):  # it is not compiled, or another tracker's
                 return train(_Batch(data, spec))
@@ -417,30 +351,3 @@ class _Batch:
 
     def __next__(self) -> Any:
         return self._left.pop()
-
-
-def _clipped(tf: Any, gradients: Any, norm: float) -> Any:
-    """Return gradients scaled to the clipping norm, g / max(1, |g| / C), with no square beyond the type."""
-    largest = tf.maximum(tf.reduce_max(tf.abs(gradients), axis=-1, keepdims=True), norm)
-    scaled = gradients / largest
-    return scaled * tf.minimum(largest, tf.math.divide_no_nan(norm, tf.norm(scaled, axis=-1, keepdims=True)))
-
-
-def largest(tf: Any, points: Any, *, distance: Distance, known: float) -> float:
-    """Return what `auditor.sensitivity.tracker.largest_distance` does, where the tensors are."""
-    centred = points - tf.reduce_mean(points, axis=1, keepdims=True)
-    radii = tf.norm(centred, axis=2)
-    if isinstance(distance, Approximate):
-        return max(known, 2 * float(tf.reduce_max(radii)))
-    top = tf.reduce_sum(tf.math.top_k(radii, k=2).values, axis=1)
-    first = tf.gather(centred, tf.argmax(radii, axis=1), batch_dims=1)
-    apart = radii**2 - 2 * tf.linalg.matvec(centred, first)
-    pairs = tf.gather(centred, tf.argmax(apart, axis=1), batch_dims=1) - first
-    best = max(known, float(tf.reduce_max(tf.norm(pairs, axis=1))))
-    for row in tf.where(top > best)[:, 0].numpy().tolist():
-        squares = radii[row] ** 2
-        gram = tf.matmul(centred[row], centred[row], transpose_b=True)
-        place = int(tf.argmax(tf.reshape(squares[:, None] + squares - 2 * gram, [-1])))
-        pair = centred[row][place // len(squares)] - centred[row][place % len(squares)]
-        best = max(best, float(tf.norm(pair)))
-    return best

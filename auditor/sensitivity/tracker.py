@@ -1,9 +1,12 @@
 """The tracker without a framework, what every tracker shares, and how the values of an attribute are written into records."""
 
 import importlib
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +14,10 @@ import numpy.typing as npt
 from auditor.core import validate
 from auditor.core.errors import InputError, MissingExtraError
 from auditor.core.numbers import unit
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD
 from auditor.core.values import Claim, Floats
 from auditor.theory.attributes import ATTRIBUTE_PRIVACY_NOTE, attribute_inference
+from auditor.theory.gaussian import array_of
 
 # --- How the values of a sensitive attribute are written into a record, as values: one record becomes one for each value ---
 
@@ -68,12 +72,7 @@ class Columns:
             raise InputError(
                 f"low and high must have one number for each column, got {low.size} and {high.size}."
             )
-        pair = cls(columns, np.stack([low, high]), extremes_only=True)
-        if (pair.values[0] > pair.values[1]).any():
-            raise InputError(
-                f"low must not be above high, got {pair.values[0].tolist()} and {pair.values[1].tolist()}."
-            )
-        return pair
+        return cls(columns, np.stack([low, high]), extremes_only=True)
 
     @classmethod
     def one_hot(cls, columns: Sequence[int]) -> "Columns":
@@ -111,6 +110,25 @@ class Columns:
         rows, written = np.zeros((self.count, width)), np.zeros(width, dtype=bool)
         rows[:, self.columns], written[list(self.columns)] = self.values, True
         return rows, written
+
+    def batches(self, features: Any, write: Callable[[Any, Any, Any], Any]) -> list[Any]:
+        """Return the batch once for each completion.
+
+        Args:
+            features: Array or tensor with the columns on the last axis.
+            write: From where to write, what to write there and the features to the batch.
+
+        Raises:
+            InputError: As in `rows`, or values that whole numbers cannot hold.
+        """
+        rows, written = self.rows(int(features.shape[-1]))
+        kind = _kind(features).removeprefix("torch.")
+        with np.errstate(invalid="ignore"):
+            if "float" not in kind and (rows.astype(kind) != rows).any():
+                raise InputError(
+                    f"completions must be whole numbers for features of type {kind}; convert the features first."
+                )
+        return [write(written, row, features) for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +171,7 @@ class Rewritten:
         """How many completions a record has."""
         return len(self.values)
 
-    def batches(self, features: Batch) -> list[Batch]:
+    def batches(self, features: Batch, _write: Any = None) -> list[Batch]:
         """Return the batch once for each value.
 
         Raises:
@@ -187,7 +205,11 @@ def _described(batch: Any) -> str:
     if not hasattr(batch, "shape") or not hasattr(batch, "dtype"):
         return type(batch).__name__
     # PyTorch's types print with its name, which an array's do not have: the two are not the same here either.
-    return f"{tuple(batch.shape)} of {getattr(batch.dtype, 'name', batch.dtype)}"
+    return f"{tuple(batch.shape)} of {_kind(batch)}"
+
+
+def _kind(batch: Any) -> str:
+    return str(getattr(batch.dtype, "name", batch.dtype))
 
 
 def _at_least_two(different: int) -> None:
@@ -208,24 +230,16 @@ def _indices(columns: Any) -> tuple[int, ...]:
 
 
 def _table(values: Any, width: int) -> Floats:
-    try:
-        table = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("values must be numbers, with one row for each value of the attribute.") from None
+    table = np.array(array_of("values", values, np.isfinite, "finite"))
     if table.ndim == 1 and width == 1:
         table = table[:, None]
     if table.ndim != 2 or table.shape[1] != width:  # noqa: PLR2004  rows and columns
         raise InputError(
             f"values must have one row for each value of the attribute and {width} columns, got shape {table.shape}."
         )
-    if not np.isfinite(table).all():
-        raise InputError(f"values must be finite, got {int((~np.isfinite(table)).sum())} that are not.")
     _at_least_two(len(np.unique(table, axis=0)))
     table.setflags(write=False)
     return table
-
-
-# --- How far an attribute moves clipped gradients, step by step: what all trackers share, and the one without a framework ---
 
 
 # --- How far apart the gradients of one record are over the values of its attribute: the diameter of a set of points ---
@@ -271,13 +285,47 @@ def clipped(gradients: Floats, *, clipping_norm: float) -> Floats:
     return np.asarray(scaled * np.minimum(largest, clipping_norm / length))
 
 
-def largest_distance(points: Floats, *, distance: Distance, known: float = 0.0) -> float:
+def _pick(points: Any, places: npt.NDArray[np.intp]) -> Any:
+    return points[np.arange(len(places)), places]
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What the distances ask of a framework's arrays; all that is large stays where it is.
+
+    Attributes:
+        centred: Points less the mean of their set.
+        lengths: Of the vectors on the last axis.
+        pick: Of each set the point at its place.
+        numbers: A small array as one of NumPy.
+    """
+
+    centred: Callable[[Any], Any]
+    lengths: Callable[[Any], Any]
+    numbers: Callable[[Any], Floats]
+    pick: Callable[[Any, npt.NDArray[np.intp]], Any] = _pick
+
+
+def _length(vectors: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)))
+
+
+_NUMPY = Arrays(lambda points: points - points.mean(axis=1, keepdims=True), _length, np.asarray)
+
+
+def largest_distance(
+    points: Any, *, distance: Distance, known: float = 0.0, arrays: Arrays = _NUMPY
+) -> float:
     """Return the largest distance of two points of the same set, over all sets.
 
     Args:
         points: Shape (sets, points, coordinates).
         distance: `Full` or `Approximate`.
         known: A distance that is there already; the result is at least this.
+        arrays: Of what kind the points are.
+
+    Returns:
+        The distance; NaN where a point is not finite.
 
     Source: Cherubin et al. 2024, Section 5.4.
 
@@ -285,32 +333,27 @@ def largest_distance(points: Floats, *, distance: Distance, known: float = 0.0) 
     >>> largest_distance(corners, distance=Full())
     5.0
     """
-    if not points.size:
+    if 0 in points.shape:
         return known
-    centred = points - points.mean(axis=1, keepdims=True)
-    radii = _length(centred)
+    centred = arrays.centred(points)
+    radii = arrays.numbers(arrays.lengths(centred))
+    if not np.isfinite(radii).all():
+        return math.nan
     if isinstance(distance, Approximate):
         return max(known, 2 * float(radii.max()))
     # No two points are farther apart than the two largest radii together, and some point is as far from the one with
     # the largest radius as found here. Only sets that might still hold more need all pairs.
+    first = arrays.pick(centred, radii.argmax(axis=1))
+    # The points have mean 0, so that their inner products cancel nothing.
+    apart = radii**2 - 2 * arrays.numbers((centred @ first[..., None])[..., 0])
+    pairs = arrays.pick(centred, apart.argmax(axis=1)) - first
+    best = max(known, float(arrays.numbers(arrays.lengths(pairs)).max()))
     top = np.sort(radii, axis=1)[:, -2:].sum(axis=1)
-    first = np.take_along_axis(centred, radii.argmax(axis=1)[:, None, None], axis=1)
-    best = max(known, float(_length(centred - first).max()))
-    for row in np.flatnonzero(top > best):
-        best = max(best, _diameter(centred[row]))
+    for row in np.flatnonzero(top > best).tolist():
+        one, squares = arrays.numbers(centred[row]), radii[row] ** 2
+        place = int(np.argmax(squares[:, None] + squares - 2 * one @ one.T))
+        best = max(best, float(np.linalg.norm(one[place // len(one)] - one[place % len(one)])))
     return best
-
-
-def _diameter(points: Floats) -> float:
-    """Return the largest distance of two points with mean 0, whose inner products then cancel nothing."""
-    squares = np.einsum("ij,ij->i", points, points)
-    gram = np.einsum("ij,kj->ik", points, points)
-    pair = np.unravel_index(int(np.argmax(squares[:, None] + squares - 2 * gram)), gram.shape)
-    return float(_length(points[pair[0]] - points[pair[1]]))
-
-
-def _length(vectors: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)))
 
 
 # --- The largest distance of each training step, kept as training goes, and what it promises ---
@@ -335,18 +378,14 @@ class _Steps:
     several, belongs to it.
     """
 
-    def __init__(self, *, clipping_norm: float, distance: Distance, extremes_only: bool) -> None:
+    def __init__(
+        self, *, clipping_norm: float, distance: Distance = Full(), extremes_only: bool = False
+    ) -> None:
         self.clipping_norm = validate.positive("clipping_norm", clipping_norm)
         validate.instance("distance", distance, (Full, Approximate))
         self.distance = distance
-        self._assumptions = [
-            note
-            for note, holds in (
-                (_APPROXIMATE_NOTE, isinstance(distance, Approximate)),
-                (_EXTREMES_NOTE, extremes_only),
-            )
-            if holds
-        ]
+        self._assumptions = [_APPROXIMATE_NOTE] if isinstance(distance, Approximate) else []
+        self._assumptions += [_EXTREMES_NOTE] if extremes_only else []
         self._shuffled = False
         self._closed: list[float] = []
         self._open: float | None = None
@@ -454,7 +493,7 @@ class SensitivityTracker(_Steps):
 
     Source: Cherubin et al. 2024, Algorithm 4.
 
-    >>> from auditor.core.training import DPSGD
+    >>> from auditor.core.options import DPSGD
     >>> tracker = SensitivityTracker(clipping_norm=1.0)
     >>> tracker.observe([[[3.0, 4.0], [0.0, 0.0]]])  # one record, two values of its attribute, two parameters
     >>> tracker.end_step()
@@ -463,15 +502,6 @@ class SensitivityTracker(_Steps):
     >>> [round(row.value, 3) for row in tracker.claims(DPSGD(1.0, 1.0, 1))[::2]]
     [0.617, 0.465, 0.617, 0.317, 0.317]
     """
-
-    def __init__(
-        self,
-        *,
-        clipping_norm: float,
-        distance: Distance = Full(),
-        extremes_only: bool = False,
-    ) -> None:
-        super().__init__(clipping_norm=clipping_norm, distance=distance, extremes_only=extremes_only)
 
     def observe(self, gradients: npt.ArrayLike) -> None:
         """Take in the gradients of one batch, before its update.
@@ -484,48 +514,43 @@ class SensitivityTracker(_Steps):
         Raises:
             InputError: Another shape, fewer than two completions, or gradients that are not finite.
         """
-        try:
-            array: npt.NDArray[Any] = np.asarray(gradients, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(
-                "gradients must be numbers of shape (records, completions, parameters)."
-            ) from None
+        array = array_of("gradients", gradients, np.isfinite, "finite")
         if array.ndim and not len(array):
             self._raise_to(0.0)
             return
-        if array.ndim != 3 or not array.size:  # noqa: PLR2004  records, completions, parameters
+        if array.ndim != 3 or not array.size or array.shape[1] < 2:  # noqa: PLR2004  two have a distance
             raise InputError(
-                f"gradients must have shape (records, completions, parameters), got {array.shape}."
+                "gradients must have shape (records, completions, parameters) with 2 completions or more of each"
+                f" record, got {array.shape}."
             )
-        if array.shape[1] < 2:  # noqa: PLR2004  two have a distance
-            raise InputError(
-                "gradients must hold 2 completions or more of each record, got 1; one has nothing to infer."
-            )
-        if not np.isfinite(array).all():
-            self._raise_to(np.nan)
-        norm = self.clipping_norm
-        self._raise_to(
-            largest_distance(
-                clipped(array, clipping_norm=norm), distance=self.distance, known=self._open or 0.0
-            )
-        )
+        points = clipped(array, clipping_norm=self.clipping_norm)
+        self._raise_to(largest_distance(points, distance=self.distance, known=self._open or 0.0))
 
 
 # --- What the trackers of PyTorch and TensorFlow share: steps whose gradients the tracker computes from a model ---
 
 
-class ModelSteps(_Steps):
+class ModelSteps(_Steps, ABC):
     """The steps of a run, and what is needed to complete a record and to take its gradients."""
 
     def __init__(
         self,
+        model: Any,
         loss_fn: Callable[[Any, Any], Any],
         *,
         completions: Completions,
         clipping_norm: float,
-        distance: Distance,
-        most_numbers: int,
+        distance: Distance = Full(),
+        most_numbers: int = 2**22,
     ) -> None:
+        called, extra = self._framework
+        try:
+            self._library = importlib.import_module(extra)
+        except ImportError as error:
+            raise MissingExtraError(
+                f"tracking sensitivities in {called} needs {called}, which cannot be imported here:"
+                f" pip install 'privacy-auditor[{extra}]'."
+            ) from error
         validate.instance("completions", completions, (Columns, Rewritten))
         super().__init__(
             clipping_norm=clipping_norm, distance=distance, extremes_only=completions.extremes_only
@@ -534,17 +559,100 @@ class ModelSteps(_Steps):
             raise InputError(
                 f"loss_fn must be a function of one batch's outputs and labels, got {type(loss_fn).__name__}."
             )
-        self._loss_fn = loss_fn
-        self._completions = completions
+        self._loss_fn, self._completions = loss_fn, completions
         self._most = validate.at_least("most_numbers", most_numbers, least=1)
-
-    def _dropout(self, *, present: bool) -> None:
-        """Let the claims say that the training has a randomness which the distances have not."""
-        if present:
+        self._model = self._usable(model)
+        if any(isinstance(rate, int | float) and rate > 0 for rate in self._dropped()):
             self._assumptions.append(_DROPOUT_NOTE)
 
-    def _parts(self, records: int, *, parameters: int) -> list[slice]:
+    # What a framework does in its own way.
+    _framework: ClassVar[tuple[str, str]]  # as it is called, and its module and extra
+    _arrays: Arrays
+    _failures: tuple[type[Exception], ...] = (IndexError, RuntimeError, TypeError, ValueError)
+
+    @abstractmethod
+    def _usable(self, model: Any) -> Any:
+        """Return the network whose gradients are taken; refuse one that mixes the records of a batch."""
+
+    @abstractmethod
+    def _dropped(self) -> list[Any]:
+        """Return how much each layer is random in training; what a model drops by itself cannot be seen."""
+
+    @abstractmethod
+    def _tensor(self, values: Any) -> Any:
+        """Return a tensor, or an array or list of numbers as one; a `TypeError` or `ValueError` for anything else."""
+
+    @abstractmethod
+    def _write(self, written: Any, row: Floats, features: Any) -> Any:
+        """Return the features with the row's values where they are to be written on the last axis."""
+
+    @abstractmethod
+    def _interleaved(self, batches: list[Any]) -> Any:
+        """Return the first record of every batch, then the second of every batch, and so on."""
+
+    @abstractmethod
+    def _sizes(self) -> int:
+        """Return how many numbers are trained."""
+
+    @abstractmethod
+    def _gradients(self, records: Any, labels: Any) -> Any:
+        """Return one gradient for each record, shape (records, parameters)."""
+
+    @abstractmethod
+    def _clipped(self, gradients: Any, completions: int) -> Any:
+        """Return g / max(1, |g| / C), shape (records, completions, parameters), with no square beyond the type."""
+
+    def _undisturbed(self) -> AbstractContextManager[None]:
+        """Keep the model as training left it while its gradients are taken."""
+        return nullcontext()
+
+    def observe(self, features: Any, labels: Any) -> None:
+        """Take in one batch, or a part of it, before its update.
+
+        Args:
+            features: Tensor or array whose first axis counts the records; none are fine, and count as distance 0.
+            labels: Tensor or array with one label, or one row of labels, for each.
+
+        Raises:
+            InputError: No batch, gradients that are not finite or cannot be had record by record, completions that do
+                not fit, or a model that is random at prediction.
+        """
+        features, labels = self._numbers("features", features), self._numbers("labels", labels)
+        self._checked(features, labels)
+        farthest, choice = self._open or 0.0, self.distance
+        with self._undisturbed():
+            for part in self._parts(int(features.shape[0])):
+                points = self._points(features[part], labels[part])
+                farthest = largest_distance(points, distance=choice, known=farthest, arrays=self._arrays)
+                if math.isnan(farthest):
+                    break
+        self._raise_to(farthest)
+
+    def _numbers(self, name: str, values: Any) -> Any:
+        try:
+            return self._tensor(values)
+        except (TypeError, ValueError, RuntimeError):
+            raise InputError(
+                f"{name} must be a tensor or an array of numbers, got {type(values).__name__}."
+            ) from None
+
+    def _points(self, features: Any, labels: Any) -> Any:
+        """Return one clipped gradient for each record and completion, shape (records, completions, parameters)."""
+        count = self._completions.count
+        records = self._interleaved(self._completions.batches(features, self._write))
+        try:
+            return self._clipped(self._gradients(records, self._interleaved([labels] * count)), count)
+        except InputError:
+            raise
+        except self._failures as error:
+            raise InputError(
+                "gradients must be possible for one record at a time and without randomness, got from model or loss_fn:"
+                f" {validate.one_line(error)}."
+            ) from error
+
+    def _parts(self, records: int) -> list[slice]:
         """Return the records in parts whose gradients are few enough to be held at once."""
+        parameters = self._sizes()
         if not parameters:
             raise InputError("model must have a parameter that is trained, got none; are all of them frozen?")
         rows = max(1, self._most // (parameters * self._completions.count))
@@ -565,14 +673,3 @@ class ModelSteps(_Steps):
                 )
             if axes[-1] is not None:  # not known to TensorFlow before the first batch
                 self._completions.rows(int(axes[-1]))
-
-
-def framework(name: str, *, called: str, extra: str) -> Any:
-    """Return an optional module, or say in one sentence how it is installed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"tracking sensitivities in {called} needs {called}, which cannot be imported here:"
-            f" pip install 'privacy-auditor[{extra}]'."
-        ) from error

@@ -5,171 +5,20 @@ for which neighbours it holds, how it was found, and whether it is proven, an ap
 this package loads nothing heavy; each function imports what it needs.
 """
 
-from typing import TYPE_CHECKING
-
-from auditor.core.lazy import face
-
-if TYPE_CHECKING:
-    from auditor.theory.accountant import (
-        ClaimedCurve as ClaimedCurve,
-        claimed_curve as claimed_curve,
-        epsilon as epsilon,
-        replace_one as replace_one,
-    )
-    from auditor.theory.attackers import (
-        advantage_under_prior as advantage_under_prior,
-        bayes_security_from_advantage as bayes_security_from_advantage,
-        humphries as humphries,
-        posterior_from_epsilon as posterior_from_epsilon,
-        precision_from_tpr as precision_from_tpr,
-        rough_epsilon as rough_epsilon,
-        success_rate as success_rate,
-        success_rate_from_bayes_security as success_rate_from_bayes_security,
-        total_variation as total_variation,
-        total_variation_a as total_variation_a,
-        total_variation_by_accountant as total_variation_by_accountant,
-        tpr_closed_form as tpr_closed_form,
-        tpr_exact as tpr_exact,
-        tpr_from_advantage as tpr_from_advantage,
-        tpr_from_curve as tpr_from_curve,
-        tpr_from_epsilon as tpr_from_epsilon,
-        tpr_from_mu as tpr_from_mu,
-        tpr_from_tv_a as tpr_from_tv_a,
-    )
-    from auditor.theory.attributes import (
-        ATTRIBUTE_PRIVACY_NOTE as ATTRIBUTE_PRIVACY_NOTE,
-        attribute_inference as attribute_inference,
-    )
-    from auditor.theory.closed_form import (
-        Corollary7 as Corollary7,
-        MomentMatched as MomentMatched,
-        bayes_security_closed_form as bayes_security_closed_form,
-        bayes_security_grid as bayes_security_grid,
-        bayes_security_moment_matched as bayes_security_moment_matched,
-        noise_multiplier_grid as noise_multiplier_grid,
-        sampling_rate_grid as sampling_rate_grid,
-    )
-    from auditor.theory.composition import compare_compositions as compare_compositions
-    from auditor.theory.conversions import (
-        EpsilonDelta as EpsilonDelta,
-        advantage_from_curve as advantage_from_curve,
-        advantage_from_mu as advantage_from_mu,
-        amplified as amplified,
-        amplified_curve as amplified_curve,
-        delta_from_curve as delta_from_curve,
-        delta_from_mu as delta_from_mu,
-        epsilon_from_curve as epsilon_from_curve,
-        epsilon_from_mu as epsilon_from_mu,
-        epsilon_from_rates as epsilon_from_rates,
-        mu_from_advantage as mu_from_advantage,
-        mu_from_curve as mu_from_curve,
-        mu_from_epsilon as mu_from_epsilon,
-        mu_from_pure_epsilon as mu_from_pure_epsilon,
-        mu_from_rates as mu_from_rates,
-        profile_from_curve as profile_from_curve,
-        symmetric_amplified_curve as symmetric_amplified_curve,
-    )
-    from auditor.theory.gaussian import (
-        composed_mu as composed_mu,
-        gdp_curve as gdp_curve,
-        limit_mu as limit_mu,
-        mu_clt as mu_clt,
-        mu_without_sampling as mu_without_sampling,
-        subsampled_mu as subsampled_mu,
-    )
-    from auditor.theory.monte_carlo import (
-        EmpiricalBernstein as EmpiricalBernstein,
-        Hoeffding as Hoeffding,
-        SampleVariance as SampleVariance,
-        total_variation_monte_carlo as total_variation_monte_carlo,
-    )
-    from auditor.theory.parameters import (
-        Exact as Exact,
-        FoundParameter as FoundParameter,
-        WantedAdvantage as WantedAdvantage,
-        WantedBayesSecurity as WantedBayesSecurity,
-        WantedEpsilon as WantedEpsilon,
-        WantedTPR as WantedTPR,
-        noise_multiplier_for as noise_multiplier_for,
-        sampling_rate_for as sampling_rate_for,
-        steps_for as steps_for,
-    )
-    from auditor.theory.privacy_loss import (
-        PrivacyLoss as PrivacyLoss,
-        Unresolved as Unresolved,
-        composed as composed,
-    )
-    from auditor.theory.promises import (
-        accusations_in_words as accusations_in_words,
-        belief_in_words as belief_in_words,
-        claims as claims,
-        in_words as in_words,
-        leading as leading,
-        odds_in_words as odds_in_words,
-        out_of as out_of,
-        overview as overview,
-        rates_in_words as rates_in_words,
-        success_in_words as success_in_words,
-    )
-    from auditor.theory.renyi import (
-        advantage_from_renyi as advantage_from_renyi,
-        curve_from_renyi as curve_from_renyi,
-        delta_from_renyi as delta_from_renyi,
-        epsilon_from_renyi as epsilon_from_renyi,
-        pinsker_renyi as pinsker_renyi,
-        renyi_divergence as renyi_divergence,
-        renyi_epsilon as renyi_epsilon,
-        renyi_from_mu as renyi_from_mu,
-        renyi_from_pure_epsilon as renyi_from_pure_epsilon,
-    )
+from auditor.core.lazy import face, in_stub
 
 __getattr__, __dir__, __all__ = face(
     __name__,
-    {
-        "accountant": "ClaimedCurve claimed_curve epsilon replace_one",
-        "attackers": (
-            "advantage_under_prior bayes_security_from_advantage humphries posterior_from_epsilon "
-            "precision_from_tpr rough_epsilon success_rate success_rate_from_bayes_security "
-            "total_variation total_variation_a total_variation_by_accountant tpr_closed_form "
-            "tpr_exact tpr_from_advantage tpr_from_curve tpr_from_epsilon tpr_from_mu "
-            "tpr_from_tv_a"
-        ),
-        "attributes": "ATTRIBUTE_PRIVACY_NOTE attribute_inference",
-        "closed_form": (
-            "Corollary7 MomentMatched bayes_security_closed_form bayes_security_grid "
-            "bayes_security_moment_matched noise_multiplier_grid sampling_rate_grid"
-        ),
-        "composition": "compare_compositions",
-        "conversions": (
-            "EpsilonDelta advantage_from_curve advantage_from_mu amplified amplified_curve "
-            "delta_from_curve delta_from_mu epsilon_from_curve epsilon_from_mu epsilon_from_rates "
-            "mu_from_advantage mu_from_curve mu_from_epsilon mu_from_pure_epsilon mu_from_rates "
-            "profile_from_curve symmetric_amplified_curve"
-        ),
-        "gaussian": "composed_mu gdp_curve limit_mu mu_clt mu_without_sampling subsampled_mu",
-        "monte_carlo": "EmpiricalBernstein Hoeffding SampleVariance total_variation_monte_carlo",
-        "parameters": (
-            "Exact FoundParameter WantedAdvantage WantedBayesSecurity WantedEpsilon WantedTPR "
-            "noise_multiplier_for sampling_rate_for steps_for"
-        ),
-        "privacy_loss": "PrivacyLoss Unresolved composed",
-        "promises": (
-            "accusations_in_words belief_in_words claims in_words leading odds_in_words out_of "
-            "overview rates_in_words success_in_words"
-        ),
-        "renyi": (
-            "advantage_from_renyi curve_from_renyi delta_from_renyi epsilon_from_renyi "
-            "pinsker_renyi renyi_divergence renyi_epsilon renyi_from_mu renyi_from_pure_epsilon"
-        ),
-    },
+    in_stub(__name__, __file__),
     inside={
         "accountant": "accountant_has_replace_one loss_grid",
         "attackers": "tpr_metric",
         "attributes": "log_spread steps_of",
         "composition": "advanced advanced_sharper basic optimal",
-        "conversions": "amplified_epsilons",
-        "gaussian": ("gaussian_delta gaussian_deltas gaussian_epsilon gaussian_epsilons gaussian_mu"),
+        "gaussian": (
+            "StepPair gaussian_delta gaussian_deltas gaussian_epsilon gaussian_epsilons gaussian_mu log_mixture"
+        ),
         "monte_carlo": "simulated",
-        "steps": "MOST_PHASES Step StepPair kinds_of step_deltas step_epsilons",
+        "steps": "MOST_PHASES Step kinds_of step_deltas step_epsilons",
     },
 )

@@ -19,13 +19,12 @@ from scipy.special import log_ndtr
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given, number
-from auditor.core.options import Adjacency, StatedClaim, TrainingClaim
-from auditor.core.training import DPSGD, Phase
+from auditor.core.options import DPSGD, Adjacency, Phase, StatedClaim, TrainingClaim
 from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
-from auditor.theory.gaussian import gaussian_epsilon
+from auditor.theory.gaussian import StepPair, gaussian_epsilon, unsampled_mu
 from auditor.theory.renyi import MOST_SINGLY, phases_epsilon
-from auditor.theory.steps import MOST_PHASES, Kind, StepPair, kinds_of, loss_law, rounded_up
+from auditor.theory.steps import MOST_PHASES, Kind, kinds_of, loss_law, rounded_up
 
 # --- The epsilon of a training run: the tightest of the bounds that work for its parameters ---
 
@@ -33,7 +32,7 @@ _SAFETY = "An upper bound for an attacker who sees every iterate."
 _EVERYONE = "Gaussian composition without sampling"
 _RENYI = "Renyi divergences (quadrature)"
 _ACCOUNTANT = "privacy loss distributions (dp-accounting)"
-_NEEDS = "The replace-one epsilon of sampled DP-SGD needs dp-accounting 0.6.0 or later: pip install -U dp-accounting."
+_NEEDS = "Replaced records of sampled DP-SGD need dp-accounting 0.6.0 or later: pip install -U dp-accounting."
 _BEYOND = " Beyond the numerical range of privacy loss distributions, so it may be loose."
 _FIXED_SIZE_NEEDS_REPLACE_ONE = (
     "Batches of a fixed size are accounted for replaced records only: with one record more or less, the size would"
@@ -82,7 +81,7 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
     Source: Doroshenko et al. 2022 (Connect the Dots); Balle and Wang 2018 for a sampling rate of 1; Balle, Barthe and
     Gaboardi 2018, Theorem 11, for batches of a fixed size.
 
-    >>> from auditor.core.training import DPSGD
+    >>> from auditor.core.options import DPSGD
     >>> round(epsilon(DPSGD(1.0, 0.01, 1000), delta=1e-5).value, 3)
     1.828
     >>> epsilon(StatedClaim(2.0, 1e-6), delta=1e-5).value
@@ -99,11 +98,7 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
 
 def _stated(claim: StatedClaim, *, delta: float, adjacency: Adjacency) -> Claim:
     """Return a stated epsilon where it applies: for its own neighbours or replaced ones, at its delta or above."""
-    own = Claim("epsilon", float(claim.epsilon), float(claim.delta), claim.adjacency, "stated", proven=True)
-    if adjacency is Adjacency.ADD_REMOVE and claim.adjacency is Adjacency.REPLACE_ONE:
-        note = "A replace-one statement implies nothing about adding or removing a record."
-        return Claim("epsilon", None, delta, adjacency, "stated", proven=True, note=note)
-    base = replace_one(own) if adjacency is Adjacency.REPLACE_ONE else own
+    base = _implied(claim, adjacency)
     value, note = base.value, base.note or "Taken at its word."
     if value is not None and base.delta is not None:
         if delta > base.delta:
@@ -114,24 +109,20 @@ def _stated(claim: StatedClaim, *, delta: float, adjacency: Adjacency) -> Claim:
     return Claim("epsilon", value, delta, adjacency, base.method, proven=True, note=note)
 
 
+def _implied(claim: StatedClaim, adjacency: Adjacency) -> Claim:
+    """Return what a statement says of these neighbours, at the delta that it says it for."""
+    own = Claim("epsilon", float(claim.epsilon), float(claim.delta), claim.adjacency, "stated", proven=True)
+    if adjacency is Adjacency.REPLACE_ONE:
+        return replace_one(own)
+    if claim.adjacency is adjacency:
+        return own
+    return replace(
+        own, value=None, note="A replace-one statement implies nothing about adding or removing a record."
+    )
+
+
 def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[float | None, str, str]:
     """Return the value, the method and the note."""
-    plain = _without_accountant(training, delta=delta, adjacency=adjacency)
-    if plain is not None:
-        return plain
-    everyone = gaussian_epsilon(_unsampled_mu(training, adjacency=adjacency), delta=delta)
-    if not training.sampled:
-        return everyone, "exact Gaussian composition", _SAFETY
-    # A sampled step mixes the unsampled pair with a pair of equal laws, so it is never easier to tell apart.
-    loose = " It lets every record into every step, so it may be loose."
-    sampling = _amplified(training, delta=delta, pair=StepPair.of(training, adjacency))
-    return min(((everyone, _EVERYONE, _SAFETY + loose), *sampling), key=lambda bound: bound[0])
-
-
-def _without_accountant(
-    training: DPSGD, *, delta: float, adjacency: Adjacency
-) -> tuple[float | None, str, str] | None:
-    """Return the answer where none can be computed or none need be."""
     if training.fixed_size and adjacency is Adjacency.ADD_REMOVE:
         return None, _ACCOUNTANT, _FIXED_SIZE_NEEDS_REPLACE_ONE
     if delta == 0:
@@ -139,10 +130,16 @@ def _without_accountant(
     if _ever_drawn(training) <= delta:
         # The two worlds differ only if the record is ever drawn: probability at most the sum of the rates.
         return 0.0, "union bound over the steps", "The record enters training with probability at most delta."
-    coins = StepPair.of(training, adjacency) is StepPair.REPLACE_ONE
-    if training.sampled and coins and not accountant_has_replace_one():
+    pair = StepPair.of(training, adjacency)
+    everyone = gaussian_epsilon(unsampled_mu(training, pair), delta=delta)
+    if not training.sampled:
+        return everyone, "exact Gaussian composition", _SAFETY
+    if pair is StepPair.REPLACE_ONE and not accountant_has_replace_one():
         return None, _ACCOUNTANT, _NEEDS
-    return None
+    # A sampled step mixes the unsampled pair with a pair of equal laws, so it is never easier to tell apart.
+    loose = " It lets every record into every step, so it may be loose."
+    sampling = _amplified(training, delta=delta, pair=pair)
+    return min(((everyone, _EVERYONE, _SAFETY + loose), *sampling), key=lambda bound: bound[0])
 
 
 def _amplified(training: DPSGD, *, delta: float, pair: StepPair) -> Iterator[tuple[float, str, str]]:
@@ -154,7 +151,11 @@ def _amplified(training: DPSGD, *, delta: float, pair: StepPair) -> Iterator[tup
     if grid is not None:
         limits = []
         if raised != training.phases:
-            limits.append(f" Accounted at {_what(raised)}: a smaller one drowns in rounding error.")
+            least = min(phase.sampling_rate for phase in raised)
+            more = "" if len(raised) == 1 else " and more"
+            limits.append(
+                f" Accounted at a sampling rate of {number(least)}{more}: a smaller one drowns in rounding error."
+            )
         if not grid.fine:
             limits.append(
                 f" The accountant's grid is coarse here ({grid.spacing:.2g} nats), so it may be loose."
@@ -168,38 +169,26 @@ def _amplified(training: DPSGD, *, delta: float, pair: StepPair) -> Iterator[tup
 
 def _accounted(phases: tuple[Phase, ...], *, delta: float, pair: StepPair) -> tuple[float, _Grid | None]:
     """Return the accountant's bound and its grid; infinity and none beyond its range."""
-    if _in_range(phases):
-        kinds = kinds_of(phases, pair=pair)
-        grid = loss_grid(kinds, pair=pair)
-        if grid is not None and _reaches(kinds, delta=delta):
-            value = accountant_epsilon(kinds, delta=delta, pair=pair, grid=grid)
-            if math.isfinite(value):
-                return value, grid
+    kinds, grid = _discretised(phases, pair)
+    # Delta must stand far enough above the tail cut and the rounding error of the composition.
+    if grid is not None and delta >= max(1e-13, 10 * _rounding(kinds)):
+        value = accountant_epsilon(kinds, delta=delta, pair=pair, grid=grid)
+        if math.isfinite(value):
+            return value, grid
     return math.inf, None
 
 
-def _what(raised: tuple[Phase, ...]) -> str:
-    least = min(phase.sampling_rate for phase in raised)
-    return (
-        f"sampling rate {number(least)}"
-        if len(raised) == 1
-        else f"sampling rates of {number(least)} and more"
-    )
+def _discretised(phases: tuple[Phase, ...], pair: StepPair) -> tuple[tuple[Kind, ...], _Grid | None]:
+    """Return kinds of steps and how to discretise them; no grid beyond the accountant's range."""
+    if not _in_range(phases):
+        return (), None
+    kinds = kinds_of(phases, pair=pair)
+    return kinds, loss_grid(kinds, pair=pair)
 
 
 def _ever_drawn(training: DPSGD) -> float:
     """Return a bound on the probability that a record is ever drawn: the sum of the sampling rates, at most 1."""
     return min(1.0, sum(phase.steps * phase.sampling_rate for phase in training.phases))
-
-
-def _unsampled_mu(training: DPSGD, *, adjacency: Adjacency) -> float:
-    """Return the distance of the two worlds, in noise standard deviations, if every record took part in every step."""
-    distance = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
-    # d sqrt(sum of T/s^2) in logs, because the squares may leave the range of a double.
-    logs = [math.log(phase.steps) / 2 - math.log(phase.noise_multiplier) for phase in training.phases]
-    largest = max(logs)
-    log_sum = largest + math.log(sum(math.exp(2 * (item - largest)) for item in logs)) / 2
-    return math.exp(min(math.log(distance) + log_sum, 600.0))
 
 
 def _merging_note(training: DPSGD) -> str:
@@ -239,31 +228,22 @@ def replace_one(claim: Claim) -> Claim:
     require_metric(claim, "epsilon")
     if claim.adjacency is Adjacency.REPLACE_ONE:
         return claim
+    value, delta, note = None, None, f"No epsilon: {claim.note}"
+    if claim.value is not None:
+        stated = delta_of(claim)
+        # In logs, because e^epsilon may overflow: a delta of 1 or more is all that matters then.
+        log_grown = claim.value + math.log(stated) if stated else -math.inf
+        delta = math.inf if log_grown > 1 else stated + math.exp(log_grown)
+        if delta < 1:
+            value = 2 * claim.value
+            note = f"From the add/remove epsilon {given(claim.value)} at delta {given(stated)}; mind the larger delta."
+        else:
+            delta = None
+            note = (
+                f"Epsilon {given(claim.value)} at delta {given(stated)} becomes a delta of 1 or more for replaced"
+                " records, which implies nothing about them."
+            )
     method = f"remove, then add: (2 epsilon, (1 + e^epsilon) delta); {claim.method}"
-    if claim.value is None:
-        return _converted(claim, None, None, method, f"No epsilon: {claim.note}")
-    stated = delta_of(claim)
-    delta = _two_step_delta(claim.value, stated)
-    if delta >= 1:
-        note = (
-            f"Epsilon {given(claim.value)} at delta {given(stated)} becomes a delta of 1 or more for replaced"
-            " records, which implies nothing about them."
-        )
-        return _converted(claim, None, None, method, note)
-    note = (
-        f"From the add/remove epsilon {given(claim.value)} at delta {given(stated)}; mind the larger delta."
-    )
-    return _converted(claim, 2 * claim.value, delta, method, note)
-
-
-def _two_step_delta(value: float, delta: float) -> float:
-    if delta == 0:
-        return 0.0
-    # In logs, because e^epsilon may overflow: a delta of 1 or more is all that matters then.
-    return math.inf if value + math.log(delta) > 1 else delta + math.exp(value + math.log(delta))
-
-
-def _converted(claim: Claim, value: float | None, delta: float | None, method: str, note: str) -> Claim:
     return Claim("epsilon", value, delta, Adjacency.REPLACE_ONE, method, proven=claim.proven, note=note)
 
 
@@ -281,7 +261,11 @@ def delta_of(claim: Claim) -> float:
 
 
 def derived(claim: Claim, metric: str, value: float | None, method: str, note: str) -> Claim:
-    """Return a claim without a delta of its own, with the adjacency and the standing of the one it comes from."""
+    """Return a claim without a delta of its own, with the adjacency and the standing of the one it comes from.
+
+    Without a value it keeps that one's note, which says why.
+    """
+    note = claim.note if value is None else note
     return Claim(metric, value, None, claim.adjacency, method, proven=claim.proven, note=note)
 
 
@@ -291,9 +275,6 @@ _POINTS = 200
 _EPSILON_OF_A_PROFILE = 700.0
 # What a double may lose in the difference of two normal tails.
 _PROFILE_ROUNDING = 1e-15
-_CURVE_NEEDS = (
-    "the replace-one curve of sampled DP-SGD needs dp-accounting 0.6.0 or later: pip install -U dp-accounting"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,13 +314,14 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
         return _stated_curve(claim, relation)
     if claim.fixed_size and relation is Adjacency.ADD_REMOVE:
         return ClaimedCurve(None, _as_phrase(_FIXED_SIZE_NEEDS_REPLACE_ONE))
-    poisson = StepPair.of(claim, relation) is StepPair.REPLACE_ONE
-    if poisson and claim.sampled and not accountant_has_replace_one():
-        return ClaimedCurve(None, _CURVE_NEEDS)
+    pair = StepPair.of(claim, relation)
+    if pair is StepPair.REPLACE_ONE and claim.sampled and not accountant_has_replace_one():
+        return ClaimedCurve(None, _as_phrase(_NEEDS))
     # The two worlds differ only if the record is ever drawn: delta at most the sum of the rates at epsilon 0.
     rarely_drawn = np.zeros(1), np.full(1, _ever_drawn(claim))
-    parts = [_unsampled_profile(claim, relation), rarely_drawn]
-    accounted = _accounted_profile(claim, relation) if claim.sampled else None
+    parts = [_unsampled_profile(unsampled_mu(claim, pair)), rarely_drawn]
+    kinds, grid = _discretised(_resolvable(claim.phases), pair) if claim.sampled else ((), None)
+    accounted = None if grid is None else _composed_deltas(kinds, pair=pair, grid=grid, points=_POINTS)
     if accounted is not None:
         parts.append(accounted)
     note = "the whole privacy profile of the accountant (dp-accounting)"
@@ -354,39 +336,20 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
 
 
 def _stated_curve(claim: StatedClaim, adjacency: Adjacency) -> ClaimedCurve:
-    implied = epsilon(claim, delta=claim.delta, adjacency=claim.adjacency)
-    if adjacency is not claim.adjacency:
-        if adjacency is Adjacency.ADD_REMOVE:
-            return ClaimedCurve(
-                None, "a replace-one statement implies nothing about adding or removing a record"
-            )
-        implied = replace_one(implied)
+    implied = _implied(claim, adjacency)
     if implied.value is None or implied.delta is None:
-        return ClaimedCurve(None, "the statement implies nothing about replaced records")
+        return ClaimedCurve(None, _as_phrase(implied.note))
     curve = TradeoffCurve.from_epsilon_delta(implied.value, delta=implied.delta)
     return ClaimedCurve(curve, f"the stated epsilon and delta; {implied.method}")
 
 
-def _unsampled_profile(training: DPSGD, adjacency: Adjacency) -> tuple[Floats, Floats]:
+def _unsampled_profile(mu: float) -> tuple[Floats, Floats]:
     """Every record in every step: delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu); Balle and Wang 2018."""
-    mu = _unsampled_mu(training, adjacency=adjacency)
     furthest = min(gaussian_epsilon(mu, delta=_PROFILE_ROUNDING), _EPSILON_OF_A_PROFILE)
     epsilons = furthest * np.linspace(0.0, 1.0, _POINTS)
     upper = np.exp(log_ndtr(mu / 2 - epsilons / mu))
     lower = np.exp(epsilons + log_ndtr(-mu / 2 - epsilons / mu))
     return epsilons, np.clip(upper - lower + _PROFILE_ROUNDING, 0.0, 1.0)
-
-
-def _accounted_profile(training: DPSGD, adjacency: Adjacency) -> tuple[Floats, Floats] | None:
-    """The accountant's deltas, or null beyond its range."""
-    raised, pair = _resolvable(training.phases), StepPair.of(training, adjacency)
-    if not _in_range(raised):
-        return None
-    kinds = kinds_of(raised, pair=pair)
-    grid = loss_grid(kinds, pair=pair)
-    if grid is None:
-        return None
-    return _composed_deltas(kinds, pair=pair, grid=grid, points=_POINTS)
 
 
 def _as_phrase(sentence: str) -> str:
@@ -448,11 +411,6 @@ def _composed_deltas(
     for array in (epsilons, deltas):  # they are handed out again
         array.setflags(write=False)
     return epsilons, deltas
-
-
-def _reaches(kinds: tuple[Kind, ...], *, delta: float) -> bool:
-    """Return whether delta stands far enough above the tail cut and the rounding error of the composition."""
-    return delta >= max(1e-13, 10 * _rounding(kinds))
 
 
 def _rounding(kinds: tuple[Kind, ...]) -> float:
@@ -568,6 +526,11 @@ class _Law:
     def spread(self) -> float:
         return float(np.ptp(self.loss))
 
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """How many steps may be composed first: one stage (1) or two."""
+        return (1, math.isqrt(self.steps)) if self.steps >= _MANY_STEPS else (1,)
+
 
 def loss_grid(kinds: tuple[Kind, ...], *, pair: StepPair) -> _Grid | None:
     """Return the spacing at which discretising costs little accuracy and little time, or null if there is none.
@@ -601,7 +564,7 @@ def loss_grid(kinds: tuple[Kind, ...], *, pair: StepPair) -> _Grid | None:
 
 def _one_kind_of_step(law: _Law, *, wanted: float, least: float) -> _Grid | None:
     grids = []
-    for inner in (1, math.isqrt(law.steps)) if law.steps >= _MANY_STEPS else (1,):
+    for inner in law.stages:
         spacing = max(least, _composed_width(law, inner=inner) / _COMPOSED_POINTS)
         points = _DENSE_POINTS if inner == 1 and law.steps >= _MANY_STEPS else _FEWEST_POINTS
         if spacing <= min(law.spread / points, _WIDEST_SPACING):
@@ -611,7 +574,7 @@ def _one_kind_of_step(law: _Law, *, wanted: float, least: float) -> _Grid | None
 
 def _several_kinds(laws: list[_Law], *, wanted: float, least: float) -> _Grid | None:
     # Each kind is composed by itself, cut where its mass ends, and then with the others.
-    ways = [_narrowest(law) for law in laws]
+    ways = [min((_composed_width(law, inner=inner), inner) for inner in law.stages) for law in laws]
     widest = max(*(width for width, _ in ways), _joint_width(laws))
     spacing = max(least, widest / _COMPOSED_POINTS)
     if spacing > min(max(law.spread for law in laws) / _FEWEST_POINTS, _WIDEST_SPACING):
@@ -622,12 +585,6 @@ def _several_kinds(laws: list[_Law], *, wanted: float, least: float) -> _Grid | 
         for law, (_, count) in zip(laws, ways, strict=True)
     )
     return _Grid(spacing, spacing <= 2 * wanted, inner)
-
-
-def _narrowest(law: _Law) -> tuple[float, int]:
-    """Return the smaller width of composing in one stage and in two, and the steps composed first."""
-    counts = (1, math.isqrt(law.steps)) if law.steps >= _MANY_STEPS else (1,)
-    return min((_composed_width(law, inner=inner), inner) for inner in counts)
 
 
 def _composed_width(law: _Law, *, inner: int) -> float:

@@ -9,12 +9,12 @@ from typing import Any, get_args
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD
 from auditor.core.values import Claim, Losses
 from auditor.records.features import Features, fingerprints
 from auditor.records.labels import PersonsFound, per_person
 
-_SPLIT_NAMES = {
+SPLIT_NAMES = {
     options.UnknownSplit: "unknown",
     options.RandomSplit: "random",
     options.BernoulliSplit: "bernoulli",
@@ -121,25 +121,18 @@ class Asked:
 
     def described(self) -> dict[str, Any]:
         """Return what was audited and how, as the ``data`` of a result."""
+        found, choice = self.units, self.units.choice
         return {
             "model": self.model,
             "strategy": self.strategy,
             "utility": None if self.utility is None else dataclasses.asdict(self.utility),
-            **self.setting.described(self.units.losses),
-            **_counted(self.units),
+            **self.setting.described(found.losses),
+            # What counts as one unit, and of how many independent ones the records are worth.
+            "unit": f"person ({choice.by} loss)" if isinstance(choice, options.OnePerPerson) else "record",
+            "records": list(found.records),
+            "persons": list(found.persons) if found.named else None,
+            "effective": list(found.persons if found.combined else found.effective) if found.named else None,
         }
-
-
-def _counted(found: PersonsFound) -> dict[str, Any]:
-    """What counts as one unit, and of how many independent ones the records are worth."""
-    return {
-        "unit": f"person ({found.choice.by} loss)"
-        if isinstance(found.choice, options.OnePerPerson)
-        else "record",
-        "records": list(found.records),
-        "persons": list(found.persons) if found.named else None,
-        "effective": list(found.persons if found.combined else found.effective) if found.named else None,
-    }
 
 
 @dataclass(frozen=True)
@@ -181,7 +174,7 @@ class Setting:
             "delta": self.delta,
             "confidence": self.confidence,
             "members": {options.Census: "census", options.Subset: "subset"}.get(type(self.members), "sample"),
-            "split": _SPLIT_NAMES[type(self.split)],
+            "split": SPLIT_NAMES[type(self.split)],
             "stratified": isinstance(self.split, options.RandomSplit) and self.split.stratified,
             "inclusion": self.split.inclusion if isinstance(self.split, options.BernoulliSplit) else None,
             "claim": None if self.claim is None else self.claim.in_words(),
@@ -229,7 +222,12 @@ def _rates(fpr: Any) -> tuple[float, ...]:
 def _training_size(given: int | None, losses: Losses, members: options.Members) -> int:
     """Return the number of training records, by default that of the member losses."""
     if isinstance(members, options.Subset):
-        given = _subset_size(given, members)
+        if given is not None and given != members.of:
+            raise InputError(
+                f"training_size must be that of the subset, got {given} and a subset of {members.of} records; leave"
+                " training_size out."
+            )
+        given = members.of
     if given is None:
         return losses.n_member
     size = validate.at_least("training_size", given, least=2)
@@ -245,27 +243,11 @@ def _training_size(given: int | None, losses: Losses, members: options.Members) 
     return size
 
 
-def _subset_size(given: int | None, members: options.Subset) -> int:
-    if given is not None and given != members.of:
-        raise InputError(
-            f"training_size must be that of the subset, got {given} and a subset of {members.of} records; leave training_size"
-            " out."
-        )
-    return members.of
-
-
 def _delta(given: float | None, claim: options.TrainingClaim | None, size: int) -> float:
-    """Return delta: as given, a stated claim's, or 1/(n ln n)."""
+    """Return delta: as given, a stated claim's, or 1/(n ln n), which Negoescu et al. 2024 use for n training records."""
     if given is not None:
         return validate.fraction("delta", given, zero=True)
-    return claim.delta if isinstance(claim, options.StatedClaim) else _default_delta(size)
-
-
-def _default_delta(training_size: int) -> float:
-    """Return 1/(n ln n), the delta that Negoescu et al. 2024 use for n training records.
-
-    >>> round(_default_delta(1000), 6)
-    0.000145
-    """
-    n = validate.at_least("training_size", training_size, least=2)
+    if isinstance(claim, options.StatedClaim):
+        return claim.delta
+    n = validate.at_least("training_size", size, least=2)
     return 1.0 / (n * math.log(n))

@@ -7,18 +7,18 @@ this package, is a record that was in the training set (or the first of two), an
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 from scipy.special import ndtr, ndtri
 
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given
-from auditor.core.options import Adjacency, TrainingClaim
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD, Adjacency, TrainingClaim
 from auditor.core.values import Claim
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.theory.accountant import claimed_curve, delta_of, derived, require_metric
 from auditor.theory.closed_form import ClosedForm, Corollary7, log_half_mu
-from auditor.theory.gaussian import FIXED_SIZE
+from auditor.theory.gaussian import FIXED_SIZE, StepPair, columns, relation_of, unsampled_mu
 from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
 # --- Advantage and Bayes security from an epsilon, and an epsilon from them ---
@@ -27,7 +27,6 @@ _ROUGH = (
     "A rough estimate and no bound: it asks which epsilon would allow this advantage to some algorithm, not what"
     " DP-SGD promises, and usually lies far below the accountant's."
 )
-_WORDS = {"bayes_security": "Bayes security", "advantage": "advantage"}
 
 
 def humphries(claim: Claim) -> Claim:
@@ -56,7 +55,7 @@ def humphries(claim: Claim) -> Claim:
     require_metric(claim, "epsilon")
     method = "advantage of (epsilon, delta)-DP (Humphries et al.)"
     if claim.value is None:
-        return derived(claim, "advantage", None, method, f"No epsilon: {claim.note}")
+        return derived(claim, "advantage", None, method, "")
     delta = delta_of(claim)
     # The DP region's corner nearest (0, 1) has FPR = (1 - d) / (1 + e^eps) = FNR. With t = tanh(eps/2) the
     # advantage 1 - 2 FPR is t + d (1 - t): no overflow for huge eps, no cancellation for tiny, never above 1.
@@ -88,11 +87,9 @@ def bayes_security_from_advantage(claim: Claim) -> Claim:
     0.75
     """
     require_metric(claim, "advantage")
-    method = f"1 - advantage; {claim.method}"
-    if claim.value is None:
-        return derived(claim, "bayes_security", None, method, claim.note)
+    value = None if claim.value is None else 1 - claim.value
     note = "A lower bound for every attacker." if claim.proven else "From an advantage that is not proven."
-    return derived(claim, "bayes_security", 1 - claim.value, method, note)
+    return derived(claim, "bayes_security", value, f"1 - advantage; {claim.method}", note)
 
 
 def rough_epsilon(claim: Claim, *, delta: float) -> Claim:
@@ -115,7 +112,7 @@ def rough_epsilon(claim: Claim, *, delta: float) -> Claim:
 
     Source: Cherubin et al. 2024, Section 4.2.1, inverting Humphries et al. 2020.
 
-    >>> from auditor.core.training import DPSGD
+    >>> from auditor.core.options import DPSGD
     >>> from auditor.theory import bayes_security_closed_form
     >>> round(rough_epsilon(bayes_security_closed_form(DPSGD(1.0, 0.01, 1000)), delta=1e-5).value, 6)
     0.506908
@@ -124,8 +121,7 @@ def rough_epsilon(claim: Claim, *, delta: float) -> Claim:
     delta = validate.fraction("delta", delta, zero=True)
     method = f"rough estimate by inverting the Humphries bound; {claim.method}"
     if claim.value is None:
-        note = f"No {_WORDS[claim.metric]}: {claim.note}"
-        return Claim("epsilon", None, delta, claim.adjacency, method, proven=False, note=note)
+        return Claim("epsilon", None, delta, claim.adjacency, method, proven=False, note=claim.note)
     # Whichever is given is exact; the other follows from it.
     is_security = claim.metric == "bayes_security"
     security, advantage = (claim.value, 1 - claim.value) if is_security else (1 - claim.value, claim.value)
@@ -170,8 +166,7 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
     >>> round(total_variation(DPSGD(1.0, 0.01, 1000), adjacency="add-remove").value, 6)
     0.161018
     """
-    validate.instance("training", training, [DPSGD])
-    relation = Adjacency.named(adjacency)
+    relation = relation_of(training, adjacency)
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         return Claim("advantage", None, None, relation, "exact total variation", proven=True, note=FIXED_SIZE)
     limit, limit_method = _simple_bound(training, relation)
@@ -239,26 +234,21 @@ def total_variation_by_accountant(training: DPSGD, *, adjacency: Adjacency = Adj
     >>> round(total_variation_by_accountant(DPSGD(1.0, 0.01, 100), adjacency="add-remove").value, 3)
     0.051
     """
-    validate.instance("training", training, [DPSGD])
-    relation = Adjacency.named(adjacency)
+    relation = relation_of(training, adjacency)
     claimed = claimed_curve(training, adjacency=relation)
-    method = f"delta at epsilon 0: {claimed.note}"
-    if claimed.curve is None:
-        return Claim("advantage", None, None, relation, "delta at epsilon 0", proven=True, note=claimed.note)
-    value = float((claimed.curve.tpr - claimed.curve.fpr).max())
-    return Claim("advantage", value, None, relation, method, proven=True, note="An upper bound, rounded up.")
+    value, method, note = None, "delta at epsilon 0", claimed.note
+    if claimed.curve is not None:
+        value = float((claimed.curve.tpr - claimed.curve.fpr).max())
+        method, note = f"{method}: {claimed.note}", "An upper bound, rounded up."
+    return Claim("advantage", value, None, relation, method, proven=True, note=note)
 
 
 def _simple_bound(training: DPSGD, adjacency: Adjacency) -> tuple[float, str]:
     """Return the smaller of two bounds: the record is never drawn, or it is in every step."""
-    never = sum(
-        phase.steps * (math.log1p(-phase.sampling_rate) if phase.sampling_rate < 1 else -math.inf)
-        for phase in training.phases
-    )
-    distance = 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
-    mu = math.hypot(
-        *(math.sqrt(phase.steps) * distance / phase.noise_multiplier for phase in training.phases)
-    )
+    _, rate, steps = columns(training)
+    with np.errstate(divide="ignore"):
+        never = float(np.sum(steps * np.log1p(-rate)))
+    mu = unsampled_mu(training, StepPair.of(training, adjacency))
     drawn, everyone = -math.expm1(never), math.erf(mu / math.sqrt(8))
     if drawn <= everyone:
         return drawn, f"chance that the record is drawn at all, {given(drawn)}"
@@ -302,12 +292,11 @@ def tpr_from_advantage(claim: Claim, *, fpr: float) -> Claim:
     """
     require_metric(claim, "advantage", "bayes_security")
     rate = _rate_of(fpr)
+    value = claim.value
+    if value is not None:
+        value = _clipped(rate + (value if claim.metric == "advantage" else 1 - value), rate)
     method = f"false positive rate plus advantage; {claim.method}"
-    if claim.value is None:
-        return derived(claim, tpr_metric(rate), None, method, claim.note)
-    advantage = claim.value if claim.metric == "advantage" else 1 - claim.value
-    note = _standing(claim, "Holds for every prior.")
-    return derived(claim, tpr_metric(rate), _clipped(rate + advantage, rate), method, note)
+    return derived(claim, tpr_metric(rate), value, method, _standing(claim, "Holds for every prior."))
 
 
 def tpr_from_epsilon(claim: Claim, *, fpr: float) -> Claim:
@@ -335,7 +324,7 @@ def tpr_from_epsilon(claim: Claim, *, fpr: float) -> Claim:
     rate = _rate_of(fpr)
     method = f"the trade-off curve of (epsilon, delta); {claim.method}"
     if claim.value is None:
-        return derived(claim, tpr_metric(rate), None, method, claim.note)
+        return derived(claim, tpr_metric(rate), None, method, "")
     value, delta = 1.0, delta_of(claim)  # what an infinite epsilon allows
     if math.isfinite(claim.value):
         value = TradeoffCurve.from_epsilon_delta(claim.value, delta=delta).tpr_at(rate)
@@ -364,10 +353,8 @@ def tpr_from_mu(claim: Claim, *, fpr: float) -> Claim:
     """
     require_metric(claim, "mu")
     rate = _rate_of(fpr)
+    value = None if claim.value is None else _gaussian_tpr(rate, claim.value)
     method = f"the trade-off curve of two Gaussians; {claim.method}"
-    if claim.value is None:
-        return derived(claim, tpr_metric(rate), None, method, claim.note)
-    value = _gaussian_tpr(rate, claim.value)
     return derived(claim, tpr_metric(rate), value, method, _standing(claim, claim.note))
 
 
@@ -564,23 +551,21 @@ def success_rate(
     >>> round(success_rate(DPSGD(0.5, 0.5, 1), prior=0.3, adjacency="add-remove").value, 5)
     0.76832
     """
-    validate.instance("training", training, [DPSGD])
-    belief, relation = _prior(prior), Adjacency.named(adjacency)
-    advantage = total_variation(training, adjacency=relation)
-    value = None if advantage.value is None else _success(1 - advantage.value, max(belief, 1 - belief))
-    method, note = f"prior and total variation; {advantage.method}", advantage.note
+    belief, relation = _prior(prior), relation_of(training, adjacency)
+    advantage, least = total_variation(training, adjacency=relation), max(belief, 1 - belief)
+    value = None if advantage.value is None else _success(1 - advantage.value, least)
     try:
         excess = float(composed(training, adjacency=relation).hockey_stick((1 - belief) / belief))
     except Unresolved:
-        return Claim(_named("success_rate", belief), value, None, relation, method, proven=True, note=note)
-    least = max(belief, 1 - belief)
-    exact = min(1.0, max(least, 1 - belief + belief * excess), 1.0 if value is None else value)
-    loose = only_a_bound(training)
-    note = f"Guessing without the model is right in a share of {given(least)}."
-    note += f" An upper bound. {loose}" if loose else ""
-    which = "a dominating pair of laws" if loose else "the two laws of the composed privacy loss"
-    method = f"the best guess from {which} and the prior"
-    return Claim(_named("success_rate", belief), exact, None, relation, method, proven=True, note=note)
+        method, note = f"prior and total variation; {advantage.method}", advantage.note
+    else:
+        value = min(1.0, max(least, 1 - belief + belief * excess), 1.0 if value is None else value)
+        loose = only_a_bound(training)
+        note = f"Guessing without the model is right in a share of {given(least)}."
+        note += f" An upper bound. {loose}" if loose else ""
+        which = "a dominating pair of laws" if loose else "the two laws of the composed privacy loss"
+        method = f"the best guess from {which} and the prior"
+    return Claim(_named("success_rate", belief), value, None, relation, method, proven=True, note=note)
 
 
 def advantage_under_prior(
@@ -709,12 +694,11 @@ def precision_from_tpr(claim: Claim, *, fpr: float, prior: float) -> Claim:
     metric = tpr_metric(fpr)
     require_metric(claim, metric)
     belief, rate = _prior(prior), float(fpr)
-    name, method = f"precision_at_fpr.{rate:g}", f"Bayes' rule at prior {given(belief)}; {claim.method}"
-    if claim.value is None:
-        return derived(claim, name, None, method, claim.note)
-    accused = belief * claim.value
-    value = accused / (accused + (1 - belief) * rate)
-    return derived(claim, name, value, method, claim.note)
+    value = claim.value
+    if value is not None:
+        value = belief * value / (belief * value + (1 - belief) * rate)
+    method = f"Bayes' rule at prior {given(belief)}; {claim.method}"
+    return derived(claim, f"precision_at_fpr.{rate:g}", value, method, claim.note)
 
 
 def _prior(prior: float) -> float:

@@ -16,11 +16,11 @@ from scipy.special import erf
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory.attackers import bayes_security_from_advantage, total_variation
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
+from auditor.theory.gaussian import array_of
 
 # --- What is promised, each form as Bayes security and as advantage ---
 
@@ -140,10 +140,7 @@ def _pair(
 
 def _distances(values: npt.ArrayLike, training: DPSGD) -> Floats:
     """Return the distances over the clipping norm, one for each step or a single one."""
-    try:
-        raw = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("sensitivities must be numbers, one for each step.") from None
+    raw = array_of("sensitivities", values, lambda x: x >= 0, "0 or more")
     if raw.ndim > 1 or (raw.ndim == 1 and raw.size != training.steps):
         got = f"{raw.size:,}" if raw.ndim == 1 else f"shape {raw.shape}"
         raise InputError(
@@ -152,11 +149,11 @@ def _distances(values: npt.ArrayLike, training: DPSGD) -> Floats:
         )
     clip = np.asarray(training.clipping_norm, dtype=np.float64)
     distance, clip = np.broadcast_arrays(raw, clip)
-    bad = ~((distance >= 0) & (distance / 2 <= clip * (1 + _SLACK)))
+    bad = distance / 2 > clip * (1 + _SLACK)
     if bad.any():
         place = int(np.argmax(bad))
         raise InputError(
-            "sensitivities must lie between 0 and twice the clipping norm, got"
+            "sensitivities must be at most twice the clipping norm, got"
             f" {distance.flat[place]:g} at step {place + 1}, where the clipping norm is {given(float(clip.flat[place]))}."
         )
     return np.minimum(distance / clip, 2.0)
@@ -254,13 +251,9 @@ def _bound(steps: _Steps, spread: Floats) -> _Risk:
         # At rate 1 the second form is infinite, or without meaning where the distance is 0.
         log_chi = 2 * steps.log_rate + np.fmin(np.logaddexp(rest + spread, drawn), spread - rest)
     total = float(np.sum(np.logaddexp(0.0, log_chi))) * steps.times
-    by_chi_square = (
-        _less(math.sqrt(math.expm1(total)) / 2)
-        if total <= math.log(2)
-        else _Risk(-math.expm1(-total), math.exp(-total))
-    )
-    return min(_less(min(by_steps, 1.0)), revealed, by_chi_square, key=lambda risk: risk.advantage)
-
-
-def _less(advantage: float) -> _Risk:
-    return _Risk(advantage, 1 - advantage)
+    by_chi_square = _Risk(-math.expm1(-total), math.exp(-total))
+    if total <= math.log(2):
+        half = math.sqrt(math.expm1(total)) / 2
+        by_chi_square = _Risk(half, 1 - half)
+    by_steps = min(by_steps, 1.0)
+    return min(_Risk(by_steps, 1 - by_steps), revealed, by_chi_square, key=lambda risk: risk.advantage)

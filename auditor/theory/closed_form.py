@@ -6,20 +6,20 @@ and whose two worlds differ in one replaced record.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erf, erfc, erfcinv, log_ndtr, ndtr
+from scipy.special import erfc, erfcinv, log_ndtr
 
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import number
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD, FixedSizeSampling, PoissonSampling, Sampling
+from auditor.core.options import DPSGD, Adjacency, FixedSizeSampling, PoissonSampling, Sampling
 from auditor.core.values import Claim, Floats
+from auditor.theory.gaussian import StepPair, array_of, columns, fitting, log_excess, log_variance
 
 # --- The two forms, and the Bayes security of a training run by each ---
 
@@ -93,30 +93,17 @@ def bayes_security_closed_form(training: DPSGD) -> Claim:
     """
     validate.instance("training", training, (DPSGD,))
     method = "closed form 1 - erf(p sqrt(T) / (sqrt(2) s)) (Cherubin et al. 2024, Corollary 7)"
-    if not _covers(Corollary7(), sampling=training.sampling, sampled=training.sampled):
+    if not _covers(Corollary7(), _pair(training.sampling), sampled=training.sampled):
         note = f"{UNCOVERED[:1].upper()}{UNCOVERED[1:]}."
         return Claim("bayes_security", None, None, Adjacency.REPLACE_ONE, method, proven=False, note=note)
-    value = _security(log_half_mu(training, form=Corollary7()))
-    return Claim(
-        metric="bayes_security",
-        value=value,
-        delta=None,
-        adjacency=Adjacency.REPLACE_ONE,
-        method=method,
-        proven=not training.sampled,
-        note=_closed_form_note(training, value) if training.sampled else _NO_SAMPLING_NOTE,
-    )
-
-
-def _closed_form_note(training: DPSGD, value: float) -> str:
-    """Name the unsafe regime, and how far into it this setting is."""
-    excess = value - _security(log_half_mu(training, form=MomentMatched()))
-    if excess <= _AGREEMENT:
-        return f"{_CLOSED_FORM_NOTE} Here it agrees with the moment-matched form."
-    return (
-        f"{_CLOSED_FORM_NOTE} Here it may be too high by up to {number(excess)}, its distance from the moment-matched"
-        " form."
-    )
+    value = float(_overlap(log_half_mu(training, form=Corollary7())))
+    note = _NO_SAMPLING_NOTE
+    if training.sampled:  # the unsafe regime, and how far into it this setting is
+        excess = value - float(_overlap(log_half_mu(training, form=MomentMatched())))
+        here = f"may be too high by up to {number(excess)}, its distance from"
+        note = f"{_CLOSED_FORM_NOTE} Here it {here if excess > _AGREEMENT else 'agrees with'} the moment-matched form."
+    proven = not training.sampled
+    return Claim("bayes_security", value, None, Adjacency.REPLACE_ONE, method, proven=proven, note=note)
 
 
 def bayes_security_moment_matched(training: DPSGD) -> Claim:
@@ -147,24 +134,17 @@ def bayes_security_moment_matched(training: DPSGD) -> Claim:
     method = "moment-matched form 1 - erf(p sqrt(T sinh(1/s^2)) / sqrt(2))"
     if training.fixed_size:
         method = "moment-matched form for batches of a fixed size (variance of the dominating pair)"
-    return Claim(
-        metric="bayes_security",
-        value=_security(log_half_mu(training, form=MomentMatched())),
-        delta=None,
-        adjacency=Adjacency.REPLACE_ONE,
-        method=method,
-        proven=False,
-        note=_MOMENT_MATCHED_NOTE,
-    )
+    value, note = float(_overlap(log_half_mu(training, form=MomentMatched()))), _MOMENT_MATCHED_NOTE
+    return Claim("bayes_security", value, None, Adjacency.REPLACE_ONE, method, proven=False, note=note)
 
 
-def _security(log_half: float) -> float:
-    return float(_overlap(log_half))
+def _pair(sampling: Sampling) -> StepPair:
+    return StepPair.FIXED_SIZE if isinstance(sampling, FixedSizeSampling) else StepPair.REPLACE_ONE
 
 
-def _covers(form: ClosedForm, *, sampling: Sampling, sampled: bool) -> bool:
+def _covers(form: ClosedForm, pair: StepPair, *, sampled: bool) -> bool:
     """Return whether a form is about batches drawn like this; ``sampled``: whether any sampling rate is below 1."""
-    return not (sampled and isinstance(form, Corollary7) and isinstance(sampling, FixedSizeSampling))
+    return not (sampled and isinstance(form, Corollary7) and pair is StepPair.FIXED_SIZE)
 
 
 # --- The same over whole grids of settings, forwards and backwards: for choosing parameters interactively ---
@@ -203,8 +183,8 @@ def bayes_security_grid(
     noise, rate, count = _settings(
         noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps
     )
-    _check_choices(form, sampling, sampled=bool(np.any(rate < 1)))
-    log_half = np.log(rate) + (np.log(count) + log_k(noise, form=form, sampling=sampling)) / 2
+    pair = _checked_pair(form, sampling, sampled=bool(np.any(rate < 1)))
+    log_half = np.log(rate) + (np.log(count) + log_k(noise, form=form, pair=pair)) / 2
     return _overlap(log_half)
 
 
@@ -240,8 +220,8 @@ def sampling_rate_grid(
     wanted, noise, count = _settings(
         bayes_security=bayes_security, noise_multiplier=noise_multiplier, steps=steps
     )
-    _check_choices(form, sampling, sampled=True)
-    log_rate = _log_wanted(wanted) - (np.log(count) + log_k(noise, form=form, sampling=sampling)) / 2
+    pair = _checked_pair(form, sampling, sampled=True)
+    log_rate = _log_wanted(wanted) - (np.log(count) + log_k(noise, form=form, pair=pair)) / 2
     return np.exp(np.minimum(log_rate, 0.0))
 
 
@@ -275,50 +255,30 @@ def noise_multiplier_grid(
     array([0.5627, 2.8207])
     """
     wanted, rate, count = _settings(bayes_security=bayes_security, sampling_rate=sampling_rate, steps=steps)
-    _check_choices(form, sampling, sampled=bool(np.any(rate < 1)))
-    return noise_of(2 * (_log_wanted(wanted) - np.log(rate)) - np.log(count), form=form, sampling=sampling)
+    pair = _checked_pair(form, sampling, sampled=bool(np.any(rate < 1)))
+    return noise_of(2 * (_log_wanted(wanted) - np.log(rate)) - np.log(count), form=form, pair=pair)
 
 
-_LIMITS: Mapping[str, tuple[float, bool, str]] = {
-    "noise_multiplier": (math.inf, False, "finite and above 0"),
-    "sampling_rate": (1.0, True, "in (0, 1]"),
-    "steps": (math.inf, False, "whole numbers of 1 or more"),
-    "bayes_security": (1.0, False, "in (0, 1)"),
+def _settings(**columns: npt.ArrayLike) -> tuple[Floats, ...]:
+    """Return the columns as arrays of numbers in range that go together."""
+    return fitting(**{name: array_of(name, values, *_RANGES[name]) for name, values in columns.items()})
+
+
+_RANGES: Mapping[str, tuple[Callable[[Floats], Any], str]] = {
+    "noise_multiplier": (lambda x: (x > 0) & (x < np.inf), "finite and above 0"),
+    "sampling_rate": (lambda x: (x > 0) & (x <= 1), "in (0, 1]"),
+    "steps": (lambda x: (x > 0) & (x < np.inf) & (x == np.floor(x)), "whole numbers of 1 or more"),
+    "bayes_security": (lambda x: (x > 0) & (x < 1), "in (0, 1)"),
 }
 
 
-def _settings(**columns: npt.ArrayLike) -> list[Floats]:
-    """Return the columns as arrays of numbers in range, checked to broadcast."""
-    arrays = [_grid(name, values) for name, values in columns.items()]
-    try:
-        np.broadcast_shapes(*(array.shape for array in arrays))
-    except ValueError:
-        listed = ", ".join(f"{name} has {array.shape}" for name, array in zip(columns, arrays, strict=True))
-        raise InputError(f"the shapes of a grid must broadcast: {listed}.") from None
-    return arrays
-
-
-def _grid(name: str, values: npt.ArrayLike) -> Floats:
-    most, ends, words = _LIMITS[name]
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be an array of numbers, got {type(values).__name__}.") from None
-    good = (array > 0) & ((array <= most) if ends else (array < most))
-    if name == "steps":
-        good &= array == np.floor(array)
-    if not good.all():
-        at = int(np.argmin(good))
-        where = f" at position {at}, counting from 0" if array.ndim else ""
-        raise InputError(f"{name} must be {words}, got {array.ravel()[at]:g}{where}.")
-    return array
-
-
-def _check_choices(form: ClosedForm, sampling: Sampling, *, sampled: bool) -> None:
+def _checked_pair(form: ClosedForm, sampling: Sampling, *, sampled: bool) -> StepPair:
     validate.instance("form", form, get_args(ClosedForm))
     validate.instance("sampling", sampling, get_args(Sampling))
-    if not _covers(form, sampling=sampling, sampled=sampled):
+    pair = _pair(sampling)
+    if not _covers(form, pair, sampled=sampled):
         raise InputError(f"form and sampling do not fit: {UNCOVERED}, form=MomentMatched().")
+    return pair
 
 
 # --- The Gaussian comparison behind them: one number, (mu/2)^2, adds up over steps ---
@@ -333,38 +293,33 @@ def log_half_mu(training: DPSGD, *, form: ClosedForm) -> float:
     Raises:
         InputError: The form is not about batches drawn like this.
     """
-    phases = training.phases
-    if not _covers(form, sampling=training.sampling, sampled=training.sampled):
+    pair = _pair(training.sampling)
+    if not _covers(form, pair, sampled=training.sampled):
         raise InputError(f"{UNCOVERED}.")
-    noise = np.array([phase.noise_multiplier for phase in phases])
-    rate = np.array([phase.sampling_rate for phase in phases])
-    steps = np.array([float(phase.steps) for phase in phases])
-    parts = 2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, sampling=training.sampling)
+    noise, rate, steps = columns(training)
+    parts = 2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, pair=pair)
     return float(np.logaddexp.reduce(parts)) / 2
 
 
-def noise_of(log_share: Floats, *, form: ClosedForm, sampling: Sampling) -> Floats:
+def noise_of(log_share: Floats, *, form: ClosedForm, pair: StepPair) -> Floats:
     """Return the noise multiplier s at which k(s) has this logarithm."""
     if isinstance(form, Corollary7):
         return np.exp(-log_share / 2)
-    if isinstance(sampling, FixedSizeSampling):
+    if pair is StepPair.FIXED_SIZE:
         return 2 / _mu_of_pair(log_share + math.log(2))
+    if pair is StepPair.ADD_REMOVE:
+        return np.asarray(np.logaddexp(0.0, log_share + math.log(4)) ** -0.5)
     # asinh(x) is log(2x) where sinh overflows, and x to all digits where it is tiny.
     moderate = np.arcsinh(np.exp(np.clip(log_share, -300.0, 300.0)))
     u = np.where(log_share > 300, log_share + math.log(2), moderate)  # noqa: PLR2004
     return np.where(log_share < -300, np.exp(-log_share / 2), u**-0.5)  # noqa: PLR2004
 
 
-def log_k(noise: Floats, *, form: ClosedForm, sampling: Sampling) -> Floats:
-    """Return log k(s), the logarithm of one step's share of (mu/2)^2 at rate 1."""
-    log_u = -2 * np.log(noise)
+def log_k(noise: Floats, *, form: ClosedForm, pair: StepPair) -> Floats:
+    """Return log k(s), the logarithm of one step's share of (mu/2)^2 at rate 1; added records are for first guesses."""
     if isinstance(form, Corollary7):
-        return log_u
-    if isinstance(sampling, FixedSizeSampling):
-        return _log_excess(math.log(2) + log_u / 2) - math.log(2)
-    u = np.exp(np.clip(log_u, -20.0, 700.0))  # a larger u saturates the value to 0 all the same
-    log_sinh = u + np.log(-np.expm1(-2 * u)) - math.log(2)
-    return np.where(log_u < -20, log_u, log_sinh)  # noqa: PLR2004  sinh(u) = u to all digits
+        return -2 * np.log(noise)
+    return log_variance(noise, pair) - math.log(4)
 
 
 def _overlap(log_half: Any) -> Floats:
@@ -378,30 +333,12 @@ def _log_wanted(bayes_security: Floats) -> Floats:
     return np.log(np.maximum(erfcinv(bayes_security), 1e-300)) + math.log(2) / 2
 
 
-def _log_excess(log_mu: Floats) -> Floats:
-    """Return the log of E[(e^l - 1)^2; l > 0], the unsampled log-ratio l of N(mu, 1) to N(0, 1) being under N(0, 1).
-
-    That is e^(mu^2) Phi(3 mu/2) + 3 Phi(-mu/2) - 2, about mu^2/2 for small mu and e^(mu^2) for large.
-    """
-    mu = np.exp(np.clip(log_mu, -20.0, math.log(6)))
-    # Phi(3 mu/2) + 3 Phi(-mu/2) - 2 in two ways: its series where the difference would cancel.
-    root = math.sqrt(8)
-    series = (mu**3 / -2 + 3 / 16 * mu**5) / math.sqrt(2 * math.pi)
-    rest = np.where(mu < 1e-3, series, (erf(3 * mu / root) - 3 * erf(mu / root)) / 2)  # noqa: PLR2004
-    middle = np.log(np.expm1(mu**2) * ndtr(1.5 * mu) + rest)
-    square = np.exp(np.minimum(2 * log_mu, 700.0))
-    # The rest is below rounding from mu = 6 on.
-    large = square + np.log1p(-2 * np.exp(-np.maximum(square, 1.0)))
-    return np.where(log_mu < -20, 2 * log_mu - math.log(2), np.where(log_mu > math.log(6), large, middle))  # noqa: PLR2004
-
-
-def _mu_of_pair(log_excess: Floats) -> Floats:
-    """Return the mu at which `_log_excess` has this value, by Newton's method in logs (a convex function there)."""
-    goal = np.asarray(log_excess, dtype=np.float64)
+def _mu_of_pair(goal: Floats) -> Floats:
+    """Return the mu at which `log_excess` has this value, by Newton's method in logs (a convex function there)."""
     # From the right of the root, where Newton's steps never overshoot: log excess is at least each of these.
     log_mu = np.minimum((goal + math.log(2)) / 2, np.log(np.maximum(goal + 1, 1.0)) / 2 + 1)
     for _ in range(25):
-        value = _log_excess(log_mu)
+        value = log_excess(log_mu)
         square = np.exp(np.minimum(2 * log_mu, 700.0))
         # d excess / d mu = 2 mu e^(mu^2) Phi(3 mu/2)
         log_slope = math.log(2) + 2 * log_mu + square + log_ndtr(1.5 * np.sqrt(square)) - value

@@ -4,23 +4,31 @@ Each theorem speaks of steps that may depend on what earlier steps gave, with ep
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from auditor.core import validate
-from auditor.core.errors import InputError
 from auditor.core.numbers import given
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory.accountant import epsilon
 from auditor.theory.conversions import EpsilonDelta
-from auditor.theory.gaussian import FIXED_SIZE, gaussian_epsilon, mu_clt, mu_without_sampling
+from auditor.theory.gaussian import (
+    FIXED_SIZE,
+    StepPair,
+    array_of,
+    columns,
+    fitting,
+    gaussian_epsilon,
+    mu_clt,
+    mu_without_sampling,
+    relation_of,
+)
 from auditor.theory.renyi import renyi_epsilon
-from auditor.theory.steps import StepPair, step_epsilons
+from auditor.theory.steps import step_epsilons
 
 # --- One training run, every composition theorem: what each of them makes of the same steps ---
 
@@ -70,9 +78,7 @@ def compare_compositions(
     >>> [round(claims[place].value, 3) for place in (0, 5, 7)]  # basic, privacy losses, central limit
     [343.107, 3.816, 1.505]
     """
-    validate.instance("training", training, [DPSGD])
-    delta = validate.fraction("delta", delta, zero=True)
-    relation = Adjacency.named(adjacency)
+    relation, delta = relation_of(training, adjacency), validate.fraction("delta", delta, zero=True)
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         return tuple(
             Claim("epsilon", None, delta, relation, method, proven=True, note=FIXED_SIZE)
@@ -82,10 +88,10 @@ def compare_compositions(
     accounted = epsilon(training, delta=delta, adjacency=relation)
     rows = (
         steps.claim(
-            _BASIC, lambda epsilons, counts, _each, _total: _basic_epsilon(epsilons, counts), delta, (1.0,)
+            _BASIC, lambda epsilons, counts, *_: basic(epsilons, steps=counts).epsilon, delta, (1.0,)
         ),
-        steps.claim(_ADVANCED, _with_slack(_advanced_epsilon), delta, _SHARES),
-        steps.claim(_SHARPER, _with_slack(_sharper_epsilon), delta, _SHARES),
+        steps.claim(_ADVANCED, _with_slack(advanced), delta, _SHARES),
+        steps.claim(_SHARPER, _with_slack(advanced_sharper), delta, _SHARES),
         steps.claim(_OPTIMAL, _worst_step, delta, _SHARES),
         renyi_epsilon(training, delta=delta, adjacency=relation),
         accounted,
@@ -101,12 +107,9 @@ class _Steps:
     """The kinds of step of a training run, as (epsilon, delta) mechanisms."""
 
     def __init__(self, training: DPSGD, relation: Adjacency) -> None:
-        phases = training.phases
         self.relation, self.steps = relation, training.steps
         self.pair = StepPair.of(training, relation)
-        self.noise = np.array([phase.noise_multiplier for phase in phases])
-        self.rates = np.array([phase.sampling_rate for phase in phases])
-        self.counts = np.array([float(phase.steps) for phase in phases])
+        self.noise, self.rates, self.counts = columns(training)
 
     def claim(self, method: str, theorem: _Theorem, delta: float, shares: tuple[float, ...]) -> Claim:
         """Return the theorem's claim at the best share of delta."""
@@ -129,12 +132,12 @@ class _Steps:
         return Claim("epsilon", totals[best], delta, self.relation, method, proven=True, note=note)
 
 
-def _with_slack(form: Callable[[Floats, Floats, float], float]) -> _Theorem:
+def _with_slack(form: Callable[..., EpsilonDelta]) -> _Theorem:
     """Give a form of advanced composition what the steps leave of delta."""
 
     def theorem(epsilons: Floats, counts: Floats, each: float, total: float) -> float:
         slack = total - each * float(counts.sum())
-        return form(epsilons, counts, slack) if slack > 0 else math.inf
+        return form(epsilons, steps=counts, slack=slack).epsilon if slack > 0 else math.inf
 
     return theorem
 
@@ -179,7 +182,9 @@ def basic(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1) -> EpsilonDelta:
     EpsilonDelta(epsilon=7.0, delta=0.0)
     """
     epsilons, deltas, counts = _kinds(epsilon, delta, steps)
-    return EpsilonDelta(_basic_epsilon(epsilons, counts), _total(deltas, counts))
+    with np.errstate(over="ignore"):
+        total = float(np.sum(counts * epsilons))
+    return EpsilonDelta(total, min(1.0, float(np.sum(counts * deltas))))
 
 
 def advanced(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: float) -> EpsilonDelta:
@@ -203,9 +208,7 @@ def advanced(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: float) ->
     >>> round(advanced(0.1, steps=100, slack=1e-5).epsilon, 6)
     5.850235
     """
-    epsilons, deltas, counts = _kinds(epsilon, delta, steps)
-    slack = validate.fraction("slack", slack)
-    return EpsilonDelta(_advanced_epsilon(epsilons, counts, slack), min(1.0, _total(deltas, counts) + slack))
+    return _advanced(*_kinds(epsilon, delta, steps), slack=slack, mean=np.expm1)
 
 
 def advanced_sharper(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: float) -> EpsilonDelta:
@@ -229,9 +232,8 @@ def advanced_sharper(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: f
     >>> round(advanced_sharper(0.1, steps=100, slack=1e-5).epsilon, 6)
     5.29811
     """
-    epsilons, deltas, counts = _kinds(epsilon, delta, steps)
-    slack = validate.fraction("slack", slack)
-    return EpsilonDelta(_sharper_epsilon(epsilons, counts, slack), min(1.0, _total(deltas, counts) + slack))
+    # (e^eps - 1)/(e^eps + 1) = tanh(eps/2)
+    return _advanced(*_kinds(epsilon, delta, steps), slack=slack, mean=lambda epsilons: np.tanh(epsilons / 2))
 
 
 def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: float) -> EpsilonDelta:
@@ -268,23 +270,18 @@ def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: floa
     return EpsilonDelta(_optimal_epsilon(epsilon, delta, steps, total), total)
 
 
-def _basic_epsilon(epsilons: Floats, counts: Floats) -> float:
-    """Return the sum over kinds; unlike the public function, epsilons may be infinite."""
+def _advanced(
+    epsilons: Floats, deltas: Floats, counts: Floats, *, slack: float, mean: Callable[[Floats], Floats]
+) -> EpsilonDelta:
+    """Return advanced composition with this mean of a step's loss, over its epsilon."""
+    slack = validate.fraction("slack", slack)
+    total = float(epsilons.max())
     with np.errstate(over="ignore"):
-        return float(np.sum(counts * epsilons))
-
-
-def _advanced_epsilon(epsilons: Floats, counts: Floats, slack: float) -> float:
-    """Return the first form over kinds; epsilons may be infinite."""
-    with np.errstate(over="ignore"):
-        return _deviation(epsilons, counts, slack) + float(np.sum(counts * epsilons * np.expm1(epsilons)))
-
-
-def _sharper_epsilon(epsilons: Floats, counts: Floats, slack: float) -> float:
-    """Return the second form over kinds; epsilons may be infinite."""
-    # (e^eps - 1)/(e^eps + 1) = tanh(eps/2)
-    with np.errstate(over="ignore"):
-        return _deviation(epsilons, counts, slack) + float(np.sum(counts * epsilons * np.tanh(epsilons / 2)))
+        if 0 < total < math.inf:  # scaled, so that no square is lost
+            squares = float(np.sum(counts * (epsilons / total) ** 2))
+            total *= math.sqrt(-2 * math.log(slack) * squares)
+        total += float(np.sum(counts * epsilons * mean(epsilons)))
+    return EpsilonDelta(total, min(1.0, float(np.sum(counts * deltas)) + slack))
 
 
 def _optimal_epsilon(epsilon: float, delta: float, steps: int, total: float) -> float:
@@ -318,36 +315,18 @@ def _truthful(epsilon: float, steps: int) -> tuple[Floats, Floats, Floats]:
     return losses, log_first, log_first - losses
 
 
-def _deviation(epsilons: Floats, counts: Floats, slack: float) -> float:
-    largest = float(epsilons.max())
-    if largest in {0.0, math.inf}:
-        return largest
-    # Scaled, so that no square is lost.
-    return largest * math.sqrt(-2 * math.log(slack) * float(np.sum(counts * (epsilons / largest) ** 2)))
-
-
-def _total(deltas: Floats, counts: Floats) -> float:
-    return min(1.0, float(np.sum(counts * deltas)))
-
-
-def _kinds(epsilon: Any, delta: Any, steps: Any) -> tuple[Floats, Floats, Floats]:
-    """Epsilons, deltas and numbers of steps of each kind, checked and of one length."""
-    columns = {"epsilon": _listed(epsilon), "delta": _listed(delta), "steps": _listed(steps)}
-    lengths = {name: len(column) for name, column in columns.items() if len(column) != 1}
-    if 0 in lengths.values():
-        raise InputError(f"{next(iter(lengths))} must have one number for each kind of step, got none.")
-    validate.same_length(tuple(lengths), tuple(lengths.values()))
-    size = max(lengths.values(), default=1)
-    checked = (
-        [validate.nonnegative("epsilon", value) for value in columns["epsilon"]],
-        [validate.fraction("delta", value, zero=True, one=True) for value in columns["delta"]],
-        [float(validate.at_least("steps", value, least=1)) for value in columns["steps"]],
+def _kinds(epsilon: Any, delta: Any, steps: Any) -> list[Floats]:
+    """Epsilons (infinite ones too), deltas and numbers of steps of each kind, checked and of one length."""
+    kinds = fitting(
+        epsilon=array_of("epsilon", epsilon, lambda x: x >= 0, "0 or more"),
+        delta=array_of("delta", delta, lambda x: (x >= 0) & (x <= 1), "in [0, 1]"),
+        steps=array_of(
+            "steps",
+            steps,
+            lambda x: (x >= 1) & (x < np.inf) & (x == np.floor(x)),
+            "whole numbers of 1 or more",
+        ),
     )
-    epsilons, deltas, counts = (np.broadcast_to(np.array(column), (size,)) for column in checked)
-    return epsilons, deltas, counts
-
-
-def _listed(values: Any) -> list[Any]:
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
-    return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]
+    columns = [np.atleast_1d(column) for column in np.broadcast_arrays(*kinds)]
+    validate.at_least("number of kinds of step", columns[0].size, least=1)
+    return columns

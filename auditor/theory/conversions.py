@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfinv, ndtr, ndtri, ndtri_exp
+from scipy.special import ndtr, ndtri
 
 from auditor.core import validate
-from auditor.core.errors import InputError
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
-from auditor.theory.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from auditor.theory.gaussian import array_of, gaussian_delta, gaussian_epsilon, gaussian_mu, log_mixture
 
 # --- Between epsilon and delta, mu, the advantage and error rates ---
 
@@ -68,7 +67,7 @@ def mu_from_epsilon(epsilon: float, *, delta: float) -> float:
 
     Args:
         epsilon: 0 or more.
-        delta: In [0, 1); 0 gives 0. For mechanisms with delta 0 see `mu_from_pure_epsilon`.
+        delta: In [0, 1); 0 gives 0.
 
     Raises:
         InputError: A number out of range.
@@ -80,47 +79,6 @@ def mu_from_epsilon(epsilon: float, *, delta: float) -> float:
     """
     epsilon = validate.nonnegative("epsilon", epsilon)
     return gaussian_mu(epsilon, delta=validate.fraction("delta", delta, zero=True))
-
-
-def mu_from_pure_epsilon(epsilon: float) -> float:
-    """Return the smallest mu such that every (epsilon, 0)-DP mechanism is mu-GDP, 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
-
-    The corner of the (epsilon, 0) curve lies on the mu-GDP curve, which is concave and so lies above the two straight
-    pieces that meet there.
-
-    Args:
-        epsilon: 0 or more.
-
-    Raises:
-        InputError: Epsilon is negative.
-
-    Source: Liu et al. 2022 (Identification, Amplification and Measurement: A Bridge to Gaussian Differential Privacy).
-
-    >>> round(mu_from_pure_epsilon(1.0), 6)
-    1.232035
-    """
-    epsilon = validate.nonnegative("epsilon", epsilon)
-    if epsilon > 1:
-        return -2 * float(ndtri_exp(-np.logaddexp(0.0, epsilon)))
-    # e^eps/(1 + e^eps) = (1 + tanh(eps/2))/2 is near 1/2 here.
-    return 2 * _quantile_above_half(math.tanh(epsilon / 2))
-
-
-def mu_from_advantage(advantage: float) -> float:
-    """Return the mu of the Gaussian mechanism whose best attacker has this advantage, 2 Phi^-1((1 + advantage) / 2).
-
-    Args:
-        advantage: TPR - FPR, in [0, 1); 1 minus the Bayes security.
-
-    Raises:
-        InputError: The advantage is out of range.
-
-    Source: Dong, Roth and Su 2022, Corollary 2.13 at epsilon 0.
-
-    >>> round(mu_from_advantage(0.3829249225480262), 6)
-    1.0
-    """
-    return 2 * _quantile_above_half(validate.fraction("advantage", advantage, zero=True))
 
 
 def advantage_from_mu(mu: float) -> float:
@@ -164,7 +122,13 @@ def epsilon_from_rates(fpr: float, fnr: float, *, delta: float) -> float:
     fpr, fnr = _rate("fpr", fpr), _rate("fnr", fnr)
     delta = validate.fraction("delta", delta, zero=True)
     pairs = ((1 - fnr, fpr), (1 - fpr, fnr), (fnr, 1 - fpr), (fpr, 1 - fnr))
-    return max(0.0, *(_log_ratio(larger - delta, smaller) for larger, smaller in pairs))
+    # Nothing over anything is no evidence, and a positive number over 0 infinite.
+    ratios = [
+        math.log(larger - delta) - math.log(smaller) if smaller else math.inf
+        for larger, smaller in pairs
+        if larger > delta
+    ]
+    return max([0.0, *ratios])
 
 
 def mu_from_rates(fpr: float, fnr: float) -> float:
@@ -195,23 +159,11 @@ def _rate(name: str, value: float) -> float:
     return validate.fraction(name, value, zero=True, one=True)
 
 
-def _log_ratio(larger: float, smaller: float) -> float:
-    """The log of a ratio, in which a positive number over 0 is infinite and nothing over anything is no evidence."""
-    if larger <= 0:
-        return -math.inf
-    return math.inf if smaller == 0 else math.log(larger) - math.log(smaller)
-
-
-def _quantile_above_half(twice: float) -> float:
-    """Phi^-1((1 + x)/2) with all digits of a small x."""
-    return math.sqrt(2) * float(erfinv(twice))
-
-
 # --- From a trade-off curve to epsilon, delta, mu and advantage, exactly for curves made of straight pieces ---
 #
 # Every number here is the smallest one whose own curve lies above the given one. The other way round there are
-# `TradeoffCurve.from_epsilon_delta`, `TradeoffCurve.from_profile`, `auditor.theory.gdp_curve` and
-# `auditor.theory.curve_from_renyi`. The curve is taken as exact: from measured losses these are estimates, not bounds.
+# `TradeoffCurve.from_epsilon_delta`, `TradeoffCurve.from_profile` and `auditor.theory.gdp_curve`. The curve is taken as
+# exact: from measured losses these are estimates, not bounds.
 
 # How far rates near 1 may be from the exact ones: they are held as doubles.
 _ROUNDING = 2.3e-16
@@ -289,11 +241,7 @@ def profile_from_curve(curve: TradeoffCurve, *, epsilons: npt.ArrayLike) -> Floa
     >>> profile_from_curve(curve, epsilons=[0.0, 1.0, 2.0]).round(6).tolist()
     [0.515905, 0.1, 0.1]
     """
-    values = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
-    wrong = ~(values >= 0)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise InputError(f"epsilons must be 0 or more, got {values[at]:g} at position {at}.")
+    values = np.atleast_1d(array_of("epsilons", epsilons, lambda x: x >= 0, "0 or more"))
     low, high = _corners(curve)
     # In logs, because the slope may be beyond a double where the rate is not.
     with np.errstate(divide="ignore"):
@@ -402,16 +350,7 @@ def amplified(epsilon: float, *, delta: float, sampling_rate: float) -> EpsilonD
     epsilon = validate.nonnegative("epsilon", epsilon)
     delta = validate.fraction("delta", delta, zero=True, one=True)
     rate = validate.fraction("sampling_rate", sampling_rate, one=True)
-    return EpsilonDelta(float(amplified_epsilons(epsilon, sampling_rate=rate)), rate * delta)
-
-
-def amplified_epsilons(epsilons: npt.ArrayLike, *, sampling_rate: npt.ArrayLike) -> Floats:
-    """Return log(1 + q (e^epsilon - 1)) for arrays that go together, infinite epsilons too, without overflow."""
-    epsilon, rate = np.asarray(epsilons, dtype=np.float64), np.asarray(sampling_rate, dtype=np.float64)
-    # For small epsilons the first form keeps the digits, for large ones the second does not overflow.
-    small = np.log1p(rate * np.expm1(np.minimum(epsilon, 1.0)))
-    rest = np.where(rate < 1, np.log1p(-np.minimum(rate, 1 - 1e-16)), -np.inf)
-    return np.asarray(np.where(epsilon <= 1, small, np.logaddexp(rest, np.log(rate) + epsilon)))
+    return EpsilonDelta(float(log_mixture(epsilon, rate)), rate * delta)
 
 
 def amplified_curve(curve: TradeoffCurve, *, sampling_rate: float) -> TradeoffCurve:

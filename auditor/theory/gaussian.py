@@ -3,24 +3,109 @@
 import math
 import sys
 from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import erfcx, erfinv, log_ndtr, ndtr
+from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtr
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
+
+# --- Arrays that are asked about ---
+
+
+def array_of(name: str, values: npt.ArrayLike, good: Callable[[Floats], Any], words: str) -> Floats:
+    """Return an array of numbers that are all good, or name the first that is not."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be numbers, got {values!r:.80}.") from None
+    wrong = np.ravel(~good(array))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        where = f" at position {at}, counting from 0" if array.ndim else ""
+        raise InputError(f"{name} must be {words}, got {array.ravel()[at]:g}{where}.")
+    return array
+
+
+def fitting(**arrays: Floats) -> tuple[Floats, ...]:
+    """Return arrays whose shapes broadcast, or name the shapes."""
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        listed = ", ".join(f"{name} has {array.shape}" for name, array in arrays.items())
+        raise InputError(f"the shapes must broadcast: {listed}.") from None
+    return tuple(arrays.values())
+
+
+# --- What one step lets an attacker tell apart ---
+
+
+class StepPair(Enum):
+    """The pair of output distributions of one DP-SGD step that is hardest on a record; see `auditor.theory.steps`."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+    FIXED_SIZE = "replace-one, fixed size"
+
+    @classmethod
+    def of(cls, training: DPSGD, adjacency: Adjacency) -> "StepPair":
+        """Return the pair of a training description; batches of a fixed size know replaced records only."""
+        if training.fixed_size:
+            return cls.FIXED_SIZE
+        return cls.REPLACE_ONE if adjacency is Adjacency.REPLACE_ONE else cls.ADD_REMOVE
+
+    @property
+    def distance(self) -> float:
+        """How far apart the two worlds lie if the record is drawn, in clipping norms."""
+        return 1.0 if self is StepPair.ADD_REMOVE else 2.0
+
+
+def relation_of(training: DPSGD, adjacency: Adjacency) -> Adjacency:
+    """Return which training sets count as neighbours, also by its name; refuse what is no run."""
+    validate.instance("training", training, (DPSGD,))
+    return Adjacency.named(adjacency)
+
+
+def columns(training: DPSGD) -> tuple[Floats, Floats, Floats]:
+    """Return the noise multipliers, sampling rates and numbers of steps of a run's kinds of step."""
+    noise, rate, steps = np.array(
+        [(phase.noise_multiplier, phase.sampling_rate, phase.steps) for phase in training.phases],
+        dtype=np.float64,
+    ).T
+    return noise, rate, steps
+
+
+def log_mixture(z: npt.ArrayLike, rate: npt.ArrayLike) -> Floats:
+    """Return log(1 - p + p e^z) for arrays that go together, to the last digits, infinite z too, without overflow."""
+    z, p = np.asarray(z, dtype=np.float64), np.asarray(rate, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        near = np.log1p(p * np.expm1(np.minimum(z, _LARGE)))
+        far = np.logaddexp(np.log1p(-p), np.log(p) + z)
+    # Far below 0 the first form loses the digits of 1 - p if p is near 1, the second those of p if it is near 0.
+    return np.asarray(np.where((z < _LARGE) & ((z > -1) | (p < 9 / 10)), near, far))
+
+
+def unsampled_mu(training: DPSGD, pair: StepPair) -> float:
+    """Return how many noise standard deviations the two worlds lie apart if every record takes part in every step."""
+    return math.hypot(
+        *(pair.distance * math.sqrt(phase.steps) / phase.noise_multiplier for phase in training.phases)
+    )
+
 
 # --- The Gaussian mechanism's exact epsilon, delta and mu: what a composition of unsampled Gaussian steps amounts to ---
 #
 # N(mu, 1) against N(0, 1): delta(eps) = Phi(a) - e^eps Phi(a - mu) with a = mu/2 - eps/mu (Balle and Wang 2018,
 # Theorem 8). All functions here work with a, in which the two tails never cancel.
 
+# Up to here e^z - 1 is computed as such; beyond, in logs.
+_LARGE = 30.0
 # Beyond this shift (in noise standard deviations) the squares below leave the range of a double.
 _LARGEST_MU = 1e150
 # Phi(-40) is about 4e-350, below every positive double, so the root below cannot lie further out.
@@ -55,23 +140,7 @@ def gaussian_epsilon(mu: float, *, delta: float) -> float:
     >>> round(gaussian_epsilon(1.0, delta=1e-5), 6)
     4.377178
     """
-    # Edge cases: identical distributions; no finite epsilon.
-    if mu == 0:
-        return 0.0
-    if delta == 0 or mu > _LARGEST_MU:
-        return math.inf
-
-    def excess(a: float) -> float:
-        # delta = Phi(a) - e^eps Phi(a - mu) with eps = mu (mu/2 - a), and e^eps cancels against the densities:
-        # e^eps Phi(a - mu) / Phi(a) = erfcx((mu - a)/sqrt2) / erfcx(-a/sqrt2).
-        ratio = erfcx((mu - a) / math.sqrt(2)) / erfcx(-a / math.sqrt(2))
-        # The floor keeps the sign right where mu is too small for the two tails to differ in a double.
-        return float(log_ndtr(a)) + math.log(max(1 - ratio, sys.float_info.min)) - math.log(delta)
-
-    highest = min(mu / 2, _HIGHEST)  # a = mu/2 is epsilon 0
-    if excess(highest) <= 0:
-        return 0.0
-    return mu * (mu / 2 - float(brentq(excess, _LOWEST, highest, xtol=1e-13, rtol=1e-14)))
+    return float(gaussian_epsilons(mu, deltas=delta))
 
 
 def gaussian_epsilons(mus: npt.ArrayLike, *, deltas: npt.ArrayLike) -> Floats:
@@ -203,8 +272,6 @@ _IGNORES_SAMPLING = (
 _FURTHEST_MU = 40.0
 # How far computed deltas may be from the exact ones; they are raised by it.
 _ROUNDING = 1e-12
-# Where e^u - 1 and sinh(u) turn into u.
-_LOG_TINY = -40.0
 
 
 def gdp_curve(mu: float, *, points: int = 2001) -> TradeoffCurve:
@@ -276,14 +343,13 @@ def mu_without_sampling(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD
     >>> round(mu_without_sampling(DPSGD(2.0, 1.0, 100)).value, 12)
     5.0
     """
-    validate.instance("training", training, (DPSGD,))
-    relation = Adjacency.named(adjacency)
+    relation = relation_of(training, adjacency)
     method = "Gaussian composition without sampling" if training.sampled else "exact Gaussian composition"
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         return Claim("mu", None, None, relation, method, proven=True, note=FIXED_SIZE)
-    log_squares = [_log_square_unsampled(phase.noise_multiplier, relation) for phase in training.phases]
+    mu = unsampled_mu(training, StepPair.of(training, relation))
     note = _IGNORES_SAMPLING if training.sampled else ""
-    return Claim("mu", _root_of_sum(training, log_squares), None, relation, method, proven=True, note=note)
+    return Claim("mu", mu, None, relation, method, proven=True, note=note)
 
 
 def mu_clt(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
@@ -312,49 +378,16 @@ def mu_clt(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> C
     >>> round(mu_clt(DPSGD(1.0, 0.001, 10_000)).value, 6)
     0.131083
     """
-    validate.instance("training", training, (DPSGD,))
-    relation = Adjacency.named(adjacency)
+    relation = relation_of(training, adjacency)
     if not training.sampled or (training.fixed_size and relation is Adjacency.ADD_REMOVE):
         return mu_without_sampling(training, adjacency=relation)
-    log_squares = [
-        _log_square_unsampled(phase.noise_multiplier, relation)
-        if phase.sampling_rate == 1
-        else 2 * math.log(phase.sampling_rate) + _log_variance(phase.noise_multiplier, training, relation)
-        for phase in training.phases
-    ]
-    return Claim(
-        "mu",
-        _root_of_sum(training, log_squares),
-        None,
-        relation,
-        "central limit theorem of Gaussian differential privacy",
-        proven=False,
-        note=_ASYMPTOTIC,
-    )
-
-
-def _log_square_unsampled(noise: float, adjacency: Adjacency) -> float:
-    """Log of the square of one unsampled step's mu."""
-    return 2 * (math.log(2 if adjacency is Adjacency.REPLACE_ONE else 1) - math.log(noise))
-
-
-def _log_variance(noise: float, training: DPSGD, adjacency: Adjacency) -> float:
-    """Log of the variance of one step's log-ratio over p^2, to leading order in p."""
-    log_u = -2 * math.log(noise)
-    if training.fixed_size:
-        return _log_one_sided_variance(_exp(math.log(2) + log_u / 2))
-    if log_u < _LOG_TINY:  # e^u - 1 = sinh(u) = u to all digits
-        return log_u + (math.log(4) if adjacency is Adjacency.REPLACE_ONE else 0.0)
-    u = _exp(log_u)
-    if adjacency is Adjacency.ADD_REMOVE:
-        return u + math.log(-math.expm1(-u))
-    return u + math.log(-math.expm1(-2 * u)) + math.log(2)
-
-
-def _root_of_sum(training: DPSGD, log_squares: list[float]) -> float:
-    """Square root of the sum over all steps, from the log of each phase's square."""
-    logs = np.array(log_squares) + np.log([float(phase.steps) for phase in training.phases])
-    return _exp(float(np.logaddexp.reduce(logs)) / 2)
+    pair = StepPair.of(training, relation)
+    noise, rate, steps = columns(training)
+    unsampled = 2 * (math.log(pair.distance) - np.log(noise))
+    log_squares = np.where(rate == 1, unsampled, 2 * np.log(rate) + log_variance(noise, pair))
+    mu = _exp(float(np.logaddexp.reduce(log_squares + np.log(steps))) / 2)
+    method = "central limit theorem of Gaussian differential privacy"
+    return Claim("mu", mu, None, relation, method, proven=False, note=_ASYMPTOTIC)
 
 
 # --- The limit for one kind of step: which mu many of them tend to ---
@@ -364,8 +397,8 @@ _LARGEST_LOG = 709.0
 _SYMMETRY = 1e-9
 # A jump of the true positive rate that is only rounding.
 _NEGLIGIBLE = 1e-300
-# Where one step's variance turns into its leading term, in its several forms.
-_TINY, _SMALL, _LARGE = 1e-8, 1e-3, 6.0
+# Logarithms beyond which only the leading term of one step's variance is left, and where its series takes over.
+_LOG_TINY, _LOG_LARGE, _SMALL = -40.0, math.log(6), 1e-3
 
 
 def subsampled_mu(mu: float, *, sampling_rate: float, steps: int) -> float:
@@ -395,7 +428,7 @@ def subsampled_mu(mu: float, *, sampling_rate: float, steps: int) -> float:
     steps = validate.at_least("steps", steps, least=1)
     if mu == 0:
         return 0.0
-    return _exp(math.log(rate) + (math.log(steps) + _log_one_sided_variance(mu)) / 2)
+    return _exp(math.log(rate) + (math.log(2 * steps) + float(log_excess(np.asarray(math.log(mu))))) / 2)
 
 
 def limit_mu(curve: TradeoffCurve, *, steps: int) -> float:
@@ -444,19 +477,34 @@ def limit_mu(curve: TradeoffCurve, *, steps: int) -> float:
     return 0.0 if variance <= 0 else 2 * math.sqrt(steps) * first / math.sqrt(variance)
 
 
-def _log_one_sided_variance(mu: float) -> float:
-    """Return log of 2 (e^(mu^2) Phi(3mu/2) + 3 Phi(-mu/2) - 2), twice the integral of (w - 1)^2 where w = e^(mu x - mu^2/2) > 1."""
-    if mu > _LARGE:
-        return math.log(2) + mu * mu
-    # Phi(3mu/2) + 3 Phi(-mu/2) - 2 = (erf(3y) - 3 erf(y))/2 is of third order in y = mu/(2 sqrt2).
-    y = mu / (2 * math.sqrt(2))
-    if y < _SMALL:
-        third = (24 * y**5 - 8 * y**3) / math.sqrt(math.pi)
-    else:
-        third = (math.erf(3 * y) - 3 * math.erf(y)) / 2
-    # Divided by mu^2 and given back in logs, for a mu whose square is no double.
-    grown = math.expm1(mu * mu) / (mu * mu) if mu > _TINY else 1.0
-    return math.log(2) + 2 * math.log(mu) + math.log(grown * float(ndtr(1.5 * mu)) + third / mu / mu)
+def log_variance(noise: Floats, pair: StepPair) -> Floats:
+    """Return the log of the variance of one step's log-ratio over p^2, to leading order in p; see `mu_clt`."""
+    log_u = -2 * np.log(noise)
+    if pair is StepPair.FIXED_SIZE:
+        return math.log(2) + log_excess(math.log(2) + log_u / 2)
+    u = np.exp(np.clip(log_u, _LOG_TINY, 700.0))  # a larger u is infinite all the same
+    added = pair is StepPair.ADD_REMOVE
+    grown = u + np.log(-np.expm1(-u) if added else -2 * np.expm1(-2 * u))
+    # e^u - 1 and sinh(u) are u to all digits where that is tiny.
+    return np.where(log_u < _LOG_TINY, log_u + 2 * math.log(pair.distance), grown)
+
+
+def log_excess(log_mu: Floats) -> Floats:
+    """Return the log of E[(e^l - 1)^2; l > 0], the unsampled log-ratio l of N(mu, 1) to N(0, 1) being under N(0, 1).
+
+    That is e^(mu^2) Phi(3 mu/2) + 3 Phi(-mu/2) - 2, about mu^2/2 for small mu and e^(mu^2) for large.
+    """
+    mu = np.exp(np.clip(log_mu, _LOG_TINY, _LOG_LARGE))
+    # Phi(3 mu/2) + 3 Phi(-mu/2) - 2 in two ways: its series where the difference would cancel.
+    root = math.sqrt(8)
+    series = (mu**3 / -2 + 3 / 16 * mu**5) / math.sqrt(2 * math.pi)
+    rest = np.where(mu < _SMALL, series, (erf(3 * mu / root) - 3 * erf(mu / root)) / 2)
+    middle = np.log(np.expm1(mu**2) * ndtr(1.5 * mu) + rest)
+    square = np.exp(np.minimum(2 * log_mu, 700.0))
+    # The rest is below rounding from mu = 6 on.
+    large = square + np.log1p(-2 * np.exp(-np.maximum(square, 1.0)))
+    found = np.where(log_mu > _LOG_LARGE, large, middle)
+    return np.where(log_mu < _LOG_TINY, 2 * log_mu - math.log(2), found)
 
 
 def _exp(x: float) -> float:

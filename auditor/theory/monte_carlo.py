@@ -5,19 +5,19 @@ import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import NormalDist
 from threading import Event, Lock
-from typing import NamedTuple, Protocol, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD, Phase
+from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import FIXED_SIZE
+from auditor.theory.gaussian import FIXED_SIZE, StepPair, relation_of
 
 _Progress = Callable[[int, int], None]
 # Runs that go through the steps together: few enough for the processor's cache, many enough for threads not to wait for
@@ -155,8 +155,7 @@ def total_variation_monte_carlo(
     >>> round(claim.value, 3), round(claim.lower, 3), round(claim.upper, 3), claim.status
     (0.038, 0.036, 0.04, 'estimate')
     """
-    validate.instance("training", training, (DPSGD,))
-    relation = Adjacency.named(adjacency)
+    relation = relation_of(training, adjacency)
     validate.instance("interval", interval, get_args(_MeanInterval))
     samples = validate.at_least("samples", samples, least=2)
     workers = (os.cpu_count() or 1) if threads is None else validate.at_least("threads", threads, least=1)
@@ -203,76 +202,62 @@ _MOST_STEPS = 256
 _LARGEST_RATIO = 1e300
 
 
-class _Step(Protocol):
-    """One step: writes f = in/out - 1 of fresh draws into ``f``; ``spare`` and ``mask`` are memory to work in."""
-
-    def fill(self, rng: np.random.Generator, f: Floats, spare: Floats, mask: _Masks) -> None: ...
+# One step: writes f = in/out - 1 of fresh draws into the first array; the other two are memory to work in.
+_Step = Callable[[np.random.Generator, Floats, Floats, _Masks], None]
 
 
-@dataclass(frozen=True)
-class _WithoutRecord:
+def _without_record(
+    rng: np.random.Generator, f: Floats, spare: Floats, _: _Masks, *, noise: float, rate: float
+) -> None:
     """Add/remove, seen from the world without the record: f = p (e^((2x-1)/(2s^2)) - 1) with x ~ N(0, s^2)."""
-
-    noise: float
-    rate: float
-
-    def fill(self, rng: np.random.Generator, f: Floats, spare: Floats, mask: _Masks) -> None:  # noqa: ARG002
-        _draw_normal(rng, f, spare, deviation=1 / self.noise)
-        f -= 1 / (2 * self.noise**2)
-        np.expm1(f, out=f)
-        f *= self.rate
+    _draw_normal(rng, f, spare, deviation=1 / noise)
+    f -= 1 / (2 * noise**2)
+    np.expm1(f, out=f)
+    f *= rate
 
 
-@dataclass(frozen=True)
-class _Replaced:
+def _replaced(
+    rng: np.random.Generator, f: Floats, spare: Floats, mask: _Masks, *, noise: float, rate: float
+) -> None:
     """Replace-one, seen from the first record: x ~ (1-p) N(0, s^2) + p N(1, s^2), against N(-1, s^2) in place of 1.
 
     With v = x/s^2 and c = p e^(-1/(2s^2)), f = 2 c sinh(v) / (1 - p + c e^-v).
     """
-
-    noise: float
-    rate: float
-
-    def fill(self, rng: np.random.Generator, f: Floats, spare: Floats, mask: _Masks) -> None:
-        scale = self.rate * math.exp(-1 / (2 * self.noise**2))
-        _draw_shifted(rng, f, spare, mask, deviation=1 / self.noise, rate=self.rate, shift=self.noise**-2)
-        np.negative(f, out=spare)
-        np.exp(spare, out=spare)
-        spare *= scale
-        spare += 1 - self.rate
-        np.sinh(f, out=f)
-        f *= 2 * scale
-        f /= spare
+    scale = rate * math.exp(-1 / (2 * noise**2))
+    _draw_shifted(rng, f, spare, mask, deviation=1 / noise, rate=rate, shift=noise**-2)
+    np.negative(f, out=spare)
+    np.exp(spare, out=spare)
+    spare *= scale
+    spare += 1 - rate
+    np.sinh(f, out=f)
+    f *= 2 * scale
+    f /= spare
 
 
-@dataclass(frozen=True)
-class _FixedSize:
+def _fixed_size(
+    rng: np.random.Generator, f: Floats, spare: Floats, mask: _Masks, *, noise: float, rate: float
+) -> None:
     """Batches of a fixed size, replace-one: the dominating pair of Balle, Barthe and Gaboardi 2018, in symmetric form.
 
     With l(y) = log(1 + p (e^((2y-2)/s^2) - 1)), the loss is l(y) if y > 1, -l(-y) if y < -1 and 0 between. Here y is
     N(0, s^2) for a record that is not drawn; for one that is drawn it is N(2, s^2), less 2 if that is below 1 [own].
     Then the law of l > 0 is that of 1-p parts N(0) and p parts N(2), and l < 0 has e^-l times its density.
     """
-
-    noise: float
-    rate: float
-
-    def fill(self, rng: np.random.Generator, f: Floats, spare: Floats, mask: _Masks) -> None:
-        _draw_shifted(rng, f, spare, mask, deviation=self.noise, rate=self.rate, shift=2.0)
-        mask &= f < 1
-        np.multiply(mask, 2.0, out=spare)
-        f -= spare
-        np.less(f, 0, out=mask)
-        np.abs(f, out=spare)
-        spare -= 1
-        np.maximum(spare, 0, out=spare)
-        spare *= 2 / self.noise**2
-        np.expm1(spare, out=spare)
-        spare *= self.rate  # e^l - 1; of its mirror image e^-l - 1 = -(e^l - 1) / e^l
-        np.multiply(mask, spare, out=f)
-        f += 1
-        np.divide(spare, f, out=f)
-        np.negative(f, out=f, where=mask)
+    _draw_shifted(rng, f, spare, mask, deviation=noise, rate=rate, shift=2.0)
+    mask &= f < 1
+    np.multiply(mask, 2.0, out=spare)
+    f -= spare
+    np.less(f, 0, out=mask)
+    np.abs(f, out=spare)
+    spare -= 1
+    np.maximum(spare, 0, out=spare)
+    spare *= 2 / noise**2
+    np.expm1(spare, out=spare)
+    spare *= rate  # e^l - 1; of its mirror image e^-l - 1 = -(e^l - 1) / e^l
+    np.multiply(mask, spare, out=f)
+    f += 1
+    np.divide(spare, f, out=f)
+    np.negative(f, out=f, where=mask)
 
 
 def _draw_normal(rng: np.random.Generator, out: Floats, spare: Floats, *, deviation: float) -> None:
@@ -355,7 +340,7 @@ class _SimulatedLoss:
                 for first in range(0, count, apart):
                     some = min(apart, count - first)
                     for _ in range(some):
-                        step.fill(rng, f, spare, mask)
+                        step(rng, f, spare, mask)
                         np.add(f, 1, out=spare)
                         product *= spare
                         product += f
@@ -368,40 +353,39 @@ class _SimulatedLoss:
 
 def simulated(training: DPSGD, *, adjacency: Adjacency) -> _SimulatedLoss:
     """Return how to draw the loss of this run; fixed-size batches are for replaced records only."""
-    symmetric = adjacency is Adjacency.REPLACE_ONE
-    distance = 2.0 if symmetric else 1.0
-    sampled = [phase for phase in training.phases if phase.sampling_rate < 1]
+    pair = StepPair.of(training, adjacency)
+    kinds = tuple(_kind(phase, pair) for phase in training.phases if phase.sampling_rate < 1)
     # Steps that every record enters are normals a known distance apart, and so is all of them together.
-    whole = [phase for phase in training.phases if phase.sampling_rate == 1]
-    shifts = [distance * math.sqrt(phase.steps) / max(phase.noise_multiplier, 1e-100) for phase in whole]
-    kinds = tuple(_kind(phase, symmetric=symmetric, fixed_size=training.fixed_size) for phase in sampled)
+    shifts = [
+        pair.distance * math.sqrt(phase.steps) / max(phase.noise_multiplier, 1e-100)
+        for phase in training.phases
+        if phase.sampling_rate == 1
+    ]
     return _SimulatedLoss(
-        symmetric=symmetric,
+        symmetric=pair is not StepPair.ADD_REMOVE,
         shift=min(math.hypot(*shifts), _LARGEST_SHIFT),
         steps=kinds,
         length=sum(count for _, count, _ in kinds) or 1,
     )
 
 
-def _kind(phase: Phase, *, symmetric: bool, fixed_size: bool) -> tuple[_Step, int, int]:
-    rate = phase.sampling_rate
-    apart = int(min(_MOST_STEPS, max(1.0, _LARGEST_FALL / -math.log1p(-rate))))
-    half_distance = 1.0 if fixed_size else 0.5
+def _kind(phase: Phase, pair: StepPair) -> tuple[_Step, int, int]:
+    apart = int(min(_MOST_STEPS, max(1.0, _LARGEST_FALL / -math.log1p(-phase.sampling_rate))))
+    fill, half_distance = _KINDS[pair]
     least = _LEAST_NOISE_OVER_HALF_DISTANCE * half_distance
     noise = min(max(phase.noise_multiplier, least), _LARGEST_NOISE)
-    kind = _FixedSize if fixed_size else _Replaced if symmetric else _WithoutRecord
-    return kind(noise, rate), phase.steps, apart
+    return partial(fill, noise=noise, rate=phase.sampling_rate), phase.steps, apart
+
+
+# How a step of each pair is drawn, and half the distance of the means that it draws.
+_KINDS = {
+    StepPair.ADD_REMOVE: (_without_record, 0.5),
+    StepPair.REPLACE_ONE: (_replaced, 0.5),
+    StepPair.FIXED_SIZE: (_fixed_size, 1.0),
+}
 
 
 # --- Many runs, in blocks that threads share ---
-
-
-class _Moments(NamedTuple):
-    """Number of values, their mean, and the sum of squared deviations from the mean."""
-
-    size: int
-    mean: float
-    squares: float
 
 
 @dataclass
@@ -420,13 +404,11 @@ class _Run:
 
     def moments(self, threads: int) -> tuple[float, float]:
         """Return mean and sample variance of the values."""
-        parts = self._blocks(threads)
-        mean = math.fsum(part.size * part.mean for part in parts) / self.samples
-        between = math.fsum(part.size * (part.mean - mean) ** 2 for part in parts)
-        squares = math.fsum(part.squares for part in parts) + between
-        return mean, squares / (self.samples - 1)
+        size, means, squares = np.array(self._blocks(threads)).T
+        mean = float(size @ means) / self.samples
+        return mean, float(squares.sum() + size @ (means - mean) ** 2) / (self.samples - 1)
 
-    def _blocks(self, threads: int) -> list[_Moments]:
+    def _blocks(self, threads: int) -> list[tuple[int, float, float]]:
         seed = self.rng.integers(0, 2**32, size=8, dtype=np.uint32).tolist()
         count = -(-self.samples // _BLOCK)
         with ThreadPoolExecutor(min(threads, count)) as pool:
@@ -439,13 +421,14 @@ class _Run:
                 future.result()  # the first error, if there was one, and not what it led to
         return [future.result() for future in futures]
 
-    def _block(self, place: int, seed: list[int]) -> _Moments:
+    def _block(self, place: int, seed: list[int]) -> tuple[int, float, float]:
+        """Return the number of values, their mean, and the sum of squared deviations from the mean."""
         size = min(_BLOCK, self.samples - place * _BLOCK)
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(place,))))
         loss = self.loss.draw(size, rng=rng, tick=lambda steps: self._tick(steps * size))
         values = _values(loss, weight=self.weight, symmetric=self.loss.symmetric)
         mean = float(values.mean())
-        return _Moments(size, mean, float(np.square(values - mean).sum()))
+        return size, mean, float(np.square(values - mean).sum())
 
     def _tick(self, work: int) -> None:
         if self.stop.is_set():

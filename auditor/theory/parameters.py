@@ -15,9 +15,8 @@ from scipy.special import erfcinv, erfinv, ndtri
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import count, given, number, unit
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD, PoissonSampling, Sampling
+from auditor.core.numbers import count, given, number
+from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
 from auditor.core.values import Claim
 from auditor.theory.accountant import derived, epsilon
 from auditor.theory.attackers import (
@@ -36,7 +35,7 @@ from auditor.theory.closed_form import (
     log_k,
     noise_of,
 )
-from auditor.theory.gaussian import gaussian_epsilon
+from auditor.theory.gaussian import StepPair, columns, gaussian_epsilon
 from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
 # --- Promises that one may want of a training run, the ways to tell whether a run keeps them, and what is found ---
@@ -49,8 +48,56 @@ _NEAREST = 1e-12
 _MOST_DIGITS = 17
 
 
+class _Wanted:
+    """What every wish knows: how much an attacker may gain, and how a training run is held against that."""
+
+    quantity: ClassVar[str]
+    toward: ClassVar[str] = "up"  # a number is rounded so to stay a bound
+    most: float
+    adjacency: Adjacency
+
+    def kept_by(self, value: float) -> bool:
+        """Return whether a value of the quantity keeps the promise."""
+        return value <= self.most
+
+    def leak(self, value: float) -> float:
+        """Return what an attacker gains at a value of the quantity, over guessing."""
+        return value
+
+    @property
+    def allowed(self) -> float:
+        """What an attacker may gain."""
+        return self.leak(self.most)
+
+    @property
+    def harmless(self) -> float:
+        """The probability of entering any step up to which the promise holds without any noise."""
+        return self.allowed
+
+    def half_mu(self, *, exact: bool) -> float:  # noqa: ARG002
+        """Return half the distance of two unit normals that just keep the promise.
+
+        For a closed form that is its own equation; for the exact method a first guess. A rate is reached by a closed form
+        through the advantage it allows.
+        """
+        return math.sqrt(2) * float(erfinv(self.allowed))
+
+    def exactly(self, training: DPSGD) -> Claim:
+        """Return what a run promises by the exact method."""
+        return total_variation(training, adjacency=self.adjacency)
+
+    def by(self, security: Claim) -> Claim:
+        """Return what follows from a Bayes security by a closed form."""
+        value = None if security.value is None else 1 - security.value
+        return derived(security, "advantage", value, f"1 - Bayes security; {security.method}", security.note)
+
+    def _set(self, **checked: float) -> None:
+        for name, value in {**checked, "adjacency": Adjacency.named(self.adjacency)}.items():
+            object.__setattr__(self, name, value)
+
+
 @dataclass(frozen=True)
-class WantedBayesSecurity:
+class WantedBayesSecurity(_Wanted):
     """A Bayes security of ``least`` or more, from 1e-12 to 1 - 1e-12.
 
     >>> WantedBayesSecurity(0.98).in_words()
@@ -58,20 +105,37 @@ class WantedBayesSecurity:
     """
 
     quantity: ClassVar[str] = "Bayes security"
+    toward: ClassVar[str] = "down"
     least: float
     adjacency: Adjacency = Adjacency.REPLACE_ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "least", _wish("wanted Bayes security", self.least))
-        _set_adjacency(self)
+        self._set(least=_wish("wanted Bayes security", self.least))
 
     def kept_by(self, value: float) -> bool:
         """Return whether this Bayes security is enough."""
         return value >= self.least
 
-    def worst(self, drawn: float) -> float:
-        """Return what is left without any noise if the record enters a step with this probability."""
-        return 1 - drawn
+    def leak(self, value: float) -> float:
+        """Return the advantage at this Bayes security."""
+        return 1 - value
+
+    @property
+    def allowed(self) -> float:
+        """The largest advantage."""
+        return 1 - self.least
+
+    def half_mu(self, *, exact: bool) -> float:  # noqa: ARG002
+        """Return half the distance of two unit normals that just keep the promise."""
+        return math.sqrt(2) * float(erfcinv(self.least))
+
+    def exactly(self, training: DPSGD) -> Claim:
+        """Return what a run promises by the exact method."""
+        return bayes_security_from_advantage(super().exactly(training))
+
+    def by(self, security: Claim) -> Claim:
+        """Return the Bayes security itself."""
+        return security
 
     def in_words(self) -> str:
         """Return the promise as a phrase."""
@@ -79,7 +143,7 @@ class WantedBayesSecurity:
 
 
 @dataclass(frozen=True)
-class WantedAdvantage:
+class WantedAdvantage(_Wanted):
     """A membership advantage (TPR - FPR) of ``most`` or less for every attacker, from 1e-12 to 1 - 1e-12.
 
     >>> WantedAdvantage(0.02).in_words()
@@ -91,16 +155,7 @@ class WantedAdvantage:
     adjacency: Adjacency = Adjacency.REPLACE_ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", _wish("wanted advantage", self.most))
-        _set_adjacency(self)
-
-    def kept_by(self, value: float) -> bool:
-        """Return whether this advantage is little enough."""
-        return value <= self.most
-
-    def worst(self, drawn: float) -> float:
-        """Return what is left without any noise if the record enters a step with this probability."""
-        return drawn
+        self._set(most=_wish("wanted advantage", self.most))
 
     def in_words(self) -> str:
         """Return the promise as a phrase."""
@@ -108,7 +163,7 @@ class WantedAdvantage:
 
 
 @dataclass(frozen=True)
-class WantedEpsilon:
+class WantedEpsilon(_Wanted):
     """An epsilon of ``most`` or less, above 0 and in nats, at ``delta`` in (0, 1).
 
     >>> WantedEpsilon(1.0, delta=1e-5).in_words()
@@ -121,17 +176,29 @@ class WantedEpsilon:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", validate.positive("wanted epsilon", self.most))
-        object.__setattr__(self, "delta", validate.fraction("delta", self.delta))
-        _set_adjacency(self)
+        most, delta = validate.positive("wanted epsilon", self.most), validate.fraction("delta", self.delta)
+        self._set(most=most, delta=delta)
 
-    def kept_by(self, value: float) -> bool:
-        """Return whether this epsilon is small enough."""
-        return value <= self.most
+    @property
+    def harmless(self) -> float:
+        """The probability of entering any step that delta covers."""
+        return self.delta
 
-    def worst(self, drawn: float) -> float:
-        """Return what is left without any noise if the record enters a step with this probability."""
-        return 0.0 if drawn <= self.delta else math.inf
+    def half_mu(self, *, exact: bool) -> float:  # noqa: ARG002
+        """Return half the distance of two unit normals that just keep the promise, or an end of the search."""
+
+        def gap(log_mu: float) -> float:
+            reached = gaussian_epsilon(math.exp(log_mu), delta=self.delta)
+            return math.log(max(reached, 1e-300)) - min(math.log(self.most), 50.0)
+
+        low, high = -30.0, 30.0
+        if gap(low) >= 0 or gap(high) <= 0:  # a wish beyond every run; as a first guess the end will do
+            return math.exp(low if gap(low) >= 0 else high) / 2
+        return math.exp(float(brentq(gap, low, high, xtol=1e-6))) / 2
+
+    def exactly(self, training: DPSGD) -> Claim:
+        """Return what a run promises by the accountant."""
+        return epsilon(training, delta=self.delta, adjacency=self.adjacency)
 
     def in_words(self) -> str:
         """Return the promise as a phrase."""
@@ -139,7 +206,7 @@ class WantedEpsilon:
 
 
 @dataclass(frozen=True)
-class WantedTPR:
+class WantedTPR(_Wanted):
     """A true positive rate of ``most`` or less for every attacker of false positive rate ``at_fpr``.
 
     It is at most 1 - 1e-12 and by 1e-12 or more above ``at_fpr``, which an attacker reaches by guessing.
@@ -154,35 +221,39 @@ class WantedTPR:
     adjacency: Adjacency = Adjacency.REPLACE_ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", _wish("wanted true positive rate", self.most))
-        object.__setattr__(self, "at_fpr", validate.fraction("at_fpr", self.at_fpr))
-        if self.most <= self.at_fpr:
+        most, fpr = _wish("wanted true positive rate", self.most), validate.fraction("at_fpr", self.at_fpr)
+        if most - fpr < _NEAREST:
             raise InputError(
-                f"wanted true positive rate must be above its false positive rate {given(self.at_fpr)}, which an"
-                f" attacker reaches by guessing, got {given(self.most)}."
+                f"wanted true positive rate must be {number(_NEAREST)} or more above its false positive rate {fpr!r},"
+                f" which an attacker reaches by guessing, got {most!r}; want a larger one."
             )
-        if self.most - self.at_fpr < _NEAREST:
-            raise InputError(
-                f"wanted true positive rate must be {number(_NEAREST)} or more above its false positive rate"
-                f" {self.at_fpr!r}, because less drowns in rounding, got {self.most!r}; want a larger one."
-            )
-        _set_adjacency(self)
+        self._set(most=most, at_fpr=fpr)
 
-    def kept_by(self, value: float) -> bool:
-        """Return whether this true positive rate is little enough."""
-        return value <= self.most
+    def leak(self, value: float) -> float:
+        """Return how far a rate lies above that of guessing."""
+        return value - self.at_fpr
 
-    def worst(self, drawn: float) -> float:
-        """Return what is left without any noise if the record enters a step with this probability."""
-        return self.at_fpr + (1 - self.at_fpr) * drawn
+    @property
+    def harmless(self) -> float:
+        """The probability of entering any step up to which the promise holds without any noise."""
+        return self.allowed / (1 - self.at_fpr)
+
+    def half_mu(self, *, exact: bool) -> float:
+        """Return half the distance of two unit normals that just keep the promise."""
+        return float(ndtri(self.most) - ndtri(self.at_fpr)) / 2 if exact else super().half_mu(exact=exact)
+
+    def exactly(self, training: DPSGD) -> Claim:
+        """Return what a run promises by the exact method."""
+        return tpr_exact(training, fpr=self.at_fpr, adjacency=self.adjacency)
+
+    def by(self, security: Claim) -> Claim:
+        """Return the rate that a Bayes security allows."""
+        return tpr_from_advantage(security, fpr=self.at_fpr)
 
     def in_words(self) -> str:
         """Return the promise as a phrase."""
-        most = _share(self.most)
-        for digits in range(4, _MOST_DIGITS + 1):  # not to read like what guessing reaches
-            if float(most) > self.at_fpr:
-                break
-            most = given(self.most, digits=digits)
+        # Not to read like what guessing reaches.
+        most = _enough_digits(lambda digits: given(self.most, digits=digits), lambda x: self.at_fpr < x < 1)
         return (
             f"true positive rate of at most {most} at false positive rate {_share(self.at_fpr)},"
             f" {self.adjacency}"
@@ -255,22 +326,9 @@ class FoundParameter:
         if not self.target.kept_by(self.exact.value):
             shown = _on_its_side(self.target, self.exact.value, toward="nearest")
             return f"That form {caveat}: exactly, the {what} there is {shown}, which does not keep it ({source})."
-        side = "at least" if isinstance(self.target, WantedBayesSecurity) else "at most"
+        side = "at least" if self.target.toward == "down" else "at most"
         shown = _on_its_side(self.target, self.exact.value)
         return f"That form {caveat}; by the exact method the {what} there is {side} {shown}, which keeps it ({source})."
-
-
-def _on_its_side(target: _Target, value: float | None, *, digits: int = 3, toward: str | None = None) -> str:
-    """Return a number with as many digits as it takes to stay on its side of the wish, rounded as a bound by default."""
-    if value is None:
-        return number(value)
-    rounding = toward or ("down" if isinstance(target, WantedBayesSecurity) else "up")
-    text = number(value, toward=rounding, digits=digits)
-    for more in range(digits + 1, _MOST_DIGITS + 1):
-        if not math.isfinite(value) or target.kept_by(float(text)) == target.kept_by(value):
-            break
-        text = number(value, toward=rounding, digits=more)
-    return text
 
 
 def _wish(name: str, value: object) -> float:
@@ -291,12 +349,24 @@ def _wish(name: str, value: object) -> float:
 
 def _share(x: float) -> str:
     """A number below 1 as it was given, and never as 1."""
-    text = given(x)
-    return unit(x) if float(text) == 1 else text
+    return _enough_digits(lambda digits: given(x, digits=digits), lambda shown: shown < 1)
 
 
-def _set_adjacency(target: _Target) -> None:
-    object.__setattr__(target, "adjacency", Adjacency.named(target.adjacency))
+def _on_its_side(target: _Target, value: float | None, *, digits: int = 3, toward: str | None = None) -> str:
+    """Return a number with as many digits as it takes to stay on its side of the wish, rounded as a bound by default."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    return _enough_digits(
+        lambda digits: number(value, toward=toward or target.toward, digits=digits),
+        lambda shown: target.kept_by(shown) == target.kept_by(value),
+        least=digits,
+    )
+
+
+def _enough_digits(text: Callable[[int], str], tells: Callable[[float], bool], *, least: int = 3) -> str:
+    """Return a number with the fewest digits, from the least on, that tell what is to be told."""
+    texts = (text(digits) for digits in range(least, _MOST_DIGITS))
+    return next((shown for shown in texts if tells(float(shown))), text(_MOST_DIGITS))
 
 
 # --- The parameter that keeps a promise ---
@@ -337,15 +407,14 @@ def noise_multiplier_for(
     >>> found.value, found.status
     (2.82066, 'approximation')
     """
-    _check(target, method)
-    base = _covered(target, DPSGD(1.0, sampling_rate, steps, sampling=sampling))
+    base = _base(target, method, 1.0, sampling_rate, steps, sampling)
     if isinstance(method, Exact):
         _refuse_any_noise(target, base)
-    shares = [math.log(phase.steps) + 2 * math.log(phase.sampling_rate) for phase in base.phases]
-    log_share = 2 * math.log(_gaussian_half_mu(target, method=method)) - float(np.logaddexp.reduce(shares))
-    guess = _guessed_noise(target, log_share, method=method, sampling=sampling)
+    _, rates, counts = columns(base)
+    log_share = 2 * _log_half_mu(target, method) - np.logaddexp.reduce(2 * np.log(rates) + np.log(counts))
+    guess = noise_of(np.asarray(max(log_share, _LEAST_LOG_SHARE)), **_form(target, base, method))
     axis = _Axis(base, "noise_multiplier", upward=True, least=1e-6, most=1e12)
-    return _found(axis, target, method, guess)
+    return _found(axis, target, method, float(guess))
 
 
 def sampling_rate_for(
@@ -381,20 +450,15 @@ def sampling_rate_for(
     >>> found.value
     0.000354527
     """
-    _check(target, method)
-    base = _covered(target, DPSGD(noise_multiplier, 1.0, steps, sampling=sampling))
-    shares = [
-        math.log(phase.steps)
-        + _log_share_of(target, phase.noise_multiplier, method=method, sampling=sampling)
-        for phase in base.phases
-    ]
-    log_rate = math.log(_gaussian_half_mu(target, method=method)) - float(np.logaddexp.reduce(shares)) / 2
-    everyone = promise(target, base, method=method)
-    if _keeps(target, everyone):
-        return FoundParameter("sampling_rate", 1.0, target, base, everyone, method)
+    base = _base(target, method, noise_multiplier, 1.0, steps, sampling)
+    noise, _, counts = columns(base)
+    shares = np.log(counts) + log_k(noise, **_form(target, base, method))
+    log_rate = _log_half_mu(target, method) - float(np.logaddexp.reduce(shares)) / 2
     guess = math.exp(max(-700.0, min(0.0, log_rate)))
-    if isinstance(method, Exact):
-        guess = max(guess, _seldom_enough(target, steps=base.steps))
+    if isinstance(method, Exact):  # so seldom drawn at all that the promise holds without any noise
+        by_union = isinstance(target, WantedEpsilon)  # as the accountant has it
+        seldom = -math.expm1(math.log1p(-target.harmless) / base.steps)
+        guess = max(guess, min(1.0, target.harmless / base.steps) if by_union else seldom)
     axis = _Axis(base, "sampling_rate", upward=False, least=1e-300, most=1.0)
     return _found(axis, target, method, guess)
 
@@ -430,21 +494,13 @@ def steps_for(
     >>> steps_for(WantedBayesSecurity(0.98), noise_multiplier=1.0, sampling_rate=0.001, method=Corollary7()).value
     628
     """
-    _check(target, method)
-    noise = validate.positive("noise_multiplier", noise_multiplier)
-    rate = validate.fraction("sampling_rate", sampling_rate, one=True)
-    base = _covered(target, DPSGD(noise, rate, 1, sampling=sampling))
-    first = promise(target, base, method=method)
-    if not _keeps(target, first):
-        raise InputError(
-            f"no number of steps keeps the wanted {target.in_words()}: one step alone gives {number(first.value)}; take"
-            " more noise or a smaller sampling rate."
-        )
-    log_share = _log_share_of(target, noise, method=method, sampling=sampling)
-    log_steps = 2 * (math.log(_gaussian_half_mu(target, method=method)) - math.log(rate)) - log_share
+    base = _base(target, method, noise_multiplier, sampling_rate, 1, sampling)
+    rate = base.sampling_rate
+    log_share = float(log_k(np.asarray(base.noise_multiplier), **_form(target, base, method)))
+    log_steps = 2 * (_log_half_mu(target, method) - math.log(rate)) - log_share
     guess = math.exp(max(0.0, min(100.0, log_steps)))
     if isinstance(method, Exact) and rate < 1:  # so few that the record is seldom enough drawn at all
-        guess = max(guess, min(_MOST_STEPS, math.log1p(-_harmless_draw(target)) / math.log1p(-rate)))
+        guess = max(guess, min(_MOST_STEPS, math.log1p(-target.harmless) / math.log1p(-rate)))
     axis = _Axis(base, "steps", upward=False, least=1.0, most=_MOST_STEPS)
     found = _found(axis, target, method, guess)
     if found.value >= _MOST_STEPS - 1:
@@ -455,13 +511,13 @@ def steps_for(
     return replace(found, value=int(found.value))
 
 
-def _check(target: _Target, method: _Method) -> None:
+def _base(
+    target: _Target, method: _Method, noise: Any, rate: Any, steps: int | None, sampling: Sampling
+) -> DPSGD:
+    """Return a run if the wish is one, and about something that batches drawn like these promise."""
     validate.instance("target", target, get_args(_Target))
     validate.instance("method", method, (Exact, *get_args(ClosedForm)))
-
-
-def _covered(target: _Target, training: DPSGD) -> DPSGD:
-    """Return the run if the wish is about something that batches drawn like its promise."""
+    training = DPSGD(noise, rate, steps, sampling=sampling)
     if training.fixed_size and target.adjacency is Adjacency.ADD_REMOVE:
         raise InputError(
             f"batches of a fixed size are accounted for replaced records only, got the wanted {target.in_words()};"
@@ -471,22 +527,13 @@ def _covered(target: _Target, training: DPSGD) -> DPSGD:
 
 
 def _refuse_any_noise(target: _Target, base: DPSGD) -> None:
-    drawn = -math.expm1(
-        sum(phase.steps * math.log1p(-min(phase.sampling_rate, 1 - 1e-16)) for phase in base.phases)
-    )
-    if drawn > _harmless_draw(target):
-        return
-    if isinstance(target, WantedEpsilon):
+    _, rates, counts = columns(base)
+    drawn = -math.expm1(float(np.sum(counts * np.log1p(-np.minimum(rates, 1 - 1e-16)))))
+    if drawn <= target.harmless:
         raise InputError(
             f"every noise multiplier keeps the wanted {target.in_words()}: the record is drawn at all with a chance of"
-            f" only {number(drawn, toward='up')}, which delta covers; want a smaller delta, or take a larger sampling rate"
-            " or more steps."
+            f" only {number(drawn, toward='up')}; want more protection, or take a larger sampling rate or more steps."
         )
-    raise InputError(
-        f"every noise multiplier keeps the wanted {target.in_words()}: at this sampling rate and number of steps it"
-        f" runs from {number(target.worst(drawn))} with almost no noise to {number(target.worst(0.0))} with endless"
-        " noise; want one in between, or take a larger sampling rate or more steps."
-    )
 
 
 # --- Where one parameter of a training run stops keeping a promise, found with few evaluations ---
@@ -514,11 +561,6 @@ class _Axis:
     upward: bool
     least: float
     most: float
-
-    @property
-    def in_words(self) -> str:
-        """The name as a phrase."""
-        return self.name.replace("_", " ")
 
     def training(self, value: float) -> DPSGD:
         """Return the run with this value."""
@@ -559,11 +601,19 @@ def _found(axis: _Axis, target: _Target, method: _Method, guess: float) -> Found
     if isinstance(method, Exact) or above(axis.safer(guess)) > 0:  # a closed form is its own answer
         value = _boundary(axis, above, guess=guess)
     if value is None:
-        strongest = axis.training(axis.at(axis.extremes[1]))
-        raise InputError(_unreachable(axis, target, promise(target, strongest, method=method)))
+        # Which does not say that none exists: the bounds may be loose out there.
+        strongest = axis.at(axis.extremes[1])
+        reached = promise(target, axis.training(strongest), method=method)
+        still = _on_its_side(target, reached.value, toward="nearest")
+        name, instead = _ASKED[axis.name]
+        raise InputError(
+            f"no {name} {'up' if axis.upward else 'down'} to {number(strongest)} was found that keeps the wanted"
+            f" {target.in_words()}: at {number(strongest)} the bound is still {still} ({reached.method}); ask for less"
+            f" protection, or take {instead}."
+        )
     training = axis.training(value)
     kept = promise(target, training, method=method)
-    exact = _exact_where_quick(target, training, kept)
+    exact = _exact_beside(target, training, kept)
     return FoundParameter(axis.name, value, target, training, kept, method, exact)
 
 
@@ -598,29 +648,21 @@ def _boundary(axis: _Axis, excess: Callable[[float], float], *, guess: float) ->
 def _bracket(axis: _Axis, at: Callable[[float], float], start: float) -> tuple[float, float]:
     """Return two coordinates between which the boundary lies, or twice the end beyond which it does."""
     weakest, strongest = axis.extremes
-    low = high = start
+    broken = at(start) > 0
+    near = far = start
     step = _FIRST_STEP
-    if at(start) > 0:
-        while at(high) > 0 and high < strongest:
-            low, high = high, min(high + step, strongest)
-            step *= 2
-        return low, high
-    while at(low) <= 0 and low > weakest:
-        low, high = max(low - step, weakest), low
+    while (at(far) > 0) == broken and far != (strongest if broken else weakest):
+        near, far = far, min(far + step, strongest) if broken else max(far - step, weakest)
         step *= 2
-    return low, high
+    return (near, far) if broken else (far, near)
 
 
-def _unreachable(axis: _Axis, target: _Target, reached: Claim) -> str:
-    """No value in range was found, which does not say that none exists: the bounds may be loose out there."""
-    noise, end = axis.upward, number(axis.at(axis.extremes[1]))
-    still = _on_its_side(target, reached.value, toward="nearest")
-    return (
-        f"no {axis.in_words} {'up' if noise else 'down'} to {end} was found that keeps the wanted"
-        f" {target.in_words()}: at {end} the bound is still {still}"
-        f" ({reached.method}); ask for less protection, or take"
-        f" {'a smaller sampling rate' if noise else 'more noise'} or fewer steps."
-    )
+# What is searched for, and what else may be changed where it is not found.
+_ASKED = {
+    "noise_multiplier": ("noise multiplier", "a smaller sampling rate or fewer steps"),
+    "sampling_rate": ("sampling rate", "more noise or fewer steps"),
+    "steps": ("number of steps", "more noise or a smaller sampling rate"),
+}
 
 
 # --- What one training run does for a wanted promise: the claim, and how far it is from the wanted number ---
@@ -639,7 +681,7 @@ def promise(target: _Target, training: DPSGD, *, method: _Method) -> Claim:
         InputError: The method has nothing to say about it.
     """
     if isinstance(method, Exact):
-        claim = _exact(target, training)
+        claim = target.exactly(training)
         if claim.value is None:
             raise InputError(
                 f"the wanted {target.in_words()} cannot be worked out here: {claim.note.rstrip('.')}."
@@ -651,51 +693,29 @@ def promise(target: _Target, training: DPSGD, *, method: _Method) -> Claim:
             f" {target.in_words()}; use method=Exact()."
         )
     published = isinstance(method, Corollary7)
-    closed_form = bayes_security_closed_form if published else bayes_security_moment_matched
-    security = closed_form(training)
+    security = (bayes_security_closed_form if published else bayes_security_moment_matched)(training)
     if security.value is None:
         raise InputError(
             f"the {method.in_words()} does not fit sampled batches of a fixed size: {UNCOVERED}."
         )
-    return _from_security(target, security)
+    return target.by(security)
 
 
-def _exact_where_quick(target: _Target, training: DPSGD, claim: Claim) -> Claim | None:
+def _exact_beside(target: _Target, training: DPSGD, claim: Claim) -> Claim | None:
     """Return what the exact method says where the claim is an approximation, if that is quick and settles the matter."""
-    if claim.proven or isinstance(target, WantedEpsilon) or len(training.phases) > _QUICK_KINDS:
+    if claim.proven or len(training.phases) > _QUICK_KINDS:
         return None
     exact = promise(target, training, method=Exact())
-    return exact if _keeps(target, exact) or _reached(target, training) else None
-
-
-def _reached(target: _Target, training: DPSGD) -> bool:
-    """Return whether the exact law is known so well that what it says is the truth and not only a bound."""
+    if _keeps(target, exact):
+        return exact
+    # Else only where the exact law is known so well that what it says is the truth and not only a bound.
     try:
         law = composed(training, adjacency=target.adjacency)
     except Unresolved:
-        return False
-    bound = total_variation(training, adjacency=target.adjacency).value
-    value = law.total_variation()
+        return None
+    bound, value = total_variation(training, adjacency=target.adjacency).value, law.total_variation()
     told_apart = law.error <= min(value, 1 - value) * _SMALL_ERROR
-    return told_apart and value == bound and not only_a_bound(training)
-
-
-def _exact(target: _Target, training: DPSGD) -> Claim:
-    if isinstance(target, WantedEpsilon):
-        return epsilon(training, delta=target.delta, adjacency=target.adjacency)
-    if isinstance(target, WantedTPR):
-        return tpr_exact(training, fpr=target.at_fpr, adjacency=target.adjacency)
-    advantage = total_variation(training, adjacency=target.adjacency)
-    return advantage if isinstance(target, WantedAdvantage) else bayes_security_from_advantage(advantage)
-
-
-def _from_security(target: _Target, claim: Claim) -> Claim:
-    if isinstance(target, WantedBayesSecurity):
-        return claim
-    if isinstance(target, WantedTPR):
-        return tpr_from_advantage(claim, fpr=target.at_fpr)
-    value = None if claim.value is None else 1 - claim.value
-    return derived(claim, "advantage", value, f"1 - Bayes security; {claim.method}", claim.note)
+    return exact if told_apart and value == bound and not only_a_bound(training) else None
 
 
 def _keeps(target: _Target, claim: Claim) -> bool:
@@ -705,87 +725,21 @@ def _keeps(target: _Target, claim: Claim) -> bool:
 
 def _excess(target: _Target, claim: Claim) -> float:
     """Return the log of the leak over the wanted one, capped: not above 0 if and only if the promise is kept."""
-    if _keeps(target, claim):
-        return min(0.0, _ratio(target, claim))
-    return max(1e-12, _ratio(target, claim))
-
-
-def _ratio(target: _Target, claim: Claim) -> float:
-    value = math.inf if claim.value is None else claim.value
-    if isinstance(target, WantedBayesSecurity):
-        leak, wanted = 1 - value, 1 - target.least
-    elif isinstance(target, WantedTPR):
-        leak, wanted = value - target.at_fpr, target.most - target.at_fpr
-    else:
-        leak, wanted = value, target.most
-    if leak <= 0:
-        return -_FAR
-    return max(-_FAR, min(_FAR, math.log(leak) - math.log(wanted)))
+    leak = target.leak(math.inf if claim.value is None else claim.value)
+    ratio = -_FAR if leak <= 0 else max(-_FAR, min(_FAR, math.log(leak) - math.log(target.allowed)))
+    return min(0.0, ratio) if _keeps(target, claim) else max(1e-12, ratio)
 
 
 # --- A first guess: the Gaussian comparison that would just keep the promise ---
 
-_LEAST_LOG_SHARE = -600.0
+_LEAST_LOG_SHARE = -600.0  # a noise of e^300 is more than enough
 
 
-def _gaussian_half_mu(target: _Target, *, method: _Method) -> float:
-    """Return half the distance of two unit normals that just keep the promise.
-
-    For a closed form that is its own equation; for the exact method a first guess. A rate is reached by a closed form
-    through the advantage it allows.
-    """
-    if isinstance(target, WantedEpsilon):
-        return _half_mu_of_epsilon(target)
-    if isinstance(target, WantedBayesSecurity):
-        return math.sqrt(2) * float(erfcinv(target.least))
-    if isinstance(target, WantedAdvantage):
-        return math.sqrt(2) * float(erfinv(target.most))
-    if isinstance(method, Exact):
-        return float(ndtri(target.most) - ndtri(target.at_fpr)) / 2
-    return math.sqrt(2) * float(erfinv(target.most - target.at_fpr))
+def _log_half_mu(target: _Target, method: _Method) -> float:
+    return math.log(target.half_mu(exact=isinstance(method, Exact)))
 
 
-def _half_mu_of_epsilon(target: WantedEpsilon) -> float:
-    def gap(log_mu: float) -> float:
-        reached = gaussian_epsilon(math.exp(log_mu), delta=target.delta)
-        return math.log(max(reached, 1e-300)) - min(math.log(target.most), 50.0)
-
-    low, high = -30.0, 30.0
-    if gap(low) >= 0 or gap(high) <= 0:  # a wish beyond every run; as a first guess the end will do
-        return math.exp(low if gap(low) >= 0 else high) / 2
-    return math.exp(float(brentq(gap, low, high, xtol=1e-6))) / 2
-
-
-def _log_share_of(target: _Target, noise: float, *, method: _Method, sampling: Sampling) -> float:
-    """Return log k(s) of the form, or of a first guess for the exact method."""
-    if isinstance(method, Exact) and target.adjacency is Adjacency.ADD_REMOVE:
-        u = min(noise**-2.0, 700.0) if noise > 1e-100 else 700.0  # noqa: PLR2004
-        return math.log(math.expm1(u)) - math.log(4)
+def _form(target: _Target, training: DPSGD, method: _Method) -> dict[str, Any]:
+    """Return the closed form, or the one to guess by, and the pair that it is about."""
     form = MomentMatched() if isinstance(method, Exact) else method
-    return float(log_k(np.asarray(noise), form=form, sampling=sampling))
-
-
-def _guessed_noise(target: _Target, log_share: float, *, method: _Method, sampling: Sampling) -> float:
-    """Return the noise at which k(s) has this logarithm."""
-    log_share = max(log_share, _LEAST_LOG_SHARE)  # a noise of e^300 is more than enough
-    if isinstance(method, Exact) and target.adjacency is Adjacency.ADD_REMOVE:
-        u = float(np.logaddexp(0.0, log_share + math.log(4))) if log_share > -30 else 4 * math.exp(log_share)  # noqa: PLR2004
-        return float(u**-0.5)
-    form = MomentMatched() if isinstance(method, Exact) else method
-    return float(noise_of(np.asarray(log_share), form=form, sampling=sampling))
-
-
-def _harmless_draw(target: _Target) -> float:
-    """Return the probability of entering any step up to which the promise holds without any noise."""
-    if isinstance(target, WantedBayesSecurity):
-        return 1 - target.least
-    if isinstance(target, WantedTPR):
-        return (target.most - target.at_fpr) / (1 - target.at_fpr)
-    return target.delta if isinstance(target, WantedEpsilon) else target.most
-
-
-def _seldom_enough(target: _Target, *, steps: int) -> float:
-    """Return a sampling rate at which the record is so seldom drawn at all that the promise holds without any noise."""
-    if isinstance(target, WantedEpsilon):  # by the union bound, as the accountant has it
-        return min(1.0, target.delta / steps)
-    return -math.expm1(math.log1p(-_harmless_draw(target)) / steps)
+    return {"form": form, "pair": StepPair.of(training, target.adjacency)}

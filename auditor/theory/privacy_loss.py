@@ -15,18 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD, Phase
+from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Floats
-from auditor.theory.gaussian import gaussian_deltas
+from auditor.theory.gaussian import StepPair, array_of, gaussian_deltas, relation_of
 from auditor.theory.steps import Step
 
 # --- What is asked of the law of a privacy loss ---
@@ -66,16 +63,14 @@ class PrivacyLoss(ABC):
         Args:
             a: Any shape, above 0.
 
-        >>> from auditor.core.training import DPSGD
+        >>> from auditor.core.options import DPSGD
         >>> from auditor.core.options import Adjacency
         >>> from auditor.theory import composed
         >>> law = composed(DPSGD(1.0, 1.0, 1), adjacency=Adjacency.ADD_REMOVE)
         >>> round(float(law.hockey_stick(np.e)), 8)  # statistics.md: delta(mu = 1, eps = 1)
         0.12693674
         """
-        factor = np.asarray(a, dtype=np.float64)
-        if not np.all(factor > 0):
-            raise InputError("a must be above 0.")
+        factor = array_of("a", a, lambda x: x > 0, "above 0")
         return self._clipped(np.log(np.clip(factor, math.exp(-_LARGEST_EPSILON), math.exp(_LARGEST_EPSILON))))
 
     def delta_at(self, epsilon: npt.ArrayLike) -> Floats:
@@ -87,9 +82,7 @@ class PrivacyLoss(ABC):
         Args:
             epsilon: Any shape, 0 or more, in nats.
         """
-        eps = np.asarray(epsilon, dtype=np.float64)
-        if not np.all((eps >= 0) & (eps < math.inf)):
-            raise InputError("epsilon must be 0 or more and finite.")
+        eps = array_of("epsilon", epsilon, lambda x: (x >= 0) & (x < math.inf), "0 or more and finite")
         eps = np.minimum(eps, _LARGEST_EPSILON)
         return np.asarray(np.minimum(self._both_orders(eps), self._not_above(eps)))
 
@@ -114,9 +107,7 @@ class PrivacyLoss(ABC):
 
         Source: Neyman and Pearson 1933; Mahloujifar et al. 2022, Corollary 11, with its least over a.
         """
-        rate = np.asarray(fpr, dtype=np.float64)
-        if not np.all((rate >= 0) & (rate <= 1)):
-            raise InputError("fpr must lie in [0, 1].")
+        rate = array_of("fpr", fpr, lambda x: (x >= 0) & (x <= 1), "in [0, 1]")
         flat = np.atleast_1d(rate).ravel()
         found = np.array([self._lowest_line(float(value))[0] for value in flat])
         return np.asarray(np.clip(found, flat, 1.0).reshape(rate.shape))
@@ -182,15 +173,13 @@ def composed(training: DPSGD, *, adjacency: Adjacency) -> PrivacyLoss:
     Raises:
         Unresolved: Almost no noise, for which the law cannot be computed well, or no form (above).
 
-    >>> from auditor.core.training import DPSGD
+    >>> from auditor.core.options import DPSGD
     >>> from auditor.core.options import Adjacency
     >>> law = composed(DPSGD(1.0, 0.01, 1000), adjacency=Adjacency.REPLACE_ONE)
     >>> round(law.total_variation(), 6)
     0.264352
     """
-    validate.instance("training", training, [DPSGD])
-    relation = Adjacency.named(adjacency)
-    return _law_of(training, relation)
+    return _law_of(training, relation_of(training, adjacency))
 
 
 def only_a_bound(training: DPSGD) -> str:
@@ -206,14 +195,18 @@ def only_a_bound(training: DPSGD) -> str:
 @lru_cache(maxsize=8)
 def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
     """The law, kept for the next question about the same run."""
-    replaced = adjacency is Adjacency.REPLACE_ONE
-    if training.fixed_size and not replaced:
+    if training.fixed_size and adjacency is Adjacency.ADD_REMOVE:
         raise Unresolved("batches of a fixed size are accounted for replaced records only.")
-    distance = 2.0 if replaced else 1.0
+    distance = StepPair.of(training, adjacency).distance
     gaussian = [phase for phase in training.phases if _is_gaussian(phase, training)]
     sampled = [phase for phase in training.phases if not _is_gaussian(phase, training)]
     shifts = (
-        math.sqrt(phase.steps) * distance * phase.sampling_rate / phase.noise_multiplier * _rounded_up(phase)
+        # With u = (2 x - 1) / (2 s^2), log(1 + p (e^u - 1)) is p u to within a share of about u, some 1e-6.
+        math.sqrt(phase.steps)
+        * distance
+        * phase.sampling_rate
+        / phase.noise_multiplier
+        * (1.0 if phase.sampling_rate == 1 else 1 + 1e-5)
         for phase in gaussian
     )
     mu = min(math.hypot(*shifts), _LARGEST_MU)
@@ -224,21 +217,16 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
         raise Unresolved(
             f"the exact law needs a noise multiplier of {_LEAST_NOISE} or more where records are sampled, got {least:g}."
         )
+    kind = {"replaced": adjacency is Adjacency.REPLACE_ONE, "fixed_size": training.fixed_size}
+    if training.steps == 1:
+        return _OneStepLaw(Step(sampled[0].noise_multiplier, sampled[0].sampling_rate, **kind))
     steps = tuple(
         (
-            Step(
-                min(phase.noise_multiplier, _MOST_NOISE),
-                max(phase.sampling_rate, _LEAST_RATE),
-                replaced,
-                training.fixed_size,
-            ),
+            Step(min(phase.noise_multiplier, _MOST_NOISE), max(phase.sampling_rate, _LEAST_RATE), **kind),
             phase.steps,
         )
         for phase in sampled
     )
-    if training.steps == 1:
-        only = sampled[0]
-        return _OneStepLaw(Step(only.noise_multiplier, only.sampling_rate, replaced, training.fixed_size))
     law = _FourierLaw(steps, mu)
     if not law.error <= _LARGEST_ERROR:
         raise Unresolved(
@@ -251,11 +239,6 @@ def _is_gaussian(phase: Phase, training: DPSGD) -> bool:
     """Whether a step is two normals: every record takes part, or the noise is so large that only the mean shift is left."""
     large = phase.noise_multiplier > _MOST_NOISE and not training.fixed_size and training.steps > 1
     return phase.sampling_rate == 1 or large
-
-
-def _rounded_up(phase: Phase) -> float:
-    # With u = (2 x - 1) / (2 s^2), log(1 + p (e^u - 1)) is p u to within a share of about u, some 1e-6.
-    return 1.0 if phase.sampling_rate == 1 else 1 + 1e-5
 
 
 # --- The two laws in closed form: no sampling, and one step ---
@@ -299,13 +282,12 @@ class _OneStepLaw(PrivacyLoss):
 
     def _added(self, epsilon: Floats) -> Floats:
         p, s = self.step.rate, self._noise
-        above = np.expm1(np.minimum(epsilon, _LARGEST_EPSILON)) + p  # e^eps - (1 - p)
+        grown = np.expm1(np.minimum(epsilon, _LARGEST_EPSILON))
+        above = grown + p  # e^eps - (1 - p)
         x = self._where(above)
         # In this order no digits are lost where e^eps is near 1.
-        found = p * (ndtr((1 - x) / s) - ndtr(-x / s)) - np.expm1(
-            np.minimum(epsilon, _LARGEST_EPSILON)
-        ) * ndtr(-x / s)
-        return np.where(above > 0, found, -np.expm1(np.minimum(epsilon, _LARGEST_EPSILON)))
+        found = p * (ndtr((1 - x) / s) - ndtr(-x / s)) - grown * ndtr(-x / s)
+        return np.where(above > 0, found, -grown)
 
     def _backward(self, epsilon: Floats) -> Floats:
         if self.step.replaced:
@@ -404,39 +386,21 @@ class _Inversion:
         return np.asarray((1 - smooth).reshape(np.shape(epsilon)))
 
 
-def _invert(
-    log_psi: Callable[[Floats], npt.NDArray[np.complex128]],
-    *,
-    frequency: float,
-    deviation: float,
-    mean: float,
-    atom: float,
-    work: Callable[[float], int],
-    budget: float,
-) -> _Inversion:
-    """Return the inversion of a transform, resolved for epsilons up to ``frequency``.
-
-    Args:
-        log_psi: Log of the transform at ascending nodes.
-        frequency: Largest epsilon that will be asked for.
-        deviation: Standard deviation of the loss.
-        mean: Its mean.
-        atom: Its mass at 0.
-        work: Numbers that one node costs at t.
-        budget: Numbers evaluated before giving up on more digits.
-    """
-    least = float(log_psi(np.zeros(1))[0].real)
+def _invert(law: "_FourierLaw", frequency: float) -> _Inversion:
+    """Return the inversion of a law's transform, resolved for epsilons up to ``frequency``."""
+    atom, budget = law.atom, _BUDGET * min(len(law.steps), _DEAREST)
+    least = law.log_shared
     if least < _LEAST:
         # The two laws hardly share anything: the shared mass bounds everything that is left out.
         none = np.zeros(1)
         return _Inversion(none, none, none.astype(complex), 1.0, math.exp(least), 0.0)
-    scale = min(1.0, deviation)
-    swings = frequency + abs(mean) + 6 * deviation
+    scale = min(1.0, law.deviation)
+    swings = frequency + abs(law.mean) + 6 * law.deviation
     pieces: list[_Piece] = []
     low, high, spent, rest, rough = 0.0, 0.5, 0.0, 1.0, 0.0
     while rest > _TAIL * scale:
         parts = max(1, math.ceil((high - low) * swings / 12))
-        cost = _NODES * work(high)
+        cost = _NODES * sum(step.work(high) for step, _ in law.steps)
         if spent + parts * cost > budget and (pieces or parts * cost > _OVERDRAFT * budget):
             break
         edges = np.linspace(low, high, parts + 1).tolist()
@@ -445,7 +409,7 @@ def _invert(
         ends = []
         while open_panels:
             panel = open_panels.pop()
-            piece, gap = _piece(log_psi, panel, frequency)
+            piece, gap = _piece(law.log_psi, panel, frequency)
             spent += cost
             narrow = panel[1] - panel[0] < (high - low) / parts * _NARROWEST
             if gap > _COARSE * scale and not narrow and spent < _OVERDRAFT * budget:
@@ -474,21 +438,10 @@ def _piece(
     half = (panel[1] - panel[0]) / 2
     t = panel[0] + half * (1 + x)
     kernel = half / (math.pi * (t**2 + 0.25))
-    unlike = -_expm1(log_psi(t))
+    unlike = -np.expm1(log_psi(t))
     values = np.stack([unlike, unlike * np.exp(-1j * frequency * t), unlike * np.exp(1j * frequency * t)])
     two = [np.einsum("ij,j->i", values[:, ::k], rule * kernel[::k]) for k, rule in ((2, coarse), (1, fine))]
     return (t, fine * kernel, unlike), float(np.max(np.abs(two[0] - two[1])))
-
-
-def _expm1(z: npt.NDArray[np.complex128]) -> npt.NDArray[np.complex128]:
-    """e^z - 1, with the digits of small z."""
-    with np.errstate(invalid="ignore"):  # minus infinity times an angle
-        found = (
-            np.expm1(z.real) * np.cos(z.imag)
-            - 2 * np.sin(z.imag / 2) ** 2
-            + 1j * np.exp(z.real) * np.sin(z.imag)
-        )
-    return np.asarray(np.where(np.isneginf(z.real), -1.0, found))
 
 
 @cache
@@ -577,7 +530,7 @@ class _FourierLaw(PrivacyLoss):
 
     def _bands(self, epsilon: Floats) -> Floats:
         """Powers of two that hold each epsilon: 0 alone, then from about the deviation on."""
-        least = math.floor(math.log2(self._facts["deviation"]))
+        least = math.floor(math.log2(self.deviation))
         with np.errstate(divide="ignore"):
             powers = np.maximum(np.ceil(np.log2(np.abs(epsilon))), least)
         return np.where(epsilon == 0, 0.0, 2.0**powers)
@@ -585,29 +538,34 @@ class _FourierLaw(PrivacyLoss):
     def _inversion(self, frequency: float) -> _Inversion:
         """The inversion for epsilons up to this one, kept for the next call."""
         if frequency not in self._found:
-            self._found[frequency] = _invert(self.log_psi, frequency=frequency, **self._facts)
+            self._found[frequency] = _invert(self, frequency)
         return self._found[frequency]
 
     @cached_property
     def _furthest(self) -> float:
         """The largest epsilon at which rounding leaves nine digits of delta, and that takes about a second at most."""
-        log_shared = float(self.log_psi(np.zeros(1))[0].real)
-        deviation = self._facts["deviation"]
-        quick = max(_DEVIATIONS * deviation, min(_OFTEN_ENOUGH, 10 * _DEVIATIONS * deviation))
-        return float(min(2 * (_DIGITS - log_shared), quick, _LARGEST_EPSILON))
+        quick = max(_DEVIATIONS * self.deviation, min(_OFTEN_ENOUGH, 10 * _DEVIATIONS * self.deviation))
+        return float(min(2 * (_DIGITS - self.log_shared), quick, _LARGEST_EPSILON))
 
     @cached_property
-    def _facts(self) -> dict[str, Any]:
-        mean = sum(count * step.moments[0] for step, count in self.steps)
-        variance = sum(count * step.moments[1] for step, count in self.steps) + self.mu**2
-        log_atom = -math.inf if self.mu else sum(count * _log(step.atom) for step, count in self.steps)
-        return {
-            "deviation": math.sqrt(variance),
-            "mean": mean,
-            "atom": math.exp(log_atom),
-            "work": lambda t: sum(step.work(t) for step, _ in self.steps),
-            "budget": _BUDGET * min(len(self.steps), _DEAREST),
-        }
+    def log_shared(self) -> float:
+        """Log of the mass that the two laws share."""
+        return float(self.log_psi(np.zeros(1))[0].real)
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean of the loss."""
+        return sum(count * step.moments[0] for step, count in self.steps)
+
+    @cached_property
+    def deviation(self) -> float:
+        """The standard deviation of the loss."""
+        return math.sqrt(sum(count * step.moments[1] for step, count in self.steps) + self.mu**2)
+
+    @cached_property
+    def atom(self) -> float:
+        """The mass at loss 0."""
+        return 0.0 if self.mu else math.prod(step.atom**count for step, count in self.steps)
 
     def log_psi(self, t: Floats) -> npt.NDArray[np.complex128]:
         """Return the log of the transform at ascending t >= 0."""
@@ -621,7 +579,3 @@ class _FourierLaw(PrivacyLoss):
             log_size = log_size + count * size
             turn = turn + count * np.arctan2(y, 1 + x)
         return log_size + 1j * turn
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf

@@ -7,11 +7,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import Adjacency, StatedClaim, TrainingClaim
-from auditor.core.training import DPSGD
+from auditor.core.options import DPSGD, Adjacency, StatedClaim, TrainingClaim
 from auditor.core.values import Claim
 from auditor.theory import attackers
-from auditor.theory.accountant import epsilon, replace_one
+from auditor.theory.accountant import delta_of, epsilon, replace_one
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
 from auditor.theory.gaussian import mu_clt, mu_without_sampling
 from auditor.theory.renyi import pinsker_renyi, renyi_epsilon
@@ -178,7 +177,7 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
     Raises:
         InputError: Delta is outside [0, 1).
 
-    >>> from auditor.core.training import DPSGD
+    >>> from auditor.core.options import DPSGD
     >>> [item.metric for item in claims(DPSGD(1.0, 0.5, 2), delta=1e-5)][3:]
     ['advantage', 'bayes_security', 'bayes_security', 'bayes_security']
     """
@@ -186,8 +185,9 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
     if isinstance(claim, StatedClaim):
         own = epsilon(claim, delta=claim.delta, adjacency=claim.adjacency)
         converted = replace_one(own)
+        advantage = attackers.humphries(converted)
         rows = (own,) if converted is own else (own, converted)
-        return (*rows, *_attacker(converted))
+        return (*rows, advantage, attackers.bayes_security_from_advantage(advantage))
     accounted = epsilon(claim, delta=delta, adjacency=Adjacency.REPLACE_ONE)
     advantage = attackers.total_variation(claim, adjacency=Adjacency.REPLACE_ONE)
     rest = (
@@ -200,11 +200,6 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
         return (accounted, *rest)
     add_remove = epsilon(claim, delta=delta)
     return (add_remove, accounted, replace_one(add_remove), *rest)
-
-
-def _attacker(claim: Claim) -> tuple[Claim, Claim]:
-    advantage = attackers.humphries(claim)
-    return advantage, attackers.bayes_security_from_advantage(advantage)
 
 
 # --- What a promise means for one person, in whole numbers "out of 100" ---
@@ -240,7 +235,10 @@ def out_of(share: float, *, toward: str = "up") -> str:
         return f"{'' if exact == rest else 'all but '}fewer than 1 in {_LARGEST:,}"
     base = _base(rest)
     count = int((exact * base).to_integral_value(rounding))
-    return _counted(count, base)
+    while base > 100 and count % 10 == 0:  # noqa: PLR2004
+        count, base = count // 10, base // 10
+    # A rare event reads as "1 in 1,000", a common one as "13 out of 100".
+    return f"{count:,} in {base:,}" if base > 100 and 2 * count < base else f"{count:,} out of {base:,}"  # noqa: PLR2004
 
 
 def odds_in_words(claim: Claim) -> str:
@@ -265,16 +263,11 @@ def odds_in_words(claim: Claim) -> str:
     validate.known("claim metric", claim.metric, ("epsilon", "advantage"))
     if claim.value is None:
         return _unknown(claim)
-    if claim.metric == "advantage":
-        claim = replace(claim, metric="epsilon", value=0.0, delta=claim.value)
-    if claim.value is None or claim.delta is None:
-        raise InputError("an epsilon claim needs its delta, got none; state the delta of the claim.")
-    apart = (
-        "you do not participate"
-        if claim.adjacency is Adjacency.ADD_REMOVE
-        else "someone else takes your place"
-    )
-    corner = _decimal((1 - claim.delta) / (1 + math.exp(min(claim.value, 700.0))))
+    value, delta = (0.0, claim.value) if claim.metric == "advantage" else (claim.value, delta_of(claim))
+    claim = replace(claim, metric="epsilon", value=value, delta=delta)
+    added = claim.adjacency is Adjacency.ADD_REMOVE
+    apart = "you do not participate" if added else "someone else takes your place"
+    corner = _decimal((1 - delta) / (1 + math.exp(min(value, 700.0))))
     if corner < Decimal(1) / _LARGEST:
         return (
             f"If {apart}, fewer than 1 in {_LARGEST:,} potential outcomes will lead an observer to believe"
@@ -282,20 +275,17 @@ def odds_in_words(claim: Claim) -> str:
         )
     base = _base(corner)
     # Of the two whole numbers next to the best point of the curve, the one that tells more, or else the nearer.
-    near = {int((corner * base).to_integral_value(rounding)) for rounding in (ROUND_FLOOR, ROUND_CEILING)}
-    pairs = [(without, _reached(claim, without, base)) for without in sorted(near)]
+    pairs = []
+    for rounding in (ROUND_FLOOR, ROUND_CEILING):
+        without = int((corner * base).to_integral_value(rounding))
+        share = attackers.tpr_from_epsilon(claim, fpr=without / base).value or 1.0
+        pairs.append((without, int((_decimal(share) * base).to_integral_value(ROUND_CEILING))))
     without, with_you = max(pairs, key=lambda pair: (pair[1] - pair[0], -abs(pair[0] - corner * base)))
     return (
         f"If {apart}, {without:,} out of {base:,} potential outcomes will lead an observer to believe that"
         f" you did. If you participate, {_most(claim)} {with_you:,} out of {base:,} potential outcomes will lead the"
         " observer to believe so."
     )
-
-
-def _reached(claim: Claim, without: int, base: int) -> int:
-    """Return out of how many an event may happen with the person that happens so often without, rounded up."""
-    share = attackers.tpr_from_epsilon(claim, fpr=without / base).value
-    return int((_decimal(1.0 if share is None else share) * base).to_integral_value(ROUND_CEILING))
 
 
 def belief_in_words(claim: Claim, *, prior: float = 0.5) -> str:
@@ -346,34 +336,6 @@ def rates_in_words(claim: Claim, *, fpr: float) -> str:
     )
 
 
-def accusations_in_words(claim: Claim, *, fpr: float, prior: float) -> str:
-    """Return how many of the records that an attacker accuses were in the training set.
-
-    Args:
-        claim: A ``tpr_at_fpr.<fpr>`` claim.
-        fpr: The false positive rate that it is about, in (0, 1].
-        prior: The share of members among the records that the attacker looks at, in (0, 1).
-
-    Raises:
-        InputError: The claim is about another rate, or a number is out of range.
-
-    >>> from auditor.core.options import Adjacency
-    >>> claim = Claim("tpr_at_fpr.0.01", 0.038204, None, Adjacency.REPLACE_ONE, "stated", True)
-    >>> print(accusations_in_words(claim, fpr=0.01, prior=0.1))
-    Of 100 records that the attacker accuses, at most 30 were in the training set, where 10 out of 100 were expected beforehand (false alarms: 1 out of 100).
-    """
-    precision = attackers.precision_from_tpr(claim, fpr=fpr, prior=prior)
-    if precision.value is None:
-        return _unknown(claim)
-    base = _base(min(_decimal(precision.value), 1 - _decimal(precision.value)))
-    count = int((_decimal(precision.value) * base).to_integral_value(ROUND_CEILING))
-    were = "was" if count == 1 else "were"
-    return (
-        f"Of {base:,} records that the attacker accuses, {_most(claim)} {count:,} {were} in the training set, where"
-        f" {out_of(prior, toward='nearest')} were expected beforehand (false alarms: {out_of(fpr, toward='nearest')})."
-    )
-
-
 def success_in_words(claim: Claim, *, prior: float = 0.5) -> str:
     """Return how often an attacker is right, beside how often guessing is.
 
@@ -389,19 +351,15 @@ def success_in_words(claim: Claim, *, prior: float = 0.5) -> str:
     The attacker is right about at most 51 out of 100 records; guessing without the model is right about 50 out of 100.
     """
     guess = max(validate.fraction("prior", prior), 1 - prior)
-    names = ("success_rate",) if guess == 0.5 else _names(prior)  # noqa: PLR2004
-    validate.known("claim metric", claim.metric, names)
+    # A success rate is the same for a prior and its complement when it follows from Bayes security.
+    named = [f"success_rate_at_prior.{belief:g}" for belief in (prior, guess)]
+    validate.known("claim metric", claim.metric, ["success_rate"] if guess == 1 / 2 else named)
     if claim.value is None:
         return _unknown(claim)
     return (
         f"The attacker is right about {_most(claim)} {out_of(claim.value)} records; guessing without the model is right"
         f" about {out_of(guess, toward='nearest')}."
     )
-
-
-def _names(prior: float) -> tuple[str, ...]:
-    """A success rate is the same for a prior and its complement when it follows from Bayes security."""
-    return f"success_rate_at_prior.{prior:g}", f"success_rate_at_prior.{max(prior, 1 - prior):g}"
 
 
 def _decimal(x: float) -> Decimal:
@@ -414,13 +372,6 @@ def _base(rest: Decimal) -> int:
     while 0 < rest * base < 1 and base < _LARGEST:
         base *= 10
     return base
-
-
-def _counted(count: int, base: int) -> str:
-    while base > 100 and count % 10 == 0:  # noqa: PLR2004
-        count, base = count // 10, base // 10
-    # A rare event reads as "1 in 1,000", a common one as "13 out of 100".
-    return f"{count:,} in {base:,}" if base > 100 and 2 * count < base else f"{count:,} out of {base:,}"  # noqa: PLR2004
 
 
 def _most(claim: Claim) -> str:

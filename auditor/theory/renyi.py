@@ -2,7 +2,7 @@
 
 import math
 from functools import lru_cache
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,10 @@ from scipy.special import logsumexp
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD, Phase
+from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Claim, Floats
-from auditor.curves.tradeoff import TradeoffCurve
-from auditor.theory.gaussian import FIXED_SIZE
-from auditor.theory.steps import Kind, StepPair, kinds_of, log_mixture
+from auditor.theory.gaussian import FIXED_SIZE, StepPair, array_of, columns, relation_of
+from auditor.theory.steps import Kind, kinds_of, log_ratio
 
 # --- A training run: its divergences, the epsilon by the best of many orders, and the advantage by Pinsker's inequality ---
 
@@ -32,15 +30,9 @@ _LEAST_NOISE = 1e-6
 _LARGEST_RATIO = 1e150
 
 
-@overload
-def renyi_divergence(training: DPSGD, *, order: float, adjacency: Adjacency = ...) -> float: ...
-@overload
-def renyi_divergence(
-    training: DPSGD, *, order: npt.ArrayLike, adjacency: Adjacency = ...
-) -> float | Floats: ...
 def renyi_divergence(
     training: DPSGD, *, order: npt.ArrayLike, adjacency: Adjacency = Adjacency.ADD_REMOVE
-) -> float | Floats:
+) -> Any:
     """Return the Renyi divergence between what neighbouring training sets give, of both orders the larger.
 
     It adds up over steps. One step's is T distance^2 order / (2 s^2) without sampling; otherwise it is computed by
@@ -67,15 +59,12 @@ def renyi_divergence(
     >>> round(renyi_divergence(DPSGD(1.0, 0.01, 1000), order=2.0), 6)  # 1000 log(1 + 0.01^2 (e - 1))
     0.171813
     """
-    validate.instance("training", training, [DPSGD])
-    relation = Adjacency.named(adjacency)
+    relation = relation_of(training, adjacency)
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         raise InputError(
             "batches of a fixed size are accounted for replaced records only; ask for adjacency 'replace-one'."
         )
-    orders = np.asarray(order, dtype=np.float64)
-    if not (np.isfinite(orders) & (orders > 1)).all():
-        raise InputError(f"order must be finite and above 1, got {order!r}.")
+    orders = _orders("order", order)
     pair = StepPair.of(training, relation)
     parts = [phase.steps * _phase(phase, pair, orders.ravel()) for phase in training.phases]
     found: Floats = np.sum(parts, axis=0).reshape(orders.shape)
@@ -104,9 +93,7 @@ def renyi_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency = Adjac
     >>> round(renyi_epsilon(DPSGD(1.0, 0.01, 1000), delta=1e-5).value, 2)
     2.1
     """
-    validate.instance("training", training, [DPSGD])
-    delta = validate.fraction("delta", delta, zero=True)
-    relation = Adjacency.named(adjacency)
+    relation, delta = relation_of(training, adjacency), validate.fraction("delta", delta, zero=True)
     value: float | None = None
     note = FIXED_SIZE
     if not (training.fixed_size and relation is Adjacency.ADD_REMOVE):
@@ -127,7 +114,7 @@ def phases_epsilon(phases: tuple[Phase, ...], *, pair: StepPair, delta: float) -
     def bound(kinds: tuple[Kind, ...], log_excess: Floats) -> Floats:
         orders = 1 + np.exp(log_excess)
         gain = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
-        return np.asarray(_divergences(kinds, pair, orders) + gain)
+        return np.asarray(sum(kind.steps * _step(kind, pair, orders) for kind in kinds) + gain)
 
     values = bound(kinds, _SEARCH)
     best = int(values.argmin())
@@ -164,34 +151,21 @@ def pinsker_renyi(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     >>> round(pinsker_renyi(DPSGD(2.0, 1.0, 1)).value, 6)  # sqrt(1/(2 x 2^2) / 2)
     0.25
     """
-    validate.instance("training", training, [DPSGD])
-    relation = Adjacency.named(adjacency)
+    relation = relation_of(training, adjacency)
     method = "Pinsker's inequality with the Kullback-Leibler divergence, sqrt(D/2)"
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         return Claim("advantage", None, None, relation, method, proven=True, note=FIXED_SIZE)
     pair = StepPair.of(training, relation)
-    both = np.array([_step_kullback_leibler(phase, pair) for phase in training.phases])
-    total = min(float(np.sum(np.array([p.steps for p in training.phases]) * column)) for column in both.T)
+    both = np.array([_kullback_leibler(phase, pair) for phase in training.phases])
+    total = float((columns(training)[2] @ both).min())
     note = "An upper bound; loose, most of all where the advantage is large."
     return Claim("advantage", min(1.0, math.sqrt(total / 2)), None, relation, method, proven=True, note=note)
-
-
-def _step_kullback_leibler(phase: Phase, pair: StepPair) -> tuple[float, float]:
-    if phase.sampling_rate == 1 or phase.noise_multiplier < _LEAST_NOISE:
-        # Convex in the pair of laws, so at most the share of steps that draw the record; exact at rate 1.
-        return (phase.sampling_rate * _unsampled(phase, pair),) * 2
-    return _kullback_leibler(phase, pair)
 
 
 def _unsampled(phase: Phase, pair: StepPair) -> float:
     """Return distance^2 / (2 s^2): a step's divergence per order; infinity where that overflows."""
     ratio = pair.distance / phase.noise_multiplier
     return ratio**2 / 2 if ratio < _LARGEST_RATIO else math.inf
-
-
-def _divergences(kinds: tuple[Kind, ...], pair: StepPair, orders: Floats) -> Floats:
-    """Return the sum of all steps' divergences at these orders."""
-    return np.asarray(np.sum([kind.steps * _step(kind, pair, orders) for kind in kinds], axis=0))
 
 
 def _step(kind: Kind, pair: StepPair, orders: Floats) -> Floats:
@@ -211,12 +185,10 @@ def _phase(phase: Phase, pair: StepPair, orders: Floats) -> Floats:
     return np.asarray(np.minimum(whole, np.logaddexp(0.0, excess) / (orders - 1)))
 
 
-# --- From Renyi divergences to epsilon, delta and advantage, and to Renyi divergences from epsilon and mu ---
+# --- From Renyi divergences to epsilon, delta and advantage ---
 #
 # A Renyi guarantee bounds D_alpha(P || Q), in nats and for both orders of two neighbours, at one or several alpha > 1.
 # Every conversion from it holds for all mechanisms that meet it; with several alpha the best one counts.
-
-_LARGEST_EPSILON = 700.0
 
 
 def epsilon_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, delta: float) -> float:
@@ -297,80 +269,6 @@ def advantage_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike) -
     return min(math.sqrt(float(renyi.min()) / 2), float(_deltas(alpha, renyi, np.zeros(1))[0]))
 
 
-def curve_from_renyi(
-    orders: npt.ArrayLike, *, divergences: npt.ArrayLike, points: int = 401
-) -> TradeoffCurve:
-    """Return a trade-off curve that Renyi divergences imply: the lowest of those of their (epsilon, delta).
-
-    So it never lies below the curve of a mechanism that meets them.
-
-    Args:
-        orders: alpha, each above 1, shape (k,) or one number.
-        divergences: D_alpha at each order, 0 or more; infinity is allowed.
-        points: Number of epsilons, 2 or more.
-
-    Raises:
-        InputError: A number out of range, or arrays that differ in length.
-
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12; Dong, Roth and Su 2022, Proposition 2.12.
-
-    >>> round(curve_from_renyi([2, 4, 8, 16], divergences=[1, 2, 4, 8]).tpr_at(0.01), 3)  # 1-GDP, which they come from, allows .092
-    0.142
-    """
-    alpha, renyi = _guarantee(orders, divergences)
-    points = validate.at_least("points", points, least=2)
-    furthest = min(epsilon_from_renyi(alpha, divergences=renyi, delta=1e-300), _LARGEST_EPSILON)
-    epsilons = furthest * np.linspace(0.0, 1.0, points) ** 2
-    return TradeoffCurve.from_profile(epsilons, deltas=_deltas(alpha, renyi, epsilons))
-
-
-def renyi_from_mu(mu: float, *, order: float) -> float:
-    """Return the Renyi divergence that mu-GDP implies, alpha mu^2 / 2: exact for a Gaussian mechanism.
-
-    Args:
-        mu: 0 or more.
-        order: alpha, above 1.
-
-    Raises:
-        InputError: A number out of range.
-
-    Source: Dong, Roth and Su 2022, Corollary B.6; Mironov 2017, Proposition 7.
-
-    >>> renyi_from_mu(2.0, order=3.0)
-    6.0
-    """
-    mu = validate.nonnegative("mu", mu)
-    # The order last, so that a square beyond a double is infinite and not an error.
-    return mu * (mu / 2) * _order(order)
-
-
-def renyi_from_pure_epsilon(epsilon: float, *, order: float) -> float:
-    """Return the largest Renyi divergence of an (epsilon, 0)-DP mechanism: that of randomised response.
-
-    log((e^(alpha epsilon) + e^((1 - alpha) epsilon)) / (1 + e^epsilon)) / (alpha - 1), at most epsilon and about
-    alpha epsilon^2 / 2 for small epsilons.
-
-    Args:
-        epsilon: In nats, 0 or more.
-        order: alpha, above 1.
-
-    Raises:
-        InputError: A number out of range.
-
-    Source: Mironov 2017, Proposition 5 and Table II.
-
-    >>> round(renyi_from_pure_epsilon(1.0, order=2.0), 6)
-    0.735326
-    """
-    epsilon, alpha = validate.nonnegative("epsilon", epsilon), _order(order)
-    if alpha * epsilon > 1:
-        whole = np.logaddexp(alpha * epsilon, (1 - alpha) * epsilon) - np.logaddexp(0.0, epsilon)
-        return min(epsilon, float(whole) / (alpha - 1))
-    # The difference of two hyperbolic cosines as a product, so that a small epsilon keeps its digits.
-    product = 2 * math.sinh(alpha * epsilon / 2) * math.sinh((alpha - 1) * epsilon / 2)
-    return math.log1p(product / math.cosh(epsilon / 2)) / (alpha - 1)
-
-
 def _deltas(alpha: Floats, renyi: Floats, epsilons: Floats) -> Floats:
     """The smallest delta over the orders at each epsilon."""
     with np.errstate(over="ignore"):
@@ -379,27 +277,17 @@ def _deltas(alpha: Floats, renyi: Floats, epsilons: Floats) -> Floats:
     return np.asarray(np.minimum(tails, math.sqrt(-math.expm1(-float(renyi.min())))))
 
 
-def _order(order: float) -> float:
-    order = validate.number("order", order)
-    if order <= 1:
-        raise InputError(f"order must be above 1, got {order:g}.")
-    return order
+def _orders(name: str, orders: npt.ArrayLike) -> Floats:
+    return array_of(name, orders, lambda x: (x > 1) & (x < np.inf), "finite and above 1")
 
 
 def _guarantee(orders: npt.ArrayLike, divergences: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Orders and divergences as two checked arrays."""
     alpha, renyi = np.atleast_1d(
-        np.asarray(orders, dtype=np.float64), np.asarray(divergences, dtype=np.float64)
+        _orders("orders", orders), array_of("divergences", divergences, lambda x: x >= 0, "0 or more")
     )
     validate.same_length(("orders", "divergences"), (alpha.size, renyi.size))
     validate.at_least("number of orders", alpha.size, least=1)
-    for name, values, wrong, rule in (
-        ("orders", alpha, ~((alpha > 1) & (alpha < np.inf)), "be finite and above 1"),
-        ("divergences", renyi, ~(renyi >= 0), "be 0 or more"),
-    ):
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise InputError(f"{name} must {rule}, got {values[at]:g} at position {at}.")
     return alpha, renyi
 
 
@@ -432,6 +320,9 @@ def _log_moment_excess(phase: Phase, pair: StepPair, *, order: float) -> float:
 
 def _kullback_leibler(phase: Phase, pair: StepPair) -> tuple[float, float]:
     """Return one step's divergences of the first law from the second and of the second from the first, in nats."""
+    if phase.sampling_rate == 1 or phase.noise_multiplier < _LEAST_NOISE:
+        # Convex in the pair of laws, so at most the share of steps that draw the record; exact at rate 1.
+        return (phase.sampling_rate * _unsampled(phase, pair),) * 2
     law = _law(phase, pair, 1.0)
     forward = math.exp(logsumexp(law.log_q + _log_entropy(law.loss)))
     backward = math.exp(logsumexp(law.log_p + _log_entropy(-law.loss)))
@@ -453,10 +344,10 @@ def _law(phase: Phase, pair: StepPair, order: float) -> _Law:
     noise, rate = min(phase.noise_multiplier, _MOST_NOISE) / scale, phase.sampling_rate
     x, width = _nodes(noise, rate, order, pair)
     base = np.log(width) - ((x / noise) ** 2) / 2 - math.log(noise * math.sqrt(2 * math.pi))
-    upper = log_mixture(x, noise=noise, rate=rate, mean=1.0)
+    upper = log_ratio(x, noise=noise, rate=rate, mean=1.0)
     lower = np.zeros_like(x)
     if pair is StepPair.REPLACE_ONE:
-        lower = log_mixture(x, noise=noise, rate=rate, mean=-1.0)
+        lower = log_ratio(x, noise=noise, rate=rate, mean=-1.0)
     return _Law(upper - lower, base + upper, base + lower)
 
 

@@ -14,7 +14,6 @@ Along one record's clipped gradient, at noise s and rate p:
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -22,44 +21,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erf, erfc, log_ndtr, logsumexp, ndtr
 
-from auditor.core.options import Adjacency
-from auditor.core.training import DPSGD, Phase
+from auditor.core.options import Phase
 from auditor.core.values import Floats
-from auditor.theory.conversions import amplified_epsilons
-from auditor.theory.gaussian import FURTHEST, gaussian_epsilons, last_below, log_delta_at
+from auditor.theory.gaussian import (
+    FURTHEST,
+    StepPair,
+    gaussian_epsilons,
+    last_below,
+    log_delta_at,
+    log_mixture,
+)
 
 _REACH = 10  # in noise standard deviations: normal tails of 1e-23
-# Up to here e^z - 1 is computed as such; beyond, in logs.
-_LARGE = 30.0
 
 
-class StepPair(Enum):
-    """What one step lets an attacker tell apart."""
-
-    ADD_REMOVE = "add-remove"
-    REPLACE_ONE = "replace-one"
-    FIXED_SIZE = "replace-one, fixed size"
-
-    @classmethod
-    def of(cls, training: DPSGD, adjacency: Adjacency) -> "StepPair":
-        """Return the pair of a training description; batches of a fixed size know replaced records only."""
-        if training.fixed_size:
-            return cls.FIXED_SIZE
-        return cls.REPLACE_ONE if adjacency is Adjacency.REPLACE_ONE else cls.ADD_REMOVE
-
-    @property
-    def distance(self) -> float:
-        """How far apart the two worlds lie if the record is drawn, in clipping norms."""
-        return 1.0 if self is StepPair.ADD_REMOVE else 2.0
-
-
-def log_mixture(x: Floats, *, noise: float, rate: float, mean: float) -> Floats:
+def log_ratio(x: Floats, *, noise: float, rate: float, mean: float) -> Floats:
     """Return log of ((1-p) N(0, s^2) + p N(mean, s^2)) / N(0, s^2) at x, to the last digits also where it is tiny."""
-    z = mean * (2 * x - mean) / (2 * noise**2)
-    if rate == 1:
-        return z
-    small = np.log1p(rate * np.expm1(np.minimum(z, _LARGE)))
-    return np.where(z < _LARGE, small, np.logaddexp(math.log1p(-rate), math.log(rate) + z))
+    return log_mixture(mean * (2 * x - mean) / (2 * noise**2), rate)
 
 
 def loss_law(phase: Phase, pair: StepPair, *, points: int) -> tuple[Floats, Floats, Floats]:
@@ -70,8 +48,8 @@ def loss_law(phase: Phase, pair: StepPair, *, points: int) -> tuple[Floats, Floa
     replaced = pair is StepPair.REPLACE_ONE
     x = np.linspace(-_REACH * noise - replaced, 1 + _REACH * noise, points)
     reference = -((x / noise) ** 2) / 2
-    upper = log_mixture(x, noise=noise, rate=rate, mean=1.0)
-    lower = log_mixture(x, noise=noise, rate=rate, mean=-1.0) if replaced else np.zeros_like(x)
+    upper = log_ratio(x, noise=noise, rate=rate, mean=1.0)
+    lower = log_ratio(x, noise=noise, rate=rate, mean=-1.0) if replaced else np.zeros_like(x)
     masses = [reference + part - logsumexp(reference + part) for part in (upper, lower)]
     return upper - lower, masses[0], masses[1]
 
@@ -79,7 +57,7 @@ def loss_law(phase: Phase, pair: StepPair, *, points: int) -> tuple[Floats, Floa
 def _fixed_size_law(phase: Phase, points: int) -> tuple[Floats, Floats, Floats]:
     rate, noise = phase.sampling_rate, phase.noise_multiplier
     x = np.linspace(1.0, 2 + _REACH * noise, points // 2 + 1)
-    loss = log_mixture(x, noise=noise, rate=rate, mean=2.0)
+    loss = log_ratio(x, noise=noise, rate=rate, mean=2.0)
     width = np.full(x.size, x[1] - x[0])
     width[0] /= 2  # the trapezoid rule: half a cell at the edge
     below = -((x / noise) ** 2) / 2 - math.log(noise * math.sqrt(2 * math.pi)) + np.log(width)
@@ -283,32 +261,13 @@ class Step:
     def _at(self, x: Floats) -> tuple[Floats, Floats, Floats]:
         """The loss, sqrt(P Q) and (sqrt P - sqrt Q)^2 (half of it where x covers both signs) at x."""
         log_normal = -((x / self.noise) ** 2) / 2 - math.log(self.noise * math.sqrt(2 * math.pi))
-        if self.fixed_size:
-            loss, base = self._log_ratio(2 * (x - 1) / self.noise**2), log_normal
-        elif self.replaced:
-            other = self._log_ratio((-2 * x - 1) / (2 * self.noise**2))
-            loss = self._log_ratio((2 * x - 1) / (2 * self.noise**2)) - other
-            base = log_normal + other
-        else:
-            loss, base = self._log_ratio((2 * x - 1) / (2 * self.noise**2)), log_normal
+        far = 2.0 if self.fixed_size else 1.0
+        loss, base = log_ratio(x, noise=self.noise, rate=self.rate, mean=far), log_normal
+        if self.replaced and not self.fixed_size:
+            other = log_ratio(x, noise=self.noise, rate=self.rate, mean=-1.0)
+            loss, base = loss - other, log_normal + other
         apart = np.exp(base + np.maximum(loss, 0)) * np.expm1(-np.abs(loss) / 2) ** 2
         return loss, np.exp(base + loss / 2), apart if self.replaced else apart / 2
-
-    def _log_ratio(self, u: Floats) -> Floats:
-        """log(1 - p + p e^u), to the last digit for small p and for large u."""
-        p = self.rate
-        small = np.log1p(p * np.expm1(np.minimum(u, 0.0)))
-        large = np.maximum(u, 0.0)
-        # log(e^u (p + (1-p) e^-u)) = u + log1p((1-p) (e^-u - 1)); near u = 0 the other form keeps the digits.
-        return np.where(
-            u <= 0,
-            small,
-            np.where(
-                u < 1,
-                np.log1p(p * np.expm1(np.minimum(large, 1.0))),
-                large + np.log1p((1 - p) * np.expm1(-large)),
-            ),
-        )
 
     def _nodes(self, t: float) -> tuple[Floats, Floats]:
         """Nodes and widths that resolve e^{i t L} wherever sqrt(P Q) has weight."""
@@ -383,43 +342,27 @@ def step_epsilons(noise: Floats, rate: Floats, pair: StepPair, *, deltas: npt.Ar
     noise, rate, delta = np.broadcast_arrays(noise, rate, np.asarray(deltas, dtype=np.float64))
     with np.errstate(over="ignore"):
         unsampled = gaussian_epsilons(pair.distance / noise, deltas=delta / rate)
-    found = amplified_epsilons(unsampled, sampling_rate=rate)
+    found = log_mixture(unsampled, rate)
     if pair is not StepPair.REPLACE_ONE:
         return found
     # Amplified, it is a bound here too: good where records are always drawn, or epsilon is infinite.
     exact = (rate < 1) & (noise > _LEAST_NOISE) & (delta > 0)
-    found[exact] = np.minimum(
-        found[exact], _replaced(np.minimum(noise[exact], _MOST_NOISE), rate[exact], np.log(delta[exact]))
-    )
-    return found
-
-
-def _replaced(noise: Floats, rate: Floats, log_delta: Floats) -> Floats:
-    """Return epsilons of replaced records by halving the range of a = (1 - c)/s."""
+    noise, rate, log_delta = np.minimum(noise[exact], _MOST_NOISE), rate[exact], np.log(delta[exact])
     none = np.log(rate) + np.log(erf(1 / (noise * np.sqrt(2)))) <= log_delta
+    # By halving the range of a = (1 - c)/s.
     a = last_below(log_delta, lambda a: _at(a, noise, rate)[1], highest=1 / noise)
-    return np.where(none, 0.0, _at(a, noise, rate)[0])
+    found[exact] = np.minimum(found[exact], np.where(none, 0.0, _at(a, noise, rate)[0]))
+    return found
 
 
 def _at(a: Floats, noise: Floats, rate: Floats) -> tuple[Floats, Floats]:
     """Return epsilon and the logarithm of delta where the event's edge is c = 1 - a s."""
     edge, mu = 1 - a * noise, 1 / noise
     towards, away = (2 * edge - 1) / (2 * noise**2), (-2 * edge - 1) / (2 * noise**2)
-    epsilon = np.maximum(_log_mixture(towards, rate) - _log_mixture(away, rate), 0.0)
+    epsilon = np.maximum(log_mixture(towards, rate) - log_mixture(away, rate), 0.0)
     first = log_delta_at(a, mu)
     second = epsilon + away + log_delta_at(np.maximum(-edge / noise, FURTHEST), mu)
     return epsilon, np.log(rate) + np.logaddexp(first, second)
-
-
-def _log_mixture(z: Floats, rate: Floats) -> Floats:
-    """Return log(1 - p + p e^z) for p below 1, to the last digits also where it is tiny."""
-    small = np.log1p(rate * np.expm1(np.clip(z, -1.0, _LARGE)))
-    rest, log_rate = np.log1p(-rate), np.log(rate)
-    # Far below 0 the first form loses the digits of 1 - p if p is near 1, the second those of p if it is near 0.
-    far = np.where(
-        rate < 1 / 2, np.log1p(rate * np.expm1(np.minimum(z, 0.0))), np.logaddexp(rest, log_rate + z)
-    )
-    return np.where(z < -1, far, np.where(z < _LARGE, small, np.logaddexp(rest, log_rate + z)))
 
 
 # --- The hockey-stick divergences of one step in closed form, and its privacy loss distribution, rounded up ---
@@ -491,9 +434,9 @@ def _largest_loss(phase: Phase, pair: StepPair) -> float:
     noise, rate = phase.noise_multiplier, phase.sampling_rate
     far = 2.0 if pair is StepPair.FIXED_SIZE else 1.0
     x = np.array([far + _DELTA_REACH * noise])
-    loss = log_mixture(x, noise=noise, rate=rate, mean=far)
+    loss = log_ratio(x, noise=noise, rate=rate, mean=far)
     if pair is StepPair.REPLACE_ONE:
-        loss = loss - log_mixture(x, noise=noise, rate=rate, mean=-1.0)
+        loss = loss - log_ratio(x, noise=noise, rate=rate, mean=-1.0)
     return loss.item()
 
 

@@ -16,11 +16,10 @@ failed validity check. It is also a gate on a number that is not true, but says 
 A gate that is true has failed in any case, except after a failed validity check.
 """
 
-import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -30,9 +29,9 @@ from auditor.core import numbers, validate
 from auditor.core.errors import InputError
 from auditor.core.registry import Role, Unit
 from auditor.core.values import Estimate, Status, Subject, Verdict
-from auditor.results import rows
 from auditor.results.document import AuditDocument, ceiling, detail
 from auditor.results.metrics import ABOUT, METRICS, describe
+from auditor.results.rows import Row
 from auditor.verdicts.judging import failed_validity, why_blind
 
 # --- What a gate may name in a result: estimates with or without an end, the verdict, and checks ---
@@ -40,8 +39,6 @@ from auditor.verdicts.judging import failed_validity, why_blind
 
 _CHECKS = "checks."
 _ENDS = {"value": "value", "lower": "lower end", "upper": "upper end"}
-_OWN = 0.05  # by how much likelier a name is meant that this audit has
-_LEAST_ALIKE = 0.6  # as of difflib's own close matches
 _WORST_FIRST = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
 
 
@@ -95,26 +92,14 @@ def known_names(result: AuditDocument) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*estimates, "verdict", *checks, *ends]))
 
 
-def _nearest(name: str, result: AuditDocument) -> str | None:
-    """The name that somebody may have meant, in whatever letters; of two about as near, one that this audit has."""
-    own = (*(item.name for item in result.estimates), *(_CHECKS + item.name for item in result.checks))
-
-    def likeness(known: str) -> float:
-        alike = difflib.SequenceMatcher(None, name.lower(), known.lower()).ratio()
-        stem = known.removesuffix("." + known.rpartition(".")[2]) if known.endswith(tuple(_ENDS)) else known
-        return alike + (_OWN if stem in own else 0.0) if alike >= _LEAST_ALIKE else 0.0
-
-    nearest = max(known_names(result), key=likeness)
-    return nearest if likeness(nearest) else None
-
-
 def _unknown(name: str, *, gate: str, result: AuditDocument) -> InputError:
-    nearest = _nearest(name, result)
-    guess = f"did you mean {nearest!r}? The" if nearest else "the"
+    known = known_names(result)  # those that this audit has come first
+    begun = next((whole for whole in known if whole.startswith(name.lower())), None)
+    guess = validate.did_you_mean(begun or validate.nearest(name.lower(), known))
     estimates = ", ".join(estimate.name for estimate in result.estimates)
     checks = "".join(f", {_CHECKS}{check.name}" for check in result.checks)
     return InputError(
-        f"gate {gate!r} names {name!r}, which no audit has; {guess} names are {estimates} (each alone, or with"
+        f"gate {gate!r} names {name!r}, which no audit has{guess} The names are {estimates} (each alone, or with"
         f" .value, .lower or .upper), verdict{checks}."
     )
 
@@ -125,27 +110,20 @@ def _unknown(name: str, *, gate: str, result: AuditDocument) -> InputError:
 _EXACT = 17  # digits that hold any number
 
 
-def _missing(estimate: Estimate, end: str, name: str) -> str:
-    """Return why there is nothing to compare."""
-    if estimate.value is None and estimate.reason:
-        return f"{name} has no value ({estimate.reason.rstrip('.')})"
-    return f"{name} has no value" if end == "value" else f"{estimate.name} has no {_ENDS[end]} here"
-
-
 def _toward(estimate: Estimate, end: str) -> str:
     """Return how a number is rounded so that the sentence promises no more than was found."""
-    return {"lower": "down", "upper": "up"}.get(end) or rows.toward(estimate)
+    return {"lower": "down", "upper": "up"}.get(end) or Row(estimate).toward
 
 
 def _apart(actual: float, *, bound: float, toward: str) -> str:
     """Return the number with as many digits as it takes to see on which side of the bound it is."""
     if not math.isfinite(actual):
         return numbers.number(actual)
-    for digits in range(3, _EXACT):
-        text = numbers.number(actual, toward=toward, digits=digits)
-        if (float(text) > bound, float(text) < bound) == (actual > bound, actual < bound):
-            return text
-    return numbers.number(actual, digits=_EXACT)
+    side = actual > bound, actual < bound
+    return numbers.enough_digits(
+        lambda digits: numbers.number(actual, toward=toward, digits=digits),
+        lambda text: (float(text) > bound, float(text) < bound) == side,
+    )
 
 
 def _terms(estimate: Estimate, end: str) -> str:
@@ -158,7 +136,7 @@ def _terms(estimate: Estimate, end: str) -> str:
         if estimate.confidence
         else "of no stated confidence"
     )
-    kind = rows.interval_words(estimate) if end == "value" else f"the {_ENDS[end]} {level}"
+    kind = Row(estimate).interval if end == "value" else f"the {_ENDS[end]} {level}"
     about = f"about {ABOUT[estimate.subject]}"
     delta = [] if estimate.delta is None else [f"delta {numbers.given(estimate.delta)}"]
     return share + ", ".join(
@@ -197,40 +175,24 @@ def _why_no_pass(
     blind = why_blind(result.checks)
     if blind is not None or symbol not in _UPWARD:
         return blind
-    return _out_of_reach(estimate, holds) or _contradicted(estimate, result, bound, holds)
-
-
-def _out_of_reach(estimate: Estimate, holds: Callable[[float], bool]) -> str | None:
     top = ceiling(estimate) if describe(estimate).lower_bound else None
-    if top is None or holds(top):
-        return None
-    shown = numbers.number(top, toward="down")
-    return f"its ceiling is {shown}, so with these records it could not have been larger, whatever the model leaks"
-
-
-def _contradicted(
-    estimate: Estimate, result: AuditDocument, bound: float, holds: Callable[[float], bool]
-) -> str | None:
+    if top is not None and not holds(top):
+        shown = numbers.number(top, toward="down")
+        return f"its ceiling is {shown}, so with these records it could not have been larger, whatever the model leaks"
     if not describe(estimate).curve or detail(estimate, "fit", "rejected") is not True:
         return None
-    largest = max((low for low in _certified(estimate, result) if holds(low)), default=None)
-    if largest is None:
+    certified = [
+        item.lower
+        for item in result.estimates
+        if describe(item).role is Role.CERTIFIED
+        and (item.subject, item.delta) == (Subject.MODEL, estimate.delta)
+        and item.lower is not None
+        and not detail(item, "approximate")
+    ]
+    if not any(map(holds, certified)):
         return None
-    shown = _apart(largest, bound=bound, toward="down")
+    shown = _apart(max(filter(holds, certified)), bound=bound, toward="down")
     return f"its fit is rejected and the certified bound of the same model at the same delta is {shown}"
-
-
-def _certified(estimate: Estimate, result: AuditDocument) -> Iterator[float]:
-    """What is certified about the model of an estimate, at its delta."""
-    for item in result.estimates:
-        alike = (item.subject, item.delta) == (Subject.MODEL, estimate.delta)
-        if (
-            describe(item).role is Role.CERTIFIED
-            and alike
-            and item.lower is not None
-            and not detail(item, "approximate")
-        ):
-            yield item.lower
 
 
 class ExitCode(IntEnum):
@@ -313,7 +275,12 @@ class Gate:
             return self._undecided(reason)
         actual = getattr(estimate, end)
         if actual is None:
-            return self._undecided(_missing(estimate, end, self.name))
+            if estimate.value is None and estimate.reason:
+                return self._undecided(f"{self.name} has no value ({estimate.reason.rstrip('.')})")
+            missing = (
+                f"{self.name} has no value" if end == "value" else f"{estimate.name} has no {_ENDS[end]} here"
+            )
+            return self._undecided(missing)
         failed = dict.fromkeys(check.name for check in failed_validity(result.checks))
         if failed:
             names = ", ".join(failed)

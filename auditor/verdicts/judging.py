@@ -81,13 +81,8 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
 
 def failed_validity(checks: Iterable[Check]) -> list[Check]:
     """Return the failed checks that leave every number about leakage without its meaning."""
-    return [check for check in checks if check.status is Status.FAIL and _voids(check)]
-
-
-def _voids(check: Check) -> bool:
-    """Whether a failure of this check makes the question itself unanswerable; a rejected fit does not."""
-    spec = CHECKS.get(check.name) or RUN_CHECKS.get(check.name)
-    return spec is not None and spec.voids_result
+    void = {spec.name for specs in (CHECKS, RUN_CHECKS) for spec in specs if spec.voids_result}
+    return [check for check in checks if check.status is Status.FAIL and check.name in void]
 
 
 def why_blind(checks: Iterable[Check]) -> str | None:
@@ -145,9 +140,10 @@ def _verdict(
     if unanswerable is not None:
         return Verdict.NOT_EVALUABLE, unanswerable
     if claim.value is None:
+        form = "these runs audit" if _unit(estimate) == "runs" else "this split audits"
         return (
             Verdict.INCONCLUSIVE,
-            f"In the form that {_audited_by(estimate)}, the claim promises nothing: {claim.note}",
+            f"In the form that {form}, the claim promises nothing: {claim.note}",
         )
     if estimate.lower is None:
         why = estimate.details["lower_reason"]
@@ -208,10 +204,6 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
 def _unit(estimate: Estimate) -> str:
     """What was counted: records, unless the estimate says otherwise."""
     return "runs" if estimate.details.get("unit") == "runs" else "records"
-
-
-def _audited_by(estimate: Estimate) -> str:
-    return "these runs audit" if _unit(estimate) == "runs" else "this split audits"
 
 
 def _mismatch(claim: Claim, estimate: Estimate) -> str | None:

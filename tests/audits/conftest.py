@@ -8,8 +8,6 @@ import pytest
 
 import auditor
 
-HOSTILE = "<script>alert(1)</script> & \"q\" 'q' \x00 \u202eesrever مرحبا $\\frac{ " + "x" * 300
-
 
 @cache
 def _audited(shift, seed, delta):
@@ -73,22 +71,3 @@ def valued():
         return replace(result, estimates=tuple(estimates))
 
     return make
-
-
-@pytest.fixture(scope="session")
-def hostile_results(six):
-    """Results whose every text wants to be more than text."""
-    texts = {"model": HOSTILE, "strategy": HOSTILE + "s"}
-    utility = {"value": 0.5, "name": HOSTILE, "higher_is_better": True}
-    facts = dict.fromkeys(("created", "source", "input_sha256", "command"), HOSTILE) | {
-        "versions": {HOSTILE: HOSTILE}
-    }
-    return [
-        replace(
-            result,
-            data={**result.data, **texts, "utility": utility, "claim": HOSTILE, "unit": HOSTILE},
-            provenance={**facts, "input_sha256": f"{HOSTILE}{place}"},
-            checks=(*result.checks, auditor.Check(HOSTILE, auditor.Status.WARN, HOSTILE)),
-        )
-        for place, result in enumerate(six)
-    ]

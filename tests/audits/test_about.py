@@ -50,37 +50,29 @@ def test_the_name_and_direction_of_a_utility_can_be_given(runs):
             "result": [1, 2],
             "utility": [3.0, 4.0],
             "utility_name": ["log loss"] * 2,
-            "higher_is_better": [no, yes],
+            "strategy": [1.0, 0.5],
         }
-        found = with_table(runs, pd.DataFrame(about))
+        found = with_table(runs, pd.DataFrame(about | {"higher_is_better": [no, yes]}))
+        assert [run.strategy for run in found[:2]] == ["1", "0.5"]
         assert found[0].utility == Utility(3.0, "log loss", higher_is_better=False)
         assert found[1].utility == Utility(4.0, "log loss", higher_is_better=True)
 
 
-def test_a_number_as_a_strategy_is_read_as_text(runs):
-    """A column of numbers can name strategies, as an epsilon does."""
-    found = with_table(runs, pd.DataFrame({"result": [1, 2], "strategy": [1.0, 0.5]}))
-    assert [run.strategy for run in found[:2]] == ["1", "0.5"]
+ONE, TWO = {"result": [1]}, {"utility": [1, 2]}
 
 
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"result": [1], "utilty": [1]}, "'utilty'; did you mean 'utility'?"),
+        (ONE | {"utilty": [1]}, "'utilty'; did you mean 'utility'?"),
         ({"utility": [1]}, "must have a column 'result'"),
-        ({"result": [1]}, "at least one more of 'utility'"),
-        (
-            {"result": [1, "private1"], "utility": [1, 2]},
-            "names result 1 twice, the second time as 'private1' (row 1",
-        ),
-        ({"result": [1, "private9"], "utility": [1, 2]}, "got 'private9'; did you mean 'private1'? (row 1"),
-        ({"result": [1, None], "utility": [1, 2]}, "got an empty cell (row 1"),
-        ({"result": [1], "utility": ["good"]}, "column 'utility' must be a number, got 'good' (row 0"),
-        ({"result": [1], "utility": ["inf"]}, "column 'utility' must be finite, got inf (row 0"),
-        (
-            {"result": [1], "utility": [1], "higher_is_better": ["maybe"]},
-            "must hold true or false, got 'maybe'",
-        ),
+        (ONE, "at least one more of 'utility'"),
+        ({"result": [1, "private1"]} | TWO, "names result 1 twice, the second time as 'private1' (row 1"),
+        ({"result": [1, "private9"]} | TWO, "got 'private9'; did you mean 'private1'? (row 1"),
+        ({"result": [1, None]} | TWO, "got an empty cell (row 1"),
+        (ONE | {"utility": ["good"]}, "column 'utility' must be a number, got 'good' (row 0"),
+        (ONE | {"utility": ["inf"]}, "column 'utility' must be finite, got inf (row 0"),
+        (ONE | {"utility": [1], "higher_is_better": ["maybe"]}, "must hold true or false, got 'maybe'"),
         ({"result": [7], "utility": [1]}, "got 7"),
     ],
 )
@@ -97,9 +89,3 @@ def test_a_direction_without_a_utility_is_refused(audited):
     runs = read_runs([audited(0.1), audited(0.2)])
     with pytest.raises(InputError, match="column 'utility' must hold a number"):
         with_table(runs, {"result": [1], "utility": [None], "higher_is_better": ["yes"]})
-
-
-def test_a_file_that_is_not_there_is_refused(runs, tmp_path):
-    """A missing table is one sentence with its path."""
-    with pytest.raises(InputError, match=r"missing\.csv"):
-        with_table(runs, tmp_path / "missing.csv")

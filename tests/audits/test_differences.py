@@ -32,18 +32,19 @@ def row(old, new, name):
 
 def with_check(result, name, **changes):
     """The same result with one check changed."""
-    return replace(
-        result,
-        checks=tuple(replace(item, **changes) if item.name == name else item for item in result.checks),
-    )
+    checks = (replace(item, **changes) if item.name == name else item for item in result.checks)
+    return replace(result, checks=tuple(checks))
 
 
 def with_estimate(result, name, **changes):
     """The same result with one estimate changed."""
-    return replace(
-        result,
-        estimates=tuple(replace(item, **changes) if item.name == name else item for item in result.estimates),
-    )
+    rows = (replace(item, **changes) if item.name == name else item for item in result.estimates)
+    return replace(result, estimates=tuple(rows))
+
+
+def with_data(result, key, value):
+    """The same result with other data."""
+    return replace(result, data={**result.data, key: value})
 
 
 @pytest.mark.parametrize("together", [1, 8])
@@ -161,15 +162,6 @@ def test_the_headline_needs_its_rows(two):
     assert headline(alone).sentence == alone[1].sentence
 
 
-def test_together_is_said_and_checked(two):
-    """Several comparisons that are read together say so, and keep the confidence; fewer than one is refused."""
-    found = headline(differences(*two, together=8))
-    assert "(95% confidence, for all 8 comparisons together)" in found.sentence
-    assert found.confidence == 0.95
-    with pytest.raises(InputError, match="together"):
-        differences(*two, together=0)
-
-
 def test_the_lower_confidence_is_stated(rng):
     """Audits at 90% and 99% give a difference at 90%, as two audits at 90% of the same losses do."""
     losses = [
@@ -184,59 +176,26 @@ def test_the_lower_confidence_is_stated(rng):
     assert (found.lower, found.upper) == pytest.approx((same.lower, same.upper))
 
 
-def test_an_older_result_without_standard_errors_adds_up_both_errors(two):
-    """Where the result does not keep the standard error, two 95% intervals give one at 90%, and two rows 80%."""
-    old, new = (with_estimate(item, "auc", details={}) for item in two)
-    found = row(old, new, "auc")
-    ends = [(item.estimate("auc").lower, item.estimate("auc").upper) for item in (old, new)]
-    assert found.confidence == pytest.approx(0.8)
-    assert (found.lower, found.upper) == pytest.approx((ends[1][0] - ends[0][1], ends[1][1] - ends[0][0]))
-
-
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("part", "name", "changes", "words"),
     [
-        (
-            lambda r: with_check(r, "label_shuffle", status=Status.FAIL),
-            "validity check of the newer audit failed",
-        ),
-        (lambda r: with_check(r, "direction", status=Status.WARN), "looked the wrong way"),
-        (lambda r: with_check(r, "ties", details={"all_equal": True}), "all losses are equal"),
-        (
-            lambda r: replace(r, data={**r.data, "members": "census"}),
-            "a sample in the older audit and a census",
-        ),
-        (lambda r: replace(r, data={**r.data, "unit": "person (min loss)"}), "the units differ"),
-        (
-            lambda r: with_estimate(r, "advantage", value=None, details={"reason": "of that"}),
-            "no value: of that",
-        ),
-        (lambda r: with_estimate(r, "advantage", upper=None), "an interval is missing"),
-        (lambda r: with_estimate(r, "advantage", value=7.0), "outside"),
+        (with_check, "label_shuffle", {"status": Status.FAIL}, "validity check of the newer audit failed"),
+        (with_check, "direction", {"status": Status.WARN}, "looked the wrong way"),
+        (with_check, "ties", {"details": {"all_equal": True}}, "all losses are equal"),
+        (with_data, "members", "census", "a sample in the older audit and a census"),
+        (with_data, "unit", "person (min loss)", "the units differ"),
+        (with_estimate, "advantage", {"value": None, "details": {"reason": "of that"}}, "no value: of that"),
+        (with_estimate, "advantage", {"upper": None}, "an interval is missing"),
+        (with_estimate, "advantage", {"value": 7.0}, "outside"),
     ],
 )
-def test_audits_that_are_not_alike_are_not_compared(two, change, words):
+def test_audits_that_are_not_alike_are_not_compared(two, part, name, changes, words):
     """A failed check, another direction, other units or members, a missing or absurd number: a reason and no number."""
-    found = row(two[0], change(two[1]), "advantage")
+    other = part(two[1], name, changes) if part is with_data else part(two[1], name, **changes)
+    found = row(two[0], other, "advantage")
     assert found.verdict is Change.NOT_COMPARABLE
     assert words in found.reason
     assert found.value is None
-
-
-def test_a_census_whose_interval_cannot_be_found_again_is_not_compared(two):
-    """The interval of a census leaves the members' chance out: where it cannot be computed anew there is no difference."""
-    old, new = (replace(item, data={"members": "census", "unit": "record"}) for item in two)
-    assert "differ by chance alone" in row(old, new, "advantage").reason
-    old, new = (replace(item, data={"members": "sample", "unit": "record"}) for item in two)
-    assert row(old, new, "advantage").verdict is Change.WORSE
-
-
-def test_other_deltas_are_said(two):
-    """Epsilons at different deltas say so with enough digits to tell them apart."""
-    other = with_estimate(two[1], "epsilon_bound.clopper_pearson", delta=1.0001e-5)
-    found = row(two[0], other, "epsilon_bound.clopper_pearson")
-    assert "different deltas, 1e-5 and 1.0001e-5" in found.reason
-    assert found.delta == (1e-5, 1.0001e-5)
 
 
 def test_records_of_one_person_counted_apart_are_not_compared(rng):
@@ -254,3 +213,9 @@ def test_other_things_are_refused(two):
     """What is not the result of an audit is refused by name."""
     with pytest.raises(InputError, match="new must be"):
         differences(two[0], {"a": 1})
+
+
+def test_a_result_that_does_not_keep_what_its_interval_rests_on_is_not_compared(two):
+    """Without the sizes of the groups, or the standard error of the AUC, no interval is made up."""
+    assert "does not keep" in row(two[0], with_estimate(two[1], "auc", details={}), "auc").reason
+    assert "does not keep" in row(two[0], with_data(two[1], "n_member", None), "advantage").reason

@@ -57,15 +57,6 @@ def test_the_frontier_is_what_no_mixture_betters(points):
     assert {points[at] for at in corners} == oracle_corners(utility, loss)
 
 
-def test_random_strategies_agree_with_the_programme(rng):
-    """On random real numbers too, and then the frontier is its corners."""
-    for _ in range(15):
-        utility, loss = rng.random(12), rng.exponential(size=12)
-        on = is_on_frontier(utility, privacy_loss=loss)
-        assert on == oracle_on(utility, loss)
-        assert set(np.flatnonzero(on)) == set(pareto_frontier(utility, privacy_loss=loss))
-
-
 @hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
 @hypothesis.given(small, st.randoms(use_true_random=False))
 def test_order_and_repeats_change_nothing(points, chance):

@@ -81,13 +81,6 @@ def test_a_result_is_named_by_file_model_number_or_itself(six, tmp_path):
     assert find_run(found, six[2], argument="it").number == 3
 
 
-def test_a_model_called_like_a_number_comes_before_the_number(audited):
-    """A model that is called 2 is meant by the text 2, wherever it stands."""
-    found = read_runs([audited(0.1, model="2"), audited(0.2, model="other")])
-    assert find_run(found, "2", argument="it").number == 1
-    assert find_run(found, 2, argument="it").number == 2
-
-
 @pytest.mark.parametrize(
     ("key", "words"),
     [
@@ -112,9 +105,8 @@ def test_a_name_of_nothing_is_refused(six, key, words):
 
 
 def test_a_name_of_two_results_is_refused(audited):
-    """A model's name that two results share names neither."""
-    found = read_runs([audited(0.1, model="m"), audited(0.2, model="m")])
-    with pytest.raises(
-        InputError, match=r"'m' is the name of more than one result \(1 and 2\); name it by its number"
-    ):
+    """A model's name that two results share names neither; one that is a number comes before the number."""
+    found = read_runs([audited(0.1, model="m"), audited(0.2, model="m"), audited(0.3, model="2")])
+    with pytest.raises(InputError, match=r"'m' is the name of more than one result \(1 and 2\)"):
         find_run(found, "m", argument="it")
+    assert find_run(found, "2", argument="it").number == 3

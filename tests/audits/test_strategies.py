@@ -51,32 +51,23 @@ def made(trained, valued, points):
     return [valued(trained(0.1, place, f"s{place}", y), value=x) for place, (x, y) in enumerate(points)]
 
 
-def test_the_frontier_is_the_convex_hull(trained, valued):
-    """By hand: of a triangle above a point, the corners are on the frontier, and a point below the line is not."""
-    points = [(0.0, 0.0), (1.0, 0.8), (2.0, 1.0), (1.0, 0.5), (0.5, 0.3), (3.0, 0.9)]
-    assert [item.on_frontier for item in placed(made(trained, valued, points))] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
-
-
-def test_a_dominated_strategy_above_no_line_is_left_off(trained, valued):
-    """By hand: (0.5, 0.3) lies above no other point, but below the line from (0, 0) to (1, 0.8), so a mix beats it."""
-    points = [(0.0, 0.0), (0.5, 0.3), (1.0, 0.8)]
-    assert [item.on_frontier for item in placed(made(trained, valued, points))] == [True, False, True]
-
-
-def test_a_smaller_utility_can_be_better(trained, valued):
-    """With an error rate as the utility the frontier is the mirror image."""
-    points = [(0.0, 1.0), (1.0, 0.2), (1.0, 0.5)]
+@pytest.mark.parametrize(
+    ("points", "higher", "on"),
+    [
+        # Of a triangle above a point, the corners are on the frontier, and a point below the line is not.
+        ([(0.0, 0.0), (1.0, 0.8), (2.0, 1.0), (1.0, 0.5), (0.5, 0.3), (3.0, 0.9)], True, [1, 1, 1, 0, 0, 0]),
+        # The second lies above no other point, but below the line from the first to the third, so a mix beats it.
+        ([(0.0, 0.0), (0.5, 0.3), (1.0, 0.8)], True, [1, 0, 1]),
+        # With an error rate as the utility the frontier is the mirror image.
+        ([(0.0, 1.0), (1.0, 0.2), (1.0, 0.5)], False, [1, 1, 0]),
+    ],
+)
+def test_the_frontier_is_the_convex_hull(trained, valued, points, higher, on):
+    """By hand: what no other strategy and no mix of two is better than in both is on the frontier."""
     results = made(trained, valued, points)
     for result in results:
-        result.data["utility"]["higher_is_better"] = False
-    assert [item.on_frontier for item in placed(results)] == [True, True, False]
+        result.data["utility"]["higher_is_better"] = higher
+    assert [item.on_frontier for item in placed(results)] == on
 
 
 def test_a_larger_bayes_security_is_better(trained, valued):
@@ -181,12 +172,6 @@ def test_one_scale_is_ranked_and_several_are_not(trained, valued):
     assert unranked(near[:2]) is None
     rounded = [*results, valued(trained(0.2, 7, "s7", 0.7), delta=1e-5 * (1 + 1e-14))]
     assert unranked(rounded) is None
-
-
-def test_a_result_without_a_utility_does_not_forbid_the_frontier(trained, audited):
-    """What has no place in the plane is on no scale of it."""
-    results = [trained(0.2, 1, "a", 0.7), trained(0.4, 2, "b", 0.8), audited(0.2, 3, delta=1e-3)]
-    assert unranked(results) is None
 
 
 def test_models_on_two_scales_have_no_mean(trained):

@@ -4,32 +4,21 @@ Times are processor time, all threads counted, the best of several tries on each
 No test asserts a time; where one is of interest it is printed.
 """
 
-import time
 import tracemalloc
 
 import numpy as np
 import pytest
+from stopwatch import best_time
 
 from auditor.core import DPSGD, Adjacency
 from auditor.theory import (
     SampleVariance,
     bayes_security_closed_form,
-    bayes_security_grid,
     privacy_loss,
     total_variation_monte_carlo,
 )
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
-
-
-def best_time(action, tries):
-    """The least processor time of several runs, in seconds."""
-    spent = []
-    for _ in range(tries):
-        start = time.process_time()
-        action()
-        spent.append(time.process_time() - start)
-    return min(spent)
 
 
 def monte_carlo(training, adjacency, samples, **arguments):
@@ -107,25 +96,6 @@ def test_closed_form_against_the_accountant(epochs, capsys):
             f" ({by_accountant * 1000:.0f} ms against {by_form * 1e6:.0f} us)"
         )
     assert by_accountant >= 1000 * by_form
-
-
-def test_a_million_settings_at_once(capsys):
-    """Closed forms of 1e6 settings take less than sorting 1e7 numbers, and a twentieth of 1e6 single calls."""
-    rng = np.random.default_rng(2)
-    noise, rate = rng.uniform(0.5, 5.0, 1000), 10 ** rng.uniform(-4, -1, (1000, 1))
-    by_grid = best_time(lambda: bayes_security_grid(noise, rate, 10_000), 5)
-    numbers = rng.random(10_000_000)
-    by_sort = best_time(lambda: np.sort(numbers), 2)
-    settings = [DPSGD(noise[k], rate[k, 0], 10_000) for k in range(1000)]
-    by_calls = 1000 * best_time(lambda: [bayes_security_closed_form(setting) for setting in settings], 3)
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\n1e6 settings: {by_grid * 1000:.0f} ms; sort of 1e7/settings: {by_sort / by_grid:.1f};"
-            f" single calls/settings: {by_calls / by_grid:,.0f}"
-        )
-    assert by_grid <= by_sort
-    assert by_calls >= 20 * by_grid
-    assert bayes_security_grid(noise, rate, 10_000).shape == (1000, 1000)
 
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)

@@ -8,13 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-dev-shm-usage",
-)
+_BARE = "--headless --no-sandbox --disable-gpu --disable-background-networking --disable-dev-shm-usage"
+FLAGS = tuple(_BARE.split())
 DESKTOP, PHONE = 1200, 375
 A4 = {"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": True, "printBackground": True}
 

@@ -18,21 +18,13 @@ def window(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def pages(tmp_path_factory, overfitted, refuted, not_evaluable, nothing, hostile):
+def pages(tmp_path_factory, request):
     """Every page by its name."""
-    made = {
-        "overfitted": overfitted,
-        "refuted": refuted,
-        "not_evaluable": not_evaluable,
-        "nothing": nothing,
-        "hostile": hostile,
-    }
     base = tmp_path_factory.getbasetemp()
-    folder = (
-        base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    ) / "pages"  # all processes share it
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # all processes share it
+    folder = shared / "pages"
     folder.mkdir(exist_ok=True)
-    return Pages(folder, made.__getitem__)
+    return Pages(folder, request.getfixturevalue)
 
 
 @pytest.fixture(scope="session", params=KINDS)

@@ -3,11 +3,8 @@
 import io
 import re
 import unicodedata
-from dataclasses import replace
 
 import pytest
-
-from auditor.report import render
 
 pytestmark = pytest.mark.browser
 
@@ -26,6 +23,7 @@ return [document.documentElement.scrollWidth, document.body.scrollWidth,
 """
 
 
+@pytest.mark.parametrize("page", ["real", "several", "comparison", "hostile", "card"], indirect=True)
 def test_narrow(window, page):
     """On a phone nothing makes the page scroll sideways, folded or not; 320 pixels are also a window of 1280 at 400%."""
     for folded in (False, True):
@@ -35,38 +33,6 @@ def test_narrow(window, page):
             whole, body, outside = window.run(_OUTSIDE)
             assert outside == [], (width, folded)
             assert max(whole, body) <= width
-
-
-# How far each label of a stacked table, which a style sheet writes, ends before the value beside it begins. The label
-# itself cannot be measured, so the same words are set in a box of the same width and letters.
-_LABELS = """
-const ends = range => [...range.getClientRects()].filter(box => box.width > 0);
-return [...document.querySelectorAll('.stack td')].filter(e => e.checkVisibility()).map(e => {
-  const label = getComputedStyle(e, '::before'), probe = document.createElement('div'), range = document.createRange();
-  if (label.content === 'none' || !e.dataset.label) return [99, 'none'];
-  probe.textContent = e.dataset.label;
-  Object.assign(probe.style, {position: 'absolute', left: 0, top: 0, width: label.width, fontSize: label.fontSize,
-                              fontFamily: label.fontFamily, whiteSpace: label.whiteSpace});
-  document.body.append(probe);
-  range.selectNodeContents(probe);
-  const wide = Math.max(...ends(range).map(box => box.right)) - probe.getBoundingClientRect().left;
-  probe.remove();
-  range.selectNodeContents(e);
-  const start = Math.min(...ends(range).map(box => box.left)), own = getComputedStyle(e);
-  return [start - e.getBoundingClientRect().left - parseFloat(own.paddingLeft) - wide, e.dataset.label];
-});
-"""
-
-
-@pytest.mark.parametrize("name", ["refuted", "real"])
-def test_labels_keep_apart(window, pages, name):
-    """On a phone every label of a table ends before the value beside it begins."""
-    window.show(pages.path(name))
-    for width in (320, 360, 500, 700):
-        window.resize(width)
-        found = window.run(_LABELS)
-        assert len([label for _, label in found if label != "none"]) > 20
-        assert [item for item in found if item[0] < 6] == [], width
 
 
 # The size at which the letters of a figure are seen.
@@ -86,31 +52,12 @@ def test_letters(window, page):
         assert [item for item in window.run(_LETTERS) if item[0] < least] == [], width
 
 
-_LAST_ROW = """
-const boxes = [...document.querySelectorAll('.tiles div')].map(e => e.getBoundingClientRect());
-const whole = document.querySelector('.tiles').getBoundingClientRect().right, last = Math.max(...boxes.map(b => b.top));
-return whole - Math.max(...boxes.filter(b => b.top == last).map(b => b.right));
-"""
-
-
-def test_even_tiles(window, overfitted, refuted, tmp_path):
-    """The tiles fill their rows: no number stands alone on a row that holds room for two."""
-    trusted = [item for item in overfitted.estimates if item.name == "epsilon_star.gaussian"]
-    kept = [item for item in refuted.estimates if item.name != "epsilon_star.gaussian"]
-    path = tmp_path / "report.html"
-    path.write_text(render([replace(refuted, estimates=(*kept, *trusted))]), encoding="utf-8")
-    window.open(path)
-    assert len(window.all(".tiles div")) == 5
-    for width in (375, 800, 1200):
-        window.resize(width)
-        assert window.run(_LAST_ROW) < 2, width
-
-
 def _words(text):
     """Letters and figures alone: line breaks, signs and ligatures are the printer's."""
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text)).lower()
 
 
+@pytest.mark.parametrize("page", ["real", "comparison", "hostile"], indirect=True)
 def test_prints(window, page):
     """On A4 every heading is printed, on a sane number of pages, none of them empty, also where nobody unfolds anything."""
     from pypdf import PdfReader

@@ -62,19 +62,3 @@ def test_keyboard(window, buttons, key):
         window.press(getattr(Keys, key))
         _order(window, button, down=down)
         assert window.driver.switch_to.active_element == button
-
-
-def test_said(window, buttons):
-    """A screen reader is told what the table is sorted by."""
-    buttons[0].click()
-    said = window.all("[role=status]")
-    assert any("ascending" in item.get_attribute("textContent") for item in said)
-
-
-def test_without_scripts(window, pages):
-    """Without scripts the tables are complete, and no head pretends to be a button."""
-    window.open(pages.path("comparison"))
-    rows = [len(table) for table in window.run(_ROWS)]
-    window.open(pages.path("comparison"), scripts=False)
-    assert window.all("th button") == []
-    assert [len(table) for table in window.run(_ROWS)] == rows

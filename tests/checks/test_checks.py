@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from auditor import checks
-from auditor.core import Adjacency, Claim, Losses, RandomSplit, Status, UnknownSplit
-from auditor.curves import count, fit_gaussian, fit_gaussian_pair, published
+from auditor.core import Adjacency, Claim, Losses, Mixture, RandomSplit, Status, UnknownSplit
+from auditor.curves import condensed, count, fit_gaussian, fit_gaussian_pair, fit_mixture_pair, published
 from auditor.estimators import alternatives, auc, clopper_pearson, gaussian, one_run_bound
-from auditor.estimators.epsilon_star import _condensed
 from auditor.results import advice
 
 
@@ -16,31 +15,10 @@ def losses_of(rng, shift, n=800):
     return Losses(member=rng.normal(-shift, 1, n), nonmember=rng.normal(0, 1, n))
 
 
-def test_direction_warns_when_swapped(rng):
+@pytest.mark.parametrize(("shift", "status"), [(-1.0, Status.WARN), (1.0, Status.OK), (0.0, Status.OK)])
+def test_direction_warns_when_swapped(rng, shift, status):
     """Swapped groups warn, in their right order and with no difference they do not."""
-    assert checks.direction(auc(count(losses_of(rng, -1.0)))).status is Status.WARN
-    assert checks.direction(auc(count(losses_of(rng, 1.0)))).status is Status.OK
-    assert checks.direction(auc(count(losses_of(rng, 0.0)))).status is Status.OK
-
-
-def test_ties_say_how_many(rng):
-    """No ties are fine, a repeated extreme warns, constant losses say that every bound is 0."""
-    smooth = losses_of(rng, 1.0)
-    piled = Losses(
-        member=np.minimum(smooth.member, np.quantile(smooth.member, 0.7)), nonmember=smooth.nonmember
-    )
-    constant = Losses(member=np.ones(5), nonmember=np.ones(9))
-    assert checks.ties(smooth).status is Status.OK
-    assert checks.ties(piled).details["member_share"] == pytest.approx(0.3, abs=0.01)
-    assert checks.ties(piled).status is Status.WARN
-    assert "every bound is 0" in checks.ties(constant).message
-
-
-def test_constant_groups_apart_are_not_called_equal():
-    """Two different constants are tied within each group, but not all equal."""
-    found = checks.ties(Losses(member=np.zeros(5), nonmember=np.ones(5)))
-    assert found.status is Status.WARN
-    assert "All losses are equal" not in found.message
+    assert checks.direction(auc(count(losses_of(rng, shift)))).status is status
 
 
 def test_saturation_counts(rng):
@@ -52,41 +30,61 @@ def test_saturation_counts(rng):
     assert checks.saturation(clipped).message.startswith("1,200 member and 3 non-member")
 
 
+# --- Ties, and confidences that are masked ----------------------------------------------------------
+
+
+def top_only(p):
+    """The loss when only the top class is answered: what is wrong gets probability 0, cut off at 1e-7."""
+    return -np.log(np.where(p > 0.5, p, 1e-7))
+
+
 @pytest.mark.parametrize(
-    ("member", "nonmember", "status", "across"),
+    ("mask", "named"),
     [
-        (["a", "b"], ["c", "d"], Status.OK, 0),
-        (["a", "a"], ["c", "d"], Status.WARN, 0),
-        (["a", "b"], ["b", "d"], Status.FAIL, 1),
-        ([1, 2], ["2", "3"], Status.FAIL, 1),
-        ([1, 2], [2.0, 3.0], Status.FAIL, 1),
-        ([1.5, 2.0], [2.5, 3.0], Status.OK, 0),
+        (lambda p: -np.log(np.round(p, 2) + 1e-3), "rounding"),
+        (lambda p: -np.log(np.round(p, 3) + 1e-4), "rounding"),
+        (lambda p: (p < 0.5) + 0.0, "labels"),
+        (top_only, "end of scale"),
+        (lambda p: -np.log(np.minimum(p, 0.9)), "end of scale"),
+        (lambda p: np.where(np.abs(p - 0.7) < 0.1, 0.0, np.log(p) - np.log1p(-p) - 0.8), "one value"),
+        (lambda p: -np.log(p.astype(np.float32)), None),
     ],
 )
-def test_duplicates_by_id(member, nonmember, status, across):
-    """An id in both groups fails, within a group warns, and numbers meet their own text."""
-    found = checks.duplicates(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0], id=(member, nonmember)))
+def test_the_mask_is_named(rng, mask, named):
+    """Of a confident model rounded, label-only, top-1 and cut-off outputs each have their name; untouched ones none."""
+    found = checks.ties(Losses(*(mask(p) for p in rng.beta(4, 1, (2, 4000)))))
+    assert found.details.get("masked") == named
+    assert found.status is (Status.WARN if named else Status.OK)
+    assert ("the leak may be larger than measured" in found.message) == bool(named)
+
+
+@pytest.mark.parametrize(
+    ("member", "nonmember", "status", "all_equal"),
+    [
+        ([0.0, 1.0], [2.0, 3.0], Status.OK, False),
+        # Each once in its group, and met in the other one.
+        ([0.0, 1.0], [0.0, 1.0], Status.OK, False),
+        ([0.0] * 5, [1.0] * 5, Status.WARN, False),
+        ([1.0] * 5, [1.0] * 9, Status.WARN, True),
+    ],
+)
+def test_few_and_constant_losses(member, nonmember, status, all_equal):
+    """A handful of losses is not called rounded, and only where all are equal it is said that every bound is 0."""
+    found = checks.ties(Losses(member=member, nonmember=nonmember))
     assert found.status is status
-    assert found.details["across"] == across
+    assert found.details["distinct"] == len({*member, *nonmember})
+    assert ("every bound is 0" in found.message) == all_equal
 
 
-@pytest.mark.parametrize("blank", ["", "  ", None, float("nan")])
-def test_blank_ids_are_no_ids(blank):
-    """Records without an id are not taken for duplicates of each other; the check says how many there are."""
-    ids = np.array([blank, blank, "a"], object), np.array([blank, "x", "y"], object)
-    found = checks.duplicates(Losses(member=[0.0, 1.0, 2.0], nonmember=[0.0, 1.0, 2.0], id=ids))
-    assert found.status is Status.UNKNOWN
-    assert found.details["without_id"] == 3
+def test_ties_say_how_many(rng):
+    """The share of a group at a repeated extreme is in the details."""
+    smooth = losses_of(rng, 1.0)
+    piled = np.minimum(smooth.member, np.quantile(smooth.member, 0.7))
+    found = checks.ties(Losses(member=piled, nonmember=smooth.nonmember))
+    assert found.details["member_share"] == pytest.approx(0.3, abs=0.01)
 
 
-def test_duplicates_without_ids_are_unknown():
-    """Without ids nothing is claimed."""
-    assert checks.duplicates(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])).status is Status.UNKNOWN
-
-
-def test_shift_is_never_decided_from_losses():
-    """From losses alone a shift is unknown, and the sentence says what is assumed."""
-    assert checks.shift().status is Status.UNKNOWN
+# --- Power ------------------------------------------------------------------------------------------
 
 
 def claimed(epsilon):
@@ -94,20 +92,27 @@ def claimed(epsilon):
     return Claim("epsilon", epsilon, 1e-5, Adjacency.REPLACE_ONE, "stated", proven=True)
 
 
-def test_power_against_a_claim(rng):
+@pytest.mark.parametrize(
+    ("n", "split", "claim", "status"),
+    [
+        (300, RandomSplit(), claimed(1.0), Status.OK),
+        (300, RandomSplit(), claimed(50.0), Status.WARN),
+        (300, UnknownSplit(), claimed(50.0), Status.OK),
+        (10, UnknownSplit(), None, Status.WARN),
+    ],
+)
+def test_power_against_a_claim(rng, n, split, claim, status):
     """A ceiling above the claim has power, one below does not; without a claim it only states the ceiling."""
-    losses = losses_of(rng, 1.0, n=300)
-    certified = clopper_pearson(losses, delta=1e-5)
-    by_pairs = one_run_bound(losses, split=RandomSplit(), delta=1e-5, rng=rng)
-    nothing = one_run_bound(losses, split=UnknownSplit(), delta=1e-5, rng=rng)
-    assert checks.power(certified, by_pairs, claimed(1.0)).status is Status.OK
-    assert checks.power(certified, by_pairs, claimed(50.0)).status is Status.WARN
-    assert checks.power(certified, nothing, claimed(50.0)).status is Status.OK
-    few = clopper_pearson(losses_of(rng, 1.0, n=10), delta=1e-5)
-    assert checks.power(few, nothing, None).status is Status.WARN
+    losses = losses_of(rng, 1.0, n=n)
+    mechanism = one_run_bound(losses, split=split, delta=1e-5, rng=rng)
+    found = checks.power(clopper_pearson(losses, delta=1e-5), mechanism, claim)
+    assert found.status is status
     # What to do is said once, in the advice that stands beside the message.
-    for found in (checks.power(few, nothing, None), checks.power(certified, by_pairs, claimed(50.0))):
-        assert f"{found.message} {advice(found, {})}".lower().count("audit more records") == 1
+    said = f"{found.message} {advice(found, {})}".lower()
+    assert said.count("audit more records") == (status is Status.WARN)
+
+
+# --- Sensitivity ------------------------------------------------------------------------------------
 
 
 def published_row(losses, rng):
@@ -139,26 +144,56 @@ def test_sensitivity_without_a_value_is_unknown(rng):
 def test_condensing_a_long_sample_changes_nothing_that_matters(rng):
     """The moments of a condensed long sample are those of all its records to 1e-5."""
     ordered = np.sort(rng.gamma(2, 5, 400_000))
-    values, weights = _condensed(ordered)
-    assert values.size < ordered.size / 10
-    assert weights.sum() == ordered.size
+    found = condensed(ordered, tail=2000, runs=(ordered.size - 4000) // 32, length=32)
+    assert found.values.size < ordered.size / 10
+    assert found.counts.sum() == ordered.size
     whole, short = (
         fit_gaussian(published()(Losses(member=x, nonmember=x)).member, w)
-        for x, w in ((ordered, None), (values, weights))
+        for x, w in ((ordered, None), (found.values, found.counts))
     )
-    assert short.mean == pytest.approx(whole.mean, rel=1e-5)
-    assert short.sd == pytest.approx(whole.sd, rel=1e-5)
+    assert (short.mean, short.sd) == pytest.approx((whole.mean, whole.sd), rel=1e-5)
 
 
-def test_goodness_of_fit_names_the_group(rng):
-    """Only the group that does not look normal is named."""
-    pair = fit_gaussian_pair(
-        Losses(member=rng.normal(size=4000), nonmember=rng.exponential(size=4000)), rng=rng
-    )
-    found = checks.goodness_of_fit(pair)
-    assert found.status is Status.WARN
-    assert "The non-member losses do not look normal" in found.message
-    good = fit_gaussian_pair(Losses(member=rng.normal(size=400), nonmember=rng.normal(size=400)), rng=rng)
-    assert checks.goodness_of_fit(good).status is Status.OK
-    few = fit_gaussian_pair(Losses(member=rng.normal(size=12), nonmember=rng.normal(size=400)), rng=rng)
-    assert checks.goodness_of_fit(few).status is Status.UNKNOWN
+# --- Goodness of fit --------------------------------------------------------------------------------
+
+
+def two_humps(rng, n):
+    """A clear mixture of two normals."""
+    return np.where(rng.random(n) < 0.5, rng.normal(-4, 1, n), rng.normal(4, 1, n))
+
+
+MEMBERS = {
+    "normal": lambda rng: rng.normal(size=3000),
+    "two humps": lambda rng: two_humps(rng, 3000),
+    "five values": lambda rng: rng.integers(0, 5, 3000) + 0.0,
+    "one value": lambda _: np.full(100, 2.0),
+    "a dozen": lambda _: np.arange(12.0),
+}
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize(
+    ("member", "status", "words", "components"),
+    [
+        ("normal", Status.OK, "A normal is not rejected for either group", 1),
+        ("two humps", Status.WARN, "The member losses do not look normal", 2),
+        ("five values", Status.WARN, "The member losses do not look normal", None),
+        ("one value", Status.UNKNOWN, "one single loss", 1),
+        ("a dozen", Status.UNKNOWN, "6 held-out records", 1),
+    ],
+)
+def test_goodness_of_fit_names_the_group(mixed, member, status, words, components):
+    """Only the group that does not look normal is named, and beside it what became of the mixtures, if they were asked for."""
+    rng = np.random.default_rng(1)
+    losses = Losses(member=MEMBERS[member](rng), nonmember=rng.normal(size=3000))
+    mixture = fit_mixture_pair(losses, choice=Mixture(3), rng=rng) if mixed else None
+    found = checks.goodness_of_fit(fit_gaussian_pair(losses, rng=rng), mixture)
+    assert found.status is status
+    assert words in found.message
+    assert found.details["rejected"] == (status is Status.WARN)
+    if mixed and components:
+        assert found.details["mixture"]["components"] == {"member": components, "nonmember": 1}
+        assert not found.details["mixture"]["rejected"]
+    elif mixed:
+        assert found.details["mixture"]["rejected"]
+        assert "do not look like a mixture of normals either" in found.message

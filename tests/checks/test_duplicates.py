@@ -3,14 +3,14 @@
 import itertools
 from collections import Counter
 from fractions import Fraction
+from math import comb
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from auditor import checks
 from auditor.checks import twins
-from auditor.checks.copies import _in_both, _sum_of_coins
+from auditor.checks.copies import _sum_of_coins, by_chance
 from auditor.core import Losses, PerGroup, Status
 from auditor.records import Features, fingerprints
 
@@ -26,15 +26,59 @@ def losses_of(member, nonmember, **labels):
     )
 
 
-def test_content_in_both_groups_beyond_chance_fails():
-    """Ten contents in both groups and none twice in one is what a random split gives once in 1,000."""
+@pytest.mark.parametrize(
+    ("member", "nonmember", "status", "across"),
+    [
+        (["a", "b"], ["c", "d"], Status.OK, 0),
+        (["a", "a"], ["c", "d"], Status.WARN, 0),
+        (["a", "b"], ["b", "d"], Status.FAIL, 1),
+        ([1, 2], ["2", "3"], Status.FAIL, 1),
+        ([1, 2], [2.0, 3.0], Status.FAIL, 1),
+        ([1.5, 2.0], [2.5, 3.0], Status.OK, 0),
+    ],
+)
+def test_duplicates_by_id(member, nonmember, status, across):
+    """An id in both groups fails, within a group warns, and numbers meet their own text."""
+    found = checks.duplicates(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0], id=(member, nonmember)))
+    assert found.status is status
+    assert found.details["across"] == across
+
+
+@pytest.mark.parametrize("blank", ["", "  ", None, float("nan")])
+def test_blank_ids_are_no_ids(blank):
+    """Records without an id are not taken for duplicates of each other; the check says how many there are."""
+    ids = np.array([blank, blank, "a"], object), np.array([blank, "x", "y"], object)
+    found = checks.duplicates(Losses(member=[0.0, 1.0, 2.0], nonmember=[0.0, 1.0, 2.0], id=ids))
+    assert found.status is Status.UNKNOWN
+    assert found.details["without_id"] == 3
+
+
+PAIRED = np.repeat(np.arange(50), 2)
+
+
+@pytest.mark.parametrize(
+    ("member", "nonmember", "status", "counted", "words"),
+    [
+        (np.arange(1000), np.arange(990, 1990), Status.FAIL, (10, 0), "the groups overlap"),
+        # What a random split gives in half of the cases.
+        ([1, 2, 3], [3, 4], Status.WARN, (1, 0), "no more than a random split"),
+        (PAIRED, np.arange(100, 200), Status.WARN, (0, 50), "look like copies"),
+        ([1, 1, 2], [4, 5], Status.OK, (0, 1), "no more than chance explains"),
+        ([1, 2], [4, 5], Status.OK, (0, 0), "No two records have the same features."),
+    ],
+)
+def test_duplicates_by_content(member, nonmember, status, counted, words):
+    """Contents in both groups beyond chance fail, up to it they warn; copies within a group warn, one twin does not."""
+    found = checks.duplicates(losses_of(member, nonmember))
+    assert found.status is status
+    assert (found.details["nonmembers_with_twin"], found.details["repeated_content_members"]) == counted
+    assert words in found.message
+
+
+def test_the_chance_of_an_overlap_by_hand():
+    """Each of ten pairs is split with probability 1000/1999, so that a random split gives ten once in 1,000."""
     found = checks.duplicates(losses_of(np.arange(1000), np.arange(990, 1990)))
-    assert found.status is Status.FAIL
-    assert found.details["nonmembers_with_twin"] == 10
-    # Each of ten pairs is split with probability 1000/1999.
     assert found.details["more_than_chance_p_value"] == pytest.approx((1000 / 1999) ** 10, rel=1e-9)
-    assert "10 non-member records (1%) have an exact twin among the members" in found.message
-    assert "the groups overlap" in found.message
 
 
 def test_natural_twins_only_warn(rng):
@@ -42,58 +86,25 @@ def test_natural_twins_only_warn(rng):
     pooled = rng.integers(0, 2000, 4000)
     found = checks.duplicates(losses_of(pooled[:2000], pooled[2000:]))
     assert found.status is Status.WARN
-    assert "no more than a random split of records with natural twins gives" in found.message
     assert found.details["nonmembers_with_twin_share"] > 0.5
 
 
-def test_one_twin_only_warns():
-    """One content in both groups is what a random split gives in half of the cases."""
-    found = checks.duplicates(losses_of([1, 2, 3], [3, 4]))
-    assert found.status is Status.WARN
-    assert found.details["contents_in_both"] == 1
-
-
-def test_copies_within_a_group_warn():
-    """Members that each occur twice, and never among the non-members, look like copies."""
-    found = checks.duplicates(losses_of(np.repeat(np.arange(50), 2), np.arange(100, 200)))
-    assert found.status is Status.WARN
-    assert found.details["repeated_content_members"] == 50
-    assert "look like copies" in found.message
-
-
-def test_a_twin_within_a_group_is_fine():
-    """One repeated content within a group is no more than chance, and is counted."""
-    found = checks.duplicates(losses_of([1, 1, 2], [4, 5]))
-    assert found.status is Status.OK
-    assert found.details["repeated_content_members"] == 1
-    assert checks.duplicates(losses_of([1, 2], [4, 5])).message == "No two records have the same features."
-
-
-def test_the_worse_of_ids_and_contents_is_told():
-    """Fine ids do not hide an overlap of contents, and the numbers of both are kept."""
-    ids = [f"a{i}" for i in range(40)], [f"b{i}" for i in range(40)]
-    found = checks.duplicates(losses_of(np.arange(40), np.arange(40), id=ids))
-    assert found.status is Status.FAIL
-    assert found.details["across"] == 0
-    assert found.details["contents_in_both"] == 40
-    shared = checks.duplicates(losses_of([1, 2], [3, 4], id=(["a", "b"], ["b", "c"])))
-    assert shared.status is Status.FAIL
-    assert "both member and non-member" in shared.message
-    fine = checks.duplicates(losses_of([1, 2], [3, 4], id=(["a", "b"], ["c", "d"])))
-    assert fine.message == "No id appears twice. No two records have the same features."
-
-
-def test_few_twins_of_a_real_table_do_not_fail(rng):
-    """In a table like UCI Adult, with one record in 1,000 a natural twin, no random split of twenty fails."""
-    n = 5000
-    table = pd.DataFrame({"x": np.where(rng.random(n) < 0.01, rng.integers(0, 40, n), rng.random(n))})
-    for _ in range(20):
-        order = rng.permutation(n)
-        parts = [table.iloc[rows] for rows in (order[:3000], order[3000:])]
-        losses = Losses(
-            member=np.zeros(3000), nonmember=np.zeros(2000), fingerprint=fingerprints(Features(*parts))
-        )
-        assert checks.duplicates(losses).status is not Status.FAIL
+@pytest.mark.parametrize(
+    ("contents", "ids", "status", "message"),
+    [
+        ((np.arange(40), np.arange(40)), (range(40), range(40, 80)), Status.FAIL, "exact twin"),
+        (([1, 2], [3, 4]), (["a", "b"], ["b", "c"]), Status.FAIL, "both member and non-member"),
+        (([1, 2], [3, 4]), (["a", "b"], ["c", "d"]), Status.OK, "No id appears twice. No two records"),
+        ((None, None), None, Status.UNKNOWN, "neither ids nor features"),
+    ],
+)
+def test_the_worse_of_ids_and_contents_is_told(contents, ids, status, message):
+    """Fine ids do not hide an overlap of contents, nor the other way; without either nothing is claimed."""
+    losses = Losses([0.0, 1.0], [0.0, 1.0]) if ids is None else losses_of(*contents, id=ids)
+    found = checks.duplicates(losses)
+    assert found.status is status
+    assert message in found.message
+    assert ids is None or {"across", "contents_in_both"} <= found.details.keys()
 
 
 @pytest.mark.parametrize("contents", ["aabbcd", "aaabbc", "aaaabb", "abcdef"])
@@ -110,8 +121,6 @@ def test_the_expected_number_in_both_is_exact(contents, n1):
 
 def exact_law_of_pairs(pairs, n1):
     """The law of the number of split pairs when 2 x pairs records are split into n1 and the rest: counted by hand."""
-    from math import comb
-
     law = {}
     for split in range(pairs + 1):
         rest = n1 - split
@@ -125,13 +134,10 @@ def test_the_level_holds_where_every_record_has_a_twin(pairs, n1):
     """Even there, where fixed group sizes tie the coins most, overlap and copies are each alleged in at most 1% of all splits."""
     law = exact_law_of_pairs(pairs, n1)
     assert sum(law.values()) == 1
-    first, coins = _sum_of_coins(np.array([pairs]), _in_both(np.array([2]), n1, 2 * pairs - n1))
-    more = fewer = Fraction(0)
-    for split, probability in law.items():
-        more += probability * (coins[max(0, split - first) :].sum() < 0.01)
-        fewer += probability * (coins[: max(0, split - first + 1)].sum() < 0.01)
-    assert float(more) <= 0.011
-    assert float(fewer) <= 0.011
+    chance = by_chance(np.repeat(2, pairs), n1=n1, n0=2 * pairs - n1)
+    for p_value in (chance.p_more, chance.p_fewer):
+        alarm = sum(probability for split, probability in law.items() if p_value(split) < 0.01)
+        assert float(alarm) <= 0.011
 
 
 def test_a_sum_of_coins_is_that_of_single_coins():

@@ -40,12 +40,6 @@ def test_constant_and_huge_losses_are_no_alarm(value):
     assert placebo(same, delta=0.0).status is Status.OK
 
 
-def test_a_bad_level_is_one_sentence():
-    """A probability of false alarms outside (0, 1) is refused by name."""
-    with pytest.raises(InputError, match=r"^false_alarms must lie in \(0, 1\), got 2"):
-        placebo(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0]), delta=0.0, false_alarms=2)
-
-
 # --- The reference is of the audited records ------------------------------------------------------
 
 
@@ -75,17 +69,13 @@ def test_the_same_records_in_any_order_are_accepted(rng, audited):
 def test_other_records_are_refused_with_their_number(rng, audited):
     """Other counts, other ids and swapped membership are refused, and the sentence counts what is missing."""
     member, nonmember = rng.normal(size=30), rng.normal(size=20)
-    words = refused(Losses(member=member[:29], nonmember=nonmember), audited)
-    assert words.startswith(
-        "reference must hold the audited records, 30 members and 20 non-members, got 29 and 20"
-    )
-    other = Losses(member=member, nonmember=nonmember, id=(np.arange(2, 32), np.arange(30, 50)))
-    assert "2 of 30 member ids and 0 of 20 non-member ids" in refused(other, audited)
+    assert "got 29 and 20" in refused(Losses(member=member[:29], nonmember=nonmember), audited)
+    for ids, missing in ((np.arange(2, 32), 2), (np.r_[0, np.arange(29)], 1)):
+        other = Losses(member=member, nonmember=nonmember, id=(ids, np.arange(30, 50)))
+        assert f"{missing} of 30 member ids and 0 of 20 non-member ids" in refused(other, audited)
     even = audited.take(member=np.arange(20), nonmember=np.arange(20))
     swapped = Losses(member=nonmember, nonmember=member[:20], id=(even.id.nonmember, even.id.member))
     assert "20 of 20 member ids and 20 of 20 non-member ids" in refused(swapped, even)
-    twice = Losses(member=member, nonmember=nonmember, id=(np.r_[0, np.arange(29)], np.arange(30, 50)))
-    assert "1 of 30 member ids" in refused(twice, audited)
 
 
 def test_the_audited_losses_are_no_reference(rng, audited):

@@ -4,16 +4,13 @@ from collections import deque
 
 import numpy as np
 import pytest
+from collectors.common import QUIET, refused
 
-from auditor import InputError, LossScale
+from auditor import LossScale
 from auditor.collectors import Output, collect
 from auditor.core import MissingExtraError
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of
-    pytest.mark.filterwarnings("ignore:all outputs for"),
-    pytest.mark.filterwarnings("ignore:the probabilities of a record sum"),
-]
+pytestmark = QUIET
 
 Z = np.array([[2.0, 0.0, -1.0], [0.5, 0.1, 3.0], [-2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
 Y = [0, 2, 1, 1]
@@ -42,43 +39,6 @@ def test_every_kind_of_output_gives_the_same_losses(outputs, output, batch_size)
     assert str(Output(output)) in losses.history[0]
 
 
-@pytest.mark.parametrize("shape", [(4,), (4, 1)])
-def test_one_column_is_class_one_of_two(shape):
-    """A column of probabilities, flat or not, is the probability of class 1."""
-    p = np.array([0.9, 0.2, 0.5, 0.7])
-    losses = scored(p.reshape(shape), [1, 1, 0, 0])
-    np.testing.assert_allclose(losses.member, np.array([-1, -1, 1, 1]) * np.log(p / (1 - p)), atol=1e-15)
-
-
-def test_classes_name_the_columns():
-    """Labels find their column by the names given, in the order given."""
-    names = np.array(["b", "c", "a"])
-    losses = scored(P, names[Y], classes=names)
-    np.testing.assert_allclose(losses.member, EXPECTED, rtol=1e-12)
-
-
-def test_a_batch_larger_than_memory_is_never_asked_for():
-    """The callable sees at most batch_size records at a time, in order."""
-    seen = []
-
-    def predict(x):
-        seen.append(len(x))
-        return np.full(len(x), 0.5)
-
-    collect(predict, members=(np.zeros(5), [0] * 5), nonmembers=([1, 2, 3], [1] * 3), batch_size=2)
-    assert max(seen) == 2
-    assert seen[-5:] == [2, 2, 1, 2, 1]  # after the trial on the first records
-
-
-def test_float32_outputs_saturate_at_float32_resolution():
-    """Exact zeros of a float32 softmax are placed by float32, and counted by group."""
-    p = np.array([[1.0, 0.0], [0.5, 0.5]], dtype=np.float32)
-    losses = scored(p, [0, 0])
-    np.testing.assert_allclose(losses.member, [-15.942385, 0.0], rtol=1e-6)
-    assert losses.saturated == (1, 1)
-    assert "1 member and 1 non-member probabilities were exactly 0 or 1" in losses.history[1]
-
-
 @pytest.mark.parametrize(
     "outputs", [np.eye(3, dtype=int)[[0, 2, 1, 0]], np.array([1, 0, 1, 1]), [True, False, True, True]]
 )
@@ -90,17 +50,6 @@ def test_hard_labels_work_and_are_named_a_weaker_audit(outputs):
     assert "weaker 0/1-loss audit" in losses.history[-1]
 
 
-def test_a_class_with_call_is_a_callable():
-    """Objects that can be called are named by their type in the history."""
-
-    class Endpoint:
-        def __call__(self, x):
-            return np.full((len(x), 2), 0.5)
-
-    losses = collect(Endpoint(), members=([1, 2], [0, 1]), nonmembers=([3, 4], [0, 1]))
-    assert losses.history[0].endswith("the probabilities that Endpoint returned")
-
-
 def test_an_error_inside_the_callable_is_one_sentence_and_its_cause():
     """The callable, the group and the exception are named, and the exception stays the cause."""
 
@@ -110,22 +59,11 @@ def test_an_error_inside_the_callable_is_one_sentence_and_its_cause():
         return np.full(len(x), 0.5)
 
     groups = {"members": ([1, 2], [0, 1]), "nonmembers": ([3, 4], [0, 1])}
-    sentence = r"^predict failed on the nonmember records: ZeroDivisionError: no way\.$"
-    with pytest.raises(InputError, match=sentence) as caught:
+    with refused(r"^predict failed on the nonmember records: ZeroDivisionError: no way\.$") as caught:
         collect(predict, **groups)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    with pytest.raises(InputError, match=r"^the callable failed on the member records: IndexError\.$"):
-        collect(lambda _: (_ for _ in ()).throw(IndexError), **groups)
-
-
-def test_an_error_of_this_package_inside_the_callable_is_left_alone():
-    """A sentence that is already ours is not wrapped in another."""
-
-    def predict(_):
-        raise MissingExtraError("pip install something")
-
-    with pytest.raises(MissingExtraError, match=r"^pip install something$"):
-        collect(predict, members=([1, 2], [0, 1]), nonmembers=([3, 4], [0, 1]))
+    with pytest.raises(MissingExtraError, match=r"^pip install something$"):  # it is already ours
+        collect(lambda _: (_ for _ in ()).throw(MissingExtraError("pip install something")), **groups)
 
 
 class Unreadable:
@@ -133,26 +71,6 @@ class Unreadable:
 
     def __array__(self, dtype=None, copy=None):
         raise RuntimeError("detach it first")
-
-
-@pytest.mark.parametrize(
-    ("outputs", "sentence"),
-    [
-        (
-            Unreadable(),
-            r"member outputs must be numbers in rows of equal length, got Unreadable: detach it first\.",
-        ),
-        ([[0.5, 0.5], [1.0]], "member outputs must be numbers in rows of equal length, got list: "),
-        (
-            np.ma.masked_array([0.5, 0.5], mask=[True, False]),
-            "member outputs must be numbers, got masked values",
-        ),
-    ],
-)
-def test_outputs_that_are_no_array_are_refused_in_one_sentence(outputs, sentence):
-    """Whatever the output raises when it is read, or hides under a mask, is one sentence."""
-    with pytest.raises(InputError, match=sentence):
-        collect(lambda _: outputs, members=([1, 2], [0, 1]), nonmembers=([3, 4], [0, 1]))
 
 
 def test_outputs_beyond_the_doubles_make_no_noise():
@@ -163,77 +81,49 @@ def test_outputs_beyond_the_doubles_make_no_noise():
     scored(np.full(4, np.finfo(np.longdouble).max), [0, 1, 0, 1], output="logits")
 
 
-def test_features_that_cannot_be_cut_into_batches_are_refused():
-    """A deque holds records but has no slices, and the sentence says so."""
-    with pytest.raises(InputError, match="X must be an array or a list to be taken in parts, got deque"):
-        collect(len, members=(deque(Z), Y), nonmembers=(Z, Y), batch_size=2)
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        (Unreadable(), r"be numbers in rows of equal length, got Unreadable: detach it first\."),
+        ([[0.5, 0.5], [1.0]], "be numbers in rows of equal length, got list: "),
+        (np.ma.masked_array([0.5, 0.5], mask=[True, False]), "be numbers, got masked values"),
+        (np.full((3, 2), 0.5), "have one row for each of 4 records"),
+        (np.full((1, 2), 0.5), "have one row for each of 4 records"),
+        (np.log(P), "output=Output.LOG_PROBABILITIES"),
+        (np.array([0, 2, 1, 2]), "look like predicted labels: return a probability for each class"),
+        (np.array(["a", "b", "c", "d"]), "an array of type <U1; return a probability for each class"),
+        (np.array([{}, {}, {}, {}]), "be numbers .*got ndarray"),
+    ],
+)
+def test_bad_outputs_are_refused_in_one_sentence(outputs, words):
+    """The group, the value, the row and the fix are named."""
+    with refused(f"^member outputs must .*{words}"):
+        collect(lambda _: outputs, members=(Z, Y), nonmembers=(Z, Y))
 
 
 @pytest.mark.parametrize(
-    ("outputs", "kwargs", "sentence"),
+    ("kwargs", "words"),
     [
-        (
-            Z,
-            {},
-            r"member outputs must be probabilities in \[0, 1\], got 2 \(first at row 0.*output=Output.LOGITS",
-        ),
-        (
-            P * [[1], [1], [1.01], [1]],
-            {},
-            r"rows that sum to 1, got a sum of 1.01 \(first at row 2.*Output.LOGITS",
-        ),
-        (P[:, :2], {"y": [0, 1, 0, 1]}, "rows that sum to 1"),
-        (np.log(P), {}, "output=Output.LOG_PROBABILITIES"),
-        (np.array([0, 2, 1, 2]), {}, "look like predicted labels: return a probability for each class"),
-        (np.array(["a", "b", "c", "d"]), {}, "an array of type <U1; return a probability for each class"),
-        (np.zeros((4, 3, 1)), {}, r"one row for each of 4 records"),
-        (np.array([{}, {}, {}, {}]), {}, "member outputs must be numbers, got ndarray"),
-        (P, {"y": [0, 1, 2, 3]}, r"member label 3 \(first at row 3, .* classes 0, 1, 2;"),
-        (P, {"y": ["a", "b", "c", "a"]}, r"member label 'a' .* classes 0, 1, 2; .*classes="),
-        (P, {"y": [0, 1, np.nan, 0]}, r"member label nan \(first at row 2"),
-        (
-            P,
-            {"y": np.array([[0], [1], [2], [0, 1]], dtype=object)},
-            "member labels must be numbers or strings",
-        ),
-        (P, {"classes": [0, 1, 2, 3]}, "classes must name each of the model's 3 output columns, got 4 names"),
-        (P, {"classes": [0, 1, 1]}, "classes must be distinct"),
-        (P, {"classes": 2}, "classes must be a list of labels, one for each output column, got 2"),
-        (P, {"classes": "abc"}, "classes must be a list of labels, .* got 'abc'"),
-        (P, {"classes": [[0], [1, 2]]}, "classes must be a list of labels"),
-        (P, {"classes": [[0, 1], [1, 2]]}, "classes must be a list of labels"),
-        (P, {"ids": (5, 5)}, r"member ids must be one-dimensional, got shape \(\)"),
-        (
-            P,
-            {"ids": ([[1], [1, 2]], [1])},
-            "member ids must be one-dimensional, got rows of different lengths",
-        ),
-        (P, {"y": np.ma.masked_equal(Y, 1)}, "member y must have no masked values, got 2"),
-        (
-            P,
-            {"output": "logit"},
-            "output must be one of 'probabilities', .*'logits', got 'logit'; did you mean 'logits'",
-        ),
-        (P, {"batch_size": 0}, "batch_size must be a whole number of 1 or more, got 0"),
-        (P, {"ids": ([1, 2, 3], [1, 2, 3, 4])}, "same length: member y has 4, member ids has 3"),
-        (P, {"groups": ([1, 2, 3, 4], [1])}, "same length: nonmember y has 4, nonmember groups has 1"),
-        (P, {"persons": np.arange(4)}, r"persons must be a pair \(members, non-members\), got ndarray"),
+        ({"y": [0, 1, 2, 3]}, r"member label 3 \(first at row 3, .* classes 0, 1, 2;"),
+        ({"y": ["a", "b", "c", "a"]}, r"member label 'a' .* classes 0, 1, 2; .*classes="),
+        ({"y": [0, 1, np.nan, 0]}, r"member label nan \(first at row 2"),
+        ({"y": np.array([[0], [1], [2], [0, 1]], dtype=object)}, "member labels must be numbers or strings"),
+        ({"y": np.ma.masked_equal(Y, 1)}, "member y must have no masked values, got 2"),
+        ({"classes": [0, 1, 2, 3]}, "classes must name each of the model's 3 output columns, got 4 names"),
+        ({"classes": [0, 1, 1]}, "classes must be distinct"),
+        ({"classes": "abc"}, "classes must be a list of labels, .* got 'abc'"),
+        ({"classes": [[0, 1], [1, 2]]}, "classes must be a list of labels"),
+        ({"ids": ([[1], [1, 2]], [1])}, "member ids must be one-dimensional, got rows of different lengths"),
+        ({"ids": ([1, 2, 3], [1, 2, 3, 4])}, "same length: member y has 4, member ids has 3"),
+        ({"persons": np.arange(4)}, r"persons must be a pair \(members, non-members\), got ndarray"),
+        ({"output": "logit"}, "output must be one of 'probabilities', .*got 'logit'; did you mean 'logits'"),
+        ({"batch_size": 0}, "batch_size must be a whole number of 1 or more, got 0"),
     ],
 )
-def test_bad_outputs_and_arguments_are_refused_in_one_sentence(outputs, kwargs, sentence):
+def test_bad_arguments_are_refused_in_one_sentence(kwargs, words):
     """The argument or group, the value, the row and the fix are named."""
-    with pytest.raises(InputError, match=sentence):
-        scored(outputs, **kwargs)
-
-
-@pytest.mark.parametrize("rows", [3, 5])
-def test_the_wrong_number_of_output_rows_is_refused(rows):
-    """A callable that drops or adds records is found out."""
-    with pytest.raises(
-        InputError,
-        match=rf"member outputs must have one row for each of 4 records, .*got shape \({rows}, 2\)",
-    ):
-        collect(lambda _: np.full((rows, 2), 0.5), members=(Z, Y), nonmembers=(Z, Y))
+    with refused(words):
+        scored(P, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -243,15 +133,11 @@ def test_the_wrong_number_of_output_rows_is_refused(rows):
         ((Z, Y, Y), r"members must be a pair \(X, y\), got tuple"),
         ((Z, Y[:3]), "same length: member X has 4, member y has 3"),
         ((Z, np.eye(3)[Y]), r"member y must be one label for each record, got shape \(4, 3\)"),
-        ((Z[:0], []), "members must hold at least 2 records, got 0"),
         ((Z[:1], [1]), "members must hold at least 2 records, got 1"),
         (("data.csv", Y), "member X must be an array, a DataFrame, .* got str"),
         ((iter(Z), Y), "member X must be an array, a DataFrame"),
-        ((np.float64(3.0), Y), "member X must be an array, a DataFrame"),
-        (
-            (Z, [[0], [1], [2], [0, 1]]),
-            "member y must be one label for each record, got rows of different lengths",
-        ),
+        ((deque(Z), Y), "X must be an array or a list to be taken in parts, got deque"),
+        ((Z, [[0], [1], [2], [0, 1]]), "member y must be one label for each record, got rows of different"),
     ],
 )
 def test_bad_groups_are_refused_before_the_model_runs(members, sentence):
@@ -260,8 +146,8 @@ def test_bad_groups_are_refused_before_the_model_runs(members, sentence):
     def never(_):
         raise AssertionError
 
-    with pytest.raises(InputError, match=sentence):
-        collect(never, members=members, nonmembers=(Z, Y))
+    with refused(sentence):
+        collect(never, members=members, nonmembers=(Z, Y), batch_size=2)
 
 
 @pytest.mark.parametrize(

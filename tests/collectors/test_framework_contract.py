@@ -4,21 +4,22 @@ Where a model gives float64 or logits, losses agree to 1e-6; elsewhere within th
 eps / (p (1 - p)) for a probability p of the true class. The truth is computed from the weights with SciPy.
 """
 
+import inspect
+
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import logsumexp, softmax
+import skops.io
+from collectors.common import QUIET, from_logits, refused
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from auditor.collectors import Output, collect
+from auditor.collectors import MultiLabel, Output, SquaredError, collect
 from auditor.collectors.models import load_model
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of
-    pytest.mark.filterwarnings("ignore:all outputs for"),
-    pytest.mark.filterwarnings("ignore:the probabilities of a record sum"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # inside TensorFlow, and of TorchScript
-]
+# Deprecation is warned of inside TensorFlow, and of TorchScript.
+pytestmark = [*QUIET, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 N = 100
 RNG = np.random.default_rng(0)
@@ -26,7 +27,7 @@ X = RNG.integers(-64, 64, size=(2 * N, 5)) / 32  # exact in float32, so that onl
 W, B = RNG.integers(-64, 64, size=(3, 5)) / 32, RNG.integers(-64, 64, size=3) / 32
 Y = RNG.integers(0, 3, 2 * N)
 Z = X @ W.T + B
-WANT = logsumexp(np.where(np.arange(3) == Y[:, None], -np.inf, Z), axis=1) - Z[np.arange(2 * N), Y]
+WANT = from_logits(Z, Y)
 ITSELF = 1 / (1 + np.exp(WANT))  # the probability of the true class
 
 
@@ -82,7 +83,7 @@ def from_file(name, write):
 
     def build(folder):
         write(folder / name)
-        return load_model(folder / name, trust_pickle=name.endswith(".joblib"), factory=module)
+        return load_model(folder / name, trust_pickle=name in ("m.joblib", "m.pt", "m"), factory=module)
 
     return build
 
@@ -90,18 +91,6 @@ def from_file(name, write):
 def written(content):
     """What writes bytes that are made when they are needed."""
     return lambda path: path.write_bytes(content())
-
-
-def skops_file(path):
-    """The model in a skops file."""
-    pytest.importorskip("skops.io").dump(estimator(), path)
-
-
-def joblib_file(path):
-    """The model in a joblib file."""
-    import joblib
-
-    joblib.dump(estimator(), path)
 
 
 def script_file(path):
@@ -142,8 +131,8 @@ MODELS = {
     "onnx, double probabilities": ("onnx", lambda _: onnx_model(np.float64, raw=False), {}, None),
     "onnx, float": ("onnx", lambda _: onnx_model(np.float32, raw=True), {}, None),
     "onnx, float probabilities": ("onnx", lambda _: onnx_model(np.float32, raw=False), {}, np.float32),
-    "file .skops": (None, from_file("m.skops", skops_file), {}, None),
-    "file .joblib": (None, from_file("m.joblib", joblib_file), {}, None),
+    "file .skops": (None, from_file("m.skops", lambda path: skops.io.dump(estimator(), path)), {}, None),
+    "file .joblib": (None, from_file("m.joblib", lambda path: joblib.dump(estimator(), path)), {}, None),
     "file .pt, TorchScript": ("torch", from_file("m.pt", script_file), {}, None),
     "file .pth, state dict": ("torch", from_file("m.pth", state_file), {}, None),
     "file .keras": (
@@ -187,3 +176,110 @@ def test_every_kind_of_model_gives_the_same_losses(case, form):
     assert np.all(np.abs(losses.member - WANT[:N]) <= room[:N])
     assert np.all(np.abs(losses.nonmember - WANT[N:]) <= room[N:])
     assert losses.saturated == (0, 0)
+
+
+def test_the_wrong_number_of_columns_is_one_sentence(case):
+    """Every kind of model but functions and TorchScript knows how many columns it was trained on."""
+    model, kwargs, _ = case
+    if inspect.isfunction(model) or hasattr(model, "original_name"):
+        pytest.skip("it takes what it is given")
+    few = X[:, :4]
+    sentence = r"^member X must have the 5 columns that .* was trained on, got 4; .*--features on the command"
+    with refused(sentence):
+        collect(model, members=(few[:N], Y[:N]), nonmembers=(few[N:], Y[N:]), **kwargs)
+
+
+# --- Other tasks, and outputs that could be two things ----------------------------------------------
+
+SMALL = Z / 16  # whose sigmoids lose little in float32
+
+
+def torch_net(units, last):
+    """Small logits in PyTorch; what comes last is a layer, or a function that nothing can see."""
+    import torch
+
+    layer = torch.nn.Linear(5, 3)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(W / 16))
+        layer.bias.copy_(torch.tensor(B / 16))
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.last = layer, torch.nn.Sigmoid() if last == "sigmoid" else None
+
+        def forward(self, x):
+            z = self.layer(x)[:, :units]
+            return torch.sigmoid(z) if last == "hidden" else self.last(z) if self.last else z
+
+    return Net()
+
+
+def keras_net(units, last):
+    """The same in Keras."""
+    import keras
+
+    dense = keras.layers.Dense(units, activation=last if last == "sigmoid" else None)
+    hidden = [keras.layers.Lambda(keras.activations.sigmoid)] if last == "hidden" else []
+    net = keras.Sequential([keras.layers.InputLayer((5,)), dense, *hidden])
+    dense.set_weights([W[:units].T / 16, B[:units] / 16])
+    return net
+
+
+def onnx_net(units, last):
+    """The same in ONNX, where every function is a node."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, None]) for name in ("x", "y")]
+    held = {"w": W[:units].T / 16, "b": B[:units] / 16}
+    tensors = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in held.items()]
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["z"])]
+    nodes.append(helper.make_node("Sigmoid" if last else "Identity", ["z"], ["y"]))
+    graph = helper.make_graph(nodes, "graph", ends[:1], ends[1:], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return model.SerializeToString()
+
+
+@pytest.fixture(params=[("torch", torch_net), ("tensorflow", keras_net), ("onnx", onnx_net)])
+def net(request, require_extra):
+    """What makes a network of so many outputs, with this last."""
+    extra, make = request.param
+    require_extra(extra)
+    return make
+
+
+def halves(model, y, **kwargs):
+    """The losses of all records, the halves for the groups."""
+    found = collect(model, members=(X[:N], y[:N]), nonmembers=(X[N:], y[N:]), **kwargs)
+    return np.concatenate([found.member, found.nonmember]), found.history[0]
+
+
+@pytest.mark.parametrize("last", [None, "sigmoid", "hidden"])
+def test_other_tasks(net, last):
+    """Two classes in one column, several labels and numbers, from logits or from whatever goes through a sigmoid."""
+    sets, two = np.eye(3, dtype=int)[Y], np.minimum(Y, 1)
+    near = {"rtol": 1e-4, "atol": 1e-4}
+    np.testing.assert_allclose(halves(net(1, last), two)[0], from_logits(SMALL[:, 0], two), **near)
+    want = np.where(sets == 1, -SMALL, SMALL).sum(axis=1)
+    np.testing.assert_allclose(halves(net(3, last), sets, task=MultiLabel())[0], want, **near)
+    given = SMALL[:, 0] if last is None else 1 / (1 + np.exp(-SMALL[:, 0]))
+    found, _ = halves(net(1, last), two.astype(float), task=SquaredError())
+    np.testing.assert_allclose(found, (two - given) ** 2, **near)
+
+
+@pytest.mark.parametrize("last", ["sigmoid", "hidden"])
+def test_sigmoids_of_several_classes_are_refused(net, last):
+    """One sigmoid for each class is neither a softmax nor logits, unless the caller says what it is."""
+    with refused(r"rows that do not sum to 1 .* pass output=Output.LOGITS .*MultiLabel"):
+        halves(net(3, last), Y)
+    want = from_logits(1 / (1 + np.exp(-SMALL)), Y)
+    np.testing.assert_allclose(halves(net(3, "hidden"), Y, output=Output.LOGITS)[0], want, atol=1e-5)
+
+
+def test_values_taken_for_probabilities_by_their_range_are_named(net):
+    """Without a sigmoid to be seen the history says why they count as probabilities, unless the caller said it."""
+    taken, two = "(taken for probabilities, since all lie in [0, 1])", np.minimum(Y, 1)
+    assert halves(net(1, "hidden"), two)[1].endswith(taken)
+    assert taken not in halves(net(1, "hidden"), two, output=Output.PROBABILITIES)[1]
+    assert taken not in halves(net(1, None), two)[1]
+    assert (taken in halves(net(1, "sigmoid"), two)[1]) == (net is onnx_net)

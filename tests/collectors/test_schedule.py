@@ -3,22 +3,21 @@
 import numpy as np
 import pandas as pd
 import pytest
+from collectors.common import text
 
 from auditor import DPSGD, FixedSizeSampling, read_schedule
 from auditor.core import InputError
 
-
-def written(folder, text, name="steps.csv"):
-    """The path of a file with this text."""
-    path = folder / name
-    path.write_text(text)
-    return path
+PLAIN = "noise_multiplier,sampling_rate\n"
+STEPS = "noise_multiplier,sampling_rate,steps\n"
 
 
 def test_one_row_for_each_step(tmp_path):
     """Rows are steps in order; the clipping norm is read where it is there."""
-    path = written(tmp_path, "sampling_rate,noise_multiplier,clipping_norm\n0.1,1.0,2.0\n0.2,1.5,3.0\n")
-    assert read_schedule(path) == DPSGD([1.0, 1.5], [0.1, 0.2], 2, [2.0, 3.0])
+    content = "sampling_rate,noise_multiplier,clipping_norm\n0.1,1.0,2.0\n0.2,1.5,3.0\n"
+    assert read_schedule(text(tmp_path / "steps.csv", content)) == DPSGD(
+        [1.0, 1.5], [0.1, 0.2], 2, [2.0, 3.0]
+    )
 
 
 def test_rows_may_stand_for_many_steps(tmp_path):
@@ -32,58 +31,28 @@ def test_rows_may_stand_for_many_steps(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("head", "rows", "words"),
     [
-        ("noise_multiplier\n1\n", ["'sampling_rate'", "steps.csv"]),
-        (
-            "noise_multiplier,sampling_rate\n1,0\n",
-            ["'sampling_rate'", "in (0, 1]", "got 0 (row 0", "below the header"],
-        ),
-        (
-            "noise_multiplier,sampling_rate\n1,0.1\n-2,0.1\n",
-            ["'noise_multiplier'", "above 0", "got -2 (row 1"],
-        ),
-        ("noise_multiplier,sampling_rate,steps\n1,0.1,1.5\n", ["'steps'", "whole number", "got 1.5 (row 0"]),
-        (
-            "noise_multiplier,sampling_rate,steps\n1,0.1,9e9\n",
-            ["at most 10,000,000 steps", "got 9,000,000,000"],
-        ),
-        ("noise_multiplier,sampling_rate\nx,0.1\n", ["'noise_multiplier'", "numbers", "'x'"]),
-        (
-            "noise_multiplier,sampling_rate\n1,0.1\n,0.1\n",
-            [
-                "'noise_multiplier'",
-                "finite",
-                "1 NaN or blank (first at row 1",
-                "fill in the value of that step",
-            ],
-        ),
-        ("noise_multiplier,sampling_rate\n1,inf\n", ["'sampling_rate'", "finite", "1 infinite"]),
-        ("noise_multiplier,sampling_rate\n", ["at least one step", "add a row for each step"]),
-        ("", ["is empty; write it again"]),
-        ("sigma,rate\n1,0.1\n", ["'sigma', 'rate'", "'noise_multiplier' and 'sampling_rate'", "Name the"]),
-        ("noise_multiplier,sampling_rate,Steps\n1,0.1,5\n", ["'steps' is not in", "did you mean 'Steps'"]),
-        ("noise_multiplier,sampling_rate,steps,steps\n1,0.1,5,6\n", ["2 columns named 'steps'"]),
-        ("noise_multiplier,sampling_rate,steps\n1,0.1,1e308\n1,0.1,1e308\n", ["at most 10,000,000 steps"]),
+        ("", "", ["is empty; write it again"]),
+        ("noise_multiplier\n", "1\n", ["'sampling_rate'", "steps.csv"]),
+        ("sigma,rate\n", "1,0.1\n", ["'sigma', 'rate'", "'noise_multiplier'", "Name the"]),
+        (PLAIN, "", ["at least one step", "add a row for each step"]),
+        (PLAIN, "1,0\n", ["'sampling_rate'", "in (0, 1]", "got 0 (row 0", "below the header"]),
+        (PLAIN, "1,0.1\n-2,0.1\n", ["'noise_multiplier'", "above 0", "got -2 (row 1"]),
+        (PLAIN, "x,0.1\n", ["'noise_multiplier'", "numbers", "'x'"]),
+        (PLAIN, "1,0.1\n,0.1\n", ["'noise_multiplier'", "finite", "got nan (row 1"]),
+        (PLAIN, "1,inf\n", ["'sampling_rate'", "finite", "got inf (row 0"]),
+        (STEPS, "1,0.1,1.5\n", ["'steps'", "whole number", "got 1.5 (row 0"]),
+        (STEPS, "1,0.1,9e9\n", ["at most 10,000,000 steps", "got 9,000,000,000"]),
+        (STEPS, "1,0.1,1e308\n1,0.1,1e308\n", ["at most 10,000,000 steps"]),
+        (STEPS.replace("steps", "Steps"), "1,0.1,5\n", ["'steps' is not in", "did you mean 'Steps'"]),
+        (STEPS.replace("steps", "steps,steps"), "1,0.1,5,6\n", ["2 columns named 'steps'"]),
     ],
 )
-def test_bad_tables(tmp_path, text, words):
+def test_bad_tables(tmp_path, head, rows, words):
     """Each fault is one sentence with the column, the rule, the value and the row."""
     with pytest.raises(InputError) as caught:
-        read_schedule(written(tmp_path, text))
+        read_schedule(text(tmp_path / "steps.csv", head + rows))
     assert all(word in str(caught.value) for word in words), caught.value
     # A schedule is no file of losses.
     assert not any(word in str(caught.value) for word in ("loss", "member", "record")), caught.value
-
-
-def test_columns_of_different_lengths(tmp_path):
-    """Arrays of different lengths are refused by name."""
-    np.savez(tmp_path / "steps.npz", noise_multiplier=[1.0, 2.0], sampling_rate=[0.1])
-    with pytest.raises(InputError, match=r"same length: column 'noise_multiplier' of .* has 2, column"):
-        read_schedule(tmp_path / "steps.npz")
-
-
-def test_no_pickles(tmp_path):
-    """A pickle is refused by its name before it is opened."""
-    with pytest.raises(InputError, match="pickle"):
-        read_schedule(written(tmp_path, "x", name="steps.pkl"))

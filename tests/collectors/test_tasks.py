@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from collectors.common import QUIET, refused
 from scipy import sparse
 from scipy.stats import bernoulli, norm
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -14,15 +15,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from auditor import InputError, LossScale
+from auditor import LossScale
 from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, Output, SquaredError, collect
 from auditor.collectors.base import Records
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:the labels look as if"),  # labels that the model knows nothing of
-    pytest.mark.filterwarnings("ignore:all outputs for"),
-    pytest.mark.filterwarnings("ignore:the probabilities of a record sum"),
-]
+pytestmark = QUIET
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -55,12 +52,10 @@ def test_the_losses_of_labels_are_summed():
     """Probabilities, log-probabilities and logits of several labels give the sum of the negative log-odds."""
     p = RNG.uniform(0.01, 0.99, size=(2 * N, 3))
     want = by_label(p, SETS)
-    forms = {
-        Output.PROBABILITIES: p,
-        Output.LOG_PROBABILITIES: np.log(p),
-        Output.LOGITS: np.log(p) - np.log1p(-p),
-    }
-    for output, values in forms.items():
+    for form in (sparse.csr_matrix, lambda y: y.astype(bool), lambda y: y.astype(float)):  # the same labels
+        losses = losses_of(lambda x: x, form(SETS), MultiLabel(), features=p)
+        np.testing.assert_allclose(losses.member, want[:N], rtol=1e-10)
+    for output, values in zip(Output, (p, np.log(p), np.log(p) - np.log1p(-p)), strict=True):
         losses = losses_of(lambda x: x, SETS, MultiLabel(), features=values, output=output)
         np.testing.assert_allclose(losses.member, want[:N], rtol=1e-10)
         np.testing.assert_allclose(losses.nonmember, want[N:], rtol=1e-10)
@@ -68,20 +63,11 @@ def test_the_losses_of_labels_are_summed():
     assert losses.label is None
 
 
-@pytest.mark.parametrize("form", [sparse.csr_matrix, lambda y: y.astype(bool), lambda y: y.astype(float)])
-def test_labels_may_be_sparse_boolean_or_whole_floats(form):
-    """Every table of 0 and 1 is the same labels."""
-    p = RNG.uniform(0.01, 0.99, size=(2 * N, 3))
-    losses = losses_of(lambda x: x, form(SETS), MultiLabel(), features=p)
-    np.testing.assert_allclose(losses.member, by_label(p, SETS)[:N], rtol=1e-10)
-
-
 def test_saturated_labels_are_counted_and_placed_at_the_ends_of_the_type():
     """A true side at exactly 1 counts as logit(eps), and one at 0 as the smallest float64 above 0, 2^-1074."""
     p = np.array([[1.0, 0.5], [0.0, 0.25]])
-    losses = collect(
-        lambda x: x, members=(p, [[1, 0], [1, 1]]), nonmembers=(p, [[0, 0], [0, 1]]), task=MultiLabel()
-    )
+    groups = {"members": (p, [[1, 0], [1, 1]]), "nonmembers": (p, [[0, 0], [0, 1]])}
+    losses = collect(lambda x: x, **groups, task=MultiLabel())
     end = np.log1p(-np.finfo(float).eps) - np.log(np.finfo(float).eps)
     worst = 1074 * np.log(2)
     np.testing.assert_allclose(losses.member, [-end, worst + np.log(3)])
@@ -92,15 +78,14 @@ def test_saturated_labels_are_counted_and_placed_at_the_ends_of_the_type():
 def growing(dtype, output):
     """Every kind of value from certainly absent to certainly there, ends included, in steps that the type has."""
     limits = np.finfo(dtype)
-    tiny, powers = (
-        2.0 ** (limits.minexp - limits.nmant),
-        2.0 ** np.arange(limits.minexp - limits.nmant, 0.0, 3),
-    )
+    powers = 2.0 ** np.arange(limits.minexp - limits.nmant, 0.0, 3)
     if output is Output.PROBABILITIES:
         near_one = 1 - 2.0 ** np.arange(-1.0, limits.negep - 1, -1)
         return np.concatenate([[0], powers, near_one, [1 - limits.epsneg, 1]]).astype(dtype)
     most = -float(limits.max)
-    values = np.concatenate([[-np.inf, most], -(2.0 ** np.arange(14.0, 0, -1)), -powers[::-1], [-tiny, 0]])
+    values = np.concatenate(
+        [[-np.inf, most], -(2.0 ** np.arange(14.0, 0, -1)), -powers[::-1], [-powers[0], 0]]
+    )
     return values.astype(dtype)
 
 
@@ -132,29 +117,19 @@ def test_a_label_at_zero_is_worse_than_the_smallest_probabilities():
     np.testing.assert_allclose(losses, [1074 * np.log(2), *[-52 * np.log(2)] * 2], rtol=1e-12)
 
 
-def multi_label_models():
-    """Estimators of several labels, in every form that scikit-learn's probabilities take."""
-    yield "forest", RandomForestClassifier(20, min_samples_leaf=5, random_state=0), "predict_proba of Random"
-    yield (
-        "one for each",
-        MultiOutputClassifier(LogisticRegression()),
-        "predict_proba of MultiOutputClassifier",
-    )
-    yield "one against the rest", OneVsRestClassifier(LogisticRegression()), "decision_function of OneVsRest"
-    yield "network", MLPClassifier((5,), max_iter=5, random_state=0), "predict_proba of MLPClassifier"
-    yield "chain", ClassifierChain(LogisticRegression()), " of ClassifierChain"
-    yield (
-        "pipeline",
-        make_pipeline(StandardScaler(), OneVsRestClassifier(LogisticRegression())),
-        "decision_function of Pipeline",
-    )
+LABELLERS = {
+    "predict_proba of Random": RandomForestClassifier(20, min_samples_leaf=5, random_state=0),
+    "predict_proba of MultiOutputClassifier": MultiOutputClassifier(LogisticRegression()),
+    "decision_function of OneVsRest": OneVsRestClassifier(LogisticRegression()),
+    "predict_proba of MLPClassifier": MLPClassifier((5,), max_iter=5, random_state=0),
+    " of ClassifierChain": ClassifierChain(LogisticRegression()),
+    "decision_function of Pipeline": make_pipeline(OneVsRestClassifier(LogisticRegression())),
+}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("model", "source"), [pytest.param(m, s, id=name) for name, m, s in multi_label_models()]
-)
-def test_estimators_of_several_labels_are_scored(model, source):
+@pytest.mark.parametrize(("source", "model"), LABELLERS.items(), ids=LABELLERS)
+def test_estimators_of_several_labels_are_scored(source, model):
     """Lists of tables and single tables of probabilities are read by label."""
     model.fit(X[:N], SETS[:N])
     found = model.predict_proba(X)
@@ -231,82 +206,38 @@ def test_means_come_first_and_deviations_after_them():
 # --- What is refused -------------------------------------------------------------------------------
 
 
+LINE, LOGISTIC = LinearRegression().fit(X, T), LogisticRegression().fit(X, SETS[:, 0])
+FOREST = RandomForestClassifier(2).fit(X, SETS)
+HOLED = np.where(np.arange(2 * N) == 4, np.nan, T)
+
+
 @pytest.mark.parametrize(
-    ("model", "y", "task", "sentence"),
+    ("model", "y", "task", "words"),
     [
-        (
-            LogisticRegression().fit(X, SETS[:, 0]),
-            T,
-            SquaredError(),
-            "task SquaredError needs a regression model, got LogisticRegression",
-        ),
-        (
-            LinearRegression().fit(X, T),
-            SETS[:, 0],
-            Classification(),
-            r"got LinearRegression without predict_proba; .* name the task: SquaredError\(\)",
-        ),
-        (
-            LinearRegression().fit(X, T),
-            T,
-            GaussianLogLoss(),
-            r"task must give the standard deviation, .* because LinearRegression returns none",
-        ),
-        (
-            LinearRegression().fit(X, T),
-            SETS,
-            MultiLabel(),
-            "model must give probabilities, got LinearRegression without predict_proba",
-        ),
-        (
-            RandomForestClassifier(2).fit(X, SETS),
-            SETS[:, 0],
-            Classification(),
-            r"predict one label, got RandomForestClassifier with 3; name the task MultiLabel\(\)",
-        ),
-        (
-            LinearRegression().fit(X, T),
-            np.where(np.arange(2 * N) == 4, np.nan, T),
-            SquaredError(),
-            r"member y must be finite, got 1 records with NaN or infinity \(first at row 4,",
-        ),
-        (
-            LinearRegression().fit(X, T),
-            ["a"] * 2 * N,
-            SquaredError(),
-            "member y must be one number to predict",
-        ),
+        (LOGISTIC, T, SquaredError(), "task SquaredError needs a regression model, got LogisticRegression"),
+        (LINE, SETS[:, 0], Classification(), r"without predict_proba; name the task .*SquaredError\(\)"),
+        (LINE, T, GaussianLogLoss(), "must give the standard deviation, .* LinearRegression returns none"),
+        (LINE, SETS, MultiLabel(), "give probabilities, got LinearRegression without predict_proba"),
+        (FOREST, SETS[:, 0], Classification(), r"one label, got Random.* with 3; .* MultiLabel\(\)"),
+        (LINE, HOLED, SquaredError(), r"member y must be finite, got nan \(first at row 4,"),
+        (LINE, ["a"] * 2 * N, SquaredError(), "member y must be one number to predict"),
         (len, SETS + 1, MultiLabel(), "member y must be a table of 0 and 1 with a column for each label"),
-        (lambda x: x, SETS, MultiLabel(), "outputs must have a column for each of 3 labels, got 4 columns"),
-        (lambda x: x, T, SquaredError(), "member outputs must have 1 column, got 4"),
-        (
-            lambda x: np.zeros((len(x), 2)),
-            T,
-            GaussianLogLoss(),
-            r"standard deviations above 0 after the means, got 0 \(first at row 0,",
-        ),
-        (
-            lambda x: np.where(np.arange(len(x)) == 7, np.nan, 0.0),
-            T,
-            SquaredError(),
-            r"member outputs must be finite, got 1 records with NaN or infinity \(first at row 7,",
-        ),
+        (np.asarray, SETS, MultiLabel(), "outputs must have a column for each of 3 labels, got 4 columns"),
+        (np.asarray, T, SquaredError(), "member outputs must have 1 column, got 4"),
+        (lambda x: np.zeros((len(x), 2)), T, GaussianLogLoss(), r"deviations above 0 .*, got 0 \(.*row 0,"),
+        (lambda x: HOLED[: len(x)], T, SquaredError(), r"outputs must be finite, got nan \(first at row 4,"),
     ],
 )
-def test_what_does_not_fit_the_task_is_one_sentence(model, y, task, sentence):
+def test_what_does_not_fit_the_task_is_one_sentence(model, y, task, words):
     """The sentence names the task or the label, the record and the fix."""
-    with pytest.raises(InputError, match=sentence):
+    with refused(words):
         losses_of(model, y, task)
 
 
-def test_a_regression_has_no_classes():
-    """Naming classes for numbers is a mistake, and said to be one."""
-    with pytest.raises(InputError, match="classes must be left out of a regression, which has none"):
-        losses_of(LinearRegression().fit(X, T), T, SquaredError(), classes=[0, 1])
-
-
 @pytest.mark.parametrize("value", [0, -1, np.nan, "a"])
-def test_a_standard_deviation_is_above_0(value):
-    """Anything else is refused when the task is made."""
-    with pytest.raises(InputError, match="standard_deviation must be"):
+def test_what_a_regression_does_not_take(value):
+    """Classes, and a standard deviation that is not above 0."""
+    with refused("classes must be left out of a regression, which has none"):
+        losses_of(LINE, T, SquaredError(), classes=[0, 1])
+    with refused("standard_deviation must be"):
         GaussianLogLoss(value)

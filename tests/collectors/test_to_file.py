@@ -5,13 +5,11 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import csv
 
-from auditor import InputError
 from auditor.collectors import Classification, Output, RecordTable, collect, collect_to, read_losses
-from auditor.collectors.base import Records, Sampled, naming_rows, sampled, sampled_groups, spread
+from auditor.collectors.base import Records, sampled, sampled_groups, spread
 from auditor.collectors.tables import open_groups
-
-HARD = "hard labels"
 
 
 def written(folder, frames, kind):
@@ -64,27 +62,13 @@ def test_a_sample_is_spread_over_a_table(tmp_path, kind):
 def test_a_forward_file_is_read_once_for_its_sample(tmp_path, monkeypatch):
     """The stretches of a CSV file are read in their order, in one pass."""
     table = written(tmp_path, sorted_frames()[:1], "csv")[0]
-    source = open_groups(
-        members=table, nonmembers=RecordTable(sorted_frames()[1], label="y"), task=Classification()
-    )[0]
-    begun = []
-    original = type(source.reader)._from
-    monkeypatch.setattr(type(source.reader), "_from", lambda self, at: begun.append(at) or original(self, at))
+    other = RecordTable(sorted_frames(500)[1], label="y")
+    source, small = open_groups(members=table, nonmembers=other, task=Classification())
+    assert sampled(small)[0].rows is None  # it comes whole
+    begun, original = [], csv.open_csv
+    monkeypatch.setattr(csv, "open_csv", lambda *given, **more: begun.append(1) or original(*given, **more))
     sampled(source)
-    assert begun == [0]
-
-
-def test_a_small_table_comes_whole():
-    """Up to five hundred records are all of them, in one stretch."""
-    frame = sorted_frames(500)[0]
-    source = open_groups(
-        members=RecordTable(frame, label="y"),
-        nonmembers=RecordTable(frame.assign(x=0), label="y"),
-        task=Classification(),
-    )[0]
-    found, _ = sampled(source)
-    assert not isinstance(found, Sampled)
-    assert found.labels.tolist() == frame["y"].tolist()
+    assert len(begun) == 1
 
 
 def test_both_groups_of_one_table_are_sampled():
@@ -106,18 +90,8 @@ def test_a_spread_of_a_spread_keeps_the_rows(make):
     assert part.rows.tolist() == (part.labels + 50).tolist()
     assert np.asarray(part.features).ravel().tolist() == part.labels.tolist()
     assert part.row(2) == f"row {part.labels[2] + 50}, counting from 0"
-
-
-def test_what_fails_only_together_is_refused_as_it_was():
-    """A refusal that no run of the sample repeats alone is raised as it came."""
-    (found,) = spread([Records("member", np.arange(1000), np.zeros(1000))])
-
-    def ask(records):
-        if len(records) > 1:
-            raise InputError("too many.")
-
-    with pytest.raises(InputError, match=r"^too many\.$"):
-        naming_rows(ask, found)
+    first, last = part.labels[0] + 50, part.labels[-1] + 50
+    assert part.stretch(0, 6) == f"member rows {first} to {last}, counting from 0"
 
 
 def test_a_sorted_table_gets_the_output_that_memory_gets(tmp_path, require_extra):
@@ -151,66 +125,28 @@ def two(frame):
     return np.stack([1 - p, p], axis=1)
 
 
-def told(folder, inside, outside, model=two):
-    """What is announced, and what is written, of a model that knows its members by heart."""
-    frames = [
-        pd.DataFrame({"p": p, "y": (p > 0.5).astype(int), "n": np.arange(len(p)) + at})
-        for at, p in ((0, inside), (10_000, outside))
-    ]
-    lines = []
-    report = collect_to(
-        folder / "losses.parquet",
-        model,
-        members=RecordTable(frames[0], label="y"),
-        nonmembers=RecordTable(frames[1], label="y"),
-        output=Output.PROBABILITIES,
-        announce=lines.append,
-    )
-    return lines, report.warnings
-
-
-def test_members_known_by_heart_are_no_hard_labels(tmp_path):
-    """Certain answers about all members alone are neither announced nor written as those of a model of labels."""
-    lines, history = told(tmp_path, np.arange(600) % 2.0, np.tile([0.2, 0.7], 300))
-    assert not any("0 or 1, as of a model that returns labels" in line for line in lines)
-    assert not any(HARD in line for line in history)
-
-
-def test_hard_labels_are_written_only_if_all_are(tmp_path):
-    """What the sample shows is announced; the history has it once if it holds to the end, and never otherwise."""
-    inside, outside = np.arange(600) % 2.0, np.arange(600) % 2.0
-    for name in "ab":
-        (tmp_path / name).mkdir()
-    lines, history = told(tmp_path / "a", inside, outside)
-    assert sum("as of a model that returns labels" in line for line in lines) == 1
-    assert [("0/1-loss audit" in line) for line in history].count(True) == 1
-    outside[13] = 0.75
-    lines, history = told(tmp_path / "b", inside, outside)
-    assert sum("as of a model that returns labels" in line for line in lines) == 1
-    assert not any("0/1-loss audit" in line for line in history)
+HARD = np.arange(600) % 2.0
+SOFT = np.where(np.arange(600) == 13, 0.75, HARD)
 
 
 @pytest.mark.filterwarnings("ignore:all outputs for 200 records")
-def test_memory_says_the_same():
-    """Losses in memory have the same words about labels as those in a file."""
-    y = np.arange(600) % 2
-    soft = y.astype(float)
-    soft[13] = 0.75
-    for outside, hard in ((y.astype(float), 1), (soft, 0)):
-        losses = collect(
-            lambda p: np.stack([1 - p, p], axis=1),
-            members=(y.astype(float), y),
-            nonmembers=(outside, (outside > 0.5) * 1),
-        )
-        assert sum("0/1-loss audit" in line for line in losses.history) == hard
-
-
-def test_memory_judges_both_groups():
-    """A model that is certain of its members alone is warned of by nobody, and a warning would fail this test."""
-    y = np.arange(600) % 2
-    losses = collect(
-        lambda p: np.stack([1 - p, p], axis=1),
-        members=(y.astype(float), y),
-        nonmembers=(np.where(y == 1, 0.7, 0.2), y),
-    )
-    assert losses.saturated == (600, 0)
+@pytest.mark.parametrize(
+    ("outside", "announced", "written"),
+    [(HARD, 1, 1), (SOFT, 1, 0), (np.tile([0.2, 0.7], 300), 0, 0)],
+    ids=["all hard", "one soft", "members known by heart"],
+)
+def test_hard_labels_are_written_only_if_all_are(tmp_path, outside, announced, written):
+    """What the sample shows is announced; the history has it once if it holds to the end, from a file and from memory."""
+    frames = [
+        pd.DataFrame({"p": p, "y": (p > 0.5).astype(int), "n": np.arange(len(p)) + at})
+        for at, p in ((0, HARD), (10_000, outside))
+    ]
+    lines = []
+    tables = {"members": RecordTable(frames[0], label="y"), "nonmembers": RecordTable(frames[1], label="y")}
+    path = tmp_path / "losses.parquet"
+    report = collect_to(path, two, **tables, output=Output.PROBABILITIES, announce=lines.append)
+    assert sum("as of a model that returns labels" in line for line in lines) == announced
+    pairs = [(frame[["p"]], frame["y"]) for frame in frames]
+    losses = collect(two, members=pairs[0], nonmembers=pairs[1])
+    for history in (report.warnings, losses.history):
+        assert sum("0/1-loss audit" in line for line in history) == written

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from auditor.core import InputError
 from auditor.estimators import any_guesses_bound
 
 STAKES = [(j + 0.5) / 16 for j in range(16)]
@@ -61,30 +60,3 @@ def test_the_level_holds_over_all_outcomes(odds, epsilon):
 def test_wrong_odds_break_the_level():
     """Judged as fair, coins of odds 4 raise alarms without a leak far above the level."""
     assert alarm_probability(9, (4.0,), 0.0, assumed=(1.0,)) > 0.6
-
-
-def test_a_bad_tail_of_guesses_costs_nothing():
-    """Coin-flip guesses after 50 right ones leave the bound where it was."""
-    right = np.concatenate([np.ones(50, bool), np.tile([False, True], 500)])
-    assert any_guesses_bound(right, alpha=0.05).bound == any_guesses_bound(right[:50], alpha=0.05).bound > 2
-
-
-def test_no_right_guess_refutes_nothing():
-    """All guesses wrong give 0, and more right ones never less than fewer."""
-    assert any_guesses_bound(np.zeros(100, bool), alpha=0.05).bound == 0
-    bounds = [any_guesses_bound(np.arange(100) < k, alpha=0.05).bound for k in range(0, 101, 10)]
-    assert bounds == sorted(bounds)
-
-
-@pytest.mark.parametrize(
-    ("right", "options", "sentence"),
-    [
-        ([], {"alpha": 0.05}, "guesses must"),
-        ([True], {"alpha": 0.0}, "alpha must"),
-        ([True], {"alpha": 0.1, "odds": (0.0,)}, "odds must be above 0"),
-    ],
-)
-def test_bad_arguments_are_refused(right, options, sentence):
-    """No guesses, no level and impossible odds are refused in one sentence."""
-    with pytest.raises(InputError, match=sentence):
-        any_guesses_bound(np.array(right, dtype=bool), **options)

@@ -8,9 +8,10 @@ from oracles import best_threshold_epsilon, epsilon_on_a_grid, gaussian_mechanis
 
 from auditor.core import InputError
 from auditor.curves import Gaussian
-from auditor.estimators import best_region, gaussian_supremum
+from auditor.estimators import best_region, gaussian_supremum, mixture_supremum
 
 UNIT = Gaussian(0.0, 1.0)
+SUPREMA = [gaussian_supremum, mixture_supremum]
 
 # members, non-members, delta, unclipped, clip = delta, clip = max(delta, 1e-3): the design's reference table, computed
 # independently with mpmath and numerical search.
@@ -79,49 +80,33 @@ def test_the_papers_grid_is_close_and_below():
     assert grid == pytest.approx(exact, abs=1e-3)
 
 
-def test_swapping_the_groups_swaps_the_branches():
+@pytest.mark.parametrize("supremum", SUPREMA)
+def test_swapping_the_groups_swaps_the_branches(supremum):
     """Exchanging members and non-members leaves the value and exchanges m1 with m4 and m2 with m3."""
-    forward = gaussian_supremum(UNIT, Gaussian(1.0, 1.2), delta=1e-5)
-    backward = gaussian_supremum(Gaussian(1.0, 1.2), UNIT, delta=1e-5)
-    assert forward.value == pytest.approx(backward.value, rel=1e-12)
-    names = {"m1": "m4", "m2": "m3", "m3": "m2", "m4": "m1"}
-    assert backward.best.name == names[forward.best.name]
+    forward = supremum(UNIT, Gaussian(1.0, 1.2), delta=1e-5)
+    backward = supremum(Gaussian(1.0, 1.2), UNIT, delta=1e-5)
+    values = [branch.epsilon for branch in forward.branches]
+    assert [branch.epsilon for branch in backward.branches] == pytest.approx(values[::-1], rel=1e-9)
 
 
-def test_identical_laws_give_nothing():
-    """Equal laws have Epsilon* 0 with and without a clip."""
-    assert gaussian_supremum(UNIT, UNIT, delta=1e-5).value == 0
-    assert gaussian_supremum(UNIT, UNIT, delta=1e-5, clip=1e-5).value == 0
-
-
-def test_total_separation_is_the_worst_leak():
+@pytest.mark.parametrize("supremum", SUPREMA)
+def test_total_separation_is_the_worst_leak(supremum):
     """Laws too far apart for any clipped threshold read as the clip's ceiling, flagged, never as 0."""
-    near = gaussian_supremum(UNIT, Gaussian(8.4, 1.0), delta=1e-5, clip=1e-5)
-    far = gaussian_supremum(UNIT, Gaussian(8.6, 1.0), delta=1e-5, clip=1e-5)
-    ceiling = math.log((1 - 2e-5) / 1e-5)
+    near, far = (supremum(UNIT, Gaussian(at, 1.0), delta=1e-5, clip=1e-5) for at in (8.4, 8.6))
     assert near.value == pytest.approx(11.51, abs=5e-3)
     assert not near.saturated
-    assert far.value == pytest.approx(ceiling)
+    assert far.value == pytest.approx(math.log((1 - 2e-5) / 1e-5))
     assert far.saturated
 
 
-def test_point_masses():
-    """Two equal point masses give 0, two different ones the ceiling."""
-    point = Gaussian(1.0, 0.0)
-    assert gaussian_supremum(point, point, delta=1e-5, clip=1e-5).value == 0
-    assert gaussian_supremum(point, Gaussian(2.0, 0.0), delta=1e-5, clip=1e-5).saturated
-
-
-def test_delta_zero_without_a_clip_is_refused():
-    """The direct call names delta and the fix."""
-    with pytest.raises(InputError, match=r"delta must be above 0 when there is no clip, got 0"):
-        gaussian_supremum(UNIT, Gaussian(1.0, 1.0), delta=0.0)
-
-
-def test_delta_zero_with_a_clip_is_fine():
-    """With a clip, delta = 0 gives the fitted ratio at the clip."""
-    found = gaussian_supremum(UNIT, Gaussian(1.0, 1.0), delta=0.0, clip=1e-3).value
-    assert found == pytest.approx(best_threshold_epsilon((0, 1), (1, 1), 0.0, 1e-3), rel=1e-9)
+@pytest.mark.parametrize("supremum", SUPREMA)
+def test_delta_zero_needs_a_clip(supremum):
+    """At delta 0 the call refuses without a clip and gives the fitted ratio at the clip with one."""
+    laws = UNIT, Gaussian(1.0, 1.0)
+    with pytest.raises(InputError, match=r"delta .* clip, got 0"):
+        supremum(*laws, delta=0.0)
+    expected = best_threshold_epsilon((0, 1), (1, 1), 0.0, 1e-3)
+    assert supremum(*laws, delta=0.0, clip=1e-3).value == pytest.approx(expected, rel=1e-9)
 
 
 def test_best_region_reference():
@@ -140,34 +125,36 @@ def test_best_region_is_never_below_the_best_threshold(shift, spread):
 
 def test_best_region_equals_the_threshold_for_equal_spreads():
     """With equal variances the likelihood ratio is monotone and thresholds are optimal."""
-    other = Gaussian(1.0, 1.0)
-    assert best_region(UNIT, other, delta=1e-5) == pytest.approx(
-        gaussian_supremum(UNIT, other, delta=1e-5).value, rel=1e-9
-    )
+    laws = UNIT, Gaussian(1.0, 1.0)
+    threshold = gaussian_supremum(*laws, delta=1e-5).value
+    assert best_region(*laws, delta=1e-5) == pytest.approx(threshold, rel=1e-9)
 
 
+@pytest.mark.parametrize("supremum", SUPREMA)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("clip", [0.5, 0.9])
-def test_a_clip_that_leaves_nothing(delta, clip):
+def test_a_clip_that_leaves_nothing(supremum, delta, clip):
     """A clip of one half or more allows no threshold and gives 0, not a ceiling."""
-    found = gaussian_supremum(UNIT, Gaussian(9.0, 1.0), delta=delta, clip=clip)
+    found = supremum(UNIT, Gaussian(9.0, 1.0), delta=delta, clip=clip)
     assert (found.value, found.saturated) == (0.0, False)
 
 
+@pytest.mark.parametrize("supremum", SUPREMA)
 @pytest.mark.parametrize("at", [0.1, -0.4, 0.9])
-@pytest.mark.parametrize("point_is_member", [True, False])
-def test_a_point_mass_inside_the_other_law_is_a_limit(at, point_is_member):
+@pytest.mark.parametrize("point_first", [True, False])
+def test_a_point_mass_inside_the_other_law_is_a_limit(supremum, at, point_first):
     """A group with one single loss inside the other's range has the value of an ever narrower normal, not the ceiling."""
-    wide = Gaussian(0.0, 0.5)
 
-    def value(sd):
-        laws = (Gaussian(at, sd), wide) if point_is_member else (wide, Gaussian(at, sd))
-        return gaussian_supremum(*laws, delta=1e-5, clip=1e-5)
+    def value(sd, other=Gaussian(0.0, 0.5)):  # noqa: B008 - a frozen value
+        laws = (Gaussian(at, sd), other) if point_first else (other, Gaussian(at, sd))
+        return supremum(*laws, delta=1e-5, clip=1e-5)
 
-    assert not value(0.0).saturated
-    assert value(0.0).value == pytest.approx(value(1e-9).value, rel=1e-6)
-    assert value(0.0).fpr == pytest.approx(value(1e-9).fpr, abs=1e-6)
-    assert value(0.0).fnr == pytest.approx(value(1e-9).fnr, abs=1e-6)
+    found, limit = value(0.0), value(1e-9)
+    assert not found.saturated
+    assert found.value == pytest.approx(limit.value, rel=1e-6)
+    assert (found.fpr, found.fnr) == pytest.approx((limit.fpr, limit.fnr), abs=1e-6)
+    assert value(0.0, Gaussian(at, 0.0)).value == 0
+    assert value(0.0, Gaussian(9.0, 0.0)).saturated
 
 
 @settings(max_examples=300, deadline=None)
@@ -190,16 +177,14 @@ def test_extreme_laws_neither_fail_nor_contradict(mean, spread, other, delta, cl
 
 def test_a_narrow_law_far_from_zero_loses_no_digits():
     """Shifting both laws far along the losses changes nothing, even where floats there are coarser than the narrow law."""
-    wide, narrow = 1e7, 1e-9
-    near = gaussian_supremum(Gaussian(-33554433.0, wide), Gaussian(0.0, narrow), delta=1e-300)
-    far = gaussian_supremum(Gaussian(0.0, wide), Gaussian(33554433.0, narrow), delta=1e-300)
-    assert far.value == pytest.approx(near.value, rel=1e-12)
-    assert (
-        far.value
-        >= gaussian_supremum(
-            Gaussian(0.0, wide), Gaussian(33554433.0, narrow), delta=1e-300, clip=1e-300
-        ).value
+    wide, narrow, at = 1e7, 1e-9, 33554433.0
+    near = gaussian_supremum(Gaussian(-at, wide), Gaussian(0.0, narrow), delta=1e-300)
+    far, clipped = (
+        gaussian_supremum(Gaussian(0.0, wide), Gaussian(at, narrow), delta=1e-300, clip=clip)
+        for clip in (0.0, 1e-300)
     )
+    assert far.value == pytest.approx(near.value, rel=1e-12)
+    assert far.value >= clipped.value
 
 
 def test_best_region_far_beyond_the_exponent_range():

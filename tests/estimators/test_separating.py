@@ -56,12 +56,3 @@ def test_no_threshold_of_a_result_is_a_loss(rng):
     assert (-losses.member > upper["threshold"]).sum() == upper["true_negatives"]
     own = clopper_pearson(losses, delta=1e-3, rule=FixedThreshold(-1.0)).details
     assert own["threshold"] == -1.0
-
-
-def test_the_advantage_tells_its_counts(rng):
-    """The details hold how many records of each group the best threshold calls members: their rates differ by the value."""
-    losses = Losses(member=rng.normal(-1, 1, 300), nonmember=rng.normal(size=200))
-    row = auditor.audit(losses).estimate("advantage")
-    assert row.details["true_positives"] / 300 - row.details["false_positives"] / 200 == pytest.approx(
-        row.value
-    )

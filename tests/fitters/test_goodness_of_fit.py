@@ -12,7 +12,6 @@ from auditor.curves import (
     distance_test,
     fit_gaussian,
     fit_gaussian_pair,
-    held_out_test,
     held_out_tests,
     partition,
     two_sample_ks,
@@ -28,12 +27,10 @@ def test_the_distance_is_scipys(rng):
     assert found.p_value == pytest.approx(stats.kstwobign.sf(expected.statistic * np.sqrt(200)), rel=1e-9)
 
 
-def test_a_point_mass_is_met_exactly():
+@pytest.mark.parametrize(("at", "distance"), [(2.0, 0), (3.0, 1), (1.0, 1)])
+def test_a_point_mass_is_met_exactly(at, distance):
     """Equal held-out losses have no distance from their own point mass, and all of it from another."""
-    held = np.full(10, 2.0)
-    assert distance_test(held, Gaussian(2.0, 0.0), n_fit=10).statistic == 0
-    assert distance_test(held, Gaussian(3.0, 0.0), n_fit=10).statistic == 1
-    assert distance_test(held, Gaussian(1.0, 0.0), n_fit=10).statistic == 1
+    assert distance_test(np.full(10, 2.0), Gaussian(at, 0.0), n_fit=10).statistic == distance
 
 
 def test_parts_are_disjoint_and_random(rng):
@@ -47,20 +44,24 @@ def test_parts_are_disjoint_and_random(rng):
 
 def test_both_tests_stand_side_by_side(rng):
     """One partition serves both tests: up to 10,000 records decide, up to 1,000 of them go into the published test."""
-    small = held_out_test(rng.normal(size=101), fit_gaussian, rng=rng)
-    large = held_out_test(rng.normal(size=30_000), fit_gaussian, rng=rng)
+    small, _ = held_out_tests(rng.normal(size=101), fit_gaussian, rng=rng)
+    large, _ = held_out_tests(rng.normal(size=30_000), fit_gaussian, rng=rng)
     assert (small.n, small.paper.n) == (50, 50)
     assert (large.n, large.paper.n) == (10_000, 1000)
     assert "two-sample" in large.paper.test
     assert "others" in large.test
 
 
-def test_the_published_test_is_scipys_two_sample_one(rng):
-    """The published test is SciPy's between the held-out records and as many draws from the fit."""
-    held, law = rng.normal(size=300), Gaussian(0.5, 1.0)
+@pytest.mark.parametrize("m", [1, 2, 7, 300, 1000])
+@pytest.mark.parametrize("mean", [0.0, 0.02, 0.5, 9.0])
+def test_the_published_test_is_scipys_two_sample_one(rng, m, mean):
+    """The published test is SciPy's exact one between the held-out records and as many draws, with ties too."""
+    law = Gaussian(mean, 1.0)
+    held, draws = rng.normal(size=m), law.sample(m, np.random.default_rng(7))
+    held[: m // 4] = draws[: m // 4]
     found = two_sample_ks(held, law, rng=np.random.default_rng(7))
-    draws = law.sample(300, np.random.default_rng(7))
-    assert found.p_value == pytest.approx(stats.ks_2samp(held, draws).pvalue)
+    expected = stats.ks_2samp(held, draws, method="exact")
+    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
 
 
 def test_the_grid_changes_no_other_number():

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
-from auditor.core import InputError, Losses, Mixture
+from auditor.core import Losses, Mixture
 from auditor.curves import (
     Gaussian,
     MixtureOfGaussians,
@@ -66,28 +66,6 @@ def test_a_point_mass_is_all_in_one_place(law):
     assert law.sample(3, np.random.default_rng(0)).tolist() == [2.0, 2.0, 2.0]
 
 
-def test_spread_covers_every_component():
-    """The points at chosen distances lie around every mean, in order."""
-    points = THREE.spread(np.array([-1.0, 1.0]))
-    assert points.tolist() == sorted([-2.0, 0.0, 1.75, 2.25, -0.5, 5.5])
-    assert Gaussian(1.0, 2.0).spread(np.array([1.0, -1.0])).tolist() == [-1.0, 3.0]
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (((0.5, 0.4), (0.0, 1.0), (1.0, 1.0)), r"weights must sum to 1, got 0\.9"),
-        (((1.5, -0.5), (0.0, 1.0), (1.0, 1.0)), r"weights must be above 0, got -0\.5"),
-        (((1.0,), (0.0, 1.0), (1.0,)), "columns must have the same length"),
-        (((0.5, 0.5), (0.0, 1.0), (1.0, 0.0)), r"sds must be above 0 .* got 0 \(component 1"),
-    ],
-)
-def test_impossible_mixtures_are_refused(columns, message):
-    """Each impossible column is refused in one sentence that names it."""
-    with pytest.raises(InputError, match=message):
-        MixtureOfGaussians(*columns)
-
-
 def test_one_component_is_the_gaussian_fit(rng):
     """A mixture of one has the Gaussian fit's mean and standard deviation."""
     x = rng.gamma(2, 3, 30_000)
@@ -124,14 +102,6 @@ def test_condensing_keeps_mean_and_variance(rng):
     assert (runs.counts.sum(), mean, variance) == (x.size, pytest.approx(x.mean()), pytest.approx(x.var()))
 
 
-def test_the_parameters_are_found(rng):
-    """A clear mixture's weights, means and standard deviations are found to within their errors."""
-    fit = fit_mixture(two_groups(rng, 100_000), components=2, rng=rng)
-    np.testing.assert_allclose(fit.weights, (0.4, 0.6), atol=0.01)
-    np.testing.assert_allclose(fit.means, (0.0, 5.0), atol=0.03)
-    np.testing.assert_allclose(fit.sds, (1.0, 0.5), atol=0.03)
-
-
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1e300])
 def test_no_scale_matters(rng, scale):
     """A sample at any scale of float64 has the fit of the sample at scale 1."""
@@ -162,9 +132,7 @@ def test_odd_samples_are_fitted(values, components):
     fit = fit_mixture(values, components=components, rng=np.random.default_rng(0))
     assert fit.components <= components
     assert math.isfinite(fit.mean)
-    assert values.min() * (1 + 1e-9) - 1e-9 <= min(fit.means) or min(fit.means) >= values.min() - abs(
-        values.min()
-    )
+    assert min(fit.means) >= values.min() - 1e-9 * (1 + abs(values.min()))
     assert not np.isnan(fit.log_cdf(values)).any()
 
 
@@ -231,9 +199,3 @@ def test_the_pair_is_reproducible_and_shows_progress():
     )
     assert first == second
     assert seen[:6] == [(done, 6) for done in range(1, 7)]
-
-
-def test_a_number_is_no_choice(rng):
-    """A bare number of components is refused by name."""
-    with pytest.raises(InputError, match=r"choice must be auditor\.Mixture, got 3"):
-        fit_mixture_pair(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0]), choice=3, rng=rng)

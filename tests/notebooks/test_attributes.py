@@ -120,13 +120,3 @@ def test_measuring_changes_nothing_of_the_training():
     assert all(np.array_equal(run["accuracy"], runs["DP only"]["accuracy"]) for run in runs.values())
     assert runs["full"]["full"] == pytest.approx(runs["all pairs"]["full"], rel=1e-9)
     assert runs["DP only"]["full"].size == 0
-
-
-def test_scaling_of_ages(people):
-    """Standardised ages have mean 0 and deviation 1 in the training set; public ones are hundredths of years."""
-    public = attributes.people("stand-in", records=160, scaling="public")
-    assert public.ages == pytest.approx(np.arange(17, 91) / 100)
-    years = 100 * public.x[:, attributes.AGE]
-    assert people.ages == pytest.approx((np.arange(17, 91) - years.mean()) / years.std(), rel=1e-5)
-    assert people.x[:, :6].mean(axis=0) == pytest.approx(np.zeros(6), abs=1e-9)
-    assert people.source == "stand-in, not Adult"

@@ -1,7 +1,7 @@
 """The lecture on Gaussian DP and auditing (002): its printed numbers and statements, and the audit acted out again.
 
 Elsewhere: errata with their numbers in `test_errata.py` (advanced composition, the tail, Theorem 3.4, Corollary 5.4, mu^- and
-.00274); eps_L = 2.795 of the audit in `tests/estimators/test_clopper_pearson.py`; the odds 39 and 61 of 100 in
+.00274); the odds 39 and 61 of 100 in
 `tests/theory/test_theory_wording.py`; sampled curves (Theorem 4.2) and amplification in `tests/theory/test_amplification.py`;
 the methods of many-run audits in `tests/runs` and `tests/statistical/test_runs.py`.
 
@@ -223,11 +223,17 @@ def test_the_printed_limits():
     assert float(lower_limit(FP, N, 5e-11)) == pytest.approx(0.00102, abs=5e-6)  # what "beta^-" would be
 
 
-def test_the_last_slide_has_the_right_number_with_the_wrong_label():
-    """The slide's mu^- of its own .95509 and .00274 is the correct 1.08 of two upper limits: only "beta^- >=" is wrong."""
-    found = auditor.audit_runs(
-        published(), delta=1e-5, confidence=1 - 1e-10, claim=CLAIM, threshold=auditor.FixedThreshold(0.5)
+@pytest.fixture(scope="module")
+def found():
+    """The audit of the published counts as scores, the threshold between them."""
+    losses = auditor.Losses(*(np.repeat([0.0, 1.0], [count, N - count]) for count in (TP, FP)))
+    return auditor.audit_runs(
+        losses, delta=1e-5, confidence=1 - 1e-10, claim=CLAIM, threshold=auditor.FixedThreshold(0.5)
     )
+
+
+def test_the_last_slide_has_the_right_number_with_the_wrong_label(found):
+    """The slide's mu^- of its own .95509 and .00274 is the correct 1.08 of two upper limits: only "beta^- >=" is wrong."""
     # mu by scipy's normal law: what a Gaussian pair needs to have an FNR of .95509 and an FPR of .00274.
     of_slide = stats.norm.isf(0.95509) + stats.norm.isf(0.00274)
     assert slides.gdp_from_limits(0.95509, 0.00274) == pytest.approx(of_slide, rel=1e-9)
@@ -236,17 +242,8 @@ def test_the_last_slide_has_the_right_number_with_the_wrong_label():
     assert found.estimate("epsilon_bound.gdp").details["mu"] == pytest.approx(of_slide, abs=7e-4)
 
 
-def published():
-    """The audit's counts as scores, the threshold between them."""
-    scores = (np.repeat([0.0, 1.0], [count, N - count]) for count in (TP, FP))
-    return auditor.Losses(*scores)
-
-
-def test_the_audit_refutes_the_claim():
+def test_the_audit_refutes_the_claim(found):
     """The slide's "can be due to sampling?" No: at 1 - 1e-10 epsilon is 2.79 at least, and the claim of .21 is refuted."""
-    found = auditor.audit_runs(
-        published(), delta=1e-5, confidence=1 - 1e-10, claim=CLAIM, threshold=auditor.FixedThreshold(0.5)
-    )
     assert found.verdict == "refuted"
     assert found.estimate("epsilon_bound.clopper_pearson").value == pytest.approx(2.795, abs=5e-6)
     # Under the claim so few false alarms have no chance: the FPR is at least that of the curve at this TPR.
@@ -254,11 +251,8 @@ def test_the_audit_refutes_the_claim():
     assert stats.binom.logcdf(FP, N, least) < math.log(1e-300)
 
 
-def test_the_improvements_show_more_and_take_more_for_granted():
+def test_the_improvements_show_more_and_take_more_for_granted(found):
     """Log-Katz, Bayesian and GDP numbers lie above Clopper-Pearson's on the same counts, and only that one judges."""
-    found = auditor.audit_runs(
-        published(), delta=1e-5, confidence=1 - 1e-10, claim=CLAIM, threshold=auditor.FixedThreshold(0.5)
-    )
     values = [found.estimate(f"epsilon_bound.{name}").value for name in ("katz", "bayesian", "gdp")]
     assert min(values) > found.estimate("epsilon_bound.clopper_pearson").value
     assert [comparison.estimate for comparison in found.comparisons] == ["epsilon_bound.clopper_pearson"]

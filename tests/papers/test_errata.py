@@ -5,7 +5,7 @@ kinds of neighbours of 003 in `tests/theory/test_monte_carlo.py`, `test_total_va
 and Proposition 9 of 000 in `test_closed_form.py` and `test_rates.py`, where Section 6.2's table is too; attribute inference in
 `test_attribute_inference.py`; the diameter of Section 5.4 in `tests/sensitivity/test_distances.py`; the corrected composition
 theorems of 001 and 002, and the optimal one, in `tests/theory/test_composition.py`; Corollary 5.4 and Theorem 3.4 of 002 in
-`test_gdp.py`; the Clopper-Pearson limits of its audit in `tests/estimators/test_clopper_pearson.py`. What was found later is
+`test_gdp.py`; the Clopper-Pearson limits of its audit in `test_auditing.py`. What was found later is
 in the file of its paper beside this one. The abstract of 004 ("800%") is arithmetic; its comparison under two clips (Section
 8.1) and its p-values (8.2) are in `test_epsilon_star.py`, the votes of 003 in `test_membership_bounds.py`. Some printed forms
 are true and only loose, or fit another reading: then the test says that, too.

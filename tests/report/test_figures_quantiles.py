@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.report.figures import alt, figure, quantile_figure
+from auditor.report.figures import alt, figure
 from auditor.report.figures.fit import _sides
 from auditor.results import Histogram
 
@@ -39,7 +39,7 @@ def _result(result, sample, *, n=None, confidence=0.95):
 def test_band_is_that_of_an_order_statistic(overfitted, n, confidence):
     """The band is the normal quantile of the Beta(k, n + 1 - k) limits, at every kept record and in the far tails."""
     result, at = _result(overfitted, np.linspace(0, 1, n), confidence=confidence)
-    side = _sides(result, None)["member"]
+    side = _sides(result)["member"]
     k, law = at + 1, stats.norm(MEAN, SD)
     spare = (1 - confidence) / 2
     # 1e-3 of a standard deviation: the result keeps six digits.
@@ -53,7 +53,7 @@ def test_band_covers(overfitted):
     runs = 400
     samples = np.sort(rng.normal(MEAN, SD, (runs, N)), axis=1)
     result, at = _result(overfitted, samples[0])
-    side = _sides(result, None)["member"]
+    side = _sides(result)["member"]
     inside = (samples[:, at] >= side.low) & (samples[:, at] <= side.high)
     rates = inside.mean(axis=0)
     # Binomial(400, 0.95): a deviation of five standard errors (0.0545) is one in a million.
@@ -79,14 +79,7 @@ def test_no_count_no_band(overfitted, n):
     """Without a number of records there are points and no band."""
     result, _ = _result(overfitted, np.linspace(0, 1, 50))
     result = replace(result, data=dict(result.data) | {"n_member": n})
-    side = _sides(result, None)["member"]
+    side = _sides(result)["member"]
     assert side.low is None
     assert "99 points, no band" in alt(result, "quantiles")
     assert figure(result, "quantiles") is not None
-
-
-def test_a_panel_for_each_group(refuted):
-    """Members and non-members have a panel each, with marks of different shapes."""
-    axes = quantile_figure(refuted).axes
-    assert [panel.get_title() for panel in axes] == ["Members", "Non-members"]
-    assert [panel.get_lines()[-1].get_marker() for panel in axes] == ["o", "^"]

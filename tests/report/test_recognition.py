@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor.core import Check, Status
 from auditor.report import findings, recognition as told
 from auditor.results import at_least, out_of_many
 
@@ -18,10 +17,23 @@ def _changed(result, name, **fields):
     return replace(result, estimates=rows)
 
 
+def test_the_threshold_of_the_certified_bound(overfitted):
+    """The two rates of the bound are rounded away from the leak, and their ratio stays; high losses are others'."""
+    name, rates = "epsilon_bound.clopper_pearson", (0.129, 0.0101)
+    for tail, keys, said in (
+        ("lower", ("tpr_lower", "fpr_upper"), "1,290 out of 10,000 training records have a loss below it"),
+        ("upper", ("tnr_lower", "fnr_upper"), "1,290 out of 10,000 other records have a loss above it"),
+    ):
+        details = {"tail": tail, **dict(zip(keys, rates, strict=True))}
+        assert said in told(_changed(overfitted, name, details=details))["measured"][-1]
+        approximate = _changed(overfitted, name, details=details | {"approximate": True})
+        assert "one threshold" not in " ".join(told(approximate)["measured"])
+
+
 def test_counts(overfitted):
     """A certified TPR of 12.3% at 1% FPR is told in records, with what an accusation is worth by Bayes' rule."""
     # 0.123006 / (0.123006 + 0.01) = 0.9248; 0.01 * 0.123006 / (0.01 * 0.123006 + 0.99 * 0.01) = 0.1105
-    first, half, few = told(overfitted)["measured"]
+    first, half, few, *_ = told(overfitted)["measured"]
     assert first == (
         "At 95% confidence: of 100 training records, at least 12 are recognised; of 100 other records, at most 1 is falsely"
         " accused."
@@ -29,12 +41,17 @@ def test_counts(overfitted):
     assert half.endswith("an accusation is right in at least 92 out of 100 cases.")
     assert half.startswith("If half of the records that the attacker looks at are in the training data")
     assert few == "If only 1 in 100 of them is, an accusation is right in at least 11 out of 100 cases."
-
-
-def test_the_limit_is_told_and_not_the_value(overfitted):
-    """With the same limit a larger observed value changes nothing."""
-    result = _changed(overfitted, RATE, value=0.9)
-    assert told(result)["measured"] == told(overfitted)["measured"]
+    # The limit is told and not the value; of persons, persons; a limit of 1 is all, one below the rate shows nothing.
+    assert told(_changed(overfitted, RATE, value=0.9))["measured"] == [first, half, few]
+    of_persons = told(replace(overfitted, data={**overfitted.data, "unit": "person (mean loss)"}))["measured"]
+    assert (
+        "of 100 persons in the training data, at least 12 are recognised; of 100 other persons"
+        in of_persons[0]
+    )
+    assert "half of the persons" in of_persons[1]
+    assert "of 100 training records, all are" in told(_changed(overfitted, RATE, lower=1.0))["measured"][0]
+    (sentence,) = told(_changed(overfitted, RATE, lower=0.009))["measured"]
+    assert "it is not shown" in sentence
 
 
 def test_every_count_is_on_the_safe_side():
@@ -65,55 +82,6 @@ def test_an_accusation_by_counting():
     share = accused[0] / sum(accused)  # 750 of 944 accusations are right: 79.4%
     said = findings._accused(rate, low, 0.03, "So")
     assert said == f"So, an accusation is right in at least {math.floor(100 * share)} out of 100 cases."
-
-
-def test_everybody_is_recognised(overfitted):
-    """A limit of 1 is told as all."""
-    first = told(_changed(overfitted, RATE, lower=1.0))["measured"][0]
-    assert "of 100 training records, all are recognised" in first
-
-
-def test_no_better_than_guessing(overfitted):
-    """A limit at or below the rate is no evidence, and no accusation is called right."""
-    sentences = told(_changed(overfitted, RATE, lower=0.009))["measured"]
-    assert len(sentences) == 1
-    assert "it is not shown" in sentences[0]
-
-
-def test_the_threshold_of_the_certified_bound(overfitted):
-    """The two rates of the bound are rounded away from the leak, out of so many that their ratio stays; high losses are others'."""
-    name = "epsilon_bound.clopper_pearson"
-    low = _changed(overfitted, name, details={"tail": "lower", "tpr_lower": 0.129, "fpr_upper": 0.0101})
-    assert told(low)["bound"].endswith(
-        "At 95% confidence, at least 1,290 out of 10,000 training records have a loss below it, and at most 101 out of"
-        " 10,000 other records do."
-    )
-    high = _changed(overfitted, name, details={"tail": "upper", "tnr_lower": 0.129, "fnr_upper": 0.0101})
-    assert "1,290 out of 10,000 other records have a loss above it" in told(high)["bound"]
-    assert told(high)["bound"].endswith("What stands out is who was not in the training data.")
-
-
-def test_an_approximate_bound_is_not_put_in_odds(overfitted):
-    """What is not certified is not told as if it were."""
-    details = {"tail": "lower", "tpr_lower": 0.129, "fpr_upper": 0.01, "approximate": True}
-    assert told(_changed(overfitted, "epsilon_bound.clopper_pearson", details=details))["bound"] == ""
-
-
-def test_a_failed_check_says_nothing_in_odds(overfitted):
-    """Where the groups cannot be compared no record is called recognised."""
-    invalid = replace(overfitted, checks=(Check("duplicates", Status.FAIL, "The groups overlap."),))
-    found = told(invalid)
-    assert (found["measured"], found["bound"]) == ([], "")
-    assert "nothing measured can be put in odds" in found["reason"]
-
-
-def test_too_few_records(overfitted):
-    """Without any resolved rate the reason is given, not silence."""
-    names = ("tpr_at_fpr.0.1", RATE, "tpr_at_fpr.0.001")
-    rest = tuple(item for item in overfitted.estimates if item.name not in names)
-    found = told(replace(overfitted, estimates=rest))
-    assert found["measured"] == []
-    assert found["reason"].startswith("There are too few other records")
 
 
 def test_the_claim_in_the_words_of_the_study(refuted, overfitted):
@@ -170,13 +138,9 @@ def test_a_census_is_told_with_its_members_as_draws(overfitted):
     assert "can be positive by chance alone" in found["rests"]
     assert "chance" not in told(overfitted)["rests"]
     assert "it is not shown" in told(_census(overfitted, drawn=0.001))["measured"][0]
-
-
-def test_an_older_census_has_no_odds(overfitted):
-    """Where a result keeps only the numbers of the finite set nothing is told of them."""
-    assert told(_census(overfitted, drawn=None))["measured"] == []
+    # Where an older result keeps only the numbers of the finite set nothing is told of them.
     plain = replace(overfitted, data={**overfitted.data, "members": "census"})
-    assert told(plain)["measured"] == []
+    assert told(_census(overfitted, drawn=None))["measured"] == told(plain)["measured"] == []
 
 
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, None])
@@ -185,11 +149,3 @@ def test_a_claim_that_is_none(refuted, value, delta):
     """A claim that no promise can be read from is passed over, unless it is in order."""
     claim = replace(refuted.claims[0], value=value, delta=delta)
     assert told(replace(refuted, claims=(claim,)))["claim"] == []
-
-
-def test_persons(overfitted):
-    """Where a score stands for a person, persons are counted."""
-    result = replace(overfitted, data={**overfitted.data, "unit": "person (mean loss)"})
-    first, half, _ = told(result)["measured"]
-    assert "of 100 persons in the training data, at least 12 are recognised; of 100 other persons" in first
-    assert "half of the persons" in half

@@ -35,14 +35,6 @@ def keeps(kind, item):
     assert required <= set(item) <= required | optional
 
 
-def texts(value):
-    """Every text in a document."""
-    if isinstance(value, str):
-        yield value
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from texts(item)
-
-
 def read(result, gates=()):
     """The one run of a log, once it keeps the rules."""
     log = json.loads(sarif(result, gates=check_gates(result, list(gates))))
@@ -116,14 +108,10 @@ def test_a_claim_that_was_not_judged_is_a_warning(not_evaluable, overfitted):
     ("gates", "code"), [((), 0), (["auc > 0.6"], 1), (["epsilon_star.mixture > 1"], 3), (["auc > 0.9"], 0)]
 )
 def test_the_exit_code_is_told(overfitted, gates, code):
-    """The invocation holds the exit code of the same audit with the same gates."""
-    assert read(overfitted, gates)["invocations"][0]["exitCode"] == code
-
-
-def test_nothing_found_is_an_empty_list(overfitted):
-    """An audit with nothing to look at says so with an empty list, which is not the same as none (3.14.23)."""
-    fine = dataclasses.replace(overfitted, checks=())
-    assert read(fine)["results"] == []
+    """The invocation holds the exit code; nothing to look at is an empty list, which is not the same as none (3.14.23)."""
+    run = read(dataclasses.replace(overfitted, checks=()), gates)
+    assert run["invocations"][0]["exitCode"] == code
+    assert (run["results"] == []) == (code == 0)
 
 
 def test_fingerprints_outlive_the_numbers(refuted):
@@ -176,39 +164,6 @@ def test_files_are_relative_references(refuted, source, uris):
         for item in run["results"]
     }
     assert places == {uris[0] if uris else None}
-
-
-@pytest.mark.parametrize("name", ["overfitted", "refuted", "not_evaluable", "nothing", "hostile"])
-def test_every_kind_of_result(name, request):
-    """Every kind of audit gives a log that keeps the rules and is the same on every run, with no sign that deceives."""
-    result = request.getfixturevalue(name)
-    run = read(result)
-    assert sarif(result) == sarif(result)
-    assert not [text for text in texts(run) if re.search("[\x00-\x08\u202a-\u202e]", text)]
-
-
-def test_messages_hold_no_links_and_no_placeholders(overfitted):
-    """What SARIF makes links and placeholders of (3.11.5, 3.11.6) is escaped in foreign text, and other text is left."""
-    link = Check("ties", Status.FAIL, "see [x](http://evil.example) and {0} in C:\\data")
-    plain = Check("power", Status.FAIL, "C:\\data {a}")
-    made = dataclasses.replace(overfitted, checks=(link, plain))
-    first, second = (item["message"]["text"] for item in read(made)["results"])
-    assert first.startswith("See \\[x\\](http://evil.example) and {{0}} in C:\\\\data")
-    assert second.startswith("C:\\data {a}")
-
-
-def test_very_long_texts_are_cut(overfitted):
-    """Names and reasons of a megabyte make no log of megabytes, and the address stays a file's name."""
-    text = "x" * 1_000_000
-    made = dataclasses.replace(
-        overfitted,
-        checks=(Check(text, Status.FAIL, text),),
-        data={"model": text},
-        provenance={"source": text},
-    )
-    run = read(made)
-    assert len(sarif(made)) < 30_000
-    assert len(run["artifacts"][0]["location"]["uri"]) < 300
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=40))

@@ -1,7 +1,5 @@
 """The audit of many runs: four methods at one threshold chosen elsewhere, and one of them judges."""
 
-import dataclasses
-import functools
 import json
 import math
 from statistics import NormalDist
@@ -9,7 +7,6 @@ from statistics import NormalDist
 import jsonschema
 import numpy as np
 import pytest
-import run_tasks
 
 import auditor
 from auditor.core import (
@@ -18,7 +15,6 @@ from auditor.core import (
     FixedSizeSampling,
     FixedThreshold,
     InputError,
-    Jeffreys,
     Losses,
     Melded,
     RankGrid,
@@ -29,7 +25,6 @@ from auditor.core import (
     Verdict,
 )
 from auditor.estimators import clopper_pearson
-from auditor.report import algorithm_text
 from auditor.results import runs_schema
 from auditor.verdicts import judge
 
@@ -76,34 +71,18 @@ def test_the_backpropagation_clipping_audit_is_reproduced():
     assert (result.data["true_positives"], result.data["false_positives"]) == (4922, 174)
 
 
-@pytest.mark.parametrize(
-    ("counts", "delta", "expected"),
-    [
-        ((500, 1000, 10, 1000), 1e-5, 3.241995),
-        ((1000, 1000, 0, 1000), 0.0, 5.600588),
-        ((90, 100, 10, 100), 0.0, 1.542152),
-    ],
-)
-def test_the_certified_row_has_the_values_of_reference(counts, delta, expected):
-    """Clopper-Pearson limits with half of the error each, at values computed independently (statistics.md, section 7)."""
-    row = audited(counted(*counts), delta=delta, threshold=FixedThreshold(0.5)).estimate(CERTIFIED)
-    assert abs(row.value - expected) < 5e-7
-
-
 def test_katz_by_hand():
     """90 of 100 and 10 of 100: log 9 - 1.959964 sqrt(0.1/90 + 0.9/10), for either ratio."""
-    row = audited(counted(90, 100, 10, 100), delta=0.0, threshold=FixedThreshold(0.5)).estimate(KATZ)
-    assert math.isclose(
-        row.value, math.log(9) - NORMAL.inv_cdf(0.975) * math.sqrt(0.1 / 90 + 0.9 / 10), rel_tol=1e-9
+    result = audited(counted(90, 100, 10, 100), delta=0.0, threshold=FixedThreshold(0.5))
+    row, expected = (
+        result.estimate(KATZ),
+        math.log(9) - NORMAL.inv_cdf(0.975) * math.sqrt(0.1 / 90 + 0.9 / 10),
     )
+    assert math.isclose(row.value, expected, rel_tol=1e-9)
     assert row.details["approximate"] is True
-
-
-def test_katz_has_no_value_for_perfect_guesses():
-    """With no false alarm and no miss the variance is unknown: the row says so, and is neither 0 nor missing."""
-    row = audited(counted(50, 50, 0, 50), threshold=FixedThreshold(0.5)).estimate(KATZ)
-    assert (row.value, row.lower, row.confidence) == (None, None, None)
-    assert "variance" in row.reason
+    # A Gaussian curve has no finite epsilon at delta 0.
+    assert result.estimate(GDP).value is None
+    assert "delta 0" in result.estimate(GDP).reason
 
 
 @pytest.mark.parametrize(
@@ -150,8 +129,6 @@ def test_the_credible_row_exceeds_every_valid_bound():
     row = result.estimate(BAYESIAN)
     assert abs(row.value - 7.207) < 5e-4
     assert row.details["credible"] is True
-    assert "95% credible" in algorithm_text(result)
-    assert "no value" not in algorithm_text(result)
 
 
 def test_a_score_that_is_blind_has_no_credible_row():
@@ -159,7 +136,6 @@ def test_a_score_that_is_blind_has_no_credible_row():
     result = audited(Losses(member=np.ones(50), nonmember=np.ones(50)), threshold=FixedThreshold(1.0))
     assert result.estimate(BAYESIAN).value is None
     assert "could not have shown any leak" in result.estimate(BAYESIAN).reason
-    assert "the certified bound is 0" in algorithm_text(result)
 
 
 def test_either_error_can_show_the_leak():
@@ -233,15 +209,6 @@ def test_runs_that_are_judged_cannot_choose(rng, way):
         audited(losses, threshold_runs=others)
 
 
-def test_a_collection_with_the_same_seed_cannot_choose():
-    """2,000 runs of seed 0 are the first 2,000 of its 4,000; those of another seed are other runs."""
-    collect = functools.partial(auditor.collect_runs, run_tasks.noisy_count, workers=1)
-    judged = collect(runs=4000)
-    with pytest.raises(InputError, match=r"2,000 of their 2,000 scores .* another seed"):
-        audited(judged, threshold_runs=collect(runs=2000))
-    assert audited(judged, threshold_runs=collect(runs=2000, seed=1)).data["chosen_on"] == [1000, 1000]
-
-
 @pytest.mark.parametrize(
     "score",
     [
@@ -250,9 +217,7 @@ def test_a_collection_with_the_same_seed_cannot_choose():
         lambda rng, runs: rng.binomial(1, 0.3, runs) + 0.0,
         lambda rng, runs: np.maximum(rng.normal(size=runs), 0.0),
         lambda rng, runs: rng.normal(size=runs).astype(np.float16).astype(float),
-        lambda rng, runs: rng.normal(size=runs).astype(np.float32).astype(float),
     ],
-    ids=["rounded", "count", "decision", "clipped", "half precision", "single precision"],
 )
 def test_scores_that_repeat_by_chance_are_allowed(rng, score):
     """Rounded, counted, decided and clipped scores occur in both collections and twice in one, as chance has it."""
@@ -272,42 +237,6 @@ def test_a_grid_of_ranks_has_the_certified_row_alone(rng):
         for name in (KATZ, BAYESIAN, GDP):
             assert result.estimate(name).value is None
             assert "one threshold" in result.estimate(name).reason
-        assert "ranks fixed in advance" in algorithm_text(result)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"threshold": Split(0.1)}, r"Split\(0.1\) needs at least 2 runs of each world on each side, got 1"),
-        ({"threshold": FixedThreshold(0.5, Jeffreys())}, r"ClopperPearson\(\), got Jeffreys\(\)"),
-        ({"threshold": 0.5}, "threshold must be .*RankGrid or .*FixedThreshold or .*Split, got 0.5"),
-        ({"threshold_runs": "same"}, "must be other runs than those that are judged"),
-        ({"threshold_runs": "other", "threshold": RankGrid()}, r"RankGrid\(\.\.\.\) would choose it twice"),
-        ({"adjacency": "add-replace"}, "adjacency must be one of .*did you mean"),
-        ({"delta": 1.0}, r"delta must lie in \[0, 1\)"),
-        ({"confidence": 1.0}, r"confidence must lie in \(0, 1\)"),
-        ({"claim": 0.21}, "claim must be"),
-    ],
-)
-def test_arguments_that_cannot_be_used_are_one_sentence(rng, given, words):
-    """Every slip names the argument, the constraint, the value and the fix."""
-    losses = shifted(rng, runs=10)
-    runs = {"same": losses, "other": shifted(rng, runs=10)}
-    given = {
-        name: runs.get(value, value) if isinstance(value, str) else value for name, value in given.items()
-    }
-    with pytest.raises(InputError, match=words):
-        audited(losses, **given)
-
-
-def test_scores_that_cannot_be_used_are_one_sentence():
-    """NaN scores, an empty world and something that is no losses are refused."""
-    with pytest.raises(InputError, match="member losses must be finite, got 1 NaN"):
-        Losses(member=[0.1, math.nan], nonmember=[0.2, 0.3])
-    with pytest.raises(InputError, match="nonmember losses need at least 2 records, got 0"):
-        Losses(member=[0.1, 0.2], nonmember=[])
-    with pytest.raises(InputError, match=r"losses must be auditor\.Losses"):
-        audited([0.1, 0.2])
 
 
 # --- The verdict -----------------------------------------------------------------------------------
@@ -343,7 +272,6 @@ def test_worlds_with_a_replaced_record_judge_what_the_claim_implies(rng):
     assert judged.value == 2.0
     assert math.isclose(judged.delta, (1 + math.e) * 1e-5, rel_tol=1e-12)
     assert {row.delta for row in result.estimates} == {judged.delta}
-    assert "judged as epsilon 2 at delta 3.72e-5 (replace-one), which it implies" in algorithm_text(result)
 
 
 @pytest.mark.parametrize(
@@ -365,9 +293,8 @@ def test_a_training_claim_is_judged_at_its_accountants_epsilon(rng):
     right = audited(shifted(rng, by=1.0, runs=20_000), claim=claim)
     assert abs(right.comparisons[0].claim.value - 4.377178) < 3e-4  # statistics.md, section 7
     assert right.verdict is Verdict.NOT_REFUTED
-    wrong = audited(
-        shifted(rng, by=4.0, runs=20_000), claim=claim
-    )  # the noise is a quarter of what is claimed
+    # The noise is a quarter of what is claimed.
+    wrong = audited(shifted(rng, by=4.0, runs=20_000), claim=claim)
     assert wrong.verdict is Verdict.REFUTED
     replaced = audited(shifted(rng, by=1.0), claim=claim, adjacency="replace-one")
     assert replaced.comparisons[0].claim.delta == replaced.estimate(CERTIFIED).delta
@@ -383,12 +310,6 @@ def test_scores_the_wrong_way_round_judge_nothing(rng):
         assert {item.name for item in result.checks if item.status is Status.WARN} >= {name}
         assert result.verdict is Verdict.INCONCLUSIVE
         assert result.estimate(CERTIFIED).value == 0
-        # In the words of runs and scores, and not in those of members and losses.
-        assert ("with the canary have the higher scores" in result.comparisons[0].reason) is (
-            name == "direction"
-        )
-        assert ("all scores are equal" in result.comparisons[0].reason.lower()) is (name == "ties")
-        assert "loss" not in result.comparisons[0].reason
 
 
 def test_a_training_that_ignores_its_seed_is_noticed():
@@ -397,8 +318,6 @@ def test_a_training_that_ignores_its_seed_is_noticed():
     [check] = [item for item in result.checks if item.name == "repeats"]
     assert check.status is Status.FAIL
     assert result.verdict is Verdict.NOT_EVALUABLE
-    assert "Failed: Every run of a world gave the same score" in algorithm_text(result)
-    assert "Failed: Every run of a world gave the same score" in result._repr_html_()
     # A decision that is right now and then wrong is no constant.
     once = audited(counted(49, 50, 0, 50), threshold=FixedThreshold(0.5), claim=StatedClaim(0.1, 1e-5))
     assert once.verdict is Verdict.REFUTED
@@ -421,14 +340,6 @@ def test_one_training_that_diverged_does_not_hide_repeats(rng):
     member = np.append(np.tile(rng.normal(size=50), 20), 1e12)
     result = audited(Losses(member=member, nonmember=rng.normal(size=1000)))
     assert {item.name: item.status for item in result.checks}["repeats"] is Status.FAIL
-
-
-def test_delta_zero_has_no_gaussian_row(rng):
-    """A Gaussian curve has no finite epsilon at delta 0; the other rows have one."""
-    result = audited(shifted(rng), delta=0.0)
-    assert result.estimate(GDP).value is None
-    assert "delta 0" in result.estimate(GDP).reason
-    assert result.estimate(CERTIFIED).value > 0
 
 
 # --- The result ------------------------------------------------------------------------------------
@@ -457,35 +368,3 @@ def test_the_json_is_what_its_schema_says(rng, given, tmp_path):
         InputError, match="holds the audit of many runs; give the result of one model's audit"
     ):
         auditor.read_result(tmp_path / "runs.json")
-
-
-def test_the_same_runs_give_the_same_result(rng):
-    """Nothing but the time differs between two audits of the same runs."""
-    losses = shifted(rng)
-    first, second = (dataclasses.replace(audited(losses), provenance={}).to_json() for _ in range(2))
-    assert first == second
-
-
-def test_the_card_shows_counts_and_numbers(rng):
-    """In a notebook the result shows the verdict, the counts, and each bound with what kind of bound it is."""
-    card = audited(shifted(rng), claim=StatedClaim(0.5, 1e-5))._repr_html_()
-    for words in (
-        "Claim refuted",
-        "1,000 runs with the canary",
-        "certified at 95% confidence",
-        "about at 95% confidence",
-        "95% credible",
-        "if the curve is Gaussian",
-        "the training algorithm (add-remove)",
-        "Only the certified bound judges a claim; the others can exceed the truth.",
-    ):
-        assert words in card
-    assert "judged as" not in card
-    replaced = audited(shifted(rng), adjacency="replace-one", claim=StatedClaim(1.0, 1e-5))._repr_html_()
-    assert "Claimed: epsilon 1 at delta 1e-5 (add-remove); judged as epsilon 2 at delta 3.72e-5" in replaced
-
-
-def test_an_unknown_estimate_meets_the_nearest(rng):
-    """Asking for a row that is not there names the nearest."""
-    with pytest.raises(InputError, match=r"did you mean 'epsilon_bound\.katz'"):
-        audited(shifted(rng, runs=20)).estimate("epsilon_bound.kats")

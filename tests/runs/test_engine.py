@@ -1,14 +1,12 @@
 """Many runs of a task: nothing finished runs twice, whatever stopped it; the same results for any number of processes."""
 
 import functools
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,25 +57,8 @@ def test_what_is_in_the_folder_is_read_and_not_run_again(tmp_path, marks):
     again = auditor.run_cases(run_tasks.tallied, cases(6, marks), folder=folder, workers=1)
     assert calls(marks) == 6
     assert plain(again[:4]) == plain(first)
-    assert {name: type(value) for name, value in again[0].items()} == {
-        "name": str,
-        "double": float,
-        "seed": int,
-        "even": bool,
-        "drawn": np.ndarray,
-    }
     assert list(again[0]) == list(first[0])
-
-
-def test_every_result_has_a_file_of_its_own_that_needs_no_pickle(tmp_path):
-    """One .npz for each case, readable without pickles, which says of which task, case and seed it is."""
-    auditor.run_cases(run_tasks.tallied, cases(3), folder=tmp_path, workers=1, seed=5)
-    files = sorted(tmp_path.iterdir())
-    assert len(files) == 3
-    assert all(path.suffix == ".npz" and path.name.startswith("tallied-") for path in files)
-    with np.load(files[0], allow_pickle=False) as archive:
-        header = json.loads(archive["header"].tobytes())
-    assert (header["task"], header["seed"], set(header["case"])) == ("run_tasks.tallied", 5, {"x"})
+    assert [type(value) for value in again[0].values()] == [str, float, int, bool, np.ndarray]
 
 
 @pytest.mark.parametrize("change", ["case", "task", "seed"])
@@ -112,12 +93,13 @@ def test_a_failure_names_its_case_and_keeps_what_is_finished(tmp_path, marks, wo
     """An error in the task is one sentence with the case and the error; the rest is not run again when it is mended."""
     given = [*cases(4, marks), {"x": 4, "fails": True}]
     folder = tmp_path / "runs"
-    with pytest.raises(AuditorError) as caught:
+    sentence = r'the task failed for case \{"x": 4, "fails": true\}: ValueError: the loss is NaN\.$'
+    with pytest.raises(AuditorError, match=sentence) as caught:
         auditor.run_cases(run_tasks.tallied, given, folder=folder, workers=workers)
-    assert str(caught.value) == (
-        'the task failed for case {"x": 4, "fails": true}: ValueError: the loss is NaN.'
-    )
-    assert "in tallied" in caught.value.__notes__[0]  # where it happened, also from another process
+    if workers == 1:
+        assert isinstance(caught.value.__cause__, ValueError)
+    else:
+        assert "in tallied" in caught.value.__notes__[0]  # where it happened
     kept = len(list(folder.iterdir()))
     assert kept >= (4 if workers == 1 else 1)
     auditor.run_cases(run_tasks.tallied, given[:4], folder=folder, workers=1)
@@ -180,10 +162,8 @@ def test_what_was_killed_goes_on_where_it_stopped(tmp_path, marks, stop):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_task_that_ends_the_program_is_a_sentence(workers):
     """An exit inside a task names its case, in this process as in another."""
-    with pytest.raises(AuditorError) as caught:
+    with pytest.raises(AuditorError, match=r'^the task failed for case \{"x": .*\}: SystemExit: 3\.'):
         auditor.run_cases(run_tasks.quits, cases(2), workers=workers)
-    assert str(caught.value).startswith('the task failed for case {"x": ')
-    assert str(caught.value).endswith("}: SystemExit: 3.")
 
 
 def test_what_another_call_finished_meanwhile_is_read(tmp_path, marks):
@@ -208,13 +188,6 @@ def test_old_drafts_of_killed_processes_are_taken_away(tmp_path):
     assert [path.exists() for path in (old, fresh, other)] == [False, True, True]
 
 
-def test_progress_must_be_a_function(marks):
-    """What cannot be called is refused before the first run."""
-    with pytest.raises(InputError, match="progress must be a function, such as print, got True"):
-        auditor.run_cases(run_tasks.tallied, cases(2, marks), workers=1, progress=True)
-    assert calls(marks) == 0
-
-
 def test_sizes_that_no_memory_holds_are_damage(tmp_path):
     """A file whose array claims 10^14 numbers is damaged, and no MemoryError."""
     auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
@@ -229,34 +202,28 @@ def test_sizes_that_no_memory_holds_are_damage(tmp_path):
     np.savez(path, header=header)
     with zipfile.ZipFile(path, "a") as archive:
         archive.write(huge, "array_0.npy")
-    with pytest.raises(InputError, match="is damaged; delete it"):
+    with pytest.raises(InputError, match="is damaged or another's; delete it"):
         auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", "other"])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", "other", "pickle"])
 def test_a_damaged_file_is_one_sentence(tmp_path, content):
-    """A file that is cut off, or was renamed, is named with what to do; it is neither used nor written over."""
+    """A file that is cut off, was renamed or holds a pickle is named with what to do; it is not used, nor written over."""
     auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
     [path] = tmp_path.iterdir()
     if content == "other":
         elsewhere = tmp_path / "elsewhere"
         auditor.run_cases(run_tasks.tallied, [{"x": 9}], folder=elsewhere, workers=1)
         content = next(elsewhere.iterdir()).read_bytes()
+    if content == "pickle":  # loading it would run its code
+        np.savez(path, header=np.array([{"task": "x"}], dtype=object))
+        content = path.read_bytes()
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
         auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
     assert str(path) in str(caught.value)
     assert str(caught.value).endswith("delete it, and the run is made again.")
     assert path.read_bytes() == content
-
-
-def test_a_pickle_in_the_folder_is_not_run(tmp_path):
-    """A file with Python objects in it is refused as damaged: loading a pickle would run its code."""
-    auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
-    [path] = tmp_path.iterdir()
-    np.savez(path, header=np.array([{"task": "x"}], dtype=object))
-    with pytest.raises(InputError, match="damaged"):
-        auditor.run_cases(run_tasks.tallied, cases(1), folder=tmp_path, workers=1)
 
 
 @pytest.mark.parametrize(
@@ -277,45 +244,20 @@ def test_cases_that_cannot_be_told_apart_or_kept_are_refused(given, words):
         auditor.run_cases(run_tasks.other, given, workers=1)
 
 
-def _text(case, seed):  # noqa: ARG001 - as every task
-    return "done"
-
-
-def _object(case, seed):  # noqa: ARG001 - as every task
-    return {"model": object()}
-
-
-def _masked(case, seed):  # noqa: ARG001 - as every task
-    return {"v": np.ma.array([1.0, 2.0], mask=[False, True])}
-
-
-def _large(case, seed):  # noqa: ARG001 - as every task
-    return {"v": 2**70}
-
-
-def _ragged(case, seed):  # noqa: ARG001 - as every task
-    return {"rows": [[1, 2], [3]]}
-
-
 @pytest.mark.parametrize(
-    ("task", "words"),
+    ("result", "words"),
     [
-        (_text, "must return a mapping"),
-        (_object, "got model of type object"),
-        (_ragged, "got rows of type list"),
-        (_masked, "got v of type MaskedArray"),
+        ("done", "must return a mapping"),
+        ({"v": object()}, "got v of type object"),
+        ({"v": [[1, 2], [3]]}, "got v of type list"),
+        ({"v": np.ma.array([1.0, 2.0], mask=[False, True])}, "got v of type MaskedArray"),
+        ({"v": 2**70}, "numbers of at most 64 bits .* got v of type int"),
     ],
 )
-def test_results_that_no_file_can_hold_are_refused(task, words):
+def test_results_that_no_file_can_hold_are_refused(result, words):
     """A result is a flat mapping to numbers, texts, truth values or arrays of numbers; the sentence names the case."""
     with pytest.raises(InputError, match=rf"{words}.* for case \{{\"x\": 0\}}\.$"):
-        auditor.run_cases(task, cases(1), workers=1)
-
-
-def test_whole_numbers_have_64_bits():
-    """A larger one is named with its range, because no file holds it."""
-    with pytest.raises(InputError, match="whole numbers of at most 64 bits, got v of 71 bits"):
-        auditor.run_cases(_large, cases(1), workers=1)
+        auditor.run_cases(lambda *_, **__: result, cases(1), workers=1)
 
 
 def test_only_a_named_function_has_results_that_are_kept(tmp_path):
@@ -328,13 +270,17 @@ def test_only_a_named_function_has_results_that_are_kept(tmp_path):
         auditor.run_cases("train", cases(1))
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
-    """A folder inside a file, or something that is no path, is refused before any run."""
+def test_bad_arguments_are_refused_before_any_run(tmp_path):
+    """A folder inside a file, something that is no path, and progress that cannot be called."""
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match="cannot be made"):
-        auditor.run_cases(run_tasks.other, cases(1), folder=tmp_path / "file" / "runs")
-    with pytest.raises(InputError, match="folder must be a text or a path, got 3"):
-        auditor.run_cases(run_tasks.other, cases(1), folder=3)
+    for given, kind, words in (
+        ({"folder": tmp_path / "file" / "runs"}, OutputError, "cannot be made"),
+        ({"folder": 3}, InputError, "folder must be a text or a path, got 3"),
+        ({"progress": True}, InputError, "progress must be a function, such as print, got True"),
+    ):
+        with pytest.raises(kind, match=words):
+            auditor.run_cases(run_tasks.tallied, cases(1, tmp_path), workers=1, **given)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_processes_fit_into_the_memory_that_is_stated():
@@ -342,17 +288,14 @@ def test_processes_fit_into_the_memory_that_is_stated():
     ask = functools.partial(number_of_workers, cases=100, workers=8)
     assert ask(memory=10e9, memory_per_worker=3e9) == 3
     assert ask(memory=100e9, memory_per_worker=3e9) == 8
-    assert ask(memory=None, memory_per_worker=None) == 8
-    assert number_of_workers(cases=2, workers=8, memory=None, memory_per_worker=None) == 2
-    assert number_of_workers(cases=0, workers=8, memory=None, memory_per_worker=None) == 1
-    with pytest.raises(
-        InputError, match=r"memory must hold at least one worker, got 1,000 bytes .* of 2,000"
+    assert [ask(cases=cases, memory=None, memory_per_worker=None) for cases in (0, 2, 100)] == [1, 2, 8]
+    for given, words in (
+        ({"memory": 1e3, "memory_per_worker": 2e3}, "memory must hold at least one worker, got 1,000 bytes"),
+        ({"memory": 1e9, "memory_per_worker": None}, "must be given together"),
+        ({"workers": 0, "memory": None, "memory_per_worker": None}, "workers must be a whole number of 1"),
     ):
-        ask(memory=1e3, memory_per_worker=2e3)
-    with pytest.raises(InputError, match="must be given together"):
-        ask(memory=1e9, memory_per_worker=None)
-    with pytest.raises(InputError, match="workers must be a whole number of 1 or more"):
-        ask(workers=0, memory=None, memory_per_worker=None)
+        with pytest.raises(InputError, match=words):
+            ask(**given)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -360,17 +303,6 @@ def test_linear_algebra_has_one_thread(workers):
     """In this process as in others, a task's linear algebra runs in one thread, so that runs do not fight for cores."""
     found = auditor.run_cases(run_tasks.threads, cases(2), workers=workers)
     assert [item["most"] for item in found] == [1, 1]
-
-
-def test_progress_is_told_at_the_end_and_counts_what_was_there(tmp_path):
-    """The last call of progress says that all is done, and how much of it was there before."""
-    auditor.run_cases(run_tasks.other, cases(2), folder=tmp_path, workers=1)
-    told = []
-    auditor.run_cases(run_tasks.other, cases(3), folder=tmp_path, workers=1, progress=told.append)
-    assert (told[-1].done, told[-1].total, told[-1].resumed) == (3, 3, 2)
-    assert str(told[-1]) == "3 of 3 runs done (2 from earlier) after 0 s."
-    auditor.run_cases(run_tasks.other, cases(3), folder=tmp_path, workers=1, progress=told.append)
-    assert (told[-1].done, told[-1].resumed, told[-1].remaining) == (3, 3, None)
 
 
 def test_progress_is_told_once_a_second(monkeypatch):
@@ -383,11 +315,3 @@ def test_progress_is_told_once_a_second(monkeypatch):
         reporter.add(1)
     assert len(told) == 10
     assert told[4] == Progress(done=51, total=101, resumed=1, elapsed=5.0, remaining=5.0)
-    assert (
-        str(Progress(1, 9, 0, 3700.0, 29600.0)) == "1 of 9 runs done after 1 h 1 min, about 8 h 13 min to go."
-    )
-
-
-def test_the_working_copy_of_this_test_is_not_needed():
-    """The tasks of these tests are importable by name, as a user's are."""
-    assert Path(run_tasks.__file__).parent.name == "tests"

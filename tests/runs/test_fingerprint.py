@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -72,9 +71,8 @@ def test_results_of_other_code_are_not_read(tmp_path, modules, old, new):
     with pytest.raises(InputError) as caught:
         collected(loaded(modules, SOURCE.replace(old, new)), folder)
     name = str(caught.value).split("'")[1]
-    assert str(caught.value) == (
-        f"file {name!r} was made by another version of the function 'train'; take another folder, or delete it."
-    )
+    assert "was made by another version of the function 'train'" in str(caught.value)
+    assert str(folder) in name
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -127,16 +125,10 @@ def _scaled(factor):
 
 def test_a_decorated_function_is_known_by_all_its_levels():
     """What the decorator closes over counts, and so does what it wraps."""
-    one, two, other = (
-        _scaled(factor)(function)
-        for factor, function in (
-            (1.0, run_tasks.noisy_count),
-            (2.0, run_tasks.noisy_count),
-            (1.0, run_tasks.broken),
-        )
-    )
-    assert fingerprint(one) == fingerprint(_scaled(1.0)(run_tasks.noisy_count))
-    assert len({fingerprint(item) for item in (one, two, other, run_tasks.noisy_count)}) == 4
+    noisy, broken = run_tasks.noisy_count, run_tasks.broken
+    made = (_scaled(1.0)(noisy), _scaled(2.0)(noisy), _scaled(1.0)(broken), noisy)
+    assert fingerprint(made[0]) == fingerprint(_scaled(1.0)(noisy))
+    assert len(set(map(fingerprint, made))) == 4
 
 
 def _closing(value):
@@ -162,57 +154,12 @@ def test_what_is_closed_over_has_a_plain_form():
     assert fingerprint(again) == fingerprint(again)
 
 
-def test_another_python_cannot_tell(tmp_path, monkeypatch):
-    """Instructions differ between versions of Python, so the sentence says that the code cannot be compared."""
-    collected(run_tasks.noisy_count, tmp_path)
-    monkeypatch.setattr("auditor.mechanism.run_cases.PYTHON", "3.99")
-    version = rf"{sys.version_info.major}\.{sys.version_info.minor}"
-    with pytest.raises(InputError, match=rf"with Python {version}, and with 3\.99 it cannot be told whether"):
-        collected(run_tasks.noisy_count, tmp_path)
-
-
-def test_a_file_without_a_fingerprint_is_read_as_before(tmp_path):
-    """Files of before fingerprints do not say which code made them, and are read."""
-    case = [{"x": 1}]
-    first = auditor.run_cases(run_tasks.other, case, folder=tmp_path, workers=1)
-    [path] = tmp_path.iterdir()
-    with np.load(path, allow_pickle=False) as archive:
-        header = json.loads(archive["header"].tobytes())
-    assert header.pop("code")
-    assert header.pop("python")
-    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8))
-    assert auditor.run_cases(run_tasks.other, case, folder=tmp_path, workers=1) == first
-
-
-class _Trainer:
-    def __init__(self, noise):
-        self.noise = noise
-
-    def train(self, with_canary, seed):
-        return -(with_canary + self.noise * np.random.default_rng(seed).normal())
-
-
-def _made(noise):
-    def train(with_canary, seed):
-        return -(with_canary + noise * np.random.default_rng(seed).normal())
-
-    return train
-
-
-@pytest.mark.parametrize("made", [lambda noise: _Trainer(noise).train, _made])
-def test_functions_that_hide_a_setting_are_not_kept(tmp_path, made):
+@pytest.mark.parametrize("train", [_closing(1.0), [].append], ids=["closure", "method"])
+def test_functions_that_hide_a_setting_are_not_kept(tmp_path, train):
     """Two closures, or methods of two objects, have one name: kept, the scores of the first would be read for the second."""
-    for noise in (5.0, 0.0):
-        with pytest.raises(InputError) as caught:
-            collected(made(noise), tmp_path)
-        assert str(caught.value).startswith(
-            "train must be a named function when its results are kept in a folder"
-        )
-        assert str(caught.value).endswith(
-            "write it with def at the top of a file or a notebook cell, and one for everything that varies."
-        )
-        assert list(tmp_path.iterdir()) == []
-    assert len(auditor.collect_runs(made(5.0), runs=4, workers=1).member) == 2
+    with pytest.raises(InputError, match="train must be a named function when its results are kept"):
+        collected(train, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_functions_of_classes_and_of_c_are_kept(tmp_path):

@@ -22,35 +22,22 @@ _SIGNS = {sign for sign in map(chr, range(0x110000)) if unicodedata.category(sig
     "\uffff",
 }
 UNSAFE = re.compile(f"[{''.join(sorted(_SIGNS - set(_SEEN)))}]")
-_ACTIVE = {
-    "iframe",
-    "object",
-    "embed",
-    "form",
-    "img",
-    "audio",
-    "video",
-    "input",
-    "textarea",
-    "base",
-    "frame",
-    "applet",
-}
+_ACTIVE = "iframe object embed form img audio video input textarea base frame applet"
+_ALLOWED = """h1 h2 h3 h4 p table thead tbody tr th td ul ol li strong em code br hr details summary sub sup blockquote pre"""
 
 
 class Markup(HTMLParser):
-    """The tags, attributes and words of a page."""
+    """The elements, scripts and words of a page."""
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.attributes, self.words, self._within = [], [], [], []
+        self.elements, self.scripts, self.words, self._within = [], [], [], []
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         """Note a tag."""
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
         self._within.append(tag)
 
     def handle_endtag(self, tag):
@@ -59,14 +46,28 @@ class Markup(HTMLParser):
             pass
 
     def handle_data(self, data):
-        """Note words, but not those of styles and scripts."""
-        if not {"style", "script"} & set(self._within):
-            self.words.append(data)
+        """Note what is run, and what is read; styles are neither."""
+        if "style" not in self._within:
+            (self.scripts if "script" in self._within else self.words).append(data)
+
+    @property
+    def tags(self):
+        """The name of each element."""
+        return [tag for tag, _ in self.elements]
+
+    @property
+    def attributes(self):
+        """Each attribute with the name of its element."""
+        return [(tag, name, value) for tag, attrs in self.elements for name, value in attrs.items()]
+
+    def values(self, name):
+        """What each attribute of that name holds."""
+        return [value for _, key, value in self.attributes if key == name]
 
     @property
     def text(self):
-        """All words."""
-        return "".join(self.words)
+        """All that is read, with single blanks."""
+        return " ".join(" ".join(self.words).split())
 
 
 def html(text, *, scripts=()):
@@ -74,7 +75,7 @@ def html(text, *, scripts=()):
     found = Markup(text)
     assert re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL) == list(scripts)
     assert found.tags.count("script") == len(scripts)
-    assert not _ACTIVE & set(found.tags)
+    assert not set(_ACTIVE.split()) & set(found.tags)
     for tag, name, value in found.attributes:
         assert not name.startswith("on"), (tag, name)
         if name in {"href", "src", "xlink:href", "action"}:
@@ -83,7 +84,7 @@ def html(text, *, scripts=()):
             assert "url(" not in value.replace("url(#", ""), value
             assert "expression" not in value
     assert UNSAFE.search(text.replace("\t", "")) is None
-    return found.text
+    return "".join(found.words)
 
 
 def markdown(text):
@@ -92,35 +93,17 @@ def markdown(text):
 
     rendered = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
     found = Markup(rendered)
-    allowed = {
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "p",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "ul",
-        "ol",
-        "li",
-        "strong",
-        "em",
-    }
-    allowed |= {"code", "br", "hr", "details", "summary", "sub", "sup", "blockquote", "pre"}
+    allowed = set(_ALLOWED.split())
     assert set(found.tags) <= allowed, set(found.tags) - allowed
     assert not found.attributes or {name for _, name, _ in found.attributes} <= {"style", "open"}
     plain = re.sub(r"<code>.*?</code>|<pre>.*?</pre>", "", rendered, flags=re.DOTALL)
-    plain = Markup(plain).text
+    plain = "".join(Markup(plain).words)
     # What GitHub and GitLab make links and calls of after all else: addresses, mentions, numbers of issues.
     assert not re.search(r"(?i)\b(https?://|www\.)\w", plain), plain
     assert not re.search(r"(?<![\w`])@\w", plain), plain
     assert not re.search(r"(?<!\w)#\d", plain), plain
     assert UNSAFE.search(text) is None
-    return found.text
+    return "".join(found.words)
 
 
 def junit(text):

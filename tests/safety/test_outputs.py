@@ -1,6 +1,7 @@
 """Whatever a text holds, every output shows it as text."""
 
 import json
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -39,11 +40,15 @@ def _scripts(text):
     return [item.split("</script>")[0] for item in text.split("<script>")[1:]]
 
 
-def test_terminal(result):
-    """On a terminal no text moves the cursor, sets a colour, a title or a link, or turns the direction."""
+def test_every_text(result):
+    """On a terminal, in a summary, a build server's file and a notebook no text is more than text, and all show it."""
+    gates = check_gates(result, ["auc > 0.6"])
     for colour in (False, True):
-        formats.terminal(audit_text(result, color=colour, width=400), colour=colour)
-    assert MARK in audit_text(result, width=400)
+        assert MARK in formats.terminal(audit_text(result, color=colour, width=400), colour=colour)
+    assert MARK in formats.markdown(result.to_markdown(gates=gates))
+    assert MARK in formats.junit(result.to_junit(gates=gates))
+    assert MARK in formats.sarif(result.to_sarif(gates=gates))
+    assert MARK in formats.html(result._repr_html_())
 
 
 def test_json(result, text, tmp_path):
@@ -52,27 +57,6 @@ def test_json(result, text, tmp_path):
     assert text in json.loads(written)["provenance"]["command"]
     result.to_json(tmp_path / "again.json")
     assert auditor.read_result(tmp_path / "again.json").to_json() == written
-
-
-def test_markdown(result):
-    """A summary for a pull request calls nobody, links nowhere, and breaks no table."""
-    words = formats.markdown(result.to_markdown(gates=check_gates(result, ["auc > 0.6"])))
-    assert MARK in words
-
-
-def test_junit(result):
-    """A JUnit file stays XML, and shows the text."""
-    assert MARK in formats.junit(result.to_junit(gates=check_gates(result, ["auc > 0.6"])))
-
-
-def test_sarif(result):
-    """A SARIF file keeps its form, and shows the text."""
-    assert MARK in formats.sarif(result.to_sarif(gates=check_gates(result, ["auc > 0.6"])))
-
-
-def test_notebook(result):
-    """The card in a notebook holds no script and shows the text as a clean text."""
-    assert MARK in formats.html(result._repr_html_())
 
 
 def test_ranking(text, tmp_path):
@@ -147,20 +131,17 @@ def _own(text):
 
 def test_huge(raw, tmp_path):
     """A text of a million characters leaves every output readable and small."""
-    result = read(filled(raw, "short"), tmp_path)
-    from dataclasses import replace
-
-    result = replace(
-        result, data=dict(result.data) | {"model": HUGE, "strategy": HUGE}, provenance={"source": HUGE}
-    )
-    made = {
-        "page": html.render([result]),
-        "markdown": result.to_markdown(),
-        "junit": result.to_junit(),
-        "sarif": result.to_sarif(),
-        "card": result._repr_html_(),
-    }
-    assert {name: len(text) for name, text in made.items() if len(text) > 1_500_000 or MARK not in text} == {}
+    short = read(filled(raw, "short"), tmp_path)
+    data = dict(short.data) | {"model": HUGE, "strategy": HUGE}
+    result = replace(short, data=data, provenance={"source": HUGE})
+    made = [
+        html.render([result]),
+        result.to_markdown(),
+        result.to_junit(),
+        result.to_sarif(),
+        result._repr_html_(),
+    ]
+    assert [len(text) for text in made if len(text) > 1_500_000 or MARK not in text] == []
     assert len(audit_text(result)) < 100_000
 
 

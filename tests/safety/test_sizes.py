@@ -1,4 +1,4 @@
-"""A result with very long curves makes a page of ordinary size, and is looked through once."""
+"""A result with very long curves makes a page of ordinary size."""
 
 from dataclasses import replace
 
@@ -34,39 +34,6 @@ def long(audited):
 def test_page_size(audited, long):
     """The page of long curves is no larger than twice that of ordinary ones."""
     assert len(long.to_html()) < 2 * len(audited.to_html())
-
-
-def test_looked_through_once(long, monkeypatch):
-    """However many figures, captions and titles ask for the curves, their numbers are looked through once."""
-    fresh = replace(long, curves=tuple(replace(curve, fpr=(*curve.fpr,)) for curve in long.curves))
-    own = {id(side): [] for curve in fresh.curves for side in (curve.fpr, curve.tpr)}
-    cleaned = canvas._floats
-
-    def counting(values):
-        own.get(id(values), []).append(1)
-        return cleaned(values)
-
-    monkeypatch.setattr(canvas, "_floats", counting)
-    fresh.to_html()
-    assert [len(times) for times in own.values()] == [1] * 2 * len(NAMES)
-
-
-def test_one_curve_of_a_name(audited, monkeypatch):
-    """Of very many curves of one name, one is looked through."""
-    sizes = []
-    cleaned = canvas._floats
-    monkeypatch.setattr(canvas, "_floats", lambda values: sizes.append(len(values)) or cleaned(values))
-    curve = NamedCurve("empirical", "a", (0.0, 0.25, 1.0), (0.0, 0.5, 1.0))
-    found = canvas.curves(replace(audited, curves=(curve,) * 900))
-    assert (list(found), sizes) == (["empirical"], [3, 3])
-
-
-def test_a_changed_result_has_its_own_curves(audited):
-    """Curves are those of the result that is asked about, not of one looked at before."""
-    for power in (0.2, 0.5, 0.9):
-        curve = NamedCurve("empirical", "a", (0.0, 0.25, 1.0), (0.0, 0.25**power, 1.0))
-        found = canvas.curves(replace(audited, curves=(curve,)))["empirical"]
-        assert found.tpr[1] == 0.25**power
 
 
 def test_thinned_logarithmic_curve(long):

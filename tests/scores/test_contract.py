@@ -1,5 +1,7 @@
 """What every score keeps: labels, history, the input, finite values, and calibration data that are not audited."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -11,60 +13,49 @@ LABELS = ("id", "group", "person", "fingerprint")
 
 
 def build(name, losses, calibration, features, held_features):
-    """The score of this name, with one reference model that finds every record as hard as 1."""
+    """The score of this name, with two reference models that find every record as hard as 1."""
     reference = References(
         member=np.ones((losses.n_member, 2)), nonmember=np.ones((losses.n_nonmember, 2)), id=losses.id
     )
-    if name == "difficulty":
-        return scores.difficulty(reference)
-    if name == "difficulty, median":
-        return scores.difficulty(reference, centre=scores.Median())
-    if name == "rmia":
-        return scores.rmia(reference, population=calibration)
-    if name == "class_conditional":
-        return scores.class_conditional(calibration)
-    return scores.fit_quantile_regression(
-        features,
-        calibration=calibration,
-        calibration_features=held_features,
-        rate=0.1,
-        rng=np.random.default_rng(0),
-    ).transform
+    if name == "fit_quantile_regression":
+        given = {"calibration": calibration, "calibration_features": held_features, "rate": 0.1}
+        return scores.fit_quantile_regression(features, **given, rng=np.random.default_rng(0)).transform
+    steps = {
+        "difficulty": lambda: scores.difficulty(reference),
+        "difficulty, median": lambda: scores.difficulty(reference, centre=scores.Median()),
+        "rmia": lambda: scores.rmia(reference, population=calibration),
+        "class_conditional": lambda: scores.class_conditional(calibration),
+    }
+    return steps[name]()
 
 
 EVERY = ["difficulty", "difficulty, median", "rmia", "class_conditional", "fit_quantile_regression"]
 CALIBRATED = EVERY[2:]
 
 
-def world(member, nonmember, held, *, scale="log-odds", labels=LABELS):
+def world(member, nonmember, held, *, labels=LABELS):
     """Losses, calibration records with labels of their own, and features."""
     sizes = len(member), len(nonmember), len(held)
-    first = np.arange(sum(sizes))
-    parts = np.split(first, np.cumsum(sizes)[:-1])
-    columns = dict.fromkeys(labels, parts)
-    if "group" in labels:
-        columns["group"] = [part % 2 for part in parts]
-    losses = Losses(
-        member=member,
-        nonmember=nonmember,
-        scale=scale,
-        saturated=(1, 0),
-        **{name: column[:2] for name, column in columns.items()},
-    )
-    calibration = Population(
-        loss=held,
-        reference=np.ones((sizes[2], 2)),
-        scale=scale,
-        **{name: column[2] for name, column in columns.items()},
-    )
+    parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    columns = {name: [part % 2 for part in parts] if name == "group" else parts for name in labels}
+    pairs = {name: column[:2] for name, column in columns.items()}
+    losses = Losses(member=member, nonmember=nonmember, scale="log-odds", saturated=(1, 0), **pairs)
+    own = {name: column[2] for name, column in columns.items()}
+    calibration = Population(loss=held, reference=np.ones((sizes[2], 2)), scale="log-odds", **own)
     features = tuple(part % 7 + 0.0 for part in parts)
     return losses, calibration, features[:2], features[2]
 
 
+@pytest.fixture
+def drawn(rng):
+    """Losses of 30 members, 40 non-members and 60 calibration records."""
+    return tuple(rng.normal(size=size) for size in (30, 40, 60))
+
+
 @pytest.mark.parametrize("name", EVERY)
-def test_a_score_keeps_the_labels_and_says_what_it_did(rng, name):
+def test_a_score_keeps_the_labels_and_says_what_it_did(drawn, name):
     """Labels travel along, the history grows by one step, the scale is unknown, and the input is left alone."""
-    losses, *rest = world(rng.normal(size=30), rng.normal(size=40), rng.normal(size=60))
+    losses, *rest = world(*drawn)
     before = losses.member.copy()
     moved = build(name, losses, *rest)(losses)
     for label in LABELS:
@@ -114,104 +105,65 @@ def test_extreme_losses_stay_finite(rng, name):
 
 
 @pytest.mark.parametrize("name", CALIBRATED)
-@pytest.mark.parametrize("label", ["id", "fingerprint"])
+@pytest.mark.parametrize(("label", "word"), [("id", "id"), ("fingerprint", "content")])
 @pytest.mark.parametrize("side", ["member", "nonmember"])
-def test_audited_records_cannot_calibrate(rng, name, label, side):
+def test_audited_records_cannot_calibrate(drawn, name, label, word, side):
     """An id, or without ids a content, that is on both sides is refused, with how many there are."""
-    losses, calibration, *rest = world(
-        rng.normal(size=30), rng.normal(size=40), rng.normal(size=60), labels=("group", label)
-    )
-    mixed = getattr(calibration, label).copy()
-    mixed[:3] = getattr(getattr(losses, label), side)[:3]
-    overlapping = Population(
-        loss=calibration.loss,
-        reference=calibration.reference,
-        group=calibration.group,
-        scale=calibration.scale,
-        **{label: mixed},
-    )
-    word = {"id": "id", "fingerprint": "content"}[label]
+    losses, calibration, *rest = world(*drawn, labels=("group", label))
+    mixed = np.r_[getattr(getattr(losses, label), side)[:3], getattr(calibration, label)[3:]]
+    overlapping = dataclasses.replace(calibration, **{label: mixed})
     with pytest.raises(InputError, match=f"no audited record, got 3 of 60 with the {word} of one"):
         build(name, losses, overlapping, *rest)(losses)
 
 
 @pytest.mark.parametrize("name", CALIBRATED)
-def test_a_copy_of_the_audited_nonmembers_cannot_calibrate(rng, name):
+def test_a_copy_of_the_audited_nonmembers_cannot_calibrate(rng, drawn, name):
     """Even without labels, the audited non-members' own losses are refused in any order."""
-    nonmember = rng.normal(size=40)
-    losses, calibration, *rest = world(
-        rng.normal(size=30), nonmember, rng.permutation(nonmember), labels=("group",)
-    )
+    losses, calibration, *rest = world(*drawn[:2], rng.permutation(drawn[1]), labels=("group",))
     with pytest.raises(InputError, match="40 losses equal to the audited non-members'"):
         build(name, losses, calibration, *rest)(losses)
 
 
 @pytest.mark.parametrize("name", CALIBRATED)
-def test_the_history_says_whether_disjointness_was_checked(rng, name):
+def test_the_history_says_whether_disjointness_was_checked(drawn, name):
     """With ids the history says so, without ids or fingerprints it says that nothing was checked."""
-    data = rng.normal(size=30), rng.normal(size=40), rng.normal(size=60)
     for labels, phrase in (
         (("group", "id"), "no id in common with the audited records"),
         (("group", "fingerprint"), "no content in common"),
         (("group",), "not checked to be disjoint"),
     ):
-        losses, *rest = world(*data, labels=labels)
+        losses, *rest = world(*drawn, labels=labels)
         assert phrase in build(name, losses, *rest)(losses).history[-1]
 
 
-def test_natural_twins_with_other_ids_are_different_records(rng):
+def test_natural_twins_with_other_ids_are_different_records(drawn):
     """Where ids show that records differ, equal content is no overlap."""
-    same = np.zeros(30), np.zeros(40)
-    losses = Losses(
-        member=rng.normal(size=30),
-        nonmember=rng.normal(size=40),
-        id=(np.arange(30), np.arange(30, 70)),
-        fingerprint=same,
-        group=same,
-    )
-    calibration = Population(
-        loss=rng.normal(size=25), id=np.arange(70, 95), fingerprint=np.zeros(25), group=np.zeros(25)
-    )
-    moved = scores.class_conditional(calibration)(losses)
-    assert "no id in common" in moved.history[-1]
+    losses, calibration, *_ = world(*drawn)
+    same = tuple(np.zeros(size) for size in (30, 40, 60))
+    twins = dataclasses.replace(losses, fingerprint=same[:2])
+    own = dataclasses.replace(calibration, fingerprint=same[2])
+    assert "no id in common" in scores.class_conditional(own)(twins).history[-1]
 
 
-def test_ids_meet_across_types_and_blank_ids_are_nobodys(rng):
+@pytest.mark.parametrize("ids", [[4, 9], [4.0, 9.0], ["4", "9"], np.array([4, None], dtype=object), ["", ""]])
+def test_ids_meet_across_types_and_blank_ids_are_nobodys(rng, ids):
     """An id is the same as an integer, a float or text; a blank is no id."""
-    losses = Losses(
-        member=rng.normal(size=2),
-        nonmember=rng.normal(size=2),
-        id=(["1", ""], ["3", "4"]),
-        group=([0, 0], [0, 0]),
-    )
-    loss, group = rng.normal(size=2), [0, 0]
-    for ids in (
-        np.array([4, 9]),
-        np.array([4.0, 9.0]),
-        np.array(["4", "9"]),
-        np.array([4, None], dtype=object),
-    ):
-        with pytest.raises(InputError, match="got 1 of 2 with the id"):
-            scores.class_conditional(Population(loss=loss, group=group, id=ids))(losses)
-    blank = Population(loss=loss, group=group, id=["", ""])
-    assert "not checked" in scores.class_conditional(blank)(losses).history[-1]
+    losses = Losses(*rng.normal(size=(2, 2)), id=(["1", ""], ["3", "4"]), group=([0, 0], [0, 0]))
+    score = scores.class_conditional(Population(loss=rng.normal(size=2), group=[0, 0], id=ids))
+    if not any(ids):
+        assert "not checked" in score(losses).history[-1]
+        return
+    with pytest.raises(InputError, match="got 1 of 2 with the id"):
+        score(losses)
 
 
 @pytest.mark.parametrize("name", CALIBRATED)
-def test_calibration_losses_of_another_scale_are_refused(rng, name):
+def test_calibration_losses_of_another_scale_are_refused(drawn, name):
     """Cross-entropies cannot calibrate log-odds."""
-    losses, calibration, *rest = world(rng.random(30), rng.random(40), rng.random(60))
-    other = Losses(
-        member=losses.member,
-        nonmember=losses.nonmember,
-        group=losses.group,
-        scale="cross-entropy",
-        id=losses.id,
-    )
-    with pytest.raises(
-        InputError, match="must be on the scale of the audited losses, got log-odds and cross-entropy"
-    ):
-        build(name, other, calibration, *rest)(other)
+    losses, *rest = world(*map(np.abs, drawn))
+    other = dataclasses.replace(losses, scale="cross-entropy")
+    with pytest.raises(InputError, match="scale of the audited losses, got log-odds and cross-entropy"):
+        build(name, other, *rest)(other)
 
 
 def test_per_group_is_what_a_hold_out_gives(rng):

@@ -1,11 +1,8 @@
 """Offline RMIA against the double loop of its definition, in floats and in mpmath."""
 
-import math
-
 import mpmath
 import numpy as np
 import pytest
-from scipy import stats
 
 from auditor.core import InputError, Losses
 from auditor.scores import Population, References, rmia, rmia_score
@@ -40,20 +37,25 @@ def draws(rng, scale, n, m, models):
     return [rng.normal(0, 3, size) for size in sizes]
 
 
+def scored(loss, refs, pop, own, *, scale="cross-entropy", **options):
+    """The score of each record, larger for likelier members, with the first half of them as the members."""
+    half = len(loss) // 2
+    step = rmia(
+        References(member=refs[:half], nonmember=refs[half:]),
+        population=Population(loss=pop, reference=own, scale=scale),
+        **options,
+    )
+    moved = step(Losses(member=loss[:half], nonmember=loss[half:], scale=scale))
+    return -np.concatenate([moved.member, moved.nonmember])
+
+
 @pytest.mark.parametrize("scale", ["cross-entropy", "log-odds"])
 @pytest.mark.parametrize(("a", "gamma"), [(0.3, 1.0), (0.0, 1.0), (1.0, 1.5), (0.7, 0.5)])
 def test_rmia_is_its_definition(rng, scale, a, gamma):
     """The score lies within one population record of the double loop's, and orders records by its ratio."""
-    loss, refs, pop, own = draws(rng, scale, 60, 25, 3)
-    expected, ratios = oracle(loss, refs, pop, own, a=a, gamma=gamma, scale=scale)
-    step = rmia(
-        References(member=refs[:30], nonmember=refs[30:]),
-        population=Population(loss=pop, reference=own, scale=scale),
-        a=a,
-        gamma=gamma,
-    )
-    moved = step(Losses(member=loss[:30], nonmember=loss[30:], scale=scale))
-    score = -np.concatenate([moved.member, moved.nonmember])
+    world = draws(rng, scale, 60, 25, 3)
+    expected, ratios = oracle(*world, a=a, gamma=gamma, scale=scale)
+    score = scored(*world, scale=scale, a=a, gamma=gamma)
     assert np.all(expected - np.clip(score, 0, 1) >= -1e-12)
     assert np.all(expected - np.clip(score, 0, 1) <= 1 / 25 + 1e-12)
     assert np.array_equal(np.argsort(score), np.argsort(np.array(ratios, dtype=object)))
@@ -61,42 +63,27 @@ def test_rmia_is_its_definition(rng, scale, a, gamma):
 
 @pytest.mark.parametrize("gamma", [1.0, 1.3])
 def test_the_published_score_is_the_double_loop(rng, gamma):
-    """rmia_score equals the share counted one by one."""
-    x, z = rng.normal(size=200), rng.normal(size=50)
+    """rmia_score equals the share counted one by one, where equal ratios do not dominate each other."""
+    x, z = rng.normal(size=200).round(1), rng.normal(size=50).round(1)
     expected = [np.mean(np.exp(item) / np.exp(z) > gamma) for item in x]
     np.testing.assert_array_equal(rmia_score(x, z, gamma=gamma), expected)
-
-
-def test_equal_ratios_do_not_count():
-    """At gamma 1 a record with the ratio of a population record does not dominate it: the comparison is strict."""
-    np.testing.assert_array_equal(rmia_score(np.array([1.0, 2.0]), np.array([1.0, 1.0, 2.0])), [0.0, 2 / 3])
 
 
 def test_probabilities_below_the_smallest_float_do_not_tie():
     """Cross-entropies of 800 and 900, whose probabilities are 0 in float64, keep their order as mpmath's do."""
     loss, refs = np.array([800.0, 900.0, 2000.0, 1e6]), np.full((4, 1), 800.0)
-    pop, own = np.array([850.0, 0.1]), np.array([[800.0], [0.2]])
-    step = rmia(
-        References(member=refs[:2], nonmember=refs[2:]),
-        population=Population(loss=pop, reference=own, scale="cross-entropy"),
-    )
-    moved = step(Losses(member=loss[:2], nonmember=loss[2:], scale="cross-entropy"))
-    assert np.all(np.diff(np.concatenate([moved.member, moved.nonmember])) > 0)
-    expected, _ = oracle(loss, refs, pop, own, a=0.3, gamma=1.0, scale="cross-entropy")
-    published = np.ceil(np.clip(-2 * np.concatenate([moved.member, moved.nonmember]), 0, 2)) / 2
-    np.testing.assert_array_equal(published, expected)
+    world = loss, refs, np.array([850.0, 0.1]), np.array([[800.0], [0.2]])
+    score = scored(*world)
+    assert np.all(np.diff(score) < 0)
+    expected, _ = oracle(*world, a=0.3, gamma=1.0, scale="cross-entropy")
+    np.testing.assert_array_equal(np.ceil(np.clip(2 * score, 0, 2)) / 2, expected)
 
 
 def test_records_beyond_the_population_keep_their_order():
     """Where the published score ties all records beyond every population record, the losses still differ, a nat by 1/n."""
     loss = np.linspace(0.001, 0.2, 20)
-    pop = np.linspace(1.0, 5.0, 40)
-    step = rmia(
-        References(member=np.ones((10, 1)), nonmember=np.ones((10, 1))),
-        population=Population(loss=pop, reference=np.ones(40), scale="cross-entropy"),
-    )
-    moved = step(Losses(member=loss[:10], nonmember=loss[10:], scale="cross-entropy"))
-    np.testing.assert_allclose(np.diff(moved.member), np.diff(loss[:10]) / 40, rtol=1e-9)
+    score = scored(loss, np.ones((20, 1)), np.linspace(1.0, 5.0, 40), np.ones(40))
+    np.testing.assert_allclose(np.diff(score), -np.diff(loss) / 40, rtol=1e-9)
 
 
 def test_unknown_scales_are_read_as_cross_entropy_or_refused():
@@ -115,54 +102,20 @@ def test_unknown_scales_are_read_as_cross_entropy_or_refused():
         rmia(reference, population=population)(Losses(member=[-0.1, 0.2], nonmember=[0.3, 0.4]))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"a": 1.5}, r"a must lie in \[0, 1\], got 1.5"),
-        ({"gamma": 0.0}, "gamma must be above 0, got 0"),
-        ({"population": Population(loss=[0.5, 0.9])}, "reference models' losses on the population"),
-        (
-            {"population": Population(loss=[0.5, 0.9], reference=np.ones((2, 3)))},
-            "same models, got 1 and 3 columns",
-        ),
-        ({"population": [0.5, 0.9]}, "population must be auditor.Population"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, message):
-    """Values out of range and populations that cannot serve are refused in one sentence."""
-    reference = References(member=[0.5, 0.6], nonmember=[0.7, 0.8])
-    population = Population(loss=[0.5, 0.9], reference=[0.5, 0.9])
-    with pytest.raises(InputError, match=message):
-        rmia(reference, **{"population": population, **arguments})
-
-
 def test_trusting_the_references_alone_is_the_likelihood_ratio(rng):
     """With a = 1 the order is that of log P - log Pout: one reference model gives difficulty calibration."""
-    loss, refs, pop, own = draws(rng, "cross-entropy", 40, 30, 1)
-    step = rmia(
-        References(member=refs[:20], nonmember=refs[20:]),
-        population=Population(loss=pop, reference=own),
-        a=1.0,
-    )
-    moved = step(Losses(member=loss[:20], nonmember=loss[20:]))
-    score = np.concatenate([moved.member, moved.nonmember])
-    assert math.isclose(stats.spearmanr(score, loss - refs[:, 0]).statistic, 1.0)
+    loss, refs, *population = draws(rng, "cross-entropy", 40, 30, 1)
+    score = scored(loss, refs, *population, a=1.0)
+    assert np.array_equal(np.argsort(-score), np.argsort(loss - refs[:, 0]))
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-320, 1e-310, 1e-200])
 def test_differences_below_the_smallest_normal_double(rng, size):
     """Losses that are all but equal give finite scores in the order of the ratio, as every loss does."""
-    loss, refs, pop, own = (values * size for values in draws(rng, "cross-entropy", 48, 20, 1))
-    step = rmia(
-        References(member=refs[:24], nonmember=refs[24:]),
-        population=Population(loss=pop, reference=own, scale="cross-entropy"),
-        a=1.0,
-    )
-    moved = step(Losses(member=loss[:24], nonmember=loss[24:], scale="cross-entropy"))
-    score = -np.concatenate([moved.member, moved.nonmember])
+    loss, *others = (values * size for values in draws(rng, "cross-entropy", 48, 20, 1))
+    score = scored(loss, *others, a=1.0)
     assert np.all((score >= -1e-12) & (score <= 1 + 1e-12))
-    order = np.argsort(loss)
-    assert np.all(np.diff(score[order]) <= 1e-12)
+    assert np.all(np.diff(score[np.argsort(loss)]) <= 1e-12)
 
 
 def test_neighbours_closer_than_the_smallest_double_are_ties():

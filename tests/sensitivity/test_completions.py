@@ -24,16 +24,6 @@ def test_one_hot_and_extremes():
     assert not Columns(0, [1, 2]).extremes_only
 
 
-def test_values_cannot_be_changed_later():
-    """The values are a copy that nobody can write to."""
-    values = np.array([1.0, 2.0])
-    kept = Columns(0, values)
-    values[0] = 9.0
-    assert kept.values[0, 0] == 1.0
-    with pytest.raises(ValueError, match="read-only"):
-        kept.values[0, 0] = 9.0
-
-
 @pytest.mark.parametrize(
     ("columns", "values", "sentence"),
     [
@@ -41,7 +31,7 @@ def test_values_cannot_be_changed_later():
         (0, [1, 1], "at least 2 different values of the attribute, got 1"),
         ([0, 1], [[1, 2], [1, 2]], "at least 2 different values of the attribute, got 1"),
         (True, [0, 1], "columns must be indices, counting from 0, got True"),
-        (0, [1.0, np.nan], "must be finite, got 1"),
+        (0, [1.0, np.nan], "must be finite, got nan at position 1"),
         (0, ["a", "b"], "must be numbers"),
         ([0, 1], [1.0, 2.0], r"2 columns, got shape \(2,\)"),
         (-1, [1.0, 2.0], "columns must be a whole number of 0 or more, got -1"),
@@ -96,10 +86,8 @@ def test_bad_rewriting_is_one_sentence():
 
 
 def test_bad_extremes_are_one_sentence():
-    """The lowest and the highest value are two values, in this order, one for each column."""
+    """The lowest and the highest value are two values, one for each column."""
     with pytest.raises(InputError, match="got 1 and 2"):
         Columns.extremes(0, low=1.0, high=[1.0, 2.0])
     with pytest.raises(InputError, match="at least 2 different values"):
         Columns.extremes(0, low=1, high=1)
-    with pytest.raises(InputError, match=r"low must not be above high, got \[0.0, 2.0\] and \[1.0, 1.0\]"):
-        Columns.extremes([0, 1], low=[0, 2], high=[1, 1])

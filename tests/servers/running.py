@@ -65,14 +65,8 @@ def running(kind, folder, *, model=""):
 
 def _mlserver(folder, model):  # noqa: ARG001 - as the others
     ports = _free_ports(2)
-    settings = {
-        "host": "127.0.0.1",
-        "http_port": ports[0],
-        "grpc_port": ports[1],
-        "metrics_endpoint": None,
-        "parallel_workers": 0,
-        "debug": False,
-    }
+    settings = {"host": "127.0.0.1", "http_port": ports[0], "grpc_port": ports[1], "debug": False}
+    settings |= {"metrics_endpoint": None, "parallel_workers": 0}
     (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     return ports[0], [programs("mlserver") / "mlserver", "start", folder], "/v2/health/ready"
 

@@ -22,11 +22,8 @@ def for_mlserver(model, folder):
         place = folder / name
         place.mkdir()
         joblib.dump(model, place / "model.joblib")
-        settings = {
-            "name": name,
-            "implementation": "mlserver_sklearn.SKLearnModel",
-            "parameters": {"uri": "./model.joblib"},
-        }
+        parameters = {"uri": "./model.joblib"}
+        settings = {"name": name, "implementation": "mlserver_sklearn.SKLearnModel", "parameters": parameters}
         (place / "model-settings.json").write_text(json.dumps({**settings, **described}), encoding="utf-8")
 
 
@@ -42,14 +39,8 @@ def for_mlflow(model, folder):
     import mlflow.sklearn
 
     for name, function in (("probabilities", "predict_proba"), ("labels", "predict")):
-        mlflow.sklearn.save_model(
-            model,
-            folder / name,
-            serialization_format="skops",
-            skops_trusted_types=[],
-            pyfunc_predict_fn=function,
-            pip_requirements=["scikit-learn"],
-        )
+        options = {"serialization_format": "skops", "skops_trusted_types": [], "pyfunc_predict_fn": function}
+        mlflow.sklearn.save_model(model, folder / name, pip_requirements=["scikit-learn"], **options)
 
 
 def main(kind, folder):

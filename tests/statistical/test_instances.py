@@ -1,10 +1,11 @@
 """The bound of several instances holds its level for every kind of mechanism; a bootstrap does not with few of them."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
-from simulation import ALPHA, at_most, runs_for
+from simulation import ALPHA, seldom
 
 from auditor.core import Losses
 from auditor.mechanism import bootstrap_lower, certified, point
@@ -50,6 +51,7 @@ def rarely_all(rng):
 MECHANISMS = (noise, response, shift, varying, rarely_nothing, rarely_all)
 
 
+@cache
 def population(mechanism, *, size=400):
     """Many models of a mechanism: drawing from them is drawing models, and their own eps-bar is known exactly."""
     rng = np.random.default_rng(30)
@@ -64,35 +66,39 @@ def drawn(models, instances, rng):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_certified_bound_covers_eps_bar(request, mechanism):
+@pytest.mark.parametrize("instances", [2, 10, 50])
+@pytest.mark.parametrize("delta", [0.0, 1e-2])
+def test_the_certified_bound_covers_eps_bar(simulated, mechanism, instances, delta):
     """With 2, 10 and 50 instances the bound exceeds the mechanism's own eps-bar in at most 5% of the audits."""
-    models, rng, runs = population(mechanism), np.random.default_rng(31), runs_for(request, 20, 400)
-    for delta in (0.0, 1e-2):
-        truth = point(models, delta)[0]
-        for instances in (2, 10, 50):
-            over = sum(
-                certified(drawn(models, instances, rng), delta, ALPHA)[0] > truth + 1e-9 for _ in range(runs)
-            )
-            assert at_most(over, runs), (instances, delta)
+    models = population(mechanism)
+    truth = point(models, delta)[0]
+
+    def over(rng):
+        return certified(drawn(models, instances, rng), delta, ALPHA)[0] > truth + 1e-9
+
+    assert seldom(simulated(over, seed=31, runs=(20, 400)))
 
 
-def test_randomised_response_stays_below_its_epsilon(request):
+def test_randomised_response_stays_below_its_epsilon(simulated):
     """Losses with epsilon 1 exactly are never certified above it more often than 1 in 20, and near it with 50 instances."""
-    models, rng, runs = population(response), np.random.default_rng(32), runs_for(request, 40, 1000)
-    bounds = [certified(drawn(models, 50, rng), 0.0, ALPHA)[0] for _ in range(runs)]
-    assert at_most(sum(bound > 1 for bound in bounds), runs)
+    models = population(response)
+    bounds = simulated(lambda rng: certified(drawn(models, 50, rng), 0.0, ALPHA)[0], seed=32, runs=(40, 1000))
+    assert seldom(bounds > 1)
     assert np.mean(bounds) > 0.75
 
 
-def test_the_level_is_that_of_the_error_probability(request):
+def test_the_level_is_that_of_the_error_probability(simulated):
     """A bet at its fairest, all or nothing, wins as often as Markov's inequality allows and no more."""
     # One attack that calls everyone in one model of ten: two instances win 100 times the stake once in 100.
-    rng, runs = np.random.default_rng(33), runs_for(request, 400, 8000)
-    hits = (rng.random((runs, 2, 1)) < 0.1).astype(float)
     alone = (np.array([0.1]), np.array([1.0]), ("ranks.low_members",))
-    over = sum(certified(InstanceRates(item, *alone), 0.0, ALPHA)[0] > 0 for item in hits)
-    assert over > 0
-    assert at_most(over, runs, level=0.01)
+
+    def over(rng):
+        hits = (rng.random((2, 1)) < 0.1).astype(float)
+        return certified(InstanceRates(hits, *alone), 0.0, ALPHA)[0] > 0
+
+    found = simulated(over, seed=33, runs=(400, 8000))
+    assert found.any()
+    assert seldom(found, 0.01)
 
 
 def mostly_leaking(rng, *, instances):
@@ -102,32 +108,32 @@ def mostly_leaking(rng, *, instances):
     return InstanceRates(share, np.array([1e-3]), np.array([1.0]), ("ranks.low_members",))
 
 
-MOSTLY_LEAKING = math.log(0.97 * 900 + 0.03)
+@pytest.mark.parametrize("instances", [10, 20, 50, pytest.param(100, marks=pytest.mark.long)])
+def test_the_simulation_can_fail(simulated, instances):
+    """A studentised bootstrap over up to 50 instances is too high where one model in 33 hardly leaks; the bound is not.
 
+    With 100 instances one of those models is there in 95% of the audits, and the bootstrap is wrong in no more than that.
+    """
+    truth = math.log(0.97 * 900 + 0.03)
 
-@pytest.mark.parametrize("instances", [10, 20, 50])
-def test_the_simulation_can_fail(request, instances):
-    """A studentised bootstrap over up to 50 instances is too high where one model in 33 hardly leaks; the bound is not."""
-    rng, runs = np.random.default_rng(34), runs_for(request, 20, 300)
-    draws = [mostly_leaking(rng, instances=instances) for _ in range(runs)]
-    resampled = sum(bootstrap_lower(item, 0.0, ALPHA, rng=rng) > MOSTLY_LEAKING for item in draws)
-    assert not at_most(resampled, runs)
-    assert at_most(sum(certified(item, 0.0, ALPHA)[0] > MOSTLY_LEAKING for item in draws), runs)
+    def over(rng):
+        item = mostly_leaking(rng, instances=instances)
+        resampled = bootstrap_lower(item, 0.0, ALPHA, rng=rng)
+        return resampled > truth, certified(item, 0.0, ALPHA)[0] > truth
+
+    resampled, sound = simulated(over, seed=34, runs=(20, 400)).T
+    assert seldom(resampled) == (instances == 100)
+    assert seldom(sound)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_bootstrap_holds_from_a_hundred_instances(mechanism):
+def test_the_bootstrap_holds_from_a_hundred_instances(simulated, mechanism):
     """Where the bootstrap is shown, from 100 instances on, it exceeds eps-bar in at most 5% of the audits."""
-    models, rng, runs = population(mechanism), np.random.default_rng(35), 200
+    models = population(mechanism)
     truth = point(models, 0.0)[0]
-    over = sum(bootstrap_lower(drawn(models, 100, rng), 0.0, ALPHA, rng=rng) > truth for _ in range(runs))
-    assert at_most(over, runs)
 
+    def over(rng):
+        return bootstrap_lower(drawn(models, 100, rng), 0.0, ALPHA, rng=rng) > truth
 
-@pytest.mark.long
-def test_the_bootstrap_holds_at_a_hundred_where_it_failed_at_fifty():
-    """With 100 instances one of the rare models is there in 95% of the audits, and the bootstrap is wrong in no more than that."""
-    rng, runs = np.random.default_rng(36), 400
-    draws = (mostly_leaking(rng, instances=100) for _ in range(runs))
-    assert at_most(sum(bootstrap_lower(item, 0.0, ALPHA, rng=rng) > MOSTLY_LEAKING for item in draws), runs)
+    assert seldom(simulated(over, seed=35, runs=(200, 200)))

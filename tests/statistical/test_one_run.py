@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from simulation import ALPHA, at_most, runs_for
+from simulation import ALPHA, seldom
 
 from auditor.core import FDP, AnyGuesses, BernoulliSplit, Losses, PerGroup, RandomSplit, Steinke
 from auditor.curves import TradeoffCurve
@@ -29,30 +29,36 @@ def bound(losses, split, test, delta, rng):
     return one_run_bound(losses, split=split, delta=delta, rng=rng, test=test).value or 0.0
 
 
+def tossed(loss, coin):
+    """The losses of records whose membership was decided by these coins."""
+    return Losses(member=loss[coin], nonmember=loss[~coin])
+
+
 # --- No leak -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("test", [FDP(), AnyGuesses()])
+@pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("split", [RandomSplit(), BernoulliSplit(0.5)])
 @pytest.mark.parametrize("tied", [False, True])
-def test_no_false_alarms_on_noise(request, test, split, tied):
+def test_no_false_alarms_on_noise(simulated, test, split, tied):
     """A mechanism that ignores its data is refuted at no epsilon in at least 95% of the runs, ties or not."""
-    rng, runs, alarms = np.random.default_rng(31), runs_for(request, 100, 5000), 0
-    for _ in range(runs):
+
+    def alarm(rng):
         draw = rng.integers(0, 5, 400) + 0.0 if tied else rng.normal(size=400)
         size = int(rng.binomial(400, 0.5)) if isinstance(split, BernoulliSplit) else 200
-        alarms += bound(Losses(member=draw[:size], nonmember=draw[size:]), split, test, 1e-4, rng) > 0
-    assert at_most(alarms, runs)
+        return bound(tossed(draw, np.arange(400) < size), split, test, 1e-4, rng) > 0
+
+    assert seldom(simulated(alarm, seed=31, runs=(400 if test == Steinke() else 100, 5000)))
 
 
-def test_the_simulation_can_fail(request):
+def test_the_simulation_can_fail(simulated):
     """The best of all numbers of guesses, each judged at the full level, is caught by the same test."""
-    rng, runs, alarms = np.random.default_rng(32), runs_for(request, 150, 1000), 0
-    for _ in range(runs):
-        v = np.cumsum(rng.random(200) < 0.5)
-        r = np.arange(1, 201)
-        alarms += bool(np.any(stats.binom.sf(v - 1, r, 0.5) <= ALPHA))
-    assert not at_most(alarms, runs)
+
+    def alarm(rng):
+        v, r = np.cumsum(rng.random(200) < 0.5), np.arange(1, 201)
+        return np.any(stats.binom.sf(v - 1, r, 0.5) <= ALPHA)
+
+    assert not seldom(simulated(alarm, seed=32, runs=(150, 1000)))
 
 
 # --- A known pure epsilon ---------------------------------------------------------------------------------
@@ -65,56 +71,82 @@ def laplace(rng, sizes, epsilon):
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize(("sizes", "epsilon"), [((200, 200), 0.5), ((60, 500), 1.5)])
-def test_pairs_of_laplace_scores_are_covered(request, test, sizes, epsilon):
+def test_pairs_of_laplace_scores_are_covered(simulated, test, sizes, epsilon):
     """Laplace scores of epsilon each are 2 epsilon for a pair, where confidence tells something; no bound exceeds it."""
-    rng, runs, over = np.random.default_rng(33), runs_for(request, 60, 4000), 0
-    for _ in range(runs):
-        over += bound(laplace(rng, sizes, epsilon), RandomSplit(), test, 0.0, rng) > 2 * epsilon
-    assert at_most(over, runs)
+
+    def over(rng):
+        return bound(laplace(rng, sizes, epsilon), RandomSplit(), test, 0.0, rng) > 2 * epsilon
+
+    assert seldom(simulated(over, seed=33, runs=(60, 4000)))
+
+
+@pytest.mark.parametrize("sizes", [(300, 300), (400, 40), (30, 300)])
+@pytest.mark.parametrize("delta", [0.0, 1e-2])
+def test_a_leak_in_unequal_groups_is_covered(simulated, sizes, delta):
+    """After random pairing, records that leak by randomised response of epsilon, and all with delta, are covered."""
+    # Replacing one record changes two bits, so 2 epsilon.
+    epsilon = 0.8
+    q = 1 / (1 + math.exp(-epsilon))
+
+    def over(rng):
+        said = (rng.random(400) > q) + rng.random(400) / 2, (rng.random(400) < q) + rng.random(400) / 2
+        revealed = rng.random(400) < delta / 2
+        sides = (np.where(revealed, end, loss) for end, loss in zip((-1.0, 2.5), said, strict=True))
+        losses = Losses(*(side[:size] for side, size in zip(sides, sizes, strict=True)))
+        return bound(losses, RandomSplit(), Steinke(), delta, rng) > 2 * epsilon
+
+    assert seldom(simulated(over, seed=18, runs=(300, 3000)))
 
 
 @pytest.mark.parametrize("test", [FDP(), AnyGuesses()])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_orientations_by_randomised_response_are_covered(request, test, epsilon):
+def test_orientations_by_randomised_response_are_covered(simulated, test, epsilon):
     """Which of a pair is the member, told truly with e^eps/(1 + e^eps): the sharpest pure mechanism, end to end."""
-    rng, runs, over, n = np.random.default_rng(34), runs_for(request, 80, 4000), 0, 200
+    n = 200
     # One record of each of n strata is drawn, and the stratum tells the truth or lies.
     strata = PerGroup(np.arange(n), np.arange(n))
-    for _ in range(runs):
-        truthful = rng.random(n) < 1 / (1 + math.exp(-epsilon))
+
+    def over(rng):
+        lie = rng.random(n) >= 1 / (1 + math.exp(-epsilon))
         level = rng.permutation(n) * 10.0
-        losses = Losses(
-            member=np.where(truthful, level, level + 1),
-            nonmember=np.where(truthful, level + 1, level),
-            group=strata,
-        )
-        over += bound(losses, RandomSplit(stratified=True), test, 0.0, rng) > epsilon
-    assert at_most(over, runs)
+        losses = Losses(member=level + lie, nonmember=level + ~lie, group=strata)
+        return bound(losses, RandomSplit(stratified=True), test, 0.0, rng) > epsilon
+
+    assert seldom(simulated(over, seed=34, runs=(80, 4000)))
 
 
-@pytest.mark.parametrize(("inclusion", "epsilon"), [(0.8, 0.0), (0.8, 1.0), (0.3, 1.0), (0.5, 2.0)])
-def test_any_number_of_guesses_covers_inclusion_coins(request, inclusion, epsilon):
-    """Laplace scores on biased inclusion coins are epsilon-DP for add/remove, and the e-process stays below it."""
-    rng, runs, over = np.random.default_rng(35), runs_for(request, 80, 4000), 0
-    for _ in range(runs):
+@pytest.mark.parametrize("test", [Steinke(), AnyGuesses()])
+@pytest.mark.parametrize("by", ["randomised response", "laplace"])
+@pytest.mark.parametrize(("inclusion", "epsilon"), [(0.8, 0.0), (0.3, 1.0), (0.5, 2.0)])
+def test_inclusion_coins_are_covered(simulated, test, by, inclusion, epsilon):
+    """Randomised response and Laplace scores on biased inclusion coins are epsilon-DP for add/remove, and covered."""
+
+    def over(rng):
         coin = rng.random(400) < inclusion
-        loss = rng.laplace(0, 1, 400) - epsilon * coin
-        losses = Losses(member=loss[coin], nonmember=loss[~coin])
-        over += bound(losses, BernoulliSplit(inclusion), AnyGuesses(), 1e-3, rng) > epsilon
-    assert at_most(over, runs)
+        says_out = coin == (rng.random(400) > 1 / (1 + math.exp(-epsilon)))
+        loss = rng.laplace(0, 1, 400) - epsilon * coin if by == "laplace" else rng.random(400) + says_out
+        return bound(tossed(loss, coin), BernoulliSplit(inclusion), test, 0.0, rng) > epsilon
+
+    assert seldom(
+        simulated(over, seed=35, runs=(400 if (test, by) == (Steinke(), "randomised response") else 80, 4000))
+    )
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.02), (1.0, 0.02), (1.0, 1e-3)])
+@pytest.mark.parametrize("method", [steinke_bound, epsilon_bound])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.0, 0.02), (1.0, 0.02), (2.5, 1e-3)]
+)
 @pytest.mark.parametrize("together", [False, True])
-def test_f_dp_covers_what_delta_hides(request, epsilon, delta, together):
+def test_what_delta_hides_is_covered(simulated, method, epsilon, delta, together):
     """Orientations revealed with probability delta, each by itself or all together, stay within (epsilon, delta)."""
-    rng, runs, over, m = np.random.default_rng(36), runs_for(request, 150, 5000), 0, 300
-    for _ in range(runs):
+    m = 300
+
+    def over(rng):
         revealed = rng.random() < delta if together else rng.random(m) < delta
         right = revealed | (rng.random(m) < 1 / (1 + math.exp(-epsilon)))
-        v = int(right.sum())
-        over += epsilon_bound(bits=m, guesses=m, correct=v, delta=delta, alpha=ALPHA) > epsilon
-    assert at_most(over, runs)
+        return method(bits=m, guesses=m, correct=int(right.sum()), delta=delta, alpha=ALPHA) > epsilon
+
+    assert seldom(simulated(over, seed=36, runs=(600 if method == steinke_bound else 150, 5000)))
 
 
 # --- A Gaussian mechanism -----------------------------------------------------------------------------
@@ -126,52 +158,53 @@ def gaussian(rng, size, mu):
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
-def test_gaussian_pairs_are_covered(request, mu):
+def test_gaussian_pairs_are_covered(simulated, mu):
     """On pairs at distance mu the f-DP mu, its epsilon and the (epsilon, delta) bound stay below the truth."""
-    rng, runs, delta = np.random.default_rng(37), runs_for(request, 60, 3000), 1e-3
-    truth, over, points = gaussian_epsilon(mu, delta=delta), 0, 0
-    for _ in range(runs):
+    delta = 1e-3
+
+    def over(rng):
         losses = gaussian(rng, 300, mu)
-        over += one_run_gdp(losses, split=RandomSplit(), delta=delta, rng=rng).details["mu"] > mu
-        points += bound(losses, RandomSplit(), FDP(), delta, rng) > truth
-    assert at_most(over, runs)
-    assert at_most(points, runs)
+        found = one_run_gdp(losses, split=RandomSplit(), delta=delta, rng=rng).details["mu"]
+        return found > mu, bound(losses, RandomSplit(), FDP(), delta, rng) > gaussian_epsilon(mu, delta=delta)
+
+    assert seldom(simulated(over, seed=37, runs=(60, 3000)))
 
 
-def test_fair_coins_are_covered_at_their_delta(request):
+def test_fair_coins_are_covered_at_their_delta(simulated):
     """Gaussian scores on fair inclusion coins, members shifted by mu: the add/remove bound stays below the truth."""
-    rng, runs, delta, mu, over = np.random.default_rng(38), runs_for(request, 80, 3000), 1e-2, 1.0, 0
-    truth = gaussian_epsilon(mu, delta=delta)
-    for _ in range(runs):
+    delta, mu = 1e-2, 1.0
+
+    def over(rng):
         coin = rng.random(400) < 0.5
-        loss = rng.normal(size=400) - mu * coin
-        losses = Losses(member=loss[coin], nonmember=loss[~coin])
-        over += bound(losses, BernoulliSplit(0.5), FDP(), delta, rng) > truth
-    assert at_most(over, runs)
+        losses = tossed(rng.normal(size=400) - mu * coin, coin)
+        return bound(losses, BernoulliSplit(0.5), FDP(), delta, rng) > gaussian_epsilon(mu, delta=delta)
+
+    assert seldom(simulated(over, seed=38, runs=(80, 3000)))
 
 
-def test_the_true_curve_is_rarely_rejected(request):
+def test_the_true_curve_is_rarely_rejected(simulated):
     """The mechanism's own curve, and the point bound with it, are wrong together in at most 5% of the runs."""
-    rng, runs, delta, mu, wrong = np.random.default_rng(39), runs_for(request, 60, 3000), 1e-3, 1.5, 0
+    delta, mu = 1e-3, 1.5
     deltas = np.geomspace(1e-10, 0.9, 80)
     curve = TradeoffCurve.from_profile([gaussian_epsilon(mu, delta=d) for d in deltas], deltas=deltas)
-    truth = gaussian_epsilon(mu, delta=delta)
-    for _ in range(runs):
-        found = one_run_bound(
-            gaussian(rng, 300, mu), split=RandomSplit(), delta=delta, rng=rng, test=FDP(), curve=curve
-        )
-        wrong += found.details["claimed_curve"]["rejected"] or found.value > truth
-    assert at_most(wrong, runs)
+
+    def wrong(rng):
+        losses = gaussian(rng, 300, mu)
+        found = one_run_bound(losses, split=RandomSplit(), delta=delta, rng=rng, test=FDP(), curve=curve)
+        return found.details["claimed_curve"]["rejected"] or found.value > gaussian_epsilon(mu, delta=delta)
+
+    assert seldom(simulated(wrong, seed=39, runs=(60, 3000)))
 
 
-def test_a_curve_below_the_truth_is_rejected(request):
+def test_a_curve_below_the_truth_is_rejected(simulated):
     """The claimed curve has power: at true distance 3 a claim of mu 0.6 is rejected almost always."""
-    rng, runs, caught = np.random.default_rng(40), runs_for(request, 40, 400), 0
-    for _ in range(runs):
+
+    def caught(rng):
         right = gaussian(rng, 500, 3.0)
         v = int(np.sum(right.member < right.nonmember))
-        caught += rejects(of_gdp(0.6), bits=500, guesses=500, correct=v, alpha=ALPHA)
-    assert caught > 0.95 * runs
+        return rejects(of_gdp(0.6), bits=500, guesses=500, correct=v, alpha=ALPHA)
+
+    assert simulated(caught, seed=40, runs=(40, 400)).mean() > 0.95
     assert not rejects(
         of_curve(TradeoffCurve(fpr=[0, 0, 1], tpr=[0, 1, 1])), bits=9, guesses=9, correct=9, alpha=ALPHA
     )
@@ -182,19 +215,19 @@ def test_a_curve_below_the_truth_is_rejected(request):
 
 def uneven_strata(rng):
     """No leak: the score knows the stratum only. Of each stratum a fixed number was drawn, at unequal rates."""
-    counts = {0: (150, 50), 1: (50, 150)}
-    columns = [np.repeat([0, 1], [counts[0][side], counts[1][side]]) for side in (0, 1)]
+    columns = np.repeat([0, 1], [150, 50]), np.repeat([0, 1], [50, 150])
     member, nonmember = (column + rng.random(column.size) for column in columns)
     return Losses(member=member, nonmember=nonmember, group=PerGroup(*columns))
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_pairs_within_strata_raise_no_alarms(request, test):
+def test_pairs_within_strata_raise_no_alarms(simulated, test):
     """With strata drawn at unequal rates and no leak, pairing within strata holds the level."""
-    rng, runs, alarms = np.random.default_rng(41), runs_for(request, 60, 3000), 0
-    for _ in range(runs):
-        alarms += bound(uneven_strata(rng), RandomSplit(stratified=True), test, 0.0, rng) > 0
-    assert at_most(alarms, runs)
+
+    def alarm(rng):
+        return bound(uneven_strata(rng), RandomSplit(stratified=True), test, 0.0, rng) > 0
+
+    assert seldom(simulated(alarm, seed=41, runs=(60, 3000)))
 
 
 def test_pairs_across_such_strata_invent_a_leak():
@@ -204,62 +237,55 @@ def test_pairs_across_such_strata_invent_a_leak():
 
 
 @pytest.mark.parametrize("test", [FDP(), AnyGuesses()])
-def test_pairs_within_strata_cover_a_leak(request, test):
+def test_pairs_within_strata_cover_a_leak(simulated, test):
     """Laplace scores of epsilon each, on top of strata that differ, stay covered at 2 epsilon."""
-    rng, runs, over, epsilon = np.random.default_rng(43), runs_for(request, 60, 3000), 0, 0.5
-    for _ in range(runs):
-        base = uneven_strata(rng)
-        noise = laplace(rng, (200, 200), epsilon)
-        losses = Losses(
-            member=3 * np.floor(base.member) + noise.member,
-            nonmember=3 * np.floor(base.nonmember) + noise.nonmember,
-            group=base.group,
-        )
-        over += bound(losses, RandomSplit(stratified=True), test, 0.0, rng) > 2 * epsilon
-    assert at_most(over, runs)
+    epsilon = 0.5
+
+    def over(rng):
+        group, noise = uneven_strata(rng).group, laplace(rng, (200, 200), epsilon)
+        losses = Losses(3 * group.member + noise.member, 3 * group.nonmember + noise.nonmember, group=group)
+        return bound(losses, RandomSplit(stratified=True), test, 0.0, rng) > 2 * epsilon
+
+    assert seldom(simulated(over, seed=43, runs=(60, 3000)))
 
 
 # --- Conditional on a Gaussian curve ------------------------------------------------------------------
 
 
-def test_the_gaussian_conversion_covers_gaussian_scores(request):
+def test_the_gaussian_conversion_covers_gaussian_scores(simulated):
     """On normal scores of distance mu, mu_L stays below mu and the epsilon below its own."""
-    rng, runs, over = np.random.default_rng(44), runs_for(request, 60, 3000), 0
-    for _ in range(runs):
+
+    def over(rng):
         losses = Losses(member=rng.normal(-1, 1, 2000), nonmember=rng.normal(0, 1, 2000))
         found = model_gdp(losses, delta=1e-5)
-        over += found.details["mu"] > 1 or found.value > gaussian_epsilon(1.0, delta=1e-5)
-    assert at_most(over, runs)
+        return found.details["mu"] > 1 or found.value > gaussian_epsilon(1.0, delta=1e-5)
+
+    assert seldom(simulated(over, seed=44, runs=(60, 3000)))
 
 
-def test_the_gaussian_conversion_exceeds_the_truth_on_laplace_scores(request):
+def test_the_gaussian_conversion_exceeds_the_truth_on_laplace_scores(simulated):
     """On Laplace scores of true epsilon 1 both conversions exceed 1 nearly always, which is why they are labelled."""
-    rng, runs = np.random.default_rng(45), runs_for(request, 5, 300)
-    model = mechanism = 0
-    for _ in range(runs):
-        model += model_gdp(laplace(rng, (5000, 5000), 1.0), delta=1e-5).value > 1
+
+    def over(rng):
+        model = model_gdp(laplace(rng, (5000, 5000), 1.0), delta=1e-5)
         pairs = laplace(rng, (20_000, 20_000), 0.5)
-        mechanism += one_run_gdp(pairs, split=RandomSplit(), delta=1e-5, rng=rng).value > 1
-    assert model > 0.9 * runs
-    assert mechanism > 0.9 * runs
+        return model.value > 1, one_run_gdp(pairs, split=RandomSplit(), delta=1e-5, rng=rng).value > 1
+
+    assert (simulated(over, seed=45, runs=(5, 300)).mean(axis=0) > 0.9).all()
 
 
 # --- Against each other ------------------------------------------------------------------------------
 
 
-def test_where_each_test_is_strongest(request):
+def test_where_each_test_is_strongest(simulated):
     """On Gaussian pairs f-DP is at least about as high as Steinke at delta 1e-3, and the e-process highest at delta 0."""
-    rng, runs = np.random.default_rng(46), runs_for(request, 6, 100)
-    totals = dict.fromkeys(("steinke", "f_dp", "steinke, pure", "any"), 0.0)
-    for _ in range(runs):
+    ways = (Steinke(), 1e-3), (FDP(), 1e-3), (Steinke(), 0.0), (AnyGuesses(), 0.0)
+
+    def bounds(rng):
         losses, seed = gaussian(rng, 1000, 2.0), int(rng.integers(2**32))
-        for name, test, delta in (
-            ("steinke", Steinke(), 1e-3),
-            ("f_dp", FDP(), 1e-3),
-            ("steinke, pure", Steinke(), 0.0),
-            ("any", AnyGuesses(), 0.0),
-        ):
-            totals[name] += bound(losses, RandomSplit(), test, delta, np.random.default_rng(seed)) / runs
-    assert totals["f_dp"] > totals["steinke"] + 0.05
-    assert totals["any"] > totals["steinke, pure"]
-    assert steinke_bound(bits=1000, guesses=50, correct=50, delta=0.0, alpha=ALPHA / 3) < totals["any"]
+        return [bound(losses, RandomSplit(), *way, np.random.default_rng(seed)) for way in ways]
+
+    steinke, f_dp, pure_steinke, any_number = simulated(bounds, seed=46, runs=(6, 100)).mean(axis=0)
+    assert f_dp > steinke + 0.05
+    assert any_number > pure_steinke
+    assert steinke_bound(bits=1000, guesses=50, correct=50, delta=0.0, alpha=ALPHA / 3) < any_number

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from simulation import at_most, runs_for
+from simulation import outside, seldom
 
 from auditor.checks import persons
 from auditor.core import EachRecord, Losses, OnePerPerson, Status
@@ -10,7 +10,11 @@ from auditor.curves import count
 from auditor.estimators import auc, clopper_pearson
 from auditor.records import mechanism_reason, per_person
 
-WAYS = [OnePerPerson("mean"), OnePerPerson("min"), OnePerPerson("max")]
+
+def split(values, owner, inside):
+    """Losses of these records, each with its person, by who is a member."""
+    sides = inside, ~inside
+    return Losses(*(values[side] + 0.0 for side in sides), person=tuple(owner[side] for side in sides))
 
 
 def by_person(rng, *, people=40, spread=3.0, leak=0.0, records=8):
@@ -19,94 +23,76 @@ def by_person(rng, *, people=40, spread=3.0, leak=0.0, records=8):
     level = rng.normal(0, spread, size=2 * people)
     level[:people] -= leak
     owner = np.repeat(np.arange(2 * people), sizes)
-    losses = level[owner] + rng.normal(size=owner.size)
-    inside = owner < people
-    return Losses(member=losses[inside], nonmember=losses[~inside], person=(owner[inside], owner[~inside]))
+    return split(level[owner] + rng.normal(size=owner.size), owner, owner < people)
 
 
-def failures(draw, choice, runs, *, seed, truth=0.5):
-    """How often the AUC's interval misses the truth, and how often the certified bound is above 0."""
-    rng, missed, alarms = np.random.default_rng(seed), 0, 0
-    for _ in range(runs):
-        losses = per_person(draw(rng), choice=choice).losses
-        area = auc(count(losses))
-        missed += not area.lower <= truth <= area.upper
-        alarms += clopper_pearson(losses, delta=1e-5).value > 0
-    return missed, alarms
+def failures(choice, truth=0.5, **drawn):
+    """Whether the AUC's interval misses the truth, and whether the certified bound is above 0."""
+
+    def failed(rng):
+        losses = per_person(by_person(rng, **drawn), choice=choice).losses
+        return outside(truth, auc(count(losses))), clopper_pearson(losses, delta=1e-5).value > 0
+
+    return failed
 
 
-@pytest.mark.parametrize("choice", WAYS)
-def test_one_score_per_person_keeps_the_level(request, choice):
+@pytest.mark.parametrize("by", ["mean", "min", "max"])
+def test_one_score_per_person_keeps_the_level(simulated, by):
     """On clustered records without a leak, AUC intervals and certified bounds of persons hold their 95%."""
-    runs = runs_for(request, 400, 5000)
-    missed, alarms = failures(by_person, choice, runs, seed=1)
-    assert at_most(missed, runs)
-    assert at_most(alarms, runs)
+    assert seldom(simulated(failures(OnePerPerson(by)), seed=1, runs=(400, 5000)))
 
 
-def test_each_record_loses_the_level(request):
+def test_each_record_loses_the_level(simulated):
     """The same records counted as independent fail at both, so the simulation can fail."""
-    runs = runs_for(request, 200, 2000)
-    missed, alarms = failures(by_person, EachRecord(), runs, seed=2)
-    assert not at_most(missed, runs)
-    assert not at_most(alarms, runs)
+    missed, alarms = simulated(failures(EachRecord()), seed=2, runs=(200, 2000)).T
+    assert not seldom(missed)
+    assert not seldom(alarms)
 
 
-def test_a_leak_of_persons_is_covered(request):
+def test_a_leak_of_persons_is_covered(simulated):
     """With persons one standard deviation apart the interval of the mean scores covers their true AUC."""
-    rng = np.random.default_rng(3)
-    many = per_person(by_person(rng, people=20_000, leak=3.0), choice=OnePerPerson()).losses
-    truth, runs = auc(count(many)).value, runs_for(request, 300, 3000)
-    missed, _ = failures(
-        lambda rng: by_person(rng, people=60, leak=3.0), OnePerPerson(), runs, seed=4, truth=truth
-    )
-    assert at_most(missed, runs)
+    many = by_person(np.random.default_rng(3), people=20_000, leak=3.0)
+    truth = auc(count(per_person(many, choice=OnePerPerson()).losses)).value
+    failed = failures(OnePerPerson(), truth, people=60, leak=3.0)
+    assert seldom(simulated(failed, seed=4, runs=(300, 3000))[:, 0])
 
 
-def test_unequal_numbers_of_records_look_like_a_leak_and_are_caught(request):
+def test_unequal_numbers_of_records_look_like_a_leak_and_are_caught(simulated):
     """A smallest loss of eight against one of two separates without any leak; the check fails it every time."""
-    rng, runs, alarms, caught = np.random.default_rng(5), runs_for(request, 60, 600), 0, 0
-    for _ in range(runs):
-        owner = np.repeat(np.arange(150), 10)
+    owner = np.repeat(np.arange(150), 10)
+
+    def looked_at(rng):
         inside = rng.random(owner.size) < 0.8
-        losses = rng.normal(size=owner.size)
-        found = per_person(
-            Losses(member=losses[inside], nonmember=losses[~inside], person=(owner[inside], owner[~inside])),
-            choice=OnePerPerson("min"),
-        )
-        alarms += clopper_pearson(found.losses, delta=1e-5).value > 0
-        caught += persons(found).status is Status.FAIL and mechanism_reason(found) is not None
-    assert not at_most(alarms, runs)
-    assert caught == runs
+        found = per_person(split(rng.normal(size=owner.size), owner, inside), choice=OnePerPerson("min"))
+        caught = persons(found).status is Status.FAIL and mechanism_reason(found) is not None
+        return clopper_pearson(found.losses, delta=1e-5).value > 0, caught
+
+    alarms, caught = simulated(looked_at, seed=5, runs=(60, 600)).T
+    assert not seldom(alarms)
+    assert caught.all()
 
 
-def test_fair_splits_are_seldom_called_unfair(request):
+def test_fair_splits_are_seldom_called_unfair(simulated):
     """A split by person fails the check of equal sizes, and a split by record is called one by person, at most 0.1%."""
-    rng, runs = np.random.default_rng(6), runs_for(request, 400, 4000)
-    unequal = by_chance = 0
-    for _ in range(runs):
-        found = per_person(by_person(rng), choice=OnePerPerson())
-        unequal += persons(found).status is Status.FAIL
+
+    def alarms(rng):
+        unequal = persons(per_person(by_person(rng), choice=OnePerPerson())).status is Status.FAIL
         owner, inside = rng.integers(0, 150, 400), rng.random(400) < 0.3
-        found = per_person(
-            Losses(member=owner[inside], nonmember=owner[~inside], person=(owner[inside], owner[~inside])),
-            choice=EachRecord(),
-        )
-        by_chance += mechanism_reason(found) is not None
-    assert at_most(unequal, runs, level=1e-3)
-    assert at_most(by_chance, runs, level=1e-3)
+        by_record = per_person(split(owner, owner, inside), choice=EachRecord())
+        return unequal, mechanism_reason(by_record) is not None
+
+    assert seldom(simulated(alarms, seed=6, runs=(400, 4000)), 1e-3)
 
 
-def test_the_effective_number_is_right(request):
+def test_the_effective_number_is_right(simulated):
     """The variance of the AUC over draws is the one of independent records in the effective numbers."""
-    rng, runs = np.random.default_rng(7), runs_for(request, 600, 6000)
-    values, predicted = [], []
-    for _ in range(runs):
+
+    def area_and_variance(rng):
         losses = by_person(rng, people=150, spread=1.0, records=6)
         area, found = auc(count(losses)), per_person(losses, choice=EachRecord())
-        values.append(area.value)
         # Both groups have the same law, so DeLong's two terms shrink by about the same factor.
         inflation = np.mean([n / worth for n, worth in zip(found.records, found.effective, strict=True)])
-        predicted.append(area.details["standard_error"] ** 2 * inflation)
-    ratio = np.var(values) / np.mean(predicted)
-    assert abs(ratio - 1) < 5 * np.sqrt(2 / runs)
+        return area.value, area.details["standard_error"] ** 2 * inflation
+
+    values, predicted = simulated(area_and_variance, seed=7, runs=(600, 6000)).T
+    assert abs(np.var(values) / np.mean(predicted) - 1) < 5 * np.sqrt(2 / values.size)

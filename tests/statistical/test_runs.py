@@ -12,10 +12,10 @@ import math
 import numpy as np
 import pytest
 from scipy import special, stats
-from simulation import ALPHA, at_most, runs_for
+from simulation import ALPHA, seldom
 
 from auditor import audit_runs
-from auditor.core import ClopperPearson, FixedThreshold, Katz, Losses, Sample, Split
+from auditor.core import ClopperPearson, Katz, Losses, Sample, Split
 from auditor.estimators import Counts, MemberLimits, most_telling, threshold_bound
 from auditor.mechanism import credible_lower
 from auditor.mechanism.runs import _mu
@@ -143,41 +143,37 @@ def test_the_credible_limit_does_not_hold_for_every_mechanism(credible):
 # --- Whole audits ------------------------------------------------------------------------------------
 
 
-def gaussian_runs(rng, runs, mu=1.0):
-    """The Gaussian mechanism: epsilon 4.377 at 1e-5 for mu = 1."""
-    return Losses(member=rng.normal(-mu, 1, runs), nonmember=rng.normal(0, 1, runs))
-
-
-def test_repeated_audits_of_the_gaussian_mechanism(request):
+@pytest.mark.parametrize(
+    ("mu", "sizes"),
+    [(1.0, (400, 400)), *(pytest.param(mu, (300, 900), marks=pytest.mark.long) for mu in (0.0, 0.5, 2.0))],
+)
+def test_repeated_audits_of_the_gaussian_mechanism(simulated, mu, sizes):
     """Threshold chosen on half of the runs: certified and Gaussian rows keep their level; nothing else is promised.
 
     The certified row is held against the epsilon at its own threshold, which it may exceed in 5% of the audits; against
     the mechanism's, which only the best of all thresholds would show, it has much room. In the short run of 60 audits the
     level rests on the exact tables above, whose bounds are those that every audit reports.
     """
-    rng, runs, delta = np.random.default_rng(21), runs_for(request, 60, 3000), 1e-5
-    epsilon = gaussian_epsilon(1.0, delta=delta)
-    above = dict.fromkeys(("threshold", "clopper_pearson", "katz", "bayesian", "gdp"), 0)
-    for index in range(runs):
-        result = audit_runs(gaussian_runs(rng, 400), delta=delta, threshold=Split(0.5, seed=index))
-        cut = result.data["threshold"]
-        own = epsilon_of(special.ndtr(cut + 1), special.ndtr(cut), delta)
-        rows = {row.name.removeprefix("epsilon_bound."): row.value for row in result.estimates}
-        sizes = zip(("true_positives", "false_positives"), result.data["judged"], strict=True)
-        counts = Counts(*(number for name, size in sizes for number in (result.data[name], size)))
-        assert counts.members == counts.nonmembers == 200
-        exact = {
-            "clopper_pearson": max(0.0, at_one_threshold(ClopperPearson(), delta)(counts)),
-            "gdp": gaussian_epsilon(_mu(counts, ALPHA), delta=delta),
-        }
-        for name, value in exact.items():
-            assert math.isclose(rows[name], value, rel_tol=1e-9, abs_tol=1e-12)
-        for row in result.estimates:
-            above[row.name.removeprefix("epsilon_bound.")] += (row.value or 0.0) > epsilon
-        above["threshold"] += result.estimates[0].value > own
-    for name in ("threshold", "clopper_pearson", "gdp"):
-        assert at_most(above[name], runs), above
-    assert above["clopper_pearson"] == 0, above
+    delta = 1e-5
+    epsilon = gaussian_epsilon(mu, delta=delta)
+
+    def above(rng):
+        losses = Losses(member=rng.normal(-mu, 1, sizes[0]), nonmember=rng.normal(0, 1, sizes[1]))
+        result = audit_runs(losses, delta=delta, threshold=Split(0.5, seed=int(rng.integers(2**32))))
+        cut, (members, nonmembers) = result.data["threshold"], result.data["judged"]
+        counts = Counts(result.data["true_positives"], members, result.data["false_positives"], nonmembers)
+        certified, gdp = (
+            result.estimate(f"epsilon_bound.{name}").value for name in ("clopper_pearson", "gdp")
+        )
+        exact = max(0.0, at_one_threshold(ClopperPearson(), delta)(counts))
+        assert certified == pytest.approx(exact, rel=1e-9, abs=1e-12)
+        assert gdp == pytest.approx(gaussian_epsilon(_mu(counts, ALPHA), delta=delta), rel=1e-9, abs=1e-12)
+        own = epsilon_of(special.ndtr(cut + mu), special.ndtr(cut), delta)
+        return certified > own, gdp > epsilon, certified > epsilon
+
+    found = simulated(above, seed=21, runs=(60, 3000))
+    assert seldom(found)
+    assert mu == 0 or not found[:, 2].any()
 
 
 def laplace_runs(rng, runs):
@@ -192,29 +188,13 @@ def certified_at(losses, threshold):
     return at_one_threshold(ClopperPearson(), 0.0)(counts)
 
 
-def test_a_threshold_chosen_on_the_judged_runs_breaks_the_level(request):
+def test_a_threshold_chosen_on_the_judged_runs_breaks_the_level(simulated):
     """Laplace of epsilon 1: the same-runs choice exceeds it more often than in 5% of audits, the other-runs choice does not."""
-    rng, audits, runs = np.random.default_rng(31), runs_for(request, 200, 3000), 10_000
-    same = other = 0
-    for _ in range(audits):
-        judged, choosing = laplace_runs(rng, runs), laplace_runs(rng, runs)
-        same += certified_at(judged, most_telling(judged, 0.0, ALPHA)) > 1
-        other += certified_at(judged, most_telling(choosing, 0.0, ALPHA)) > 1
-    assert at_most(other, audits), (same, other)
-    assert stats.binom.sf(same - 1, audits, ALPHA) < 1e-3, (same, other)
 
+    def above(rng):
+        judged, choosing = laplace_runs(rng, 10_000), laplace_runs(rng, 10_000)
+        return [certified_at(judged, most_telling(runs, 0.0, ALPHA)) > 1 for runs in (judged, choosing)]
 
-@pytest.mark.long
-@pytest.mark.parametrize("mu", [0.0, 0.5, 2.0])
-def test_repeated_audits_at_other_distances(mu):
-    """The Gaussian row keeps its level from no leak to a large one, with runs that differ in number."""
-    rng, delta = np.random.default_rng(41), 1e-5
-    epsilon = gaussian_epsilon(mu, delta=delta)
-    above = 0
-    for _ in range(1000):
-        losses = Losses(member=rng.normal(-mu, 1, 300), nonmember=rng.normal(0, 1, 900))
-        above += (
-            audit_runs(losses, delta=delta, threshold=FixedThreshold(-mu)).estimate("epsilon_bound.gdp").value
-            > epsilon
-        )
-    assert at_most(above, 1000), above
+    same, other = simulated(above, seed=31, runs=(200, 3000)).T
+    assert seldom(other)
+    assert not seldom(same)

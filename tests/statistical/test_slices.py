@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
-from simulation import at_most, runs_for
+from simulation import outside, seldom
 
 from auditor.core import Losses
 from auditor.curves import count
@@ -23,116 +23,102 @@ def grouped(rng, law, shift, few, many):
     """Twenty groups of between ``few`` and ``many`` members and non-members each, members that much lower."""
     sizes = rng.integers(few, many, (2, GROUPS))
     n1, n0 = sizes.sum(axis=1)
-    return Losses(
-        member=LAWS[law](rng, n1) - shift,
-        nonmember=LAWS[law](rng, n0),
-        group=(np.repeat(np.arange(GROUPS), sizes[0]), np.repeat(np.arange(GROUPS), sizes[1])),
-    )
+    group = tuple(np.repeat(np.arange(GROUPS), side) for side in sizes)
+    return Losses(member=LAWS[law](rng, n1) - shift, nonmember=LAWS[law](rng, n0), group=group)
 
 
-def compared(found, kind):
-    """The slices of this kind that have numbers."""
-    return [part for part in found if part.kind is kind and part.reason is None]
+def compared(found, kind=SliceKind.GROUP):
+    """The estimates of the slices of this kind that have numbers."""
+    return [part.estimates for part in found if part.kind is kind and part.reason is None]
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("few", "many"), [(15, 40), (150, 300)])
-def test_no_slice_of_noise_is_above_zero(request, law, few, many):
+def test_no_slice_of_noise_is_above_zero(simulated, law, few, many):
     """On identical distributions any bound is above 0, any AUC excludes 1/2 or any share the overall one, in at most 5%."""
-    rng, runs = np.random.default_rng(1), runs_for(request, 60, 1000)
-    bounds = areas = shares = 0
-    for _ in range(runs):
-        losses = grouped(rng, law, 0.0, few, many)
-        found = slices_of(losses, delta=1e-5)
-        groups = [part.estimates for part in compared(found, SliceKind.GROUP)]
-        bands = [part.estimates[0] for part in compared(found, SliceKind.PERCENTILE)]
-        bounds += any(bound.value > 0 for bound, _, _ in groups)
-        areas += any(not area.lower <= 0.5 <= area.upper for _, area, _ in groups)
-        shares += any(not item.details["lift_lower"] <= 1 <= item.details["lift_upper"] for item in bands)
-    assert at_most(bounds, runs)
-    assert at_most(areas, runs)
-    assert at_most(shares, runs)
+
+    def alarms(rng):
+        found = slices_of(grouped(rng, law, 0.0, few, many), delta=1e-5)
+        shares = [share.details for (share,) in compared(found, SliceKind.PERCENTILE)]
+        return (
+            any(bound.value > 0 for bound, _, _ in compared(found)),
+            any(outside(0.5, area) for _, area, _ in compared(found)),
+            any(not item["lift_lower"] <= 1 <= item["lift_upper"] for item in shares),
+        )
+
+    assert seldom(simulated(alarms, seed=1, runs=(60, 1000)))
 
 
 @pytest.mark.parametrize("shift", [1.0, 2.5])
 @pytest.mark.parametrize(("few", "many"), [(15, 40), (40, 80)])
-def test_intervals_cover_the_truth_in_every_group(request, shift, few, many):
+def test_intervals_cover_the_truth_in_every_group(simulated, monkeypatch, shift, few, many):
     """On normal scores all AUCs and all advantages lie in their intervals at once in at least 95% of the audits."""
-    rng, runs = np.random.default_rng(2), runs_for(request, 60, 1000)
-    area, gap = stats.norm.cdf(shift / np.sqrt(2)), 2 * stats.norm.cdf(shift / 2) - 1
-    areas = gaps = 0
-    for _ in range(runs):
-        found = compared(
-            slices_of(grouped(rng, "normal", shift, few, many), delta=1e-5, percentiles=()), SliceKind.GROUP
-        )
-        areas += any(not part.estimates[1].lower <= area <= part.estimates[1].upper for part in found)
-        gaps += any(not part.estimates[2].lower <= gap <= part.estimates[2].upper for part in found)
-    assert at_most(areas, runs)
-    assert at_most(gaps, runs)
+    truths = stats.norm.cdf(shift / np.sqrt(2)), 2 * stats.norm.cdf(shift / 2) - 1
+    monkeypatch.setattr("auditor.risk.slices._BANDS", ())  # the whole error is the groups'
+
+    def missed(rng):
+        losses = grouped(rng, "normal", shift, few, many)
+        found = compared(slices_of(losses, delta=1e-5))
+        return [any(outside(truth, rows[at]) for rows in found) for at, truth in enumerate(truths, start=1)]
+
+    assert seldom(simulated(missed, seed=2, runs=(60, 1000)))
 
 
-def randomised_response(rng, epsilon):
-    """Twenty groups of losses 0 or 1 whose separation is exactly epsilon."""
-    n = 60 * GROUPS
-    q = 1 / (1 + np.exp(-epsilon))
+def test_no_bound_exceeds_a_known_epsilon(simulated):
+    """On randomised response of epsilon 1 any bound exceeds it in at most 5% of the audits."""
+    n, q = 60 * GROUPS, 1 / (1 + np.exp(-1.0))
     labels = np.arange(n) % GROUPS
-    return Losses(
-        member=(rng.random(n) > q) + 0.0, nonmember=(rng.random(n) < q) + 0.0, group=(labels, labels)
-    )
 
+    def over(rng):
+        member, nonmember = (rng.random(n) > q) + 0.0, (rng.random(n) < q) + 0.0
+        found = slices_of(Losses(member, nonmember, group=(labels, labels)), delta=0.0)
+        return any(bound.value > 1.0 for bound, _, _ in compared(found))
 
-def test_no_bound_exceeds_a_known_epsilon(request):
-    """On randomised response any bound exceeds the truth in at most 5% of the audits."""
-    rng, runs, over = np.random.default_rng(3), runs_for(request, 60, 1000), 0
-    for _ in range(runs):
-        found = compared(slices_of(randomised_response(rng, 1.0), delta=0.0), SliceKind.GROUP)
-        over += any(part.estimates[0].value > 1.0 for part in found)
-    assert at_most(over, runs)
+    assert seldom(simulated(over, seed=3, runs=(60, 1000)))
 
 
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("share", [0.5, 0.1])
-def test_shares_cover_in_every_band(request, fixed, share):
+def test_shares_cover_in_every_band(simulated, fixed, share):
     """The expected share of members among a band's losses lies in every interval, for coins and for fixed numbers."""
-    rng, runs, missed, n, shift = np.random.default_rng(4), runs_for(request, 400, 5000), 0, 600, 2.0
-    for _ in range(runs):
+    n, shift = 600, 2.0
+
+    def missed(rng):
         members = round(share * n) if fixed else rng.binomial(n, share)
         losses = Losses(member=rng.normal(-shift, 1, members), nonmember=rng.normal(0, 1, n - members))
         pooled = np.sort(np.concatenate([losses.member, losses.nonmember]))
         odds = share / (1 - share) * np.exp(-shift * pooled - shift * shift / 2)
-        expected, at = odds / (1 + odds), 0
-        for part in slices_of(losses, delta=1e-5):
-            size = part.n_member + part.n_nonmember
-            truth, at = expected[at : at + size].mean(), at + size
-            item = part.estimates[0]
-            if part.reason is None and not item.lower <= truth <= item.upper:
-                missed += 1
-                break
-    assert at_most(missed, runs)
+        parts = slices_of(losses, delta=1e-5)
+        ends = np.cumsum([part.n_member + part.n_nonmember for part in parts])[:-1]
+        truths = [band.mean() for band in np.split(odds / (1 + odds), ends)]
+        return any(
+            part.reason is None and outside(truth, part.estimates[0])
+            for part, truth in zip(parts, truths, strict=True)
+        )
+
+    assert seldom(simulated(missed, seed=4, runs=(400, 5000)))
 
 
-def band_misses(part, losses):
-    """Whether a band's own 95% interval, with no thought of the other bands, leaves out the overall share."""
-    size, overall = part.n_member + part.n_nonmember, losses.n_member / (losses.n_member + losses.n_nonmember)
-    limits = lower_limit(part.n_member, size, 0.025), upper_limit(part.n_member, size, 0.025)
-    return not limits[0] <= overall <= limits[1]
-
-
-def test_the_simulation_can_fail(request):
+def test_the_simulation_can_fail(simulated):
     """Slices that each spend the whole 5% raise false alarms in far more than 5% of the audits, in groups and bands alike."""
-    rng, runs, bands, areas = np.random.default_rng(5), runs_for(request, 100, 1000), 0, 0
-    for _ in range(runs):
+
+    def alarms(rng):
         losses = grouped(rng, "normal", 0.0, 40, 80)
-        found = slices_of(losses, delta=1e-5)
-        bands += any(band_misses(part, losses) for part in compared(found, SliceKind.PERCENTILE))
-        for group in range(GROUPS):
-            one = Losses(
-                member=losses.member[losses.group.member == group],
-                nonmember=losses.nonmember[losses.group.nonmember == group],
-            )
-            area = auc(count(one))
-            if not area.lower <= 0.5 <= area.upper:
-                areas += 1
-                break
-    assert not at_most(bands, runs)
-    assert not at_most(areas, runs)
+        overall = losses.n_member / (losses.n_member + losses.n_nonmember)
+        bands = [
+            (part.n_member, part.n_member + part.n_nonmember)
+            for part in slices_of(losses, delta=1e-5)
+            if part.kind is SliceKind.PERCENTILE and part.reason is None
+        ]
+        areas = [
+            auc(count(losses.take(member=losses.group[0] == group, nonmember=losses.group[1] == group)))
+            for group in range(GROUPS)
+        ]
+        return (
+            any(not lower_limit(*band, 0.025) <= overall <= upper_limit(*band, 0.025) for band in bands),
+            any(outside(0.5, area) for area in areas),
+        )
+
+    bands, areas = simulated(alarms, seed=5, runs=(100, 1000)).T
+    assert not seldom(bands)
+    assert not seldom(areas)

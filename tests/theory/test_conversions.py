@@ -2,18 +2,15 @@
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
-from auditor.core import InputError
 from auditor.curves import TradeoffCurve
 from auditor.theory import (
     advantage_from_curve,
     advantage_from_renyi,
     conversions as convert,
-    curve_from_renyi,
     delta_from_curve,
     delta_from_renyi,
     epsilon_from_curve,
@@ -23,25 +20,12 @@ from auditor.theory import (
     gdp_curve,
     mu_from_curve,
     profile_from_curve,
-    renyi_from_mu,
-    renyi_from_pure_epsilon,
 )
 
 EPSILONS = [0.01, 1.0, 8.0, 50.0]
 MUS = [1e-3, 0.1, 1.0, 5.0, 30.0]
 
 # --- Numbers --------------------------------------------------------------------------------------
-
-
-# statistics.md, section 7.
-def test_reference_values():
-    """The published numbers come out: GDP epsilons, mus and delta, and the epsilon of error rates."""
-    by_mu = [convert.epsilon_from_mu(mu, delta=1e-5) for mu in (0.5, 1.0, 2.0)]
-    assert by_mu == pytest.approx([1.993091, 4.377178, 9.997256], abs=6e-7)
-    by_epsilon = [convert.mu_from_epsilon(epsilon, delta=1e-5) for epsilon in (1.0, 8.0)]
-    assert by_epsilon == pytest.approx([0.268051, 1.666031], abs=6e-7)
-    assert convert.delta_from_mu(1.0, epsilon=1.0) == pytest.approx(0.12693674, abs=5e-9)
-    assert convert.epsilon_from_rates(0.001, 0.8, delta=0.001) == pytest.approx(5.293305, abs=5e-7)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -53,30 +37,12 @@ def test_epsilon_and_mu_are_inverse(epsilon, delta):
     assert convert.delta_from_mu(mu, epsilon=epsilon) == pytest.approx(delta, rel=1e-9)
 
 
-@pytest.mark.parametrize("advantage", [0.0, 1e-12, 0.3, 0.999])
-def test_advantage_and_mu_are_inverse(advantage):
-    """From advantage to mu and back nothing changes; it is the delta at epsilon 0."""
-    mu = convert.mu_from_advantage(advantage)
+@pytest.mark.parametrize("advantage", [0.0, 0.01, 0.3, 0.999])
+def test_the_advantage_of_mu(advantage):
+    """The advantage 2 Phi(mu/2) - 1 is the delta at epsilon 0."""
+    mu = 2 * stats.norm.ppf((1 + advantage) / 2)
     assert convert.advantage_from_mu(mu) == pytest.approx(advantage, rel=1e-12)
     assert convert.delta_from_mu(mu, epsilon=0.0) == pytest.approx(advantage, rel=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.5, 1.0, 1.0001, 10.0, 300.0])
-def test_pure_epsilon_to_mu(epsilon):
-    """The mu of pure epsilon is 2 Phi^-1(e^eps/(1 + e^eps)), by 60 digits and a root of its own."""
-    mu = convert.mu_from_pure_epsilon(epsilon)
-    with mpmath.workdps(300):
-        corner = mpmath.erfc(mpmath.mpf(mu) / 2 / mpmath.sqrt(2)) / 2
-        assert float(corner) == pytest.approx(float(1 / (1 + mpmath.exp(epsilon))), rel=1e-11)
-    if epsilon == 1e-9:
-        assert mu == pytest.approx(1e-9 * math.sqrt(2 * math.pi) / 2, rel=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_pure_epsilon_mu_is_valid_and_tight(epsilon):
-    """The mu-GDP curve lies above the (epsilon, 0) curve, and touches it."""
-    pure = TradeoffCurve.from_epsilon_delta(epsilon, delta=0.0)
-    assert mu_from_curve(pure) == pytest.approx(convert.mu_from_pure_epsilon(epsilon), rel=1e-9)
 
 
 @pytest.mark.parametrize("fpr", [0.0, 1e-9, 0.1, 0.5, 0.9, 1.0])
@@ -114,49 +80,7 @@ def test_extremes():
     assert convert.delta_from_mu(1e3, epsilon=1e4) == 1.0
     assert convert.epsilon_from_mu(1.0, delta=0.0) == math.inf
     assert convert.mu_from_epsilon(1.0, delta=0.0) == 0.0
-    assert convert.mu_from_pure_epsilon(1e4) == pytest.approx(2 * math.sqrt(2e4), rel=1e-3)
     assert convert.advantage_from_mu(1e3) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda: convert.epsilon_from_mu(-1.0, delta=0.1), "mu must be 0 or more, got -1"),
-        (lambda: convert.epsilon_from_mu(1.0, delta=1.0), r"delta must lie in \[0, 1\), got 1"),
-        (lambda: convert.delta_from_mu(1.0, epsilon=-1.0), "epsilon must be 0 or more, got -1"),
-        (lambda: convert.mu_from_epsilon(math.nan, delta=0.1), "epsilon must be finite, got nan"),
-        (lambda: convert.mu_from_pure_epsilon(-1.0), "epsilon must be 0 or more, got -1"),
-        (lambda: convert.mu_from_advantage(1.0), r"advantage must lie in \[0, 1\), got 1"),
-        (lambda: convert.advantage_from_mu(-1.0), "mu must be 0 or more, got -1"),
-        (lambda: convert.epsilon_from_rates(1.1, 0.0, delta=0.0), r"fpr must lie in \[0, 1\], got 1.1"),
-        (lambda: convert.mu_from_rates(0.1, -0.1), r"fnr must lie in \[0, 1\], got -0.1"),
-        (lambda: epsilon_from_curve(gdp_curve(1.0), delta=1.0), r"delta must lie in \[0, 1\), got 1"),
-        (lambda: delta_from_curve(gdp_curve(1.0), epsilon=-1.0), "epsilon must be 0 or more, got -1"),
-        (
-            lambda: profile_from_curve(gdp_curve(1.0), epsilons=[0.0, math.nan]),
-            "epsilons must be 0 or more, got nan at position 1",
-        ),
-        (
-            lambda: epsilon_from_renyi([1.0], divergences=[1.0], delta=0.1),
-            "orders must be finite and above 1, got 1",
-        ),
-        (
-            lambda: delta_from_renyi([2, 3], divergences=[1.0, -2.0], epsilon=1.0),
-            "divergences must be 0 or more, got -2",
-        ),
-        (lambda: advantage_from_renyi([2, 3], divergences=[1.0]), "orders has 2, divergences has 1"),
-        (
-            lambda: curve_from_renyi([], divergences=[]),
-            "number of orders must be a whole number of 1 or more, got 0",
-        ),
-        (lambda: renyi_from_mu(1.0, order=1.0), "order must be above 1, got 1"),
-        (lambda: renyi_from_pure_epsilon(-1.0, order=2.0), "epsilon must be 0 or more, got -1"),
-    ],
-)
-def test_bad_input(call, match):
-    """A number out of range is refused in one sentence that names it."""
-    with pytest.raises(InputError, match=match):
-        call()
 
 
 # --- Curves ---------------------------------------------------------------------------------------
@@ -230,23 +154,6 @@ def test_one_sided_jump_is_infinite():
     assert mu_from_curve(curve) == math.inf
 
 
-def test_no_leakage():
-    """On the diagonal every number is 0."""
-    curve = TradeoffCurve([0.0, 1.0], [0.0, 1.0])
-    assert epsilon_from_curve(curve, delta=0.0) == 0.0
-    assert (delta_from_curve(curve, epsilon=0.0), mu_from_curve(curve), advantage_from_curve(curve)) == (
-        0,
-        0,
-        0,
-    )
-
-
-def test_huge_epsilon_of_a_curve():
-    """An epsilon beyond every slope leaves only the jump, without overflow."""
-    curve = TradeoffCurve.from_epsilon_delta(1.0, delta=0.1)
-    assert profile_from_curve(curve, epsilons=[1e4, 1e308]) == pytest.approx([0.1, 0.1])
-
-
 # --- Renyi divergences ----------------------------------------------------------------------------
 
 
@@ -272,43 +179,15 @@ def test_renyi_agrees_with_dp_accounting(scale, delta):
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
 def test_renyi_of_a_gaussian_bounds_it(mu):
-    """From a Gaussian's divergences epsilon, delta, advantage and curve are above its exact ones."""
+    """From a Gaussian's divergences epsilon, delta and advantage are above its exact ones."""
     orders = np.geomspace(1.001, 500, 200)
-    divergences = [renyi_from_mu(mu, order=order) for order in orders.tolist()]
+    divergences = orders * mu**2 / 2
     for delta in (1e-9, 1e-5, 0.01):
         bound = epsilon_from_renyi(orders, divergences=divergences, delta=delta)
         assert bound >= convert.epsilon_from_mu(mu, delta=delta)
         assert bound <= convert.epsilon_from_mu(mu, delta=delta) * 1.3 + 0.2
     assert delta_from_renyi(orders, divergences=divergences, epsilon=1.0) >= gaussian_delta(mu, epsilon=1.0)
     assert advantage_from_renyi(orders, divergences=divergences) >= convert.advantage_from_mu(mu)
-    curve = curve_from_renyi(orders, divergences=divergences)
-    for fpr in (0.0, 1e-6, 0.01, 0.5, 0.99):
-        assert curve.tpr_at(fpr) >= stats.norm.cdf(stats.norm.ppf(fpr) + mu) - 1e-12
-
-
-@pytest.mark.parametrize("mu", [0.5, 2.0])
-@pytest.mark.parametrize("order", [1.5, 4.0])
-def test_renyi_of_mu_by_integration(mu, order):
-    """The divergence of two normals is the integral of its definition."""
-
-    def integrand(x):
-        return math.exp(order * stats.norm.logpdf(x, mu) + (1 - order) * stats.norm.logpdf(x))
-
-    moment = integrate.quad(integrand, -40, 40, points=[order * mu], limit=300)[0]
-    assert renyi_from_mu(mu, order=order) == pytest.approx(math.log(moment) / (order - 1), rel=1e-8)
-
-
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 0.4999, 0.5001, 3.0, 1e4])
-@pytest.mark.parametrize("order", [1.0001, 2.0, 50.0])
-def test_renyi_of_pure_epsilon(epsilon, order):
-    """The divergence of randomised response agrees with exact arithmetic, and never exceeds epsilon."""
-    with mpmath.workdps(80):
-        e, a = mpmath.mpf(epsilon), mpmath.mpf(order)
-        moment = (mpmath.exp(a * e) + mpmath.exp((1 - a) * e)) / (1 + mpmath.exp(e))
-        exact = float(mpmath.log(moment) / (a - 1))
-    found = renyi_from_pure_epsilon(epsilon, order=order)
-    assert found == pytest.approx(exact, rel=1e-9)
-    assert found <= epsilon
 
 
 def test_renyi_extremes():
@@ -319,5 +198,3 @@ def test_renyi_extremes():
     assert delta_from_renyi([2.0], divergences=[1e308], epsilon=1e4) == 1.0
     assert delta_from_renyi([2.0, 1e6], divergences=[1.0, 1e6], epsilon=1e4) < 1e-300
     assert advantage_from_renyi([2.0], divergences=[math.inf]) == 1.0
-    assert curve_from_renyi([2.0], divergences=[math.inf]).tpr_at(0.0) == 1.0
-    assert renyi_from_mu(1e200, order=2.0) == math.inf

@@ -7,21 +7,17 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 from simulation import runs_for
+from theory.references import stated
 
-from auditor.core import DPSGD, Adjacency, Claim, FixedSizeSampling, InputError, StatedClaim
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling
 from auditor.theory import (
     Corollary7,
     MomentMatched,
     bayes_security_closed_form,
-    claimed_curve,
-    composed,
-    epsilon,
-    total_variation,
     total_variation_a,
     tpr_closed_form,
     tpr_exact,
     tpr_from_advantage,
-    tpr_from_curve,
     tpr_from_epsilon,
     tpr_from_mu,
     tpr_from_tv_a,
@@ -33,11 +29,6 @@ FIGURE_7 = DPSGD(2.0, 1e-4, 500_000)
 RATES = [1e-6, 1e-3, 0.01, 0.1, 0.5, 0.9, 1.0]
 
 
-def stated(metric, value, delta=None, *, proven=True):
-    """A claim by hand."""
-    return Claim(metric, value, delta, REPLACE_ONE, "stated", proven=proven, note="By hand.")
-
-
 @pytest.mark.parametrize(
     ("fpr", "bayes", "gaussian"), [(0.1, 0.128204, 0.112978), (0.01, 0.038204, 0.012047)]
 )
@@ -46,42 +37,6 @@ def test_figure_7(fpr, bayes, gaussian):
     by_security = tpr_from_advantage(bayes_security_closed_form(FIGURE_7), fpr=fpr)
     assert by_security.value == pytest.approx(bayes, abs=5e-7)
     assert tpr_closed_form(FIGURE_7, fpr=fpr).value == pytest.approx(gaussian, abs=5e-7)
-
-
-@pytest.mark.parametrize(("security", "tpr"), [(0.93, 0.17), (0.88, 0.22), (0.99, 0.11), (0.87, 0.23)])
-def test_table_of_section_6_2(security, tpr):
-    """Section 6.2's table by the paper's own formula: 17% and 22% for Adult (printed 16% and 20%), 11% and 23%."""
-    assert tpr_from_advantage(stated("bayes_security", security), fpr=0.1).value == pytest.approx(
-        tpr, abs=1e-12
-    )
-
-
-@pytest.mark.parametrize("fpr", RATES)
-def test_advantage_and_bayes_security_agree(fpr):
-    """An advantage and the Bayes security it leaves allow the same rate, which never exceeds 1."""
-    values = [
-        tpr_from_advantage(stated(metric, value), fpr=fpr).value
-        for metric, value in (("advantage", 0.2), ("bayes_security", 0.8))
-    ]
-    assert values == pytest.approx([min(1, fpr + 0.2)] * 2, abs=1e-15)
-
-
-@pytest.mark.parametrize("prior", [0.05, 0.5, 0.95])
-def test_proposition_9_holds_for_every_prior(prior):
-    """The best attacker under any prior stays below 1 + FPR - beta*, and touches it at FPR Phi(-mu/2) (erratum)."""
-    mu = 1.2
-    threshold = mu / 2 - math.log(prior / (1 - prior)) / mu
-    fpr, tpr = ndtr(-threshold), ndtr(mu - threshold)
-    bound = tpr_from_advantage(stated("advantage", 2 * ndtr(mu / 2) - 1), fpr=fpr).value
-    assert tpr <= bound + 1e-12
-    assert (abs(tpr - bound) < 1e-12) == (prior == 0.5)
-
-
-@pytest.mark.parametrize("fpr", RATES)
-def test_mu_gives_the_gaussian_curve(fpr):
-    """A mu of 1.5 allows Phi(Phi^-1(FPR) + 1.5)."""
-    expected = 1.0 if fpr == 1 else ndtr(ndtri(fpr) + 1.5)
-    assert tpr_from_mu(stated("mu", 1.5), fpr=fpr).value == pytest.approx(expected, abs=1e-14)
 
 
 @pytest.mark.parametrize("fpr", RATES)
@@ -134,39 +89,6 @@ def test_exact_for_one_step_is_the_threshold_test(fpr, adjacency):
     assert found >= tail(low, 1.0) - 1e-9
 
 
-@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
-@pytest.mark.parametrize(
-    "training", [DPSGD(1.0, 0.01, 1000), DPSGD(0.7, 0.05, 60), DPSGD([1.0, 3.0], [0.2, 0.5])]
-)
-def test_exact_is_lowest_and_monotone(training, adjacency):
-    """The exact rate never exceeds what the total variation, one epsilon or the accountant's curve allow, and rises."""
-    advantage = total_variation(training, adjacency=adjacency)
-    claim = epsilon(training, delta=1e-4, adjacency=adjacency)
-    curve = claimed_curve(training, adjacency=adjacency).curve
-    previous = 0.0
-    for fpr in (1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0):
-        exact = tpr_exact(training, fpr=fpr, adjacency=adjacency).value
-        assert fpr <= exact <= 1
-        assert exact <= tpr_from_advantage(advantage, fpr=fpr).value + 1e-12
-        if curve is not None:  # null where dp-accounting has no replace-one
-            assert exact <= curve.tpr_at(fpr) + 1e-6
-            assert exact <= tpr_from_epsilon(claim, fpr=fpr).value + 1e-6
-        assert exact >= previous
-        previous = exact
-
-
-@pytest.mark.parametrize("fpr", [1e-3, 0.05])
-def test_exact_is_monotone_in_the_setting(fpr):
-    """More noise never gives the attacker more; a larger rate or more steps never less."""
-
-    def value(noise=1.0, rate=0.02, steps=100):
-        return tpr_exact(DPSGD(noise, rate, steps), fpr=fpr).value
-
-    assert value(noise=3.0) <= value(noise=1.5) <= value() <= value(noise=0.7)
-    assert value(rate=0.01) <= value() <= value(rate=0.3) <= value(rate=1.0)
-    assert value(steps=10) <= value() <= value(steps=1000)
-
-
 def test_exact_beyond_its_range_is_still_a_bound():
     """Where the law cannot be resolved, the rate follows from a bound on the total variation and says so."""
     claim = tpr_exact(DPSGD(0.01, 0.001, 100), fpr=0.1)
@@ -190,17 +112,6 @@ def test_corollary_11_is_tight_for_one_a(fpr):
     assert min(bounds) == pytest.approx(exact, rel=2e-3)
 
 
-@pytest.mark.parametrize("a", [0.3, 1.0, 2.5])
-def test_corollary_11_on_two_gaussians(a):
-    """For N(0,1) and N(r,1) the test whose slope is 1/a reaches the TV_a bound with equality."""
-    r = 1.1
-    cut = (r**2 - 2 * math.log(a)) / (2 * r)  # erratum to Lemma 5, s = 1
-    fpr, tpr = ndtr(-cut), ndtr(r - cut)
-    value = a * tpr - fpr + (1 - a) / 2
-    assert tpr_from_tv_a(value, a=a, fpr=fpr) == pytest.approx(tpr, abs=1e-12)
-    assert total_variation_a(DPSGD(1 / r, 1.0, 1), a=a) == pytest.approx(value, abs=1e-9)
-
-
 def test_closed_forms_are_too_low_in_the_tail():
     """The Gaussians of both forms are on the unsafe side at tiny false positive rates, as their notes say."""
     training = DPSGD(0.7, 0.01, 500)
@@ -212,53 +123,12 @@ def test_closed_forms_are_too_low_in_the_tail():
         assert "too low" in claim.note
 
 
-def test_curve_of_a_training_run():
-    """The rate on the accountant's curve is that of `claimed_curve`, an upper bound that says where it is from."""
-    training = DPSGD(1.0, 0.1, 20)
-    claim = tpr_from_curve(training, fpr=0.05, adjacency=ADD_REMOVE)
-    expected = claimed_curve(training, adjacency=ADD_REMOVE)
-    assert claim.value == expected.curve.tpr_at(0.05)
-    assert (claim.method, claim.proven) == (expected.note, True)
-
-
-def test_curve_of_a_statement():
-    """A stated (1, 0) allows e FPR at small rates; a replace-one statement says nothing of added records."""
-    assert tpr_from_curve(StatedClaim(1.0, 0.0, REPLACE_ONE), fpr=0.1).value == pytest.approx(0.1 * math.e)
-    claim = tpr_from_curve(StatedClaim(1.0, 0.0, REPLACE_ONE), fpr=0.1, adjacency=ADD_REMOVE)
-    assert claim.value is None
-    assert claim.note.startswith("A replace-one statement implies nothing")
-
-
 def test_standing_is_inherited():
     """A rate from an unproven number is unproven and passes its caveat on; the metric names the rate."""
     claim = tpr_from_advantage(bayes_security_closed_form(DPSGD(1.0, 0.01, 10)), fpr=0.001)
     assert (claim.metric, claim.adjacency, claim.proven) == ("tpr_at_fpr.0.001", REPLACE_ONE, False)
     assert "unsafe side" in claim.note
     assert tpr_metric(0.1) == "tpr_at_fpr.0.1"
-
-
-@pytest.mark.parametrize("fpr", [0.0, -0.1, 1.5, math.nan, "low"])
-def test_bad_rates_are_refused(fpr):
-    """A false positive rate outside (0, 1] is refused by name."""
-    for call in (
-        lambda: tpr_from_advantage(stated("advantage", 0.1), fpr=fpr),
-        lambda: tpr_exact(FIGURE_7, fpr=fpr),
-        lambda: tpr_from_curve(FIGURE_7, fpr=fpr),
-        lambda: tpr_closed_form(FIGURE_7, fpr=fpr),
-        lambda: tpr_from_tv_a(0.1, a=1.0, fpr=fpr),
-    ):
-        with pytest.raises(InputError, match="fpr must"):
-            call()
-
-
-def test_wrong_claims_are_refused():
-    """A claim about another quantity, or an epsilon without its delta, is refused."""
-    with pytest.raises(InputError, match="claim metric must be one of 'advantage', 'bayes_security'"):
-        tpr_from_advantage(stated("epsilon", 1.0, 0.0), fpr=0.1)
-    with pytest.raises(InputError, match="needs its delta"):
-        tpr_from_epsilon(stated("epsilon", 1.0), fpr=0.1)
-    with pytest.raises(InputError, match="a must be above 0"):
-        tpr_from_tv_a(0.1, a=0.0, fpr=0.1)
 
 
 def losses_of_runs(training, runs, *, drawn_sign, rng):
@@ -289,10 +159,3 @@ def test_simulated_attackers_reach_the_exact_rate_and_not_more(request, fpr):
     # The simulation can fail: it refutes the rate that the closed form's Gaussian would allow.
     unsafe = tpr_closed_form(training, fpr=fpr).value
     assert binom.sf(round(found * runs) - 1, runs, unsafe) < 1e-6
-
-
-def test_the_law_is_symmetric_for_replaced_records():
-    """For replaced records both orders are alike: TPR at FPR, then 1 - FPR at 1 - TPR, come back to the start."""
-    law = composed(DPSGD(0.8, 0.05, 40), adjacency=REPLACE_ONE)
-    tpr = float(law.tpr_at(0.05))
-    assert 1 - float(law.tpr_at(1 - tpr)) == pytest.approx(0.05, rel=1e-3)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from scipy.special import ndtr
 
-from auditor.core import DPSGD, Adjacency, Claim, InputError, StatedClaim
+from auditor.core import DPSGD, Adjacency, Claim, StatedClaim
 from auditor.theory import accountant as sampled, epsilon, replace_one
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
@@ -15,39 +15,24 @@ ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 # --- A stated claim ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("adjacency", list(Adjacency))
-def test_stated_at_its_own_delta(adjacency):
-    """At its own delta and adjacency a stated claim is returned as it stands."""
-    claim = epsilon(StatedClaim(2.0, 1e-6, adjacency), delta=1e-6, adjacency=adjacency)
-    assert claim == Claim("epsilon", 2.0, 1e-6, adjacency, "stated", proven=True, note="Taken at its word.")
-
-
-def test_stated_holds_at_a_larger_delta():
-    """A larger delta permits at least the stated epsilon, and the note says which delta was stated."""
-    claim = epsilon(StatedClaim(2.0, 1e-6), delta=1e-5)
-    assert (claim.value, claim.delta) == (2.0, 1e-5)
-    assert "1e-6" in claim.note
-
-
-def test_stated_implies_nothing_at_a_smaller_delta():
-    """A smaller delta than the stated one has no implied epsilon: null, with the reason."""
-    claim = epsilon(StatedClaim(2.0, 1e-6), delta=1e-7)
-    assert claim.value is None
-    assert "implies no epsilon at 1e-7" in claim.note
-
-
-def test_stated_add_remove_seen_as_replace_one():
-    """An add/remove statement answers for replaced records from its converted delta on, and not below it."""
-    stated = StatedClaim(1.0, 1e-5)
-    assert epsilon(stated, delta=1e-5, adjacency=REPLACE_ONE).value is None
-    assert epsilon(stated, delta=4e-5, adjacency=REPLACE_ONE).value == 2.0
-
-
-def test_stated_replace_one_says_nothing_about_add_remove():
-    """A replace-one statement may hide nothing about the number of records: null for add/remove."""
-    claim = epsilon(StatedClaim(1.0, 1e-5, REPLACE_ONE), delta=0.5)
-    assert claim.value is None
-    assert "implies nothing" in claim.note
+@pytest.mark.parametrize(
+    ("stated", "delta", "adjacency", "value", "words"),
+    [
+        (StatedClaim(2.0, 1e-6), 1e-6, ADD_REMOVE, 2.0, "Taken at its word."),
+        (StatedClaim(2.0, 1e-6, REPLACE_ONE), 1e-6, REPLACE_ONE, 2.0, "Taken at its word."),
+        (StatedClaim(2.0, 1e-6), 1e-5, ADD_REMOVE, 2.0, "1e-6"),
+        (StatedClaim(2.0, 1e-6), 1e-7, ADD_REMOVE, None, "implies no epsilon at 1e-7"),
+        # From the converted delta on, (1 + e) 1e-5, and not below it.
+        (StatedClaim(1.0, 1e-5), 4e-5, REPLACE_ONE, 2.0, "larger delta"),
+        (StatedClaim(1.0, 1e-5), 1e-5, REPLACE_ONE, None, "implies no epsilon"),
+        (StatedClaim(1.0, 1e-5, REPLACE_ONE), 0.5, ADD_REMOVE, None, "implies nothing"),
+    ],
+)
+def test_a_statement_answers_where_it_applies(stated, delta, adjacency, value, words):
+    """It holds for its own neighbours or replaced ones, at its delta and above; elsewhere it is null, with the reason."""
+    claim = epsilon(stated, delta=delta, adjacency=adjacency)
+    assert (claim.metric, claim.value, claim.delta, claim.adjacency) == ("epsilon", value, delta, adjacency)
+    assert words in claim.note
 
 
 # --- From add/remove to replace-one --------------------------------------------------------------
@@ -98,34 +83,12 @@ def test_conversion_that_implies_nothing(value, delta):
     assert "implies nothing" in converted.note
 
 
-def test_conversion_at_delta_zero():
-    """Pure differential privacy converts to pure differential privacy, however large epsilon is."""
+def test_conversion_of_other_claims():
+    """At delta 0 it stays at 0, whatever epsilon; a replace-one claim stays itself, and a missing value missing."""
     assert replace_one(replace(STATED, value=800.0, delta=0.0)).value == 1600.0
     assert replace_one(replace(STATED, value=math.inf, delta=0.0)).delta == 0.0
-
-
-def test_conversion_leaves_replace_one_alone():
-    """A replace-one claim is returned as it is."""
     own = replace(STATED, adjacency=REPLACE_ONE)
     assert replace_one(own) is own
-
-
-def test_conversion_carries_a_missing_value_on():
-    """A claim without a value converts to one without a value that carries the reason."""
     converted = replace_one(replace(STATED, value=None, note="No accountant."))
     assert converted.value is None
     assert "No accountant." in converted.note
-
-
-def test_conversion_refuses_other_metrics_and_missing_deltas():
-    """Only an epsilon with its delta can be converted."""
-    with pytest.raises(InputError, match="claim metric must be one of 'epsilon'"):
-        replace_one(replace(STATED, metric="advantage"))
-    with pytest.raises(InputError, match="needs its delta"):
-        replace_one(replace(STATED, delta=None))
-
-
-def test_adjacency_may_be_a_string():
-    """The adjacency strings of the command line work in Python too."""
-    claim = epsilon(StatedClaim(1.0, 1e-5), delta=1e-5, adjacency="add-remove")
-    assert claim.adjacency is ADD_REMOVE

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = face(
     __name__,
     {
         "outputs": "Output Widened agreement",
-        "records": "Batch Records Sampled naming_rows bad_value column_array matrix sampled sampled_groups spread",
+        "records": "Batch Records bad_value column_array matrix sampled sampled_groups spread",
         "scorer": "BY_CHANCE ModelScorer Predictor assembled in_batches reader_notes",
         "tasks": "BatchLosses Classification better_order concatenated reordered finite_pair true_class_loss",
     },

@@ -1,11 +1,14 @@
 """What a model returned, checked: probabilities, log-probabilities or logits, one row for each record."""
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.base.records import Records
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats
@@ -13,7 +16,6 @@ from auditor.core.values import Floats
 _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
 _RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
 _WIDENED_EPS = {"bfloat16": 2.0**-7}  # of the types that numpy does not have
-_SHOWN = 9  # further rows named in an error
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
 
 
@@ -57,16 +59,12 @@ def shaped_outputs(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
         raise InputError(f"{place} outputs must be numbers, got masked values; fill them in.")
     try:
         raw = outputs if isinstance(outputs, Widened) else np.asarray(outputs)
+        raw = raw.astype(np.float64) if raw.dtype.kind == "O" else raw
     except Exception as error:
         raise InputError(
             f"{place} outputs must be numbers in rows of equal length, got {type(outputs).__name__}:"
             f" {validate.one_line(error)}."
         ) from error
-    if raw.dtype.kind == "O":
-        try:
-            raw = raw.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{place} outputs must be numbers, got {type(outputs).__name__}.") from None
     if raw.dtype.kind not in "fiub":
         raise InputError(
             f"{place} outputs must be numbers, got an array of type {raw.dtype}; return a probability for each"
@@ -84,12 +82,8 @@ def shaped_outputs(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
 
 def resolution(outputs: npt.NDArray[Any]) -> float:
     """Return the spacing of the source's floats near 1; whole numbers count as float64."""
-    widened = _WIDENED_EPS.get(type_name(outputs))
-    if widened is not None:
-        return widened
-    return (
-        float(np.finfo(outputs.dtype).eps) if outputs.dtype.kind == "f" else float(np.finfo(np.float64).eps)
-    )
+    own = outputs.dtype if outputs.dtype.kind == "f" else np.float64
+    return _WIDENED_EPS.get(type_name(outputs), float(np.finfo(own).eps))
 
 
 def type_name(outputs: npt.NDArray[Any]) -> str:
@@ -101,44 +95,42 @@ def type_name(outputs: npt.NDArray[Any]) -> str:
     return (outputs.of if isinstance(outputs, Widened) else "") or str(outputs.dtype)
 
 
-def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, place: str, first_row: int = 0) -> Floats:
-    """Return a fresh float64 copy of valid outputs, or name the first row that is not valid."""
+def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, records: Records, start: int = 0) -> Floats:
+    """Return a fresh float64 copy of valid outputs of the records from ``start`` on.
+
+    Raises:
+        InputError: Outputs that are not what ``output`` says; the sentence names the first row.
+    """
     with np.errstate(over="ignore"):
         values = np.array(outputs, dtype=np.float64)
-    _refuse(
-        np.isnan(values),
-        values,
-        place=place,
-        first_row=first_row,
-        must="be numbers",
-        fix="mend the model's input",
-    )
+    refuse = partial(records.refuse, start=start)
+    refuse(np.isnan(values), "outputs must be numbers", got=values, fix="mend the model's input")
+    if output is Output.LOGITS:
+        return values
     if output is Output.PROBABILITIES:
         bad = (values < -_RANGE_TOLERANCE) | (values > 1 + _RANGE_TOLERANCE)
-        _refuse(
-            bad,
-            values,
-            place=place,
-            first_row=first_row,
-            must="be probabilities in [0, 1]",
-            fix=_range_hint(values),
-        )
+        refuse(bad, "outputs must be probabilities in [0, 1]", got=values, fix=_range_hint(values))
         np.clip(values, 0, 1, out=values)
-    elif output is Output.LOG_PROBABILITIES:
+    else:
         bad = values > _SUM_TOLERANCE
-        _refuse(
-            bad,
-            values,
-            place=place,
-            first_row=first_row,
-            must="be log-probabilities, 0 or less",
-            fix=_LOGITS_HINT,
-        )
+        refuse(bad, "outputs must be log-probabilities, 0 or less", got=values, fix=_LOGITS_HINT)
     if values.ndim == 1:
         return np.minimum(values, 0) if output is Output.LOG_PROBABILITIES else values
-    if output is not Output.LOGITS:
-        _refuse_sums(values, output=output, eps=resolution(outputs), place=place, first_row=first_row)
+    # Only ratios of probabilities enter the loss, so a sum within the tolerance changes nothing.
+    sums = (values if output is Output.PROBABILITIES else np.exp(values)).sum(axis=1)
+    must = "outputs must have probabilities that sum to 1 in each row"
+    refuse(np.abs(sums - 1) > sum_tolerance(outputs), must, got=sums, fix=_LOGITS_HINT)
     return values
+
+
+def sum_tolerance(outputs: npt.NDArray[Any]) -> float:
+    """Return how far from 1 the probabilities of a record may sum up to."""
+    return max(_SUM_TOLERANCE, 10 * resolution(outputs))
+
+
+def in_range(values: Floats) -> bool:
+    """Return whether all values can be probabilities."""
+    return bool(np.all((values >= -_RANGE_TOLERANCE) & (values <= 1 + _RANGE_TOLERANCE)))
 
 
 def _range_hint(values: Floats) -> str:
@@ -147,47 +139,6 @@ def _range_hint(values: Floats) -> str:
     if bool(np.all(values <= 0)):
         return "if the model returns log-probabilities, pass output=Output.LOG_PROBABILITIES"
     return _LOGITS_HINT
-
-
-def _refuse_sums(values: Floats, *, output: Output, eps: float, place: str, first_row: int) -> None:
-    # Only ratios of probabilities enter the loss, so a sum within the tolerance changes nothing.
-    sums = (values if output is Output.PROBABILITIES else np.exp(values)).sum(axis=1)
-    bad = np.abs(sums - 1) > max(_SUM_TOLERANCE, 10 * eps)
-    must = (
-        "have rows that sum to 1"
-        if output is Output.PROBABILITIES
-        else "have rows whose exponentials sum to 1"
-    )
-    _refuse(bad, sums, place=place, first_row=first_row, must=must, fix=_LOGITS_HINT, got="a sum of ")
-
-
-def _refuse(
-    bad: npt.NDArray[np.bool_],
-    values: Floats,
-    *,
-    place: str,
-    first_row: int,
-    must: str,
-    fix: str,
-    got: str = "",
-) -> None:
-    if not bad.any():
-        return
-    rows = np.flatnonzero(bad if bad.ndim == 1 else bad.any(axis=1))
-    row = int(rows[0])
-    value = np.atleast_1d(values[row])[int(np.argmax(bad[row]))]
-    raise InputError(
-        f"{place} outputs must {must}, got {got}{value:.6g} (first at row {first_row + row}, counting from"
-        f" 0{_further_rows(rows[1:] + first_row)}); {fix}."
-    )
-
-
-def _further_rows(rows: npt.NDArray[np.intp]) -> str:
-    """Return which other rows are the same, as far as they are known so far."""
-    if not rows.size:
-        return ""
-    shown = ", ".join(map(str, rows[:_SHOWN].tolist())) + (", ..." if rows.size > _SHOWN else "")
-    return f"; also {shown}"
 
 
 # --- Are these the logits of those probabilities? Asked before an output that keeps going stands in for one that rounds ---
@@ -244,6 +195,28 @@ def label_agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]
     if False in answers:
         return False
     return True if answers and None not in answers else None
+
+
+def reproduces(
+    logits_of: Callable[[Records], Any],
+    probabilities_of: Callable[[Records], Any],
+    sample: Sequence[Records],
+    *,
+    agree: Callable[..., bool | None] = agreement,
+) -> bool | None:
+    """Return whether one way to ask a model gives the logits of the other on some records: no, yes, or null as above.
+
+    Whatever goes wrong with the logits says no, for the probabilities remain.
+    """
+    answers = []
+    for part in sample:
+        probabilities = np.asanyarray(probabilities_of(part))
+        try:
+            logits = np.asanyarray(logits_of(part))
+        except Exception:  # noqa: BLE001 - in whatever way
+            return False
+        answers.append(agree(logits, probabilities=probabilities))
+    return False if False in answers else True if True in answers else None
 
 
 def _log_softmax(logits: Floats) -> Floats:

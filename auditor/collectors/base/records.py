@@ -3,9 +3,9 @@
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,9 @@ import numpy.typing as npt
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import PerGroup
-from auditor.records.labels import is_missing
 
 Codes = npt.NDArray[np.intp]
 Rows = slice | Codes
-
-
-_SHOWN = 10  # classes listed in an error before the rest are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,32 +27,70 @@ class Records:
         features: Anything that the model takes, with one row (or item) for each record.
         labels: One label for each record; shape (n,), or (n, K) where a record has several.
         first_row: The number of the first record in its group or table, for error sentences.
+        rows: Shape (n,), the number of each, where they do not follow each other.
     """
 
     name: str
     features: Any
     labels: npt.NDArray[Any]
     first_row: int = 0
+    rows: Codes | None = None
 
     def __len__(self) -> int:
         return int(self.labels.shape[0])
+
+    @property
+    def numbers(self) -> Codes:
+        """The number of each record in its group or table."""
+        return np.arange(self.first_row, self.first_row + len(self)) if self.rows is None else self.rows
 
     def part(self, start: int, stop: int) -> "Records":
         """Return the records from ``start`` to before ``stop``, of features in their own type."""
         if start == 0 and stop >= len(self):
             return self
-        features = take_rows(self.features, rows=slice(start, stop))
-        return Records(self.name, features, self.labels[start:stop], self.first_row + start)
+        some = slice(start, stop)
+        rows = None if self.rows is None else self.rows[some]
+        features = take_rows(self.features, rows=some)
+        return Records(self.name, features, self.labels[some], self.first_row + start, rows)
+
+    def take(self, rows: Rows) -> "Records":
+        """Return some of the records, which keep their numbers."""
+        numbers = self.numbers[rows]
+        first = int(numbers[0]) if numbers.size else 0
+        return Records(self.name, take_rows(self.features, rows=rows), self.labels[rows], first, numbers)
 
     def row(self, position: int) -> str:
         """Return the number of a record as error sentences say it."""
-        return f"row {self.first_row + position}, counting from 0"
+        number = self.first_row + position if self.rows is None else self.rows[position]
+        return f"row {number}, counting from 0"
 
     def stretch(self, start: int, stop: int) -> str:
         """Return in words which records are those from ``start`` to before ``stop``."""
-        first, last = self.first_row + start, self.first_row + stop - 1
+        first, last = self.numbers[start], self.numbers[stop - 1]
         rows = f"row {first}" if first == last else f"rows {first} to {last}"
         return f"{self.name} {rows}, counting from 0"
+
+    def refuse(
+        self, bad: npt.NDArray[np.bool_], must: str, *, got: npt.NDArray[Any], fix: str, start: int = 0
+    ) -> None:
+        """Refuse the first record, if there is one, that has a bad value.
+
+        Args:
+            bad: Shape (n, ...), which values are bad.
+            must: What the values must be: "outputs must be finite".
+            got: Shape (n, ...), the values.
+            fix: What to do.
+            start: The position of the first of these records.
+
+        Raises:
+            InputError: Names the first bad value and its row.
+        """
+        if bad.any():
+            row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+            value = np.ravel(got[row])[int(np.argmax(bad[row]))]
+            raise InputError(
+                f"{self.name} {must}, got {value:.6g} (first at {self.row(start + row)}); {fix}."
+            )
 
     def codes(self, classes: Sequence[Any]) -> Codes:
         """Return the position of each label among the classes; 1, 1.0 and True are the same label.
@@ -64,18 +98,34 @@ class Records:
         Classes that are all text match labels that are none by what they spell (`spelled`), for a CSV says nothing
         of types.
         """
+        import pandas as pd
+
         text = all(isinstance(name, str) for name in classes) and not _any_text(self.labels)
-        found = _positions(self.labels, spelled(classes) if text else classes, name=self.name)
+        known = pd.Index(spelled(classes) if text else list(classes), dtype=object)
+        if not known.is_unique:
+            raise InputError(f"classes must be distinct, got {listed(known.tolist())}.")
+        try:
+            found = known.get_indexer(self.labels.astype(object))
+        except TypeError:
+            raise InputError(f"{self.name} labels must be numbers or strings, got others.") from None
         bad = found < 0
         if bad.any():
             row = int(np.argmax(bad))
-            listed = ", ".join(map(repr, classes[:_SHOWN])) + (", ..." if len(classes) > _SHOWN else "")
             raise InputError(
                 f"{self.name} label {self.labels.tolist()[row]!r} (first at {self.row(row)}; at least {int(bad.sum())}"
-                f" such records) is not one of the model's classes {listed}; leave those records out, or name the class of"
-                " each output column with classes=."
+                f" such records) is not one of the model's classes {listed(classes)}; leave those records out, or name the"
+                " class of each output column with classes=."
             )
-        return found
+        return np.asarray(found)
+
+
+def listed(names: Sequence[Any], *, most: int = 10) -> str:
+    """Return names as sentences list them.
+
+    >>> listed([1, "a", 2], most=2)
+    "1, 'a', ..."
+    """
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
 
 
 def spelled(classes: Sequence[str]) -> list[Any]:
@@ -108,21 +158,6 @@ def _any_text(labels: npt.NDArray[Any]) -> bool:
     return labels.dtype.kind not in "fiub"
 
 
-def _positions(labels: npt.NDArray[Any], classes: Sequence[Any], *, name: str) -> Codes:
-    """Return where each label stands among the classes, -1 for one that is none."""
-    known = np.asarray(classes)
-    if np.can_cast(labels.dtype, np.int64) and np.can_cast(known.dtype, np.int64):
-        # The same as below, four times as quick.
-        order = np.argsort(known, kind="stable")
-        place = np.searchsorted(known[order], labels).clip(0, known.size - 1)
-        return np.where(known[order][place] == labels, order[place], -1).astype(np.intp, copy=False)
-    place_of = {label: position for position, label in enumerate(classes)}
-    try:
-        return np.array([place_of.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-    except TypeError:
-        raise InputError(f"{name} labels must be numbers or strings, got lists or dictionaries.") from None
-
-
 def plain_labels(name: str, target: Any) -> npt.NDArray[Any]:
     """Return labels as an array, of one dimension where each record has one."""
     if np.ma.is_masked(target):
@@ -144,11 +179,8 @@ def count_records(name: str, features: Any) -> int:
     shape = getattr(features, "shape", None)
     if shape:
         return int(shape[0])
-    if (
-        shape is not None
-        or isinstance(features, str | bytes | dict | set)
-        or not hasattr(features, "__len__")
-    ):
+    one = isinstance(features, str | bytes | dict | set) or not hasattr(features, "__len__")
+    if shape is not None or one:
         raise InputError(
             f"{name} X must be an array, a DataFrame, a sparse matrix or a list of records,"
             f" got {type(features).__name__}."
@@ -167,9 +199,7 @@ def per_group(name: str, pair: Any, *, groups: tuple[Records, Records], values: 
     """
     if pair is None:
         return None
-    if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
-        raise InputError(f"{name} must be a pair (members, non-members), got {type(pair).__name__}.")
-    columns = zip(groups, pair, strict=True)
+    columns = zip(groups, validate.pair(name, pair), strict=True)
     result = PerGroup(*(validate.column(f"{group.name} {name}", column) for group, column in columns))
     for group, column in zip(groups, result, strict=True):
         validate.same_length((f"{group.name} {values}", f"{group.name} {name}"), (len(group), column.size))
@@ -219,11 +249,9 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """The table in error sentences: "file 'adult.csv'", "members"."""
-        ...
 
     def __len__(self) -> int:
         """How many records there are."""
-        ...
 
     def read(self, start: int, stop: int) -> Batch:
         """Return the records from ``start`` to before ``stop``; quick where calls follow the order of the table.
@@ -231,36 +259,11 @@ class Source(Protocol):
         Raises:
             InputError: Rows that cannot be read, labels or membership that are none; the sentence names the first.
         """
-        ...
 
 
 _SPREAD = 200  # records of a group on which a model is tried
 _STRETCHES = 100  # of a table, each read at once
 _STRETCH = 5  # records in a row
-
-
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, eq=False)
-class Sampled(Records):
-    """Some records of a group or table that need not follow each other in it.
-
-    Attributes:
-        rows: Shape (n,), the number of each in its group or table.
-    """
-
-    rows: npt.NDArray[np.intp] = field(kw_only=True)
-
-    def part(self, start: int, stop: int) -> "Sampled":
-        """Return the records from ``start`` to before ``stop``."""
-        if start == 0 and stop >= len(self):
-            return self
-        return _sampled(self, slice(start, stop))
-
-    def row(self, position: int) -> str:
-        """Return the number of a record as error sentences say it."""
-        return f"row {self.rows[position]}, counting from 0"
 
 
 def spread(sample: Sequence[Records], *, most: int = _SPREAD) -> list[Records]:
@@ -271,9 +274,7 @@ def spread(sample: Sequence[Records], *, most: int = _SPREAD) -> list[Records]:
         if step > 1:
             # An index array, where it can be had, for a slice would not be contiguous in memory.
             plain = isinstance(group.features, np.ndarray)
-            found.append(
-                _sampled(group, np.arange(0, len(group), step) if plain else slice(None, None, step))
-            )
+            found.append(group.take(np.arange(0, len(group), step) if plain else slice(None, None, step)))
         elif step:
             found.append(group)
     return found
@@ -303,56 +304,17 @@ def sampled_groups(sources: Sequence[Source]) -> list[Records]:
         if member.all() or not member.any():
             found.append(records)
         else:
-            found += [_sampled(records, np.flatnonzero(member == group)) for group in (True, False)]
+            found += [records.take(np.flatnonzero(member == group)) for group in (True, False)]
     return found
 
 
-def naming_rows(ask: Callable[[Records], _T], records: Records) -> _T:
-    """Return what is asked of records; where that is refused, the sentence names the rows of the group or table.
-
-    Sentences count on from the first record, so that of records that do not follow each other each run is asked again.
-
-    Raises:
-        InputError: What the asking raises.
-    """
-    try:
-        return ask(records)
-    except InputError:
-        for start, stop in itertools.pairwise(_runs(records)):
-            if stop - start < len(records):
-                ask(records.part(start, stop))
-        raise
-
-
-def _runs(records: Records) -> list[int]:
-    """Return where runs of records that follow each other begin, and the end."""
-    breaks = np.flatnonzero(np.diff(_row_numbers(records)) != 1) + 1
-    return [0, *breaks.tolist(), len(records)]
-
-
-def _row_numbers(records: Records) -> npt.NDArray[np.intp]:
-    if isinstance(records, Sampled):
-        return records.rows
-    return np.arange(records.first_row, records.first_row + len(records))
-
-
-def _sampled(records: Records, rows: Rows) -> Sampled:
-    numbers = _row_numbers(records)[rows]
-    first = int(numbers[0]) if numbers.size else 0
-    return Sampled(
-        records.name, take_rows(records.features, rows=rows), records.labels[rows], first, rows=numbers
-    )
-
-
-def _joined(batches: Sequence[Batch]) -> Sampled:
+def _joined(batches: Sequence[Batch]) -> Records:
     parts = [batch.records for batch in batches]
-    return Sampled(
-        parts[0].name,
-        _concatenated([part.features for part in parts]),
-        np.concatenate([part.labels for part in parts]),
-        parts[0].first_row,
-        rows=np.concatenate([_row_numbers(part) for part in parts]),
+    features = _concatenated([part.features for part in parts])
+    labels, numbers = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "numbers")
     )
+    return Records(parts[0].name, features, labels, parts[0].first_row, numbers)
 
 
 def _concatenated(features: Sequence[Any]) -> Any:
@@ -381,58 +343,46 @@ def is_frame(features: Any) -> bool:
     return hasattr(features, "columns") and hasattr(features, "dtypes") and hasattr(features, "to_numpy")
 
 
-def column_names(features: Any) -> list[Any]:
-    """Return the names of the columns of a table, in order."""
-    return list(features.columns)
-
-
-def matrix(features: Any, *, dtype: npt.DTypeLike, place: str, first_row: int = 0) -> npt.NDArray[Any]:
-    """Return features as one array with a row for each record.
+def matrix(records: Records, *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return the features of records as one array with a row for each.
 
     A column that holds vectors of equal length gives as many columns as they have entries; if it is the only column,
     arrays of any shape are stacked.
 
     Args:
-        features: An array of any dimensions, a DataFrame, a sparse matrix, or a list of records.
+        records: Of features that are an array of any dimensions, a DataFrame, a sparse matrix, or a list.
         dtype: What the model takes; an integer type takes whole numbers only.
-        place: Whose features they are, the subject of error sentences: ``member``.
-        first_row: The number of the first record, for error sentences.
 
     Raises:
         InputError: A column of text, or of anything that is no number; the sentence names the column.
 
-    >>> matrix([[1, 2], [3, 4]], dtype=np.float32, place="member")
+    >>> matrix(Records("member", [[1, 2], [3, 4]], np.zeros(2)), dtype=np.float32)
     array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
+    features = records.features
     if hasattr(features, "toarray"):
         features = features.toarray()
     if not is_frame(features):
-        return _numbers(features, dtype=np.dtype(dtype), what=f"{place} X", first_row=first_row)
-    if _plain(features):
-        return _numbers(features.to_numpy(), dtype=np.dtype(dtype), what=f"{place} X", first_row=first_row)
-    parts = [
-        column_array(features, name, dtype=dtype, place=place, first_row=first_row)
-        for name in column_names(features)
-    ]
+        return _numbers(features, records, "X", np.dtype(dtype))
+    if all(isinstance(kind, np.dtype) and kind.kind in "fiub" for kind in features.dtypes):
+        return _numbers(features.to_numpy(), records, "X", np.dtype(dtype))
+    parts = [column_array(records, name, dtype=dtype) for name in features.columns]
     if len(parts) == 1 and parts[0].ndim > 1:
         return parts[0]
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
 
-def column_array(
-    features: Any, name: Any, *, dtype: npt.DTypeLike, place: str, first_row: int = 0
-) -> npt.NDArray[Any]:
+def column_array(records: Records, name: Any, *, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return one column of a DataFrame as an array of shape (n,), or (n, ...) where it holds arrays."""
-    series = features[name]
-    what = f"{place} X, column {str(name)!r},"
+    series = records.features[name]
     if _nullable(series):
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     elif getattr(series.dtype, "kind", "") == "O" or not hasattr(series, "to_numpy"):
         values = np.asarray(series, dtype=object)
     else:
         values = series.to_numpy()
-    return _numbers(values, dtype=np.dtype(dtype), what=what, first_row=first_row)
+    return _numbers(values, records, f"X, column {str(name)!r},", np.dtype(dtype))
 
 
 def refuse_width(features: Any, *, wanted: int, model: str, place: str) -> None:
@@ -446,28 +396,26 @@ def refuse_width(features: Any, *, wanted: int, model: str, place: str) -> None:
         )
 
 
-def _plain(features: Any) -> bool:
-    """Return whether all columns are numpy numbers or booleans, so that the table can be taken at once."""
-    kinds = {getattr(dtype, "kind", "O") for dtype in features.dtypes}
-    return all(isinstance(dtype, np.dtype) for dtype in features.dtypes) and kinds <= set("fiub")
-
-
 def _nullable(series: Any) -> bool:
     """Return whether this is one of pandas' own types of numbers, which mark missing values by themselves."""
     return hasattr(series, "iloc") and not isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiub"
 
 
-def _numbers(values: Any, *, dtype: np.dtype[Any], what: str, first_row: int) -> npt.NDArray[Any]:
-    array = _stacked(values, what)
+def _numbers(values: Any, records: Records, what: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    array = _stacked(values, f"{records.name} {what}")
     if array.dtype.kind not in "fiub":
         kind = "text" if array.dtype.kind in "USTO" else str(array.dtype)
         shown = next((item for item in array.ravel().tolist() if not isinstance(item, int | float)), None)
-        raise InputError(f"{what} must be numbers for this model, got {kind} ({shown!r}); {_ENCODE}.")
+        raise InputError(
+            f"{records.name} {what} must be numbers for this model, got {kind} ({shown!r}); {_ENCODE}."
+        )
     if dtype.kind in "iu" and array.dtype.kind == "f":
-        _refuse_fractions(array, what, first_row)
-    with np.errstate(
-        over="ignore"
-    ):  # a number beyond the type becomes infinite; what the model makes of it is seen
+        with np.errstate(invalid="ignore"):
+            broken = ~(array == np.round(array)) | np.isinf(array)
+        must = f"{what} must be whole numbers for this model"
+        records.refuse(broken, must, got=array, fix="pass the codes it was trained on")
+    # A number beyond the type becomes infinite; what the model makes of it is seen.
+    with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype=dtype)
 
 
@@ -488,26 +436,12 @@ def _stacked(values: Any, what: str) -> npt.NDArray[Any]:
     return found.reshape(array.shape + found.shape[1:])
 
 
-def _refuse_fractions(array: npt.NDArray[Any], what: str, first_row: int) -> None:
-    with np.errstate(invalid="ignore"):
-        bad = ~(array == np.round(array)) | np.isinf(array)
-    if bad.any():
-        row = int(np.argmax(bad.reshape(len(array), -1).any(axis=1)))
-        raise InputError(
-            f"{what} must be whole numbers for this model, got {array[bad].ravel()[0]} (first at row {first_row + row},"
-            " counting from 0); pass the codes it was trained on."
-        )
-
-
 # --- Where the value stands that a model refused: the model's own sentence says what it is, and seldom where ---
 
-
-_Mask = npt.NDArray[np.bool_]
 
 _MISSING = re.compile(r"\bnan\b|\bmissing values?\b", re.IGNORECASE)
 _INFINITE = re.compile(r"\binf(inity|inite)?\b|too large", re.IGNORECASE)
 _TEXT = re.compile(r"\bstrings?\b", re.IGNORECASE)
-_TABLE = 2  # dimensions
 
 
 def bad_value(records: Records, *, reason: str) -> str | None:
@@ -521,78 +455,92 @@ def bad_value(records: Records, *, reason: str) -> str | None:
     >>> bad_value(records, reason="Input X contains NaN.")
     'row 11, counting from 0, column 1'
     """
+    import pandas as pd
+
+    features = records.features
+    try:
+        table = features.to_pandas() if hasattr(features, "to_pandas") else pd.DataFrame(features)
+    except ValueError:  # a sparse matrix, images, rows of different lengths
+        return None
+    largest = np.finfo(np.float32 if "float32" in reason else np.float64).max
     for words, is_bad in (
-        (_MISSING, _missing_cells),
-        (_INFINITE, lambda values: _infinite(values, short="float32" in reason)),
-        (_TEXT, lambda values: _quoted(values, reason)),
+        (_MISSING, pd.isna),
+        (_INFINITE, lambda column: np.abs(pd.to_numeric(column, errors="coerce")) > largest),
+        # Of text only what the model quotes: other text may be a category that it knows.
+        (_TEXT, lambda column: [isinstance(value, str) and repr(value) in reason for value in column]),
     ):
-        place = _first(records.features, is_bad) if words.search(reason) else None
-        if place is not None:
-            return f"{records.row(place[0])}, column {place[1]!r}"
+        if words.search(reason):
+            bad = np.array([is_bad(table.iloc[:, place]) for place in range(table.shape[1])], dtype=bool)
+            if bad.any():
+                row, column = np.argwhere(bad.T)[0]
+                return f"{records.row(row)}, column {table.columns[column]!r}"
     return None
 
 
-def _first(features: Any, is_bad: Callable[[npt.NDArray[Any]], _Mask]) -> tuple[int, str | int] | None:
-    """Return the row and the column of the first bad value, in the order of the rows."""
-    found = [
-        (int(rows[np.argmax(bad)]), place, name)
-        for place, (name, rows, values) in enumerate(_columns(features))
-        if (bad := is_bad(values)).any()
-    ]
-    row, _, name = min(found, default=(0, 0, None), key=lambda item: item[:2])
-    return None if name is None else (row, name)
+# --- Records into the inputs that a model names: one that takes all columns, or one for each column by its name ---
 
 
-def _columns(features: Any) -> Iterator[tuple[str | int, npt.NDArray[Any], npt.NDArray[Any]]]:
-    """Yield the name, the rows and the values of each column, as far as the features have columns."""
-    if is_frame(features):
-        for name in column_names(features):
-            values = np.asarray(features[name])
-            yield str(name), np.arange(len(values)), values
-        return
-    if hasattr(features, "tocsc"):
-        sparse = features.tocsc().sorted_indices()
-        for column in range(sparse.shape[1]):
-            some = slice(sparse.indptr[column], sparse.indptr[column + 1])
-            yield column, sparse.indices[some], sparse.data[some]
-        return
-    try:
-        table = np.asarray(features, dtype=None if hasattr(features, "dtype") else object)
-    except ValueError:  # rows of different lengths
-        return
-    if table.ndim == _TABLE:
-        for column in range(table.shape[1]):
-            yield column, np.arange(len(table)), table[:, column]
+@dataclass(frozen=True)
+class Input:
+    """One input of a model.
+
+    Attributes:
+        name: By which a column is found.
+        shape: Of one record; sizes that are not fixed are none. None where nothing is known of it.
+        dtype: What it takes; objects are text.
+    """
+
+    name: str
+    shape: tuple[int | None, ...] | None
+    dtype: np.dtype[Any]
 
 
-def _missing_cells(values: npt.NDArray[Any]) -> _Mask:
-    if values.dtype.kind in "iubUS":
-        return np.zeros(values.shape, dtype=np.bool_)
-    if values.dtype.kind == "f":
-        return np.asarray(np.isnan(values))
-    return np.array(
-        [
-            is_missing(value) or (isinstance(value, np.floating) and np.isnan(value))
-            for value in values.tolist()
-        ],
-        dtype=np.bool_,
-    )
+def arrays(inputs: Sequence[Input], records: Records, *, model: str) -> dict[str, npt.NDArray[Any]]:
+    """Return what each input of a model takes of a batch.
+
+    Raises:
+        InputError: Text where numbers are wanted, another number of columns, or an input without a column.
+    """
+    features = records.features
+    if len(inputs) == 1:
+        values = _text(features) if inputs[0].dtype == object else matrix(records, dtype=inputs[0].dtype)
+        return {inputs[0].name: _shaped(values, inputs[0], records, model)}
+    names = [item.name for item in inputs]
+    if not is_frame(features):
+        raise InputError(
+            f"{records.name} X must be a table with a column for each of the model's {len(inputs)} inputs"
+            f" ({listed(names)}), got {type(features).__name__}."
+        )
+    missing = [name for name in names if name not in list(features.columns)]
+    if missing:
+        raise InputError(
+            f"{records.name} X must have a column for each input of the model, but not all have one:"
+            f" {listed(missing)}."
+        )
+    return {item.name: _shaped(_column(item, records), item, records, model) for item in inputs}
 
 
-def _infinite(values: npt.NDArray[Any], *, short: bool) -> _Mask:
-    """Which numbers are beyond the largest that the model takes."""
-    largest = float(np.finfo(np.float32 if short else np.float64).max)
-    if values.dtype.kind in "iuf":
-        return np.asarray(np.abs(values.astype(np.float64)) > largest)
-    numbers = [
-        isinstance(value, float | np.floating) and abs(float(value)) > largest for value in values.tolist()
-    ]
-    return np.array(numbers, dtype=np.bool_)
+def _column(item: Input, records: Records) -> npt.NDArray[Any]:
+    if item.dtype == object:
+        return _text(records.features[item.name])
+    return column_array(records, item.name, dtype=item.dtype)
 
 
-def _quoted(values: npt.NDArray[Any], reason: str) -> _Mask:
-    """Which values are the text that the model quotes: other text may be a category that it knows."""
-    if values.dtype.kind in "iufb":
-        return np.zeros(values.shape, dtype=np.bool_)
-    quoted = [isinstance(value, str) and repr(value) in reason for value in values.tolist()]
-    return np.array(quoted, dtype=np.bool_)
+def _text(features: Any) -> npt.NDArray[Any]:
+    values = features.to_numpy() if hasattr(features, "to_numpy") else np.asarray(features)
+    return np.asarray(values.astype(np.str_).astype(object))
+
+
+def _shaped(array: npt.NDArray[Any], item: Input, records: Records, model: str) -> npt.NDArray[Any]:
+    """Return an array in the shape of an input: flat rows of an image become one, and a column a table of one."""
+    own, shape = array.shape[1:], item.shape
+    if shape is None:
+        return array
+    fixed = [size for size in shape if size is not None]
+    if len(own) != len(shape) == len(fixed) and math.prod(own) == math.prod(fixed):
+        return array.reshape(len(array), *fixed)
+    if len(shape) == 1:
+        array = array.reshape(len(array), -1)
+        if fixed:
+            refuse_width(array, wanted=fixed[0], model=model, place=records.name)
+    return array

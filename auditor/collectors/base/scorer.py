@@ -1,5 +1,6 @@
 """A scorer turns a batch of records into their losses: what every way of collecting, near or far, runs."""
 
+import hashlib
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base.outputs import Output, Widened, resolution
-from auditor.collectors.base.records import Records, spelled
+from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
+from auditor.collectors.base.records import Records, listed, spelled
 from auditor.collectors.base.tasks import (
     BatchLosses,
     Classification,
@@ -49,35 +50,27 @@ class Predictor:
     records_at_once: int | None = None
 
 
-_SHOWN = 30  # classes listed in an error before the rest are left out
-
-
 class Scorer(Protocol):
     """Batches of records in, losses out."""
 
     @property
     def words(self) -> str:
         """What the losses are and where they come from, for the history."""
-        ...
 
     @property
     def scale(self) -> LossScale:
         """What the loss is."""
-        ...
 
     @property
     def identity(self) -> str | None:
         """A hash of everything that decides the losses of a record; none where it cannot be known."""
-        ...
 
     @property
     def records_at_once(self) -> int | None:
         """How many records a batch should have; none where it makes no difference."""
-        ...
 
     def check(self, records: Records) -> None:
         """Refuse records that cannot be scored, as far as that is known without the model."""
-        ...
 
     def score(self, records: Records) -> BatchLosses:
         """Return the losses of a batch.
@@ -85,7 +78,6 @@ class Scorer(Protocol):
         Raises:
             InputError: Records or outputs that cannot be scored; the sentence names the first.
         """
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +129,8 @@ class ModelScorer:
 
     def score(self, records: Records) -> BatchLosses:
         """Return the losses of a batch."""
-        return self.task.losses(
-            self._outputs(records), records=records, output=self.output, classes=self.known_classes
-        )
+        found, classes = self._outputs(records), self.known_classes
+        return self.task.losses(found, records=records, output=self.output, classes=classes)
 
     @property
     def output(self) -> Output:
@@ -155,9 +146,8 @@ class ModelScorer:
         first = self.predictor.predict(records)
         if validate.at_least("repeats", self.repeats, least=1) == 1:
             return first
-        logs = (
-            self.predictor.output is Output.LOG_PROBABILITIES
-        )  # whose exponentials are averaged, without being formed
+        # The exponentials of logs are averaged, without being formed.
+        logs = self.predictor.output is Output.LOG_PROBABILITIES
         outputs = first if isinstance(first, Widened) else np.asarray(first)
         total = outputs.astype(np.float64)
         for _ in range(self.repeats - 1):
@@ -176,13 +166,9 @@ def refuse_other_order(classes: Sequence[Any] | None, *, own: Sequence[Any] | No
     )
     given = spelled(classes) if as_text else list(classes)
     if given != list(own) and len(given) == len(own) and set(given) == set(own):
-        shown = [
-            ",".join(map(str, names[:_SHOWN])) + (",..." if len(own) > _SHOWN else "")
-            for names in (own, given)
-        ]
         raise InputError(
-            f"classes must be in the order of the output columns, which the model itself says is {shown[0]!r}, got"
-            f" {shown[1]!r}; leave classes= (--classes) out."
+            f"classes must be in the order of the output columns, which the model itself says is {listed(own)}, got"
+            f" {listed(given)}; leave classes= (--classes) out."
         )
 
 
@@ -197,9 +183,8 @@ def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLo
 # --- Losses of batches become `Losses`, with what a reader must know about them ---
 
 
-BY_CHANCE = (
-    "natural twins, which are no more than chance gives"  # of records in both groups: no cause for concern
-)
+# Of records in both groups: no cause for concern.
+BY_CHANCE = "natural twins, which are no more than chance gives"
 _HARD = "the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-loss audit"
 
 
@@ -316,64 +301,46 @@ def differences(
 # Anything else                                logits
 #
 # For one column, or several labels, there is no sum to go by: all values in [0, 1] are taken for probabilities, and the
-# history says so (`range_remark`). If that was a mistake, the first value outside is refused with its row when it comes.
+# history says so. If that was a mistake, the first value outside is refused with its row when it comes.
 
 
-_TOLERANCE = 1e-3  # as for checked outputs: a float32 softmax over many classes
-_RANGE = 1e-6
-
-
-def recognised_output(outputs: npt.NDArray[Any], *, task: Task) -> Output | None:
-    """Return which kind of output these are; none for a regression.
+def recognised_output(
+    answers: Sequence[npt.NDArray[Any]], *, task: Task, output: Output | None = None
+) -> tuple[Output | None, str]:
+    """Return which kind of output these are, none for a regression, and what the history says of how that is known.
 
     Args:
-        outputs: Shape (n, K), or (n,), of some records.
+        answers: Shape (n, K), or (n,), of some records each.
         task: What the model was trained to predict.
+        output: What the caller says they are.
 
     Raises:
         InputError: Scores of classes that could be of either kind.
 
-    >>> recognised_output(np.array([[0.25, 0.75], [0.5, 0.5]]), task=Classification())
-    <Output.PROBABILITIES: 'probabilities'>
-    >>> recognised_output(np.array([[0.25, 0.75], [0.5, 1.5]]), task=Classification())
-    <Output.LOGITS: 'logits'>
-    """
-    if not task.has_output:
-        return None
-    values = outputs.astype(np.float64)
-    if not values.size or np.isnan(values).any():
-        return Output.LOGITS
-    if outputs.dtype.kind in "iub" or (values.ndim == 1 and np.all(values == np.round(values))):
-        return Output.PROBABILITIES
-    tolerance = max(_TOLERANCE, 10 * resolution(outputs))
-    sums = _has_sums(values, task)
-    if _in_range(values):
-        if sums:
-            _refuse_sums(values.sum(axis=1), tolerance)
-        return Output.PROBABILITIES
-    if sums and np.all(values <= 0) and np.all(np.abs(np.exp(values).sum(axis=1) - 1) <= tolerance):
-        return Output.LOG_PROBABILITIES
-    return Output.LOGITS
-
-
-def range_remark(outputs: npt.NDArray[Any], *, task: Task) -> str:
-    """Return what the history says of outputs that were taken for probabilities by their range alone.
-
-    >>> range_remark(np.array([0.25, 0.75]), task=Classification())
+    >>> recognised_output([np.array([[0.25, 0.75], [0.5, 0.5]])], task=Classification())
+    (<Output.PROBABILITIES: 'probabilities'>, '')
+    >>> recognised_output([np.array([[0.25, 0.75], [0.5, 1.5]])], task=Classification())
+    (<Output.LOGITS: 'logits'>, '')
+    >>> recognised_output([np.array([0.25, 0.75])], task=Classification())[1]
     ' (taken for probabilities, since all lie in [0, 1])'
     """
-    values = outputs.astype(np.float64)
-    if not task.has_output or not values.size or _has_sums(values, task) or not _in_range(values):
-        return ""
-    return " (taken for probabilities, since all lie in [0, 1])"
-
-
-def _has_sums(values: Floats, task: Task) -> bool:
-    return values.ndim > 1 and isinstance(task, Classification)
-
-
-def _in_range(values: Floats) -> bool:
-    return bool(np.all((values >= -_RANGE) & (values <= 1 + _RANGE)))
+    if output is not None or not task.has_output:
+        return (output if task.has_output else None), ""
+    given = np.concatenate(answers) if answers else np.zeros(0)
+    values = given.astype(np.float64)
+    if not values.size or np.isnan(values).any():
+        return Output.LOGITS, ""
+    classes, tolerance = values.ndim > 1 and isinstance(task, Classification), sum_tolerance(given)
+    labels = given.dtype.kind in "iub" or (values.ndim == 1 and bool(np.all(values == np.round(values))))
+    if in_range(values):
+        if classes and not labels:
+            _refuse_sums(values.sum(axis=1), tolerance)
+        return Output.PROBABILITIES, "" if classes else " (taken for probabilities, since all lie in [0, 1])"
+    if labels:
+        return Output.PROBABILITIES, ""
+    if classes and np.all(values <= 0) and np.all(np.abs(np.exp(values).sum(axis=1) - 1) <= tolerance):
+        return Output.LOG_PROBABILITIES, ""
+    return Output.LOGITS, ""
 
 
 def _refuse_sums(sums: Floats, tolerance: float) -> None:
@@ -385,15 +352,6 @@ def _refuse_sums(sums: Floats, tolerance: float) -> None:
             " (--output logits) if they are logits, or task=MultiLabel() (--task multi-label) if each column is a label"
             " of its own."
         )
-
-
-def output_words(output: Output | None, *, dtype: str) -> str:
-    """Return the outputs in words: their type says what a probability can tell.
-
-    >>> output_words(Output.PROBABILITIES, dtype="float32")
-    'float32 probabilities'
-    """
-    return f"{dtype} {output or 'predictions'}"
 
 
 # --- Models of others: their packages are imported when needed, and what they raise becomes one sentence ---
@@ -439,3 +397,50 @@ def is_a(model: Any, package: str, name: str) -> bool:
     return any(
         cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(model).__mro__
     )
+
+
+# --- A hash of everything that decides what a model answers, the same in every process that loads it ---
+
+
+def identity(model: Any) -> str | None:
+    """Return a hash of an object and all that it holds; none where it cannot be pickled, as a lambda.
+
+    It is joblib's hash but for what differs without making another model: how an array or tensor lies in memory, the gaps
+    between the fields of an array of records (the nodes of trees), random states (of the whole process, if none was
+    given), and the calls that a search tree of neighbours counts.
+
+    >>> identity([1.0, {"a": np.ones(2)}]) == identity([1.0, {"a": np.ones(4)[::2]}]) != identity([1.0])
+    True
+    """
+    hashing = importlib.import_module("joblib.hashing")
+
+    class Hasher(hashing.NumpyHasher):  # type: ignore[name-defined,misc]
+        def save(self, obj: Any) -> None:
+            if isinstance(obj, np.ndarray) and obj.dtype.names:
+                obj = [(name, np.ascontiguousarray(obj[name])) for name in obj.dtype.names]
+            elif isinstance(obj, np.ndarray) and not obj.dtype.hasobject:
+                content = hashlib.sha256(np.ascontiguousarray(obj).tobytes()).hexdigest()
+                obj = ("array", obj.dtype.str, obj.shape, content)
+            elif hasattr(obj, "detach") and hasattr(obj, "untyped_storage"):
+                obj = ("tensor", str(obj.dtype), tuple(obj.shape), _bytes_of(obj))
+            elif isinstance(obj, np.random.RandomState | np.random.Generator):
+                obj = type(obj).__name__
+            elif hasattr(obj, "get_arrays") and hasattr(obj, "get_n_calls"):
+                obj = [type(obj).__name__, *map(np.asarray, obj.get_arrays())]
+            super().save(obj)
+
+    try:
+        return f"{type(model).__name__}:{Hasher(hash_name='sha1').hash(model)}"
+    except Exception:  # noqa: BLE001 - whatever cannot be pickled, in whatever way
+        return None
+
+
+def _bytes_of(tensor: Any) -> Any:
+    """Return what a tensor holds as an array of bytes."""
+    import torch
+
+    tensor = tensor.detach()
+    tensor = tensor if tensor.layout == torch.strided else tensor.to_dense()
+    tensor = tensor.dequantize() if tensor.is_quantized else tensor
+    flat = tensor.resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy()

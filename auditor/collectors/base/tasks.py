@@ -109,7 +109,7 @@ _BLOCK = 2**20  # numbers converted to float64 at a time, so that a wide output 
 
 
 def true_class_loss(
-    outputs: npt.NDArray[Any], *, codes: Codes, output: Output, place: str = "model", first_row: int = 0
+    outputs: npt.NDArray[Any], *, codes: Codes, output: Output, records: Records
 ) -> BatchLosses:
     """Return the negative log-odds of each record's true class.
 
@@ -117,8 +117,7 @@ def true_class_loss(
         outputs: Shape (n, K), or (n,) for class 1 of two; see `Output` for what they are.
         codes: Shape (n,), the column of the true class of each record.
         output: What the outputs are.
-        place: Whose outputs they are, for the error sentence.
-        first_row: The number of the first record, for the error sentence.
+        records: Whose outputs they are, for the error sentence.
 
     Returns:
         The losses in nats; -inf or +inf where saturated.
@@ -126,8 +125,8 @@ def true_class_loss(
     Raises:
         InputError: Outputs that are not what ``output`` says, or NaN; the sentence names the first row.
 
-    >>> logits = np.array([[1e4, 0.0], [0.0, 1e4]])
-    >>> true_class_loss(logits, codes=np.array([0, 0]), output=Output.LOGITS).loss
+    >>> logits, records = np.array([[1e4, 0.0], [0.0, 1e4]]), Records("member", [], np.zeros(2))
+    >>> true_class_loss(logits, codes=np.array([0, 0]), output=Output.LOGITS, records=records).loss
     array([-10000.,  10000.])
     """
     step = max(1, _BLOCK // (outputs.shape[1] if outputs.ndim > 1 else 1))
@@ -135,12 +134,12 @@ def true_class_loss(
     hard = output is not Output.LOGITS
     for start in range(0, loss.size, step):
         part = slice(start, start + step)
-        row = first_row + start
-        values = checked_outputs(outputs[part], output=output, place=place, first_row=row)
+        values = checked_outputs(outputs[part], output=output, records=records, start=start)
         hard = hard and _all_hard(values, output)
         formula = _two_class_losses if values.ndim == 1 else _several_class_losses
         loss[part] = formula(values, codes[part], output)
-        _refuse_nan(loss[part], place, row)
+    must = "outputs must tell the true class from the others"
+    records.refuse(np.isnan(loss), must, got=loss, fix="return logits that are not infinite for both")
     return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=resolution(outputs), hard=hard)
 
 
@@ -177,15 +176,6 @@ def _several_class_losses(values: Floats, codes: Codes, output: Output) -> Float
         return np.asarray(shift + np.log(np.exp(values - shift[:, None]).sum(axis=1)) - own)
 
 
-def _refuse_nan(loss: Floats, place: str, first_row: int) -> None:
-    bad = np.isnan(loss)
-    if bad.any():
-        raise InputError(
-            f"{place} outputs must tell the true class from the others, got infinite values for both (first at row"
-            f" {first_row + int(np.argmax(bad))}, counting from 0); return finite logits."
-        )
-
-
 # --- Tasks: what the labels are, and the loss that outputs and labels give; each has the same attributes and methods ---
 #
 # scale        What the loss is.
@@ -197,6 +187,8 @@ def _refuse_nan(loss: Floats, place: str, first_row: int) -> None:
 
 
 _TABLE = 2  # dimensions
+_FINITE = "outputs must give finite losses"
+_MEND = "rescale y, or mend the model's outputs"
 
 
 @dataclass(frozen=True)
@@ -232,11 +224,9 @@ class Classification:
         _refuse_width(classes, width)
         if classes is None and raw.ndim == 1:
             # Predicted labels passed for probabilities are named before labels are looked up.
-            checked_outputs(raw, output=output, place=records.name, first_row=records.first_row)
+            checked_outputs(raw, output=output, records=records)
         codes = records.codes(range(width) if classes is None else classes)
-        return true_class_loss(
-            raw, codes=codes, output=output, place=records.name, first_row=records.first_row
-        )
+        return true_class_loss(raw, codes=codes, output=output, records=records)
 
 
 @dataclass(frozen=True)
@@ -283,15 +273,13 @@ class MultiLabel:
         low, high = _label_loss_range(raw, output)
         total, saturated, hard = np.zeros(len(records)), np.zeros(len(records), dtype=np.bool_), True
         for column in range(truth.shape[1]):
-            values = checked_outputs(
-                raw[:, column], output=output, place=records.name, first_row=records.first_row
-            )
+            values = checked_outputs(raw[:, column], output=output, records=records)
             loss = _two_class_losses(values, truth[:, column], output)
             infinite = np.isinf(loss) & (output is not Output.LOGITS)
             hard = hard and bool(infinite.all())
             saturated |= infinite
             total += np.clip(loss, low, high)
-        _refuse_infinite(total, records)
+        records.refuse(~np.isfinite(total), _FINITE, got=total, fix=_MEND)
         return BatchLosses(loss=total, saturated=saturated, eps=resolution(raw), hard=hard)
 
 
@@ -309,10 +297,8 @@ def _label_loss_range(raw: npt.NDArray[Any], output: Output) -> tuple[float, flo
     if output is Output.LOGITS:
         return -np.inf, np.inf
     short = raw.dtype.kind == "f" and raw.dtype.itemsize < np.dtype(np.float64).itemsize
-    own, widest = (
-        _smallest_log(raw.dtype if short else np.dtype(np.float64)),
-        _smallest_log(np.dtype(np.float64)),
-    )
+    widest = _smallest_log(np.dtype(np.float64))
+    own = _smallest_log(raw.dtype) if short else widest
     if output is Output.LOG_PROBABILITIES:
         return own, -widest
     end = largest_log_odds(resolution(raw))
@@ -349,7 +335,16 @@ class _Regression:
 
     def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
         """Return the numbers to predict, shape (n, d)."""
-        return _targets(name, target)
+        labels = plain_labels(name, target)
+        labels = labels[:, None] if labels.ndim == 1 else labels
+        if labels.ndim != _TABLE or labels.dtype.kind not in "fiub":
+            raise InputError(
+                f"{name} y must be one number to predict for each record, got shape {labels.shape} of type {labels.dtype}."
+            )
+        values = labels.astype(np.float64)
+        fix = "leave such records out"
+        Records(name, values, values).refuse(~np.isfinite(values), "y must be finite", got=values, fix=fix)
+        return values
 
     def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:
         """Refuse classes: there are none."""
@@ -409,30 +404,14 @@ class GaussianLogLoss(_Regression):
         if self.standard_deviation is None:
             both = _predictions(outputs, records, width=2 * width)
             predicted, deviation = both[:, :width], both[:, width:]
-            _refuse_deviation(deviation, records)
+            must = "outputs must hold standard deviations above 0 after the means"
+            records.refuse(deviation <= 0, must, got=deviation, fix="return deviations, not their logarithms")
         else:
             predicted = _predictions(outputs, records, width=width)
             deviation = np.full((1, width), self.standard_deviation)
         with np.errstate(over="ignore"):
             loss = ((records.labels - predicted) / deviation) ** 2 / 2 + np.log(deviation)
         return _finite_losses((loss + math.log(2 * math.pi) / 2).sum(axis=1), records)
-
-
-def _targets(name: str, target: Any) -> Floats:
-    labels = plain_labels(name, target)
-    labels = labels[:, None] if labels.ndim == 1 else labels
-    if labels.ndim != _TABLE or labels.dtype.kind not in "fiub":
-        raise InputError(
-            f"{name} y must be one number to predict for each record, got shape {labels.shape} of type {labels.dtype}."
-        )
-    values = labels.astype(np.float64)
-    bad = ~np.isfinite(values).all(axis=1)
-    if bad.any():
-        raise InputError(
-            f"{name} y must be finite, got {int(bad.sum())} records with NaN or infinity (first at row"
-            f" {int(np.argmax(bad))}, counting from 0); leave them out."
-        )
-    return values
 
 
 def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
@@ -444,38 +423,13 @@ def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
             " return one number for each number to predict"
             " (and its standard deviation, if the task asks for it)."
         )
-    bad = ~np.isfinite(values).all(axis=1)
-    if bad.any():
-        raise InputError(
-            f"{records.name} outputs must be finite, got {int(bad.sum())} records with NaN or infinity (first at"
-            f" {records.row(int(np.argmax(bad)))}); mend the model's input."
-        )
+    records.refuse(~np.isfinite(values), "outputs must be finite", got=values, fix="mend the model's input")
     return values
 
 
-def _refuse_deviation(deviation: Floats, records: Records) -> None:
-    bad = (deviation <= 0).any(axis=1)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{records.name} outputs must hold standard deviations above 0 after the means, got"
-            f" {deviation[row].min():g} (first at {records.row(row)}); return deviations, not their logarithms."
-        )
-
-
 def _finite_losses(loss: Floats, records: Records) -> BatchLosses:
-    _refuse_infinite(loss, records)
+    records.refuse(~np.isfinite(loss), _FINITE, got=loss, fix=_MEND)
     return BatchLosses(loss=loss, saturated=np.zeros(loss.size, dtype=np.bool_))
-
-
-def _refuse_infinite(loss: Floats, records: Records) -> None:
-    """Refuse losses that are not finite."""
-    bad = ~np.isfinite(loss)
-    if bad.any():
-        raise InputError(
-            f"{records.name} outputs must give finite losses, got {int(bad.sum())} that are not (first at"
-            f" {records.row(int(np.argmax(bad)))}); rescale y, or mend the model's outputs."
-        )
 
 
 Task = Classification | MultiLabel | SquaredError | GaussianLogLoss

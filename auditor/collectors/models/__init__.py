@@ -2,11 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "loading": "load_model",
-        "onnx": "external_files read_graph",
-        "trust": "touching_operations without_training",
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, {"loading": "load_model"})

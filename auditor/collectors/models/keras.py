@@ -4,151 +4,39 @@ Most end in a float32 softmax or sigmoid, which saturates. Where the last layer'
 also asked without it, and if that reproduces its answers (`agreement`) the logits are scored.
 """
 
-import hashlib
 import json
-import math
 import re
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base import records as base_records
 from auditor.collectors.base.outputs import (
     Output,
     Widened,
     agreement,
     label_agreement,
+    reproduces,
     shaped_outputs,
     type_name,
 )
-from auditor.collectors.base.records import Records, spread
+from auditor.collectors.base.records import Input, Records, arrays, spread
 from auditor.collectors.base.scorer import (
     Predictor,
     explained,
+    identity,
+    import_optional,
     is_a,
-    output_words,
-    range_remark,
     recognised_output,
 )
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.collectors.models.torch import as_array
+from auditor.collectors.models.trust import Trust, named, readable
 from auditor.core.errors import InputError
-
-# --- Records into the inputs of a Keras model: one that takes all columns, or one for each column by name ---
-
-
-_SHOWN = 5  # inputs listed in an error before the rest are left out
-
-
-@dataclass(frozen=True)
-class _Input:
-    """One input of a model.
-
-    Attributes:
-        name: By which a column is found.
-        shape: Of one record; sizes that are not fixed are none. None where nothing is known of it.
-        dtype: The name of its type: ``float32``, ``string``.
-    """
-
-    name: str
-    shape: tuple[int | None, ...] | None
-    dtype: str
-
-
-def _inputs_of(model: Any) -> list[_Input]:
-    """Return the inputs of a model; one of unknown shape where it does not tell."""
-    tensors = getattr(model, "inputs", None)
-    if not tensors:
-        return [_Input("x", None, str(getattr(model, "compute_dtype", None) or "float32"))]
-    names = getattr(model, "input_names", None) or [tensor.name for tensor in tensors]
-    return [
-        _Input(str(name), tuple(tensor.shape[1:]), str(getattr(tensor.dtype, "name", tensor.dtype)))
-        for name, tensor in zip(names, tensors, strict=True)
-    ]
-
-
-def _given(inputs: Sequence[_Input], records: Records, *, model: str) -> Any:
-    """Return the features of a batch as the model takes them.
-
-    Raises:
-        InputError: Text where numbers are wanted, another number of columns, or an input without a column.
-    """
-    features = records.features
-    if len(inputs) == 1:
-        (item,) = inputs
-        if item.dtype == "string":
-            return _tensor(_text(features), item, records, model)
-        array = base_records.matrix(
-            features, dtype=_number_type(item), place=records.name, first_row=records.first_row
-        )
-        return _tensor(array, item, records, model)
-    if not base_records.is_frame(features):
-        raise InputError(
-            f"{records.name} X must be a table with a column for each of the model's {len(inputs)} inputs"
-            f" ({_listed(inputs)}), got {type(features).__name__}."
-        )
-    missing = [item for item in inputs if item.name not in base_records.column_names(features)]
-    if missing:
-        raise InputError(
-            f"{records.name} X must have a column for each input of the model, but not all have one:"
-            f" {_listed(missing)}."
-        )
-    return {item.name: _tensor(_column(item, records), item, records, model) for item in inputs}
-
-
-def _column(item: _Input, records: Records) -> npt.NDArray[Any]:
-    if item.dtype == "string":
-        return _text(records.features[item.name])
-    return base_records.column_array(
-        records.features, item.name, dtype=_number_type(item), place=records.name, first_row=records.first_row
-    )
-
-
-def _number_type(item: _Input) -> Any:
-    return np.float32 if item.dtype == "bfloat16" else np.dtype(item.dtype)
-
-
-def _text(features: Any) -> npt.NDArray[Any]:
-    values = features.to_numpy() if hasattr(features, "to_numpy") else np.asarray(features)
-    return values.astype(np.str_)
-
-
-def _tensor(array: npt.NDArray[Any], item: _Input, records: Records, model: str) -> Any:
-    """Return an array in the shape of an input: flat rows of an image become one, and a column a table of one."""
-    if item.shape is not None:
-        array = _shaped(array, item.shape, records, model)
-    if item.dtype != "string":
-        return array
-    import tensorflow as tf
-
-    return tf.constant(array)
-
-
-def _shaped(
-    array: npt.NDArray[Any], shape: tuple[int | None, ...], records: Records, model: str
-) -> npt.NDArray[Any]:
-    own = array.shape[1:]
-    if len(own) == len(shape):
-        if len(shape) == 1 and shape[0] is not None:
-            base_records.refuse_width(array, wanted=shape[0], model=model, place=records.name)
-        return array
-    fixed = [size for size in shape if size is not None]
-    if len(fixed) == len(shape) and math.prod(fixed) == math.prod(own):
-        return array.reshape(len(array), *fixed)
-    if len(shape) == 1 and shape[0] is not None:
-        base_records.refuse_width(
-            array.reshape(len(array), -1), wanted=shape[0], model=model, place=records.name
-        )
-    return array
-
-
-def _listed(inputs: Sequence[_Input]) -> str:
-    return ", ".join(repr(item.name) for item in inputs[:_SHOWN]) + (", ..." if len(inputs) > _SHOWN else "")
-
 
 # --- A Keras model as a predictor ---
 
@@ -169,73 +57,75 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     """Return a Keras model as the collectors see it."""
     tried = spread(sample)
     asked = _asking(model, lambda features: model(features, training=False))
-    answers = [shaped_outputs(asked(part), n=len(part), place=part.name) for part in tried]
-    kind = output if task.has_output else None
-    where = ""
+    answers = [asked(part) for part in tried]
+    true, kind = None, output
     if task.has_output and output is None:
         same = label_agreement if isinstance(task, MultiLabel) else agreement
-        for layer, candidate in _without_activation(model):
-            if _is_true(candidate, tried, answers, same):
-                asked, kind, where = candidate, Output.LOGITS, f", without the activation of its last {layer}"
-                break
-        else:
-            values = np.concatenate(answers) if answers else np.zeros(0)
-            kind = recognised_output(values, task=task) if answers else Output.PROBABILITIES
-            where = "" if _activation(_last(model)) == "sigmoid" else range_remark(values, task=task)
+        candidates = _without_activation(model)
+        true = next((found for found in candidates if reproduces(found[1], asked, tried, agree=same)), None)
+    if true is not None:
+        asked, kind = true[1], Output.LOGITS
+        where = f", without the activation of its last {true[0]}"
+    else:
+        kind, where = recognised_output(answers, task=task, output=output)
+        where = "" if _activation(_last(model)) == "sigmoid" else where
     dtype = type_name(answers[0]) if answers else str(getattr(model, "compute_dtype", "float32"))
     return Predictor(
         predict=asked,
-        source=f"{output_words(kind, dtype=dtype)} of {_name(model)} (Keras){where}",
+        source=f"{dtype} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
         output=kind,
         identity=_identity(model),
         records_at_once=_AT_ONCE,
     )
 
 
-def _identity(model: Any) -> str:
+def _identity(model: Any) -> str | None:
     """Return a hash of the class, the layers with their settings, and every weight."""
-    digest = hashlib.sha256(_name(model).encode())
     try:
         config = json.dumps(model.get_config(), sort_keys=True, default=repr)
     except Exception:  # noqa: BLE001 - a subclass need not know its settings, and says so in many ways
         config = ""
-    digest.update(re.sub(r" at 0x[0-9a-f]+", "", config).encode())
-    for weight in model.get_weights():
-        array = np.ascontiguousarray(weight)
-        digest.update(f"{array.dtype} {array.shape} ".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-
-def _name(model: Any) -> str:
-    return type(model).__name__
-
-
-def _is_true(
-    candidate: _Call, tried: Sequence[Records], answers: Sequence[npt.NDArray[Any]], same: Callable[..., Any]
-) -> bool:
-    """Return whether the logits are those of the outputs, on the sample."""
-    found = []
-    for part, probabilities in zip(tried, answers, strict=True):
-        try:
-            logits = shaped_outputs(candidate(part), n=len(part), place=part.name)
-        except InputError:
-            return False  # what goes wrong in the model as it is has been said before
-        found.append(same(logits, probabilities=probabilities))
-    return True in found and False not in found
+    return identity([type(model).__name__, re.sub(r" at 0x[0-9a-f]+", "", config), model.get_weights()])
 
 
 def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
     """Return what predicts a batch; whatever the model raises becomes one sentence, with the cause kept."""
-    inputs = _inputs_of(model)
-    name = _name(model)
+    inputs, name = _inputs(model), type(model).__name__
 
     def predict(records: Records) -> npt.NDArray[Any]:
-        features = _given(inputs, records, model=name)
+        given = arrays(inputs, records, model=name)
         with explained(f"{records.name} X must suit the model, but {name} refused it"):
-            return _array(call(features), name)
+            features = {item: _text(array) for item, array in given.items()}
+            found = _array(call(features if len(inputs) > 1 else features[inputs[0].name]), name)
+        return shaped_outputs(found, n=len(records), place=records.name)
 
     return predict
+
+
+def _inputs(model: Any) -> list[Input]:
+    """Return the inputs of a model; one of unknown shape where it does not tell."""
+    tensors = getattr(model, "inputs", None)
+    if not tensors:
+        return [Input("x", None, _dtype(getattr(model, "compute_dtype", None) or "float32"))]
+    names = getattr(model, "input_names", None) or [tensor.name for tensor in tensors]
+    return [
+        Input(str(name), tuple(tensor.shape[1:]), _dtype(getattr(tensor.dtype, "name", tensor.dtype)))
+        for name, tensor in zip(names, tensors, strict=True)
+    ]
+
+
+def _dtype(name: Any) -> np.dtype[Any]:
+    found: np.dtype[Any] = np.dtype({"string": "object", "bfloat16": "float32"}.get(str(name), str(name)))
+    return found
+
+
+def _text(array: npt.NDArray[Any]) -> Any:
+    """Return text as a tensor, and numbers as they are."""
+    if array.dtype != object:
+        return array
+    import tensorflow as tf
+
+    return tf.constant(array)
 
 
 def _array(output: Any, name: str) -> npt.NDArray[Any]:
@@ -301,11 +191,237 @@ def _plain_model(model: Any) -> Any:
 def _linear(layer: Any) -> Iterator[None]:
     activation = layer.activation
     try:
-        layer.activation = _unchanged
+        layer.activation = lambda values: values
         yield
     finally:
         layer.activation = activation
 
 
-def _unchanged(values: Any) -> Any:
-    return values
+# --- Files of Keras: only numbers and layers that compute are taken from them, unless their code is trusted ---
+
+
+_LARGEST = 2**26  # bytes of a configuration
+_WEIGHTS = "model.weights.h5"
+_CODE = {"keras.layers.Lambda", "Lambda", "__lambda__", "builtins.__lambda__"}  # which no name can vouch for
+_FIX = "save the model without such layers as .keras, or as ONNX"
+_PRIVATE = "tensorflow_privacy.privacy.keras_models.dp_keras_model"
+
+
+def _imported(module: str) -> Any:
+    return import_optional(module, purpose="loading a Keras model", extra="tensorflow")
+
+
+def read_keras(path: Path, trust: Trust) -> Any:
+    """Return the model in a ``.keras`` or HDF5 file, or in the folder of a SavedModel.
+
+    Raises:
+        InputError: Anything but numbers and layers that are known to be harmless, unless it is trusted.
+    """
+    if path.is_dir() and not (path / "saved_model.pb").is_file():
+        raise InputError(
+            f"{named(path)} must be a SavedModel, but it has no saved_model.pb; name the file of the model instead."
+        )
+    if path.is_dir() or path.suffix != ".keras":  # of which Keras would read what lies beside a file M.KERAS
+        kind = "a SavedModel" if path.is_dir() else "in another format than .keras"
+        trust.refuse_code(path, f"is {kind}", fix=_FIX)
+    _imported("tensorflow")
+    keras = _imported("keras")
+    with readable(path, kind="a model saved by Keras"):
+        model = _trusted(path, keras) if trust.code else _harmless(path, keras, trust)
+        if not isinstance(model, keras.Model):
+            raise InputError(f"{named(path)} must hold a model of Keras, got {type(model).__name__}.")
+        return model
+
+
+def _trusted(path: Path, keras: Any) -> Any:
+    """Return the model in a file whose source is trusted with running any code; only that of training is left out."""
+    private = dict.fromkeys(("DPModelClass", "DPSequential"), keras.Sequential)
+    return keras.models.load_model(str(path), custom_objects=private, compile=False, safe_mode=False)
+
+
+def _harmless(path: Path, keras: Any, trust: Trust) -> Any:
+    """Return the model in a ``.keras`` file, built from parts that are on the list."""
+    with zipfile.ZipFile(path) as archive:
+        if archive.getinfo("config.json").file_size > _LARGEST:
+            raise ValueError("its configuration is too large")
+        config = _without_training(json.loads(archive.read("config.json")))
+    found = set(_unknown_parts(config))
+    if _CODE & found:
+        trust.refuse_code(path, "holds a Lambda layer", fix=_FIX)
+    trust.refuse_types(path, found)
+    _refuse_weights(path)
+    lib = _imported("keras.src.saving.serialization_lib")
+    with ExitStack() as scopes:
+        scopes.enter_context(lib.SafeModeScope(safe_mode=True))
+        scopes.enter_context(lib.ObjectSharingScope())
+        model = keras.saving.deserialize_keras_object(config, safe_mode=True)
+    model.load_weights(str(path))
+    return model
+
+
+def _refuse_weights(path: Path) -> None:
+    """Refuse weights that come from elsewhere than the file's own HDF5 archive, which could be any file here."""
+    h5py = _imported("h5py")
+    with zipfile.ZipFile(path) as archive:
+        if _WEIGHTS not in archive.namelist():
+            raise InputError(
+                f"{named(path)} must hold its weights in {_WEIGHTS}, but there are none; save it again."
+            )
+        with archive.open(_WEIGHTS) as raw, h5py.File(raw, "r") as weights:
+            linked = weights.visititems_links(
+                lambda name, link: None if isinstance(link, h5py.HardLink) else name
+            )
+            place = linked or weights.visititems(lambda name, item: name if _lies_elsewhere(item) else None)
+    if place is not None:
+        raise InputError(
+            f"{named(path)} takes the weights at {place!r} from another file, which its user did not name; save the"
+            " model again."
+        )
+
+
+def _lies_elsewhere(item: Any) -> bool:
+    return bool(getattr(item, "is_virtual", 0) or getattr(item, "external", 0))
+
+
+# --- Which parts a configuration may name ---
+#
+# The list holds parts that compute on numbers alone. Left out are those that run functions (Lambda), read files or other
+# models (StringLookup, TextVectorization, TFSMLayer) or wrap other frameworks, and everything that will yet be invented.
+
+
+def _allowed(names: str) -> frozenset[str]:
+    """Return the words of a text as a set; a number sign stands for 1, 2 and 3.
+
+    >>> sorted(_allowed("Dense Conv#D"))
+    ['Conv1D', 'Conv2D', 'Conv3D', 'Dense']
+    """
+    return frozenset(word.replace("#", size) for word in names.split() for size in "123")
+
+
+_LAYERS = _allowed(
+    """
+    Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average AveragePooling#D
+    BatchNormalization Bidirectional CategoryEncoding CenterCrop Concatenate Conv#D Conv#DTranspose ConvLSTM#D Cropping#D
+    Dense DepthwiseConv1D DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell
+    GaussianDropout GaussianNoise GlobalAveragePooling#D GlobalMaxPooling#D GroupNormalization GroupQueryAttention
+    HashedCrossing Hashing Identity InputLayer LSTM LSTMCell LayerNormalization LeakyReLU LocallyConnected1D
+    LocallyConnected2D Masking MaxPooling#D Maximum Minimum MultiHeadAttention Multiply Normalization PReLU Permute
+    RMSNormalization RNN RandomBrightness RandomContrast RandomCrop RandomFlip RandomHeight RandomRotation
+    RandomTranslation RandomWidth RandomZoom ReLU RepeatVector Rescaling Reshape Resizing ReversibleEmbedding
+    SeparableConv1D SeparableConv2D SimpleRNN SimpleRNNCell Softmax SpatialDropout#D SpectralNormalization
+    StackedRNNCells Subtract ThresholdedReLU TimeDistributed UnitNormalization UpSampling#D ZeroPadding#D
+    """
+)
+_ACTIVATIONS = _allowed(
+    """
+    celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu linear log_sigmoid
+    log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus softsign sparse_plus sparsemax squareplus
+    swish tanh tanh_shrink
+    """
+)
+_OPERATIONS = _allowed(  # of Keras 3, on tensors
+    """
+    Absolute Add Concatenate Divide Exp ExpandDims GetItem Log Matmul Max Maximum Mean Min Minimum Multiply Negative Power
+    Relu Reshape Sigmoid Softmax Sqrt Square Squeeze Subtract Sum Tanh Transpose TrueDivide
+    """
+)
+_MODELS = _allowed("Functional Model Sequential")
+_KNOWN: dict[str, frozenset[str]] = {
+    "keras": _MODELS | {"DTypePolicy"},
+    "keras.models": _MODELS,
+    "keras.layers": _LAYERS,
+    "keras.initializers": _allowed(
+        """
+        Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity IdentityInitializer LecunNormal LecunUniform Ones
+        Orthogonal OrthogonalInitializer RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros
+        """
+    ),
+    "keras.regularizers": _allowed("L1 L1L2 L2 OrthogonalRegularizer"),
+    "keras.constraints": _allowed("MaxNorm MinMaxNorm NonNeg RadialConstraint UnitNorm"),
+    "keras.mixed_precision": _allowed("Policy"),
+    "keras.dtype_policies": _allowed("DTypePolicy"),
+    "keras.src.ops.numpy": _OPERATIONS,
+    "keras.src.ops.nn": _OPERATIONS,
+    **{
+        f"keras.src.{folder}.{kind}": _allowed(kind.capitalize())
+        for folder in ("engine", "models")
+        for kind in ("functional", "sequential")
+    },
+}
+# Values that Keras writes as objects without a module (Keras 3: in builtins).
+_VALUES = _allowed("__tensor__ __keras_tensor__ __numpy__ __tuple__ __slice__ __ellipsis__")
+_WRAPPED = "keras.src.layers.core.tf_op_layer"  # a function of TensorFlow as a layer
+_WRAPPERS = ("TFOpLambda", "SlicingOpLambda")
+_FUNCTIONS = _allowed(
+    """
+    __operators__.add __operators__.getitem cast clip_by_value concat expand_dims identity linalg.matmul math.abs math.add
+    math.divide math.exp math.log math.maximum math.minimum math.multiply math.negative math.pow math.reduce_max
+    math.reduce_mean math.reduce_min math.reduce_sum math.sigmoid math.softplus math.sqrt math.square math.subtract
+    math.tanh math.truediv nn.gelu nn.relu nn.silu nn.softmax reshape squeeze stack transpose
+    """
+)
+
+
+def _without_training(config: Any) -> Any:
+    """Return a configuration without what is for training alone.
+
+    Models of tensorflow-privacy, which Keras cannot find again and which predict the same, become plain ones.
+    """
+    if isinstance(config, list):
+        return [_without_training(item) for item in config]
+    if not isinstance(config, dict):
+        return config
+    found = {name: _without_training(value) for name, value in config.items() if name != "compile_config"}
+    if found.get("module") == _PRIVATE:
+        inner = found.get("config")
+        functional = isinstance(inner, dict) and "input_layers" in inner
+        kind = "Model" if functional else "Sequential"
+        found |= {"module": "keras", "class_name": kind, "registered_name": None}
+    return found
+
+
+def _unknown_parts(config: Any) -> Iterator[str]:
+    """Yield the names of what a configuration asks for at any depth and is not on the list, functions included."""
+    waiting = [config]
+    while waiting:
+        item = waiting.pop()
+        waiting += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        if not isinstance(item, dict):
+            continue
+        for name, value in item.items():
+            if name.endswith("activation") and isinstance(value, str) and value not in _ACTIVATIONS:
+                yield f"keras.activations.{value}"
+        if "class_name" in item and not _is_known(item):
+            yield _called(item)
+
+
+def _is_known(item: dict[str, Any]) -> bool:
+    """Return whether an object is on the list, in the module where Keras will look for it."""
+    name, module, inner = item["class_name"], item.get("module"), item.get("config")
+    if not isinstance(name, str) or not isinstance(module, str | None) or _is_renamed(item):
+        return False
+    if name in _WRAPPERS:
+        function = inner.get("function") if isinstance(inner, dict) else None
+        return module == _WRAPPED and isinstance(function, str) and function in _FUNCTIONS
+    if name == "function":
+        known = isinstance(inner, str) and inner in _ACTIVATIONS
+        return known and module in {"builtins", "keras.activations"}
+    return name in (_VALUES if module in {None, "builtins"} else _KNOWN.get(str(module), ()))
+
+
+def _is_renamed(item: dict[str, Any]) -> bool:
+    """Return whether an object is to be found among those registered in this process, whatever else it says."""
+    registered, inner = item.get("registered_name"), item.get("config")
+    names = [None, item["class_name"], *([inner, "function"] if item["class_name"] == "function" else [])]
+    return registered not in names
+
+
+def _called(item: dict[str, Any]) -> str:
+    """Return what an object is called in sentences and among trusted types."""
+    inner = item.get("config")
+    if item["class_name"] in _WRAPPERS and isinstance(inner, dict):
+        return f"tf.{inner.get('function')}"
+    last = inner if item["class_name"] == "function" else item["class_name"]
+    if _is_renamed(item):
+        last = item["registered_name"]
+    return ".".join(str(part) for part in (item.get("module"), last) if part is not None)

@@ -8,12 +8,13 @@ Outputs are logits unless their values say otherwise (`recognised_output`). Wher
 Sigmoid layer, what goes into it is used instead, for it does not saturate.
 """
 
-import hashlib
+import io
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,113 +23,54 @@ from auditor.collectors.base.outputs import Output, Widened, shaped_outputs
 from auditor.collectors.base.records import Records, matrix, refuse_width, spread
 from auditor.collectors.base.scorer import (
     Predictor,
+    identity,
     import_optional,
     is_a,
-    output_words,
-    range_remark,
     recognised_output,
 )
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
 
-# --- A hash of what decides the outputs of a PyTorch module, as far as it is data: tensors, settings, TorchScript code ---
+# --- A hash of what decides the outputs of a PyTorch module: tensors, settings and plain attributes, or TorchScript ---
 #
-# Functions and objects that a module holds are left out; the trial of a model finds out what they change.
+# Objects that a module holds, and functions without a name, are left out; the trial of a model finds out what they change.
 
 
-_NOT_DECIDING = {
-    "name_or_path",
-    "warnings_issued",
-}  # of transformers: where a model lies, what it has warned of
+_NOT_DECIDING = {"name_or_path", "warnings_issued"}  # of transformers: where it lies, what it has warned of
 
 
-def _identity(model: Any) -> str:
+def module_identity(model: Any) -> str | None:
     """Return a hash of the class, the layers with their settings and plain attributes, and every tensor by name."""
-    digest = hashlib.sha256()
-    digest.update(f"{type(model).__module__}.{type(model).__qualname__}\n".encode())
-    digest.update(re.sub(r" at 0x[0-9a-f]+", "", repr(model)).encode())
-    weights = model.state_dict()
-    for name, value in (*weights.items(), *_others(model, set(weights))):
-        digest.update(f"\n{name} ".encode())
-        parts = _tensor_bytes(value) if hasattr(value, "detach") else _plain(value)
-        for part in parts or [repr(value).encode()]:
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def _others(model: Any, known: set[str]) -> Iterator[tuple[str, Any]]:
-    """Yield what a module holds beside its state: buffers that are not saved, plain attributes, code and its constants."""
-    yield from ((name, value) for name, value in model.named_buffers() if name not in known)
-    for place, part in model.named_modules():
-        for name, value in sorted(_attributes(part).items()):
-            if _plain(value) is not None:
-                yield f"{place}:{name}", value
-        code, constants = getattr(part, "code_with_constants", ("", None))
-        if code:
-            yield f"{place}:code", re.sub(r"___torch_mangle_\d+\.", "", code)
-        if constants is not None:
-            yield f"{place}:constants", dict(constants.const_mapping)
-
-
-def _attributes(part: Any) -> dict[str, Any]:
-    """Return the attributes of one part that its user gave it."""
     import torch
 
-    script = getattr(part, "_actual_script_module", part)
-    if isinstance(script, torch.jit.ScriptModule):
-        own = {
-            name
-            for kind in (script.named_parameters, script.named_buffers)
-            for name, _ in kind(recurse=False)
-        }
-        names = set(script._concrete_type.get_attributes()) - own - {"training"}  # noqa: SLF001 - the only list of them
-        return {name: getattr(script, name) for name in names}
+    if isinstance(model, torch.jit.ScriptModule):
+        with evaluating(model):
+            return identity(_saved_script(model))
     skipped = {*vars(torch.nn.Module()), *_NOT_DECIDING}
-    return {name: value for name, value in vars(part).items() if name not in skipped}
+    held = [
+        (place, name, identity(value))
+        for place, part in model.named_modules()
+        for name, value in sorted(vars(part).items())
+        if name not in skipped and type(value).__module__.partition(".")[0] in {"builtins", "numpy", "torch"}
+    ]
+    layers = re.sub(r" at 0x[0-9a-f]+", "", repr(model))
+    tensors = [*model.state_dict().items(), *model.named_buffers()]
+    return identity([f"{type(model).__module__}.{type(model).__qualname__}", layers, tensors, held])
 
 
-def _plain(value: Any) -> list[bytes] | None:
-    """Return the bytes of a plain value, an array, a tensor or a collection of them; nothing for anything else."""
-    import numpy as np
+def _saved_script(model: Any) -> list[tuple[str, bytes]]:
+    """Return what TorchScript saves of a module, without the numbers that loading puts into names."""
     import torch
 
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return [f"{type(value).__name__} {value!r};".encode()]
-    if torch.is_tensor(value):
-        return None if isinstance(value, torch.nn.Parameter) else _tensor_bytes(value)
-    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
-        return [f"{value.dtype} {value.shape} ".encode(), np.ascontiguousarray(value).tobytes()]
-    parts = [None if item is value else _plain(item) for item in _items(value)]
-    if None in parts:
-        return None
-    return [f"{len(parts)}(".encode(), *(piece for part in parts for piece in part or ()), b")"]
-
-
-def _items(value: Any) -> list[Any]:
-    """Return the items of a collection in an order of their own, or a value that is none."""
-    import torch
-
-    if isinstance(value, torch.ScriptObject):  # the packed weights of quantised layers
-        return [value.__getstate__()]
-    if isinstance(value, dict):
-        return [item for pair in value.items() for item in pair]
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=repr)
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _tensor_bytes(tensor: Any) -> list[bytes]:
-    import torch
-
-    head = f"{tensor.dtype} {tuple(tensor.shape)} ".encode()
-    tensor = tensor.detach()
-    if tensor.is_sparse or tensor.layout != torch.strided:
-        tensor = tensor.to_dense()
-    if tensor.is_quantized:
-        tensor = tensor.dequantize()
-    flat = tensor.resolve_conj().resolve_neg().cpu().contiguous().reshape(-1)
-    return [head, bytes(flat.view(torch.uint8).numpy().data) if flat.numel() else b""]
+    buffer, mangled = io.BytesIO(), r"___torch_mangle_\d+\.?"
+    torch.jit.save(model, buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        return sorted(
+            (re.sub(mangled, "", name), re.sub(mangled.encode(), b"", archive.read(name)))
+            for name in archive.namelist()
+            if not name.endswith((".debug_pkl", "serialization_id"))
+        )
 
 
 # --- One call of a PyTorch module that leaves no trace in it, and what came out ---
@@ -138,6 +80,23 @@ _LAST = ("Softmax", "Sigmoid")
 _CLOSE = {"float16": 1e-2, "bfloat16": 5e-2}  # how far apart two roundings of a probability are, else 1e-5
 
 
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Evaluation mode and no gradients; the mode of every part is put back."""
+    import torch
+
+    modes = [(part, part.training) for part in model.modules()]
+    try:
+        # Not in inference mode: a tensor that a module keeps from it could never be trained with again.
+        with torch.no_grad():
+            for part, _ in modes:
+                part.training = False
+            yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
 @dataclass(frozen=True, eq=False)
 class _Answer:
     """What a network returned, and what went into its last layer if that turns logits into probabilities."""
@@ -145,11 +104,6 @@ class _Answer:
     output: Any
     logits: Any = None
     layer: str = ""
-
-    @property
-    def has_logits(self) -> bool:
-        """Whether the logits are known."""
-        return self.logits is not None
 
 
 class _Network:
@@ -168,12 +122,8 @@ class _Network:
         self.device = tensors[0].device if tensors else torch.device("cpu")
         self.dtype = floating[0].dtype if floating else torch.get_default_dtype()
         self._random: list[Any] | None = None
-        scripted = isinstance(model, torch.jit.ScriptModule)
-        self._lasts = (
-            []
-            if scripted
-            else [part for part in model.modules() if type(part).__name__ in _LAST and _own(part)]
-        )
+        parts = [] if isinstance(model, torch.jit.ScriptModule) else model.modules()
+        self._lasts = [part for part in parts if type(part).__name__ in _LAST and _is_own(part)]
 
     def run(self, features: Any, records: Records) -> _Answer:
         """Return what the network makes of a batch; what it raises becomes one sentence, with the cause kept."""
@@ -194,21 +144,14 @@ class _Network:
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
         """Evaluation mode, no gradients, random numbers of its own; then everything as it was."""
-        parts = list(self.model.modules())
-        modes = [part.training for part in parts]
         before = self._states()
         try:
-            # Not in inference mode: a tensor that a module keeps from it could never be trained with again.
-            with self.torch.no_grad():
-                for part in parts:
-                    part.training = False
+            with evaluating(self.model):
                 self._set_states(self._random or before)
                 yield
         finally:
             self._random = self._states()
             self._set_states(before)
-            for part, mode in zip(parts, modes, strict=True):
-                part.training = mode
 
     def _states(self) -> list[Any]:
         states = [self.torch.get_rng_state()]
@@ -284,15 +227,20 @@ def as_array(tensor: Any) -> npt.NDArray[Any]:
     return np.asarray(tensor.numpy())
 
 
-def _own(part: Any) -> bool:
+def _is_own(part: Any) -> bool:
     return type(part).__module__.startswith("torch.nn.")
 
 
-def _tensor_of(output: Any, model: Any, torch: Any) -> Any:
-    """Return the tensor of outputs: itself, or the logits of what a transformers model returns."""
+def logits_of(output: Any) -> Any:
+    """Return the logits of what a transformers model returns, and anything else as it is."""
     if isinstance(output, dict) and "logits" in output:
-        output = output["logits"]
-    output = getattr(output, "logits", output)
+        return output["logits"]
+    return getattr(output, "logits", output)
+
+
+def _tensor_of(output: Any, model: Any, torch: Any) -> Any:
+    """Return the tensor of outputs."""
+    output = logits_of(output)
     if isinstance(output, tuple | list) and len(output) == 1:
         output = output[0]
     if not torch.is_tensor(output):
@@ -308,7 +256,6 @@ def _tensor_of(output: Any, model: Any, torch: Any) -> Any:
 
 _AT_ONCE = 4096
 _FEW = 2  # records on which types of input are tried
-_EMBEDDING = "Embedding"
 
 
 def accepts(model: Any) -> bool:
@@ -319,122 +266,95 @@ def accepts(model: Any) -> bool:
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return a PyTorch module as the collectors see it."""
     torch = import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
-    known = _identity(model)  # before it is asked, for it may remember what it saw
+    known = module_identity(model)  # before it is asked, for it may remember what it saw
     network = _Network(torch, model, labels=isinstance(task, MultiLabel))
     tried = spread(sample)
-    whole = _takes_integers(network, tried[:1])
-    found = _found(network, tried, task=task, output=output, whole=whole)
+    whole = _takes_integers(network, tried)
+    answers = [network.run(_tensor(network, part, whole=whole), part) for part in tried]
+    free = task.has_output and output is None
+    layer = answers[0].layer if answers and free and all(found.layer for found in answers) else ""
+    kind: Output | None
+    if layer:
+        kind, where = Output.LOGITS, f", the input of its last {layer}"
+    else:
+        parts = zip(answers, tried, strict=True)
+        values = [
+            shaped_outputs(_values(network, found), n=len(part), place=part.name) for found, part in parts
+        ]
+        kind, where = recognised_output(values, task=task, output=output)
+    first = (answers[0].logits if layer else answers[0].output) if answers else network
+    dtype = str(first.dtype).removeprefix("torch.")
     name = _name(model)
-    before = f", the input of its last {found.layer}" if found.layer else found.remark
+
+    def predict(records: Records) -> npt.NDArray[Any]:
+        found = network.run(_tensor(network, records, whole=whole), records)
+        if layer and not found.layer:
+            raise InputError(
+                f"model must always end in the same layer, but {name} did not on the {records.name} records; pass"
+                " output=Output.PROBABILITIES."
+            )
+        if layer:
+            return as_array(found.logits)
+        return _values(network, found) if kind is Output.PROBABILITIES else as_array(found.output)
+
     return Predictor(
-        predict=_asking(network, name, kind=found.kind, logits=bool(found.layer), whole=whole),
-        source=f"{output_words(found.kind, dtype=found.dtype)} of {name} (PyTorch){before}",
-        output=found.kind,
+        predict=predict,
+        source=f"{dtype} {kind or 'predictions'} of {name} (PyTorch){where}",
+        output=kind,
         identity=known,
         records_at_once=_AT_ONCE,
     )
 
 
-class _Found(NamedTuple):
-    """What the outputs are, their type, the layer whose input is taken instead, if one is, and what else to say."""
-
-    kind: Output | None
-    dtype: str
-    layer: str = ""
-    remark: str = ""
-
-
-def _found(
-    network: _Network, tried: Sequence[Records], *, task: Task, output: Output | None, whole: bool
-) -> _Found:
-    answers = [network.run(_tensor(network, part, whole=whole), part) for part in tried]
-    if not answers or not task.has_output:
-        dtype = str((answers[0].output if answers else network).dtype).removeprefix("torch.")
-        return _Found((output or Output.LOGITS) if task.has_output else None, dtype)
-    dtype = str(answers[0].output.dtype).removeprefix("torch.")
-    if output is not None:
-        return _Found(output, dtype)
-    if all(found.has_logits for found in answers):
-        dtype = str(answers[0].logits.dtype).removeprefix("torch.")
-        return _Found(Output.LOGITS, dtype, answers[0].layer)
-    parts = [
-        shaped_outputs(_values(network, found, Output.PROBABILITIES), n=len(part), place=part.name)
-        for found, part in zip(answers, tried, strict=True)
-    ]
-    values = np.concatenate(parts)
-    return _Found(recognised_output(values, task=task), dtype, remark=range_remark(values, task=task))
-
-
-def _values(network: _Network, found: _Answer, kind: Output | None) -> npt.NDArray[Any]:
+def _values(network: _Network, found: _Answer) -> npt.NDArray[Any]:
+    """Return outputs that may be probabilities; those of several labels have no sum."""
     values = as_array(found.output)
-    if kind is not Output.PROBABILITIES or network.labels:
-        return values
-    return _summing(values, dtype=found.output.dtype)
+    return values if network.labels else _summing(values, dtype=found.output.dtype)
 
 
 def _name(model: Any) -> str:
     return str(getattr(model, "original_name", "") or type(model).__name__)
 
 
-def _asking(
-    network: _Network, name: str, *, kind: Output | None, logits: bool, whole: bool
-) -> Callable[[Records], npt.NDArray[Any]]:
-    def predict(records: Records) -> npt.NDArray[Any]:
-        tensor = _tensor(network, records, whole=whole)
-        found = network.run(tensor, records)
-        if logits and not found.has_logits:
-            raise InputError(
-                f"model must always end in the same layer, but {name} did not on the {records.name} records; pass"
-                " output=Output.PROBABILITIES."
-            )
-        return as_array(found.logits) if logits else _values(network, found, kind)
-
-    return predict
-
-
 def _tensor(network: _Network, records: Records, *, whole: bool) -> Any:
     """Return the features as the network takes them: its own floats, or whole numbers where it looks them up."""
-    torch, features = network.torch, records.features
-    if isinstance(features, list | tuple) and len(features) and torch.is_tensor(features[0]):
-        features = torch.stack(list(features))
+    torch, features = network.torch, _stacked(records, network.torch)
     if not torch.is_tensor(features):
         dtype = np.int64 if whole else (np.float64 if network.dtype == torch.float64 else np.float32)
-        array = matrix(features, dtype=dtype, place=records.name, first_row=records.first_row)
+        array = matrix(records, dtype=dtype)
         features = torch.from_numpy(array if array.flags.writeable else array.copy())
-    if whole:
-        return features.to(device=network.device)
-    return features.to(device=network.device, dtype=network.dtype)
+    return features.to(device=network.device, dtype=features.dtype if whole else network.dtype)
+
+
+def _stacked(records: Records, torch: Any) -> Any:
+    """Return the features of records; a list of tensors is one tensor."""
+    features = records.features
+    if isinstance(features, list | tuple) and len(features) and torch.is_tensor(features[0]):
+        return torch.stack(list(features))
+    return features
 
 
 def _takes_integers(network: _Network, tried: Sequence[Records]) -> bool:
     """Return whether the network looks its input up, as an embedding does: tried where both are possible."""
-    embeds = any(_EMBEDDING in _name(part) for part in network.model.modules())
-    for part in tried:
-        few = part.part(0, _FEW)
-        order = (True, False) if embeds else (False, True)
-        if not _whole(few, network.torch):
-            return False
-        try:
-            network.run(_tensor(network, few, whole=order[0]), few)
-        except InputError:
-            try:
-                network.run(_tensor(network, few, whole=order[1]), few)
-            except InputError:
-                return order[0]  # it will say itself what is wrong
-            return order[1]
-        return order[0]
-    return embeds
+    embeds = any("Embedding" in _name(part) for part in network.model.modules())
+    if not tried:
+        return embeds
+    few = tried[0].part(0, _FEW)
+    if not _is_whole(few, network.torch):
+        return False
+    for whole in (embeds, not embeds):
+        with suppress(InputError):
+            network.run(_tensor(network, few, whole=whole), few)
+            return whole
+    return embeds  # it will say itself what is wrong
 
 
-def _whole(records: Records, torch: Any) -> bool:
+def _is_whole(records: Records, torch: Any) -> bool:
     """Return whether features are whole numbers, in any type."""
-    features = records.features
-    if isinstance(features, list | tuple) and len(features) and torch.is_tensor(features[0]):
-        features = features[0]
+    features = _stacked(records, torch)
     if torch.is_tensor(features):
         return not (features.is_floating_point() or features.is_complex())
-    try:
-        matrix(features, dtype=np.int64, place=records.name)
-    except AuditorError:
-        return False
-    return True
+    with suppress(AuditorError):
+        matrix(records, dtype=np.int64)
+        return True
+    return False

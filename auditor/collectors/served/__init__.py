@@ -6,8 +6,8 @@ __getattr__, __dir__, __all__ = face(
     __name__,
     {
         "endpoint": "Endpoint",
-        "payload": "json_payload",
+        "payload": "json_payload json_text",
         "protocols": "KServeV1 KServeV2 MLflow Template",
-        "transport": "Connection Request Transport printable run_in_order",
+        "transport": "Connection Request Transport printable",
     },
 )

@@ -6,14 +6,12 @@ __getattr__, __dir__, __all__ = face(
     __name__,
     {
         "collecting": "collect typed_classes",
+        "engines": "LocalEngine attempted result_of",
         "output": "locked refuse_other_model",
-        "ray": "RayEngine SealedTask packed_error ray_session unpacked_report",
-        "run": "Trial stream_to",
+        "ray": "RayEngine ray_session",
+        "run": "Collection",
         "scorers": "predictor",
         "trial": "Preflight preflight",
-        "units": (
-            "BuiltScorer Collection LocalEngine Unit checked_part part_path read_part read_stretch "
-            "score_unit unit_size write_part"
-        ),
+        "units": "Scoring Unit part_path read_part read_stretch unit_size write_part",
     },
 )

@@ -4,6 +4,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, count_records, per_group, spelled
 from auditor.collectors.base.scorer import ModelScorer, Scorer, assembled, distinct_classes, in_batches
 from auditor.collectors.base.tasks import Classification, Task
-from auditor.collectors.models import estimators
-from auditor.collectors.streaming.run import CollectedReport, Trial, stream_to
+from auditor.collectors.streaming.engines import Engine, LocalEngine
+from auditor.collectors.streaming.run import CollectedReport, Collection
 from auditor.collectors.streaming.scorers import (
     ScorerRecipe,
     is_recognised,
@@ -23,8 +24,7 @@ from auditor.collectors.streaming.scorers import (
     opened_model,
     predictor,
 )
-from auditor.collectors.streaming.trial import preflight
-from auditor.collectors.streaming.units import Engine
+from auditor.collectors.streaming.trial import Preflight, preflight
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
 from auditor.collectors.tables.shared_rows import SharedRows
@@ -122,18 +122,6 @@ def collect(
         output = Output(validate.known("output", output, [str(item) for item in Output]))
     names = None if classes is None else distinct_classes(classes)
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
-    if (
-        isinstance(task, Classification)
-        and repeats == 1
-        and estimators.accepts(model)
-        and not isinstance(model, type)
-    ):
-        estimators.refuse_output(model, output)
-        scored = estimators.scored(model, member=member, nonmember=nonmember, classes=names, batch_size=size)
-        words = f"{task.words} from {scored.source}"
-        return assembled(
-            scored.member, nonmember=scored.nonmember, words=words, scale=task.scale, labels=labels
-        )
     found = predictor(model, task=task, output=output, sample=(member, nonmember))
     scorer = ModelScorer(found, task=task, classes=names, repeats=repeats)
     for group in (member, nonmember):
@@ -267,27 +255,27 @@ def collect_to(
     shared = SharedRows(sources)
     total = sum(map(len, sources))
 
-    def tried(scorer: Scorer, groups: Sequence[Records]) -> Trial:
+    def trial(scorer: Scorer, groups: Sequence[Records]) -> Preflight:
         shared_rows = tuple(shared.finish(allow=allow_shared_rows))
         found = preflight(scorer, groups, batch_size=batch_size)
         announce(found.in_words(total))
         for sentence in (*found.warnings, *found.provisional):
             announce(sentence)
-        return Trial(warnings=(*shared_rows, *found.warnings), deterministic=found.deterministic)
+        return replace(found, warnings=(*shared_rows, *found.warnings))
 
-    return stream_to(
-        path,
+    return Collection(
+        path=path,
         scorer=recipe,
         sources=sources,
-        batch_size=batch_size,
-        engine=engine,
+        batch_size=None if batch_size is None else validate.at_least("batch_size", batch_size, least=1),
+        engine=LocalEngine() if engine is None else engine,
         setting={"task": None if task is None else task.words, **_setting(recipe, sources)},
         overwrite=overwrite,
         watch=shared.add,
-        before=tried,
+        trial=trial,
         announce=announce,
         progress=progress,
-    )
+    ).run()
 
 
 def typed_classes(classes: list[Any], sources: Sequence[TableSource]) -> list[Any]:

@@ -1,29 +1,23 @@
-"""One run of a long collection: what is there already, what is left to do, and the file in the end."""
+"""One long collection: what is there already, what is left to do, and the file in the end."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from auditor.collectors.base.records import Batch, Records, Source, sampled_groups
 from auditor.collectors.base.scorer import Scorer
 from auditor.collectors.streaming import output
-from auditor.collectors.streaming.output import NoFolderError, Workplace, locked
-from auditor.collectors.streaming.units import (
-    BuiltScorer,
-    Collection,
-    Engine,
-    LocalEngine,
-    UnitReport,
-    unit_size,
-)
+from auditor.collectors.streaming.engines import Engine, LocalEngine
+from auditor.collectors.streaming.output import Workplace, locked
+from auditor.collectors.streaming.trial import Preflight
+from auditor.collectors.streaming.units import Scoring, Unit, part_path, read_part, unit_size
 from auditor.collectors.tables.collected import CollectedMetadata, Manifest, plain_setting, what_changed
-from auditor.core import validate
 from auditor.core.errors import InputError, OutputError
-
-# --- What a long collection has done ---
+from auditor.core.files import check_writable
 
 
 @dataclass(frozen=True)
@@ -47,375 +41,241 @@ class CollectedReport:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Trial:
-    """What was noticed when a scorer was tried on a few records.
+_BATCH = 10_000  # records, where it makes no difference to the model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """Scores tables of records into a Parquet file, in constant memory and so that no work is lost.
+
+    The parts lie in the folder ``<path>.parts`` until the file is complete. The same collection after an interruption
+    scores only what is not there yet, in the same batches, and gives the same file bit for bit. Once the file is there, the
+    same one scores nothing. A model that answers alike on repeat is asked for ten records again, and refused if their
+    losses are others than before: when going on, when the file is there, and before the parts are merged.
 
     Attributes:
-        warnings: Sentences for the history of the losses; they must hold whatever the other records give.
-        deterministic: Whether the model answered alike when it was asked again.
+        path: The file to write, ``.parquet``: columns ``loss``, ``member``, what the sources give, ``fingerprint``,
+            ``saturated`` and the scorer's other scores; rows in the order of the tables.
+        scorer: Builds what scores a batch; other processes build their own with it.
+        sources: The tables; together at least 2 members and 2 non-members.
+        batch_size: Records in each call of the model, 1 or more; default what the scorer wants, or 10,000.
+        engine: What runs the units.
+        setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
+        overwrite: Whether another file at the path is replaced, and another collection's folder emptied.
+        watch: Told of each stretch of records, in order, before any is scored.
+        trial: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
+            scored; not called when going on.
+        announce: Told in a sentence what happens.
+        progress: Told the stage ("Reading", "Scoring", "Merging"), the records that are done, and all of them.
     """
 
-    warnings: tuple[str, ...] = ()
-    deterministic: bool = True
+    path: str | os.PathLike[str]
+    scorer: Callable[[], Scorer]
+    sources: Sequence[Source]
+    batch_size: int | None = None
+    engine: Engine = LocalEngine()  # noqa: RUF009 - a frozen value
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    overwrite: bool = False
+    watch: Callable[[Batch], None] = lambda _: None
+    trial: Callable[[Scorer, Sequence[Records]], Preflight] | None = None
+    announce: Callable[[str], None] = lambda _: None
+    progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None
 
+    def run(self) -> CollectedReport:
+        """Do what is not done yet.
 
-# --- Whatever ends a collection early says what is kept of it ---
+        Raises:
+            InputError: Records or outputs that cannot be scored, or a file or folder of another model, data or setting.
+            OutputError: A file that cannot be written, or that another process is writing.
+            KeyboardInterrupt: Stopped; its message says how to go on.
+        """
+        with locked(self._place.folder):
+            there = output.existing(self._target, overwrite=self.overwrite)
+            begun = self._place.manifest()
+            asked = self._as_before(self._asked(), there.manifest if there else None, begun)
+            if there is not None:
+                return self._already(there, asked, begun)
+            return self._scored(asked, begun)
 
+    @cached_property
+    def _target(self) -> Path:
+        check_writable([Path(self.path)])
+        target = Path(self.path).resolve()
+        if target.suffix.lower() != ".parquet":
+            raise InputError(
+                f"output path {str(self.path)!r} must end in .parquet, got {target.suffix or 'no extension'!r}; name"
+                " it so."
+            )
+        return target
 
-@contextmanager
-def _saying_what_is_kept(scored: Callable[[], int], *, total: int, folder: str) -> Iterator[None]:
-    """Add to an interrupt or a refusal how many records are scored, and that the same call goes on, if it can.
+    @cached_property
+    def _place(self) -> Workplace:
+        return Workplace(self._target.with_name(f"{self._target.name}.parts"))
 
-    Args:
-        scored: How many, as asked at the end.
-        total: Of how many.
-        folder: The name of the folder that they are in.
-    """
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return self.scorer()
 
-    def how_to_go_on() -> str:
-        return (
-            f"{scored():,} of {total:,} records are scored and kept in {folder!r}, and the same call, of the same model"
-            " and tables, goes on from there"
-        )
+    # --- What is asked for, and what is there already ---
 
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(f"interrupted: {how_to_go_on()}.") from error
-    except (InputError, OutputError) as error:
-        if not scored() or isinstance(error, output.ChangedDataError | output.ChangedModelError):
-            raise
-        kind = InputError if isinstance(error, InputError) else OutputError
-        raise kind(f"{str(error).rstrip('.')}; {how_to_go_on()}.") from error
-
-
-# --- One run ---
-
-
-_BATCH = 10_000  # records, where it makes no difference to the model
-_PROBED = 100  # units: the model is asked again after so many, for at most as many records as one has
-_SAME_MODEL = "give the same model, delete the folder to begin anew, or name another output"
-_ONE_MODEL = "find out when it changed, and once it stays the same delete the folder to begin anew, or name another output"
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """One call of `collect_to`, while it holds the lock: its arguments, and the reports of the parts on disk."""
-
-    target: Path
-    place: Workplace
-    factory: Callable[[], Scorer]
-    scorer: Scorer
-    sources: tuple[Source, ...]
-    batch_size: int | None
-    engine: Engine
-    setting: dict[str, Any]
-    overwrite: bool
-    watch: Callable[[Batch], None]
-    before: Callable[[Scorer, Sequence[Records]], Trial]
-    announce: Callable[[str], None]
-    progress: Callable[[str, int, int], None]
-    reports: dict[int, UnitReport] = field(default_factory=dict)
-
-    def result(self) -> CollectedReport:
-        """Do what is not done yet."""
-        output.refuse_foreign(self.target, overwrite=self.overwrite)
-        there, saved, ended = output.collected_metadata(self.target), self._begun(), self._ended()
-        if there is None and not self.overwrite:
-            self.place.refuse_foreign()
-        manifest = self._as_before(self._survey(), there.manifest if there else None, saved, ended)
-        complete = ended is not None and ended.key == manifest.key
-        if there is not None and (complete or not self.overwrite):
-            report = self._already(there, manifest)
-            if saved is None or saved.key == manifest.key:
-                self.place.clear()  # what a killed process left
-            return report
-        collection = self._collection(manifest)
-        going = self._going_on(saved, manifest, collection)
-        manifest = self._start(manifest) if going is None else going
-        resumed = self._scored
-        with _saying_what_is_kept(
-            lambda: self._scored, total=sum(manifest.counts), folder=self.place.folder.name
-        ):
-            self._score(collection, manifest)
-            found = self._merge(collection, manifest)
-        return self._report(found, scored_now=sum(manifest.counts) - resumed)
-
-    def complete(self) -> CollectedReport:
-        """Return what the output holds, if it is what is asked for; the working folder need not be there."""
-        output.refuse_foreign(self.target, overwrite=False)
-        there = output.collected_metadata(self.target)
-        if there is None:
-            raise output.refused_output(self.target, output.FOREIGN)
-        return self._already(there, self._as_before(self._survey(), there.manifest))
-
-    def _begun(self) -> Manifest | None:
-        try:
-            return self.place.manifest()
-        except InputError:
-            if not self.overwrite:
-                raise
-            return None
-
-    def _ended(self) -> Manifest | None:
-        try:
-            return self.place.finished()
-        except InputError:
-            return None  # the output says what it is
-
-    def _survey(self) -> Manifest:
-        """Return what is asked for."""
-        if not self.sources:
-            raise InputError("sources must hold at least one table, got none.")
-        size = self.batch_size or self.scorer.records_at_once or _BATCH
-        data = output.survey(
+    def _asked(self) -> Manifest:
+        size = self.batch_size or self._scorer.records_at_once or _BATCH
+        counts, digests = output.survey(
             self.sources,
-            scorer=self.scorer,
+            scorer=self._scorer,
             step=size,
             watch=self.watch,
             progress=lambda done, total: self.progress("Reading", done, total),
         )
         return Manifest(
-            model=self.scorer.identity,
-            losses=self.scorer.words,
-            data=data.digests,
+            model=self._scorer.identity,
+            losses=self._scorer.words,
+            data=digests,
             records=tuple(map(len, self.sources)),
-            counts=data.counts,
-            setting=self.setting,
+            counts=counts,
+            setting=plain_setting(self.setting),
             batch_size=size,
             unit_size=unit_size(self.sources, batch_size=size),
         )
 
-    def _as_before(self, manifest: Manifest, *earlier: Manifest | None) -> Manifest:
+    def _as_before(self, asked: Manifest, *earlier: Manifest | None) -> Manifest:
         """Return what is asked for in the batches of an earlier run of it, unless others are asked for."""
         for old in earlier:
             if old is not None and self.batch_size is None:
-                same = replace(manifest, batch_size=old.batch_size, unit_size=old.unit_size)
+                same = replace(asked, batch_size=old.batch_size, unit_size=old.unit_size)
                 if same.key == old.key:
                     return same
-        return manifest
+        return asked
 
-    def _collection(self, manifest: Manifest) -> Collection:
-        return Collection(
-            scorer=self.factory,
-            sources=self.sources,
-            path=self.target,
-            batch_size=manifest.batch_size,
-            unit_size=manifest.unit_size,
-            key=manifest.key,
-            setting=self.setting,
-        )
-
-    # --- What is there already ---------------------------------------------------------------------
-
-    def _already(self, there: CollectedMetadata, manifest: Manifest) -> CollectedReport:
+    def _already(self, there: CollectedMetadata, asked: Manifest, begun: Manifest | None) -> CollectedReport:
         """Return what a complete file holds, if it is what is asked for."""
-        if there.manifest is None:
-            raise output.refused_output(self.target, output.FOREIGN)
-        changed = what_changed(there.manifest, manifest)
-        if changed:
-            raise output.refused_output(self.target, f"holds other losses: {changed}")
-        output.refuse_rewritten(self.target, there)
-        if there.manifest.deterministic:
-            output.probe_output(self.target, there, manifest=manifest, scorer=self.scorer, source=self._first)
-        self.announce(f"{self.target.name} is complete already: nothing is scored.")
+        first = next(source for source in self.sources if len(source))
+        output.refuse_another(self._target, there, asked=asked, scorer=self._scorer, source=first)
+        self.announce(f"{self._target.name} is complete already: nothing is scored.")
+        if begun is not None and begun.key == asked.key:
+            self._place.clear()  # what a killed process left
         return self._report(there, scored_now=0)
 
-    def _going_on(
-        self, saved: Manifest | None, manifest: Manifest, collection: Collection
-    ) -> Manifest | None:
-        """Return the manifest to go on with, once the parts on disk are known; none to begin anew."""
-        if saved is None:
-            return None
-        folder = str(self.place.folder)
-        changed = what_changed(saved, manifest)
-        if changed and self.place.has_parts() and not self.overwrite:
-            raise InputError(
-                f"folder {folder!r} holds losses of an interrupted collection, but {changed}; give what it was begun"
-                " with, delete the folder to begin anew, or name another output."
+    def _going_on(self, begun: Manifest | None, asked: Manifest, work: Scoring) -> set[Unit]:
+        """Return the units whose parts are on disk; none to begin anew."""
+        self._place.refuse_foreign()
+        changed = begun and what_changed(begun, asked)
+        if begun is None or changed:
+            if changed and self._place.has_parts() and not self.overwrite:
+                raise InputError(
+                    f"folder {str(work.folder)!r} holds losses of an interrupted collection, but {changed}; give what it"
+                    " was begun with, delete the folder to begin anew, or name another output."
+                )
+            return set()
+        self._place.sweep()
+        done = set()
+        for unit in work.units:
+            path = part_path(work.folder, unit)
+            if read_part(path, unit=unit, key=work.key) is not None:
+                done.add(unit)
+            elif path.exists():
+                self.announce(f"{path.name} is damaged: its records are scored again.")
+        return done
+
+    # --- What is left to do ---
+
+    def _scored(self, asked: Manifest, begun: Manifest | None) -> CollectedReport:
+        """Score what is not there yet, and put all of it together."""
+        work = Scoring(
+            self.scorer,
+            tuple(self.sources),
+            folder=self._place.folder,
+            batch_size=asked.batch_size,
+            unit_size=asked.unit_size,
+            key=asked.key,
+            identity=asked.model,
+            scorer=self._scorer,
+        )
+        total, done = sum(asked.counts), self._going_on(begun, asked, work)
+        resumed = sum(map(len, done))
+        if begun is not None and done:
+            manifest = begun
+            self._refuse_other_model(manifest, work, done)
+            self.announce(f"Going on: {resumed:,} of {total:,} records are scored already.")
+        else:
+            manifest = self._begun(asked)
+        with self._saying_what_is_kept(done, total):
+            self._score(work, done, total)
+            found = output.totals(work)
+        if resumed < total:
+            self._refuse_other_model(manifest, work, done)
+        output.refuse_other_data(found, manifest, folder=work.folder)
+        with self._saying_what_is_kept(done, total):
+            said = self._merged(work, found, manifest)
+        self._place.clear()
+        return self._report(said, scored_now=total - resumed)
+
+    def _begun(self, asked: Manifest) -> Manifest:
+        if self.trial is not None:
+            tried = self.trial(self._scorer, sampled_groups(self.sources))
+            asked = replace(asked, warnings=tried.warnings, deterministic=tried.deterministic)
+        self._place.begin(asked)
+        return asked
+
+    def _refuse_other_model(self, manifest: Manifest, work: Scoring, done: set[Unit]) -> None:
+        """Refuse a model that is not the one that gave the first part, unless it answers at random."""
+        if manifest.deterministic:
+            unit = min(done, key=lambda unit: unit.index)
+            losses = work.part(unit)["loss"].to_numpy()[: work.batch_size]
+            source = self.sources[unit.source]
+            output.refuse_other_model(
+                self._scorer, source=source, start=unit.start, expected=losses, place=work.folder
             )
-        if changed:
-            return None
-        self.reports.update(self.place.parts(collection, damaged=self._tell_damaged))
-        if not self.reports:
-            return None
-        if saved.deterministic:
-            self._probe(collection, "an interrupted collection", fix=_SAME_MODEL)
-        self.announce(f"Going on: {self._scored:,} of {sum(manifest.counts):,} records are scored already.")
-        return saved
 
-    def _probe(self, collection: Collection, whose: str, *, fix: str) -> None:
-        """Refuse a model that is not the one that gave the first part."""
-        unit, folder = self.reports[min(self.reports)].unit, self.place.folder
-        kept = f"folder {str(folder)!r} holds {self._scored:,} losses of {whose}"
-        output.probe_part(self.scorer, collection=collection, unit=unit, folder=folder, kept=kept, fix=fix)
+    def _score(self, work: Scoring, done: set[Unit], total: int) -> None:
+        pending = [unit for unit in work.units if unit not in done]
+        scored = sum(map(len, done))
+        self.progress("Scoring", scored, total)
+        with closing(self.engine.results(work, pending)) as results:
+            for unit in results:
+                done.add(unit)
+                scored += len(unit)
+                self.progress("Scoring", scored, total)
 
-    def _tell_damaged(self, path: Path) -> None:
-        self.announce(f"{path.name} is damaged: its records are scored again.")
-
-    # --- What is left to do ------------------------------------------------------------------------
-
-    def _start(self, manifest: Manifest) -> Manifest:
-        trial = self.before(self.scorer, sampled_groups(self.sources))
-        manifest = replace(manifest, warnings=tuple(trial.warnings), deterministic=trial.deterministic)
-        self.place.begin(manifest)
-        return manifest
-
-    @property
-    def _first(self) -> Source:
-        return next(source for source in self.sources if len(source))
-
-    @property
-    def _scored(self) -> int:
-        return sum(len(report.unit) for report in self.reports.values())
-
-    def _score(self, collection: Collection, manifest: Manifest) -> None:
-        total = sum(manifest.counts)
-        pending = [unit for unit in collection.units if unit.index not in self.reports]
-        already = len(self.reports)
-
-        def done(report: UnitReport) -> None:
-            self.reports[report.unit.index] = report
-            self.progress("Scoring", self._scored, total)
-            new = len(self.reports) - already
-            if manifest.deterministic and manifest.model is None and new % _PROBED == 0:
-                self._probe(collection, "this collection", fix=_ONE_MODEL)
-
-        self.progress("Scoring", self._scored, total)
-        if pending:
-            self.engine.run(collection, pending, folder=self.place.folder, scorer=self.scorer, done=done)
-        missing = len(collection.units) - len(self.reports)
-        if missing:
-            raise OutputError(
-                f"{missing} of {len(collection.units)} parts were not written; run the same again."
-            )
-        if pending and manifest.deterministic:
-            self._probe(collection, "this collection", fix=_ONE_MODEL)
-
-    def _merge(self, collection: Collection, manifest: Manifest) -> CollectedMetadata:
-        if self.target.exists() and not self.overwrite:
-            raise output.refused_output(self.target, "appeared while the records were scored")
-        found = output.merge(
-            collection,
-            folder=self.place.folder,
-            scorer=self.scorer,
+    def _merged(self, work: Scoring, found: output.Totals, manifest: Manifest) -> CollectedMetadata:
+        if self._target.exists() and not self.overwrite:
+            raise output.refused_output(self._target, "appeared while the records were scored")
+        return output.merge(
+            work,
+            found,
+            target=self._target,
+            scorer=self._scorer,
             manifest=manifest,
-            reports=[self.reports[unit.index] for unit in collection.units],
             progress=lambda done, total: self.progress("Merging", done, total),
         )
-        self.place.finish()
-        return found
+
+    @contextmanager
+    def _saying_what_is_kept(self, done: set[Unit], total: int) -> Iterator[None]:
+        """Add to an interrupt or a refusal how many records are scored, and that the same call goes on."""
+
+        def how_to_go_on() -> str:
+            return (
+                f"{sum(map(len, done)):,} of {total:,} records are scored and kept in {self._place.folder.name!r}, and the"
+                " same call, of the same model and tables, goes on from there"
+            )
+
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            raise KeyboardInterrupt(f"interrupted: {how_to_go_on()}.") from error
+        except (InputError, OutputError) as error:
+            if not done:
+                raise
+            kind = InputError if isinstance(error, InputError) else OutputError
+            raise kind(f"{str(error).rstrip('.')}; {how_to_go_on()}.") from error
 
     def _report(self, found: CollectedMetadata, *, scored_now: int) -> CollectedReport:
         n_member, n_nonmember = found.counts
         return CollectedReport(
-            path=self.target,
+            path=self._target,
             n_member=n_member,
             n_nonmember=n_nonmember,
             scored_now=scored_now,
             resumed=n_member + n_nonmember - scored_now,
             warnings=found.history[1:],
         )
-
-
-# --- Collects into a file, part by part: stopped at any moment and started again, it goes on where it was ---
-
-
-def stream_to(
-    path: str | os.PathLike[str],
-    *,
-    scorer: Scorer | Callable[[], Scorer],
-    sources: Sequence[Source],
-    batch_size: int | None = None,
-    engine: Engine | None = None,
-    setting: Mapping[str, Any] | None = None,
-    overwrite: bool = False,
-    watch: Callable[[Batch], None] = lambda _: None,
-    before: Callable[[Scorer, Sequence[Records]], Trial] = lambda _scorer, _groups: Trial(),
-    announce: Callable[[str], None] = lambda _: None,
-    progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None,
-) -> CollectedReport:
-    """Score tables of records into a Parquet file, in constant memory and so that no work is lost.
-
-    The parts lie in the folder ``<path>.parts`` until the file is complete. The same call after an interruption scores
-    only what is not there yet, in the same batches, and gives the same file bit for bit. Once the file is there, the
-    same call scores nothing. A model that answers alike on repeat is asked for ten records again, and refused if their
-    losses are others than before: when going on, when the file is there, before the parts are merged, and where it has
-    no identity after each hundred parts.
-
-    Args:
-        path: The file to write, ``.parquet``: columns ``loss``, ``member``, what the sources give, ``fingerprint``,
-            ``saturated`` and the scorer's other scores; rows in the order of the tables.
-        scorer: What scores a batch, or a factory that builds it (which other processes can do too).
-        sources: The tables; together at least 2 members and 2 non-members.
-        batch_size: Records in each call of the model; default what the scorer wants, or 10,000.
-        engine: What runs the units; default one after another in this process.
-        setting: Everything else that decides the numbers, by name; without secrets, since it is written to the file.
-        overwrite: Whether another file at the path is replaced, and another collection's folder emptied.
-        watch: Told of each stretch of records, in order, before any is scored.
-        before: Tries the scorer on some records of each group, up to 500 spread over each table, before the first is
-            scored; not called when going on.
-        announce: Told in a sentence what happens.
-        progress: Told the stage ("Reading", "Scoring", "Merging"), the records that are done, and all of them.
-
-    Returns:
-        Where the losses are and how many were scored.
-
-    Raises:
-        InputError: Records or outputs that cannot be scored, or a file or folder of another model, data or setting.
-        OutputError: A file that cannot be written, or that another process is writing.
-        KeyboardInterrupt: Stopped; its message says how to go on.
-    """
-    target = _target(path)
-    factory = BuiltScorer(cast("Scorer", scorer)) if hasattr(scorer, "score") else scorer
-    size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
-    folder = target.with_name(f"{target.name}.parts")
-    place = Workplace(folder)
-
-    def run() -> _Run:
-        return _Run(
-            target=target,
-            place=place,
-            factory=factory,
-            scorer=factory(),
-            sources=tuple(sources),
-            batch_size=size,
-            engine=LocalEngine() if engine is None else engine,
-            setting=plain_setting(setting or {}),
-            overwrite=overwrite,
-            watch=watch,
-            before=before,
-            announce=announce,
-            progress=progress,
-        )
-
-    try:
-        with locked(folder):
-            place.refuse_elsewhere(target)
-            return run().result()
-    except NoFolderError:
-        if overwrite or not target.exists():
-            raise
-        return run().complete()  # as on a disk that is read only
-
-
-def _target(path: str | os.PathLike[str]) -> Path:
-    try:
-        target = Path(path).resolve()
-    except (OSError, ValueError, RuntimeError) as error:
-        raise OutputError(
-            f"output path {str(path)!r} is not a path that can be written: {validate.one_line(error)}."
-        ) from error
-    if target.suffix.lower() != ".parquet":
-        raise InputError(
-            f"output path {str(path)!r} must end in .parquet, got {target.suffix or 'no extension'!r}; name it so."
-        )
-    if not target.parent.is_dir():
-        raise OutputError(
-            f"output path {str(path)!r} cannot be written: the folder {str(target.parent)!r} does not exist; create it"
-            " first."
-        )
-    if target.exists() and not target.is_file():
-        raise OutputError(f"output path {str(path)!r} is not an ordinary file; name one.")
-    return target

@@ -27,7 +27,7 @@ class ModelFile:
     Attributes:
         path: A file or a folder.
         factory: What builds the module of a PyTorch state dict: a callable, or "module:function".
-        trust_pickle: Whether the file may run code here: a pickle, Lambda layers, a graph that touches files.
+        trust_pickle: Whether the file may run code here, as a pickle, Lambda layers, TorchScript or a SavedModel can.
         trusted_types: Types that a ``.skops`` file may hold besides the known ones.
 
     >>> ModelFile("model.onnx").path
@@ -134,17 +134,13 @@ def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
     name = "the callable" if name == "<lambda>" else name
     kind = (output or Output.PROBABILITIES) if task.has_output else None
     source = f"the {kind or 'predictions'} that {name} returned"
-    return Predictor(predict=_guarded(model, name), source=source, output=kind)
-
-
-def _guarded(function: Callable[[Any], Any], name: str) -> Callable[[Records], Any]:
-    """Return what predicts a batch; whatever the function raises becomes one sentence, with the cause kept."""
 
     def predict(records: Records) -> Any:
+        # Whatever it raises becomes one sentence, with the cause kept.
         with explained(f"{name} failed on the {records.name} records", with_kind=True):
-            return function(records.features)
+            return model(records.features)
 
-    return predict
+    return Predictor(predict=predict, source=source, output=kind)
 
 
 # --- A scorer, built wherever it is needed ---

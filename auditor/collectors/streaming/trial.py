@@ -4,16 +4,17 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output, shaped_outputs
-from auditor.collectors.base.records import Records, naming_rows, spread
+from auditor.collectors.base.records import Records, spread
 from auditor.collectors.base.scorer import ModelScorer, Scorer, differences
 from auditor.collectors.base.tasks import BatchLosses, Classification, better_order, concatenated, reordered
 from auditor.collectors.served.endpoint import ServedModel
+from auditor.collectors.streaming.engines import duration
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale
 
@@ -38,15 +39,14 @@ class _Prober:
     def __init__(self, scorer: Scorer, *, batch_size: int | None = None) -> None:
         self._scorer = scorer
         self._most = batch_size or scorer.records_at_once
-        self._seconds: dict[
-            int, float
-        ] = {}  # by the number of records; the last call counts, for the first warms up
+        # By the number of records; the last call counts, for the first warms up.
+        self._seconds: dict[int, float] = {}
 
     def score(self, records: Records) -> _Answer:
         """Return one answer of the model, without averaging."""
         n = len(records)
         step = self._most or n
-        parts = [naming_rows(self._answer, records.part(start, start + step)) for start in range(0, n, step)]
+        parts = [self._answer(records.part(start, start + step)) for start in range(0, n, step)]
         outputs = [part.outputs for part in parts if part.outputs is not None]
         return _Answer(
             records,
@@ -56,27 +56,31 @@ class _Prober:
 
     def _answer(self, records: Records) -> _Answer:
         scorer, begun = self._scorer, time.perf_counter()
-        if not isinstance(scorer, ModelScorer):
-            losses = scorer.score(records)
-            self._seconds[len(records)] = time.perf_counter() - begun
-            return _Answer(records, None, losses)
-        raw = scorer.predictor.predict(records)
+        model = scorer if isinstance(scorer, ModelScorer) else None
+        answer = model.predictor.predict(records) if model else scorer.score(records)
         self._seconds[len(records)] = time.perf_counter() - begun
-        losses = scorer.task.losses(raw, records=records, output=scorer.output, classes=scorer.known_classes)
-        return _Answer(records, shaped_outputs(raw, n=len(records), place=records.name), losses)
+        if model is None:
+            return _Answer(records, None, answer)
+        losses = model.task.losses(answer, records=records, output=model.output, classes=model.known_classes)
+        return _Answer(records, shaped_outputs(answer, n=len(records), place=records.name), losses)
 
     def seconds_per_record(self) -> float:
         """Return the time of a record in a long collection: a call costs something, and each record in it."""
-        times, scorer = self._seconds, self._scorer
+        times, served = self._seconds, _server(self._scorer)
         least, most = min(times), max(times)
         each = max(0.0, (times[most] - times[least]) / (most - least)) if most > least else times[most] / most
         call = max(0.0, times[least] - least * each)
-        served = scorer.predictor.predict if isinstance(scorer, ModelScorer) else None
-        repeats = scorer.repeats if isinstance(scorer, ModelScorer) else 1
-        if isinstance(served, ServedModel):
-            one = call / served.records_per_request + each
-            return repeats * one / served.endpoint.concurrency
-        return repeats * (call / (scorer.records_at_once or _BATCH) + each)
+        if served is not None:
+            one = (call / served.records_per_request + each) / served.endpoint.concurrency
+        else:
+            one = call / (self._scorer.records_at_once or _BATCH) + each
+        return one * (self._scorer.repeats if isinstance(self._scorer, ModelScorer) else 1)
+
+
+def _server(scorer: Scorer) -> ServedModel | None:
+    """The served model that a scorer asks, if it asks one."""
+    served = scorer.predictor.predict if isinstance(scorer, ModelScorer) else None
+    return served if isinstance(served, ServedModel) else None
 
 
 def _gap(first: BatchLosses, second: BatchLosses, scale: LossScale) -> float | None:
@@ -93,16 +97,12 @@ def _gap(first: BatchLosses, second: BatchLosses, scale: LossScale) -> float | N
 
 def _as_probabilities(values: Floats, kind: Output) -> Floats:
     """Return the probability of each class, shape (n, K), from outputs of any kind."""
-    if values.ndim == 1:
-        if kind is Output.LOGITS:
-            values = np.exp(-np.logaddexp(0, -values))
-        elif kind is Output.LOG_PROBABILITIES:
-            values = np.exp(values)
-        return np.stack([1 - values, values], axis=1)
-    if kind is Output.PROBABILITIES:
-        return values
-    raised = np.exp(values - values.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+    from scipy.special import expit, softmax
+
+    if values.ndim > 1:
+        return values if kind is Output.PROBABILITIES else np.asarray(softmax(values, axis=1))
+    ones = {Output.LOGITS: expit, Output.LOG_PROBABILITIES: np.exp}.get(kind, np.asarray)(values)
+    return np.stack([1 - ones, ones], axis=1)
 
 
 # --- What they tell ---
@@ -111,7 +111,6 @@ def _as_probabilities(values: Floats, kind: Output) -> Floats:
 _FEW = 10  # records that are asked for twice
 _SOME = 200  # records of all groups on which the order of the labels is judged, and the time
 _SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
-_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 _SHOWN = 30  # classes; a longer list is no help
 
 
@@ -155,7 +154,7 @@ class Preflight:
         each = self.seconds_per_record
         rate = f"{1e3 * each:.2g} ms each" if each >= 1e-3 else f"{1 / max(each, 1e-9):,.0f} a second"  # noqa: PLR2004
         return (
-            f"{n:,} records will take about {_duration(self.seconds(n))} ({rate}); {self.records} were tried."
+            f"{n:,} records will take about {duration(self.seconds(n))} ({rate}); {self.records} were tried."
         )
 
 
@@ -182,8 +181,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     (True, False, ())
     """
     some = spread(groups, most=_SOME // len(groups))
-    if isinstance(scorer, ModelScorer):
-        _refuse_unknown_order(scorer, some)
+    _refuse_unknown_order(scorer, some)
     trial = _Prober(scorer, batch_size=batch_size)
     few = some[0].part(0, min(_FEW, len(some[0])))
     first, again = trial.score(few), trial.score(few)
@@ -211,9 +209,9 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     )
 
 
-def _refuse_unknown_order(scorer: ModelScorer, groups: Sequence[Records]) -> None:
+def _refuse_unknown_order(scorer: Scorer, groups: Sequence[Records]) -> None:
     """Refuse labels of text where nothing says which output column is which class."""
-    if not isinstance(scorer.task, Classification) or scorer.known_classes is not None:
+    if not _has_classes(scorer) or scorer.known_classes is not None:
         return
     for group in groups:
         text = next((label for label in group.labels.tolist() if isinstance(label, str)), None)
@@ -225,13 +223,18 @@ def _refuse_unknown_order(scorer: ModelScorer, groups: Sequence[Records]) -> Non
             )
 
 
+def _has_classes(scorer: Scorer) -> TypeGuard[ModelScorer]:
+    """Whether there are outputs with a column for each class."""
+    return isinstance(scorer, ModelScorer) and isinstance(scorer.task, Classification)
+
+
 def _head(losses: BatchLosses) -> BatchLosses:
     return replace(losses, loss=losses.loss[:1], saturated=losses.saturated[:1])
 
 
 def _off_one(scorer: Scorer, answers: Sequence[_Answer]) -> float | None:
     """Return how far the probabilities of a record are from summing to one, at most."""
-    if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
+    if not _has_classes(scorer):
         return None
     outputs = [answer.outputs for answer in answers if answer.outputs is not None]
     if outputs[0].ndim == 1 or scorer.output is not Output.PROBABILITIES:
@@ -241,7 +244,7 @@ def _off_one(scorer: Scorer, answers: Sequence[_Answer]) -> float | None:
 
 def _suggestion(scorer: Scorer, answers: Sequence[_Answer]) -> tuple[Any, ...] | None:
     """Return the classes in an order that explains the labels far better, if there is one."""
-    if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, Classification):
+    if not _has_classes(scorer):
         return None
     outputs = np.concatenate([answer.outputs for answer in answers if answer.outputs is not None])
     with np.errstate(over="ignore"):  # logits beyond the doubles
@@ -294,14 +297,10 @@ def _warnings(
 
 def _provisional(found: Preflight, scorer: Scorer) -> Iterator[str]:
     """Yield what looks so on the records that were tried."""
-    served = scorer.predictor.predict if isinstance(scorer, ModelScorer) else None
-    accepted = (
-        isinstance(served, ServedModel) and served.endpoint.labels is not None
-    )  # the history says what it means
+    served = _server(scorer)
+    accepted = served is not None and served.endpoint.labels is not None  # the history says what it means
     if found.hard_labels and not accepted:
-        fix = (
-            served.fix if isinstance(served, ServedModel) else "have the model return probabilities or logits"
-        )
+        fix = served.fix if served else "have the model return probabilities or logits"
         yield (
             f"all outputs for {found.records} records are exactly 0 or 1, as of a model that returns labels, which leaves"
             f" a weaker 0/1-loss audit; {fix}."
@@ -315,15 +314,3 @@ def _perhaps(names: Sequence[Any]) -> str:
     texts = [str(name) for name in names]
     pasteable = all("," not in text and text == text.strip() for text in texts)
     return f", perhaps {shlex.quote(','.join(texts)) if pasteable else list(names)}"
-
-
-def _duration(seconds: float) -> str:
-    """Return a time in words.
-
-    >>> [_duration(time) for time in (0.2, 45, 600, 9000, 400_000)]
-    ['a second', '45 seconds', '10 minutes', '2.5 hours', '4.6 days']
-    """
-    for size, name in ((_DAY, "days"), (_HOUR, "hours"), (_MINUTE, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.{0 if size == _MINUTE else 1}f} {name}"
-    return "a second" if seconds < 1.5 else f"{seconds:.0f} seconds"  # noqa: PLR2004

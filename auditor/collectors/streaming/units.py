@@ -1,12 +1,12 @@
-"""What a long collection is to do: whose records, cut into which units, scored by what, into which file."""
+"""The units of a long collection: whose records, scored by what, and the part that each becomes on disk."""
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,6 @@ from auditor.collectors.base.tasks import BatchLosses
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import whole
 from auditor.records.labels import is_missing
-
-# --- Units, and what is known of a collection and of each unit ---
-
 
 _UNITS = 10_000  # at most about so many: each is a file, and a kill costs no more than one of them
 
@@ -44,63 +41,38 @@ class Unit:
         return self.stop - self.start
 
 
-@dataclass(frozen=True)
-class UnitReport:
-    """What is known of a unit once its part is on disk.
+def unit_size(sources: Sequence[Source], *, batch_size: int) -> int:
+    """Return how many records a unit has: one batch, or several where that would make too many files."""
+    batches = -(-sum(map(len, sources)) // batch_size)
+    return batch_size * max(1, -(-batches // _UNITS))
+
+
+@dataclass(eq=False)
+class Scoring:
+    """The work of a collection: each unit is scored, and its part written.
 
     Attributes:
-        unit: Which one.
-        counts: Members and non-members.
-        saturated: How many member and non-member losses come from a probability of exactly 0 or 1.
-        eps: The spacing near 1 of the floats that the model returned.
-        hard: Whether all of its probabilities were 0 or 1.
-        low: The smallest finite loss, or 0 if that is smaller.
-        high: The largest finite loss, or 0 if that is larger.
-    """
-
-    unit: Unit
-    counts: tuple[int, int]
-    saturated: tuple[int, int]
-    eps: float
-    hard: bool
-    low: float
-    high: float
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The same in values of JSON."""
-        return {**asdict(self), "unit": list(astuple(self.unit))}
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Self:
-        """Return a report from what JSON made of it, beside which there may be more."""
-        found = {field.name: facts[field.name] for field in fields(cls)}
-        pairs = {name: tuple(facts[name]) for name in ("counts", "saturated")}
-        return cls(**{**found, **pairs, "unit": Unit(*facts["unit"])})
-
-
-@dataclass(frozen=True, eq=False)
-class Collection:
-    """A collection, as an engine gets it; it can be pickled if its scorer's factory and its sources can.
-
-    Attributes:
-        scorer: Builds the scorer, in whatever process is to score.
+        factory: Builds the scorer, in whatever process is to score.
         sources: The tables, in the order of the output.
-        path: The output, a Parquet file.
+        folder: Where the parts go.
         batch_size: Records in each call of the model; the last call of a unit may have fewer.
         unit_size: Records in each unit, a multiple of the batch size; the last unit of a table may have fewer.
-        key: A hash of the model, the data and the setting, which every part carries so that none is mixed with
-            another collection's.
-        setting: Everything else that decides the numbers, by name.
+        key: A hash of the model, the data and the setting, by which no part is mixed with another collection's.
+        identity: That of the model in the process that began; none where it cannot be known.
+        scorer: What this process has built.
     """
 
-    scorer: Callable[[], Scorer]
+    factory: Callable[[], Scorer]
     sources: tuple[Source, ...]
-    path: Path
+    folder: Path
     batch_size: int
     unit_size: int
     key: str
-    setting: Mapping[str, Any] = field(default_factory=dict)
+    identity: str | None = None
+    scorer: Scorer | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "scorer": None}  # another process builds its own
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -112,230 +84,55 @@ class Collection:
         )
         return tuple(Unit(index, *stretch) for index, stretch in enumerate(stretches))
 
+    def prepare(self) -> None:
+        """Build the scorer.
 
-@dataclass(frozen=True, eq=False)
-class BuiltScorer:
-    """The factory of a scorer that is there already."""
+        Raises:
+            InputError: It is another one than that of the process that began, and its losses would be mixed.
+        """
+        if self.scorer is None:
+            scorer = self.factory()
+            if scorer.identity != self.identity:
+                raise InputError(
+                    "model must be the same in every worker, but a Ray worker built another one than the process that"
+                    " started it; leave the model's file alone while records are scored, and fix what is drawn at"
+                    " random when it is built."
+                )
+            self.scorer = scorer
 
-    scorer: Scorer
+    def named(self, unit: Unit) -> str:
+        """Return whose rows these are."""
+        return f"{self.sources[unit.source].name} rows {unit.start} to {unit.stop - 1}, counting from 0,"
 
-    def __call__(self) -> Scorer:
-        """Return it."""
-        return self.scorer
-
-
-def unit_size(sources: Sequence[Source], *, batch_size: int) -> int:
-    """Return how many records a unit has: one batch, or several where that would make too many files."""
-    batches = -(-sum(map(len, sources)) // batch_size)
-    return batch_size * max(1, -(-batches // _UNITS))
-
-
-# --- The part of one unit: a Parquet file that says what it is, and that is used only if all of it is as it was written ---
-
-
-OWN_COLUMNS = ("loss", "member", "id", "group", "person", "label", "fingerprint", "saturated")
-
-_KEY = b"auditor-part"
-_NAME = re.compile(r"part-[0-9]{8}\.parquet")
-
-
-def part_path(folder: Path, unit: Unit) -> Path:
-    """Return where the part of a unit lies."""
-    return folder / f"part-{unit.index:08d}.parquet"
-
-
-def is_part(path: Path) -> bool:
-    """Return whether a file has the name of a part."""
-    return _NAME.fullmatch(path.name) is not None
-
-
-def write_part(path: Path, *, unit: Unit, key: str, batch: Batch, losses: BatchLosses) -> UnitReport:
-    """Write the losses of a unit with what is known of its records; infinite losses stay infinite."""
-    from pyarrow import parquet
-
-    table = _table(batch, losses)
-    finite = losses.loss[np.isfinite(losses.loss)]
-    report = UnitReport(
-        unit=unit,
-        counts=_by_group(np.ones_like(batch.member), batch.member),
-        saturated=_by_group(losses.saturated, batch.member),
-        eps=float(losses.eps),
-        hard=bool(losses.hard),
-        low=float(finite.min(initial=0.0)),
-        high=float(finite.max(initial=0.0)),
-    )
-    facts = json.dumps({**report.facts, "key": key, "content": _digest(table, report)})
-    with whole(path, folder=path.parent) as draft:
-        parquet.write_table(
-            table.replace_schema_metadata({_KEY: facts}), str(draft), write_page_checksum=True
-        )
-    return report
-
-
-def checked_part(path: Path, *, unit: Unit, key: str) -> UnitReport | None:
-    """Return what a part says of its unit; none if it is not there, damaged, cut off, or another collection's."""
-    if not path.is_file():
-        return None
-    try:
-        table = read_part(path)
-        facts = json.loads(table.schema.metadata[_KEY])
-        report = UnitReport.of(facts)
-        good = (report.unit, facts["key"], facts["content"]) == (unit, key, _digest(table, report))
-    except Exception:  # noqa: BLE001 - whatever cannot be pickled, in whatever way
-        return None
-    return report if good and table.num_rows == len(unit) else None
-
-
-def read_part(path: Path, *, columns: list[str] | None = None) -> Any:
-    """Return the table of a part, or some of its columns."""
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(str(path), page_checksum_verification=True) as file:
-        return file.read(columns=columns)
-
-
-def read_whole_part(path: Path, *, columns: list[str] | None = None) -> Any:
-    """Return the table of a part that was whole before, or some of its columns.
-
-    Raises:
-        OutputError: It is no longer.
-    """
-    from pyarrow import ArrowException
-
-    try:
-        return read_part(path, columns=columns)
-    except (OSError, ArrowException) as error:
-        raise OutputError(
-            f"part {str(path)!r} was damaged or removed since it was written; run the same again, which scores only"
-            " its records."
-        ) from error
-
-
-def _table(batch: Batch, losses: BatchLosses) -> Any:
-    import pyarrow as pa
-
-    strange = (set(batch.columns) | set(losses.more)) & {"loss", "member", "fingerprint", "saturated"}
-    twice = strange | (set(batch.columns) & set(losses.more))
-    if twice:
-        raise InputError(f"{batch.records.name} must have each column once, got {min(twice)!r} twice.")
-    columns: dict[str, Any] = {"loss": np.asarray(losses.loss, dtype=np.float64), "member": batch.member}
-    columns |= {name: batch.columns[name] for name in OWN_COLUMNS if name in batch.columns}
-    if batch.fingerprint is not None:
-        columns["fingerprint"] = batch.fingerprint
-    columns |= {"saturated": losses.saturated, **losses.more}
-    return pa.table({name: _arrow(np.asarray(values)) for name, values in columns.items()})
-
-
-def _arrow(values: npt.NDArray[Any]) -> Any:
-    """Return a column in the nearest type of Arrow, what is missing as null; objects that share none become text."""
-    import pyarrow as pa
-
-    try:
-        if values.dtype.kind in "fiubM":
-            return pa.array(values)
-        return pa.array(values.tolist(), from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return pa.array([None if is_missing(value) else str(value) for value in values.tolist()], pa.string())
-
-
-def _by_group(marked: npt.NDArray[np.bool_], member: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    return int((marked & member).sum()), int((marked & ~member).sum())
-
-
-def _digest(table: Any, report: UnitReport) -> str:
-    """A hash of the values of a table, however they are laid out, and of what is said of them."""
-    digest = hashlib.sha256(json.dumps(report.facts).encode())
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        digest.update(f"{name}:".encode("utf-8", "surrogatepass"))
-        digest.update(_bytes(column))
-    return digest.hexdigest()
-
-
-def _bytes(column: Any) -> bytes:
-    from pyarrow import types
-
-    kind = column.type
-    if column.null_count == 0 and (
-        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    ):
-        return f"{kind}:".encode() + bytes(column.to_numpy().tobytes())
-    # Without the type, of which a file may have a finer one (milliseconds for seconds).
-    return repr(column.to_pylist()).encode("utf-8", "surrogatepass")
-
-
-# --- Engines score the units of a collection, one after another here or in other processes, and write their parts ---
-
-
-class Engine(Protocol):
-    """What scores units; whatever the engine, the same batches give the same losses."""
-
-    def run(
-        self,
-        collection: Collection,
-        units: Sequence[Unit],
-        *,
-        folder: Path,
-        scorer: Scorer,
-        done: Callable[[UnitReport], None],
-    ) -> None:
-        """Score these units with `score_unit`, in any order.
-
-        Args:
-            collection: What they belong to.
-            units: Those whose parts are not on disk yet.
-            folder: Where the parts go.
-            scorer: The one that this process has built already; other processes build theirs with the factory.
-            done: To be told, in this process, of each unit whose part is on disk.
+    def __call__(self, unit: Unit) -> Unit:
+        """Score one unit and write its part, whole or not at all; done twice, it writes the same part.
 
         Raises:
             InputError: Records or outputs that cannot be scored.
-            OutputError: A part that cannot be written.
+            OutputError: The part cannot be written.
         """
-        ...
+        if self.scorer is None:
+            raise RuntimeError("prepare() comes first.")
+        batch = read_stretch(self.sources[unit.source], start=unit.start, stop=unit.stop)
+        losses = in_batches(self.scorer, batch.records, size=self.batch_size)
+        _refuse_bad(losses, batch)
+        write_part(part_path(self.folder, unit), unit=unit, key=self.key, batch=batch, losses=losses)
+        return unit
 
+    def part(self, unit: Unit) -> Any:
+        """Return the table of a part that was written.
 
-@dataclass(frozen=True)
-class LocalEngine:
-    """Scores one unit after another in this process.
-
-    >>> LocalEngine()
-    LocalEngine()
-    """
-
-    def run(
-        self,
-        collection: Collection,
-        units: Sequence[Unit],
-        *,
-        folder: Path,
-        scorer: Scorer,
-        done: Callable[[UnitReport], None],
-    ) -> None:
-        """Score these units in order."""
-        for unit in units:
-            done(score_unit(collection, unit, folder=folder, scorer=scorer, sources=collection.sources))
-
-
-def score_unit(
-    collection: Collection, unit: Unit, *, folder: Path, scorer: Scorer, sources: Sequence[Source]
-) -> UnitReport:
-    """Score one unit and write its part, whole or not at all; done twice, it writes the same part.
-
-    Args:
-        collection: What the unit belongs to.
-        unit: Which records.
-        folder: Where the part goes.
-        scorer: Scores them, in the batches of the collection.
-        sources: The tables, as this process reads them.
-
-    Raises:
-        InputError: Records or outputs that cannot be scored.
-        OutputError: The part cannot be written.
-    """
-    batch = read_stretch(sources[unit.source], start=unit.start, stop=unit.stop)
-    losses = in_batches(scorer, batch.records, size=collection.batch_size)
-    _refuse_bad(losses, batch)
-    return write_part(part_path(folder, unit), unit=unit, key=collection.key, batch=batch, losses=losses)
+        Raises:
+            OutputError: It is no longer as it was.
+        """
+        path = part_path(self.folder, unit)
+        table = read_part(path, unit=unit, key=self.key)
+        if table is None:
+            raise OutputError(
+                f"part {str(path)!r} was damaged or removed since it was written; run the same again, which scores only"
+                " its records."
+            )
+        return table
 
 
 def read_stretch(source: Source, *, start: int, stop: int) -> Batch:
@@ -366,3 +163,86 @@ def _refuse_bad(losses: BatchLosses, batch: Batch) -> None:
             f"{batch.records.name} losses must be numbers, got {int(bad.sum())} NaN (first at"
             f" {batch.records.row(int(np.argmax(bad)))}); mend the model's input."
         )
+
+
+# --- The part of one unit: a Parquet file behind a seal, which is used only as it was written for this unit of this collection ---
+
+
+OWN_COLUMNS = ("loss", "member", "id", "group", "person", "label", "fingerprint", "saturated")
+
+_FACTS = b"auditor-part"
+_NAME = re.compile(r"part-[0-9]{8}")
+_SEAL = hashlib.sha256().digest_size
+
+
+def part_path(folder: Path, unit: Unit) -> Path:
+    """Return where the part of a unit lies."""
+    return folder / f"part-{unit.index:08d}"
+
+
+def parts_in(folder: Path) -> list[Path]:
+    """Return what has the name of a part."""
+    return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+
+
+def write_part(path: Path, *, unit: Unit, key: str, batch: Batch, losses: BatchLosses) -> None:
+    """Write the losses of a unit with what is known of its records; infinite losses stay infinite."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard)})
+    sink = pa.BufferOutputStream()
+    parquet.write_table(_table(batch, losses).replace_schema_metadata({_FACTS: facts}), sink)
+    content = sink.getvalue().to_pybytes()
+    with whole(path, folder=path.parent) as draft:
+        draft.write_bytes(_seal(content, unit, key) + content)
+
+
+def read_part(path: Path, *, unit: Unit, key: str) -> Any:
+    """Return the table of a part; none if it is not there, damaged, cut off, another unit's or another collection's."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    seal, content = content[:_SEAL], content[_SEAL:]
+    return parquet.read_table(pa.BufferReader(content)) if seal == _seal(content, unit, key) else None
+
+
+def part_facts(table: Any) -> tuple[float, bool]:
+    """Return the spacing near 1 of the floats that the model returned, and whether all its probabilities were 0 or 1."""
+    facts = json.loads(table.schema.metadata[_FACTS])
+    return facts["eps"], facts["hard"]
+
+
+def _seal(content: bytes, unit: Unit, key: str) -> bytes:
+    return hashlib.sha256(f"{key} {unit}\n".encode() + content).digest()
+
+
+def _table(batch: Batch, losses: BatchLosses) -> Any:
+    import pyarrow as pa
+
+    strange = (set(batch.columns) | set(losses.more)) & {"loss", "member", "fingerprint", "saturated"}
+    twice = strange | (set(batch.columns) & set(losses.more))
+    if twice:
+        raise InputError(f"{batch.records.name} must have each column once, got {min(twice)!r} twice.")
+    columns: dict[str, Any] = {"loss": np.asarray(losses.loss, dtype=np.float64), "member": batch.member}
+    columns |= {name: batch.columns[name] for name in OWN_COLUMNS if name in batch.columns}
+    if batch.fingerprint is not None:
+        columns["fingerprint"] = batch.fingerprint
+    columns |= {"saturated": losses.saturated, **losses.more}
+    return pa.table({name: _arrow(np.asarray(values)) for name, values in columns.items()})
+
+
+def _arrow(values: npt.NDArray[Any]) -> Any:
+    """Return a column in the nearest type of Arrow, what is missing as null; objects that share none become text."""
+    import pyarrow as pa
+
+    try:
+        if values.dtype.kind in "fiubM":
+            return pa.array(values)
+        return pa.array(values.tolist(), from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.array([None if is_missing(value) else str(value) for value in values.tolist()], pa.string())

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from auditor.collectors.tables.sources import path_of
 from auditor.core.errors import InputError
 from auditor.core.files import whole
 from auditor.core.values import LossScale
+from auditor.results import converter
 
 # --- The manifest of a collection: everything that decides its numbers, so that no other model, data or setting is mixed in ---
 
@@ -90,71 +91,50 @@ def read_manifest(path: Path) -> Manifest | None:
         return None
     try:
         with path.open("rb") as file:
-            return _from_fields(
-                json.loads(file.read(_LARGEST_MANIFEST))
-            )  # longer ones are cut off, and so no JSON
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+            # Longer ones are cut off, and so no JSON.
+            return _checked(json.loads(file.read(_LARGEST_MANIFEST)))
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
             f"file {str(path)!r} is damaged or of another version; delete its folder to begin anew, or name another"
             " output."
         ) from error
 
 
-def _from_fields(values: Any) -> Manifest:
+def _checked(values: Any) -> Manifest:
     """Return a manifest from what JSON made of it.
 
     Raises:
-        ValueError: Fields that are missing, unknown or of another type.
+        ValueError, TypeError, KeyError: Fields that are missing, unknown or of another type.
     """
-    checks: dict[str, Callable[[Any], bool]] = {
-        "model": lambda value: value is None or isinstance(value, str),
-        "losses": lambda value: isinstance(value, str),
-        "data": lambda value: isinstance(value, dict) and _all(str, value.values()),
-        "records": lambda value: isinstance(value, list) and _all(int, value),
-        "counts": lambda value: isinstance(value, list) and len(value) == 2 and _all(int, value),  # noqa: PLR2004
-        "setting": lambda value: isinstance(value, dict),
-        "batch_size": lambda value: isinstance(value, int) and value > 0,
-        "unit_size": lambda value: isinstance(value, int) and value > 0,
-        "warnings": lambda value: isinstance(value, list) and _all(str, value),
-        "deterministic": lambda value: isinstance(value, bool),
-        "version": lambda value: isinstance(value, str),
-        "format": lambda value: value == _FORMAT,
-    }
-    names = {field.name for field in fields(Manifest)}
-    if not isinstance(values, dict) or set(values) != names:
+    found: Manifest = converter.read(Manifest, values)
+    texts = all(isinstance(value, str) for value in found.data.values())
+    sizes = min(found.batch_size, found.unit_size) > 0 and len(found.counts) == 2  # noqa: PLR2004
+    if found.format != _FORMAT or not texts or not sizes:
         raise ValueError
-    if not all(check(values[name]) for name, check in checks.items()):
-        raise ValueError
-    lists = {name: tuple(values[name]) for name in ("records", "counts", "warnings")}
-    return Manifest(**{**values, **lists})
-
-
-def _all(kind: type, values: Any) -> bool:
-    return all(isinstance(value, kind) for value in values)
+    return found
 
 
 def what_changed(old: Manifest, new: Manifest) -> str | None:
     """Return what changed, in words with both values; none if nothing did that decides a number."""
-    for words, first, second in (
-        ("the model changed: its hash", old.model, new.model),
-        ("the numbers of records changed: they", list(old.records), list(new.records)),
-    ):
-        if first != second:
-            return _changed(words, first, second)
-    for name in sorted(old.data.keys() | new.data.keys()):
-        if old.data.get(name) != new.data.get(name):
-            return _changed(f"the data changed: the hash of {name}", old.data.get(name), new.data.get(name))
-    for name in sorted(old.setting.keys() | new.setting.keys()):
-        if old.setting.get(name) != new.setting.get(name):
-            return _changed(f"the setting changed: {name}", old.setting.get(name), new.setting.get(name))
-    for words, name in (("kind of losses", "losses"), ("batch_size", "batch_size"), ("version", "version")):
-        if getattr(old, name) != getattr(new, name):
-            return _changed(f"the setting changed: {words}", getattr(old, name), getattr(new, name))
+    before, after = _decisive(old), _decisive(new)
+    for words in before | after:
+        values = before.get(words), after.get(words)
+        if values[0] != values[1]:
+            return "{} was {} and is now {}".format(words, *map(_shown, values))
     return None if old.key == new.key else "the setting changed"
 
 
-def _changed(words: str, old: Any, new: Any) -> str:
-    return f"{words} was {_shown(old)} and is now {_shown(new)}"
+def _decisive(found: Manifest) -> dict[str, Any]:
+    """What decides the numbers of a collection, by what is said where it changed."""
+    return {
+        "the model changed: its hash": found.model,
+        "the numbers of records changed: they": list(found.records),
+        **{f"the data changed: the hash of {name}": found.data[name] for name in sorted(found.data)},
+        **{f"the setting changed: {name}": found.setting[name] for name in sorted(found.setting)},
+        "the setting changed: kind of losses": found.losses,
+        "the setting changed: batch_size": found.batch_size,
+        "the setting changed: version": found.version,
+    }
 
 
 def _shown(value: Any) -> str:
@@ -238,60 +218,40 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     if len(text) > _LARGEST:
         raise ValueError
     values = json.loads(text)
-    if not isinstance(values, dict) or values["format"] != _FORMAT:
+    if values["format"] != _FORMAT:
         raise ValueError
-    counts, saturated = _pair(values["counts"]), _pair(values["saturated"])
-    if saturated[0] > counts[0] or saturated[1] > counts[1]:
+    found: CollectedMetadata = converter.read(CollectedMetadata, {**values, "manifest": None}, closed=False)
+    (members, nonmembers), (eps, low, high) = found.counts, found.placing
+    saturated = zip(found.saturated, found.counts, strict=True)
+    sound = (
+        all(type(some) is type(all_) is int and 0 <= some <= all_ for some, all_ in saturated)
+        and (0 < eps < 1 and low <= 0 <= high and high - low < float("inf"))
+        and all(isinstance(value, str) for value in found.content.values())
+    )
+    if not sound:
         raise ValueError
-    whole = sum(counts) == rows
-    return CollectedMetadata(
-        scale=LossScale(values["scale"]),
-        history=_lines(values["history"]),
-        notes=_lines(values["notes"]),
-        saturated=saturated if whole else (0, 0),
-        scores=_lines(values["scores"]),
-        counts=counts,
-        placing=_numbers(values["placing"]),
-        content=_hashes(values["content"]),
-        manifest=_manifest(values) if whole else None,
+    whole = members + nonmembers == rows
+    return replace(
+        found,
+        history=_lines(found.history),
+        notes=_lines(found.notes),
+        scores=_lines(found.scores),
+        saturated=found.saturated if whole else (0, 0),
+        manifest=_manifest(values["manifest"]) if whole else None,
     )
 
 
-def _pair(values: Any) -> tuple[int, int]:
-    if not isinstance(values, list) or not all(type(value) is int and value >= 0 for value in values):
-        raise TypeError
-    first, second = values
-    return first, second
-
-
-def _numbers(values: Any) -> tuple[float, float, float]:
-    if not isinstance(values, list):
-        raise TypeError
-    eps, low, high = map(float, values)
-    if not (0 < eps < 1 and low <= 0 <= high and high - low < float("inf")):
-        raise ValueError
-    return eps, low, high
-
-
-def _hashes(values: Any) -> dict[str, str]:
-    if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-        raise TypeError
-    return values
-
-
-def _lines(values: Any) -> tuple[str, ...]:
+def _lines(values: tuple[str, ...]) -> tuple[str, ...]:
     """Short printable lines: they end up in reports and on terminals."""
-    if not isinstance(values, list) or len(values) > _STEPS:
-        raise ValueError
-    if not all(isinstance(value, str) and len(value) <= _LINE for value in values):
+    if len(values) > _STEPS or any(len(value) > _LINE for value in values):
         raise ValueError
     return tuple("".join(sign if sign.isprintable() else "?" for sign in value) for value in values)
 
 
-def _manifest(values: Mapping[str, Any]) -> Manifest | None:
+def _manifest(values: Any) -> Manifest | None:
     try:
-        return _from_fields(values["manifest"])
-    except ValueError:
+        return _checked(values)
+    except (ValueError, TypeError, KeyError):
         return None
 
 

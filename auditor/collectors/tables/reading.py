@@ -1,53 +1,53 @@
 """Columns of a file, or of one file for each group, become `Losses`, `Features` or a training run."""
 
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.tables.arrays import NpzColumns
+from auditor.collectors.tables.arrays import NpzTable
 from auditor.collectors.tables.collected import metadata_of
-from auditor.collectors.tables.opening import open_columns
-from auditor.collectors.tables.sources import FROM_ZERO, Column, ColumnTable, numbers, path_of
+from auditor.collectors.tables.opening import open_table
+from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.training import DPSGD, PoissonSampling, Sampling
+from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats, Losses, LossScale, PerGroup
 from auditor.records.features import Features
 
 # --- What readers of files share: the membership column, and the names of columns ---
 
 
-_TWO_FILES = "give the two files as members and non-members instead"
+_TWO_FILES = ", or give the two files as members and non-members instead"
 
 
-def member_name(name: str, table: ColumnTable) -> str:
+def _place(name: str, table: Table) -> str:
+    return f"column {name!r} of {table.place}"
+
+
+def _member_name(name: str, table: Table) -> str:
     """Return the name of the membership column, or list what the file has."""
-    hint = f"Name the column of membership if it is called otherwise, or {_TWO_FILES}."
+    refuse_no_names(member_column=name)
+    hint = f"Name the column of membership if it is called otherwise{_TWO_FILES}."
     return validate.column_name(name, what="membership", file=table.place, options=table.names, hint=hint)
 
 
-def membership(column: Column, table: ColumnTable, name: str) -> npt.NDArray[np.bool_]:
+def _membership(column: Column, table: Table, name: str) -> npt.NDArray[np.bool_]:
     """Return a mask of the members; both groups must be there."""
-    place = f"column {name!r} of {table.of}"
-    values = numbers(column, place=place, rows=table.rows, truth=True, fix=validate.CODING)
-    member = validate.membership(_counted(place, table), values)
-    count = int(member.sum())
-    if count in (0, member.size):
+    place = _place(name, table)
+    return _with_both(marks(column, place=place, rows=table.rows), place=place, fix=_TWO_FILES)
+
+
+def _with_both(mask: npt.NDArray[np.bool_], *, place: str, fix: str = "") -> npt.NDArray[np.bool_]:
+    count = int(mask.sum())
+    if count in (0, mask.size):
         kind = "non-member (0)" if count else "member (1)"
         raise InputError(
-            f"{place} must mark both groups, got {member.size} records and no {kind}; {validate.CODING}, or"
-            f" {_TWO_FILES}."
+            f"{place} must mark both groups, got {mask.size} records and no {kind}; {validate.CODING}{fix}."
         )
-    return member
-
-
-def _counted(place: str, table: ColumnTable) -> str:
-    """Return how a place is named where rows count from below a header."""
-    return place if table.rows == FROM_ZERO else f"{place} (rows below the header)"
+    return mask
 
 
 def refuse_no_names(**arguments: object) -> None:
@@ -106,75 +106,42 @@ def from_columns(
     (array([0.1, 0.2]), array([0.9, 0.7]))
     """
     values = validate.finite_column("the loss column", loss)
-    mask = _mask("the member column", member)
-    given = _given(id=id, group=group, person=person, label=label, fingerprint=fingerprint)
-    labels = {name: validate.column(f"the {name} column", column) for name, column in given.items()}
-    names = ["loss", "member", *labels]
-    validate.same_length(names, [values.size, mask.size, *(column.size for column in labels.values())])
-    pairs = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
-    return _from_pair(
+    mask = validate.membership("the member column", validate.column("the member column", member))
+    given = {"id": id, "group": group, "person": person, "label": label, "fingerprint": fingerprint}
+    labels = {
+        name: validate.column(f"the {name} column", column)
+        for name, column in given.items()
+        if column is not None
+    }
+    validate.same_length(
+        ["loss", "member", *labels], [values.size, mask.size, *(column.size for column in labels.values())]
+    )
+    _with_both(mask, place="the member column")
+    return _of_groups(
         values[mask],
-        nonmember=values[~mask],
-        labels=pairs,
+        values[~mask],
         higher_is_member=higher_is_member,
+        history=history or ["loss and membership columns"],
         scale=scale,
         saturated=saturated,
-        history=history or ["loss and membership columns"],
-        notes=notes,
+        notes=tuple(notes),
+        **{name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()},
     )
 
 
-def _from_pair(
-    member: npt.NDArray[np.float64],
-    *,
-    nonmember: npt.NDArray[np.float64],
-    labels: Mapping[str, Any],
-    higher_is_member: bool,
-    history: Sequence[str],
-    scale: LossScale = LossScale.UNKNOWN,
-    saturated: tuple[int, int] = (0, 0),
-    notes: Sequence[str] = (),
+def _of_groups(
+    member: Floats, nonmember: Floats, *, higher_is_member: bool, history: Sequence[str], **known: Any
 ) -> Losses:
     """Build losses from two checked columns, negated if asked."""
-    return Losses(
-        member=-member if higher_is_member else member,
-        nonmember=-nonmember if higher_is_member else nonmember,
-        **labels,
-        scale=scale,
-        saturated=saturated,
-        history=(*history, _NEGATED) if higher_is_member else tuple(history),
-        notes=tuple(notes),
-    )
-
-
-def _mask(name: str, member: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    mask = validate.membership(name, validate.column(name, member))
-    n_member = int(mask.sum())
-    if mask.size and n_member in (0, mask.size):
-        kind, digit = ("non-member", 0) if n_member else ("member", 1)
-        raise InputError(
-            f"{name} must mark both groups, got {mask.size} records and no {kind} (value {digit});"
-            " an audit compares losses on training records with losses on records the model never saw;"
-            f" {validate.CODING}."
-        )
-    return mask
-
-
-def _given(**columns: npt.ArrayLike | None) -> dict[str, npt.ArrayLike]:
-    return {name: column for name, column in columns.items() if column is not None}
+    if higher_is_member:
+        member, nonmember, history = -member, -nonmember, (*history, _NEGATED)
+    return Losses(member=member, nonmember=nonmember, history=tuple(history), **known)
 
 
 # --- Files of losses ---
 
 
-_MEANING = {
-    "id": "record ids",
-    "group": "slices",
-    "person": "data subjects",
-    "label": "true classes",
-}  # by default name
-_GROUPS = (("members", 1), ("non-members", 0))
-_ONE_TABLE = "give one table that holds both groups and the membership column, instead of two files"
+_MEANING = {"id": "record ids", "group": "slices", "person": "data subjects", "label": "true classes"}
 
 
 def read_losses(
@@ -222,24 +189,17 @@ def read_losses(
     ...     read_losses(path).member
     array([0.1, 0.2])
     """
-    refuse_no_names(loss_column=loss_column, member_column=member_column)
-    table = open_columns(path)
-    if _is_two_arrays(table, loss_column):
+    table = open_table(path)
+    if isinstance(table, NpzTable) and loss_column not in table.names and {*_TWO_ARRAYS} <= {*table.names}:
         return _two_arrays(table, higher_is_member)
     collected = metadata_of(path)
     own = table.names if collected else ()
     if label_column is None and "label" in own:
         label_column = "label"
-    labels = _labels(
-        table,
-        id_column=id_column,
-        group_column=group_column,
-        person_column=person_column,
-        label_column=label_column,
-    )
-    names = [_loss_name(loss_column, table), member_name(member_column, table)]
+    labels = _labels(table, id=id_column, group=group_column, person=person_column, label=label_column)
+    names = [_loss_name(loss_column, table), _member_name(member_column, table)]
     hashes = ["fingerprint"] if "fingerprint" in own else []
-    columns = table.read([*names, *hashes], text=list(labels.values()))
+    columns = table.columns([*names, *labels.values(), *hashes], text=list(labels.values()))
     given: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
     given["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
     if collected is not None:
@@ -251,18 +211,18 @@ def read_losses(
             if not higher_is_member:  # turned round, they are no longer on their scale
                 given |= {"scale": collected.scale, "saturated": collected.saturated}
     return from_columns(
-        _losses(columns[loss_column], name=loss_column, table=table),
-        member=membership(columns[member_column], table, member_column),
+        _losses(columns[loss_column], table, loss_column),
+        member=_membership(columns[member_column], table, member_column),
         **given,
         higher_is_member=higher_is_member,
     )
 
 
-def _hashes(column: Column, table: ColumnTable) -> Column:
+def _hashes(column: Column, table: Table) -> Column:
     """Return hashes of the features of a collected file."""
     if column.dtype != np.uint64:
         raise InputError(
-            f"column 'fingerprint' of {table.of} must hold whole numbers of 64 bits, got"
+            f"{_place('fingerprint', table)} must hold whole numbers of 64 bits, got"
             f" {column.dtype}; collect the losses again, or leave the column out."
         )
     return column
@@ -307,99 +267,50 @@ def read_loss_pair(
     ...     read_loss_pair(*paths).nonmember
     array([0.9, 0.7])
     """
-    refuse_no_names(loss_column=loss_column)
-    tables = [open_columns(path) for path in _different(member_path, nonmember_path)]
-    wanted = {
-        "id_column": id_column,
-        "group_column": group_column,
-        "person_column": person_column,
-        "label_column": label_column,
-    }
+    refuse_same(member_path, nonmember_path)
+    tables = [open_table(path) for path in (member_path, nonmember_path)]
+    wanted = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
     found = [_labels(table, **wanted) for table in tables]
     shared = {field: name for field, name in found[0].items() if field in found[1]}
-    parts = [_one_file(table, loss_column, shared) for table in tables]
-    for table, group in zip(tables, _GROUPS, strict=True):
-        _refuse_mixed(table, member_column if member_column != loss_column else None, group)
+    losses, labels, texts = [], [], list(shared.values())
+    for table, group in zip(tables, (True, False), strict=True):
+        labels.append(table.columns([_loss_name(loss_column, table), *texts], text=texts))
+        losses.append(_losses(labels[-1][loss_column], table, loss_column))
+        if member_column != loss_column:
+            _refuse_mixed(table, member_column, group=group)
     history = [
         f"column {loss_column!r} of {tables[0].title} (members) and of {tables[1].title} (non-members)"
     ]
     alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
     if alone:
         history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
-    pairs = {field: PerGroup(parts[0][1][name], parts[1][1][name]) for field, name in shared.items()}
-    return _from_pair(
-        parts[0][0], nonmember=parts[1][0], labels=pairs, higher_is_member=higher_is_member, history=history
-    )
+    pairs = {field: PerGroup(labels[0][name], labels[1][name]) for field, name in shared.items()}
+    return _of_groups(losses[0], losses[1], higher_is_member=higher_is_member, history=history, **pairs)
 
 
-def _different(member_path: Any, nonmember_path: Any) -> tuple[Any, Any]:
-    """Refuse a table that is compared with itself, which would read as no leakage."""
-    first, second = path_of(member_path), path_of(nonmember_path)
-    if member_path is nonmember_path or (first is not None and first == second):
-        shown = "the same table" if first is None else repr(str(first))
-        raise InputError(f"member and non-member files must differ, got {shown} twice.")
-    return member_path, nonmember_path
-
-
-def _one_file(
-    table: ColumnTable, loss_column: str, labels: Mapping[str, str]
-) -> tuple[Floats, dict[str, Column]]:
-    _loss_name(loss_column, table)
-    columns = table.read([loss_column], text=list(labels.values()))
-    return _losses(columns[loss_column], name=loss_column, table=table), columns
-
-
-def _losses(column: Column, *, name: str, table: ColumnTable) -> Floats:
-    place = f"column {name!r} of {table.of}"
-    return validate.finite_column(place, numbers(column, place=place, rows=table.rows), rows=table.rows)
-
-
-def _loss_name(name: str, table: ColumnTable) -> str:
-    hint = _header_hint(table)
-    return validate.column_name(name, what="losses", file=table.place, options=table.names, hint=hint)
-
-
-def _refuse_mixed(table: ColumnTable, name: str | None, group: tuple[str, int]) -> None:
+def _refuse_mixed(table: Table, name: str | None, *, group: bool) -> None:
     """Refuse a file of one group whose membership column says that it holds others."""
     if name is None or (name == "member" and name not in table.names):
         return
     refuse_no_names(member_column=name)
     validate.column_name(name, what="membership", file=table.place, options=table.names)
-    words, code = group
-    place = f"column {name!r} of {table.of}"
-    values = numbers(
-        table.read([name], text=[])[name], place=place, rows=table.rows, truth=True, fix=_ONE_TABLE
-    )
-    bad = values != code
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{place} must be {code} in every row of a file of {words}, got {int(bad.sum())} other values (first"
-            f" {values[row]:g} at row {row}, {table.rows}); {_ONE_TABLE}."
-        )
+    marks(table.columns([name])[name], place=_place(name, table), rows=table.rows, group=group)
 
 
-def _labels(table: ColumnTable, **columns: str | None) -> dict[str, str]:
-    """Return which label columns to read: the default names if present, any other name in any case."""
-    result = {}
-    for argument, name in columns.items():
-        field = argument.removesuffix("_column")
-        if name is None or (name == field and name not in table.names):
-            continue
-        refuse_no_names(**{argument: name})
-        result[field] = validate.column_name(
-            name, what=_MEANING[field], file=table.place, options=table.names
-        )
-    return result
+def _losses(column: Column, table: Table, name: str) -> Floats:
+    place = _place(name, table)
+    return validate.finite_column(place, numbers(column, place=place, rows=table.rows), rows=table.rows)
 
 
-def _header_hint(table: ColumnTable) -> str:
-    """Return what is probably wrong with a CSV header in which a column was not found."""
+def _loss_name(name: str, table: Table) -> str:
+    """Return the name of the column of losses, or say what the file has, and what is probably wrong with its header."""
+    refuse_no_names(loss_column=name)
+    hint = ""
     if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|"):
-        return "The columns must be separated by commas."
-    if table.names and all(_is_number(name) for name in table.names):
-        return "The first line must hold the names of the columns."
-    return ""
+        hint = "The columns must be separated by commas."
+    elif table.names and all(map(_is_number, table.names)):
+        hint = "The first line must hold the names of the columns."
+    return validate.column_name(name, what="losses", file=table.place, options=table.names, hint=hint)
 
 
 def _is_number(text: str) -> bool:
@@ -410,20 +321,26 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_two_arrays(table: ColumnTable, loss_column: str) -> bool:
-    names: Sequence[str] = table.names
-    return (
-        isinstance(table, NpzColumns) and loss_column not in names and {"member", "nonmember"} <= set(names)
-    )
+def _labels(table: Table, **names: str | None) -> dict[str, str]:
+    """Return which label columns to read: the default names if present, any other name in any case."""
+    result = {}
+    for field, name in names.items():
+        if name is None or (name == field and name not in table.names):
+            continue
+        refuse_no_names(**{f"{field}_column": name})
+        result[field] = validate.column_name(
+            name, what=_MEANING[field], file=table.place, options=table.names
+        )
+    return result
 
 
-def _two_arrays(table: ColumnTable, higher_is_member: bool) -> Losses:  # noqa: FBT001
-    arrays = table.read(["member", "nonmember"], text=[])
-    member, nonmember = (_losses(arrays[name], name=name, table=table) for name in arrays)
+_TWO_ARRAYS = ("member", "nonmember")
+
+
+def _two_arrays(table: Table, higher_is_member: bool) -> Losses:  # noqa: FBT001
+    losses = [_losses(table.columns([name])[name], table, name) for name in _TWO_ARRAYS]
     history = [f"arrays 'member' and 'nonmember' of {table.title}"]
-    return _from_pair(
-        member, nonmember=nonmember, labels={}, higher_is_member=higher_is_member, history=history
-    )
+    return _of_groups(*losses, higher_is_member=higher_is_member, history=history)
 
 
 # --- Columns that describe the records become `Features`, in the order of the losses ---
@@ -460,11 +377,10 @@ def read_features(
     >>> features.names, features.n_member, features.n_nonmember
     (('age', 'job'), 2, 1)
     """
-    refuse_no_names(member_column=member_column)
-    table = open_columns(path)
-    names = _feature_names(columns, table, (member_column, *_others(not_features)))
-    marks = table.read([member_name(member_column, table)], text=[])[member_column]
-    mask = membership(marks, table, member_column)
+    table = open_table(path)
+    names = _feature_names(columns, table, not_features, member_column)
+    member_column = _member_name(member_column, table)
+    mask = _membership(table.columns([member_column])[member_column], table, member_column)
     found = _feature_columns(table, names)
     for name, column in found.items():
         validate.same_length([member_column, name], [mask.size, column.size])
@@ -496,27 +412,23 @@ def read_feature_pair(
     ...     read_feature_pair(*paths, columns=["age"]).n_nonmember
     2
     """
-    sides = []
-    for path in (member_path, nonmember_path):
-        table = open_columns(path)
-        sides.append(_feature_columns(table, _feature_names(columns, table, _others(not_features))))
-    return Features(*sides)
+    tables = [open_table(path) for path in (member_path, nonmember_path)]
+    return Features(
+        *(_feature_columns(table, _feature_names(columns, table, not_features)) for table in tables)
+    )
 
 
-def _others(not_features: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(not_features, str) or not isinstance(not_features, Sequence):
-        raise InputError(f"not_features must be a list of names of columns, got {not_features!r}.")
-    return tuple(not_features)
-
-
-def _feature_names(columns: Sequence[str], table: ColumnTable, others: tuple[str, ...]) -> list[str]:
-    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
-        raise InputError(f"columns must be a list of names of columns, got {columns!r}.")
+def _feature_names(
+    columns: Sequence[str], table: Table, not_features: Sequence[str], *others: str
+) -> list[str]:
+    for argument, names in (("columns", columns), ("not_features", not_features)):
+        if isinstance(names, str) or not isinstance(names, Sequence) or (names is columns and not columns):
+            raise InputError(f"{argument} must be a list of names of columns, got {names!r}.")
     for name in columns:
         refuse_no_names(columns=name)
         if not name.strip():
             raise InputError(f"columns must hold no empty name, got {list(columns)!r}; take it out.")
-        if name in others and name in table.names:
+        if name in (*not_features, *others) and name in table.names:
             raise InputError(
                 f"columns must not name {name!r} in {table.place}, which is a column of losses, membership, ids or persons:"
                 " naming it makes any leak look like a shift; name columns that describe the records."
@@ -527,22 +439,18 @@ def _feature_names(columns: Sequence[str], table: ColumnTable, others: tuple[str
     ]
 
 
-def _feature_columns(table: ColumnTable, names: list[str]) -> dict[str, Column]:
-    columns = table.read(names, text=[])
-    return {
-        name: _typed(column, f"column {name!r} of {table.of}", table.rows) for name, column in columns.items()
-    }
-
-
-def _typed(column: Column, place: str, rows: str) -> Column:
-    """Text that holds only numbers as numbers; other text as it is, with None where it is blank."""
-    if column.dtype.kind not in "OUT":
-        return column
-    try:
-        return numbers(column, place=place, rows=rows)
-    except InputError:
-        values = column.tolist()
-        return np.array([None if value == "" else value for value in values], dtype=object)
+def _feature_columns(table: Table, names: list[str]) -> dict[str, Column]:
+    """Return columns, text that holds only numbers as numbers, and what is blank among other text as None."""
+    found = table.columns(names)
+    for name, column in found.items():
+        if column.dtype.kind in "OUT":
+            try:
+                found[name] = numbers(column, place=_place(name, table), rows=table.rows)
+            except InputError:
+                found[name] = np.array(
+                    [None if cell == "" else cell for cell in column.tolist()], dtype=object
+                )
+    return found
 
 
 # --- A DP-SGD run, described step by step ---
@@ -579,70 +487,44 @@ def read_schedule(
     ...     read_schedule(path).in_words()
     'DP-SGD with noise multiplier 1 to 2 (by step), sampling rate 0.01 and 1,000 steps'
     """
-    file = Path(path)
-    table = open_columns(file)
-    place = f"file {str(file)!r}"
-    names = [*_NEEDED, *(name for name in _OPTIONAL if _meant(name, table.names))]
+    table = open_table(path)
+    # A column that is there in other capitals must not be passed over.
+    known = {found.casefold() for found in table.names}
+    names = [*_NEEDED, *(name for name in _OPTIONAL if name in known)]
     for name in names:
         validate.column_name(
-            name, what=name.replace("_", " "), file=place, options=table.names, hint=_SCHEDULE_HINT
+            name, what=name.replace("_", " "), file=table.place, options=table.names, hint=_SCHEDULE_HINT
         )
-    columns = table.read(names, text=[])
-    found = {name: _schedule_column(columns[name], name=name, file=file, rows=table.rows) for name in names}
-    validate.same_length(
-        [f"column {name!r} of {str(file)!r}" for name in names], [len(found[name]) for name in names]
-    )
+    found = {name: _of_steps(column, table, name) for name, column in table.columns(names).items()}
     if not found[_NEEDED[0]].size:
         raise InputError(
-            f"{place} must describe at least one step, got a table without rows; add a row for each step."
+            f"{table.place} must describe at least one step, got a table without rows; add a row for each step."
         )
-    steps = found.pop("steps", np.ones(len(found[_NEEDED[0]])))
-    parts = (steps < 1) | (steps != np.floor(steps))
-    _refuse_steps("steps", steps, parts, "a whole number of 1 or more", file, table.rows)
+    steps = found.pop("steps", np.ones(found[_NEEDED[0]].size))
     with np.errstate(over="ignore"):
         total = steps.sum()
     if total > _MOST_STEPS:
         raise InputError(
-            f"{place} must describe at most {_MOST_STEPS:,} steps, got {total:,.0f}; describe a run of equal steps"
+            f"{table.place} must describe at most {_MOST_STEPS:,} steps, got {total:,.0f}; describe a run of equal steps"
             " by one noise multiplier, sampling rate and number of steps."
         )
-    counts = steps.astype(np.int64)
-    repeated = {name: np.repeat(column, counts) for name, column in found.items()}
+    repeated = {name: np.repeat(column, steps.astype(np.int64)) for name, column in found.items()}
     return DPSGD(**repeated, sampling=sampling)
 
 
-def _meant(name: str, names: list[str]) -> bool:
-    """Return whether the file has this column, if only in other capitals: then it must not be passed over."""
-    return name in {found.casefold() for found in names}
-
-
-def _schedule_column(column: Floats, *, name: str, file: Path, rows: str) -> Floats:
-    place = f"column {name!r} of {str(file)!r}"
-    found = numbers(validate.column(place, column), place=place, rows=rows)
-    for kind, bad in (("NaN or blank", np.isnan(found)), ("infinite", np.isinf(found))):
-        if bad.any():
-            raise InputError(
-                f"{place} must hold a finite number in every row, got {int(bad.sum())} {kind} (first at row"
-                f" {int(np.argmax(bad))}, {rows}); fill in the value of that step."
-            )
+def _of_steps(column: Column, table: Table, name: str) -> Floats:
+    """Return one column of a schedule, each value within what it may be."""
+    found = numbers(column, place=_place(name, table), rows=table.rows)
+    rule, good = "above 0", found > 0
     if name == "sampling_rate":
-        _refuse_steps(name, found, (found <= 0) | (found > 1), "in (0, 1]", file, rows)
-    elif name != "steps":
-        _refuse_steps(name, found, found <= 0, "above 0", file, rows)
+        rule, good = "in (0, 1]", (found > 0) & (found <= 1)
+    elif name == "steps":
+        rule, good = "a whole number of 1 or more", (found >= 1) & (found == np.floor(found))
+    for words, wrong in (("a finite number", ~np.isfinite(found)), (rule, ~good)):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(
+                f"{_place(name, table)} must be {words} in every row, got {found[row]:g} (row {row}, {table.rows}); correct"
+                " that step."
+            )
     return found
-
-
-def _refuse_steps(
-    name: str,
-    column: Floats,
-    wrong: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
-    rule: str,
-    file: Path,
-    rows: str,
-) -> None:
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(
-            f"column {name!r} of {str(file)!r} must be {rule}, got {column[row]:g} (row {row}, {rows}); correct that"
-            " step."
-        )

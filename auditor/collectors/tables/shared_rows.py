@@ -24,7 +24,6 @@ _Hashes = npt.NDArray[np.uint64]
 _SURELY = 0.01  # chance of a random split below which shared contents are named an excess, as the audit's check does
 _NEVER = 1e-6  # and below which they are refused
 _MOST = 0.01  # of the records of the smaller group that an excess may be, and not be refused
-_BLOCK = 2**20  # values looked up at a time
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # keeps the hash of a label apart from that of the features
 _WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
 _ALLOW = "or allow it with allow_shared_rows=True (--allow-shared-rows)"
@@ -133,9 +132,8 @@ def _keep(
         mask = known & (batch.member == member)
         if mask.any():
             chosen = None if mask.all() else np.packbits(mask)
-            kept[member].append(
-                _Piece(batch.records.name, batch.records.first_row, chosen, hashes[mask].copy())
-            )
+            piece = _Piece(batch.records.name, batch.records.first_row, chosen, hashes[mask].copy())
+            kept[member].append(piece)
 
 
 @dataclass(frozen=True)
@@ -206,21 +204,16 @@ def _repeats(groups: Sequence[_Hashes]) -> npt.NDArray[np.int64]:
     """How often each value occurs in all groups together, where it occurs more than once."""
     pooled = np.concatenate(groups)
     pooled.sort(kind="stable")  # quick, for each group is sorted already
-    inside = np.zeros(pooled.size + 1, dtype=np.bool_)  # whether a place is equal to the one before
-    np.equal(pooled[1:], pooled[:-1], out=inside[1:-1])
-    begins = np.flatnonzero(inside[1:] & ~inside[:-1])
-    ends = np.flatnonzero(~inside[1:] & inside[:-1])
-    return ends - begins + 1
+    begins = np.flatnonzero(np.concatenate([[True], pooled[1:] != pooled[:-1]]))
+    counts = np.diff(begins, append=pooled.size)
+    return counts[counts > 1]
 
 
 def _among(values: _Hashes, known: _Hashes) -> npt.NDArray[np.bool_]:
     """Which values are among the known ones, which are sorted."""
-    result = np.empty(values.size, dtype=np.bool_)
-    for start in range(0, values.size, _BLOCK):  # so that the places need little memory
-        some = values[start : start + _BLOCK]
-        at = np.minimum(np.searchsorted(known, some), known.size - 1)
-        result[start : start + _BLOCK] = known[at] == some
-    return result
+    at = np.searchsorted(known, values)
+    np.minimum(at, known.size - 1, out=at)
+    return np.asarray(known[at] == values)
 
 
 def _places(pieces: list[_Piece], wanted: _Hashes) -> Iterator[tuple[str, int, np.uint64]]:

@@ -23,7 +23,7 @@ Column = npt.NDArray[Any]
 FROM_ZERO = "counting from 0"
 BELOW_HEADER = "counting from 0 below the header"
 
-# --- An open table: named columns, of which stretches of rows are read ---
+# --- A table: named columns, of which stretches of rows are read, or all of them ---
 
 
 class Kind(StrEnum):
@@ -42,11 +42,9 @@ class Stretch(Protocol):
 
     def column(self, name: str) -> Column:
         """Return one column: categories as their values, vectors stacked, a missing number as NaN, other gaps as None."""
-        ...
 
     def table(self, names: Sequence[str]) -> Any:
         """Return some columns as a DataFrame of them alone, in the types that the whole table has."""
-        ...
 
 
 class Reader(Protocol):
@@ -58,11 +56,9 @@ class Reader(Protocol):
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """What the cells of each chosen column are."""
-        ...
 
     def __len__(self) -> int:
         """How many rows there are."""
-        ...
 
     def read(self, start: int, stop: int) -> Stretch:
         """Return rows; quick where calls follow the order of the table.
@@ -70,10 +66,9 @@ class Reader(Protocol):
         Raises:
             InputError: Rows that cannot be read.
         """
-        ...
 
 
-class OpenTable(Protocol):
+class Table(ABC):
     """A table of which only the names of the columns are known yet.
 
     Attributes:
@@ -81,20 +76,48 @@ class OpenTable(Protocol):
         rows: How its rows are counted, in error sentences.
         names: The names of all columns, in order.
         asides: Columns that are features only if they are named: those without a name, and the index of pandas.
+        path: Its file or folder, whose damage may show only while it is read; none in memory.
     """
 
-    place: str
-    rows: str
-    names: list[str]
-    asides: frozenset[str]
+    rows = FROM_ZERO
+    asides: frozenset[str] = frozenset()
 
+    def __init__(self, names: Sequence[str], *, place: str, path: Path | None = None) -> None:
+        """Keep the names."""
+        self.names, self.place, self.path = list(names), place, path
+
+    @property
+    def title(self) -> str:
+        """The table in a history, which may leave the house."""
+        return self.path.name if self.path else "a table in memory"
+
+    @abstractmethod
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> Reader:
         """Return a reader of some columns; those in ``text`` stay text where the table has text.
 
         Raises:
             InputError: Columns that cannot be read, or that are no columns of one length.
         """
-        ...
+
+    def whole_reader(self, names: Sequence[str], *, text: Sequence[str]) -> Reader:
+        """Return a reader of which one stretch is read, of all rows."""
+        return self.reader(names, text=text)
+
+    def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
+        """Return all rows of some columns, a missing text as an empty one; those in ``text`` as for a reader.
+
+        Raises:
+            InputError: Columns that cannot be read, or whose cells are vectors.
+        """
+        with readable(self.path):
+            reader = self.whole_reader(list(dict.fromkeys(names)), text=text)
+            for name, kind in reader.kinds.items():
+                if kind is Kind.VECTOR:
+                    raise InputError(
+                        f"column {name!r} of {self.place} must hold numbers or text, got {kind}; name the right column."
+                    )
+            stretch = reader.read(0, len(reader))
+            return {name: without_gaps(stretch.column(name)) for name in names}
 
 
 # --- The file of a table: its kind, after the checks that need no parsing, and what may be wrong with it ---
@@ -106,42 +129,13 @@ FOLDER = "folder"  # of Parquet parts
 _PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
 
 
-class ColumnTable(ABC):
-    """A table whose columns are read as a whole, one set at a time.
-
-    Attributes:
-        place: The table in error sentences: "file 'folder/losses.csv'".
-        of: The same after the name of a column: "'folder/losses.csv'".
-        title: The same in a history, which may leave the house: "losses.csv".
-        rows: How its rows are counted, in error sentences.
-        names: The names of the columns, in order.
-    """
-
-    rows: str
-    names: list[str]
-
-    def __init__(self, path: Path) -> None:
-        """Keep the path."""
-        self._path = path
-        self.place, self.of, self.title = f"file {str(path)!r}", repr(str(path)), path.name
-
-    @abstractmethod
-    def read(self, numeric: Sequence[str], *, text: Sequence[str]) -> dict[str, Column]:
-        """Return some columns; those in ``text`` stay strings where the file has strings."""
-
-
 def path_of(data: Any) -> Path | None:
-    """Return where data lie, or none if they are in memory."""
-    return file_path(data) if isinstance(data, str | os.PathLike) else None
-
-
-def file_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path, refusing what no reader or report could name."""
+    """Return where data lie, or none if they are in memory; refuse what no reader or report could name."""
+    if not isinstance(data, str | os.PathLike):
+        return None
+    result = Path(os.fsdecode(data))
     try:
-        result = Path(path)
         str(result).encode()
-    except TypeError:
-        raise InputError(f"path must be the name of a file, got {type(path).__name__}.") from None
     except UnicodeEncodeError:  # neither Arrow nor a report could write such a name
         raise InputError(
             f"file {str(result)!r} must have a name in UTF-8; rename it or its folder."
@@ -149,6 +143,21 @@ def file_path(path: str | os.PathLike[str]) -> Path:
     if "\0" in str(result):
         raise InputError(f"file {str(result)!r} must have a name without NUL characters; check the name.")
     return result
+
+
+def refuse_same(first: Any, second: Any) -> None:
+    """Refuse a table that is compared with itself, which would read as no leakage."""
+    one, other = path_of(first), path_of(second)
+    same, shown = first is second, "the same object"
+    if one is not None and other is not None:
+        with readable(one):
+            same = one == other or (one.exists() and other.exists() and one.samefile(other))
+        shown = repr(str(one))
+    if same:
+        raise InputError(
+            f"members and nonmembers must be different tables, got {shown} twice; give one table with a column of"
+            " membership instead, if it holds both."
+        )
 
 
 def checked_kind(path: Path) -> str:
@@ -163,30 +172,31 @@ def checked_kind(path: Path) -> str:
             f"file {str(path)!r} is refused: {suffix} files may be pickled, and loading a pickle runs whatever code is in"
             " it; save the columns as .parquet, .csv or .npz."
         )
-    with readable(path):
-        status = _status(path)
-        if status is not None and stat.S_ISDIR(status.st_mode):
-            return FOLDER
-        if suffix not in _SUFFIXES:
-            shown = repr(suffix) if suffix else "no extension"
-            raise InputError(
-                f"file {str(path)!r} must end in {', '.join(_SUFFIXES)}, got {shown}; save it as one of these."
-            )
-        if status is None:
-            raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
-        if status.st_size == 0:
-            raise InputError(f"file {str(path)!r} is empty; write it again.")
-        return suffix
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        status = None
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        return FOLDER
+    if suffix not in _SUFFIXES:
+        shown = repr(suffix) if suffix else "no extension"
+        raise InputError(
+            f"file {str(path)!r} must end in {', '.join(_SUFFIXES)}, got {shown}; save it as one of these."
+        )
+    if status is None:
+        raise InputError(f"file {str(path)!r} does not exist; check the name and the folder.")
+    if status.st_size == 0:
+        raise InputError(f"file {str(path)!r} is empty; write it again.")
+    return suffix
 
 
 def parts(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder in the order of their names; hidden ones, and those of Spark, are none."""
-    with readable(folder):
-        found = sorted(
-            path
-            for path in folder.iterdir()
-            if path.suffix.lower() == ".parquet" and path.name[0] not in "._" and path.is_file()
-        )
+    found = sorted(
+        path
+        for path in folder.iterdir()
+        if path.suffix.lower() == ".parquet" and path.name[0] not in "._" and path.is_file()
+    )
     if not found:
         raise InputError(
             f"file {str(folder)!r} is a directory, and there is no .parquet file in it; name the file, or the folder that"
@@ -195,21 +205,16 @@ def parts(folder: Path) -> list[Path]:
     return found
 
 
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn whatever a reader raises about a damaged or mislabelled file into one sentence."""
+def readable(path: Path | None) -> Iterator[None]:
+    """Turn whatever a reader raises about a damaged or mislabelled file into one sentence; leave what is in memory."""
     try:
         yield
     except (AuditorError, ImportError):
         raise
     except Exception as error:  # damaged bytes make the readers raise nearly everything
+        if path is None:
+            raise
         raise _damaged(path, error) from error
 
 
@@ -217,11 +222,8 @@ def _damaged(path: Path, error: Exception) -> InputError:
     file, kind = f"file {str(path)!r}", path.suffix.lower()
     reason = getattr(error, "strerror", None)
     if reason:
-        check = (
-            "its permissions"
-            if getattr(error, "errno", None) in (errno.EACCES, errno.EPERM)
-            else "the name and the folder"
-        )
+        denied = getattr(error, "errno", None) in (errno.EACCES, errno.EPERM)
+        check = "its permissions" if denied else "the name and the folder"
         return InputError(f"{file} cannot be read: {reason}; check {check}.")
     if isinstance(error, UnicodeDecodeError) and kind == ".csv":
         return InputError(f"{file} is not UTF-8 text; save it again as a UTF-8 .csv file.")
@@ -271,8 +273,33 @@ def numbers(
     return result
 
 
+_ONE_TABLE = "give one table that holds both groups, with its column of membership, instead of two"
+
+
+def marks(
+    column: Column, *, place: str, rows: str, group: bool | None = None, first_row: int = 0
+) -> npt.NDArray[np.bool_]:
+    """Return which records are members, of marks that are 1 and 0; in a table of one group all must be of that group."""
+    fix = validate.CODING if group is None else _ONE_TABLE
+    values = numbers(column, place=place, rows=rows, truth=True, fix=fix, first_row=first_row)
+    wrong = (values != 0) & (values != 1) if group is None else values != group
+    if wrong.any():
+        row, count = int(np.argmax(wrong)), int(wrong.sum())
+        must = "hold only 0 (non-member) and 1 (member)"
+        if group is not None:
+            must = f"be {int(group)} in every row of a table of {'members' if group else 'non-members'}"
+        raise InputError(
+            f"{place} must {must}, got {values[row]:g} (first at row {first_row + row}, {rows}; {count} such values up to"
+            f" row {first_row + values.size - 1}); {fix}."
+        )
+    return np.asarray(values == 1)
+
+
 def without_gaps(column: Column) -> Column:
     """Return a column of objects in which what is missing is an empty text; any other column as it is."""
     if column.dtype.kind != "O":
         return column
-    return np.array(["" if is_missing(value) else value for value in column.tolist()], dtype=object)
+    values = column.tolist()
+    if set(map(type, values)) == {str}:
+        return column
+    return np.array(["" if is_missing(value) else value for value in values], dtype=object)

@@ -1,16 +1,17 @@
 """A language model behind an OpenAI-compatible completions endpoint."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.served.transport import Connection, Request, Transport
+from auditor.collectors.served.transport import Connection, Transport
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -24,6 +25,12 @@ from auditor.core.values import Floats
 
 
 _CLAMPED = -9999.0  # what vLLM writes for the log of 0, which JSON does not have
+_MOST = 2**53  # of a count: a server may write a number without end
+_ONE_BY_ONE = "ask for one prompt at a time with max_request_records=1"
+_NOT_EVALUABLE = (
+    "texts are not evaluable at this endpoint; use a completions endpoint that gives the log-probabilities of the prompt"
+    " (echo with logprobs, or prompt_logprobs)"
+)
 
 _Choice = Mapping[str, Any]
 
@@ -64,14 +71,12 @@ class EchoedPrompt:
             InputError: An answer without them; the sentence names the first record.
         """
         choices = _choices(answer, records=records)
-        values = [
-            _echoed(choice, text=text, place=_place(records, row))
-            for row, (choice, text) in enumerate(zip(choices, texts, strict=True))
-        ]
+        for row, (choice, text) in enumerate(zip(choices, texts, strict=True)):
+            _check_echo(choice, text=text, records=records, row=row)
         counts = self._prompt_tokens(answer, choices=choices, texts=texts, records=records)
         return [
-            _numbers(found[:count], records=records, row=row)
-            for row, (found, count) in enumerate(zip(values, counts, strict=True))
+            _numbers(choice["logprobs"]["token_logprobs"][:count], records=records, row=row)
+            for row, (choice, count) in enumerate(zip(choices, counts, strict=True))
         ]
 
     def _prompt_tokens(
@@ -83,27 +88,24 @@ class EchoedPrompt:
         generated where none was asked for and the text is the prompt, and else the offsets of the tokens say which
         begin behind the prompt. (Offsets come last: a server may count a special token in front.)
         """
+        usage = answer.get("usage")
         totals = [len(choice["logprobs"]["token_logprobs"]) for choice in choices]
-        known = _count((answer.get("usage") or {}).get("prompt_tokens"))
+        known = _count(usage.get("prompt_tokens") if isinstance(usage, dict) else None)
         extra = None if known is None else sum(totals) - known
+        unchanged = all(choice["text"] == text for choice, text in zip(choices, texts, strict=True))
         if extra == 0:
             return totals
         if self.generated and extra == len(totals):
             return [total - 1 for total in totals]
-        if not self.generated and all(
-            choice["text"] == text for choice, text in zip(choices, texts, strict=True)
-        ):
+        if not self.generated and unchanged:
             return totals
         found = [_before(choice, end=len(text)) for choice, text in zip(choices, texts, strict=True)]
         counts = [count for count in found if count is not None]
-        if len(counts) < len(found) or (
-            extra is not None and 0 < extra < len(totals) and sum(counts) != known
-        ):
+        disputed = extra is not None and 0 < extra < len(totals) and sum(counts) != known
+        if len(counts) < len(found) or disputed:
             row = found.index(None) if None in found else 0
-            raise InputError(
-                f"{_place(records, row)} came back with tokens that were generated, and neither usage.prompt_tokens nor"
-                " text_offset in the answer says which; ask for one prompt at a time with max_request_records=1."
-            )
+            words = "tokens that were generated, and neither usage.prompt_tokens nor text_offset says which"
+            raise _unread(records, row, f"with {words}; {_ONE_BY_ONE}")
         return counts
 
 
@@ -122,61 +124,46 @@ class PromptLogProbs:
     def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:  # noqa: ARG002 - the form's
         """Return the log-probabilities of every token but the first of each text."""
         return [
-            _numbers(self._own(choice, place=_place(records, row)), records=records, row=row)
+            _numbers(_own(choice, records=records, row=row), records=records, row=row)
             for row, choice in enumerate(_choices(answer, records=records))
         ]
-
-    @staticmethod
-    def _own(choice: _Choice, *, place: str) -> list[Any]:
-        entries = choice.get("prompt_logprobs")
-        if not isinstance(entries, list) or not entries:
-            raise _not_evaluable(place, "came back without prompt_logprobs")
-        found: list[Any] = []
-        for entry in entries:
-            if isinstance(entry, dict) and len(entry) > 1:
-                raise InputError(
-                    f"{place} came back with {len(entry)} alternatives for a token, and which is its own is not said;"
-                    " use EchoedPrompt()."
-                )
-            only = next(iter(entry.values())) if isinstance(entry, dict) and entry else None
-            found.append(only.get("logprob") if isinstance(only, dict) else None)
-        return found
 
 
 def _choices(answer: Any, *, records: Records) -> list[_Choice]:
     """Return one choice for each prompt, in the order of the prompts."""
     listed = answer.get("choices") if isinstance(answer, dict) else None
     if not isinstance(listed, list) or not all(isinstance(choice, dict) for choice in listed):
-        raise InputError(
-            f"{_place(records, 0)} must come back in an answer with a list of choices, got"
-            f" {'no choices' if isinstance(answer, dict) else type(answer).__name__}; is this the address of a"
-            " completions endpoint?"
-        )
+        raise _unread(records, 0, "without choices; is this the address of a completions endpoint?")
     if any("message" in choice for choice in listed):
-        raise _not_evaluable(_place(records, 0), "came back as a chat")
+        raise _unread(records, 0, f"as a chat, so {_NOT_EVALUABLE}")
     found = {_count(choice.get("index", place)): choice for place, choice in enumerate(listed)}
-    wanted = len(records)
-    if len(listed) != wanted or set(found) != set(range(wanted)):
-        raise InputError(
-            f"{_place(records, 0)} was asked with {wanted} prompts at once, which must come back as choices 0 to"
-            f" {wanted - 1}, got {len(listed)} with the indices {sorted(map(str, found))[:10]}; ask for fewer with"
-            " max_request_records=1."
-        )
-    return [found[place] for place in range(wanted)]
+    if len(listed) != len(records) or set(found) != set(range(len(records))):
+        counts = f"{len(listed)} choices, which must be 0 to {len(records) - 1}, one for each prompt"
+        raise _unread(records, 0, f"in {counts}; {_ONE_BY_ONE}")
+    return [found[place] for place in range(len(records))]
 
 
-def _echoed(choice: _Choice, *, text: str, place: str) -> list[Any]:
-    """Return the log-probabilities of the tokens of a choice that begins with the prompt."""
+def _check_echo(choice: _Choice, *, text: str, records: Records, row: int) -> None:
+    """Refuse a choice that does not hold the prompt with the log-probabilities of its tokens."""
     logs = choice.get("logprobs")
     values = logs.get("token_logprobs") if isinstance(logs, dict) else None
     if not isinstance(values, list) or (len(values) != 1 and all(value is None for value in values)):
-        raise _not_evaluable(place, "came back without token_logprobs")
+        raise _unread(records, row, f"without token_logprobs, so {_NOT_EVALUABLE}")
     if not isinstance(choice.get("text"), str) or text.strip() not in choice["text"]:
-        raise _not_evaluable(
-            place,
-            "did not come back: the endpoint ignores echo, and its log-probabilities are of other tokens",
-        )
-    return values
+        words = "as another text: the endpoint ignores echo, and its log-probabilities are of other tokens"
+        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
+
+
+def _own(choice: _Choice, *, records: Records, row: int) -> list[Any]:
+    """Return the log-probability of each token by vLLM: an entry by the token's number, and none for the first."""
+    entries = choice.get("prompt_logprobs")
+    if not isinstance(entries, list) or not entries:
+        raise _unread(records, row, f"without prompt_logprobs, so {_NOT_EVALUABLE}")
+    tokens = [list(entry.values()) if isinstance(entry, dict) else [] for entry in entries]
+    if max(map(len, tokens)) > 1:
+        words = "alternatives for a token, and which is its own is not said"
+        raise _unread(records, row, f"with {max(map(len, tokens))} {words}; use EchoedPrompt()")
+    return [token[0].get("logprob") if token and isinstance(token[0], dict) else None for token in tokens]
 
 
 def _before(choice: _Choice, *, end: int) -> int | None:
@@ -185,45 +172,35 @@ def _before(choice: _Choice, *, end: int) -> int | None:
     offsets = logs.get("text_offset")
     if not isinstance(offsets, list) or len(offsets) != len(logs["token_logprobs"]):
         return None
-    places = [_count(offset) for offset in offsets]
-    known = [place for place in places if place is not None]
-    if len(known) < len(places) or not known or known[0] != 0 or known != sorted(known):
+    places = [place for offset in offsets if (place := _count(offset)) is not None]
+    if len(places) < len(offsets) or places[:1] != [0] or places != sorted(places):
         return None
-    return sum(place < end for place in known)
+    return sum(place < end for place in places)
 
 
 def _numbers(values: Sequence[Any], *, records: Records, row: int) -> Floats:
     """Return the log-probabilities of all tokens but the first, which has none."""
     if len(values) < 2:  # noqa: PLR2004
         raise InputError(
-            f"{_place(records, row)} must have at least 2 tokens, got {len(values)}: the first token has no"
-            " log-probability; leave that record out."
+            f"{records.name} text ({records.row(row)}) must have at least 2 tokens, got {len(values)}: the first token"
+            " has no log-probability; leave that record out."
         )
-    scored = values[1:]
-    for place, value in enumerate(scored, start=1):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(
-                f"{_place(records, row)} must come back with a log-probability for every token but the first, got"
-                f" {'null' if value is None else type(value).__name__} for token {place}, counting from 0; leave that"
-                " record out or ask the server's operator."
-            )
-    found = checked_log_probabilities(np.array(scored, dtype=np.float64), records=records, row=row)
+    for place, value in enumerate(values[1:], start=1):
+        if not isinstance(value, float) and _count(value) is None:
+            got = "null" if value is None else type(value).__name__
+            words = f"with {got} for token {place}, counting from 0, and only the first may have no log-probability"
+            raise _unread(records, row, f"{words}; leave that record out or ask the server's operator")
+    found = checked_log_probabilities(np.array(values[1:], dtype=np.float64), records=records, row=row)
     return np.where(found <= _CLAMPED, -np.inf, found)
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """Return a whole number that is no truth value, and not beyond what can be counted."""
+    return value if type(value) is int and abs(value) <= _MOST else None
 
 
-def _place(records: Records, row: int) -> str:
-    return f"{records.name} text ({records.row(row)})"
-
-
-def _not_evaluable(place: str, reason: str) -> InputError:
-    return InputError(
-        f"{place} {reason}, so texts are not evaluable at this endpoint; use a completions endpoint that gives the"
-        " log-probabilities of the prompt (echo with logprobs, or prompt_logprobs)."
-    )
+def _unread(records: Records, row: int, words: str) -> InputError:
+    return InputError(f"{records.name} text ({records.row(row)}) came back {words}.")
 
 
 # --- The endpoint, and how it reads texts ---
@@ -243,28 +220,24 @@ class CompletionsEndpoint(Connection):
         model: The name of the model on the server.
         form: How the log-probabilities of the prompt are asked for: `EchoedPrompt` (default), with ``generated=1`` for
             servers that demand a token to generate, or `PromptLogProbs` of vLLM.
-        max_request_records: Texts in one request at most, 1 or more.
-        max_request_bytes: Bytes of texts in one request at most, 1 or more; a longer text is sent alone.
+        max_request_records: Most texts in one request.
 
     Raises:
         InputError: An address that is none, holds credentials or is of chats; an empty name.
 
     >>> CompletionsEndpoint("http://localhost:8000/v1", model="tiny", max_request_records=4)
-    CompletionsEndpoint('http://localhost:8000/v1', model='tiny', max_request_records=4)
+    CompletionsEndpoint('http://localhost:8000/v1', max_request_records=4, model='tiny')
     """
 
     model: str
     form: EchoedPrompt | PromptLogProbs = EchoedPrompt()
     max_request_records: int = 16
-    max_request_bytes: int = 1_000_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.model, str) or not self.model.strip():
             raise InputError(f"model must be the name of the model on the server, got {self.model!r}.")
         validate.instance("form", self.form, (EchoedPrompt, PromptLogProbs))
-        for name in ("max_request_records", "max_request_bytes"):
-            object.__setattr__(self, name, validate.at_least(name, getattr(self, name), least=1))
         if urlsplit(self.url).path.rstrip("/").endswith("/chat/completions"):
             raise InputError(
                 f"url must be of completions, got {self.shown!r}, where texts are not evaluable: a chat gives no"
@@ -286,9 +259,15 @@ class CompletionsReader:
 
     Attributes:
         endpoint: Where and how.
+        identity: None: a server may change its model under the same name.
+        eps: The spacing of float32, in which servers compute.
+        knows_text: True: nothing is cut.
     """
 
     endpoint: CompletionsEndpoint
+    identity: ClassVar[None] = None
+    eps: ClassVar[float] = float(np.finfo(np.float32).eps)
+    knows_text: ClassVar[bool] = True
 
     @property
     def source(self) -> str:
@@ -296,24 +275,9 @@ class CompletionsReader:
         return f"{self.endpoint.model} (completions endpoint)"
 
     @property
-    def identity(self) -> str | None:
-        """Nothing: a server may change its model under the same name."""
-        return None
-
-    @property
     def records_at_once(self) -> int:
         """How many texts should be asked for in one call: some rounds of all requests that may be under way."""
         return self.endpoint.max_request_records * self.endpoint.concurrency * _ROUNDS
-
-    @property
-    def eps(self) -> float:
-        """The spacing of float32, in which servers compute."""
-        return float(np.finfo(np.float32).eps)
-
-    @property
-    def knows_text(self) -> bool:
-        """True: nothing is cut."""
-        return True
 
     def check(self, records: Records) -> int:
         """Refuse what is no text, or an empty one; no text is cut."""
@@ -328,34 +292,17 @@ class CompletionsReader:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         self.check(records)
-        parts = [records.part(start, stop) for start, stop in self._stretches(plain_texts(records))]
-        texts = [plain_texts(part) for part in parts]
-        requests = [self._request(part, asked) for part, asked in zip(parts, texts, strict=True)]
-        answers = self._transport.many(requests)
-        return [
-            ScoredText(log_probabilities, text)
-            for part, asked, answer in zip(parts, texts, answers, strict=True)
-            for text, log_probabilities in zip(asked, self._logs(answer, asked, part), strict=True)
-        ]
+        texts, endpoint = plain_texts(records), self.endpoint
 
-    def _stretches(self, texts: list[str]) -> Iterator[tuple[int, int]]:
-        """Where each request begins and ends, so that none has too many texts or bytes."""
-        start = size = 0
-        for place, text in enumerate(texts):
-            more = len(text.encode())
-            full = place - start == self.endpoint.max_request_records
-            if full or (place > start and size + more > self.endpoint.max_request_bytes):
-                yield start, place
-                start, size = place, 0
-            size += more
-        yield start, len(texts)
+        def body(start: int, stop: int) -> bytes:
+            return json.dumps(endpoint.form.request(texts[start:stop], model=endpoint.model)).encode()
 
-    def _request(self, records: Records, texts: list[str]) -> Request:
-        body = json.dumps(self.endpoint.form.request(texts, model=self.endpoint.model)).encode()
-        return Request(body, place=records.stretch(0, len(records)))
+        def read(start: int, stop: int, answer: Any) -> list[Floats]:
+            return endpoint.form.logs(answer, texts=texts[start:stop], records=records.part(start, stop))
 
-    def _logs(self, answer: Any, texts: list[str], records: Records) -> list[Floats]:
-        return self.endpoint.form.logs(answer, texts=texts, records=records)
+        most = endpoint.max_request_records
+        logs = self._transport.batch(records, endpoint.path, most=most, body=body, read=read)
+        return [ScoredText(found, text) for found, text in zip(chain.from_iterable(logs), texts, strict=True)]
 
     @cached_property
     def _transport(self) -> Transport:

@@ -1,30 +1,28 @@
 """A causal language model in this process: a network, its tokenizer, and what happens to texts that are too long."""
 
 import contextlib
-import hashlib
 import inspect
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import explained, import_optional
+from auditor.collectors.base.scorer import explained, identity, import_optional
+from auditor.collectors.models.torch import evaluating, logits_of, module_identity
+from auditor.collectors.models.trust import named, readable
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats
 
 # --- A saved language model of transformers becomes a model and its tokenizer, without running any code that came with it ---
-
-
-_LARGEST_CONFIG = 10_000_000  # bytes
 
 
 def load_language_model(path: str | Path) -> tuple[Any, Any]:
@@ -47,27 +45,20 @@ def load_language_model(path: str | Path) -> tuple[Any, Any]:
     _refuse_folder(folder)
     _refuse_code(folder)
     purpose = "loading a language model"
-    import_optional(
-        "torch", purpose=purpose, extra="language"
-    )  # without which transformers can be imported and loads nothing
+    import_optional("torch", purpose=purpose, extra="language")  # without which transformers loads nothing
     library = import_optional("transformers", purpose=purpose, extra="language")
     options = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        with _quiet(library):
-            tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **options)
-            model, found = library.AutoModelForCausalLM.from_pretrained(
-                str(folder), use_safetensors=True, output_loading_info=True, **options
-            )
-    except Exception as error:
-        reason = validate.one_line(error).replace(str(folder), folder.name)
-        raise InputError(
-            f"folder {folder.name!r} could not be loaded as a causal language model: {reason}."
-        ) from error
+    kind = "a causal language model with safetensors files, as save_pretrained writes it"
+    with readable(folder, kind=kind), _quiet(library):
+        tokenizer = library.AutoTokenizer.from_pretrained(str(folder), **options)
+        model, found = library.AutoModelForCausalLM.from_pretrained(
+            str(folder), use_safetensors=True, output_loading_info=True, **options
+        )
     missing = sorted(found["missing_keys"])
     if missing:  # which transformers fills with random numbers
         raise InputError(
-            f"folder {folder.name!r} lacks {len(missing)} weights of {type(model).__name__}, the first of them"
-            f" {missing[0]!r}; save the whole model, as the class that it was trained as."
+            f"{named(folder)} lacks {len(missing)} weights of {type(model).__name__}, the first of them {missing[0]!r};"
+            " save the whole model, as the class that it was trained as."
         )
     return model.eval(), tokenizer
 
@@ -93,46 +84,20 @@ def _refuse_folder(folder: Path) -> None:
             f"folder {folder.name!r} must be there and hold a model saved by transformers"
             " (model.save_pretrained and tokenizer.save_pretrained); models are not downloaded."
         )
-    if not (folder / "config.json").is_file():
-        raise InputError(
-            f"folder {folder.name!r} has no config.json; name the folder that save_pretrained wrote."
-        )
     if (folder / "adapter_config.json").exists():
         raise InputError(
-            f"folder {folder.name!r} holds an adapter for another model; merge them (merge_and_unload) and save the whole."
-        )
-    if not any(folder.glob("*.safetensors")):
-        others = sorted(
-            item.name for kind in ("*.bin", "*.pt", "*.pth", "*.ckpt") for item in folder.glob(kind)
-        )
-        found = f", only {others[0]!r}, and loading such a file can run any code in it" if others else ""
-        raise InputError(
-            f"folder {folder.name!r} has no weights in safetensors files{found}; save the model again with"
-            " save_pretrained(..., safe_serialization=True)."
+            f"{named(folder)} holds an adapter for another model; merge them (merge_and_unload) and save the whole."
         )
 
 
 def _refuse_code(folder: Path) -> None:
     """Refuse a model or tokenizer whose settings name classes that come with it."""
-    for name in ("config.json", "tokenizer_config.json"):
-        file = folder / name
-        if not file.is_file():
-            continue
-        try:
-            if file.stat().st_size > _LARGEST_CONFIG:
-                raise InputError(
-                    f"file {name!r} is larger than {_LARGEST_CONFIG:,} bytes; is it a configuration?"
-                )
-            settings = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"file {name!r} must be JSON, but it is not: {validate.one_line(error)}."
-            ) from error
+    for file in (folder / "config.json", folder / "tokenizer_config.json"):
+        with readable(file, kind="JSON"):
+            settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         if isinstance(settings, dict) and settings.get("auto_map"):
             raise InputError(
-                f"file {name!r} names code that comes with the model (auto_map), which is never run; load the model"
+                f"{named(file)} names code that comes with the model (auto_map), which is never run; load the model"
                 " yourself, and pass it to collect_texts with its tokenizer."
             )
 
@@ -188,7 +153,12 @@ def _encoder(tokenizer: Any) -> _Encoder:
     """
     libraries = {kind.__module__.partition(".")[0] for kind in type(tokenizer).__mro__}
     if "transformers" in libraries and hasattr(tokenizer, "convert_tokens_to_ids"):
-        return _of_transformers(tokenizer)
+        known = getattr(tokenizer, "model_max_length", None)
+        longest = int(known) if known is not None and 0 < known < _MOST else None
+        if getattr(tokenizer, "is_fast", False):
+            return replace(_encoder(tokenizer.backend_tokenizer), longest=longest)
+        options = {"padding": False, "truncation": False, "verbose": False}
+        return replace(_encoder(lambda texts: tokenizer(texts, **options)["input_ids"]), longest=longest)
     if hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "to_str"):
         return _of_tokenizers(tokenizer)
     if callable(tokenizer) and not isinstance(tokenizer, type):
@@ -199,52 +169,18 @@ def _encoder(tokenizer: Any) -> _Encoder:
     )
 
 
-def _of_transformers(tokenizer: Any) -> _Encoder:
-    fast = bool(getattr(tokenizer, "is_fast", False))
-    known = getattr(tokenizer, "model_max_length", None)
-
-    def encode(texts: list[str]) -> list[_Encoded]:
-        found = tokenizer(
-            texts,
-            padding=False,
-            truncation=False,
-            return_offsets_mapping=fast,
-            return_tensors=None,
-            verbose=False,
-        )
-        if not fast:
-            return [_Encoded(_ids(row)) for row in found["input_ids"]]
-        pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
-        return [_Encoded(_ids(row), [end for _, end in places]) for row, places in pairs]
-
-    return _Encoder(
-        encode=_guarded(encode),
-        has_ends=fast,
-        longest=int(known) if known is not None and 0 < known < _MOST else None,
-        identity=_hash(tokenizer.backend_tokenizer.to_str(), tokenizer) if fast else None,
-    )
-
-
 def _of_tokenizers(tokenizer: Any) -> _Encoder:
-    own = type(tokenizer).from_str(
-        tokenizer.to_str()
-    )  # a copy, whose padding and truncation are switched off
+    # A copy, whose padding and truncation are switched off.
+    own = type(tokenizer).from_str(tokenizer.to_str())
     own.no_padding()
     own.no_truncation()
 
     def encode(texts: list[str]) -> list[_Encoded]:
         return [_Encoded(found.ids, [end for _, end in found.offsets]) for found in own.encode_batch(texts)]
 
-    return _Encoder(encode=_guarded(encode), has_ends=True, identity=_hash(own.to_str(), own))
-
-
-def _hash(description: str, tokenizer: Any) -> str:
-    """Return a hash of what decides the tokens; padding and truncation, which calls change, do not."""
-    settings = {
-        key: value for key, value in json.loads(description).items() if key not in {"padding", "truncation"}
-    }
-    words = json.dumps([type(tokenizer).__name__, settings], sort_keys=True)
-    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
+    return _Encoder(
+        encode=_guarded(encode), has_ends=True, identity=identity([type(own).__name__, own.to_str()])
+    )
 
 
 def _ids(row: Any) -> list[int]:
@@ -306,7 +242,7 @@ class Network:
             )
         self._module = module
         self.name = type(module).__name__
-        self._keywords = _keywords(module)
+        self._keywords = set(inspect.signature(module.forward).parameters)
         if getattr(getattr(module, "config", None), "is_encoder_decoder", False):
             raise InputError(
                 f"model must predict a text from its own beginning, got {self.name}, which translates one text into"
@@ -331,27 +267,17 @@ class Network:
 
     @property
     def identity(self) -> str | None:
-        """A hash of the weights and the settings; none where a weight is no plain tensor."""
-        found = hashlib.sha256(f"{type(self._module).__module__}.{self.name}".encode())
-        found.update(_settings(self._module).encode())
-        for key, value in self._module.state_dict().items():
-            if not isinstance(value, self._torch.Tensor) or value.layout is not self._torch.strided:
-                return None
-            flat = value.detach().cpu().contiguous().reshape(-1)
-            found.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
-            found.update(memoryview(flat.view(self._torch.uint8).numpy()))
-        return found.hexdigest()
+        """A hash of the weights and the settings; none where they cannot be hashed."""
+        known = module_identity(self._module)
+        return None if known is None else identity([known, _settings(self._module)])
 
     def log_probabilities(self, batch: Sequence[Sequence[int]]) -> list[Floats]:
         """Return the log-probability of every token but the first, for texts that are run at once."""
         with self._undisturbed() as device:
             ids, mask = self._padded(batch, device)
             logits = self._logits(ids, mask)
-            ends = [len(tokens) for tokens in batch]
-            return [
-                self._of_targets(logits[row, : end - 1], ids[row, 1:end]).cpu().numpy()
-                for row, end in enumerate(ends)
-            ]
+            rows = zip(logits, ids, map(len, batch), strict=True)
+            return [self._of_targets(row[: end - 1], own[1:end]).cpu().numpy() for row, own, end in rows]
 
     def _of_targets(self, logits: Any, targets: Any) -> Any:
         """Log-softmax in float64 of some positions, block by block, so that the logits are never copied whole.
@@ -370,20 +296,15 @@ class Network:
             at = targets[start : start + step, None].to(block.device)
             own = block.gather(1, at)[:, 0]
             block.scatter_(1, at, -torch.inf)
-            top = block.amax(dim=1)
-            top = torch.where(top.isinf(), torch.zeros_like(top), top)
-            others = block.sub_(top[:, None]).exp_().sum(dim=1).log() + top
-            parts.append(-torch.logaddexp(torch.zeros_like(own), others - own))
+            parts.append(torch.nn.functional.logsigmoid(own - block.logsumexp(dim=1)))
         return torch.cat(parts)
 
     def _logits(self, ids: Any, mask: Any) -> Any:
         options = {"attention_mask": mask} if "attention_mask" in self._keywords else {}
         options |= {"use_cache": False} if "use_cache" in self._keywords else {}
-        if "input_ids" in self._keywords:
-            answer = self._module(input_ids=ids, **options)
-        else:
-            answer = self._module(ids, **options)
-        logits = _named(answer)
+        named = "input_ids" in self._keywords
+        logits = logits_of(self._module(input_ids=ids, **options) if named else self._module(ids, **options))
+        logits = logits[0] if isinstance(logits, tuple) and logits else logits
         if not isinstance(logits, self._torch.Tensor) or logits.shape[:-1] != ids.shape:
             got = tuple(logits.shape) if isinstance(logits, self._torch.Tensor) else type(logits).__name__
             raise InputError(
@@ -394,27 +315,16 @@ class Network:
 
     def _padded(self, batch: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
         """Token ids filled up on the right, where a causal model does not look, and the mask of the true ones."""
-        width = max(map(len, batch))
-        ids = np.zeros((len(batch), width), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = 1
-        as_tensor = self._torch.from_numpy
-        return as_tensor(ids).to(device), as_tensor(mask).to(device)
+        pad, rows = self._torch.nn.utils.rnn.pad_sequence, [self._torch.tensor(tokens) for tokens in batch]
+        mask = pad([self._torch.ones_like(row) for row in rows], batch_first=True)
+        return pad(rows, batch_first=True).to(device), mask.to(device)
 
     @contextlib.contextmanager
     def _undisturbed(self) -> Iterator[Any]:
         """Evaluation mode and no gradients, on the device of the weights; the mode of every part is put back."""
-        modes = [(part, part.training) for part in self._module.modules()]
         weight = next(self._module.parameters(), None)
-        self._module.eval()
-        try:
-            with self._torch.inference_mode():
-                yield self._torch.device("cpu") if weight is None else weight.device
-        finally:
-            for part, training in modes:
-                part.training = training
+        with evaluating(self._module):
+            yield self._torch.device("cpu") if weight is None else weight.device
 
     def _tried(self) -> tuple[int, float]:
         """Two texts that differ in the last token only: a causal model gives the tokens before it the same logits."""
@@ -422,16 +332,9 @@ class Network:
         first = [place % 2 for place in range(length)]
         second = [*first[:-1], 1 - first[-1]]
         with self._undisturbed() as device:
-            try:
+            must = "model must take token ids of shape (texts, tokens)"
+            with explained(f"{must}, but {self.name} refused {(2, length)}"):
                 logits = self._logits(*self._padded([first, second], device))
-            except InputError:
-                raise
-            except Exception as error:
-                reason = " ".join(str(error).split())[:300].rstrip(".")
-                raise InputError(
-                    f"model must take token ids of shape (texts, tokens), but {self.name} refused"
-                    f" {(2, length)}: {reason}."
-                ) from error
             early = logits[:, :-1].to("cpu", self._torch.float64)
         eps = float(self._torch.finfo(logits.dtype).eps)
         if float((early[0] - early[1]).abs().max()) > _ROUNDINGS * eps * (1 + float(early.abs().max())):
@@ -442,38 +345,16 @@ class Network:
         return int(logits.shape[-1]), eps
 
 
-def _keywords(module: Any) -> set[str]:
-    """Return which of the usual arguments the network takes."""
-    taken = inspect.signature(module.forward).parameters
-    return {name for name in ("input_ids", "attention_mask", "use_cache") if name in taken}
-
-
-def _named(answer: Any) -> Any:
-    """Return the logits: of an output of transformers, of a dictionary, the first of a tuple, or the answer itself."""
-    if hasattr(answer, "logits"):
-        return answer.logits
-    if isinstance(answer, dict) and "logits" in answer:
-        return answer["logits"]
-    return answer[0] if isinstance(answer, tuple) and answer else answer
-
-
-def _settings(module: Any) -> str:
-    """Return the configuration of a model of transformers as text, without where it was loaded from."""
+def _settings(module: Any) -> dict[str, Any]:
+    """Return the configuration of a model of transformers, without where it was loaded from."""
     config: Any = getattr(module, "config", None)
-    if not hasattr(config, "to_dict"):
-        return ""
-    kept = {
-        key: value
-        for key, value in config.to_dict().items()
-        if key not in {"_name_or_path", "transformers_version"}
-    }
-    return json.dumps(kept, sort_keys=True, default=str)
+    found = config.to_dict() if hasattr(config, "to_dict") else {}
+    return {key: found[key] for key in found if key not in {"_name_or_path", "transformers_version"}}
 
 
 # --- A network with its tokenizer reads texts ---
 
 
-_AT_ONCE = 256  # texts of a batch
 _CHECKED = 1024  # texts encoded at a time when only looked at
 _LEAST = 2  # tokens of a text, because the first has no log-probability
 
@@ -528,6 +409,7 @@ class CausalModel:
     encoder: _Encoder
     longest: int | None = None
     long_texts: LongTexts = LongTexts.REFUSE
+    records_at_once: ClassVar[int] = 256  # of which as many run at once as memory allows
 
     @property
     def source(self) -> str:
@@ -538,15 +420,8 @@ class CausalModel:
     @cached_property
     def identity(self) -> str | None:
         """A hash of the weights, the settings, the tokenizer and the limit."""
-        parts = (self.network.identity, self.encoder.identity)
-        return (
-            None if None in parts else "-".join((*map(str, parts), str(self.longest), str(self.long_texts)))
-        )
-
-    @property
-    def records_at_once(self) -> int:
-        """How many texts should be asked for in one call; of these, as many run at once as memory allows."""
-        return _AT_ONCE
+        parts = (self.network.identity, self.encoder.identity, str(self.longest), str(self.long_texts))
+        return None if None in parts else "-".join(map(str, parts))
 
     @property
     def eps(self) -> float:
@@ -575,22 +450,16 @@ class CausalModel:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         texts = plain_texts(records)
-        kept = [
-            self._kept(text, tokens)
-            for text, tokens in zip(texts, self._encoded(records, texts), strict=True)
-        ]
+        kept = list(map(self._kept, texts, self._encoded(records, texts)))
         logs: dict[int, Floats] = {}
         for rows in self._batches([len(ids) for ids, _ in kept]):
-            found = self._run(records, [kept[row][0] for row in rows])
+            with explained(f"{self.network.name} failed on the {records.name} texts", with_kind=True):
+                found = self.network.log_probabilities([kept[row][0] for row in rows])
             logs |= dict(zip(rows, found, strict=True))
         return [
             ScoredText(checked_log_probabilities(logs[row], records=records, row=row), text)
             for row, (_, text) in enumerate(kept)
         ]
-
-    def _run(self, records: Records, batch: list[Sequence[int]]) -> list[Floats]:
-        with explained(f"{self.network.name} failed on the {records.name} texts", with_kind=True):
-            return self.network.log_probabilities(batch)
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
         """Texts of like length together, as many as keep their logits within the limit."""

@@ -82,9 +82,8 @@ class TextScorer:
     also: tuple[TextScore, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.reader.knows_text and any(
-            isinstance(item, ZlibRatio) for item in (self.loss, *self.also)
-        ):
+        needed = any(isinstance(item, ZlibRatio) for item in (self.loss, *self.also))
+        if needed and not self.reader.knows_text:
             raise InputError(
                 "ZlibRatio needs the text that its tokens make up, which is unknown where long texts are cut and the"
                 " tokenizer does not say where tokens end; use a tokenizer of transformers or tokenizers, or refuse long"
@@ -104,10 +103,8 @@ class TextScorer:
     @property
     def identity(self) -> str | None:
         """The identity of the model, with the names of the scores."""
-        model = self.reader.identity
-        return (
-            None if model is None else " ".join((model, *(score.name for score in (self.loss, *self.also))))
-        )
+        model, scores = self.reader.identity, (self.loss, *self.also)
+        return None if model is None else " ".join((model, *(score.name for score in scores)))
 
     @property
     def records_at_once(self) -> int | None:
@@ -125,13 +122,8 @@ class TextScorer:
         def of(score: TextScore) -> Floats:
             return np.array([score.of(item.log_probabilities, text=item.text) for item in found])
 
-        loss = of(self.loss)
-        return BatchLosses(
-            loss=loss,
-            saturated=np.isinf(loss),
-            eps=self.reader.eps,
-            more={other.name: of(other) for other in self.also},
-        )
+        loss, more = of(self.loss), {other.name: of(other) for other in self.also}
+        return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=self.reader.eps, more=more)
 
 
 # --- Texts and a language model become `Losses` ---

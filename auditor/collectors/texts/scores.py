@@ -8,9 +8,9 @@ With l_2, ..., l_T the log-probability of each token given those before it (the 
     ZlibRatio       SumTokenLoss / the length in bytes of the text compressed by zlib (Carlini et al. 2021)
 """
 
+import re
 import zlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from auditor.records.labels import is_missing
 # --- Texts of a batch of records, and what a language model says of their tokens ---
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ROUNDING = 1e-6  # a log-probability just above 0 is a rounding error of a probability of 1
 
 
@@ -45,46 +46,30 @@ def plain_texts(records: Records) -> list[str]:
     >>> plain_texts(Records("member", np.array([["one"], ["two"]]), np.zeros(2)))
     ['one', 'two']
     """
-    column = _one_column(records)
-    listing = next((name for name in ("tolist", "to_pylist") if hasattr(column, name)), None)
-    values = list(column) if listing is None else getattr(column, listing)()
-    for row, value in enumerate(values):
+    features = records.features
+    if isinstance(features, str | bytes):
+        raise InputError(
+            f"{records.name} texts must be a list of strings, got one {type(features).__name__}."
+        )
+    column = np.asarray(features, dtype=object)
+    column = column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column  # noqa: PLR2004
+    if column.ndim != 1:
+        raise InputError(
+            f"{records.name} texts must be one column of strings, got shape {column.shape}; name the column of the texts."
+        )
+    for row, value in enumerate(column):
         if not isinstance(value, str):
             got = "a missing value" if is_missing(value) else type(value).__name__
             raise InputError(
                 f"{records.name} texts must be strings, got {got} ({records.row(row)}); leave that record out or"
                 " name the column of the texts."
             )
-        if not _encodable(value):
+        if _SURROGATE.search(value):
             raise InputError(
                 f"{records.name} texts must be valid Unicode, got half of a surrogate pair ({records.row(row)});"
                 " read the file in its own encoding."
             )
-    return [str(value) for value in values]
-
-
-def _one_column(records: Records) -> Any:
-    features = records.features
-    if isinstance(features, str | bytes):
-        raise InputError(
-            f"{records.name} texts must be a list of strings, got one {type(features).__name__}."
-        )
-    shape = np.shape(features) if not hasattr(features, "shape") else tuple(features.shape)
-    if len(shape) == 1:
-        return features
-    if len(shape) == 2 and shape[1] == 1:  # noqa: PLR2004
-        return features.iloc[:, 0] if hasattr(features, "iloc") else np.asarray(features)[:, 0]
-    raise InputError(
-        f"{records.name} texts must be one column of strings, got shape {shape}; name the column of the texts."
-    )
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return [str(value) for value in column]
 
 
 def checked_log_probabilities(values: Floats, *, records: Records, row: int) -> Floats:

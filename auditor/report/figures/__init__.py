@@ -7,8 +7,6 @@ __getattr__, __dir__, __all__ = face(
     {
         "canvas": "TIP any_letter histogram one_line svg tip",
         "epsilons": "Kind epsilon_rows",
-        "fit": "fit_grids quantile_figure",
         "gallery": "FIGURES alt figure",
-        "tradeoff": "turned",
     },
 )

@@ -1,17 +1,13 @@
 """What every figure shares: the sheet, the words on its axes, and marks that speak when they are pointed at."""
 
-import functools
 import hashlib
 import io
 import math
 import re
-import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import accumulate
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,19 +34,12 @@ _BETWEEN = 160  # points that make a straight line bend on a logarithmic scale
 _FARTHEST = 1e306  # beyond, the span of an axis would overflow
 
 
-@functools.lru_cache(maxsize=4)
-def curves(result: AuditDocument) -> Mapping[str, NamedCurve]:
-    """Return the curves that have at least two points, by name: the points that can be drawn, as arrays.
-
-    Every figure, caption and title of a result asks for its curves; they are looked through once.
-    """
+def curves(result: AuditDocument) -> dict[str, NamedCurve]:
+    """Return the curves that have at least two points, by name: the points that can be drawn, as arrays."""
     last = {curve.name: curve for curve in result.curves}
     points = {name: finite(curve.fpr, curve.tpr) for name, curve in last.items()}
-    for side in (side for pair in points.values() for side in pair):
-        side.setflags(write=False)  # shared by all who ask
     arrays: dict[str, dict[str, Any]] = {name: {"fpr": x, "tpr": y} for name, (x, y) in points.items()}
-    drawn = {name: replace(last[name], **found) for name, found in arrays.items() if found["fpr"].size > 1}
-    return MappingProxyType(drawn)
+    return {name: replace(last[name], **found) for name, found in arrays.items() if found["fpr"].size > 1}
 
 
 def histogram(result: AuditDocument, index: int) -> Histogram | None:
@@ -169,24 +158,12 @@ def one_line(text: str, *, most: int = 50) -> str:
     >>> one_line("caf\u00e9 \u202e\x00"), one_line("x" * 60, most=10), one_line("\u6a21\u578b" * 9, most=10)
     ('café ⟨U+202E⟩⟨U+0000⟩', 'xxxxxxx...', '模型模...')
     """
+    from rich.cells import cell_len, set_cell_size
+
     line = " ".join(numbers.clean(text).split())
-    signs = _SIGN.findall(line[: 4 * most])  # the marks of what is unseen are cut as wholes
-    ends = [*accumulate(map(_columns, signs))]
-    if len(line) <= 4 * most and (not ends or ends[-1] <= most):
+    if cell_len(line) <= most:
         return line
-    return "".join(sign for sign, end in zip(signs, ends, strict=True) if end <= most - 3) + "..."
-
-
-_SIGN = re.compile(r"⟨U\+[0-9A-F]{4,6}⟩|.")
-
-
-def _columns(sign: str) -> int:
-    """As terminals count: none for an accent on the letter before, two for a letter of a wide script."""
-    if len(sign) > 1:
-        return len(sign)
-    if unicodedata.combining(sign):
-        return 0
-    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+    return re.sub(r"⟨[U+0-9A-F]*$", "", set_cell_size(line, most - 3).rstrip()) + "..."  # no half of a mark
 
 
 # --- A matplotlib figure as an inline ``<svg>`` that belongs on a page: text kept as text, colours that follow the theme ---

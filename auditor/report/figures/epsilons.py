@@ -1,18 +1,20 @@
 """Every epsilon value of an audit on one scale: bounds with their ceilings, estimates, and the claim where it may stand."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import numbers
 from auditor.core.registry import Unit
-from auditor.core.values import Claim, Estimate, Subject
+from auditor.core.values import Claim, Subject
 from auditor.report.figures import canvas
 from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL, WIDTH, plain_axis, sheet, tip
 from auditor.results import metrics
-from auditor.results.document import AuditDocument, ceiling, detail, powerless
+from auditor.results.document import AuditDocument, ceiling, detail
+from auditor.results.rows import Row, claim_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,35 +35,67 @@ class Kind(Enum):
     NONE = "not evaluable"
 
 
-@dataclass(frozen=True)
-class _EpsilonRow:
+@dataclass(frozen=True, eq=False)
+class _EpsilonRow(Row):
     """One epsilon value.
 
     Attributes:
-        title: What it is called on the page.
-        subject: What it is about.
-        kind: How much it can be relied on.
-        value: The bound or the estimate, perhaps infinite; null where it is not evaluable.
-        lower: The lower end of its interval, or null.
-        upper: The upper end, or null.
-        ceiling: The most that this audit could have certified, or null.
         claim: The claim that it was judged against, or null.
-        adjacency: The neighbouring relation of a number about the training algorithm, else empty.
-        words: The number as a reader should see it.
-        note: What goes with it: kind, confidence, delta, ceiling.
     """
 
-    title: str
-    subject: Subject
-    kind: Kind
-    value: float | None
-    lower: float | None
-    upper: float | None
-    ceiling: float | None
-    claim: Claim | None
-    adjacency: str
-    words: str
-    note: str
+    claim: Claim | None = None
+
+    @cached_property
+    def kind(self) -> Kind:
+        """How much it can be relied on."""
+        item = self.estimate
+        if item.value is None or math.isnan(item.value):
+            return Kind.NONE
+        if self.is_rejected:
+            return Kind.REJECTED
+        if detail(item, "conditional") or detail(item, "approximate"):
+            return Kind.CONDITIONAL
+        if item.confidence is None or (item.lower is None and item.upper is None):
+            return Kind.POINT
+        return Kind.BOUND if item.lower == item.value and item.upper is None else Kind.INTERVAL
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it is drawn as a bar that ends at a ceiling."""
+        return self.kind in {Kind.BOUND, Kind.CONDITIONAL}
+
+    @property
+    def top(self) -> float | None:
+        """The most that this audit could have certified, or null."""
+        top = ceiling(self.estimate)
+        return top if top is not None and top >= 0 else None
+
+    @property
+    def words(self) -> str:
+        """The number as a reader should see it."""
+        if self.kind is Kind.NONE:
+            return "not evaluable"
+        return self.ends if self.is_bound and self.estimate.value else self.value
+
+    @property
+    def note(self) -> str:
+        """What goes with it: kind, interval, confidence, ceiling and delta."""
+        if self.kind is Kind.NONE:
+            return ""
+        # There is room for a line: a reason stands in the table, and the condition of a bound in its title.
+        sure = "point estimate" if self.kind is Kind.POINT else self.interval
+        sure = sure.replace(", if the curve is Gaussian", "")
+        return sure if self.estimate.delta is None else f"{sure}, delta {self.delta}"
+
+    @property
+    def told(self) -> str:
+        """All of it, for who points at the mark."""
+        return f"{self.title}: {self.words}" + (f" ({self.note})" if self.note else "")
+
+    @property
+    def claimed(self) -> str:
+        """The claim that it was judged against, with its delta and adjacency; nothing without one."""
+        return f"Claimed {claim_words(self.claim)}" if self.claim else ""
 
 
 def epsilon_rows(result: AuditDocument) -> dict[Subject, list[_EpsilonRow]]:
@@ -71,97 +105,10 @@ def epsilon_rows(result: AuditDocument) -> dict[Subject, list[_EpsilonRow]]:
         for item in result.comparisons
         if item.verdict is not None and item.claim.metric == "epsilon" and item.claim.value is not None
     }
-    rows = [_row(item, judged) for item in result.estimates if metrics.describe(item).unit is Unit.NATS]
-    grouped = {subject: [row for row in rows if row.subject is subject] for subject in Subject}
+    rows = [_EpsilonRow(item, judged.get(item.name)) for item in result.estimates]
+    rows = [row for row in rows if row.metric.unit is Unit.NATS]
+    grouped = {subject: [row for row in rows if row.estimate.subject is subject] for subject in Subject}
     return {subject: found for subject, found in grouped.items() if found}
-
-
-def _row(estimate: Estimate, judged: Mapping[str, Claim]) -> _EpsilonRow:
-    kind = _kind(estimate)
-    top = ceiling(estimate)
-    return _EpsilonRow(
-        title=metrics.describe(estimate).title,
-        subject=estimate.subject,
-        kind=kind,
-        value=estimate.value,
-        lower=estimate.lower,
-        upper=estimate.upper,
-        ceiling=top if top is not None and top >= 0 else None,
-        claim=judged.get(estimate.name),
-        adjacency="" if estimate.adjacency is None else str(estimate.adjacency),
-        words=_words(estimate, kind),
-        note=_note(estimate, kind),
-    )
-
-
-def _kind(estimate: Estimate) -> Kind:
-    if estimate.value is None or math.isnan(estimate.value):
-        return Kind.NONE
-    if detail(estimate, "fit", "rejected") is True:
-        return Kind.REJECTED
-    if detail(estimate, "conditional") or detail(estimate, "approximate"):
-        return Kind.CONDITIONAL
-    if estimate.confidence is None or (estimate.lower is None and estimate.upper is None):
-        return Kind.POINT
-    return Kind.BOUND if estimate.lower == estimate.value and estimate.upper is None else Kind.INTERVAL
-
-
-def _words(estimate: Estimate, kind: Kind) -> str:
-    if kind is Kind.NONE:
-        return "not evaluable"
-    low, high = (
-        numbers.number(end, toward=way) for end, way in ((estimate.lower, "down"), (estimate.upper, "up"))
-    )
-    if kind in {Kind.BOUND, Kind.CONDITIONAL}:
-        bound = low if estimate.lower is not None else numbers.number(estimate.value)
-        none = "0, too few records" if powerless(estimate) else "0, no evidence"
-        return f"at least {bound}" if estimate.value else none
-    value = numbers.number(estimate.value)
-    if kind is not Kind.INTERVAL:
-        return value
-    ends = (
-        f"{low} to {high}" if estimate.upper is not None and estimate.lower is not None else f"at least {low}"
-    )
-    return f"{value} ({ends if estimate.lower is not None else f'at most {high}'})"
-
-
-def _note(estimate: Estimate, kind: Kind) -> str:
-    level = (
-        ""
-        if estimate.confidence is None
-        else f"{numbers.percent(estimate.confidence, toward='down')} confidence"
-    )
-    parts = {
-        Kind.BOUND: ["certified" if estimate.value else "", level],
-        Kind.CONDITIONAL: [_condition(estimate), level],
-        Kind.INTERVAL: [_holds(estimate), level],
-        Kind.POINT: ["point estimate"],
-        Kind.REJECTED: ["fit rejected: do not rely on it", level or "point estimate"],
-        Kind.NONE: [],
-    }[kind]
-    if kind is not Kind.NONE and estimate.delta is not None:
-        parts.append(f"delta {numbers.given(estimate.delta)}")
-    top = ceiling(estimate)
-    if top is not None and kind in {Kind.BOUND, Kind.CONDITIONAL}:
-        parts.append(f"ceiling {numbers.number(top, toward='down')}")
-    return ", ".join(part for part in parts if part)
-
-
-def _condition(estimate: Estimate) -> str:
-    return "approximate, not certified" if detail(estimate, "approximate") else "conditional"
-
-
-def _holds(estimate: Estimate) -> str:
-    fitted = metrics.describe(estimate).curve and detail(estimate, "fit", "member", "mean") is not None
-    return "if the fit holds" if fitted else "interval"
-
-
-def _claim_words(row: _EpsilonRow) -> str:
-    """Return the claim that a row was judged against, with its delta and adjacency; nothing without one."""
-    if row.claim is None:
-        return ""
-    at = "" if row.claim.delta is None else f" at delta {numbers.given(row.claim.delta)}"
-    return f"Claimed epsilon {numbers.given(row.claim.value)}{at} ({row.claim.adjacency})"
 
 
 # --- How one epsilon value is drawn: a title and its number above, the mark in the middle, a note below ---
@@ -198,7 +145,7 @@ def _draw_row(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> No
     panel.text(_INSET, place + 0.19, note, va="top", color=MUTED, fontsize=_SMALL, **text)
     if row.kind is Kind.NONE:
         panel.plot([0], [place], linestyle="none", clip_on=False, **_ESTIMATES[row.kind])
-    elif row.kind in {Kind.BOUND, Kind.CONDITIONAL}:
+    elif row.is_bound:
         _draw_bound(panel, place, row, most=most)
     else:
         _draw_estimate(panel, place, row, most=most)
@@ -213,11 +160,12 @@ def _draw_claim(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
     ends = [place - 0.17, place + 0.17]
     panel.plot([at, at], ends, color=CARD, linewidth=5, zorder=7.9)  # sets it off from the bar
     (line,) = panel.plot([at, at], ends, zorder=8, **_CLAIM)
-    tip(line, _claim_words(row))
-    left = at > most / 2 and at > (row.value or 0)  # there is no room on its right
+    tip(line, row.claimed)
+    value = row.estimate.value or 0
+    left = at > most / 2 and at > value  # there is no room on its right
     panel.annotate(
         f"claim {numbers.given(row.claim.value)}",
-        (at if left else max(at, min(row.value or 0, most)), place),
+        (at if left else max(at, min(value, most)), place),
         xytext=(-5 if left else 5, 0),
         textcoords="offset points",
         ha="right" if left else "left",
@@ -229,48 +177,41 @@ def _draw_claim(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> 
 
 
 def _draw_bound(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> None:
-    value = min(float(row.value or 0), most)
+    whole = float(row.estimate.value or 0)
+    value = min(whole, most)
     filled = {"facecolor": ACCENT, "edgecolor": ACCENT}
     look: dict[str, Any] = filled if row.kind is Kind.BOUND else _BOUND_UNDER_A_CONDITION
     bars = panel.barh(place, value, height=2 * _BAR, zorder=4, linewidth=1.0, **look)
-    tip(bars[0], f"{row.title}: {row.words}. {row.note}")
-    if row.value is not None and row.value > most:
+    tip(bars[0], row.told)
+    if whole > most:
         _arrow(panel, most, place, ACCENT)
-    if row.ceiling is None:
+    if row.top is None:
         return
-    top = min(row.ceiling, most)
+    top = min(row.top, most)
     panel.plot([value, top], [place, place], color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), zorder=3)
-    if row.ceiling > most:
+    if row.top > most:
         _arrow(panel, most, place, MUTED)
     else:
         (end,) = panel.plot([top], [place], linestyle="none", zorder=5, clip_on=False, **_CEILING)
-        words = numbers.number(row.ceiling, toward="down")
+        words = numbers.number(row.top, toward="down")
         tip(end, f"Ceiling: with these records no more than {words} can be certified")
 
 
 def _draw_estimate(panel: "Axes", place: int, row: _EpsilonRow, *, most: float) -> None:
-    value, look = float(row.value or 0), _ESTIMATES[row.kind]
-    colour = look["color"]
-    if row.lower is not None or row.upper is not None:
-        low, high = (value if end is None else float(end) for end in (row.lower, row.upper))
-        shown = (max(low, panel.get_xlim()[0]), min(high, most))
-        panel.plot(shown, [place, place], color=colour, linewidth=1.8, zorder=4)
-        ends = [end for end in (row.lower, row.upper) if end is not None and abs(end) <= most]
-        panel.plot(
-            ends,
-            [place] * len(ends),
-            color=colour,
-            marker="|",
-            markersize=7,
-            markeredgewidth=1.4,
-            linestyle="none",
-            zorder=4,
-        )
-    at = min(max(value, panel.get_xlim()[0]), most)
+    value, look, least = float(row.estimate.value or 0), _ESTIMATES[row.kind], panel.get_xlim()[0]
+    line: dict[str, Any] = {"color": look["color"], "zorder": 4}
+    ends = (row.estimate.lower, row.estimate.upper)
+    if ends != (None, None):
+        low, high = (value if end is None else float(end) for end in ends)
+        panel.plot((max(low, least), min(high, most)), [place, place], linewidth=1.8, **line)
+        marks = [end for end in ends if end is not None and abs(end) <= most]
+        tick: dict[str, Any] = {"marker": "|", "markersize": 7, "markeredgewidth": 1.4, "linestyle": "none"}
+        panel.plot(marks, [place] * len(marks), **tick, **line)
+    at = min(max(value, least), most)
     (dot,) = panel.plot([at], [place], linestyle="none", zorder=6, clip_on=False, **look)
-    tip(dot, f"{row.title}: {row.words}. {row.note}")
+    tip(dot, row.told)
     if value > most:
-        _arrow(panel, most, place, colour)
+        _arrow(panel, most, place, look["color"])
 
 
 def _arrow(panel: "Axes", at: float, place: int, colour: str) -> None:
@@ -324,11 +265,12 @@ def _heading(subject: Subject, rows: Sequence[_EpsilonRow]) -> str:
 
 def _scale(panel: "Axes", rows: Sequence[_EpsilonRow]) -> float:
     """Set the axis to what was found; return its end, where what lies beyond is cut off with an arrow."""
+    items = [row.estimate for row in rows]
     claims = [row.claim.value for row in rows if row.claim is not None]
-    marks = [x for row in rows for x in (row.value, row.lower, row.upper)] + claims
+    marks = [x for item in items for x in (item.value, item.lower, item.upper)] + claims
     known = [float(x) for x in marks if x is not None and 0 <= x < _LARGEST]
     most = max(known, default=0.0) or 1.0
-    tops = [row.ceiling for row in rows if row.ceiling is not None and row.ceiling <= 2 * most]
+    tops = [row.top for row in rows if row.top is not None and row.top <= 2 * most]
     most = max(most, *tops) if tops else most
     positive = [x for x in known if x > 0]
     if positive and most / min(positive) > _WIDE and most > 10:  # noqa: PLR2004 else a linear scale is plainer
@@ -338,7 +280,7 @@ def _scale(panel: "Axes", rows: Sequence[_EpsilonRow]) -> float:
         end = most * 1.08
         plain_axis(panel.xaxis, most=6)
     low = min(
-        (x for row in rows for x in (row.value, row.lower) if x is not None and -_LARGEST < x < 0),
+        (x for item in items for x in (item.value, item.lower) if x is not None and -_LARGEST < x < 0),
         default=0.0,
     )
     panel.set_xlim(low * 1.05 - (0.0 if low else end * 0.004), end)
@@ -379,9 +321,9 @@ def _legend(figure: "Figure", rows: Sequence[_EpsilonRow], *, most: float) -> No
         Kind.NONE: ("Not evaluable", lines[Kind.NONE]),
     }
     shown = [entry for kind, entry in marks.items() if kind in kinds]
-    if any(row.ceiling is not None and row.ceiling <= most for row in rows):
+    if any(row.top is not None and row.top <= most for row in rows):
         shown.append(("Ceiling", Line2D([], [], linestyle="none", **_CEILING)))
-    if any(x is not None and x > most for row in rows for x in (row.value, row.ceiling)):
+    if any(x is not None and x > most for row in rows for x in (row.estimate.value, row.top)):
         shown.append(("Goes on beyond", Line2D([], [], linestyle="none", marker=">", color=MUTED)))
     if any(row.claim is not None for row in rows):
         shown.append(("Claim judged", Line2D([], [], **_CLAIM)))
@@ -403,4 +345,4 @@ def _said(row: _EpsilonRow) -> str:
     title = title if len(title) <= 80 else f"{title[:77]}..."  # noqa: PLR2004 a name, not a text
     note = ", ".join(part for part in (row.note, row.adjacency) if part)
     text = f"{title} {row.words}" + (f" ({note})" if note else "")
-    return text if row.claim is None else f"{text}, judged against: {_claim_words(row)}"
+    return text if row.claim is None else f"{text}, judged against: {row.claimed}"

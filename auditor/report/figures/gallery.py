@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from auditor.core import validate
 from auditor.report.figures import fit
 from auditor.report.figures.epsilons import epsilons_figure, epsilons_words
-from auditor.report.figures.fit import fit_grid_figure, fit_grid_words, histogram_figure, quantile_figure
+from auditor.report.figures.fit import histogram_figure, quantile_figure
 from auditor.report.figures.odds import odds_figure, odds_words
 from auditor.report.figures.tradeoff import (
     tradeoff_figure,
@@ -64,7 +64,6 @@ FIGURES: Mapping[str, _FigureOf] = MappingProxyType(
             lambda result: fit.histogram_words(result, index=fit.raw_index(result)),
         ),
         "quantiles": _FigureOf("Quantiles of records and fit", quantile_figure, fit.quantile_words),
-        "fit-grid": _FigureOf("Goodness of fit by components and records", fit_grid_figure, fit_grid_words),
         "odds": _FigureOf("Recognition in counts", odds_figure, odds_words),
     }
 )

@@ -5,13 +5,14 @@ the Pareto frontier, where the values can be ranked; a lower bound has an arrow 
 densities of the categories. Up and left are better.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from auditor.comparison.compare import higher_is_better, measure_title, utility_title
-from auditor.comparison.runs import is_lower_bound, more_is_worse
+from auditor.comparison.compare import measure_title, utility_title
+from auditor.comparison.runs import higher_is_better, is_lower_bound, more_is_worse
 from auditor.comparison.strategies import Spread, Strategy
 from auditor.core import numbers
 from auditor.report.figures import canvas
@@ -28,80 +29,45 @@ if TYPE_CHECKING:
 
 CROWDED = 40  # labels from which on some may be left out
 
-# Around a point, in points of the figure: the nearest place that is free is taken.
-_PLACES = tuple(
-    (side * reach, up * reach)
-    for reach in (8.5, 13.0, 19.0)
-    for side, up in ((1, 0.8), (-1, 0.8), (1, -0.8), (-1, -0.8), (0, 1.1), (0, -1.1), (1.2, 0), (-1.2, 0))
+# Around a point, in points of the figure: the place that is farthest from everything else is taken.
+_PLACES = 10.0 * np.array(
+    [(1, 0.8), (-1, 0.8), (1, -0.8), (-1, -0.8), (0, 1.1), (0, -1.1), (1.2, 0), (-1.2, 0)]
 )
-_WIDTH, _HEIGHT = 5.2, 8.0  # of a digit
+_APART = 8.0  # between two labels, at least, where some may be left out
 
 
-def _label_places(
-    figure: "Figure",
-    axes: "Axes",
-    labels: Mapping[str, tuple[float, float]],
-    *,
-    avoid: Iterable[tuple[float, float]] = (),
-    first: Collection[str] = (),
+def _write_numbers(
+    figure: "Figure", axes: "Axes", points: "Sequence[_Point]", line: Sequence[tuple[float, float]]
 ) -> None:
-    """Write a short label beside each point: where it covers no point, line or other label, if there is such a place.
+    """Write the number of each strategy beside its point, away from other points, numbers and the line.
+
+    Of more than `CROWDED` strategies those on the frontier have one in any case, and others where there is room.
 
     Args:
         figure: Laid out here, so that distances on paper are known; nothing may move afterwards.
         axes: Where the points are.
-        labels: The text of each, and its point.
-        avoid: Points along a line that no label should cover.
-        first: The labels that are written in any case; of more than `CROWDED` others, those without a free place are not.
+        points: The strategies.
+        line: Points along the frontier.
     """
     with canvas.any_letter():
         figure.draw_without_rendering()
-    scale = 72 / figure.dpi
-
-    def place(point: tuple[float, float]) -> tuple[float, float]:
-        x, y = axes.transData.transform(point)
-        return float(x) * scale, float(y) * scale
-
-    spots = {text: place(point) for text, point in labels.items()}
-    taken = [_around(spot, 5.5) for spot in spots.values()]
-    line = [_around(place(point), 0.5) for point in avoid]
-    for text in sorted(spots, key=lambda text: text not in first):
-        x, y = spots[text]
-        boxes = [_box(x + right, y + up, text) for right, up in _PLACES]
-        best = min(
-            range(len(boxes)),
-            key=lambda index: (_covered(boxes[index], taken), _covered(boxes[index], line), index),
-        )
-        if len(labels) > CROWDED and text not in first and _covered(boxes[best], taken):
+    centres = [(item.x.mean, item.y.mean) for item in points]
+    there = axes.transData.transform([*centres, *line]) * 72 / figure.dpi
+    for place in sorted(range(len(points)), key=lambda place: not points[place].strategy.on_frontier):
+        others = np.delete(there, place, axis=0)
+        far = np.linalg.norm((there[place] + _PLACES)[:, None] - others, axis=2).min(axis=1, initial=math.inf)
+        best = int(far.argmax())
+        item = points[place].strategy
+        if len(points) > CROWDED and not item.on_frontier and far[best] < _APART:
             continue
-        taken.append(boxes[best])
-        axes.annotate(
-            text,
-            labels[text],
-            xytext=_PLACES[best],
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            color=canvas.INK,
-            zorder=6,
-            annotation_clip=False,
-        )
-
-
-def _around(spot: tuple[float, float], reach: float) -> tuple[float, float, float, float]:
-    x, y = spot
-    return x - reach, y - reach, x + reach, y + reach
-
-
-def _box(x: float, y: float, text: str) -> tuple[float, float, float, float]:
-    half = _WIDTH * len(text) / 2
-    return x - half, y - _HEIGHT / 2, x + half, y + _HEIGHT / 2
-
-
-def _covered(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> int:
-    left, low, right, high = box
-    return sum(left < x1 and x0 < right and low < y1 and y0 < high for x0, y0, x1, y1 in taken)
+        there = np.vstack([there, there[place] + _PLACES[best]])
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5, "color": canvas.INK}
+        at: dict[str, Any] = {
+            "xytext": _PLACES[best],
+            "textcoords": "offset points",
+            "annotation_clip": False,
+        }
+        axes.annotate(str(item.number), centres[place], zorder=6, **at, **look)
 
 
 # --- The words of the privacy-utility landscape: its axes, what a point says, and the whole picture for who cannot see it ---
@@ -122,9 +88,7 @@ def _axis_words(comparison: "ComparedAudits") -> str:
 def _utility_words(comparison: "ComparedAudits") -> str:
     """Return what stands along the axis of the utility."""
     name = canvas.one_line(utility_title(comparison))
-    return (
-        f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison) else 'smaller'} is better)"
-    )
+    return f"{name[:1].upper()}{name[1:]} ({'larger' if higher_is_better(comparison.runs) else 'smaller'} is better)"
 
 
 def _value(x: float, comparison: "ComparedAudits") -> str:
@@ -132,29 +96,26 @@ def _value(x: float, comparison: "ComparedAudits") -> str:
     return numbers.number(x, toward="down" if is_lower_bound(comparison.measure) else "nearest")
 
 
-def tip_words(item: Strategy, comparison: "ComparedAudits") -> str:
+def tip_words(item: "_Point", comparison: "ComparedAudits") -> str:
     """Return what a point says when it is pointed at."""
-    if item.measure is None or item.utility is None:
-        return ""
-    least = "at least " if is_lower_bound(comparison.measure) and len(item.runs) == 1 else ""
+    one = is_lower_bound(comparison.measure) and len(item.strategy.runs) == 1
     parts = (
-        f"{item.number}. {item.name}",
-        f"{measure_title(comparison)} {least}{_value(item.measure.mean, comparison)}",
-        f"{utility_title(comparison)} {numbers.number(item.utility.mean)}",
-        *item.marks,
+        f"{item.strategy.number}. {item.strategy.name}",
+        f"{measure_title(comparison)} {'at least ' if one else ''}{_value(item.x.mean, comparison)}",
+        f"{utility_title(comparison)} {numbers.number(item.y.mean)}",
+        *item.strategy.marks,
     )
     return ", ".join(parts)
 
 
 def alt(comparison: "ComparedAudits") -> str:
     """Return what the picture shows, in words."""
-    placed = [item for item in comparison.strategies if item.placed]
-    values = [item.measure.mean for item in placed if item.measure is not None]
-    useful = [item.utility.mean for item in placed if item.utility is not None]
+    points = _points(comparison)
+    values, useful = ([getattr(item, axis).mean for item in points] for axis in ("x", "y"))
     of = " (lower bounds, each with an arrow towards more)" if is_lower_bound(comparison.measure) else ""
     span = f"from {_value(min(values), comparison)} to {_value(max(values), comparison)}"
     return (
-        f"Privacy-utility landscape of {len(placed)} strategies: {measure_title(comparison)}{of} {span} against"
+        f"Privacy-utility landscape of {len(points)} strategies: {measure_title(comparison)}{of} {span} against"
         f" {utility_title(comparison)} from {numbers.number(min(useful))} to {numbers.number(max(useful))}, with the"
         f" range over instances, and the density of each category along the axes. {_frontier(comparison)} The table of"
         " strategies has every number."
@@ -189,15 +150,12 @@ _OTHERS = "Other categories"
 
 
 class _Point(NamedTuple):
-    """A strategy with both coordinates."""
+    """A strategy with both coordinates, and the category that it is shown with."""
 
-    number: int
+    strategy: Strategy
     category: str
     x: Spread
     y: Spread
-    on_frontier: bool
-    marked: bool
-    words: str
 
 
 def _points(comparison: "ComparedAudits") -> list[_Point]:
@@ -205,15 +163,7 @@ def _points(comparison: "ComparedAudits") -> list[_Point]:
         return []
     shown = categories(comparison.strategies)
     return [
-        _Point(
-            item.number,
-            item.category if item.category in shown else _OTHERS,
-            item.measure,
-            item.utility,
-            on_frontier=item.on_frontier,
-            marked=bool(item.marks),
-            words=tip_words(item, comparison),
-        )
+        _Point(item, item.category if item.category in shown else _OTHERS, item.measure, item.utility)
         for item in comparison.strategies
         if item.measure is not None and item.utility is not None
     ]
@@ -241,18 +191,17 @@ def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
         _scale(axes, logarithmic(comparison))
         groups = categories(comparison.strategies)
         for place, category in enumerate(groups):
-            _draw(axes, [item for item in points if item.category == category], place=place, name=category)
+            mine = [item for item in points if item.category == category]
+            _draw(axes, mine, comparison, place=place)
         if is_lower_bound(comparison.measure):
             _draw_arrows(axes, points)
-        line = _draw_frontier(axes, [item for item in points if item.on_frontier])
+        line = _draw_frontier(axes, [item for item in points if item.strategy.on_frontier])
         _orient(axes, comparison)
         axes.set(xlabel=_axis_words(comparison), ylabel=_utility_words(comparison))
         axes.yaxis.label.set_rotation_mode("anchor")
         _margins(figure, axes, grid, points, groups)
         figure.legend(loc="outside lower center", ncols=2)
-        labels = {str(item.number): (item.x.mean, item.y.mean) for item in points}
-        corners = {str(item.number) for item in points if item.on_frontier}
-        _label_places(figure, axes, labels, avoid=line, first=corners)
+        _write_numbers(figure, axes, points, line)
     return figure
 
 
@@ -283,7 +232,7 @@ def _scale(axes: "Axes", from_zero: float | None) -> None:
     axes.margins(0.09)
 
 
-def _draw(axes: "Axes", points: Sequence[_Point], *, place: int, name: str) -> None:
+def _draw(axes: "Axes", points: Sequence[_Point], comparison: "ComparedAudits", *, place: int) -> None:
     mark, colour = _STYLES[place]
     x, y = ([getattr(item, axis).mean for item in points] for axis in ("x", "y"))
     bars: dict[str, Any] = {
@@ -295,11 +244,11 @@ def _draw(axes: "Axes", points: Sequence[_Point], *, place: int, name: str) -> N
     }
     axes.errorbar(x, y, **bars, linestyle="none", elinewidth=0.9, capsize=2, ecolor=colour, zorder=4)
     style: dict[str, Any] = {"color": colour, "marker": mark, "linestyle": "none", "markersize": 5.5}
-    axes.plot([], [], **style, label=canvas.one_line(name))
+    axes.plot([], [], **style, label=canvas.one_line(points[0].category))
     for item in points:
-        face = canvas.CARD if item.marked else colour
+        face = canvas.CARD if item.strategy.marks else colour
         (point,) = axes.plot(item.x.mean, item.y.mean, **style, markerfacecolor=face, zorder=5)
-        canvas.tip(point, item.words)
+        canvas.tip(point, tip_words(item, comparison))
 
 
 def _draw_arrows(axes: "Axes", points: Sequence[_Point]) -> None:
@@ -337,7 +286,7 @@ def _orient(axes: "Axes", comparison: "ComparedAudits") -> None:
     """Better is up and to the left."""
     if not more_is_worse(comparison.measure):
         axes.invert_xaxis()
-    if not higher_is_better(comparison):
+    if not higher_is_better(comparison.runs):
         axes.invert_yaxis()
 
 

@@ -5,13 +5,13 @@ that is falsely accused at the same time.
 """
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor.core import numbers
+from auditor.core.values import Estimate
 from auditor.report.figures.canvas import ACCENT, INK, NEUTRAL, WIDTH, sheet
 from auditor.results.document import AuditDocument
-from auditor.results.rows import Units, finest, out_of_many, units
+from auditor.results.rows import finest, out_of_many, units
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
@@ -23,40 +23,22 @@ _WIDTHS = {100: 10, 1_000: 40, 10_000: 100}  # dots in a row
 _PANEL = 1.76  # inches
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """A certified rate as counts out of a round number.
-
-    Attributes:
-        base: Out of how many.
-        hits: Of so many training records at least these are recognised.
-        alarms: Of so many others at most these are falsely accused.
-        rate: The false alarm rate itself.
-        confidence: Of the lower limit behind ``hits``, or null.
-        words: What the records are called.
-    """
+class _Counted(NamedTuple):
+    """A certified rate as counts out of a round number: the training records recognised, the others falsely accused."""
 
     base: int
     hits: int
     alarms: int
-    rate: float
-    confidence: float | None
-    words: Units
+    row: Estimate
 
 
 def _counted(result: AuditDocument) -> _Counted | None:
     """Return the counts; null where nothing beyond guessing is certified, a validity check failed, or dots would be too many."""
-    found = finest(result)
-    if found is None or failed_validity(result.checks):
+    rate, row = finest(result) or (0.0, None)
+    if row is None or failed_validity(result.checks) or not 0 < rate < (row.lower or 0) <= 1:
         return None
-    rate, row = found
-    low = row.lower
-    if low is None or not 0 < rate < low <= 1:
-        return None
-    base, hits, alarms = out_of_many(rate, low)
-    if base not in _WIDTHS:
-        return None  # more dots than anybody could look at
-    return _Counted(base, hits, alarms, rate, row.confidence, units(result.data))
+    counts = out_of_many(rate, row.lower or 0)
+    return _Counted(*counts, row) if counts[0] in _WIDTHS else None  # more dots than anybody could look at
 
 
 def odds_figure(result: AuditDocument) -> "Figure | None":
@@ -64,15 +46,12 @@ def odds_figure(result: AuditDocument) -> "Figure | None":
     counts = _counted(result)
     if counts is None:
         return None
-    base = f"{counts.base:,}"
+    base, words = f"{counts.base:,}", units(result.data)
+    hits = "every one recognised" if counts.hits >= counts.base else f"at least {counts.hits:,} recognised"
+    alarms = f"at most {counts.alarms:,} falsely accused"
     sides = (
-        (counts.hits, ACCENT, f"Of {base} {counts.words.members}", _hits_words(counts)),
-        (
-            counts.alarms,
-            INK,
-            f"Of {base} {counts.words.others}",
-            f"at most {counts.alarms:,} falsely accused",
-        ),
+        (counts.hits, ACCENT, f"Of {base} {words.members}", hits),
+        (counts.alarms, INK, f"Of {base} {words.others}", alarms),
     )
     wide = _WIDTHS[counts.base]
     tall = counts.base / wide / wide * _PANEL  # inches
@@ -81,17 +60,13 @@ def odds_figure(result: AuditDocument) -> "Figure | None":
         figure.set_layout_engine(
             "none"
         )  # the dots are spaced in inches, so the panels must stay where they are put
-        for place, (panel, (marked, colour, title, words)) in enumerate(zip(panels, sides, strict=True)):
+        for place, (panel, (marked, colour, title, told)) in enumerate(zip(panels, sides, strict=True)):
             left = 0.12 + place * (_PANEL + 0.24)
             panel.set_position((left / size[0], 0.4 / size[1], _PANEL / size[0], tall / size[1]))
             _draw(panel, marked, counts.base, colour)
             panel.set_title(title, loc="left", pad=4)
-            panel.set_xlabel(words, color=colour, fontweight="bold", fontsize="medium", loc="left")
+            panel.set_xlabel(told, color=colour, fontweight="bold", fontsize="medium", loc="left")
     return figure
-
-
-def _hits_words(counts: _Counted) -> str:
-    return "every one recognised" if counts.hits >= counts.base else f"at least {counts.hits:,} recognised"
 
 
 def _draw(panel: "Axes", marked: int, base: int, colour: str) -> None:
@@ -130,12 +105,9 @@ def odds_words(result: AuditDocument) -> str:
     counts = _counted(result)
     if counts is None:
         return "Two fields of dots: nothing beyond guessing is certified."
-    level = (
-        ""
-        if counts.confidence is None
-        else f"At {numbers.percent(counts.confidence, toward='down')} confidence: "
-    )
-    base, words = f"{counts.base:,}", counts.words
+    confidence = counts.row.confidence
+    level = "" if confidence is None else f"At {numbers.percent(confidence, toward='down')} confidence: "
+    base, words = f"{counts.base:,}", units(result.data)
     hits = "every one is" if counts.hits >= counts.base else f"at least {_are(counts.hits)}"
     return (
         f"Two fields of {base} dots. {level}of {base} {words.members} {hits} recognised, while of {base} {words.others} at"

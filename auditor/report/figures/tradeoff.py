@@ -14,6 +14,7 @@ from auditor.report.figures import canvas
 from auditor.results import metrics
 from auditor.results.document import AuditDocument, NamedCurve, detail
 from auditor.results.metrics import with_role
+from auditor.results.rows import claim_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,16 +29,15 @@ _WHOLE_CLAIM = (
 )
 
 
-def _reach(result: AuditDocument) -> tuple[float, float]:
-    """Return the finest rate that the non-members can show, and the rate that the logarithmic axes begin at."""
-    star, finest = with_role(Role.PUBLISHED, result), _finest_of(result, "n_nonmember")
-    return finest, canvas.floor(finest, detail(star, "at", "fpr"))
-
-
-def _finest_of(result: AuditDocument, group: str) -> float:
-    """Return the share that one record of a group is, ``n_member`` or ``n_nonmember``."""
-    records = result.data.get(group)
-    return 1 / max(records if records and math.isfinite(records) else 1000, 2)
+def _reach(result: AuditDocument, *, high: bool = False) -> tuple[float, float]:
+    """Return the finest rate that the records of one end can show, and the rate that the logarithmic axes begin at."""
+    star, records = with_role(Role.PUBLISHED, result), result.data.get("n_member" if high else "n_nonmember")
+    finest = 1 / max(records if records and math.isfinite(records) else 1000, 2)
+    if not high:
+        return finest, canvas.floor(finest, detail(star, "at", "fpr"))
+    place = detail(star, "at", "fnr") if detail(star, "branch") == "m2" else None
+    finest = max(finest, _LEAST)
+    return finest, max(canvas.floor(finest, place), _LEAST)
 
 
 def runs_out(result: AuditDocument) -> bool:
@@ -60,15 +60,9 @@ def _quoted_rates(result: AuditDocument) -> list[tuple[float, Estimate]]:
     return sorted(((rate, item) for rate, item in known if 0 < rate < 1), key=lambda pair: pair[0])
 
 
-def _observed_rate(result: AuditDocument, row: Estimate) -> float | None:
+def _observed_rate(row: Estimate) -> float | None:
     """Return the rate of false alarms that was observed at the threshold of a ``tpr_at_fpr`` row, or null."""
-    seen, rank, records = (
-        detail(row, "fpr"),
-        detail(row, "rank"),
-        result.data.get("n_nonmember"),
-    )
-    if seen is None and rank is not None and records:  # an older result; exact where no two losses are equal
-        seen = rank / records
+    seen: float | None = detail(row, "fpr")
     return seen if seen is not None and 0 <= seen <= 1 else None
 
 
@@ -113,10 +107,7 @@ class _CertifiedPoint:
     @property
     def words(self) -> str:
         """What the limits say."""
-        most, least = (
-            numbers.percent(self.errors, toward="up"),
-            numbers.percent(self.hits, toward="down"),
-        )
+        most, least = numbers.percent(self.errors, toward="up"), numbers.percent(self.hits, toward="down")
         bound = f"The certified bound {numbers.number(self.value, toward='down')} is read"
         if self.high:
             return f"{bound} where at most {most} of the training records are wrongly cleared and at least {least} of the others are cleared"
@@ -141,23 +132,13 @@ def _certified_point(result: AuditDocument) -> _CertifiedPoint | None:
     return _CertifiedPoint(high=tail == "upper", errors=errors, hits=hits, value=row.lower)
 
 
-def turned(curves: Mapping[str, NamedCurve]) -> Mapping[str, NamedCurve]:
+def _turned(curves: Mapping[str, NamedCurve]) -> Mapping[str, NamedCurve]:
     """Return the curves seen from the other end: the FNR where the FPR was, and the TNR where the TPR was."""
-    return {name: _turned(curve) for name, curve in curves.items()}
-
-
-def _turned(curve: NamedCurve) -> NamedCurve:
-    points = [*zip(curve.fpr, curve.tpr, strict=False)][::-1]
-    fnr, tnr = (tuple(round(1 - point[at], 9) for point in points) for at in (1, 0))
-    return replace(curve, fpr=fnr, tpr=tnr)
-
-
-def _high_reach(result: AuditDocument) -> tuple[float, float]:
-    """Return the finest rate that the members can show, and the rate that the logarithmic axes begin at."""
-    star = with_role(Role.PUBLISHED, result)
-    place = detail(star, "at", "fnr") if star and detail(star, "branch") == "m2" else None
-    finest = max(_finest_of(result, "n_member"), _LEAST)
-    return finest, max(canvas.floor(finest, place), _LEAST)
+    found = {}
+    for name, curve in curves.items():
+        fnr, tnr = (tuple(np.round(1 - np.asarray(side)[::-1], 9)) for side in (curve.tpr, curve.fpr))
+        found[name] = replace(curve, fpr=fnr, tpr=tnr)
+    return found
 
 
 # --- What the trade-off figures show, in words with the numbers of one audit ---
@@ -180,39 +161,30 @@ def tradeoff_words(result: AuditDocument) -> str:
 
 def tradeoff_log_words(result: AuditDocument) -> str:
     """Return what the figure on logarithmic axes shows, with the quoted rates and where the records run out."""
-    finest, least = _reach(result)
-    quoted = [f"{_rate_words(rate, row)}." for rate, row in _quoted_rates(result)]
-    end = f"Below {numbers.percent(finest)} false alarms, shaded, there are no records to measure with."
-    parts = [
-        f"Trade-off curves on logarithmic axes. {_READS}",
-        _rates(canvas.curves(result), _NEAR, finest=finest),
-        _claimed(result),
-        *quoted,
-        "The certified bound comes from the other end of the curve." if _is_high(result) else "",
-        _bound(result, high=False),
-        end if least < finest else "",
-    ]
-    return " ".join(part for part in parts if part)
+    told = [f"{_rate_words(rate, row)}." for rate, row in _quoted_rates(result)]
+    if _is_high(result):
+        told.append("The certified bound comes from the other end of the curve.")
+    about = f"Trade-off curves on logarithmic axes. {_READS}"
+    return _log_words(result, about, *told, errors="false alarms", high=False)
 
 
 def tradeoff_high_words(result: AuditDocument) -> str:
     """Return what the figure of the other end shows, with where the certified bound is read."""
     if not _is_high(result):
         return "The other end of the trade-off curves: the certified bound of this audit does not come from there."
-    finest, least = _high_reach(result)
-    parts = [
-        f"The other end of the trade-off curves on logarithmic axes. {_CLEARS}",
-        _rates(turned(canvas.curves(result)), _NEAR, finest=finest, errors=_CLEARED),
-        _claimed(result),
-        _bound(result, high=True),
-        f"Below {numbers.percent(finest)} {_CLEARED}, shaded, there are no records to measure with."
-        if least < finest
-        else "",
-    ]
+    about = f"The other end of the trade-off curves on logarithmic axes. {_CLEARS}"
+    return _log_words(result, about, errors="of training records wrongly cleared", high=True)
+
+
+def _log_words(result: AuditDocument, about: str, *told: str, errors: str, high: bool) -> str:
+    finest, least = _reach(result, high=high)
+    curves = canvas.curves(result)
+    rates = _rates(_turned(curves) if high else curves, _NEAR, finest=finest, errors=errors)
+    end = f"Below {numbers.percent(finest)} {errors}, shaded, there are no records to measure with."
+    parts = [about, rates, _claimed(result), *told, _bound(result, high=high), end if least < finest else ""]
     return " ".join(part for part in parts if part)
 
 
-_CLEARED = "of training records wrongly cleared"
 _CLEARS = (
     "They show the share of other records that an attacker rightly says were not in the training data against the share"
     " of training records of which this is wrongly said."
@@ -239,8 +211,7 @@ def _claimed(result: AuditDocument) -> str:
     claim = _drawn_claim(result) if {"claim", _WHOLE_CLAIM} & names.keys() else None
     if claim is None:
         return ""
-    at = "" if claim.delta is None else f" at delta {numbers.given(claim.delta)}"
-    said = f"The claim is epsilon {numbers.given(claim.value)}{at} ({claim.adjacency})."
+    said = f"The claim is {claim_words(claim)}."
     if _WHOLE_CLAIM not in names:
         return said
     return f"{said} Its line is the whole curve of the claimed training, not of that one epsilon."
@@ -395,28 +366,7 @@ def _shade(panel: "Axes", least: float, finest: float) -> None:
     panel.axvline(finest, color=canvas.MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1.2)
 
 
-# --- The other end of the trade-off curve on logarithmic axes, where the certified bound comes from the high losses ---
-
-
-def tradeoff_high_figure(result: AuditDocument) -> "Figure | None":
-    """Return others cleared against training records wrongly cleared, on logarithmic axes.
-
-    Null unless the certified bound comes from the high losses: then this end shows the leak that the usual figure, of
-    rare false alarms, need not show.
-    """
-    curves = turned(canvas.curves(result))
-    if not curves or not _is_high(result):
-        return None
-    finest, least = _high_reach(result)
-    point = _certified_point(result)
-    with canvas.axes(canvas.TALL) as (figure, panel):
-        _draw_logarithmic(panel, curves, result, finest=finest, least=least)
-        if point is not None and point.high:
-            _mark_bound(panel, point, at=(point.errors, point.hits), least=least)
-        _mark_star(panel, with_role(Role.PUBLISHED, result), high=True, least=least)
-        panel.set(xlabel="Training records wrongly cleared (FNR)", ylabel="Others cleared (TNR)")
-        figure.legend(loc="outside lower center", ncols=2)
-    return figure
+# --- The figures ---
 
 
 def tradeoff_figure(result: AuditDocument) -> "Figure | None":
@@ -444,17 +394,33 @@ def tradeoff_log_figure(result: AuditDocument) -> "Figure | None":
     The measured curve stops where the non-members run out: a rate finer than one of them cannot be observed. The band
     goes on, since it says there too what cannot be ruled out.
     """
-    curves = canvas.curves(result)
+    return _log_figure(result, high=False)
+
+
+def tradeoff_high_figure(result: AuditDocument) -> "Figure | None":
+    """Return others cleared against training records wrongly cleared, on logarithmic axes.
+
+    Null unless the certified bound comes from the high losses: then this end shows the leak that the usual figure, of
+    rare false alarms, need not show.
+    """
+    return _log_figure(result, high=True) if _is_high(result) else None
+
+
+def _log_figure(result: AuditDocument, *, high: bool) -> "Figure | None":
+    curves, point = canvas.curves(result), _certified_point(result)
     if not curves:
         return None
-    finest, least = _reach(result)
-    point = _certified_point(result)
+    finest, least = _reach(result, high=high)
     with canvas.axes(canvas.TALL) as (figure, panel):
-        _draw_logarithmic(panel, curves, result, finest=finest, least=least)
-        _mark_rates(panel, result, least=least)
-        if point is not None and not point.high:
+        shown = _turned(curves) if high else curves
+        _draw_logarithmic(panel, shown, result, finest=finest, least=least)
+        if not high:
+            _mark_rates(panel, result, least=least)
+        if point is not None and point.high is high:
             _mark_bound(panel, point, at=(point.errors, point.hits), least=least)
-        _mark_star(panel, with_role(Role.PUBLISHED, result), high=False, least=least)
+        _mark_star(panel, with_role(Role.PUBLISHED, result), high=high, least=least)
+        if high:
+            panel.set(xlabel="Training records wrongly cleared (FNR)", ylabel="Others cleared (TNR)")
         figure.legend(loc="outside lower center", ncols=2)
     return figure
 
@@ -478,7 +444,7 @@ def _mark_rates(panel: "Axes", result: AuditDocument, *, least: float) -> None:
             continue
         # A limit of 0 lies below logarithmic axes: the line then ends at their edge without a wedge.
         marks = [] if low <= least > 0 else [(rate, low, wedge)]
-        place = _observed_rate(result, row)
+        place = _observed_rate(row)
         if place is not None and place >= least:
             panel.plot([rate, place], [low, seen], linewidth=1.2, **look)
             marks.append((place, seen, ring))

@@ -4,9 +4,9 @@ import dataclasses
 
 import pandas as pd
 import pytest
+from collectors.common import refused
 
-from auditor import InputError
-from auditor.collectors.tables import RecordTable, open_source
+from auditor.collectors.tables import RecordTable
 
 
 def test_the_value_is_frozen_and_does_not_show_its_data():
@@ -21,31 +21,16 @@ def test_the_value_is_frozen_and_does_not_show_its_data():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"data": None}, "data must be a path, a DataFrame"),
-        ({"label": 3}, "label must be the name of a column or a list of names, got 3"),
-        ({"label": []}, "label must be the name of a column or a list of names, got "),
-        ({"label": ["y", 3]}, "label must be the name of a column, got 3"),
-        ({"label": ["y", "y"]}, "label must name each column once, got 'y' more than once"),
-        ({"features": " "}, "features must be the name of a column, got an empty one"),
-        ({"features": {"a"}}, "features must be the name of a column or a list of names"),
-        ({"id": 5}, "id must be the name of a column, got 5"),
-        ({"member": ""}, "member must be the name of a column, got an empty one"),
+        ({"label": 3}, "label must be the name of a column, or a list of different names, got 3"),
+        ({"label": ["y", 3]}, "label must be the name .* 3"),
+        ({"label": ["y", "y"]}, "label must be .* a list of different names, got .'y', 'y'"),
+        ({"features": " "}, "features must be the name of a column, .* got ' '"),
+        ({"features": {"a"}}, "features must be the name of a column, .* got {'a'}"),
+        ({"id": ["id"]}, "id must be the name of a column, got "),
+        ({"member": ""}, "member must be the name of a column, got ''"),
     ],
 )
 def test_names_that_are_none_are_refused(arguments, words):
     """The argument and what it holds are named."""
-    with pytest.raises(InputError, match=f"^{words}"):
+    with refused(f"^{words}"):
         RecordTable(**{"data": {"y": [1]}, **arguments})
-
-
-@pytest.mark.parametrize("data", [3, [1, 2], object(), {1, 2}, b"x.csv"])
-def test_data_of_no_supported_kind_are_refused(data):
-    """The sentence lists what is supported, and names the type that came."""
-    with pytest.raises(InputError, match=rf"^data must be the path of a table.* got {type(data).__name__};"):
-        open_source(RecordTable(data), task=None, member=True, name="members")
-
-
-def test_the_table_must_be_a_table():
-    """A bare path is not a table of records."""
-    with pytest.raises(InputError, match=r"table must be auditor\.RecordTable"):
-        open_source("x.csv", task=None, member=True, name="members")

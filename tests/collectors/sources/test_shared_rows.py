@@ -6,18 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from collectors.common import refused
 
-from auditor import Classification, InputError, SquaredError
-from auditor.collectors.base import Batch, Records
+from auditor import Classification, SquaredError
 from auditor.collectors.tables import RecordTable, SharedRows, open_groups
 
 
 def seen(first, second, *, step=7, task=None, **names):
     """What is said of two frames, told in stretches."""
-    tables = (RecordTable(frame, label="y", **names) for frame in (first, second))
-    sources = open_groups(
-        **dict(zip(("members", "nonmembers"), tables, strict=True)), task=task or Classification()
-    )
+    tables = {
+        group: RecordTable(frame, label="y", **names)
+        for group, frame in (("members", first), ("nonmembers", second))
+    }
+    sources = open_groups(**tables, task=task or Classification())
     shared = SharedRows(sources)
     for source in sources:
         for start in range(0, len(source), step):
@@ -31,11 +32,6 @@ def frame(rows, *, shift=0.0):
     return pd.DataFrame({"x": rng.normal(size=rows) + shift, "k": np.arange(rows), "y": np.arange(rows) % 2})
 
 
-def test_groups_without_a_record_in_common_are_silent():
-    """Nothing is said where there is nothing."""
-    assert seen(frame(40), frame(30, shift=9)).finish() == []
-
-
 @pytest.mark.parametrize("step", [1, 7, 100])
 def test_few_equal_records_are_a_warning_with_counts_and_rows(step):
     """Two of thirty non-members, one of them twice among the members: both sides are counted, the first pair named."""
@@ -46,10 +42,10 @@ def test_few_equal_records_are_a_warning_with_counts_and_rows(step):
     pair = 1 - Fraction(40 * 39, 70 * 69) - Fraction(30 * 29, 70 * 69)  # two records, not both in one group
     three = 1 - Fraction(40 * 39 * 38, 70 * 69 * 68) - Fraction(30 * 29 * 28, 70 * 69 * 68)
     assert round(float(pair + three), 1) == 1.2
-    assert warning == (
-        "there are 2 non-member and 3 member records (6.67% of the smaller group) that are equal to one of the other group"
-        " in features and label (first row 11 of nonmember and row 2 of member, counting from 0), and have 2 different"
-        " contents where a random split of all records gives about 1.2: natural twins, which are no more than chance gives."
+    assert "2 non-member and 3 member records (6.67% of the smaller group)" in warning
+    assert "first row 11 of nonmember and row 2 of member" in warning
+    assert (
+        "2 different contents where a random split of all records gives about 1.2: natural twins" in warning
     )
 
 
@@ -60,17 +56,12 @@ def test_more_equal_records_than_chance_gives_are_refused_unless_allowed():
     shared = seen(inside, outside)
     expected = 40 * (1 - 2 * Fraction(100 * 99, 200 * 199))
     assert round(float(expected), 1) == 20.1
-    with pytest.raises(
-        InputError,
-        match=r"got 40 non-member and 40 member .*40%.*row 20 of nonmember and row 20 of member, counting from 0\), and have 40"
-        r" different contents where a random split of all records gives about 20\.1, far more than natural twins explain;"
-        r" take them out of one group, or allow it with allow_shared_rows=True \(--allow-shared-rows\)\.$",
+    with refused(
+        r"40 non-member and 40 member .*40%.*gives about 20\.1, far more than natural twins explain"
     ):
         shared.finish()
     (warning,) = shared.finish(allow=True)
-    assert warning.endswith(
-        ": more than natural twins explain, so that some records seem to be in both groups."
-    )
+    assert "some records seem to be in both groups" in warning
 
 
 def test_a_small_excess_is_named_and_not_refused():
@@ -78,10 +69,7 @@ def test_a_small_excess_is_named_and_not_refused():
     inside, outside = frame(2000), frame(2000, shift=9)
     outside.loc[:29] = inside.loc[:29].to_numpy()
     (warning,) = seen(inside, outside, step=500).finish()
-    assert (
-        "30 different contents where a random split of all records gives about 15.0: more than natural"
-        in warning
-    )
+    assert "random split of all records gives about 15.0: more than natural" in warning
 
 
 @pytest.mark.parametrize("kinds", [3, 40, 1500])
@@ -108,28 +96,22 @@ def test_the_contents_that_chance_gives_are_those_of_random_splits():
     assert abs(expected - np.mean(counts)) < 0.05 + 4 * np.std(counts) / np.sqrt(2000)
 
 
-def test_equal_features_with_another_label_are_not_the_same_record():
-    """A training record is not seen again with another answer."""
-    inside = frame(20)
-    assert seen(inside, inside.assign(y=1 - inside["y"])).finish() == []
-    with pytest.raises(InputError, match="got 20 non-member and 20 member records"):
-        seen(inside, inside.copy()).finish()
-
-
-@pytest.mark.parametrize("values", [(1, 1.0), ("a", "a"), (True, 1)])
-def test_labels_are_compared_by_value(values):
-    """The same label in another type is the same."""
-    inside = frame(20).assign(y=values[0])
-    with pytest.raises(InputError, match="20 non-member and 20 member"):
-        seen(inside, inside.assign(y=values[1])).finish()
-
-
-def test_labels_of_regressions_count_too():
-    """Numbers to predict are part of a record."""
-    inside = frame(20).assign(y=np.linspace(0, 1, 20))
-    assert seen(inside, inside.assign(y=inside["y"] + 1e-9), task=SquaredError()).finish() == []
-    with pytest.raises(InputError, match="20 non-member and 20 member"):
-        seen(inside, inside.copy(), task=SquaredError()).finish()
+@pytest.mark.parametrize(
+    ("one", "same", "other", "task"),
+    [
+        (np.arange(20) % 2, np.arange(20) % 2, 1 - np.arange(20) % 2, None),
+        (1, 1.0, 2, None),
+        ("a", "a", "b", None),
+        (True, 1, 0, None),
+        (np.linspace(0, 1, 20), np.linspace(0, 1, 20), np.linspace(0, 1, 20) + 1e-9, SquaredError()),
+    ],
+)
+def test_the_label_is_part_of_a_record(one, same, other, task):
+    """The same label in another type is the same; a training record is not seen again with another answer."""
+    inside = frame(20).assign(y=one)
+    assert seen(inside, inside.assign(y=other), task=task).finish() == []
+    with refused("got 20 non-member and 20 member records"):
+        seen(inside, inside.assign(y=same), task=task).finish()
 
 
 @pytest.mark.parametrize(
@@ -147,11 +129,7 @@ def test_an_id_in_both_groups_is_refused_with_id_and_rows(ids, others, first):
     """Ids are compared by what they say, whatever the type that holds them."""
     inside, outside = frame(3).assign(id=ids), frame(3, shift=9).assign(id=others)
     outside["x"] = [100.0, 200.0, 300.0]
-    with pytest.raises(
-        InputError,
-        match=rf"^members and non-members must have different ids, got 1 id\(s\) in both groups \(first {first} of member, counting from"
-        r" 0\); take .* read no ids \(id=None\).*, or allow it",
-    ):
+    with refused(rf"^members and non-members must have different ids, got 1 .*first {first} of member"):
         seen(inside, outside).finish()
     (warning,) = seen(inside, outside).finish(allow=True)
     assert first in warning
@@ -166,19 +144,6 @@ def test_other_ids_are_not_the_same():
     assert found.finish() == []
 
 
-def test_ids_match_a_slow_comparison():
-    """Random ids of both groups give the counts that sets give."""
-    rng = np.random.default_rng(3)
-    ids = [rng.integers(0, 400, 300).astype(str).astype(object) for _ in range(2)]
-    both = set(ids[0]) & set(ids[1])
-    shared = SharedRows()
-    for column, member in zip(ids, (True, False), strict=True):
-        records = Records("x", None, np.zeros(300))
-        shared.add(Batch(records, np.full(300, member), {"id": column}, None))
-    (warning,) = shared.finish(allow=True)
-    assert f"there are {len(both)} id(s) in both groups (first in two rows, " in warning
-
-
 def test_one_table_of_both_groups_is_looked_through_too():
     """Rows are those of the table, of which each group has some."""
     inside = frame(30)
@@ -191,11 +156,3 @@ def test_one_table_of_both_groups_is_looked_through_too():
     (warning,) = shared.finish()
     assert "there are 1 non-member and 1 member records" in warning
     assert "(first row 30 of records and row 4 of records, counting from 0)" in warning
-
-
-def test_records_that_cannot_be_hashed_are_not_compared():
-    """Without fingerprints and ids there is nothing to say."""
-    batch = Batch(Records("x", [[1], [2]], np.zeros(2)), np.array([True, False]), {}, None)
-    shared = SharedRows()
-    shared.add(batch)
-    assert shared.finish() == []

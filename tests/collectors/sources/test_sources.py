@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import dataset, ipc, parquet
+from collectors.common import refused, write
+from pyarrow import dataset
 
-from auditor import Classification, InputError
+from auditor import Classification
 from auditor.collectors.streaming import collect
 from auditor.collectors.tables import RecordTable, open_source
 
@@ -43,12 +44,6 @@ def arrow():
     return table.set_column(0, "age", table["age"].cast(pa.int64()))
 
 
-def save_parquet(folder):
-    """A file in row groups that no stretch ends with."""
-    parquet.write_table(arrow(), folder / "x.parquet", row_group_size=170)
-    return folder / "x.parquet"
-
-
 def save_folder(folder):
     """Parts of which only the last has a gap among the ages; the others are written without gaps, as integers."""
     (folder / "parts").mkdir()
@@ -67,22 +62,10 @@ def save_csv(folder):
     return folder / "x.csv"
 
 
-def save_ipc(name, writer):
-    """A file in one of Arrow's own formats, in batches that no stretch ends with."""
-
-    def save(folder):
-        with writer(str(folder / name), arrow().schema) as out:
-            out.write_table(arrow(), max_chunksize=170)
-        return folder / name
-
-    return save
-
-
-def save_npz(folder):
+def arrays():
     """Arrays of numbers and text; a missing text is an empty one, since NumPy has no other."""
     text = {name: FRAME[name].fillna("").to_numpy(str) for name in ("id", "job", "person")}
-    np.savez_compressed(folder / "x.npz", **{name: text.get(name, FRAME[name].to_numpy()) for name in FRAME})
-    return folder / "x.npz"
+    return {name: text.get(name, FRAME[name].to_numpy()) for name in FRAME}
 
 
 def polars(_):
@@ -91,16 +74,16 @@ def polars(_):
 
 
 KINDS = {
-    "parquet": save_parquet,
+    "parquet": lambda folder: write(folder / "x.parquet", arrow(), rows=170),
     "folder": save_folder,
     "csv": save_csv,
-    "arrow": save_ipc("x.arrow", ipc.new_file),
-    "stream": save_ipc("x.feather", ipc.new_stream),
-    "npz": save_npz,
+    "arrow": lambda folder: write(folder / "x.arrow", arrow(), rows=170),
+    "stream": lambda folder: write(folder / "x.feather", arrow(), rows=170),
+    "npz": lambda folder: write(folder / "x.npz", arrays()),
     "pandas": lambda _: FRAME,
     "polars": polars,
     "table": lambda _: arrow(),
-    "dataset": lambda folder: dataset.dataset(save_parquet(folder)),
+    "dataset": lambda folder: dataset.dataset(write(folder / "x.parquet", arrow(), rows=170)),
     "dictionary": lambda _: {name: FRAME[name].to_numpy() for name in FRAME},
 }
 
@@ -118,40 +101,29 @@ def source(data):
     return pickle.loads(pickle.dumps(open_source(table, task=Classification(), member=True, name="members")))  # noqa: S301
 
 
-def test_the_features_are_all_other_columns_in_the_order_of_the_table(source):
-    """Numbers, gaps and text are those of the frame, and id, person and label are no features."""
-    features = source.read(0, N).records.features
+def test_records_are_features_labels_and_what_stands_beside_them(source):
+    """Numbers, gaps and text are those of the frame; ids keep their zeros; a stretch ends with the table."""
+    assert len(source) == N
+    assert len(source.read(990, 2 * N).records) == 10
+    batch = source.read(0, N)
+    features = batch.records.features
     assert list(features.columns) == FEATURES
     for name in ("age", "weight", "count"):
         np.testing.assert_array_equal(features[name].astype(float), FRAME[name].astype(float))
-    jobs = ["" if pd.isna(job) else job for job in features["job"]]
-    assert jobs == FRAME["job"].fillna("").tolist()
-
-
-def test_labels_ids_and_membership_stand_beside_the_features(source):
-    """Labels are numbers, ids keep their leading zeros, and all are members because the caller says so."""
-    batch = source.read(0, N)
+    assert ["" if pd.isna(job) else job for job in features["job"]] == FRAME["job"].fillna("").tolist()
     assert batch.records.labels.tolist() == FRAME["y"].tolist()
-    assert batch.columns["label"].tolist() == FRAME["y"].tolist()
-    assert batch.columns["id"].tolist() == FRAME["id"].tolist()
-    assert batch.columns["person"].tolist() == FRAME["person"].tolist()
-    assert set(batch.columns) == {"id", "person", "label"}
-    assert batch.member.all()
-    assert batch.member.shape == (N,)
+    assert {name: column.tolist() for name, column in batch.columns.items()} == {
+        "id": FRAME["id"].tolist(),
+        "person": FRAME["person"].tolist(),
+        "label": FRAME["y"].tolist(),
+    }
+    assert batch.member.tolist() == [True] * N
 
 
-@pytest.mark.parametrize(
-    "stretches",
-    [
-        [(0, 300), (300, 301), (301, 999), (999, N)],
-        [(900, N), (500, 900), (0, 500)],
-        [(0, 10), (700, 710), (10, 700), (710, N)],
-    ],
-)
-def test_a_stretch_does_not_depend_on_where_it_begins_and_ends(source, stretches):
-    """Read onwards, backwards or in leaps, types, values and fingerprints are those of the whole."""
+def test_a_stretch_does_not_depend_on_where_it_begins_and_ends(source):
+    """Read onwards, in leaps or backwards, types, values and fingerprints are those of the whole."""
     whole = source.read(0, N)
-    for start, stop in stretches:
+    for start, stop in ((0, 300), (300, 301), (700, 999), (999, N), (900, N), (500, 900), (0, 500)):
         batch = source.read(start, stop)
         assert batch.records.first_row == start
         assert batch.records.features.dtypes.tolist() == whole.records.features.dtypes.tolist()
@@ -174,12 +146,6 @@ def test_the_fingerprints_are_those_of_collection_in_memory(source):
     np.testing.assert_array_equal(found, losses.fingerprint.member)
 
 
-def test_a_stretch_beyond_the_end_ends_with_the_table(source):
-    """The last stretch may be shorter than asked for."""
-    assert len(source) == N
-    assert len(source.read(990, 2 * N).records) == 10
-
-
 def test_features_may_be_chosen_and_ordered(data):
     """The columns come in the order asked for, and one name without a list is the column itself."""
     table = RecordTable(data, label="y", features=["count", "age"])
@@ -192,16 +158,9 @@ def test_features_may_be_chosen_and_ordered(data):
     assert alone.records.features.tolist() == FRAME["person"].tolist()[3:6]
     assert alone.records.labels.tolist() == [0, 0, 0]
     assert "person" not in alone.columns
-
-
-def test_a_column_that_plays_no_part_is_a_feature(data):
-    """Told that there are no ids, the column of that name is a feature like any other."""
-    table = RecordTable(data, label="y", id=None)
-    assert open_source(table, task=Classification(), member=True, name="x").roles.features == (
-        "age",
-        "id",
-        *FEATURES[1:],
-    )
+    table = RecordTable(data, label="y", id=None)  # a column that plays no part is a feature like any other
+    roles = open_source(table, task=Classification(), member=True, name="x").roles
+    assert roles.features == ("age", "id", *FEATURES[1:])
 
 
 @pytest.mark.parametrize(
@@ -212,16 +171,11 @@ def test_a_column_that_plays_no_part_is_a_feature(data):
         ({"group": "grp"}, r"column 'grp' is not in .* Name the column of slices"),
         ({"features": ["age", "y"]}, r"^features must not name 'y', the column of labels of "),
         ({"features": ["age", "weight"], "member": "age", "label": "age"}, r"^label must not name 'age'"),
-        (
-            {"label": None},
-            r"^label must name the column of true labels of .*, got none; its columns are 'age'",
-        ),
+        ({"label": None}, r"^label must name the column of true labels of .*, got none; its columns are"),
     ],
 )
 def test_names_that_do_not_fit_are_one_sentence(data, names, words):
     """A missing column is named with the nearest, and one that plays two parts with both."""
-    with pytest.raises(InputError, match=words) as error:
-        open_source(
-            RecordTable(data, **{"label": "y", **names}), task=Classification(), member=True, name="members"
-        )
-    assert "\n" not in str(error.value)
+    table = RecordTable(data, **{"label": "y", **names})
+    with refused(words):
+        open_source(table, task=Classification(), member=True, name="members")

@@ -1,26 +1,19 @@
 """Cells come to the model in the types that pandas gives them when it reads the same table."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import ipc, parquet
+from collectors.common import refused, text, write
+from pyarrow import parquet
 
-from auditor import Classification, InputError, MultiLabel, SquaredError
+from auditor import Classification, MultiLabel, SquaredError
 from auditor.collectors.tables import RecordTable, open_source
 
 
 def opened(data, task=None, **names):
     """A source of members."""
     return open_source(RecordTable(data, **names), task=task, member=True, name="members")
-
-
-def text(path, content):
-    """A file with this content."""
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -45,31 +38,14 @@ def test_csv_types_are_those_of_pandas(tmp_path, stretch):
     )
 
 
-def test_a_type_is_settled_by_the_whole_file(tmp_path):
-    """A word in the last of a hundred thousand rows makes the column text from the first row on."""
-    rows = [f"{row},{row % 7}" for row in range(100_000)]
-    rows[-1] = "x,1"
-    source = opened(text(tmp_path / "x.csv", "a,b\n" + "\n".join(rows)))
-    first = source.read(0, 2).records.features
-    assert first["a"].tolist() == ["0", "1"]
-    assert first["b"].tolist() == [0, 1]
-
-
 def test_labels_of_a_csv_are_numbers_and_ids_are_text(tmp_path):
-    """A model's classes 0 and 1 are found among the labels, and ids keep zeros and the letters NA."""
-    path = text(tmp_path / "x.csv", "x,y,id\n0.5,1,007\n0.25,0,NA\n")
+    """Ids keep zeros and the letters NA; padding of names does no harm, and a column without a name is no feature."""
+    path = text(tmp_path / "x.csv", " x , y ,id,\n0.5,1,007,\n0.25,0,NA,\n")
+    assert list(opened(path, Classification(), label="y").kinds) == ["x"]
     batch = opened(path, Classification(), label="y").read(0, 2)
     assert batch.records.labels.tolist() == [1, 0]
     assert batch.records.labels.dtype.kind == "i"
     assert batch.columns["id"].tolist() == ["007", "NA"]
-
-
-def test_a_column_without_a_name_is_no_feature(tmp_path):
-    """The index that pandas writes is left out, and the padding of names does no harm."""
-    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]}, index=[5, 6])
-    frame.to_csv(tmp_path / "x.csv")
-    assert list(opened(tmp_path / "x.csv").kinds) == ["a", "b"]
-    assert list(opened(text(tmp_path / "y.csv", " a , b ,\n1,2,\n")).kinds) == ["a", "b"]
 
 
 # --- Parquet --------------------------------------------------------------------------------------
@@ -92,11 +68,12 @@ def every_type():
 
 
 @pytest.mark.parametrize("group", [1, 3, 4])
-def test_parquet_types_are_those_of_pandas(tmp_path, group):
+@pytest.mark.parametrize("kind", [".parquet", ".arrow"])
+def test_types_of_arrow_are_those_of_pandas(tmp_path, kind, group):
     """Categories with their order, small integers, truths, times and text, in every stretch."""
-    every_type().to_parquet(tmp_path / "x.parquet", row_group_size=group)
+    every_type().to_parquet(tmp_path / "x.parquet")
     expected = pd.read_parquet(tmp_path / "x.parquet")
-    source = opened(tmp_path / "x.parquet")
+    source = opened(write(tmp_path / f"x{kind}", pa.Table.from_pandas(every_type()), rows=group))
     for start, stop in ((0, 4), (0, 1), (2, 4), (1, 2), (3, 4)):
         found = source.read(start, stop).records.features
         pd.testing.assert_frame_equal(
@@ -126,9 +103,8 @@ def test_the_index_of_pandas_is_no_feature_but_may_be_the_id(tmp_path):
     source = opened(tmp_path / "y.parquet")
     assert list(source.kinds) == ["a"]
     assert source.read(1, 3).columns["id"].tolist() == [4, 7]
-    assert opened(tmp_path / "y.parquet", features=["id", "a"]).read(0, 1).records.features.iloc[
-        0
-    ].tolist() == [9, 1]
+    named = opened(tmp_path / "y.parquet", features=["id", "a"]).read(0, 1).records.features
+    assert named.iloc[0].tolist() == [9, 1]
 
 
 def test_categories_that_differ_between_row_groups_are_joined(tmp_path):
@@ -150,25 +126,11 @@ def test_parts_of_other_numbers_are_joined_and_of_other_kinds_refused(tmp_path):
     assert source.read(0, 2).records.features["x"].tolist() == [1.0, 2.0]
     assert source.read(0, 1).records.features["x"].dtype == np.float64
     parquet.write_table(pa.table({"x": ["1"]}), tmp_path / "c.parquet")
-    with pytest.raises(
-        InputError, match=r"column 'x' of file '.*c.parquet' must hold what it holds in file .*a.parq"
-    ):
+    with refused(r"^file '.*c.parquet' must hold what file '.*a.parquet' holds, .* x "):
         opened(tmp_path)
     parquet.write_table(pa.table({"w": [1]}), tmp_path / "c.parquet")
-    with pytest.raises(
-        InputError, match=r"column 'x' is not in file '.*c.parquet'.* Every part must have the col"
-    ):
+    with refused(r"column 'x' is not in file '.*c.parquet'.* Every part must have the col"):
         opened(tmp_path)
-
-
-def test_parts_are_read_in_the_order_of_their_names(tmp_path):
-    """Hidden files, those of Spark and other files are no parts."""
-    for place, name in enumerate(["part-1.parquet", "part-10.PARQUET", "part-2.parquet"]):
-        parquet.write_table(pa.table({"x": [place]}), tmp_path / name)
-    parquet.write_table(pa.table({"x": [99]}), tmp_path / "_metadata.parquet")
-    parquet.write_table(pa.table({"x": [99]}), tmp_path / ".hidden.parquet")
-    text(tmp_path / "notes.txt", "x")
-    assert opened(tmp_path).read(0, 9).records.features["x"].tolist() == [0, 1, 2]
 
 
 def test_a_huge_row_group_is_read_in_small_batches(tmp_path):
@@ -201,6 +163,11 @@ def test_a_column_of_vectors_alone_is_the_array_itself(tmp_path, kind):
     np.testing.assert_array_equal(batch.records.features, rows[1:])
     assert batch.records.features.dtype == np.float32
     assert batch.fingerprint.shape == (3,)
+    beside = (
+        opened(tmp_path / "x.parquet").read(1, 4).records.features
+    )  # y is a feature too: a vector is a cell
+    assert list(beside.columns) == ["v", "y"]
+    np.testing.assert_array_equal(np.stack(beside["v"]), rows[1:])
 
 
 def test_vectors_of_vectors_and_tensors_are_arrays_of_more_dimensions(tmp_path):
@@ -216,36 +183,17 @@ def test_vectors_of_vectors_and_tensors_are_arrays_of_more_dimensions(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "stretch", "words"),
     [
-        (
-            [[1, 2], [3, 4], [5]],
-            (0, 3),
-            "vectors of equal length, got 1 numbers in row 2, counting from 0, after 2",
-        ),
+        ([[1, 2], [3, 4], [5]], (0, 3), "equal length, got 1 numbers in row 2, counting from 0, after 2"),
         ([[1, 2], [3, 4], None], (1, 3), "a vector in each row, got none in row 2, counting from 0"),
-        (
-            [[1, 2], [3], [5]],
-            (1, 3),
-            r"equal length, got shape \(1,\) in row 1, .* and \(2,\) in the first row",
-        ),
-        (
-            [[[1], [2]], [[3], [4, 5]]],
-            (0, 2),
-            "equal length, got 2 numbers in row 1, counting from 0, after 1",
-        ),
+        ([[1, 2], [3], [5]], (1, 3), r"length, got shape \(1,\) in row 1, .* and \(2,\) in the first row"),
+        ([[[1], [2]], [[3], [4, 5]]], (0, 2), "equal length, got 2 numbers in row 1, .* after 1"),
     ],
 )
 def test_vectors_that_are_not_alike_are_refused_with_their_row(rows, stretch, words):
     """The column, the table, the row and the lengths are named, whatever stretch they are in."""
     source = opened(pa.table({"v": rows}))
-    with pytest.raises(InputError, match=f"^column 'v' of members must hold .*{words}"):
+    with refused(f"^column 'v' of members must hold .*{words}"):
         source.read(*stretch)
-
-
-def test_vectors_beside_numbers_are_a_column_of_arrays():
-    """With other features a vector is a cell, for the model's own pipeline."""
-    features = opened(pa.table({"v": [[1.0, 2.0], [3.0, 4.0]], "a": [1, 2]})).read(0, 2).records.features
-    assert list(features.columns) == ["v", "a"]
-    np.testing.assert_array_equal(np.stack(features["v"]), [[1, 2], [3, 4]])
 
 
 # --- NumPy archives and dictionaries ----------------------------------------------------------------
@@ -278,23 +226,12 @@ def test_an_archive_is_read_without_holding_it(tmp_path):
     assert peak < 40 * 2**20  # 160 MB are in the array; what is skipped is inflated 16 MB at a time
 
 
-def test_foreign_byte_order_and_bytes_are_made_ours(tmp_path):
-    """Big-endian numbers are numbers of this machine, and byte strings are text."""
-    np.savez(tmp_path / "x.npz", a=np.array([1.5, 2.5], ">f8"), b=np.array([b"x", b"yz"]))
-    features = opened(tmp_path / "x.npz").read(0, 2).records.features
-    assert features["a"].tolist() == [1.5, 2.5]
-    assert features["a"].dtype.isnative
-    assert features["b"].tolist() == ["x", "yz"]
-
-
 def test_an_array_of_features_beside_other_arrays_must_be_named(tmp_path):
     """What the features are is not guessed, and a named one is taken alone or with others."""
     arrays = {"x": np.ones((3, 2)), "w": np.arange(3), "y": [0, 1, 0]}
     np.savez(tmp_path / "x.npz", **arrays)
     for data in (tmp_path / "x.npz", arrays):
-        with pytest.raises(
-            InputError, match=r"^features must be named for .*'x' is a table.*one or more of 'x', 'w'"
-        ):
+        with refused(r"^features must be named for .*'x' is a table.*one or more of 'x', 'w'"):
             opened(data, Classification(), label="y")
         alone = opened(data, Classification(), label="y", features="x").read(0, 3).records.features
         assert alone.shape == (3, 2)
@@ -325,7 +262,7 @@ def test_several_labels_are_a_table(tmp_path):
     batch = opened(path, SquaredError(), label=("a", "b")).read(1, 3)
     assert batch.records.labels.tolist() == [[0.0, 0.0], [1.0, 1.0]]
     assert "label" not in batch.columns
-    with pytest.raises(InputError, match="must be one label for each record, got shape"):
+    with refused("must be one label for each record, got shape"):
         opened(path, Classification(), label=("a", "b")).read(0, 3)
 
 
@@ -338,19 +275,8 @@ def test_a_missing_label_is_named_by_its_row_in_the_table(values, task):
     """The row counts in the table and not in the stretch."""
     source = opened(pa.table({"x": [1, 2, 3, 4], "y": values}), task, label="y")
     source.read(0, 2)
-    with pytest.raises(
-        InputError, match=r"^label column 'y' of members must have a label in each row, got 1 .* row 2,"
-    ):
+    with refused(r"^label column 'y' of members must have a label in each row, got 1 .* row 2,"):
         source.read(1, 4)
-
-
-def test_a_missing_label_in_a_csv_counts_rows_below_the_header(tmp_path):
-    """The sentence says how the rows are counted."""
-    path = text(tmp_path / "x.csv", "x,y\n1,0\n2,\n")
-    with pytest.raises(
-        InputError, match=r"label column 'y' of file .* row 1, counting from 0 below the header"
-    ):
-        opened(path, Classification(), label="y").read(0, 2)
 
 
 def test_frames_keep_their_own_types():
@@ -358,16 +284,29 @@ def test_frames_keep_their_own_types():
     frame = pd.DataFrame({0: pd.array([1, None], "Int64"), 1: pd.Categorical(["a", "b"]), "y": ["no", "yes"]})
     features = opened(frame, Classification(), label="y").read(0, 2).records.features
     pd.testing.assert_frame_equal(features, frame[[0, 1]])
-    with pytest.raises(InputError, match="members must have one line of column names, got 2"):
+    with refused("members must have one line of column names, got 2"):
         opened(pd.DataFrame({("a", "b"): [1]}))
 
 
-def test_reading_makes_no_noise(tmp_path):
-    """Extreme and missing cells of every type raise no warning."""
-    every_type().to_parquet(tmp_path / "x.parquet")
-    with ipc.new_file(str(tmp_path / "x.arrow"), pa.Table.from_pandas(every_type()).schema) as out:
-        out.write_table(pa.Table.from_pandas(every_type()))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for name in ("x.parquet", "x.arrow"):
-            assert len(opened(tmp_path / name).read(0, 4).records) == 4
+def test_a_type_is_settled_by_the_whole_file(tmp_path):
+    """A word in the last of a hundred thousand rows makes the column text from the first row on."""
+    rows = [f"{row},{row % 7}" for row in range(100_000)]
+    source = opened(text(tmp_path / "x.csv", "\n".join(["a,b", *rows, "x,1"])))
+    assert source.read(0, 2).records.features.to_numpy().tolist() == [["0", 0], ["1", 1]]
+
+
+def test_parts_are_read_in_the_order_of_their_names(tmp_path):
+    """Hidden files, those of Spark and other files are no parts."""
+    names = ["part-1.parquet", "part-10.PARQUET", "part-2.parquet", "_metadata.parquet", ".hidden.parquet"]
+    for place, name in enumerate(names):
+        parquet.write_table(pa.table({"x": [place]}), tmp_path / name)
+    text(tmp_path / "notes.txt", "x")
+    assert opened(tmp_path).read(0, 9).records.features["x"].tolist() == [0, 1, 2]
+
+
+def test_foreign_byte_order_and_bytes_are_made_ours(tmp_path):
+    """Big-endian numbers are numbers of this machine, and byte strings are text."""
+    arrays = {"a": np.array([1.5, 2.5], ">f8"), "b": np.array([b"x", b"yz"])}
+    features = opened(write(tmp_path / "x.npz", arrays)).read(0, 2).records.features
+    assert features["a"].dtype.isnative
+    assert features.to_numpy().tolist() == [[1.5, "x"], [2.5, "yz"]]

@@ -14,9 +14,8 @@ from pyarrow import parquet
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from collectors.streaming.fakes import FakeScorer, asked, digest, tables
+from collectors.streaming.fakes import FakeScorer, asked, digest, part_numbers, parts_of, stream_to, tables
 
-from auditor.collectors.streaming import stream_to
 from auditor.collectors.tables import read_metadata
 from auditor.core import InputError
 
@@ -60,13 +59,6 @@ def is_whole(path):
         return False
 
 
-def on_disk(path):
-    """The records in whole parts, and in the output if it is one."""
-    parts = sorted(path.with_name(path.name + ".parts").glob("part-*.parquet"))
-    files = [*parts, path] if is_whole(path) else parts
-    return [round(7 * other) for file in files for other in parquet.read_table(file)["other"].to_pylist()]
-
-
 def scenario(folder, at, *, overwrite):
     """A run that is killed at a step, and the same call again, to the end."""
     folder.mkdir()
@@ -74,9 +66,9 @@ def scenario(folder, at, *, overwrite):
     if overwrite:
         # Losses that another version collected.
         parquet.write_table(pa.table({"loss": [1.0]}).replace_schema_metadata({"auditor": "{}"}), path)
-    found = {"at": at, "ended": run(path, log, at=at, overwrite=overwrite), "kept": on_disk(path)}
-    found["finished"] = (folder / "losses.parquet.parts" / "finished.json").exists()
-    found |= {"working": path.with_name(path.name + ".parts").exists(), "before": asked(log)}
+    found = {"at": at, "overwrite": overwrite, "ended": run(path, log, at=at, overwrite=overwrite)}
+    found["parts"] = [part_numbers(part) for part in parts_of(path)]
+    found |= {"output": is_whole(path), "working": path.with_name(path.name + ".parts").exists()}
     log.unlink(missing_ok=True)
     found |= {"done": run(path, log, at=None, overwrite=overwrite), "after": asked(log)}
     return {**found, "left": sorted(item.name for item in folder.iterdir()), "digest": digest(path)}

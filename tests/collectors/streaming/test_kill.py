@@ -1,5 +1,6 @@
 """Collections that are killed with `kill -9`: at every step on the disk, and at any moment."""
 
+import itertools
 import json
 import os
 import signal
@@ -10,10 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from collectors.streaming.fakes import FakeScorer, asked, digest, tables
-from pyarrow import parquet
-
-from auditor.collectors.streaming import stream_to
+from collectors.streaming.fakes import FakeScorer, asked, digest, part_numbers, parts_of, stream_to, tables
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kill -9 and fork are POSIX")
 
@@ -23,8 +21,7 @@ SLOW = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from collectors.streaming.fakes import FakeScorer, tables
-from auditor.collectors.streaming import stream_to
+from collectors.streaming.fakes import FakeScorer, stream_to, tables
 print("ready", flush=True)
 stream_to(sys.argv[2], scorer=FakeScorer(log=Path(sys.argv[3]), delay=0.02), sources=tables(600, 400))
 """
@@ -64,24 +61,22 @@ def test_nothing_on_disk_is_scored_again_after_a_crash(crashes):
     """The next call asks for what is not on disk, each record once, and before and after for ten to know the model."""
     found, _ = crashes
     for crash in found:
-        kept, after = set(crash["kept"]), crash["after"]
-        if crash["finished"]:
-            assert after == RECORDS[:10], crash["at"]
-            continue
-        if not crash["working"] or (crash["at"] > 40 and crash["left"] == ["log", "losses.parquet"]):
-            continue  # nothing was begun, or all was finished and the same was asked for anew
-        missing = [record for record in RECORDS if record not in kept]
-        first = [record for record in RECORDS if record in kept][:10]
+        if not crash["working"]:
+            continue  # nothing was begun, or all is finished
+        done = crash["output"] and not crash["overwrite"]
+        parts = [RECORDS] if done else crash["parts"]
+        missing = [record for record in RECORDS if record not in itertools.chain(*parts)]
+        first = parts[0][:10] if parts else []
         last = RECORDS[:10] if missing else []
-        assert after in (missing + last, first + missing + last), crash["at"]
+        assert crash["after"] in (missing + last, first + missing + last), crash["at"]
 
 
 def test_most_crashes_leave_something_to_go_on_with(crashes):
     """The sweep reaches crashes with every number of parts on disk, and with the output beside them."""
     found, _ = crashes
-    sizes = {len(set(crash["kept"])) for crash in found}
-    assert {27, 31} <= sizes if found[0]["at"] else {0, 10, 17, 27, 31} <= sizes
-    assert max(len(crash["kept"]) for crash in found) == 2 * len(RECORDS)
+    sizes = {len(crash["parts"]) for crash in found}
+    assert {3, 4} <= sizes if found[0]["at"] else {0, 1, 2, 3, 4} <= sizes
+    assert any(crash["output"] and len(crash["parts"]) == 4 for crash in found)
 
 
 def test_killed_at_any_moment(tmp_path):
@@ -98,9 +93,7 @@ def test_killed_at_any_moment(tmp_path):
         new = asked(log)[len(earlier) :]
         assert len(on_disk & set(new)) <= 10
         earlier = asked(log)
-        folder = tmp_path / "losses.parquet.parts"
-        parts = [parquet.read_table(part) for part in sorted(folder.glob("part-*.parquet"))]
-        on_disk = {round(7 * other) for part in parts for other in part["other"].to_pylist()}
+        on_disk = {number for part in parts_of(path) for number in part_numbers(part)}
     subprocess.run([*command], check=True, stdout=subprocess.DEVNULL, timeout=120)
     assert len(on_disk & set(asked(log)[len(earlier) :])) <= 10
     assert len(asked(log)) <= 1000 + 3 * (10 + 10) + 10 + 10

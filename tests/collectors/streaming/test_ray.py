@@ -1,9 +1,10 @@
 """The Ray engine: the same parts as the local engine, whatever happens to its workers."""
 
+import copy
 import functools
 import gc
-import hashlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -20,17 +21,14 @@ from ray_faults import Deadly, EachItsOwn, FirstColumn, Heavy, Table, ThreadCoun
 import auditor
 from auditor.collectors.base import Classification, ModelScorer
 from auditor.collectors.streaming import (
-    BuiltScorer,
-    Collection,
     RayEngine,
-    SealedTask,
-    checked_part,
-    packed_error,
+    Scoring,
+    attempted,
     part_path,
     predictor,
     ray_session,
     read_part,
-    unpacked_report,
+    result_of,
 )
 from auditor.core import InputError, MissingExtraError
 
@@ -60,25 +58,34 @@ def cluster(require_extra):
         yield
 
 
-def collection(scorer, tables, tmp_path, factory=None):
-    """What is to be scored, in units of two batches."""
-    path = tmp_path / "losses.parquet"
-    return Collection(factory or BuiltScorer(scorer), tables, path, batch_size=BATCH, unit_size=UNIT, key="k")
+def scoring(scorer, tables, folder, factory=None):
+    """The work of scoring everything, in units of two batches."""
+    folder.mkdir(exist_ok=True)
+    build = factory or functools.partial(copy.copy, scorer)
+    return Scoring(
+        build,
+        tables,
+        folder,
+        batch_size=BATCH,
+        unit_size=UNIT,
+        key="k",
+        identity=scorer.identity,
+        scorer=scorer,
+    )
 
 
-def run(engine, scorer, tables, tmp_path, done=None, factory=None):
-    """Score everything into a fresh folder; return the folder, the collection and the reports."""
-    wanted, reports = collection(scorer, tables, tmp_path, factory), []
-    folder = tmp_path / f"{type(engine).__name__}.parts"
-    folder.mkdir()
-    tell = (lambda report: (reports.append(report), done(report))) if done else reports.append
-    engine.run(wanted, wanted.units, folder=folder, scorer=scorer, done=tell)
-    return folder, wanted, reports
+def run(engine, scorer, tables, tmp_path, done=lambda _: None, factory=None):
+    """Score everything into a fresh folder; return the work and the units that were done."""
+    work, units = scoring(scorer, tables, tmp_path / "parts", factory), []
+    for unit in engine.results(work, work.units):
+        units.append(unit)
+        done(unit)
+    return work, units
 
 
-def losses(folder, wanted):
+def losses(work):
     """The losses of all parts in the order of the units."""
-    return np.concatenate([read_part(part_path(folder, unit))["loss"].to_numpy() for unit in wanted.units])
+    return np.concatenate([work.part(unit)["loss"].to_numpy() for unit in work.units])
 
 
 def calls(log):
@@ -132,15 +139,13 @@ def test_from_parquet_to_parquet(build, tables, tmp_path, require_extra):
 def test_each_worker_scores_and_nobody_scores_twice(tables, tmp_path):
     """Two workers share the units: each batch is scored once, in the batches of the collection."""
     scorer = FirstColumn(tmp_path / "log", company=2)
-    folder, wanted, _ = run(RayEngine(workers=2), scorer, tables, tmp_path)
+    work, _ = run(RayEngine(workers=2), scorer, tables, tmp_path)
     made = calls(scorer.log)
     assert sorted(made_of for _, *made_of in made) == [["member", row] for row in range(0, 630, BATCH)] + [
         ["nonmember", row] for row in range(0, 310, BATCH)
     ]
     assert len({process for process, *_ in made} - {os.getpid()}) == 2
-    np.testing.assert_array_equal(
-        losses(folder, wanted), np.concatenate([table.features[:, 0] for table in tables])
-    )
+    np.testing.assert_array_equal(losses(work), np.concatenate([table.features[:, 0] for table in tables]))
 
 
 @pytest.mark.usefixtures("cluster")
@@ -154,16 +159,12 @@ def test_a_killed_worker_loses_nothing(tables, tmp_path):
             killed.append(calls(scorer.log)[-1][0])
             os.kill(killed[0], signal.SIGKILL)
 
-    folder, wanted, reports = run(RayEngine(workers=2), scorer, tables, tmp_path, done=kill)
-    assert sorted(report.unit.index for report in reports) == list(range(11))
+    work, units = run(RayEngine(workers=2), scorer, tables, tmp_path, done=kill)
+    assert sorted(unit.index for unit in units) == list(range(11))
     with pytest.raises(ProcessLookupError):
         os.kill(killed[0], 0)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        f"part-{index:08d}.parquet" for index in range(11)
-    ]
-    np.testing.assert_array_equal(
-        losses(folder, wanted), np.concatenate([table.features[:, 0] for table in tables])
-    )
+    assert sorted(path.name for path in work.folder.iterdir()) == [f"part-{n:08d}" for n in range(11)]
+    np.testing.assert_array_equal(losses(work), np.concatenate([table.features[:, 0] for table in tables]))
     begun = Counter((name, row // UNIT) for _, name, row in calls(scorer.log) if row % UNIT == 0)
     assert 11 <= sum(begun.values()) <= 12
 
@@ -175,20 +176,16 @@ def test_records_that_kill_their_worker(tables, tmp_path):
     with pytest.raises(InputError, match=r"member rows 200 to 299, .*3 Ray workers died .*batch size\.$"):
         run(RayEngine(workers=2), scorer, tables, tmp_path)
     assert sum(made[1:] == ("member", 200) for made in calls(scorer.log)) == 3
-    folder, wanted = tmp_path / "RayEngine.parts", collection(scorer, tables, tmp_path)
-    kept = [
-        unit for unit in wanted.units if checked_part(part_path(folder, unit), unit=unit, key="k") is not None
-    ]
-    assert len(kept) >= 1
-    assert 2 not in {unit.index for unit in kept}
+    work = scoring(scorer, tables, tmp_path / "parts")
+    kept = [read_part(part_path(work.folder, unit), unit=unit, key="k") is not None for unit in work.units]
+    assert any(kept)
+    assert not kept[2]
 
 
 @pytest.mark.usefixtures("cluster")
 def test_a_model_that_kills_whoever_opens_it(tables, tmp_path):
     """Workers that die before they score anything end the collection too, with a sentence."""
-    with pytest.raises(
-        InputError, match=r"workers can open them, but 4 workers died .*use the local engine\.$"
-    ):
+    with pytest.raises(InputError, match=r"member rows \d+ to .*3 Ray workers died of it one after another"):
         run(RayEngine(workers=2), Deadly(tmp_path / "log"), tables, tmp_path)
 
 
@@ -230,13 +227,15 @@ def test_no_worker_stays(trouble, tables, tmp_path):
 def test_a_bug_keeps_its_type():
     """What nobody foresaw is raised as what it is, with the worker's traceback as a note; if it can, or else in words."""
     for error, kind in ((ZeroDivisionError("a bug"), ZeroDivisionError), (OddError(1, 2), RuntimeError)):
-        try:
-            raise error
-        except (ZeroDivisionError, OddError) as caught:
-            outcome = packed_error(caught)
+        outcome = attempted(raising, error)
         with pytest.raises(kind, match=r"a bug|OddError: 1 and 2") as raised:
-            unpacked_report(outcome)
-        assert "test_a_bug_keeps_its_type" in raised.value.__notes__[0]
+            result_of(pickle.loads(pickle.dumps(outcome)))  # noqa: S301 - as it comes back
+        assert "in raising" in raised.value.__notes__[0]
+
+
+def raising(error):
+    """Raise an error."""
+    raise error
 
 
 class OddError(Exception):
@@ -254,8 +253,8 @@ def test_workers_compute_with_as_many_threads(threads, tables, tmp_path):
 
     scorer = ThreadCount(tmp_path / "log")
     with threadpool_limits(threads):
-        folder, wanted, _ = run(RayEngine(workers=1), scorer, tables, tmp_path)
-    assert set(losses(folder, wanted)) == {threads}
+        work, _ = run(RayEngine(workers=1), scorer, tables, tmp_path)
+    assert set(losses(work)) == {threads}
 
 
 @pytest.mark.usefixtures("cluster")
@@ -269,20 +268,10 @@ def test_another_model_in_the_worker(tables, tmp_path):
 @pytest.mark.usefixtures("cluster")
 def test_a_model_that_cannot_be_sent(tables, tmp_path):
     """A model that holds a lock cannot go to another process, and the sentence says what to do."""
-    scorer = ModelScorer(predictor(Locked(), task=Classification()))
+    locked = lambda features, lock=threading.Lock(): features[:, 0]  # noqa: E731, ARG005, B008
+    scorer = ModelScorer(predictor(locked, task=Classification()))
     with pytest.raises(InputError, match=r"cannot be pickled \(.*\); name the model's file"):
         run(RayEngine(1), scorer, tables, tmp_path)
-
-
-class Locked:
-    """A callable with a lock."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-
-    def __call__(self, features):
-        """Return the first column."""
-        return features[:, 0]
 
 
 @pytest.mark.usefixtures("cluster")
@@ -293,14 +282,12 @@ def test_a_session_that_is_there_is_left_alone(tables, tmp_path):
     scorer = FirstColumn(tmp_path / "log")
     run(RayEngine(workers=1), scorer, tables, tmp_path)
     assert ray.is_initialized()
-    wanted = collection(scorer, tables, tmp_path)
-    ask = functools.partial(
-        RayEngine.run, collection=wanted, units=wanted.units, folder=tmp_path, scorer=scorer, done=print
-    )
-    with pytest.raises(InputError, match="workers must be at most the cluster's 2 processors, got 3"):
-        ask(RayEngine(workers=3))
-    with pytest.raises(InputError, match="address must be left out"):
-        ask(RayEngine(workers=1, address="auto"))
+    for engine, words in (
+        (RayEngine(workers=3), "workers must be at most the cluster's 2 processors, got 3"),
+        (RayEngine(workers=1, address="auto"), "address must be left out"),
+    ):
+        with pytest.raises(InputError, match=words):
+            run(engine, scorer, tables, tmp_path)
 
 
 def test_its_own_session_comes_and_goes_in_silence(tmp_path, require_extra):
@@ -312,14 +299,14 @@ def test_its_own_session_comes_and_goes_in_silence(tmp_path, require_extra):
         "from pathlib import Path\n"
         "import numpy as np\n"
         "from ray_faults import FirstColumn, Table\n"
-        "from auditor.collectors.streaming import BuiltScorer, Collection, RayEngine\n"
+        "from auditor.collectors.streaming import RayEngine, Scoring\n"
         f"here = Path({str(tmp_path)!r})\n"
         "scorer = FirstColumn(here / 'log')\n"
         "table = Table('member', np.arange(20.0)[:, None], np.zeros(20), member=True)\n"
-        "wanted = Collection(BuiltScorer(scorer), (table,), here / 'out', 5, 10, 'k')\n"
+        "work = Scoring(scorer.itself, (table,), here, batch_size=5, unit_size=10, key='k')\n"
         "said = []\n"
-        "done = lambda report: said.append((report.unit.index, os.environ['RAY_USAGE_STATS_ENABLED']))\n"
-        "RayEngine(2).run(wanted, wanted.units, folder=here, scorer=scorer, done=done)\n"
+        "for unit in RayEngine(2).results(work, work.units):\n"
+        "    said.append((unit.index, os.environ['RAY_USAGE_STATS_ENABLED']))\n"
         "import ray\n"
         "assert sorted(said) == [(0, '0'), (1, '0')], said\n"
         "assert not ray.is_initialized()\n"
@@ -337,33 +324,11 @@ def test_its_own_session_comes_and_goes_in_silence(tmp_path, require_extra):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_no_units_no_ray(tables, tmp_path, monkeypatch):
-    """With nothing left to score Ray is not even imported."""
-    monkeypatch.setitem(sys.modules, "ray", None)
-    wanted = collection(None, tables, tmp_path)
-    reports = []
-    RayEngine().run(wanted, (), folder=tmp_path, scorer=FirstColumn(tmp_path / "log"), done=reports.append)
-    assert reports == []
-    assert not (tmp_path / "log").exists()
-
-
 def test_without_ray(tables, tmp_path, monkeypatch):
     """Where Ray is missing the sentence holds the command that installs it."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    wanted = collection(None, tables, tmp_path)
-    with pytest.raises(
-        MissingExtraError, match=r"Ray engine needs ray.*pip install 'privacy-auditor\[ray\]'"
-    ):
-        RayEngine().run(
-            wanted, wanted.units, folder=tmp_path, scorer=FirstColumn(tmp_path / "log"), done=print
-        )
-
-
-@pytest.mark.parametrize("workers", [0, -1, 1.5, "two"])
-def test_workers_must_be_a_whole_number(workers):
-    """A number of workers that is none is refused before anything starts."""
-    with pytest.raises(InputError, match="workers must be"):
-        RayEngine(workers=workers)
+    with pytest.raises(MissingExtraError, match=r"pip install 'privacy-auditor\[ray\]'"):
+        run(RayEngine(), FirstColumn(tmp_path / "log"), tables, tmp_path)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -377,27 +342,7 @@ def test_a_large_model_outlives_its_worker(tables, tmp_path):
             killed.append(calls(scorer.log)[-1][0])
             os.kill(killed[0], signal.SIGKILL)
 
-    folder, _, reports = run(RayEngine(workers=1), scorer, tables, tmp_path, done=kill)
-    assert sorted(report.unit.index for report in reports) == list(range(11))
+    work, units = run(RayEngine(workers=1), scorer, tables, tmp_path, done=kill)
+    assert sorted(unit.index for unit in units) == list(range(11))
     assert len({process for process, *_ in calls(scorer.log)}) == 2
-    assert all(path.name.startswith("part-") for path in folder.iterdir())
-
-
-@pytest.mark.usefixtures("cluster")
-def test_the_model_is_not_shown_to_others(tables, tmp_path):
-    """While workers read it, the file with the model belongs to its user alone."""
-    found = []
-
-    def look(_):
-        found.extend(path.stat().st_mode & 0o777 for path in (tmp_path / "RayEngine.parts").glob(".draft-*"))
-
-    run(RayEngine(workers=1), FirstColumn(tmp_path / "log", seconds=0.1), tables, tmp_path, done=look)
-    assert 0o600 in found
-
-
-def test_a_letter_that_was_changed(tmp_path):
-    """What the workers unpickle is what the process that started them wrote, or nothing."""
-    path = tmp_path / "letter"
-    path.write_bytes(b"something else")
-    with pytest.raises(InputError, match="must stay as it is while Ray's workers read it"):
-        SealedTask(path, hashlib.sha256(b"what was written").hexdigest()).read()
+    assert all(path.name.startswith("part-") for path in work.folder.iterdir())

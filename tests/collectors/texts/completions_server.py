@@ -1,10 +1,8 @@
 """A completions endpoint of the standard library that answers from the tiny model."""
 
 import contextlib
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from collectors.server import Server
 from collectors.texts import world
 
 
@@ -43,38 +41,18 @@ def answered(request, *, bos=False):
 
 
 @contextlib.contextmanager
-def serving(*, changed=None, bos=False, failures=0, status=503):
-    """Start a server on loopback; give its address and the requests that it got, with their headers.
+def serving(*, changed=None, bos=False):
+    """Start a server on loopback; give its address and itself, who knows what it was asked.
 
-    The first ``failures`` requests are answered by that status; ``changed`` is what a server does to its answers.
+    ``changed`` is what a server does to its answers.
     """
-    seen = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(_method, _path, request):
+        found = answered(request, bos=bos)
+        return changed(found) if changed else found
 
-        def do_POST(self):
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            seen.append((self.path, dict(self.headers), request))
-            code = status if len(seen) <= failures else 200
-            answer = answered(request, bos=bos) if code == 200 else {"error": {"message": "no\nway"}}
-            answer = changed(answer) if changed and code == 200 else answer
-            body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
+    server = Server(answer)
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1/completions", seen
+        yield f"{server.url}/v1/completions", server
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.close()

@@ -5,9 +5,9 @@ import socket
 
 import numpy as np
 import pytest
+from collectors.common import refused
 from collectors.texts import world
 
-from auditor import InputError
 from auditor.collectors.texts import collect_texts, load_language_model
 
 
@@ -35,13 +35,6 @@ def _no_network(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
-def edited(folder, name, **settings):
-    """The folder with more settings in one of its files."""
-    file = folder / name
-    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
-    return folder
-
-
 def test_a_saved_model_scores_as_before(folder, capsys):
     """Weights, precision and tokenizer come back, without a word: the losses are the same bit for bit."""
     texts = {"members": world.TEXTS[:3], "nonmembers": world.TEXTS[3:]}
@@ -55,48 +48,39 @@ def test_a_saved_model_scores_as_before(folder, capsys):
     assert not model.training
 
 
-def test_weights_in_a_pickle_are_refused(folder):
-    """A folder with pytorch_model.bin instead of safetensors is not read."""
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(
-        InputError, match=r"no weights in safetensors files, only 'pytorch_model.bin', and loading"
-    ):
-        load_language_model(folder)
-
-
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 def test_code_that_comes_with_a_model_is_never_run(folder, file):
     """A model or tokenizer that names classes of its own is refused, and its module is not imported."""
     (folder / "evil.py").write_text("raise SystemExit('ran')")
-    edited(
-        folder,
-        file,
-        auto_map={"AutoModelForCausalLM": "evil.Model", "AutoTokenizer": ["evil.Tokenizer", None]},
-    )
-    with pytest.raises(InputError, match=rf"file '{file}' names code that comes with the model"):
+    code = {"AutoModelForCausalLM": "evil.Model", "AutoTokenizer": ["evil.Tokenizer", None]}
+    settings = json.loads((folder / file).read_text()) | {"auto_map": code}
+    (folder / file).write_text(json.dumps(settings))
+    with refused(rf"file '{file}' names code that comes with the model"):
         load_language_model(folder)
 
 
-def test_a_model_of_unknown_kind_is_one_sentence(folder):
-    """What transformers cannot build is refused without the folder's path."""
-    edited(folder, "config.json", model_type="never-heard-of", architectures=["Never"])
-    with pytest.raises(
-        InputError, match=r"^folder 'saved' could not be loaded as a causal language model: "
-    ) as error:
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("model.safetensors", None, "model with safetensors files, .*no file named model.safetensors"),
+        (
+            "config.json",
+            '{"model_type": "never-heard-of"}',
+            "must be a causal language model .*never-heard-of",
+        ),
+        ("model.safetensors", "half of it", "must be a causal language model .*deserializing"),
+        ("config.json", None, "must be a causal language model"),
+        ("config.json", "{", "file 'config.json' must be JSON"),
+        ("adapter_config.json", "{}", "holds an adapter"),
+    ],
+)
+def test_what_is_no_whole_model_is_one_sentence(folder, name, content, words):
+    """Weights in a pickle, damaged files and models of unknown kinds are refused without the folder's path."""
+    (folder / name).write_text(content) if content else (folder / name).rename(folder / "pytorch_model.bin")
+    with refused(words) as error:
         load_language_model(folder)
     assert "\n" not in str(error.value)
     assert str(folder.parent) not in str(error.value)
-
-
-def test_damaged_files_are_one_sentence(folder):
-    """Truncated weights and settings that are no JSON are refused."""
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(InputError, match=r"could not be loaded"):
-        load_language_model(folder)
-    (folder / "config.json").write_text("{")
-    with pytest.raises(InputError, match=r"file 'config.json' must be JSON"):
-        load_language_model(folder)
 
 
 def test_weights_that_do_not_fit_are_refused(folder):
@@ -106,19 +90,11 @@ def test_weights_that_do_not_fit_are_refused(folder):
     weights = load_file(folder / "model.safetensors")
     del weights["transformer.h.1.mlp.c_fc.weight"]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(
-        InputError, match=r"lacks 1 weights of GPT2LMHeadModel.*transformer\.h\.1\.mlp\.c_fc\.weight"
-    ):
+    with refused(r"lacks 1 weights of GPT2LMHeadModel.*transformer\.h\.1\.mlp\.c_fc\.weight"):
         load_language_model(folder)
 
 
-def test_what_is_no_saved_model_is_refused(folder):
-    """The name of a model to download, a folder without settings and an adapter are refused in a sentence."""
-    with pytest.raises(InputError, match=r"folder 'gpt2' must be there.*models are not downloaded"):
+def test_the_name_of_a_model_to_download_is_refused():
+    """Only a folder is read."""
+    with refused(r"folder 'gpt2' must be there.*models are not downloaded"):
         load_language_model("gpt2")
-    (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(InputError, match=r"holds an adapter"):
-        load_language_model(folder)
-    (folder / "config.json").unlink()
-    with pytest.raises(InputError, match=r"has no config\.json"):
-        load_language_model(folder)

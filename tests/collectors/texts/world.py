@@ -43,16 +43,8 @@ def model():
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
-    config = GPT2Config(
-        vocab_size=len(tokenizer()),
-        n_positions=LIMIT,
-        n_embd=16,
-        n_layer=2,
-        n_head=2,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    config.initializer_range = 0.5
+    size = {"vocab_size": len(tokenizer()), "n_positions": LIMIT, "n_embd": 16, "n_layer": 2, "n_head": 2}
+    config = GPT2Config(**size, bos_token_id=0, eos_token_id=0, initializer_range=0.5)
     return GPT2LMHeadModel(config).double().eval()
 
 
@@ -67,6 +59,11 @@ def logs_by_hand(network, ids):
         shifted = logits - logits.max()
         found.append(shifted[ids[end]] - np.log(np.exp(shifted).sum()))
     return np.array(found)
+
+
+def by_hand(texts=TEXTS, *, bos=False):
+    """Those of each text by the tiny model."""
+    return [logs_by_hand(model(), tokenizer(bos=bos)(text)["input_ids"]) for text in texts]
 
 
 def records(texts=TEXTS, first_row=0):
@@ -88,3 +85,15 @@ def net(function):
 def letters(texts):
     """A tokenizer of the ten letters a to j."""
     return [[ord(letter) - ord("a") for letter in text] for text in texts]
+
+
+def logs(causal, texts=TEXTS):
+    """The log-probabilities of each text, as a causal model reads them."""
+    return [item.log_probabilities for item in causal.read(records(texts))]
+
+
+def equal(found, expected, tolerance=1e-12):
+    """Compare lists of arrays."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance)

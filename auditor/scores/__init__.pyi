@@ -1,0 +1,18 @@
+from auditor.scores.calibrated import (
+    Centre as Centre,
+    Mean as Mean,
+    Median as Median,
+    QuantileScore as QuantileScore,
+    class_conditional as class_conditional,
+    conformal_threshold as conformal_threshold,
+    difficulty as difficulty,
+    fit_quantile_regression as fit_quantile_regression,
+    rmia as rmia,
+    rmia_score as rmia_score,
+)
+from auditor.scores.references import (
+    HoldOut as HoldOut,
+    Population as Population,
+    References as References,
+    hold_out as hold_out,
+)

@@ -1,0 +1,145 @@
+"""A set of runs in the hands of chance: stopped, spoiled, grown and gone on with, nothing finished is run again or mixed."""
+
+import contextlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+import auditor
+
+STOP = {"after": 0}
+MADE = []
+
+
+def drawn(case, seed):
+    """A result of the seed; it is written down that it was made, and after so many the caller is stopped."""
+    if STOP["after"] == 0:
+        raise KeyboardInterrupt
+    STOP["after"] -= 1
+    MADE.append(case["x"])
+    return {"seed": seed, "x": case["x"]}
+
+
+def seeds(case, seed):
+    """The same results, whatever is said."""
+    return {"seed": seed, "x": case["x"]}
+
+
+def trained(with_canary, seed):
+    """A score of the seed, written down likewise."""
+    return drawn({"x": seed}, seed)["seed"] + 0.5 * with_canary
+
+
+def calm(with_canary, seed):
+    """The same score."""
+    return seed + 0.5 * with_canary
+
+
+def number_in(path):
+    """The number of the case that a file says it holds."""
+    with np.load(path) as archive:
+        return json.loads(archive["header"].tobytes())["case"]["x"]
+
+
+class Disturbed(RuleBasedStateMachine):
+    """What happens to the files between two calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder, self.scores = (Path(tempfile.mkdtemp(prefix="stateful-")) for _ in range(2))
+        self.spoiled = set()  # files that are not what was written
+        self.whole = set()  # the numbers of what is in files that are
+        MADE.clear()
+
+    def teardown(self):
+        """Remove the files."""
+        shutil.rmtree(self.folder)
+        shutil.rmtree(self.scores)
+
+    def ask(self, cases, *, after):
+        """The results of so many cases, of a call that is stopped after some; none if it was, or was refused."""
+        STOP["after"] = after
+        MADE.clear()
+        given = [{"x": x} for x in range(cases)]
+        try:
+            return auditor.run_cases(drawn, given, folder=self.folder, workers=1)
+        except KeyboardInterrupt:
+            return None
+        except auditor.InputError as refusal:
+            assert any(str(path) in str(refusal) for path in self.spoiled)  # noqa: PT017
+            assert MADE == []
+            return None
+        finally:
+            assert not set(MADE) & self.whole
+            self.whole |= set(MADE)
+
+    @rule(cases=st.integers(1, 8), after=st.integers(0, 8))
+    def call(self, cases, after):
+        """A call is stopped early, or ends with the results of undisturbed ones."""
+        found = self.ask(cases, after=after)
+        if found is not None:
+            assert found == auditor.run_cases(seeds, [{"x": x} for x in range(cases)], workers=1)
+
+    @precondition(lambda self: self.files)
+    @rule(which=st.integers(0, 100), place=st.floats(0, 1, exclude_max=True))
+    def cut_off(self, which, place):
+        """A file ends early."""
+        path = self.files[which % len(self.files)]
+        content = path.read_bytes()
+        path.write_bytes(content[: int(place * len(content))])
+        self.spoiled.add(path)
+
+    @precondition(lambda self: len(self.files) > 1)
+    @rule(which=st.integers(0, 100), other=st.integers(0, 100))
+    def take_another_for_it(self, which, other):
+        """A file lies where another belongs."""
+        first, second = (self.files[place % len(self.files)] for place in (which, other))
+        if first != second:
+            shutil.copyfile(first, second)
+            self.spoiled.add(second)
+
+    @precondition(lambda self: self.spoiled)
+    @rule()
+    def remove_what_is_spoiled(self):
+        """As the sentence says, the files are deleted, and their runs are made again."""
+        for path in self.spoiled:
+            path.unlink()
+        self.spoiled.clear()
+        self.whole &= {number_in(path) for path in self.files}
+
+    @rule(runs=st.sampled_from((4, 6, 10)), batch=st.integers(1, 5), after=st.integers(0, 12))
+    def train(self, runs, batch, after):
+        """Trainings are stopped early, or end with the scores of undisturbed ones, whatever batches are there."""
+        STOP["after"] = after
+        with contextlib.suppress(KeyboardInterrupt):
+            found = auditor.collect_runs(trained, runs=runs, batch=batch, folder=self.scores, workers=1)
+            whole = auditor.collect_runs(calm, runs=runs, workers=1)
+            assert found.member.tolist() == whole.member.tolist()
+            assert found.nonmember.tolist() == whole.nonmember.tolist()
+
+    @property
+    def files(self):
+        """The files that are there; nothing else ever is."""
+        found = sorted(self.folder.iterdir())
+        assert all(path.suffix == ".npz" for path in found)
+        return found
+
+
+def test_whatever_happens_between_two_calls(request):
+    """Stopped, cut off, mixed up and grown, a set of runs makes no whole result twice, and mixes none."""
+    machine = Disturbed.TestCase
+    often = request.config.getoption("--long")
+    machine.settings = settings(
+        max_examples=300 if often else 15,
+        stateful_step_count=15,
+        deadline=None,
+        database=None,
+        derandomize=not often,
+        suppress_health_check=list(HealthCheck),
+    )
+    machine().runTest()

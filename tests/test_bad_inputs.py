@@ -1,0 +1,264 @@
+"""One table of what cannot be used: each bad argument, its error, and the words that help: name, value, place."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import auditor
+from auditor import checks, scores
+from auditor.checks import label_shuffle, placebo
+from auditor.core import (
+    DPSGD,
+    Census,
+    FixedThreshold,
+    InputError,
+    Jeffreys,
+    Katz,
+    Losses,
+    Melded,
+    OnePerPerson,
+    RandomSplit,
+    RankGrid,
+    Split,
+    StatedClaim,
+    Subset,
+)
+from auditor.curves import Gaussian, MixtureOfGaussians, TradeoffCurve, fit_mixture_pair, logit_map
+from auditor.estimators import (
+    any_guesses_bound,
+    clopper_pearson,
+    gaussian_supremum,
+    gdp_bound,
+    mixture_supremum,
+    model_gdp,
+    one_run_bound,
+    steinke_bound,
+)
+from auditor.mechanism import GaussianAttack, RandomisedResponse, ceiling, records_needed
+from auditor.records import Features, fingerprints, per_person
+from auditor.scores import Population, References
+from auditor.verdicts import check_gates, parse
+
+TWO = Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])
+TEN = Losses(member=np.arange(10.0), nonmember=np.arange(10.0))
+NAMED = Losses(member=[0.0, 0.0], nonmember=[0.0, 0.0], id=(["a", "b"], ["c", "d"]))
+REFERENCE = References(member=[0.5, 0.6], nonmember=[0.7, 0.8])
+POPULATION = Population(loss=[0.5, 0.9], reference=[0.5, 0.9])
+CLASSES = Population(loss=[1.0, 2.0], group=[0, 0])
+UNIT = Gaussian(0.0, 1.0)
+RAGGED = [[1.0], [1.0, 2.0]]
+
+
+def rng():
+    """Random numbers that no case depends on."""
+    return np.random.default_rng(0)
+
+
+def ids(member, nonmember):
+    """Reference losses of records with these ids."""
+    return References(member=[1.0] * len(member), nonmember=[1.0] * len(nonmember), id=(member, nonmember))
+
+
+def learned(features, held, losses=TWO, size=60, **given):
+    """Scores by a regression on these tables."""
+    population = Population(loss=np.arange(size) + 0.0)
+    fitted = scores.fit_quantile_regression(
+        features, calibration=population, calibration_features=held, rng=rng(), **{"rate": 0.1, **given}
+    )
+    return fitted.transform(losses)
+
+
+def needed(**given):
+    """A plan with one bad argument."""
+    return records_needed(**{"epsilon": 1.0, "delta": 1e-5, **given})
+
+
+def runs(**given):
+    """An audit of runs with one bad argument."""
+    return auditor.audit_runs(TEN, **{"delta": 1e-5, **given})
+
+
+def models(*instances, **given):
+    """An audit of models with one bad argument."""
+    return auditor.audit_instances(list(instances) or [TWO, TEN], **{"delta": 1e-5, **given})
+
+
+CASES = {
+    # Losses and their labels.
+    r"member losses must be finite, got 2 NaN \(first at row 1, counting": lambda: Losses([0.1, math.nan, math.nan], [1, 2]),
+    r"nonmember losses must be finite, got 1 infinite values \(first at row 2": lambda: Losses([1, 2], [1.0, 2.0, math.inf]),
+    "member losses need at least 2 records, got 0": lambda: Losses([], [1, 2]),
+    "nonmember losses need at least 2 records, got 1": lambda: Losses([1, 2], [1]),
+    r"member losses must be one-dimensional, got shape \(1, 2\)": lambda: Losses([[1, 2]], [1, 2]),
+    "member losses must be numbers, got an array of type <U1": lambda: Losses(["a", "b"], [1, 2]),
+    "member losses must be numbers, got an array of type complex": lambda: Losses([1j, 2], [1, 2]),
+    "member losses has 2, member id has 3": lambda: Losses([1, 2], [1, 2], id=([1, 2, 3], [4, 5])),
+    "persons must be .*EachRecord.* give the losses a person column": lambda: per_person(TWO, choice=OnePerPerson()),
+    "member losses must belong to at least 2 persons, got 1": lambda: per_person(
+        Losses([1.0, 2.0], [3.0, 4.0], person=(["a", "a"], ["b", "c"])), choice=OnePerPerson()
+    ),
+    # Choices.
+    "noise_multiplier must be above 0, got 0": lambda: DPSGD(0.0, 0.1, 10),
+    r"sampling_rate must lie in \(0, 1\], got 0": lambda: DPSGD(1.0, 0.0, 10),
+    "steps must be a whole number of 1 or more, got 0": lambda: DPSGD(1.0, 0.1, 0),
+    "a claimed epsilon needs its delta, got epsilon 1 alone": lambda: StatedClaim(1.0),
+    "claimed epsilon must be 0 or more, got -1": lambda: StatedClaim(-1.0, 1e-5),
+    r"claimed delta must lie in \[0, 1\), got 1": lambda: StatedClaim(1.0, 1.0),
+    "adjacency must be .* did you mean 'add-remove'": lambda: StatedClaim(1.0, 0.1, "addremove"),
+    "tails must be one of 'both', 'lower', 'upper', got 'left'": lambda: RankGrid("left"),
+    "threshold must be finite, got nan": lambda: FixedThreshold(math.nan),
+    r"fraction must lie in \(0, 1\), got 1": lambda: Split(1.0),
+    "seed must be a whole number of 0 or more, got -1": lambda: Split(seed=-1),
+    r"interval must be auditor\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Katz()),
+    r"interval must be auditor\.ClopperPearson or auditor\.Katz or": lambda: FixedThreshold(0.0, Melded()),
+    # The audit.
+    r"losses must be auditor\.Losses, got 'x.csv'": lambda: auditor.audit("x.csv"),
+    "delta must be finite, got nan": lambda: auditor.audit(TEN, delta=math.nan),
+    "delta must be finite, got an integer": lambda: auditor.audit(TEN, delta=10**400),
+    "confidence must lie in": lambda: auditor.audit(TEN, confidence=0.0),
+    "confidence must be at most 1 - 1e-12": lambda: auditor.audit(TEN, confidence=0.9999999999999999),
+    "training_size must be at least the number of member losses, got 5 for 10": lambda: auditor.audit(TEN, training_size=5),
+    r"fpr must lie in \(0, 1\), got 2": lambda: auditor.audit(TEN, fpr=(2.0,)),
+    "fpr must be a sequence of rates": lambda: auditor.audit(TEN, fpr=0.1),
+    "members must be auditor.Sample or auditor.Census or auditor.Subset, got 'census'": lambda: auditor.audit(TEN, members="census"),
+    r"members must be an instance, got the class Census; write Census\(...\)": lambda: auditor.audit(TEN, members=Census),
+    "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.Ber": lambda: auditor.audit(TEN, split="random"),
+    "claim must be auditor.DPSGD or auditor.StatedClaim or None": lambda: auditor.audit(TEN, claim=(1.0, 1e-5)),
+    "threshold must be auditor.RankGrid": lambda: auditor.audit(TEN, threshold=0.5),
+    "a census scores every training record": lambda: auditor.audit(TEN, members=Census(), training_size=5000),
+    # Estimators.
+    r"delta must lie in \[0, 1\), got 1\.": lambda: clopper_pearson(TWO, delta=1.0),
+    r"confidence must lie in \(0, 1\), got 1": lambda: clopper_pearson(TWO, delta=0.0, confidence=1.0),
+    "records on each side of a split must be 2 or more, got 1": lambda: clopper_pearson(TWO, delta=0.0, rule=Split()),
+    "as many records as were scored, got of = 9 for 10 member losses": lambda: clopper_pearson(
+        TEN, delta=0.0, members=Subset(of=9), rule=RankGrid(interval=Melded())
+    ),
+    r"Katz\(\) limits are offered for members=Sample\(\) only, got Census": lambda: clopper_pearson(
+        TEN, delta=0.0, members=Census(), rule=FixedThreshold(3.0, Katz())
+    ),
+    r"delta must lie in \[0, 1\), got 1": lambda: model_gdp(TEN, delta=1.0),
+    "delta must be above 0 when there is no clip, got 0": lambda: gaussian_supremum(UNIT, UNIT, delta=0.0),
+    "delta must be above 0 when there is no clip, got 0:": lambda: mixture_supremum(UNIT, UNIT, delta=0.0),
+    "correct guesses <= guesses <= bits must hold, got 5, 12 and 10": lambda: gdp_bound(bits=10, guesses=12, correct=5, alpha=0.05),
+    "correct guesses <= guesses": lambda: steinke_bound(bits=10, guesses=5, correct=6, delta=0.0, alpha=0.05),
+    "guesses must be a whole number": lambda: any_guesses_bound(np.array([], dtype=bool), alpha=0.05),
+    r"alpha must lie in \(0, 1\), got 0": lambda: any_guesses_bound(np.array([True]), alpha=0.0),
+    "odds must be above 0, got 0": lambda: any_guesses_bound(np.array([True]), alpha=0.1, odds=(0.0,)),
+    r"test must be auditor\.Steinke or auditor\.FDP or": lambda: one_run_bound(TWO, split=RandomSplit(), delta=0.0, rng=rng(), test="fdp"),
+    # Curves.
+    r"weights must sum to 1, got 0\.9": lambda: MixtureOfGaussians((0.5, 0.4), (0.0, 1.0), (1.0, 1.0)),
+    r"weights must be above 0, got -0\.5": lambda: MixtureOfGaussians((1.5, -0.5), (0.0, 1.0), (1.0, 1.0)),
+    "columns must have the same length": lambda: MixtureOfGaussians((1.0,), (0.0, 1.0), (1.0,)),
+    r"sds must be above 0 .* got 0 \(component 1": lambda: MixtureOfGaussians((0.5, 0.5), (0.0, 1.0), (1.0, 0.0)),
+    r"choice must be auditor\.Mixture, got 3": lambda: fit_mixture_pair(TWO, choice=3, rng=rng()),
+    "columns must have the same length: fpr has 2, tpr has 3": lambda: TradeoffCurve(fpr=[0, 1], tpr=[0, 0.5, 1]),
+    "fpr must run from 0 to 1": lambda: TradeoffCurve(fpr=[0.1, 1], tpr=[0, 1]),
+    "fpr must never fall, got a fall after point 1": lambda: TradeoffCurve(fpr=[0, 0.5, 0.4, 1], tpr=[0, 0.5, 0.6, 1]),
+    "tpr must never fall": lambda: TradeoffCurve(fpr=[0, 0.5, 1], tpr=[0, math.nan, 1]),
+    "smallest loss before the logit map must be above 0, got -1": lambda: logit_map(Losses([-1.0, 1.0], [1.0, 2.0])),
+    # Features.
+    "same columns, got 2 and 3": lambda: Features(np.ones((2, 2)), np.ones((2, 3))),
+    "same columns, got 'a', 'b'": lambda: Features(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
+    "member features must be an array, .* got str": lambda: Features("text", "text"),
+    "one row for each record, got an array of shape ()": lambda: Features(5, 5),
+    "member features must .* got rows of different lengths": lambda: Features(RAGGED, [[1]]),
+    "one row for each record, .* type complex128": lambda: Features(np.ones(2, dtype=complex), np.ones(2)),
+    "got masked values": lambda: Features(np.ma.array([1, 2], mask=[0, 1]), [1, 2]),
+    "same length: member a has 2, member b has 1": lambda: Features({"a": [1, 2], "b": [1]}, {"a": [1], "b": [1]}),
+    "one-dimensional columns": lambda: Features({"a": [[1, 2]]}, {"a": [[1, 2]]}),
+    "^nonmember features must have one row .* got 1 rows for 2 losses": lambda: Features([1, 2], [3]).check_rows(TWO),
+    "^member features, words: cells must be .* got list; leave": lambda: fingerprints(
+        Features(pd.DataFrame({"words": [["a"], ["b"]]}), pd.DataFrame({"words": [["a"], ["b"]]}))
+    ),
+    # Checks.
+    r"^false_alarms must lie in \(0, 1\), got 2": lambda: placebo(TWO, delta=0.0, false_alarms=2),
+    "^shuffles must be a whole number of 1 or more, got 0": lambda: label_shuffle(TWO, delta=0.0, rng=rng(), shuffles=0),
+    "shift needs an rng with features, got None": lambda: checks.shift(Features([1, 2], [3, 4])),
+    # Scores.
+    "class of each calibration record": lambda: scores.class_conditional(TWO),
+    "class of each audited record": lambda: scores.class_conditional(CLASSES)(TWO),
+    "least must be a whole number of 2 or more": lambda: scores.class_conditional(CLASSES, least=1),
+    "calibration must be auditor.Losses or auditor.scores.Population, got list": lambda: scores.class_conditional([1.0, 2.0]),
+    r"features must be a pair \(members, non-members\) of tables, got ndarray": lambda: learned(np.zeros((3, 2)), np.zeros(60)),
+    "nonmember features must have the columns of the member features": lambda: learned((np.zeros(2), np.zeros((2, 3))), np.zeros(60)),
+    "features must be finite or missing, got 2 infinite values": lambda: learned((np.zeros(2), np.full(2, np.inf)), np.zeros(60)),
+    "member losses has 2, member features has 3": lambda: learned((np.zeros(3), np.zeros(2)), np.zeros(60)),
+    "not resolvable with 50 non-members": lambda: learned((np.zeros(2), np.zeros(2)), np.zeros(100), size=100, rate=0.01),
+    r"rate 0\.01 is not resolvable with 98 non-members.*at least 99": lambda: scores.conformal_threshold(np.arange(98.0), rate=0.01),
+    r"rate must lie in \(0, 1\), got 0": lambda: scores.conformal_threshold(np.arange(98.0), rate=0.0),
+    "conformal losses must be finite, got 1 NaN": lambda: scores.conformal_threshold(np.array([1.0, np.nan]), rate=0.5),
+    "reference member losses must be finite, got 1 NaN": lambda: References(member=[1.0, math.nan], nonmember=[1.0]),
+    r"\(model 1\) losses must be finite.*row 1": lambda: References(member=[[1.0, 2.0], [1.0, np.inf]], nonmember=[[1.0, 2.0]]),
+    "must come from the same models, got 2 and 1 columns": lambda: References(member=[[1.0, 2.0]], nonmember=[1.0]),
+    r"must have shape \(records,\) or \(records, models\), got \(0, 1\)": lambda: References(member=[], nonmember=[1.0]),
+    "reference id must be a pair": lambda: References(member=[1.0], nonmember=[1.0], id=["a", "b", "c"]),
+    "reference member losses has 1, reference member id has 2": lambda: References(member=[1.0], nonmember=[1.0], id=(["a", "b"], ["c"])),
+    "member losses has 2, reference member losses has 3": lambda: scores.difficulty(References([1.0] * 3, [1.0] * 2))(TWO),
+    r"got none for 1 of 2 ids \(first at row 1": lambda: ids(["a", "x"], ["c", "d"]).aligned(NAMED),
+    "reference member ids must be unique, got 1 repeated": lambda: ids(["a", "b", "a"], ["c", "d"]).aligned(NAMED),
+    "centre must be an instance": lambda: scores.difficulty(REFERENCE, centre=scores.Median),
+    r"reference must be auditor\.References": lambda: scores.difficulty([1.0, 2.0]),
+    "population losses need at least 2 records, got 1": lambda: Population(loss=[1.0]),
+    "population losses has 2, population group has 1": lambda: Population(loss=[1.0, 2.0], group=["a"]),
+    "scale must be one of": lambda: Population(loss=[1.0, 2.0], scale="nats"),
+    r"^a must lie in \[0, 1\], got 1.5": lambda: scores.rmia(REFERENCE, population=POPULATION, a=1.5),
+    "gamma must be above 0, got 0": lambda: scores.rmia(REFERENCE, population=POPULATION, gamma=0.0),
+    "reference models' losses on the population": lambda: scores.rmia(REFERENCE, population=Population(loss=[0.5, 0.9])),
+    "same models, got 1 and 3 columns": lambda: scores.rmia(REFERENCE, population=Population([0.5, 0.9], np.ones((2, 3)))),
+    "population must be auditor.Population": lambda: scores.rmia(REFERENCE, population=[0.5, 0.9]),
+    "hold_out needs at least 2 members and 2 non-members on each side": lambda: scores.hold_out(TWO, rng=rng()),
+    "labels that tie fewer records together": lambda: scores.hold_out(
+        Losses(np.arange(9.0), np.arange(9.0), person=(np.zeros(9), np.zeros(9))), rng=rng()
+    ),
+    # Plans.
+    "epsilon must be above 0, got 0": lambda: needed(epsilon=0.0),
+    r"power must lie in \(0, 1\)": lambda: needed(power=1.0),
+    "attack must be .*PerfectAttack": lambda: needed(attack="perfect"),
+    "mu must be above 0": lambda: GaussianAttack(0.0),
+    "epsilon of the randomised response must be above 0": lambda: RandomisedResponse(-1.0),
+    "n_member must be a whole number of 2 or more, got 1": lambda: ceiling(1, 9, delta=0.0),
+    # Several models, and many runs.
+    "at least 2 models": lambda: models(TWO),
+    "instances must be a sequence": lambda: auditor.audit_instances(TWO, delta=1e-5),
+    r"instance 1 \(counting from 0\) must be": lambda: models(TWO, "losses.csv"),
+    "instances 0 and 2": lambda: models(TWO, TEN, TWO),
+    "split must be auditor.UnknownSplit or": lambda: models(split="random"),
+    r"ClopperPearson\(\), got Jeffreys\(\)": lambda: runs(threshold=FixedThreshold(0.5, Jeffreys())),
+    "records on each side of a split must be 2 or more, got 1 at fraction 0.1": lambda: runs(threshold=Split(0.1)),
+    "threshold must be .*RankGrid or .*FixedThreshold or .*Split, got 0.5": lambda: runs(threshold=0.5),
+    "must be other runs than those that are judged": lambda: runs(threshold_runs=TEN),
+    r"RankGrid\(\.\.\.\) would choose it twice": lambda: runs(threshold_runs=TWO, threshold=RankGrid()),
+    "adjacency must be one of .*did you mean": lambda: runs(adjacency="add-replace"),
+    r"losses must be auditor\.Losses, got \[0.1": lambda: auditor.audit_runs([0.1, 0.2], delta=0.0),
+    # Gates.
+    "gate must be NAME OPERATOR NUMBER.* got 'auc'": lambda: parse("auc"),
+    "gate must be NAME OPERATOR NUMBER.* got 'auc = 1'": lambda: parse("auc = 1"),
+    "gate must be NAME OPERATOR NUMBER.* got 'auc > 1.nauc": lambda: parse("auc > 1\nauc > 2"),
+    "gate must be NAME OPERATOR NUMBER.* got 'aaa": lambda: parse("a" * 300 + " > 1"),
+    "gate must be NAME OPERATOR NUMBER.* got None": lambda: parse(None),
+    "finite number, .* got '1_0'": lambda: parse("auc > 1_0"),
+    "finite number, .* got '٣'": lambda: parse("auc > ٣"),
+    "must be finite, got inf": lambda: parse("auc > 1e999"),
+    "takes == or !=, got '>'": lambda: parse("verdict > refuted"),
+    "did you mean 'refuted'": lambda: parse("verdict == refused"),
+    "did you mean 'fail'": lambda: parse("checks.shift == failed"),
+    r"did you mean 'checks.shift'\?": lambda: parse("check.shift == fail"),
+    r"did you mean 'verdict'\?": lambda: parse("verdct == refuted"),
+    "gates must be a list of texts": lambda: check_gates(None, {"auc": 0.5}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", CASES)
+def test_what_cannot_be_used_is_one_sentence(words):
+    """The error is one line of one argument with its value and place, and nobody has to read a traceback for it."""
+    with pytest.raises(InputError, match=words) as caught:
+        CASES[words]()
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_huge_losses_are_accepted():
+    """A sum that overflows is not mistaken for an infinite loss."""
+    assert Losses(member=[1.7e308, 1.7e308], nonmember=[0, 1]).n_member == 2
