@@ -1,3 +1,4 @@
+from auditor import canaries as canaries
 from auditor._version import __version__ as __version__
 from auditor.api import (
     AuditResult as AuditResult,
@@ -74,17 +75,21 @@ from auditor.core.options import (
     EachRecord as EachRecord,
     FixedSizeSampling as FixedSizeSampling,
     FixedThreshold as FixedThreshold,
+    IndependentRuns as IndependentRuns,
     Jeffreys as Jeffreys,
     Katz as Katz,
     Melded as Melded,
     Mixture as Mixture,
     OnePerPerson as OnePerPerson,
     PoissonSampling as PoissonSampling,
+    PrivacyUnit as PrivacyUnit,
     RandomSplit as RandomSplit,
     RankGrid as RankGrid,
     Sample as Sample,
+    ShuffledBatches as ShuffledBatches,
     Split as Split,
     StatedClaim as StatedClaim,
+    StatedCurve as StatedCurve,
     Steinke as Steinke,
     Subset as Subset,
     UnknownSplit as UnknownSplit,
@@ -102,15 +107,15 @@ from auditor.core.values import (
     Verdict as Verdict,
 )
 from auditor.curves.tradeoff import TradeoffCurve as TradeoffCurve
-from auditor.mechanism.planning import (
+from auditor.mechanism.planned_audits import (
     GaussianAttack as GaussianAttack,
     PerfectAttack as PerfectAttack,
-    Plan as Plan,
     RandomisedResponse as RandomisedResponse,
-    records_needed as records_needed,
 )
+from auditor.mechanism.planning import Plan as Plan, records_needed as records_needed
 from auditor.mechanism.run_cases import Progress as Progress, run_cases as run_cases
 from auditor.mechanism.training_runs import collect_runs as collect_runs
+from auditor.mechanism.whole_curve import FixedNumber as FixedNumber, Sequential as Sequential
 from auditor.records.features import Features as Features
 from auditor.records.labels import per_person as per_person
 from auditor.results.document import Slice as Slice, TopRecord as TopRecord

@@ -12,6 +12,7 @@ from auditor.comparison.compare import ComparedAudits
 from auditor.core.files import kept
 from auditor.core.options import (
     Adjacency,
+    IndependentRuns,
     Members,
     MembershipSplit,
     Mixture,
@@ -20,7 +21,6 @@ from auditor.core.options import (
     RankGrid,
     Sample,
     Split,
-    Steinke,
     ThresholdRule,
     TrainingClaim,
     UnknownSplit,
@@ -33,6 +33,7 @@ from auditor.theory.asked import Asked
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from auditor.mechanism.whole_curve import RunsTest
     from auditor.records.features import Features
     from auditor.verdicts.gates import Gate, GateOutcome
 
@@ -196,6 +197,7 @@ def audit(
     *,
     delta: float | None = None,
     confidence: float = 0.95,
+    looks: int = 1,
     members: Members = Sample(),  # noqa: B008 - a frozen value
     split: MembershipSplit = UnknownSplit(),  # noqa: B008
     claim: TrainingClaim | None = None,
@@ -204,7 +206,7 @@ def audit(
     fpr: Iterable[float] = (0.1, 0.01, 0.001),
     persons: Persons | None = None,
     mixture: Mixture | None = None,
-    one_run_test: OneRunTest = Steinke(),  # noqa: B008
+    one_run_test: OneRunTest | None = None,
     features: "Features | None" = None,
     reference: Losses | None = None,
     seed: int = 0,
@@ -222,6 +224,9 @@ def audit(
         losses: Per-record losses, smaller meaning more like a member.
         delta: In [0, 1). By default the delta of a stated claim, otherwise 1/(n ln n) with n the training size.
         confidence: Of every interval, in (0, 1).
+        looks: How often this claim or gate is looked at, in this audit and others like it, 1 or more: they share the
+            error, so that all of them together hold at the confidence. A true claim that is judged every night at 95%
+            is refuted within weeks.
         members: `Sample` (the scored members are a random sample of the training set), `Subset` (the same, of a
             training set of known size) or `Census` (all of it).
         split: How membership was decided; without a declaration no verdict on a claim is possible.
@@ -231,7 +236,8 @@ def audit(
         fpr: False positive rates to report the true positive rate at.
         persons: `OnePerPerson`, the default where the losses name persons, or `EachRecord`.
         mixture: Fit Gaussian mixtures too, up to so many components.
-        one_run_test: How the guesses about the training algorithm are judged.
+        one_run_test: How the guesses about the training algorithm are judged: by default `FDP` at a delta above 0, which
+            judges a claim's whole curve, and `AnyGuesses` at delta 0; or `Steinke`.
         features: The records' features, aligned with the losses: looks for a shift between the groups and for twins.
         reference: Losses of the same records under a model that was trained on neither group: a placebo audit.
         seed: Of everything random here; the same seed gives the same result.
@@ -267,8 +273,10 @@ def audit_instances(
     *,
     delta: float,
     confidence: float = 0.95,
+    looks: int = 1,
     split: MembershipSplit = UnknownSplit(),  # noqa: B008 - a frozen value
     claim: TrainingClaim | None = None,
+    together: IndependentRuns | None = None,
     seed: int = 0,
 ) -> InstancesResult:
     """Audit a training mechanism from several models that it trained.
@@ -279,10 +287,13 @@ def audit_instances(
         delta: In [0, 1). With a claim, the bound that is judged is stated at the claim's own delta, or at the one that
             follows from it for replaced records.
         confidence: In (0, 1).
-        split: How membership was decided in each instance. Only `RandomSplit` supports a statement about the
-            mechanism; then it is about replaced records.
+        looks: Declared number of such audits, which share the error; see `audit`.
+        split: How membership was decided in each instance. Without ``together`` only `RandomSplit` supports a statement
+            about the mechanism; then it is about replaced records.
         claim: What is claimed of the mechanism: `DPSGD` or `StatedClaim`.
-        seed: Of the bootstrap; the same seed gives the same result.
+        together: `IndependentRuns` declares that the models were trained apart: then their pairs, or their inclusion
+            coins, are one audit together, which certifies far more, and judges a claim's whole curve.
+        seed: Of the bootstrap and the pairs; the same seed gives the same result.
 
     Raises:
         InputError: An argument that cannot be used, an instance given twice, or a result without rank curves.
@@ -307,18 +318,23 @@ def audit_runs(
     *,
     delta: float,
     confidence: float = 0.95,
+    looks: int = 1,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     claim: TrainingClaim | None = None,
     threshold: ThresholdRule = Split(),  # noqa: B008 - a frozen value
     threshold_runs: Losses | None = None,
+    test: "RunsTest | None" = None,
 ) -> RunsResult:
     """Audit a training mechanism from the scores of many independent runs, with a canary and without.
 
-    One threshold on the score guesses the world of a run. It is chosen on runs that it does not judge, because the
-    best threshold of the judged runs themselves makes every bound too high. The two error rates bound epsilon from
-    below in both directions, by four methods at the same threshold; only the certified one judges a claim. Fix the
-    number of runs before you look: a bound that is looked at again and again until it refutes no longer holds at its
-    confidence.
+    A claim is judged by its whole trade-off curve, at every threshold on the score at once (`FixedNumber`) or by bets that
+    hold whenever they are looked at (`Sequential`), with all runs: none is spent on choosing a threshold. The result names
+    the point of the curve that was contradicted. With `FixedNumber` fix the number of runs before you look: a test that is
+    looked at again and again until it refutes no longer holds at its confidence.
+
+    Beside it, for reading: one threshold guesses the world of a run, chosen on runs that it does not judge, because the
+    best threshold of the judged runs themselves makes every bound too high. Its two error rates bound epsilon from below
+    in both directions, by four methods.
 
     Args:
         losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
@@ -326,18 +342,21 @@ def audit_runs(
         delta: In [0, 1). With a claim, all rows are stated at the claim's own delta, or at the one that follows from it
             for replaced records.
         confidence: In (0, 1).
+        looks: Declared number of such audits, which share the error; see `audit`.
         adjacency: What the two worlds differ by: the canary is there or not (``"add-remove"``), or there is another record
             in its place (``"replace-one"``).
-        claim: What is claimed of the mechanism: `DPSGD`, judged at its accountant's epsilon, or `StatedClaim`.
+        claim: What is claimed of the mechanism: `DPSGD`, or `StatedClaim` and its forms.
         threshold: `Split` (default) chooses it on one part of the runs and judges the rest; `FixedThreshold` takes one that
             was chosen without any of them; `RankGrid` has no single threshold, and only the certified row.
         threshold_runs: Other runs of the same kind, which choose the threshold; then all of ``losses`` are judged.
             Collect them with another seed: with the same one, `collect_runs` makes the same runs again.
+        test: How the number of runs came about: `FixedNumber` (default) or `Sequential`, for which the runs must be in
+            the order of their numbers and pairs share nothing with other pairs.
 
     Raises:
         InputError: Arguments that cannot be used, or too few runs.
 
-    Source: Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Zanella-Beguelin et
+    Source: the joint test and the bets are [own], derived in `auditor.estimators.joint_test` and `betting`; Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Zanella-Beguelin et
     al. 2023 (Bayesian), Nasr et al. 2023 (Gaussian).
 
     >>> import numpy as np
@@ -351,6 +370,8 @@ def audit_runs(
     given = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import runs as room
 
+    if test is None:
+        del given["test"]
     return RunsResult.of(room.audit_runs(**given))
 
 

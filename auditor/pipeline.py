@@ -3,6 +3,7 @@
 from auditor.checks.registry import CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.options import StatedClaim
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.registry import ESTIMATORS
 from auditor.results import views
@@ -59,7 +60,8 @@ def _curves(evidence: Evidence) -> tuple[NamedCurve, ...]:
         evidence.normals,
         mixture=evidence.mixtures,
         claim=evidence.audited,
-        promised=evidence.promised,
+        # The line of a stated epsilon and delta is that of the two.
+        promised=None if isinstance(evidence.setting.claim, StatedClaim) else evidence.promised,
         confidence=evidence.setting.confidence,
         members=evidence.setting.members,
     )

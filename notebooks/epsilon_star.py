@@ -196,7 +196,7 @@ for name, together in (("one microbatch", True), ("a microbatch for each record"
     for sensitivity, meaning in ((1, "as usually stated"), (2, "for 2C")):
         claim = microbatches.claim(sensitivity=sensitivity)
         verdict = auditor.audit_runs(stepped, delta=claim.delta, claim=claim)
-        bound = verdict.estimate("epsilon_bound.clopper_pearson")
+        bound = verdict.estimate("epsilon_bound.order_statistics")
         print(
             f"{name}: epsilon {claim.epsilon:.2f} {meaning} (delta {claim.delta:g}, add-remove) is {verdict.verdict};",
             f"at least {math.floor(100 * bound.value) / 100:.2f} at {bound.confidence:.0%} confidence, {STEPS:,} steps",

@@ -1,10 +1,11 @@
 """Slow, obvious versions of what the package computes, written from the definitions alone."""
 
+import itertools
 import math
 
 import mpmath
 import numpy as np
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
 
 
 def epsilon_of_rates(fpr, tpr, delta):
@@ -116,3 +117,69 @@ def steinke_p_value(m, r, v, epsilon, delta):
         ((w.cdf(v - 1) - (w.cdf(v - i - 1) if v - i >= 1 else 0.0)) / i for i in range(1, v + 1)), default=0.0
     )
     return min(1.0, w.sf(v - 1) + 2 * m * delta * worst)
+
+
+def zcdp_epsilon(rho, delta):
+    """Smallest epsilon at which rho-zCDP allows this delta: Canonne, Kamath and Steinke 2020, Proposition 7, in mpmath.
+
+    delta = inf over a > 1 of exp((a - 1)(a rho - eps)) / (a - 1) (1 - 1/a)^a, the best order by a scan and then by halving.
+    """
+
+    def log_delta(eps):
+        def at(log_excess):
+            a = 1 + mpmath.exp(log_excess)
+            return (a - 1) * (a * rho - eps) - log_excess + a * mpmath.log(1 - 1 / a)
+
+        best = min(range(-40, 60), key=lambda place: at(mpmath.mpf(place) / 4))
+        low, high = (mpmath.mpf(best + side) / 4 for side in (-1, 1))
+        for _ in range(60):
+            third = (high - low) / 3
+            low, high = (low, high - third) if at(low + third) < at(high - third) else (low + third, high)
+        return at((low + high) / 2)
+
+    with mpmath.workdps(30):
+        return _bisected(
+            lambda eps: log_delta(eps) - mpmath.log(delta), mpmath.mpf(0), 20 + 10 * rho, steps=60
+        )
+
+
+def compositions(size, cells):
+    """All ways to spread so many records over so many cells."""
+    if cells == 1:
+        return [(size,)]
+    return [(first, *rest) for first in range(size + 1) for rest in compositions(size - first, cells - 1)]
+
+
+def worst_interleavings(members, nonmembers, fpr, tpr):
+    """Yield every order of two small groups with its probability, non-members uniform and members following a curve.
+
+    The curve is straight between its corners: inside a cell both groups are uniform, so that all orders of those in it
+    are equally likely. Members in the jump at 0 are below all non-members. Yields (probability, members, non-members).
+    """
+    width, mass = np.diff(fpr), np.diff(tpr)
+    for ins in compositions(members, mass.size):
+        for outs in compositions(nonmembers, width.size):
+            chance = stats.multinomial.pmf(ins, members, mass) * stats.multinomial.pmf(
+                outs, nonmembers, width
+            )
+            if chance == 0:
+                continue
+            cells = [list(itertools.combinations(range(a + b), a)) for a, b in zip(ins, outs, strict=True)]
+            share = chance / math.prod(map(len, cells))
+            for chosen in itertools.product(*cells):
+                inside, outside = [], []
+                for cell, (places, a, b) in enumerate(zip(chosen, ins, outs, strict=True)):
+                    at = [cell + (place + 1) / (a + b + 1) for place in range(a + b)]
+                    inside += [at[place] for place in places]
+                    outside += [at[place] for place in range(a + b) if place not in places]
+                yield share, inside, outside
+
+
+def chance_at_a_rank(rank, hits, *, members, nonmembers, allowed):
+    """E P[Bin(members, T(Y)) >= hits], Y the (rank + 1)-th smallest of so many uniforms: on a dense grid of log-odds."""
+    law = stats.beta(rank + 1, nonmembers - rank)
+    ends = np.log([law.ppf(1e-14), law.isf(1e-25)]) - np.log1p([-law.ppf(1e-14), -law.isf(1e-25)])
+    at = np.linspace(*ends, 40_001)
+    y = 1 / (1 + np.exp(-at))
+    density = np.exp(law.logpdf(y)) * y * (1 - y)
+    return float(integrate.trapezoid(density * stats.binom.sf(hits - 1, members, allowed(y)), at))

@@ -67,8 +67,9 @@ def test_what_is_read_and_compared_is_public_too(losses, tmp_path):
 
 @pytest.mark.parametrize("face", ["", "theory", "scores", "sensitivity", "collectors"])
 def test_every_name_of_a_public_face_is_there(face):
-    """A public face has each name of its ``__all__``, and no module stands in a function's place."""
+    """A public face has each name of its ``__all__``, and no module stands in a function's place but the room of canaries."""
     room = auditor if not face else getattr(__import__(f"auditor.{face}"), face)
     found = {name: getattr(room, name) for name in room.__all__}
     assert found
-    assert not [name for name, value in found.items() if type(value).__name__ == "module"]
+    modules = [name for name, value in found.items() if type(value).__name__ == "module"]
+    assert modules == ([] if face else ["canaries"])

@@ -27,7 +27,6 @@ from auditor.core import (
 )
 from auditor.curves import Gaussian, MixtureOfGaussians, TradeoffCurve, fit_mixture_pair, logit_map
 from auditor.estimators import (
-    any_guesses_bound,
     clopper_pearson,
     gaussian_supremum,
     gdp_bound,
@@ -125,7 +124,7 @@ CASES = {
     "members must be auditor.Sample or auditor.Census or auditor.Subset, got 'census'": lambda: auditor.audit(TEN, members="census"),
     r"members must be an instance, got the class Census; write Census\(...\)": lambda: auditor.audit(TEN, members=Census),
     "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.Ber": lambda: auditor.audit(TEN, split="random"),
-    "claim must be auditor.DPSGD or auditor.StatedClaim or None": lambda: auditor.audit(TEN, claim=(1.0, 1e-5)),
+    "claim must be auditor.DPSGD or auditor.StatedClaim or auditor.StatedCurve or None": lambda: auditor.audit(TEN, claim=(1.0, 1e-5)),
     "threshold must be auditor.RankGrid": lambda: auditor.audit(TEN, threshold=0.5),
     "a census scores every training record": lambda: auditor.audit(TEN, members=Census(), training_size=5000),
     # Estimators.
@@ -143,9 +142,6 @@ CASES = {
     "delta must be above 0 when there is no clip, got 0:": lambda: mixture_supremum(UNIT, UNIT, delta=0.0),
     "correct guesses <= guesses <= bits must hold, got 5, 12 and 10": lambda: gdp_bound(bits=10, guesses=12, correct=5, alpha=0.05),
     "correct guesses <= guesses": lambda: steinke_bound(bits=10, guesses=5, correct=6, delta=0.0, alpha=0.05),
-    "guesses must be a whole number": lambda: any_guesses_bound(np.array([], dtype=bool), alpha=0.05),
-    r"alpha must lie in \(0, 1\), got 0": lambda: any_guesses_bound(np.array([True]), alpha=0.0),
-    "odds must be above 0, got 0": lambda: any_guesses_bound(np.array([True]), alpha=0.1, odds=(0.0,)),
     r"test must be auditor\.Steinke or auditor\.FDP or": lambda: one_run_bound(TWO, split=RandomSplit(), delta=0.0, rng=rng(), test="fdp"),
     # Curves.
     r"weights must sum to 1, got 0\.9": lambda: MixtureOfGaussians((0.5, 0.4), (0.0, 1.0), (1.0, 1.0)),

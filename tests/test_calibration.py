@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from auditor.core import InputError
 
-NULL, RESPONSE, LAPLACE, NORMAL = LAWS
+NULL, RESPONSE, LAPLACE, NORMAL, HIGH, FIVE = LAWS
 # Both laws of the continuous pairs by SciPy, to compute every truth a second way.
 SCIPY = {
     NULL.name: (stats.norm(0, 1), stats.norm(0, 1)),
@@ -63,6 +63,8 @@ def test_a_swapped_pair_by_the_hockey_stick(rng):
         (RESPONSE, lambda x: np.where(x == 0, 1.0, -1.0)),
         (LAPLACE, lambda x: np.abs(x) - np.abs(x + 1)),
         (NORMAL, lambda x: -x - 0.5),
+        (HIGH, lambda x: np.log(np.where(x < 1, (1 - 0.1 / math.e) / 0.9, 1 / math.e))),
+        (FIVE, lambda x: -x / 2),
     ):
         loss = ratio(law.member(rng, 400_000)) - ratio(law.nonmember(rng, 400_000))
         terms = np.maximum(0.0, 1 - np.exp(law.pair_epsilon(delta) - loss))
@@ -77,6 +79,30 @@ def test_the_normal_pair_is_the_gaussian_mechanism():
     )
     assert LAPLACE.pair_epsilon(0.0) == 2
     assert [NULL.epsilon(0.0), NULL.pair_epsilon(1e-3), LAPLACE.epsilon(0.0)] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("law", [HIGH, FIVE], ids=lambda law: law.name)
+def test_truths_of_steps_against_many_draws(rng, law):
+    """Epsilon, AUC, advantage and TPR at FPR agree with counts of a million draws at every threshold."""
+    member, nonmember = (np.sort(draw(rng, 1_000_000)) for draw in (law.member, law.nonmember))
+    scan = np.linspace(-0.5, 5, 1101)
+    tpr, fpr = (np.searchsorted(group, scan, side="right") / 1e6 for group in (member, nonmember))
+    assert law.cdf(scan) == pytest.approx(fpr, abs=5 / 2000)
+    inside = (fpr > 0.01) & (tpr < 0.99)
+    for delta in (0.0, 0.05):
+        ratios = np.concatenate(
+            [(tpr - delta)[inside] / fpr[inside], (1 - fpr - delta)[inside] / (1 - tpr)[inside]]
+        )
+        assert law.epsilon(delta) == pytest.approx(
+            math.log(max(1, ratios.max())), abs=0.1 if law is HIGH else 0.02
+        )
+    assert law.advantage == pytest.approx((tpr - fpr).max(), abs=0.005)
+    for rate in (0.05, 0.35, 0.95):
+        assert law.tpr_at(rate) == pytest.approx(tpr[fpr <= rate + 1e-3].max(), abs=0.01)
+    ties = np.mean(rng.permutation(member) == nonmember) / 2
+    assert law.auc == pytest.approx(
+        np.mean(rng.permutation(member) < rng.permutation(nonmember)) + ties, abs=0.005
+    )
 
 
 @pytest.mark.parametrize("law", [RESPONSE, NORMAL], ids=lambda law: law.name)
@@ -145,10 +171,10 @@ def test_cells_do_not_depend_on_each_other():
 
 def test_the_table_in_three_forms():
     """Markdown has a line for each bound and size and the truths, JSON has no bare infinity, the frame every row."""
-    found = calibrate(runs=5, sizes=[60, 90], bounds=["rank_grid.census", "one_run.coins"])
+    found = calibrate(runs=5, sizes=[60, 90], bounds=["rank_grid.census", "one_run.coins.any"])
     text = found.to_markdown()
     assert text.count("| Certified bound, census |") == 2
-    assert "| epsilon of the mechanism, add/remove, at delta 0 | 0 | 1 | 1 | infinite |" in text
+    assert "| epsilon of the mechanism, add/remove, at delta 0 | 0 | 1 | 1 | infinite | 1 | 1.148 |" in text
     data = json.loads(found.to_json())
     assert (data["runs"], data["sizes"], data["ok"]) == (5, [60, 90], True)
     assert {row["truth"] for row in data["rows"] if row["law"] == NORMAL.name} == {None, "inf"}

@@ -91,6 +91,19 @@ def test_batches_of_a_fixed_size(capsys):
     assert 0 < leading[0]["value"] < 1
 
 
+def test_shuffled_batches(capsys):
+    """They have the numbers of Poisson sampling, none of them proven; --fixed-size and --sampler fixed-size are one."""
+    poisson, shuffled = (answer(capsys, *CLAIM, "--sampler", name) for name in ("poisson", "shuffled"))
+    assert shuffled["description"]["sampling"] == "shuffled"
+    assert [row["value"] for row in shuffled["claims"]] == [row["value"] for row in poisson["claims"]]
+    assert not any(row["proven"] for row in shuffled["claims"])
+    fixed = (answer(capsys, *CLAIM, *said) for said in (["--fixed-size"], ["--sampler", "fixed-size"]))
+    assert next(fixed) == next(fixed)
+    assert "--fixed-size contradicts --sampler shuffled" in refused(
+        capsys, *CLAIM, "--fixed-size", "--sampler", "shuffled"
+    )
+
+
 def test_prior_and_rates(capsys):
     """Another prior and other rates are told by the names of their rows."""
     found = answer(capsys, *CLAIM, "--prior", "0.1", "--fpr", "0.05")

@@ -134,6 +134,23 @@ def test_power_answers_with_a_number_of_records(capsys):
     assert "certifies an epsilon of 2" in capsys.readouterr().out
 
 
+def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
+    """What refutes a claim: runs with a canary and without, fixed in number or not, and canaries in one run."""
+    claim = "--noise-multiplier", 1, "--sampling-rate", 1, "--steps", 1
+    assert run("power", "--runs", *claim) == 0
+    assert capsys.readouterr().out.startswith(
+        "6 runs with the canary and 6 without refute the claim of DP-SGD"
+    )
+    assert run("power", "--runs", "--sequential", *claim, "--json", "-") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["unit"], found["estimate"]) == ("runs", "epsilon_bound.sequential")
+    assert run("power", "--canaries", "--claim-epsilon", 1, "--claim-delta", 1e-5, "--json", "-") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["adjacency"], found["claim"]) == ("add-remove", "epsilon 1 at delta 1e-5, add-remove")
+    assert run("power", "--runs", *claim, "--mu", 1) == 3
+    assert "stays within the claim" in capsys.readouterr().out
+
+
 # --- Columns that are no features, and references of other records ---------------------------------
 
 
@@ -149,6 +166,10 @@ def test_power_answers_with_a_number_of_records(capsys):
         ("audit {table} --ranking ranking.txt", ".csv or .parquet"),
         ("power --epsilon 1 --delta 1e-5 --training-size 300", "--members subset"),
         ("power --epsilon 1 --delta 1e-5 --mu 1 --attack-epsilon 1", "--attack-epsilon"),
+        ("power --epsilon 1 --delta 1e-5 --sequential", "--sequential goes with --runs"),
+        ("power --epsilon 1 --delta 1e-5 --canaries --split random", "--canaries is --split bernoulli"),
+        ("power --claim-epsilon 1 --claim-delta 1e-5", "declared split"),
+        ("power --epsilon 1", "one target"),
     ],
 )
 def test_bad_input_is_one_sentence(table, capsys, arguments, words):
@@ -157,6 +178,36 @@ def test_bad_input_is_one_sentence(table, capsys, arguments, words):
     more = ("--html", page) if arguments.startswith("audit") else ()
     assert words in refused(capsys, *arguments.format(table=table).split(), *more)
     assert not page.exists()
+
+
+@pytest.mark.parametrize(
+    ("claim", "words", "value", "code"),
+    [
+        ("--claim-mu 1", "Gaussian differential privacy with mu 1, add-remove", 9.997256, 0),  # at 2 mu
+        ("--claim-rho 0.5 --claim-adjacency replace-one", "with rho 0.5, replace-one", 4.728387, 1),
+        ("--claim-points 1:1e-3,4.5:1e-5 --claim-adjacency replace-one", "epsilon 4.5 at delta 1e-5", 4.5, 1),
+        ("--claim-epsilon 2 --claim-delta 1e-5 --claim-unit person", "add-remove, per person", 4.0, 0),
+        (
+            "--noise-multiplier 2 --sampling-rate 1 --steps 1 --claim-unit person",
+            "1 step, per person",
+            4.377178,
+            1,
+        ),
+    ],
+)
+def test_a_claim_in_any_unit(table, capsys, claim, words, value, code):
+    """A curve and a unit are claims on the command line, judged for replaced records by their whole curve: exit code 1."""
+    line = ("audit", table, "--split", "random", "--delta", "1e-5", *claim.split())
+    found = answer(capsys, *line, code=code)
+    assert words in found["data"]["claim"]
+    assert found["comparisons"][0]["claim"]["value"] == pytest.approx(value, abs=1e-6)
+
+
+def test_the_first_point_is_the_delta_of_an_audit(table, capsys):
+    """Points offer the delta of the first of them; mu has none, and takes that of the number of records."""
+    found = answer(capsys, "audit", table, "--claim-points", "1:1e-3,4.5:1e-5")
+    assert found["data"]["delta"] == 1e-3
+    assert answer(capsys, "audit", table, "--claim-mu", "1")["data"]["delta"] < 1e-3
 
 
 def test_a_claim_in_steps(tmp_path, capsys):

@@ -84,10 +84,19 @@ def test_a_rejected_curve_refutes_below_the_claimed_epsilon():
     assert "whole trade-off curve" in found.reason
 
 
-@pytest.mark.parametrize("change", [{"delta": 0.0}, {"delta": 2e-5}, {"adjacency": Adjacency.ADD_REMOVE}])
-def test_another_delta_or_adjacency_is_not_judged(change):
-    """A bound at another delta or for another adjacency than the claim's gives not_evaluable, never refuted."""
-    assert judge(CLAIM, dataclasses.replace(BOUND, **change)).verdict is Verdict.NOT_EVALUABLE
+@pytest.mark.parametrize("change", [{"delta": 0.0}, {"delta": 5e-6}, {"adjacency": Adjacency.ADD_REMOVE}])
+def test_a_smaller_delta_or_another_adjacency_is_not_judged(change):
+    """A bound at a smaller delta or for another adjacency than the claim's gives not_evaluable, never refuted."""
+    found = judge(CLAIM, dataclasses.replace(BOUND, **change))
+    assert found.verdict is Verdict.NOT_EVALUABLE
+    assert ("FDP()" in found.reason) == (change == {"delta": 0.0})
+
+
+def test_a_bound_at_a_larger_delta_refutes():
+    """What is (epsilon, d)-DP is so at every larger delta, so a bound there that exceeds the claim refutes it."""
+    found = judge(CLAIM, dataclasses.replace(BOUND, delta=1e-3))
+    assert found.verdict is Verdict.REFUTED
+    assert "delta 0.001" in found.reason
 
 
 def test_the_power_to_reject_a_curve_counts():

@@ -33,7 +33,14 @@ def test_import_loads_nothing_heavy():
 
 @pytest.mark.parametrize(
     "module",
-    ["auditor.theory", "auditor.sensitivity", "auditor.collectors", "auditor.core.values", "auditor.cli.app"],
+    [
+        "auditor.theory",
+        "auditor.canaries",
+        "auditor.sensitivity",
+        "auditor.collectors",
+        "auditor.core.values",
+        "auditor.cli.app",
+    ],
 )
 def test_rooms_load_no_plotting_or_tables(module):
     """No room loads matplotlib, pandas, scikit-learn or scipy.stats before it needs them."""
@@ -54,6 +61,13 @@ def test_public_names_exist(name):
     """Every name in ``__all__`` can be had, and has a docstring unless it is the version."""
     value = getattr(auditor, name)
     assert name == "__version__" or value.__doc__
+
+
+def test_a_room_among_the_names_is_there_without_importing_it():
+    """``auditor.canaries`` needs no import of its own, and is the module that an import gives."""
+    code = "import sys, auditor; before = 'auditor.canaries' in sys.modules; print(before, auditor.canaries.__name__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False auditor.canaries"
 
 
 def test_unknown_names_are_attribute_errors():

@@ -353,6 +353,9 @@ def test_persons_are_not_taken_for_records(rng):
     assert combined.estimate("epsilon_bound.instances").value > 0.05
     assert combined.verdict is Verdict.NOT_EVALUABLE
     assert "person" in combined.comparisons[0].reason
+    persons = StatedClaim(0.05, 0.0, "replace-one", "person")
+    judged = audit_instances(results, delta=1e-5, split=RandomSplit(), claim=persons)
+    assert judged.verdict is Verdict.REFUTED
 
 
 def test_overlap_and_blindness_are_seen_in_bare_losses(rng):

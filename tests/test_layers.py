@@ -31,6 +31,7 @@ FLOORS = (
     "risk",
     "comparison",
     "mechanism",
+    "canaries",
     "pipeline",
     "report.figures",
     "report",

@@ -7,6 +7,7 @@ from simulation import at_most
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
+import auditor
 from auditor.checks import persons
 from auditor.core import EachRecord, Losses, OnePerPerson, PerGroup, Status
 from auditor.records import MIXED, claim_reason, codes, effective_numbers, mechanism_reason, per_person, text
@@ -236,3 +237,16 @@ def test_sizes_keep_their_level(rng, people):
     assert np.all((p >= 0) & (p <= 1))
     for level in (0.01, 0.1, 0.2):
         assert at_most(int((p <= level).sum()), runs, level)
+
+
+@pytest.mark.parametrize(("unit", "verdict"), [("record", "not_evaluable"), ("person", "refuted")])
+def test_a_claim_for_persons_is_judged_by_scores_of_persons(rng, unit, verdict):
+    """A score for each person refutes a claim that is made for persons, and says nothing about one for records."""
+    owners = np.repeat(np.arange(400), 2)
+    losses = Losses(
+        member=rng.normal(-3, 1, 800), nonmember=rng.normal(0, 1, 800), person=(owners, owners + 400)
+    )
+    claim = auditor.StatedClaim(0.1, 0.0, "replace-one", unit)
+    found = auditor.audit(losses, delta=0.0, split=auditor.RandomSplit(), claim=claim)
+    assert found.data["unit"].startswith("person")
+    assert found.verdict == verdict

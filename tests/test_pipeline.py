@@ -120,16 +120,22 @@ def test_dpsgd_is_judged_by_the_accountants_own_replace_one_epsilon():
     ("claim", "verdict"),
     [
         (StatedClaim(0.5, 0.0), Verdict.REFUTED),
-        (StatedClaim(0.5, 1e-5), Verdict.NOT_EVALUABLE),
+        (StatedClaim(0.5, 1e-5), Verdict.REFUTED),
+        (StatedClaim(20.0, 1e-5), Verdict.INCONCLUSIVE),
+        (DPSGD(5.0, 0.01, 100), Verdict.REFUTED),
         (StatedClaim(0.5, 0.0, "replace-one"), Verdict.NOT_EVALUABLE),
     ],
 )
-def test_inclusion_coins_judge_only_pure_add_remove(rng, claim, verdict):
-    """A Bernoulli audit judges claims at delta 0 for add/remove and no others."""
-    coin = rng.random(2000) < 0.5
-    loss = rng.normal(0, 1, 2000) - 3 * coin
+@pytest.mark.parametrize("inclusion", [0.5, 0.7])
+def test_inclusion_coins_judge_add_remove_at_every_delta(rng, claim, verdict, inclusion):
+    """Fair coins, and unequal ones thinned to fair, judge add/remove claims at their delta, and no others."""
+    coin = rng.random(4000) < inclusion
+    loss = rng.normal(0, 1, 4000) - 3 * coin
     losses = Losses(member=loss[coin], nonmember=loss[~coin])
-    assert auditor.audit(losses, split=BernoulliSplit(0.5), claim=claim, delta=1e-5).verdict is verdict
+    found = auditor.audit(losses, split=BernoulliSplit(inclusion), claim=claim, delta=1e-5)
+    assert found.verdict is verdict
+    thinned = "thinned_to" in found.estimate("epsilon_bound.one_run").details
+    assert thinned == (inclusion != 0.5 and found.estimate("epsilon_bound.one_run").delta > 0)
 
 
 def test_overlapping_groups_end_the_question(rng):

@@ -167,12 +167,12 @@ def leaky(rng):
     ("test", "words", "delta"),
     [
         (FDP(), "Mahloujifar", 1e-5),
-        (AnyGuesses(), "every number of guesses", 0.0),
+        (AnyGuesses(), "every order and number", 0.0),
         (auditor.Steinke(), "Theorem 5.2", 1e-5),
     ],
 )
 def test_every_one_run_test_can_be_chosen(leaky, test, words, delta):
-    """Each test gives the row with its own method, and the e-process states delta 0."""
+    """Each test gives the row with its own method, and the one of all orders and numbers together states delta 0."""
     found = auditor.audit(leaky, delta=1e-5, split=RandomSplit(), one_run_test=test)
     row = found.estimate("epsilon_bound.one_run")
     assert words.lower() in row.method.lower()
@@ -180,20 +180,47 @@ def test_every_one_run_test_can_be_chosen(leaky, test, words, delta):
     assert row.value > 1
 
 
-def test_the_e_process_judges_only_pure_claims(leaky):
-    """A bound stated at delta 0 refutes a claim at delta 0 and does not judge one at another delta."""
+def test_a_pure_bound_judges_only_pure_claims(leaky):
+    """A bound stated at delta 0 refutes a claim at delta 0 and judges none at another; it says what to take instead."""
     options = {"split": RandomSplit(), "one_run_test": AnyGuesses()}
     pure = auditor.audit(leaky, claim=StatedClaim(0.2, 0.0, "replace-one"), **options)
     assert pure.verdict is Verdict.REFUTED
     approximate = auditor.audit(leaky, claim=StatedClaim(0.2, 1e-5, "replace-one"), **options)
     assert approximate.verdict is Verdict.NOT_EVALUABLE
+    assert "FDP()" in approximate.comparisons[0].reason
+    # Where it was not asked for, the default is the one that can judge.
+    for claim in (StatedClaim(0.2, 0.0, "replace-one"), StatedClaim(0.2, 1e-5, "replace-one")):
+        found = auditor.audit(leaky, claim=claim, split=RandomSplit())
+        assert found.verdict is Verdict.REFUTED
+        assert found.comparisons[0].p_value < 1e-3
+        assert found.comparisons[0].e_value > 20
+
+
+def test_a_weak_audit_says_so(rng):
+    """Where the model's losses certify far more than the guesses about the training, the verdict says what would do."""
+    member, nonmember = rng.normal(-3, 1, 40), rng.normal(0, 1, 40)
+    losses = Losses(member=member, nonmember=np.concatenate([nonmember, rng.normal(0, 1, 4000)]))
+    result = auditor.audit(losses, split=RandomSplit(), claim=StatedClaim(2.5, 1e-5, "replace-one"))
+    bound, model = (result.estimate(f"epsilon_bound.{name}") for name in ("one_run", "clopper_pearson"))
+    assert model.lower > bound.lower + 1
+    assert result.verdict is not Verdict.REFUTED
+    assert "This audit is weak" in result.comparisons[0].reason
+
+
+def test_declared_looks_share_the_error(leaky):
+    """Ten looks at 95% are ten at 99.5%, in every interval, and the page says so."""
+    shared = auditor.audit(leaky, split=RandomSplit(), delta=1e-5, looks=10, claim=StatedClaim(1.0, 1e-5))
+    one = auditor.audit(
+        leaky, split=RandomSplit(), delta=1e-5, confidence=0.995, claim=StatedClaim(1.0, 1e-5)
+    )
+    assert [item.lower for item in shared.estimates] == [item.lower for item in one.estimates]
+    assert "one of 10 declared looks" in shared.to_html()
+    assert "declared looks" not in one.to_html()
 
 
 def test_the_whole_claimed_curve_is_judged(leaky):
-    """With f-DP the trade-off curve that DP-SGD promises is tested whole, where the accountant has it."""
-    result = auditor.audit(
-        leaky, delta=1e-5, split=RandomSplit(), claim=DPSGD(2.0, 0.01, 100), one_run_test=FDP()
-    )
+    """By default the trade-off curve that DP-SGD promises is tested whole, where the accountant has it."""
+    result = auditor.audit(leaky, delta=1e-5, split=RandomSplit(), claim=DPSGD(2.0, 0.01, 100))
     found = result.estimate("epsilon_bound.one_run").details.get("claimed_curve")
     assert result.verdict is Verdict.REFUTED
     assert found is None or found["rejected"] is True

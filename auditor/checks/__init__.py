@@ -10,5 +10,6 @@ __getattr__, __dir__, __all__ = face(
         "null_audits": "label_shuffle placebo",
         "populations": "encoded shift",
         "registry": "CHECKS RUN_CHECKS",
+        "sampler": "sampler_check",
     },
 )

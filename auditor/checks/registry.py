@@ -13,6 +13,7 @@ from auditor.checks.losses import (
 )
 from auditor.checks.null_audits import LABEL_SHUFFLE, PLACEBO
 from auditor.checks.populations import SHIFT
+from auditor.checks.sampler import SAMPLER
 from auditor.core.registry import CheckSpec, Registry
 
 CHECKS: Registry[CheckSpec] = Registry(
@@ -28,6 +29,7 @@ CHECKS: Registry[CheckSpec] = Registry(
     POWER,
     SENSITIVITY,
     GOODNESS_OF_FIT,
+    SAMPLER,
 )
 # Those that only an audit of many runs makes; its others have the name and the meaning of one above.
 RUN_CHECKS: Registry[CheckSpec] = Registry(REPEATS)

@@ -15,6 +15,7 @@ from typer.models import OptionInfo
 from auditor._version import __version__
 from auditor.cli import console, sentences, settings
 from auditor.cli.audit import audit, compare, report
+from auditor.cli.canaries import canaries
 from auditor.cli.collect import collect
 from auditor.cli.mechanism import claim, instances, parameters, power, runs
 from auditor.cli.options import declared, packed
@@ -158,7 +159,7 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
 
 # In the order in which somebody meets them.
 _COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Audit a model": (demo, collect, audit, report, compare, instances, runs),
+    "Audit a model": (demo, collect, audit, report, compare, instances, runs, canaries),
     "Promise and plan": (claim, parameters, power),
     "Set up": (init, schema),
 }

@@ -186,7 +186,8 @@ class _Measured(Measured):
         melded: Certify with one limit for the ratio of rates: tighter, and as proven.
         mixture: Fit Gaussian mixtures too.
         max_components: Largest number of components, for --mixture; default: 20.
-        one_run_test: How the guesses about the training algorithm are judged; default: steinke.
+        one_run_test: How the guesses about the training algorithm are judged; default: f-dp, and any-guesses at
+            delta 0.
     """
 
     melded: bool = False
@@ -205,12 +206,16 @@ class _Measured(Measured):
             return None
         return choices.Mixture() if self.max_components is None else choices.Mixture(self.max_components)
 
-    def guess_test(self, *, split: str) -> choices.OneRunTest:
+    def guess_test(self, *, split: str) -> choices.OneRunTest | None:
         """Return how guesses are judged."""
         if split == "unknown":
             refuse(self, "one_run_test", goes="with --split random or bernoulli: without, there is none")
-        tests: dict[str, choices.OneRunTest] = {"f-dp": choices.FDP(), "any-guesses": choices.AnyGuesses()}
-        return tests.get(self.one_run_test or "", choices.Steinke())
+        tests: dict[str, choices.OneRunTest] = {
+            "steinke": choices.Steinke(),
+            "f-dp": choices.FDP(),
+            "any-guesses": choices.AnyGuesses(),
+        }
+        return None if self.one_run_test is None else tests[self.one_run_test]
 
 
 @dataclass(frozen=True)
@@ -339,6 +344,7 @@ def audit(
             losses,
             delta=measured.delta,
             confidence=measured.confidence,
+            looks=measured.looks,
             members=sampling.scored_members(),
             split=split,
             claim=claim,

@@ -27,7 +27,9 @@ from auditor.core.errors import InputError
 from auditor.core.options import (
     DPSGD,
     Adjacency,
+    BernoulliSplit,
     FixedThreshold,
+    IndependentRuns,
     RankGrid,
     Split,
     ThresholdRule,
@@ -253,10 +255,15 @@ class _Instances(Options, title="How the records were chosen"):
     Attributes:
         results: Results of audits (.json), one for each model that the same algorithm trained.
         split: How membership was decided.
+        independent_runs: The splits and the trainings of all models were independent: no shared seed, no warm start, no
+            cross-validation. Their pairs are then one audit.
+        inclusion: Probability of inclusion, for --split bernoulli.
     """
 
     results: list[Path] = argument("RESULTS")
     split: shared.Split = "unknown"
+    independent_runs: bool = False
+    inclusion: float | None = None
 
 
 def instances(
@@ -271,7 +278,7 @@ def instances(
 
         Judge a claim by them:
           auditor instances first.json second.json third.json --split random \
-            --claim-epsilon 2 --claim-delta 1e-5
+            --independent-runs --claim-epsilon 2 --claim-delta 1e-5
 
     Exit codes:
         0 done; 1 the claim is refuted; 2 bad input.
@@ -284,8 +291,10 @@ def instances(
         [read_result(path) for path in models.results],
         delta=shared.delta_or_that_of(claim, measured.delta),
         confidence=measured.confidence,
-        split=shared.split(models.split),
+        looks=measured.looks,
+        split=shared.split(models.split, inclusion=models.inclusion),
         claim=claim,
+        together=IndependentRuns() if models.independent_runs else None,
         seed=measured.seed,
     )
     return _deliver(found, files, quiet=common.quiet)
@@ -304,10 +313,13 @@ class _ScoreTable(LossColumns, title="The runs"):
         member_column: Column that is 1 for runs with the canary and 0 without.
         higher_is_member: A larger score means more like with the canary.
         adjacency: What the runs differ by: the canary is there or not, or another record in its place.
+        sequential: Runs may have been stopped at any time: the rows of the table are in the order of the runs, which was
+            fixed before they ran.
     """
 
     table: Path = argument("TABLE")
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    sequential: bool = False
 
 
 @dataclass(frozen=True)
@@ -347,15 +359,19 @@ def runs(
 ) -> int:
     r"""Audit a training algorithm from many runs of it, with a canary and without.
 
-    Fix the number of runs before you look: a bound that is looked at until it refutes does not hold.
+    Fix the number of runs before you look, or say --sequential: then the evidence holds whenever it is looked at.
 
     Examples:
         Scores of many trainings, half of them with a canary (auditor.collect_runs
         makes them):
           auditor runs scores.csv --delta 1e-5
 
-        Judge what is claimed of the training:
+        Judge what is claimed of the training, by its whole trade-off curve:
           auditor runs scores.csv --claim-epsilon 0.21 --claim-delta 1e-5
+
+        Runs that were stopped when the evidence was enough, in their order:
+          auditor runs scores.csv --sequential --noise-multiplier 1 \
+            --sampling-rate 0.01 --steps 1000 --delta 1e-5
 
         The canary took another record's place, and earlier runs choose the threshold:
           auditor runs scores.csv --adjacency replace-one \
@@ -365,6 +381,7 @@ def runs(
         0 done; 1 the claim is refuted; 2 bad input.
     """
     from auditor.api import audit_runs
+    from auditor.mechanism.whole_curve import Sequential
 
     files.check(inputs=(scores.table, choice.threshold_runs, claimed.schedule))
     claim = claimed.claim()
@@ -373,10 +390,12 @@ def runs(
         scores.read_table(scores.table),
         delta=shared.delta_or_that_of(claim, measured.delta),
         confidence=measured.confidence,
+        looks=measured.looks,
         adjacency=scores.adjacency,
         claim=claim,
         threshold=rule,
         threshold_runs=None if choice.threshold_runs is None else scores.read_table(choice.threshold_runs),
+        test=Sequential() if scores.sequential else None,
     )
     origin = {**found.provenance, "source": scores.table.name, "command": console.command_line()}
     told = {"higher_is_member": True} if scores.higher_is_member else {}
@@ -384,32 +403,40 @@ def runs(
     return _deliver(found, files, quiet=common.quiet)
 
 
-# --- How many records an audit takes ---
+# --- How many records, or runs, an audit takes ---
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan(Sampled):
-    """What is to be certified, and how good the attack is assumed to be.
+    """What is to be certified or refuted, and how good the attack is assumed to be.
 
     Attributes:
-        epsilon: Epsilon to certify.
+        epsilon: Epsilon to certify; or else a claim to refute.
         delta: Delta to certify it at.
         confidence: Of every interval.
+        runs: Refute the claim by runs with a canary and without.
+        sequential: Stop those runs as soon as the claim is refuted.
+        adjacency: What the runs differ by; default: add-remove.
+        canaries: In one run on canaries, each with a fair coin; short for --split bernoulli --inclusion 0.5.
         mu: Assume scores of two normals so many standard deviations apart.
         attack_epsilon: Assume guesses as right as randomised response of this epsilon.
-        chance: Chance of certifying it that is wanted.
+        chance: Chance of reaching the target that is wanted.
     """
 
-    epsilon: float
-    delta: float
+    epsilon: float | None = None
+    delta: float | None = None
     confidence: float = 0.95
+    runs: bool = False
+    sequential: bool = False
+    adjacency: Adjacency | None = None
+    canaries: bool = False
     mu: float | None = None
     attack_epsilon: float | None = None
     chance: float = 0.8
 
     def attack(self) -> Any:
         """Return the attack that is assumed."""
-        from auditor.mechanism.planning import GaussianAttack, PerfectAttack, RandomisedResponse
+        from auditor.mechanism.planned_audits import GaussianAttack, PerfectAttack, RandomisedResponse
 
         if self.mu is not None and self.attack_epsilon is not None:
             raise InputError("one attack at a time: give --mu or --attack-epsilon, not both.")
@@ -417,9 +444,21 @@ class _Plan(Sampled):
             return GaussianAttack(self.mu)
         return PerfectAttack() if self.attack_epsilon is None else RandomisedResponse(self.attack_epsilon)
 
+    def how(self) -> dict[str, Any]:
+        """Return how membership is decided: in one run, or by which runs there are."""
+        from auditor.mechanism.whole_curve import FixedNumber, Sequential
 
-def power(asked: _Plan, files: JsonFile, common: Common) -> int:
-    """Plan an audit: how many records certify a given epsilon, if the attack is as good as assumed (default: perfect).
+        if not self.runs:
+            refuse(self, "sequential", "adjacency", goes="with --runs: it says how the runs are made")
+        if self.canaries and (self.split != "unknown" or self.inclusion is not None):
+            raise InputError("--canaries is --split bernoulli --inclusion 0.5; give one of the two.")
+        split = BernoulliSplit() if self.canaries else shared.split(self.split, inclusion=self.inclusion)
+        runs = (Sequential() if self.sequential else FixedNumber()) if self.runs else None
+        return {"split": split, "runs": runs, "adjacency": self.adjacency or Adjacency.ADD_REMOVE}
+
+
+def power(asked: _Plan, claimed: ClaimOptions, files: JsonFile, common: Common) -> int:
+    """Plan an audit: how many records or runs reach a target, if the attack is as good as assumed (default: perfect).
 
     Examples:
         How many records certify an epsilon of 2, if the attack is perfect?
@@ -428,13 +467,17 @@ def power(asked: _Plan, files: JsonFile, common: Common) -> int:
         If it is as weak as two normals one standard deviation apart:
           auditor power --epsilon 2 --delta 1e-5 --split random --mu 1
 
+        How many runs, or canaries in one run, refute a claim?
+          auditor power --runs --claim-epsilon 1 --claim-delta 1e-5 --mu 2
+          auditor power --canaries --noise-multiplier 1 --sampling-rate 1 --steps 1
+
     Exit codes:
-        0 done; 2 bad input; 3 no number of records is enough.
+        0 done; 2 bad input; 3 no number is enough.
     """
     from auditor.mechanism.planning import records_needed
     from auditor.report.terminal import plan_text
 
-    files.check()
+    files.check(inputs=(claimed.schedule,))
     if asked.members != "subset":
         refuse(
             asked, "training_size", goes="with --members subset: a plan for a sample does not depend on it"
@@ -442,11 +485,12 @@ def power(asked: _Plan, files: JsonFile, common: Common) -> int:
     plan = records_needed(
         asked.epsilon,
         delta=asked.delta,
+        claim=claimed.claim(),
         confidence=asked.confidence,
         members=asked.scored_members(),
-        split=shared.split(asked.split, inclusion=asked.inclusion),
         attack=asked.attack(),
         power=asked.chance,
+        **asked.how(),
     )
     text = json.dumps(plan.to_dict(), indent=2, allow_nan=False) + "\n"
     files.write(text, shown=plan_text(plan), quiet=common.quiet)

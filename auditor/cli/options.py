@@ -17,7 +17,7 @@ from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, write_all
-from auditor.core.options import DPSGD, FixedSizeSampling, PoissonSampling
+from auditor.core.options import DPSGD, SAMPLERS, Sampling
 from auditor.core.values import Losses, Verdict
 from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, parse
 
@@ -247,11 +247,13 @@ class Measured(Options, title="What is measured"):
     Attributes:
         delta: Delta to state epsilon at; default: the claim's.
         confidence: Of every interval.
+        looks: How often this is looked at, as in a nightly pipeline: so many audits share the error.
         seed: Of everything random.
     """
 
     delta: float | None = None
     confidence: float = 0.95
+    looks: int = 1
     seed: int = 0
 
 
@@ -276,17 +278,22 @@ class Steps(Options):
         noise_multiplier: DP-SGD: noise standard deviation over the clipping norm.
         sampling_rate: DP-SGD: chance that a record is in a step.
         steps: DP-SGD: number of steps.
-        fixed_size: Batches have a fixed size; default: Poisson sampling.
+        sampler: How batches are drawn: by coins (default), each anew of a fixed size, or cut from shuffled records but
+            accounted as if by coins.
+        fixed_size: The same as --sampler fixed-size.
     """
 
     noise_multiplier: float | None = None
     sampling_rate: float | None = None
     steps: int | None = None
+    sampler: Literal["poisson", "fixed-size", "shuffled"] | None = None
     fixed_size: bool = False
 
-    def sampling(self) -> FixedSizeSampling | PoissonSampling:
+    def sampling(self) -> Sampling:
         """Return how batches are drawn."""
-        return FixedSizeSampling() if self.fixed_size else PoissonSampling()
+        if self.fixed_size and self.sampler not in (None, "fixed-size"):
+            raise InputError(f"--fixed-size contradicts --sampler {self.sampler}; give one of them.")
+        return SAMPLERS["fixed-size" if self.fixed_size else self.sampler or "poisson"]()
 
 
 @dataclass(frozen=True)
@@ -321,49 +328,76 @@ class Training(Steps):
 
 
 @dataclass(frozen=True)
-class ClaimOptions(Training, title="What is claimed: an epsilon, or DP-SGD"):
-    """One claim or none: stated in epsilon and delta, or as a DP-SGD description.
+class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-SGD"):
+    """One claim or none: stated in epsilon and delta, as a curve of them, or as a DP-SGD description.
 
     Attributes:
         claim_epsilon: Claimed epsilon.
         claim_delta: Delta of the claim.
+        claim_mu: Claimed mu of Gaussian differential privacy.
+        claim_rho: Claimed rho of zero-concentrated differential privacy.
+        claim_points: Claimed points of one curve, each epsilon:delta, such as 0.5:1e-3,2:1e-6.
         claim_adjacency: Of the claim; default: add-remove.
+        claim_unit: What two neighbours differ in: a record (default), or all records of a person.
     """
 
     claim_epsilon: float | None = None
     claim_delta: float | None = None
+    claim_mu: float | None = None
+    claim_rho: float | None = None
+    claim_points: str | None = None
     claim_adjacency: choices.Adjacency | None = None
+    claim_unit: choices.PrivacyUnit | None = None
 
     def claim(self) -> choices.TrainingClaim | None:
         """Return the claim, if there is one."""
-        stated = given(self, "claim_epsilon", "claim_delta", "claim_adjacency")
-        trained = given(self, "noise_multiplier", "sampling_rate", "steps", "schedule", "fixed_size")
+        point = given(self, "claim_epsilon", "claim_delta")
+        curve = given(self, "claim_mu", "claim_rho", "claim_points")
+        stated = [*point, *curve, *given(self, "claim_adjacency")]
+        steps = ("noise_multiplier", "sampling_rate", "steps", "schedule", "fixed_size", "sampler")
+        trained = given(self, *steps)
         if stated and trained:
             raise InputError(
-                f"one claim at a time: {', '.join(stated)} states an epsilon and"
+                f"one claim at a time: {', '.join(stated)} {'states an epsilon' if point else 'states a claim'} and"
                 f" {', '.join(trained)} describes DP-SGD; give one of the two."
             )
+        unit = self.claim_unit or choices.PrivacyUnit.RECORD
         if trained:
-            return self.described()
-        if not stated:
+            return dataclasses.replace(self.described(), unit=unit)
+        if len(curve) + bool(point) > 1:
+            raise InputError(f"one claim at a time: {', '.join([*point, *curve])} state several; give one.")
+        if not stated and self.claim_unit is None:
             return None
+        adjacency = self.claim_adjacency or choices.Adjacency.ADD_REMOVE
+        if curve:
+            points = () if self.claim_points is None else _pairs(self.claim_points)
+            return choices.StatedCurve(self.claim_mu, self.claim_rho, points, adjacency, unit)
         if self.claim_epsilon is None or self.claim_delta is None:
-            missing = "--claim-epsilon" if self.claim_epsilon is None else "--claim-delta"
+            missing = [name for name in ("--claim-epsilon", "--claim-delta") if name not in point]
             raise InputError(
-                "a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy);"
-                f" missing: {missing}."
+                "a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy), or one of"
+                f" --claim-mu, --claim-rho and --claim-points; missing: {', '.join(missing)}."
             )
-        return choices.StatedClaim(
-            self.claim_epsilon, self.claim_delta, self.claim_adjacency or choices.Adjacency.ADD_REMOVE
+        return choices.StatedClaim(self.claim_epsilon, self.claim_delta, adjacency, unit)
+
+
+def _pairs(text: str) -> list[list[str]]:
+    """Return what stands on both sides of the colon of each point; the claim reads the numbers."""
+    pairs = [part.split(":") for part in text.split(",")]
+    if any(len(pair) != 2 for pair in pairs):  # noqa: PLR2004
+        raise InputError(
+            f"--claim-points must be epsilon:delta with commas between, such as 0.5:1e-3,2:1e-6, got {text!r}."
         )
+    return pairs
 
 
 def delta_or_that_of(claim: choices.TrainingClaim | None, delta: float | None) -> float:
     """Return delta, where no number of training records could give one."""
     if delta is not None:
         return delta
-    if isinstance(claim, choices.StatedClaim):
-        return claim.delta
+    offered = choices.delta_of(claim)
+    if offered is not None:
+        return offered
     raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
 
 

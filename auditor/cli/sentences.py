@@ -73,6 +73,8 @@ _OTHERWISE = {
     "by listing the classes with labels=": "with --accept-labels and --classes",
     "claimed delta must": "--claim-delta must",
     "claimed epsilon must": "--claim-epsilon must",
+    "claimed mu must": "--claim-mu must",
+    "claimed rho must": "--claim-rho must",
     "columns=": "--features",
     "columns must name": "--features must name",
     "header_variables=": "--header-variable",

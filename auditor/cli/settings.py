@@ -46,8 +46,9 @@ REFUSED = {
 }
 # What can stop a pipeline.
 _STOPPING = {
-    *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-adjacency"),
-    *("noise-multiplier", "sampling-rate", "steps", "schedule", "fixed-size"),
+    *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),
+    *("claim-adjacency", "claim-unit"),
+    *("noise-multiplier", "sampling-rate", "steps", "schedule", "sampler", "fixed-size"),
 }
 
 

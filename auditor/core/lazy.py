@@ -16,7 +16,8 @@ def face(package: str, modules: Mapping[str, str], *, inside: Mapping[str, str] 
 
     Args:
         package: The package's ``__name__``.
-        modules: For each module, named from the package, the names that it brings, separated by spaces.
+        modules: For each module, named from the package, the names that it brings, separated by spaces; for the package
+            itself, modules of it that are names of their own.
         inside: Likewise, names for the other rooms and the tests: to be had, but not promised by ``__all__``.
 
     >>> getattribute, _, names = face("auditor.core", {"options": "Census Sample"})
@@ -32,6 +33,8 @@ def face(package: str, modules: Mapping[str, str], *, inside: Mapping[str, str] 
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if home[name] == f"{package}.{package}":
+            return importlib.import_module(f"{package}.{name}")
         value = getattr(importlib.import_module(home[name]), name)
         setattr(sys.modules[package], name, value)
         return value

@@ -4,7 +4,7 @@ A choice is data; who computes with it is elsewhere. Each is checked when it is 
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
@@ -15,6 +15,54 @@ import numpy as np
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given
+
+# --- Between which training sets ---
+
+
+class Adjacency(StrEnum):
+    """Which two training sets count as neighbours.
+
+    >>> Adjacency("replace-one") == "replace-one"
+    True
+    """
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+    @classmethod
+    def named(cls, name: object) -> "Adjacency":
+        """Return the adjacency of this name.
+
+        Raises:
+            InputError: There is none of it.
+        """
+        return cls(validate.known("adjacency", name, [str(item) for item in cls]))
+
+
+class PrivacyUnit(StrEnum):
+    """What two neighbours differ in: one record, or all records of one person.
+
+    >>> PrivacyUnit("person") == "person"
+    True
+    """
+
+    RECORD = "record"
+    PERSON = "person"
+
+    @classmethod
+    def named(cls, name: object) -> "PrivacyUnit":
+        """Return the unit of this name.
+
+        Raises:
+            InputError: There is none of it.
+        """
+        return cls(validate.known("unit", name, [str(item) for item in cls]))
+
+    @property
+    def ending(self) -> str:
+        """What a claim in words ends with: nothing for the usual unit."""
+        return ", per person" if self is PrivacyUnit.PERSON else ""
+
 
 # --- A DP-SGD training run: what was done, not what follows from it ---
 
@@ -28,12 +76,30 @@ class PoissonSampling:
 class FixedSizeSampling:
     """Each step draws a batch of fixed size, uniformly and without repetition; ``sampling_rate`` is its share.
 
-    Every step draws anew: passes over shuffled records are another thing and not covered. The size of the training set
-    is then public, so such a run is accounted for replaced records only.
+    Every step draws anew: passes over shuffled records are `ShuffledBatches`. The size of the training set is then
+    public, so such a run is accounted for replaced records only.
     """
 
 
-Sampling = PoissonSampling | FixedSizeSampling
+@dataclass(frozen=True)
+class ShuffledBatches:
+    """Passes over records, shuffled or in a fixed order, cut into batches and accounted as if drawn by `PoissonSampling`.
+
+    What is claimed is what was accounted, and nothing proves it: the true epsilon of such batches can be larger (Chua et
+    al. 2024, How Private are DP-SGD Implementations?). So no number that follows is proven, and audits say so.
+    """
+
+
+Sampling = PoissonSampling | FixedSizeSampling | ShuffledBatches
+SAMPLERS: dict[str, type[Sampling]] = {
+    "poisson": PoissonSampling,
+    "fixed-size": FixedSizeSampling,
+    "shuffled": ShuffledBatches,
+}
+_SAMPLED_IN_WORDS = {
+    FixedSizeSampling: ", batches of a fixed size",
+    ShuffledBatches: ", shuffled batches accounted as Poisson-sampled ones",
+}
 
 
 @dataclass(frozen=True)
@@ -64,10 +130,11 @@ class DPSGD:
         steps: Number of steps, 1 or more.
         clipping_norm: Largest Euclidean norm of one record's gradient, above 0; a number or one for each step. What is
             promised to records does not depend on it, since the noise is a multiple of it.
-        sampling: `PoissonSampling` (default) or `FixedSizeSampling`.
+        sampling: `PoissonSampling` (default), `FixedSizeSampling` or `ShuffledBatches`.
+        unit: ``"record"`` (default), or ``"person"`` where the clipped gradient is that of all records of a person.
 
     Raises:
-        InputError: A parameter out of range, vectors of different lengths, or no number of steps.
+        InputError: A parameter out of range, vectors of different lengths, no number of steps, or an unknown unit.
 
     Source: Abadi et al. 2016; Mahloujifar et al. 2022, Algorithm 1, for the vectors.
 
@@ -84,6 +151,7 @@ class DPSGD:
     steps: Any = None  # an int once built
     clipping_norm: Any = 1.0
     sampling: Sampling = PoissonSampling()
+    unit: PrivacyUnit = PrivacyUnit.RECORD
 
     def __post_init__(self) -> None:
         columns = {name: _column(name, getattr(self, name)) for name in _CHECKS}
@@ -103,6 +171,127 @@ class DPSGD:
             constant = isinstance(column, tuple) and len(set(column)) == 1
             object.__setattr__(self, name, column[0] if constant else column)
         validate.instance("sampling", self.sampling, get_args(Sampling))
+        object.__setattr__(self, "unit", PrivacyUnit.named(self.unit))
+
+    @classmethod
+    def from_opacus(
+        cls,
+        engine: Any,
+        *,
+        data_loader: Any = None,
+        sampling: Sampling | None = None,
+        clipping_norm: Any = 1.0,
+        unit: PrivacyUnit | str = PrivacyUnit.RECORD,
+    ) -> "DPSGD":
+        """Return the run that the accountant of an Opacus engine recorded.
+
+        Args:
+            engine: The `PrivacyEngine` after training, or any of its accountants.
+            data_loader: The loader that the batches came from; its batch sampler shows how they were drawn. It is
+                `ShuffledBatches` where ``make_private`` was told ``poisson_sampling=False``, which the engine does not keep.
+            sampling: How batches were drawn, in place of a loader. Without both it is `PoissonSampling`, the default of
+                ``make_private``.
+            clipping_norm: As in `DPSGD`; the accountant does not know it.
+            unit: As in `DPSGD`.
+
+        Raises:
+            InputError: No engine or accountant, one that has not seen a step, or a loader that does not show its batches.
+
+        >>> from types import SimpleNamespace
+        >>> accountant = SimpleNamespace(history=[(1.0, 0.01, 900), (2.0, 0.01, 100)])
+        >>> DPSGD.from_opacus(accountant).in_words()
+        'DP-SGD with noise multiplier 1 to 2 (by step), sampling rate 0.01 and 1,000 steps'
+        """
+        history = getattr(getattr(engine, "accountant", engine), "history", None)
+        if not isinstance(history, list):
+            raise InputError(
+                f"engine must be the PrivacyEngine of the training or its accountant, got {type(engine).__name__}."
+            )
+        if not history:
+            raise InputError("engine must have seen at least 1 step, got none; call this after training.")
+        if data_loader is not None:
+            if sampling is not None:
+                raise InputError("sampling is what data_loader shows, got both; leave one of them out.")
+            sampling = _sampling_of(data_loader)
+        return cls(
+            *_by_step(history),
+            clipping_norm=clipping_norm,
+            sampling=sampling or PoissonSampling(),
+            unit=PrivacyUnit.named(unit),
+        )
+
+    @classmethod
+    def from_events(
+        cls, event: Any, *, sampling: Sampling | None = None, unit: PrivacyUnit | str = PrivacyUnit.RECORD
+    ) -> "DPSGD":
+        """Return the run that a dp_accounting event describes.
+
+        Read are `GaussianDpEvent`, alone or in a `PoissonSampledDpEvent`, and what `SelfComposedDpEvent` and
+        `ComposedDpEvent` make of them. Several Gaussians on one sample are one with less noise. A matrix mechanism is read
+        where its event is made of these. Every other event is refused by its name: DP-FTRL's
+        `SingleEpochTreeAggregationDpEvent` too, with the mu to claim instead.
+
+        Args:
+            event: The event.
+            sampling: How batches were really drawn, where the event only assumes coins: `ShuffledBatches`.
+            unit: As in `DPSGD`.
+
+        Raises:
+            InputError: An event that is no DP-SGD, of no steps, or of nested samples.
+
+        Source: the events' docstrings; Kairouz et al. 2021, Appendix D, for the tree.
+
+        >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+        >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0))
+        >>> DPSGD.from_events(SelfComposedDpEvent(step, 1000))
+        DPSGD(noise_multiplier=1.0, sampling_rate=0.01, steps=1000, clipping_norm=1.0, sampling=PoissonSampling(), unit=<PrivacyUnit.RECORD: 'record'>)
+        """
+        rows = list(_steps_of(event))
+        if not rows:
+            raise InputError("event must have at least 1 step, got none.")
+        return cls(*_by_step(rows), sampling=sampling or PoissonSampling(), unit=PrivacyUnit.named(unit))
+
+    @classmethod
+    def from_tensorflow_privacy(
+        cls,
+        *,
+        number_of_examples: int,
+        batch_size: int,
+        noise_multiplier: float,
+        epochs: float,
+        used_microbatching: bool = False,
+        sampling: Sampling = ShuffledBatches(),
+        unit: PrivacyUnit | str = PrivacyUnit.RECORD,
+    ) -> "DPSGD":
+        """Return the run that TensorFlow Privacy's ``compute_dp_sgd_privacy`` accounts for these arguments.
+
+        Its sampling rate is the batch size over the number of examples, and its number of steps is rounded up. Keras
+        passes over shuffled records, so its privacy statement calls this epsilon "assuming Poisson sampling".
+
+        Args:
+            number_of_examples: Training records.
+            batch_size: Records in a batch, whatever the microbatches.
+            noise_multiplier: As in `DPSGD`.
+            epochs: Passes over the records, above 0; fractions count.
+            used_microbatching: Whether several records share one clipped gradient, which halves the noise multiplier, as
+                in ``compute_dp_sgd_privacy_statement`` (whose default this is; ``compute_dp_sgd_privacy`` ignores it).
+            sampling: How batches were drawn: `ShuffledBatches` (default), or `PoissonSampling` if a pipeline sees to it.
+            unit: As in `DPSGD`.
+
+        Raises:
+            InputError: A number out of range, or a batch of more records than there are.
+
+        >>> mnist = {"number_of_examples": 60_000, "batch_size": 250, "noise_multiplier": 1.3, "epochs": 15}
+        >>> DPSGD.from_tensorflow_privacy(**mnist).steps
+        3600
+        """
+        records = validate.at_least("number_of_examples", number_of_examples, least=1)
+        batch = validate.at_least("batch_size", batch_size, least=1)
+        if batch > records:
+            raise InputError(f"batch_size must be at most number_of_examples ({records:,}), got {batch:,}.")
+        noise = validate.positive("noise_multiplier", noise_multiplier) / (2 if used_microbatching else 1)
+        steps = math.ceil(validate.positive("epochs", epochs) * records / batch)
+        return cls(noise, batch / records, steps, sampling=sampling, unit=PrivacyUnit.named(unit))
 
     @property
     def constant(self) -> bool:
@@ -134,12 +323,18 @@ class DPSGD:
         """Whether batches have a fixed size."""
         return isinstance(self.sampling, FixedSizeSampling)
 
+    @property
+    def shuffled(self) -> bool:
+        """Whether batches were accounted as something else than they are, so that nothing is proven."""
+        return isinstance(self.sampling, ShuffledBatches) and self.sampled
+
     def in_words(self) -> str:
         """Return the description as a phrase."""
         return (
             f"DP-SGD with noise multiplier {_range(self.noise_multiplier)}, sampling rate {_range(self.sampling_rate)}"
             f" and {self.steps:,} {'step' if self.steps == 1 else 'steps'}"
-            + (", batches of a fixed size" if self.fixed_size else "")
+            + _SAMPLED_IN_WORDS.get(type(self.sampling), "")
+            + self.unit.ending
         )
 
 
@@ -171,27 +366,75 @@ def _range(value: Any) -> str:
     )
 
 
-# --- Choices ---
+# --- What other libraries recorded of a run ---
 
 
-class Adjacency(StrEnum):
-    """Which two training sets count as neighbours.
+def _by_step(rows: Sequence[Sequence[Any]]) -> tuple[Any, Any, int]:
+    """Return noise multipliers, sampling rates and the number of steps, from rows of (noise, rate, steps, ...)."""
+    steps = [validate.at_least("steps", row[2], least=1) for row in rows]
+    if len(rows) == 1:
+        return rows[0][0], rows[0][1], steps[0]
+    noise, rate = (
+        np.repeat([validate.number(name, row[place]) for row in rows], steps)
+        for place, name in enumerate(("noise_multiplier", "sampling_rate"))
+    )
+    return noise, rate, sum(steps)
 
-    >>> Adjacency("replace-one") == "replace-one"
-    True
-    """
 
-    ADD_REMOVE = "add-remove"
-    REPLACE_ONE = "replace-one"
+def _sampling_of(data_loader: Any) -> Sampling:
+    """Return how a PyTorch loader draws its batches: by coins if any of its samplers has a rate."""
+    sampler = getattr(data_loader, "batch_sampler", None)
+    if sampler is None:
+        raise InputError(
+            f"data_loader must be a loader with a batch_sampler, got {type(data_loader).__name__}; give sampling instead."
+        )
+    while sampler is not None:
+        if hasattr(sampler, "sample_rate"):
+            return PoissonSampling()
+        # Opacus' BatchMemoryManager splits the batches of another one.
+        sampler = getattr(sampler, "sampler", None)
+    return ShuffledBatches()
 
-    @classmethod
-    def named(cls, name: object) -> "Adjacency":
-        """Return the adjacency of this name.
 
-        Raises:
-            InputError: There is none of it.
-        """
-        return cls(validate.known("adjacency", name, [str(item) for item in cls]))
+def _steps_of(event: Any) -> Iterator[tuple[float, float, int]]:
+    """Yield noise multiplier, sampling rate and number of the steps of an event, known by its class's name."""
+    kind = type(event).__name__
+    if kind == "GaussianDpEvent":
+        yield validate.positive("noise_multiplier of GaussianDpEvent", event.noise_multiplier), 1.0, 1
+    elif kind == "SelfComposedDpEvent":
+        for noise, rate, steps in _steps_of(event.event) if event.count else ():
+            yield noise, rate, steps * event.count
+    elif kind == "ComposedDpEvent":
+        for part in event.events:
+            yield from _steps_of(part)
+    elif kind == "PoissonSampledDpEvent":
+        inner = list(_steps_of(event.event))
+        if any(rate < 1 for _, rate, _ in inner):
+            raise InputError(f"event must not draw a sample of a sample, got a {kind} in another.")
+        if inner:
+            once = sum(steps for *_, steps in inner) == 1
+            noise = inner[0][0] if once else 1 / math.hypot(*(math.sqrt(n) / noise for noise, _, n in inner))
+            yield noise, event.sampling_probability, 1
+    elif kind != "NoOpDpEvent":
+        raise InputError(
+            f"event must be made of Poisson-sampled Gaussian steps, got {kind}; {_instead(event, kind)}."
+        )
+
+
+def _instead(event: Any, kind: str) -> str:
+    """How to claim what is read from no event, a clause."""
+    if kind == "SampledWithoutReplacementDpEvent":
+        return (
+            "its accountants take the noise over how far a replaced record moves a sum, two clipping norms at most:"
+            " describe it by DPSGD(..., sampling=FixedSizeSampling()), whose noise multiplier is over one"
+        )
+    if kind == "SingleEpochTreeAggregationDpEvent":  # each record is in one node of every level of one tree
+        depth = math.ceil(math.log2(int(np.max(event.step_counts)) + 1))
+        mu = math.sqrt(depth) / validate.positive(f"noise_multiplier of {kind}", event.noise_multiplier)
+        return f"one such tree of DP-FTRL is claimed by StatedClaim.from_mu({mu:.6g}), for a record that is left empty"
+    if kind == "ZCDpEvent" and event.xi == 0:
+        return f"claim it by StatedClaim.from_rho({event.rho:g})"
+    return "claim what its accountant promises by StatedClaim.from_points"
 
 
 # --- Which members were scored -------------------------------------------------------------------
@@ -274,6 +517,18 @@ class BernoulliSplit:
 
 
 MembershipSplit = UnknownSplit | RandomSplit | BernoulliSplit
+
+
+@dataclass(frozen=True)
+class IndependentRuns:
+    """Several models were trained apart, so that the pairs (or the coins) of all of them are one audit together.
+
+    It declares that the split of each model was drawn anew and independently of all others, and of all other records;
+    that no two training runs shared a seed or any other randomness, none was started from another's weights, and none was
+    kept or left out for what came of it; and that pairs are drawn anew in each. The same records may occur in several.
+    It is not so for the folds of a cross-validation, nor for a split and its complement: there each record's coin decides
+    about several models.
+    """
 
 
 # --- How two counts become a bound on a ratio of rates ---------------------------------------------
@@ -416,17 +671,20 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Steinke:
-    """Steinke, Nasr and Jagielski 2023, Theorem 5.2, at a fixed short list of numbers of guesses that share the error."""
+    """Steinke, Nasr and Jagielski 2023, Theorem 5.2, on a fixed list of orders and numbers of guesses that share the error."""
 
 
 @dataclass(frozen=True)
 class FDP:
-    """The recursion of Mahloujifar, Melis and Chaudhuri 2024 on the (epsilon, delta) trade-off curve."""
+    """The recursion of Mahloujifar, Melis and Chaudhuri 2024, on the same list; it also judges a claim's whole curve."""
 
 
 @dataclass(frozen=True)
 class AnyGuesses:
-    """The e-process over every number of guesses at once; delta 0 only [own]."""
+    """Every order and number of guesses of the list, calibrated together; delta 0 only [own].
+
+    It judges no claim with a delta: for one leave the test out, or take `FDP`.
+    """
 
 
 OneRunTest = Steinke | FDP | AnyGuesses
@@ -443,9 +701,10 @@ class StatedClaim:
         epsilon: In nats, 0 or more.
         delta: In [0, 1).
         adjacency: ``"add-remove"`` (default) or ``"replace-one"``.
+        unit: ``"record"`` (default) or ``"person"``: what two neighbours differ in.
 
     Raises:
-        InputError: A number out of range, an unknown adjacency, or no delta.
+        InputError: A number out of range, an unknown adjacency or unit, or no delta.
 
     >>> StatedClaim(epsilon=2.0, delta=1e-5).in_words()
     'epsilon 2 at delta 1e-5, add-remove'
@@ -454,6 +713,78 @@ class StatedClaim:
     epsilon: float
     delta: float = math.nan  # never a default value: a claim without its delta is refused below
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    unit: PrivacyUnit = PrivacyUnit.RECORD
+
+    @staticmethod
+    def from_mu(
+        mu: float,
+        *,
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: PrivacyUnit | str = PrivacyUnit.RECORD,
+    ) -> "StatedCurve":
+        """Return the claim of mu-Gaussian differential privacy: no test does better than one of N(0, 1) against N(mu, 1).
+
+        Args:
+            mu: Above 0.
+            adjacency: As in `StatedClaim`.
+            unit: As there.
+
+        Raises:
+            InputError: mu is not above 0, or an unknown adjacency or unit.
+
+        Source: Dong, Roth and Su 2022, Definition 2.6.
+
+        >>> StatedClaim.from_mu(1.0).in_words()
+        'Gaussian differential privacy with mu 1, add-remove'
+        """
+        return StatedCurve(mu=mu, adjacency=Adjacency.named(adjacency), unit=PrivacyUnit.named(unit))
+
+    @staticmethod
+    def from_rho(
+        rho: float,
+        *,
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: PrivacyUnit | str = PrivacyUnit.RECORD,
+    ) -> "StatedCurve":
+        """Return the claim of rho-zero-concentrated differential privacy: Renyi divergences of at most rho times order.
+
+        Args:
+            rho: Above 0.
+            adjacency: As in `StatedClaim`.
+            unit: As there.
+
+        Raises:
+            InputError: rho is not above 0, or an unknown adjacency or unit.
+
+        Source: Bun and Steinke 2016, Definition 1.1.
+
+        >>> StatedClaim.from_rho(0.5, unit="person").in_words()
+        'zero-concentrated differential privacy with rho 0.5, add-remove, per person'
+        """
+        return StatedCurve(rho=rho, adjacency=Adjacency.named(adjacency), unit=PrivacyUnit.named(unit))
+
+    @staticmethod
+    def from_points(
+        points: Iterable[tuple[float, float]],
+        *,
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: PrivacyUnit | str = PrivacyUnit.RECORD,
+    ) -> "StatedCurve":
+        """Return the claim of several (epsilon, delta) at once: points of one privacy profile.
+
+        Args:
+            points: Pairs of epsilon (nats, 0 or more) and delta (in [0, 1)), one or more. An audit for which no delta was
+                given is stated at that of the first.
+            adjacency: As in `StatedClaim`.
+            unit: As there.
+
+        Raises:
+            InputError: No points, points that are no pairs, a number out of range, or an unknown adjacency or unit.
+
+        >>> StatedClaim.from_points([(0.5, 1e-3), (2.0, 1e-6)]).in_words()
+        'epsilon 0.5 at delta 0.001 and epsilon 2 at delta 1e-6, add-remove'
+        """
+        return StatedCurve(points=points, adjacency=Adjacency.named(adjacency), unit=PrivacyUnit.named(unit))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", validate.nonnegative("claimed epsilon", self.epsilon))
@@ -464,13 +795,99 @@ class StatedClaim:
             )
         object.__setattr__(self, "delta", validate.fraction("claimed delta", self.delta, zero=True))
         object.__setattr__(self, "adjacency", Adjacency.named(self.adjacency))
+        object.__setattr__(self, "unit", PrivacyUnit.named(self.unit))
 
     def in_words(self) -> str:
         """Return the claim as a phrase."""
-        return f"epsilon {given(self.epsilon)} at delta {given(self.delta)}, {self.adjacency}"
+        return f"{_point_in_words(self.epsilon, self.delta)}, {self.adjacency}{self.unit.ending}"
 
 
-TrainingClaim = DPSGD | StatedClaim
+@dataclass(frozen=True)
+class StatedCurve:
+    """A whole curve of (epsilon, delta) taken at its word; `StatedClaim` makes them.
+
+    Its epsilon is asked for at a delta, as that of `DPSGD` is.
+
+    Attributes:
+        mu: Of Gaussian differential privacy, above 0, or null.
+        rho: Of zero-concentrated differential privacy, above 0, or null.
+        points: Pairs (epsilon, delta), or none. Exactly one of the three is given.
+        adjacency: ``"add-remove"`` (default) or ``"replace-one"``.
+        unit: ``"record"`` (default) or ``"person"``.
+
+    Raises:
+        InputError: None or several of the three, a number out of range, or an unknown adjacency or unit.
+    """
+
+    mu: float | None = None
+    rho: float | None = None
+    points: Any = ()  # a tuple of pairs once built
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    unit: PrivacyUnit = PrivacyUnit.RECORD
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", _points(self.points))
+        stated = [name for name in ("mu", "rho") if getattr(self, name) is not None]
+        for name in stated:
+            object.__setattr__(self, name, validate.positive(f"claimed {name}", getattr(self, name)))
+        if len(stated) + bool(self.points) != 1:
+            said = " and ".join([*stated, "points"] if self.points else stated) or "none"
+            raise InputError(f"a claimed curve is one of mu, rho and points, got {said}.")
+        object.__setattr__(self, "adjacency", Adjacency.named(self.adjacency))
+        object.__setattr__(self, "unit", PrivacyUnit.named(self.unit))
+
+    @property
+    def delta(self) -> float | None:
+        """The delta to state epsilon at where none is given: that of the first point; null for mu and rho."""
+        return self.points[0][1] if self.points else None
+
+    def in_words(self) -> str:
+        """Return the claim as a phrase."""
+        if self.mu is not None:
+            said = f"Gaussian differential privacy with mu {given(self.mu)}"
+        elif self.rho is not None:
+            said = f"zero-concentrated differential privacy with rho {given(self.rho)}"
+        elif len(self.points) <= _POINTS_IN_WORDS:
+            said = " and ".join(_point_in_words(*point) for point in self.points)
+        else:
+            first, last = (_point_in_words(*self.points[place]) for place in (0, -1))
+            said = f"{len(self.points):,} points from {first} to {last}"
+        return f"{said}, {self.adjacency}{self.unit.ending}"
+
+
+_POINTS_IN_WORDS = 3
+
+
+def _points(points: Any) -> tuple[tuple[float, float], ...]:
+    """Return checked pairs of epsilon and delta."""
+    try:
+        pairs = [(epsilon, delta) for epsilon, delta in points]
+    except (TypeError, ValueError):
+        raise InputError(f"claimed points must be pairs (epsilon, delta), got {points!r:.80}.") from None
+    return tuple(
+        (
+            validate.nonnegative(f"claimed epsilon of point {place}", epsilon),
+            validate.fraction(f"claimed delta of point {place}", delta, zero=True),
+        )
+        for place, (epsilon, delta) in enumerate(pairs, start=1)
+    )
+
+
+def _point_in_words(epsilon: float, delta: float) -> str:
+    return f"epsilon {given(epsilon)} at delta {given(delta)}"
+
+
+TrainingClaim = DPSGD | StatedClaim | StatedCurve
+
+
+def for_persons(claim: TrainingClaim | None) -> bool:
+    """Return whether a claim is made for persons, so that a bound about all records of one can judge it."""
+    return claim is not None and claim.unit is PrivacyUnit.PERSON
+
+
+def delta_of(claim: TrainingClaim | None) -> float | None:
+    """Return the delta that a claim offers to state epsilon at, or null: DP-SGD has none of its own."""
+    return None if claim is None or isinstance(claim, DPSGD) else claim.delta
 
 
 # --- What the model is good for -------------------------------------------------------------------

@@ -79,6 +79,20 @@ def confidence(value: object) -> float:
     return level
 
 
+def of_one_look(level: object, looks: object) -> float:
+    """Return the level of each of so many looks that together hold at this one: they share the error.
+
+    >>> round(of_one_look(0.95, 5), 12)
+    0.99
+    """
+    return confidence(1 - (1 - confidence(level)) / at_least("looks", looks, least=1))
+
+
+def several_looks(looks: int) -> dict[str, int]:
+    """Return the declared number of looks as data of a result, which says so where there are several."""
+    return {"looks": looks} if looks > 1 else {}
+
+
 def instance(name: str, value: object, kinds: Sequence[type]) -> None:
     """Refuse a value of another type than these: a choice is a value, not its name or its class."""
     if isinstance(value, tuple(kinds)):

@@ -421,11 +421,30 @@ class Supported(TypedDict, total=False):
     value: float
 
 
+class CurvePoint(TypedDict, total=False):
+    """Where the claimed curve was contradicted most, as `auditor.estimators.joint_test.Judged` says."""
+
+    tail: str
+    alarms: float
+    alarms_of: float
+    hits: float
+    hits_of: float
+    rate: float
+    allowed: float
+
+
 class CurveRejected(TypedDict, total=False):
     """Whether the whole trade-off curve of the claimed training is rejected, and could have been."""
 
     rejected: bool
     could_have_been: bool
+    decides: bool
+    p_value: float
+    e_value: float
+    needed: float
+    reason: str
+    refuted_at_pair: float
+    point: CurvePoint
 
 
 class EstimateDetails(TypedDict, total=False):
@@ -596,6 +615,9 @@ class Comparison:
         estimate: Name of the estimate.
         verdict: Null where the estimate stands beside the claim and can refute nothing.
         reason: Why, in a sentence.
+        p_value: Of the claim, where its test has one: the chance of so much evidence or more if the claim is true, at
+            most; null elsewhere.
+        e_value: Of the claim: evidence that multiplies over audits, above 1/alpha at most with probability alpha.
         subject: What the estimate is about; left out, the mechanism where there is a verdict and the model elsewhere.
 
     Raises:
@@ -607,6 +629,8 @@ class Comparison:
     verdict: Verdict | None
     reason: str
     subject: Annotated[Subject | None, LATER, FILLED_IN] = None
+    p_value: Annotated[float | None, LATER] = None
+    e_value: Annotated[float | None, LATER] = None
 
     def __post_init__(self) -> None:
         if self.subject is None:

@@ -13,11 +13,13 @@ __getattr__, __dir__, __all__ = face(
         "evidence": "Estimator Evidence",
         "gdp": "model_gdp one_run_gdp",
         "guess_tests": (
-            "any_guesses_bound biased_bound biased_p_value epsilon_bound gdp_bound of_curve "
-            "of_epsilon_delta of_gdp rejects steinke_bound steinke_p_value"
+            "biased_bound biased_p_value curve_p_value epsilon_bound gdp_bound of_curve "
+            "of_epsilon_delta of_gdp pure_bound pure_p_value rejects steinke_bound steinke_p_value"
         ),
         "limits": ("MemberLimits just_above just_below lower_count lower_limit upper_count upper_limit"),
-        "one_run": "one_run_bound random_pairs",
+        "guesses": "draw_guesses random_pairs",
+        "joint_test": "JointTest",
+        "one_run": "one_run_bound",
         "rates": "advantage auc bayes_security empirical guaranteed_rank tpr_at_fpr",
         "registry": "ESTIMATORS",
         "supremum": "best_region gaussian_supremum mixture_supremum",

@@ -7,14 +7,15 @@ from itertools import chain
 
 import numpy as np
 
-from auditor.core.options import DPSGD
+from auditor.core.options import MembershipSplit, UnknownSplit
 from auditor.core.values import Claim, Estimate, FittedPair, Losses
 from auditor.curves.gaussian import SAMPLE_SIZES, fit_gaussian_pair
 from auditor.curves.mixture import fit_mixture_pair
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
+from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses
 from auditor.records.features import Features
-from auditor.records.labels import PersonsFound
+from auditor.records.labels import PersonsFound, mechanism_reason
 from auditor.theory.asked import Asked, Setting, promises
 
 # Where the random numbers of each step come from, below the seed. A number that a result shows hangs on its stream, so a
@@ -23,7 +24,6 @@ _STREAMS: dict[str, tuple[int, ...]] = {
     "normals": (0,),
     "noise floor": (1,),
     "one run": (2, 0),
-    "one run, Gaussian": (2, 1),
     "mixtures": (3,),
     "shuffles": (4, 0),
     "features": (4, 1),
@@ -153,13 +153,29 @@ class Evidence:
 
     @cached_property
     def promised(self) -> TradeoffCurve | None:
-        """The whole curve that DP-SGD promises, for the neighbours that are audited; a statement has one point only."""
+        """The whole curve that the claim allows, for the neighbours that are audited."""
         claim = self.setting.claim
-        if not isinstance(claim, DPSGD) or self.audited is None:
+        if claim is None or self.audited is None:
             return None
         from auditor.theory.accountant import claimed_curve
 
         return claimed_curve(claim, adjacency=self.audited.adjacency).curve
+
+    # --- Guesses about membership ---
+
+    @property
+    def usable_split(self) -> MembershipSplit:
+        """The declared split; where the units of the audit contradict it, none."""
+        return UnknownSplit() if mechanism_reason(self.persons) else self.setting.split
+
+    def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
+        """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""
+        return draw_guesses(self.losses, split=self.usable_split, rng=self.rng("one run"), thin=thin)
+
+    @cached_property
+    def fair_guesses(self) -> Guesses | NoGuesses:
+        """Guesses about fair coins, or about what is left of unequal ones when they are thinned."""
+        return self.draw_guesses(thin=True)
 
     # --- Estimates ---
 

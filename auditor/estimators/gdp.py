@@ -10,7 +10,6 @@ are not Gaussian the epsilon can exceed the truth, so both numbers are labelled 
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,22 +21,14 @@ from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators import guess_tests
 from auditor.estimators.certified import ranks
 from auditor.estimators.evidence import Evidence
+from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.limits import just_above, just_below, upper_limit
-from auditor.estimators.one_run import (
-    Guesses,
-    NoGuesses,
-    draw_guesses,
-    of_units,
-    stated_delta,
-    tried,
-    usable_split,
-)
+from auditor.estimators.one_run import of_units, stated_delta
 from auditor.theory.gaussian import gaussian_epsilon
 
 GDP = "epsilon_bound.gdp"
 _CONDITION = "conditional on a Gaussian trade-off curve: on other scores it can exceed the truth"
 _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
-_FAIR_ONLY = "the f-DP recursion is proven for inclusion coins of probability 0.5 only, not {inclusion:g}"
 
 
 @dataclass(frozen=True)
@@ -62,13 +53,7 @@ def gaussian_mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     asked = evidence.setting
     if isinstance(asked.split, UnknownSplit):
         return ()
-    found = one_run_gdp(
-        evidence.losses,
-        split=usable_split(evidence),
-        delta=stated_delta(evidence),
-        confidence=asked.confidence,
-        rng=evidence.rng("one run, Gaussian"),
-    )
+    found = _of_guesses(evidence.fair_guesses, stated_delta(evidence), 1 - asked.confidence)
     return (of_units(found, evidence),)
 
 
@@ -137,7 +122,8 @@ def one_run_gdp(
 
     Args:
         losses: Smaller means more like a member.
-        split: How membership was decided: a `RandomSplit` or a fair `BernoulliSplit`; otherwise there is no value.
+        split: How membership was decided: a `RandomSplit`, or a `BernoulliSplit`, of whose coins so many are kept that
+            they are fair; otherwise there is no value.
         delta: In [0, 1); at 0 there is no value, and the reason says why.
         confidence: In (0, 1).
         rng: Draws the pairs and breaks ties.
@@ -155,9 +141,10 @@ def one_run_gdp(
     """
     delta = validate.fraction("delta", delta, zero=True)
     alpha = 1 - validate.confidence(confidence)
-    guesses = draw_guesses(losses, split=split, rng=rng)
-    if isinstance(guesses, Guesses) and not guesses.fair:
-        guesses = NoGuesses(_FAIR_ONLY.format(inclusion=guesses.inclusion))
+    return _of_guesses(draw_guesses(losses, split=split, rng=rng, thin=True), delta, alpha)
+
+
+def _of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> Estimate:
     evidence = guesses.evidence if isinstance(guesses, Guesses) else "membership coins"
     shown: dict[str, Any] = {
         "name": "epsilon_bound.one_run_gdp",
@@ -167,12 +154,20 @@ def one_run_gdp(
     }
     if isinstance(guesses, NoGuesses):
         return Estimate.missing(**shown, reason=guesses.reason, details={"conditional": True})
-    # The largest mu over the fixed numbers of guesses, which share the error.
-    bound = partial(guess_tests.gdp_bound, bits=guesses.right.size)
-    rows, perfect = tried(guesses, bound, alpha=alpha, name="mu")
-    best = max(rows, key=lambda row: row["mu"])
+    share, bits = alpha / len(guesses.sets), guesses.bits
+
+    def refuted(item: GuessSet, mu: float) -> bool:
+        right = item.guesses, item.correct
+        return guess_tests.rejects(
+            guess_tests.of_gdp(mu), bits=bits, guesses=right[0], correct=right[1], alpha=share
+        )
+
+    (mu, best), (perfect, _) = (
+        guess_tests.largest_by_any(sets, refuted, guess_tests.LARGEST_MU)
+        for sets in (guesses.sets, guesses.of_a_perfect_attack)
+    )
     return _estimate(
-        _Found(best["mu"], perfect, {**guesses.details, **best, "tried": rows}),
+        _Found(mu, perfect, {**guesses.details, **best.shown}),
         confidence=1 - alpha,
         adjacency=guesses.adjacency,
         assumptions=guesses.assumptions,

@@ -1,14 +1,14 @@
 """Tests of guesses about membership: which epsilons, or which whole trade-off curves, do so many right ones refute?
 
 Three tests, each of which holds its level for any mechanism and any score: by Steinke, Nasr and Jagielski, by the f-DP
-recursion of Mahloujifar, Melis and Chaudhuri, and by an e-process over every number of guesses.
+recursion of Mahloujifar, Melis and Chaudhuri, and for pure epsilon by every order and number of guesses together.
 """
 
 import functools
 import math
 from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -20,6 +20,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
+from auditor.estimators.guesses import Guesses, GuessSet
 from auditor.estimators.limits import binomial
 
 # --- Steinke, Nasr and Jagielski 2023, Theorem 5.2: (epsilon, delta)-DP, and pure epsilon by biased coins ---
@@ -33,7 +34,7 @@ from auditor.estimators.limits import binomial
 # binomials, one for the "in" guesses and one for the "out" guesses [own].
 
 
-_LARGEST_EPSILON = 60.0
+LARGEST_EPSILON = 60.0
 
 
 def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
@@ -53,7 +54,7 @@ def _bound(bits: int, guesses: int, correct: int, delta: float, alpha: float) ->
     return largest_refuted(
         lambda eps: steinke_p_value(bits=bits, guesses=guesses, correct=correct, epsilon=eps, delta=delta),
         alpha,
-        grid=np.concatenate([np.linspace(0, 12, 97), np.linspace(12.5, _LARGEST_EPSILON, 96)]),
+        grid=np.concatenate([np.linspace(0, 12, 97), np.linspace(12.5, LARGEST_EPSILON, 96)]),
     )
 
 
@@ -129,7 +130,7 @@ def biased_bound(*, guesses: tuple[int, int], correct: int, inclusion: float, al
     return largest_refuted(
         lambda eps: biased_p_value(guesses=guesses, correct=correct, inclusion=inclusion, epsilon=eps),
         alpha,
-        grid=np.array([0.0, _LARGEST_EPSILON]),  # without a delta term the p-value rises with epsilon
+        grid=np.array([0.0, LARGEST_EPSILON]),  # without a delta term the p-value rises with epsilon
     )
 
 
@@ -179,7 +180,7 @@ def largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Fl
         return 0.0
     last = int(np.flatnonzero(refuted)[-1])
     if last == grid.size - 1:
-        return _LARGEST_EPSILON
+        return LARGEST_EPSILON
     crossing = optimize.brentq(lambda eps: p_value(eps) - alpha, grid[last], grid[last + 1], xtol=1e-10)
     return float(crossing)
 
@@ -200,13 +201,15 @@ def largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Fl
 # A smaller T forces more mass, so refuting a curve refutes every curve below it with the same guesses.
 
 
-_SmallestFpr = Callable[[float], float]
+SmallestFpr = Callable[[float], float]
 """finv: the smallest false positive rate at which a curve reaches a true positive rate."""
-_LARGEST_MU = 40.0  # a normal beyond so many standard deviations has no mass in a double
-_HALVINGS = 42  # of what is at most 60, to 2e-11
+LARGEST_MU = 40.0  # a normal beyond so many standard deviations has no mass in a double
+_LARGEST_LOG = 100.0  # of one over a p-value
+_HALVINGS = 42  # of what is at most 100, to 3e-11
+_HAIR = 1e-9
 
 
-def rejects(smallest_fpr: _SmallestFpr, *, bits: int, guesses: int, correct: int, alpha: float) -> bool:
+def rejects(smallest_fpr: SmallestFpr, *, bits: int, guesses: int, correct: int, alpha: float) -> bool:
     """Return whether the guesses refute the trade-off curve at level ``alpha``.
 
     Args:
@@ -247,7 +250,7 @@ def rejects(smallest_fpr: _SmallestFpr, *, bits: int, guesses: int, correct: int
     return False
 
 
-def of_gdp(mu: float) -> _SmallestFpr:
+def of_gdp(mu: float) -> SmallestFpr:
     """Return finv of mu-Gaussian DP: Phi(Phi^-1(y) - mu).
 
     >>> round(of_gdp(1.0)(0.5), 6)
@@ -261,7 +264,7 @@ def of_gdp(mu: float) -> _SmallestFpr:
     return smallest_fpr
 
 
-def of_epsilon_delta(epsilon: float, *, delta: float) -> _SmallestFpr:
+def of_epsilon_delta(epsilon: float, *, delta: float) -> SmallestFpr:
     """Return finv of (epsilon, delta)-DP: max(0, 1 - d - e^eps (1 - y), e^-eps (y - d)).
 
     >>> of_epsilon_delta(0.0, delta=0.25)(0.5)
@@ -278,7 +281,7 @@ def of_epsilon_delta(epsilon: float, *, delta: float) -> _SmallestFpr:
     return smallest_fpr
 
 
-def of_curve(curve: TradeoffCurve) -> _SmallestFpr:
+def of_curve(curve: TradeoffCurve) -> SmallestFpr:
     """Return finv of any trade-off curve, by way of the smallest concave curve above it.
 
     >>> of_curve(TradeoffCurve.from_epsilon_delta(0.0, delta=0.25))(0.5)
@@ -314,7 +317,7 @@ def gdp_bound(*, bits: int, guesses: int, correct: int, alpha: float) -> float:
     0.786812
     """
     return largest_of_all_below(
-        lambda mu: rejects(of_gdp(mu), bits=bits, guesses=guesses, correct=correct, alpha=alpha), _LARGEST_MU
+        lambda mu: rejects(of_gdp(mu), bits=bits, guesses=guesses, correct=correct, alpha=alpha), LARGEST_MU
     )
 
 
@@ -341,94 +344,154 @@ def epsilon_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
         curve = of_epsilon_delta(epsilon, delta=delta)
         return rejects(curve, bits=bits, guesses=guesses, correct=correct, alpha=alpha)
 
-    return largest_of_all_below(refuted, _LARGEST_EPSILON)
+    return largest_of_all_below(refuted, LARGEST_EPSILON)
 
 
 def largest_of_all_below(
-    refuted: Callable[[float], bool], most: float, *, halvings: int = _HALVINGS
+    refuted: Callable[[float], bool], most: float, *, least: float = 0.0, halvings: int = _HALVINGS
 ) -> float:
-    """Return the largest refuted parameter, 0 if none: what is refuted at one is refuted at every smaller one."""
-    if not refuted(0.0):
-        return 0.0
-    low, high = 0.0, most
+    """Return the largest refuted parameter, the least if none: what is refuted at one is refuted at every smaller one."""
+    if not refuted(least):
+        return least
+    low, high = least, most
     for _ in range(halvings):
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
 
 
-# --- The e-process over every number of guesses at once, for pure epsilon [own] ---
-#
-# The guesses are put in an order that depends only on the model's output and the unordered records. Given those and all
-# earlier outcomes, an epsilon-DP mechanism lets a guess be right with probability at most q = o e^eps/(1 + o e^eps), o
-# the prior odds that it is right (1 for a random pair). So, for a stake u in (0, 1),
-#
-#     E_r(eps) = prod over the first r guesses of  1 + u (1 - q)/q = 1 + u e^-eps/o  if right,  1 - u  if wrong
-#
-# is a supermartingale that starts at 1, and so is its mean over fixed stakes. Ville: max_r E_r >= 1/alpha with
-# probability at most alpha. Every factor falls with eps, so eps_L = sup{eps: max_r E_r(eps) >= 1/alpha} keeps the level.
+# --- Several numbers of guesses in several orders: for one error they share it ---
 
 
-# The stakes, fixed before any data are seen.
-_STAKES = (np.arange(16, dtype=np.float64) + 0.5) / 16
+def largest_by_any(
+    sets: Sequence[GuessSet], refuted: Callable[[GuessSet, float], bool], most: float
+) -> tuple[float, GuessSet]:
+    """Return the largest parameter that any set refutes, 0 if none, and the set; one that refutes refutes all below."""
+    best, by = 0.0, sets[0]
+    for item in sets:
+        if refuted(item, best + _HAIR if best else 0.0):
+            best = largest_of_all_below(partial(refuted, item), most, least=best)
+            by = item
+    return best, by
 
 
-@dataclass(frozen=True)
-class _AnyNumber:
-    """What the e-process refutes: every epsilon up to ``bound``, with these guesses and right ones among them."""
-
-    bound: float
-    guesses: int
-    correct: int
-
-
-def any_guesses_bound(
-    right: npt.NDArray[np.bool_], *, alpha: float, odds: npt.ArrayLike = (1.0,)
-) -> _AnyNumber:
-    """Return the largest pure epsilon that the guesses refute, whatever their number; 0 if none.
+def fdp_bound(sets: Sequence[GuessSet], *, bits: int, delta: float, alpha: float) -> tuple[float, GuessSet]:
+    """Return the largest epsilon for which any set refutes (epsilon, delta)-DP by `rejects`, 0 if none, and the set.
 
     Args:
-        right: Shape (r,), which guesses are right, in an order fixed without looking at membership.
-        alpha: In (0, 1).
-        odds: Prior odds that a guess is right, above 0: one number, or a cycle of them along the guesses.
-
-    Raises:
-        InputError: No guesses, alpha outside (0, 1), or odds that are not above 0.
-
-    >>> found = any_guesses_bound(np.arange(100) < 60, alpha=0.05)
-    >>> found.guesses, found.correct, 2 < found.bound < 4
-    (60, 60, True)
+        sets: What was guessed.
+        bits: Membership bits m, each a fair coin.
+        delta: In [0, 1).
+        alpha: The error that the sets share.
     """
-    right = np.asarray(right, dtype=bool)
-    validate.at_least("guesses", right.size, least=1)
-    threshold = -math.log(validate.fraction("alpha", alpha))
-    prior = np.asarray(odds, dtype=np.float64)
-    if not (prior > 0).all():
-        raise InputError(f"odds must be above 0, got {prior.min():g}; leave the guess out.")
-    # Wrong and right guesses of each kind, after each run of right ones: E is largest nowhere else.
-    ends, kind = np.flatnonzero(right & np.append(~right[1:], True)), np.arange(right.size) % prior.size
-    counted = [~right, *(right & (kind == k) for k in range(prior.size))]
-    paths = np.stack([np.cumsum(part)[ends] for part in counted], axis=1).astype(np.float64)
-    paths = paths[_log_mean(paths, prior, 0.0) >= threshold]
-    if not len(paths):
-        return _AnyNumber(0.0, right.size, int(right.sum()))
-    low, high = 0.0, _LARGEST_EPSILON
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        refuting = _log_mean(paths, prior, middle) >= threshold
-        if refuting.any():
-            # E falls with epsilon: what does not refute here refutes nothing larger.
-            low, paths = middle, paths[refuting]
-        else:
-            high = middle
-    best = paths[0]
-    return _AnyNumber(low, int(best.sum()), int(best[1:].sum()))
+
+    def refuted(item: GuessSet, epsilon: float) -> bool:
+        curve, share = of_epsilon_delta(epsilon, delta=delta), alpha / len(sets)
+        return rejects(curve, bits=bits, guesses=item.guesses, correct=item.correct, alpha=share)
+
+    return largest_by_any(sets, refuted, LARGEST_EPSILON)
 
 
-def _log_mean(paths: Floats, odds: Floats, epsilon: float) -> Floats:
-    """Log of the mean of E over the stakes, for each path."""
-    logs: npt.NDArray[Any] = paths[:, :1] * np.log1p(-_STAKES)
-    for kind, prior in enumerate(odds.tolist()):
-        logs += paths[:, kind + 1, None] * np.log1p(_STAKES * (math.exp(-epsilon) / prior))
-    most = logs.max(axis=1, initial=-math.inf)
-    return np.asarray(most + np.log(np.mean(np.exp(logs - most[:, None]), axis=1)))
+def curve_p_value(smallest_fpr: SmallestFpr, *, bits: int, sets: Sequence[GuessSet]) -> float:
+    """Return the p-value of a trade-off curve by `rejects` of several sets that share the error.
+
+    >>> sets = [GuessSet("all", 1.0, guesses=1000, correct=600)]
+    >>> round(curve_p_value(of_epsilon_delta(0.3, delta=1e-5), bits=1000, sets=sets), 4)
+    0.0664
+    """
+
+    def not_at(item: GuessSet, log_level: float) -> bool:
+        alpha = math.exp(-log_level)
+        return alpha < 1 and rejects(
+            smallest_fpr, bits=bits, guesses=item.guesses, correct=item.correct, alpha=alpha
+        )
+
+    found, _ = largest_by_any(sets, lambda item, level: level == 0 or not_at(item, level), _LARGEST_LOG)
+    return min(1.0, len(sets) * math.exp(-found))
+
+
+# --- Every order and number of guesses at once, for pure epsilon [own] ---
+#
+# Each coin is guessed in one direction, whatever the order, and which guesses come first depends on no coin. Given the
+# outputs and all other coins a guess is right with probability at most q = e^eps/(1 + e^eps), so that the bits "this guess
+# is right" are dominated, all together, by independent coins of that probability, and with them every statistic that grows
+# with the bits. That is the largest of r KL(v/r || q) over the sets, v of whose r guesses are right; P[V >= v] is at most
+# e^-(r KL) (Chernoff). Its law under independent bits is drawn, cell by cell of guesses that belong to the same sets.
+# Guesses in opposite directions in two orders would break the domination.
+#
+# "Epsilon at most eps" is a family of nested hypotheses, so the bound is the last point of a fixed grid before the first
+# that is accepted. The statistic falls with eps: below where the number of sets times e^-(r KL) is under the level, all is
+# rejected; above where one set alone has a larger tail than the level, all is accepted.
+
+
+PURE_STEP = 1 / 32
+_PURE_DRAWS = (2_000, 12_000)  # more of them only where the p-value is near the level
+_CLEAR = 5.0  # standard errors from the level
+_LARGEST_PURE = 30.0
+
+
+def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, alpha: float) -> float:
+    """Return the p-value of "the mechanism is (epsilon, 0)-DP" by all sets together, exact enough beside this level.
+
+    Args:
+        guesses: Of fair coins.
+        sets: Of these guesses, or of a perfect attack on them.
+        epsilon: 0 or more, in nats.
+        alpha: In (0, 1).
+    """
+    least = float(exponents(np.array([[item.correct for item in sets]]), sets, epsilon).max())
+    counts, belongs = guesses.cells
+    larger = drawn = 0
+    for batch, enough in enumerate(_PURE_DRAWS):
+        rng = np.random.default_rng([guesses.bits, round(epsilon / PURE_STEP * 2**20), batch])
+        # One size at a time, which is drawn three times as fast as many at once.
+        bits = [rng.binomial(count, float(special.expit(epsilon)), size=enough - drawn) for count in counts]
+        right = np.stack(bits, axis=1) @ belongs.T.astype(np.float64)
+        larger += int(np.count_nonzero(exponents(right, sets, epsilon).max(axis=1) >= least - _HAIR))
+        drawn = enough
+        found = (1 + larger) / (1 + drawn)
+        if abs(found - alpha) > _CLEAR * math.sqrt(alpha * (1 - alpha) / drawn):
+            break
+    return min(found, len(sets) * math.exp(-least)) if larger == 0 else found
+
+
+def pure_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> tuple[float, GuessSet]:
+    """Return the largest pure epsilon that the sets refute together, 0 if none, and the set that tells most there.
+
+    Args:
+        guesses: Of fair coins.
+        sets: Of these guesses, or of a perfect attack on them.
+        alpha: In (0, 1).
+    """
+    right = np.array([[item.correct for item in sets]])
+
+    def clear(step: int) -> bool:
+        return len(sets) * math.exp(-exponents(right, sets, step * PURE_STEP).max()) > alpha
+
+    def accepted(step: int) -> bool:
+        q = float(special.expit(step * PURE_STEP))
+        return all(
+            special.betainc(s.correct, s.guesses - s.correct + 1, q) > alpha for s in sets if s.correct
+        )
+
+    most = round(_LARGEST_PURE / PURE_STEP)
+    first = first_enough(clear, -1, most)
+    end = first_enough(accepted, first - 1, most)
+
+    def kept(step: int) -> bool:
+        return pure_p_value(guesses, sets, epsilon=step * PURE_STEP, alpha=alpha) > alpha
+
+    if all(item.correct == item.guesses for item in sets):  # a ceiling, which is for reading
+        refused = first_enough(kept, first - 1, end)
+    else:
+        refused = next(filter(kept, range(first, end)), end)
+    bound = max(0, refused - 1) * PURE_STEP
+    return bound, sets[int(exponents(right, sets, bound).argmax())]
+
+
+def exponents(right: npt.NDArray[Any], sets: Sequence[GuessSet], epsilon: float) -> Floats:
+    """The exponent r KL(v/r || q) of the sets with more than q right, 0 of the others; shape as that of the right guesses."""
+    q, rest = float(special.expit(epsilon)), float(special.expit(-epsilon))
+    guesses = np.array([item.guesses for item in sets], dtype=np.float64)
+    divergence = special.rel_entr(right, guesses * q) + special.rel_entr(guesses - right, guesses * rest)
+    return np.where(right > guesses * q, divergence, 0.0)

@@ -4,43 +4,49 @@ It needs to know how membership was decided, and refuses otherwise. Which test j
 holds its level for any mechanism and any score.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core import options, validate
-from auditor.core.values import Estimate, Losses, PerGroup, Subject
+from auditor.core.values import Estimate, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import guess_tests
+from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.guess_tests import any_guesses_bound, biased_bound, steinke_bound
-from auditor.records.labels import claim_reason, codes, mechanism_reason
+from auditor.estimators.guess_tests import biased_bound, first_enough, steinke_bound
+from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
+from auditor.records.labels import claim_reason, mechanism_reason
 
 
 def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return what the declared split says about the training algorithm."""
-    asked, test = evidence.setting, evidence.setting.one_run_test
-    # The one test that can use the whole curve, which is that of replaced records under a random split.
-    whole = isinstance(test, options.FDP) and isinstance(asked.split, options.RandomSplit)
-    found = one_run_bound(
-        evidence.losses,
-        split=usable_split(evidence),
-        delta=0.0 if isinstance(test, options.AnyGuesses) else stated_delta(evidence),
-        confidence=asked.confidence,
-        rng=evidence.rng("one run"),
+    asked, delta = evidence.setting, stated_delta(evidence)
+    test = _test(asked.one_run_test, delta)
+    found = bound_of(
+        evidence.fair_guesses if _fair(test, delta) else evidence.draw_guesses(thin=False),
         test=test,
-        curve=evidence.promised if whole else None,
+        delta=delta,
+        confidence=asked.confidence,
+        curve=evidence.promised,
+        claimed=None if evidence.audited is None else evidence.audited.value,
     )
     return (of_units(found, evidence),)
 
 
-def usable_split(evidence: Evidence) -> options.MembershipSplit:
-    """Return the declared split; where the units of the audit contradict it, none."""
-    return options.UnknownSplit() if mechanism_reason(evidence.persons) else evidence.setting.split
+def _test(test: options.OneRunTest | None, delta: float) -> options.OneRunTest:
+    """The test that was asked for, or the strongest that fits."""
+    if test is None:
+        return options.FDP() if delta else options.AnyGuesses()
+    return test
+
+
+def _fair(test: options.OneRunTest, delta: float) -> bool:
+    """Whether the test needs fair coins: for a bound at a delta, and for the recursion at any."""
+    return isinstance(test, options.FDP) or (delta > 0 and not isinstance(test, options.AnyGuesses))
 
 
 def stated_delta(evidence: Evidence) -> float:
@@ -57,7 +63,7 @@ def of_units(found: Estimate, evidence: Evidence) -> Estimate:
     details, assumptions = dict(found.details), found.assumptions
     if refusal is not None:
         details["reason"] = refusal
-    elif about is not None:
+    elif about is not None and not options.for_persons(evidence.setting.claim):
         details["not_for_claim"] = about
     if about is not None:
         person = "a score stands for a person: neighbours differ in all records of one person"
@@ -66,12 +72,13 @@ def of_units(found: Estimate, evidence: Evidence) -> Estimate:
 
 
 _NAME = "epsilon_bound.one_run"
-_PURE = "pure epsilon: the bound is stated at delta 0 whatever delta the audit has, and judges no claim at a larger delta"
-_FAIR_ONLY = (
-    "the f-DP recursion is proven for inclusion coins of probability 0.5 only, not {inclusion:g}; take the test of"
-    " Steinke et al. or the one over every number of guesses"
+PURE_ONLY = (
+    "pure epsilon: the bound is stated at delta 0 and judges no claim at a larger delta; for such a claim leave the test out,"
+    " or take FDP()"
 )
-_CURVE_NEEDS_FDP = "a whole claimed curve is judged by the f-DP recursion only; choose that test"
+_CURVE_NEEDS_FDP = (
+    "a whole claimed curve is judged by the f-DP recursion only; leave the test out, or take FDP()"
+)
 
 
 def one_run_bound(
@@ -81,8 +88,9 @@ def one_run_bound(
     delta: float,
     confidence: float = 0.95,
     rng: np.random.Generator,
-    test: options.OneRunTest = options.Steinke(),  # noqa: B008 - a frozen value
+    test: options.OneRunTest | None = None,
     curve: TradeoffCurve | None = None,
+    claimed: float | None = None,
 ) -> Estimate:
     """Return the lower bound on the mechanism's epsilon that the declared split supports.
 
@@ -90,367 +98,215 @@ def one_run_bound(
         losses: Smaller means more like a member.
         split: How membership was decided. `RandomSplit` gives the replace-one adjacency, `BernoulliSplit` the
             add/remove adjacency, `UnknownSplit` an estimate without a value and the reason. A stratified
-            `RandomSplit` pairs within the strata named by ``losses.group``.
-        delta: In [0, 1). The bound of `AnyGuesses`, and that of `Steinke` on a `BernoulliSplit`, is stated at delta 0
-            whatever is asked.
+            `RandomSplit` pairs within the strata named by ``losses.group``. Of unequal coins so many are kept for a
+            bound at a delta above 0 that the rest are fair; at delta 0 all are guessed, by a Poisson-binomial law.
+        delta: In [0, 1).
         confidence: In (0, 1).
-        rng: Draws the pairs and breaks ties.
-        test: `Steinke` (default), `FDP` (of inclusion coins only fair ones) or `AnyGuesses`.
+        rng: Draws the pairs, breaks ties and thins.
+        test: By default `FDP` at a delta above 0 and `AnyGuesses` at 0; or `Steinke`. The bound of `AnyGuesses` is
+            stated at delta 0 whatever is asked.
         curve: The whole claimed trade-off curve, for the adjacency that the split audits and for both orders of two
             neighbours. With `FDP`, ``details["claimed_curve"]`` says whether the same guesses reject it. That costs
             no further error: whenever one of the two statements is wrong, the mechanism's true curve was rejected.
+        claimed: A claimed pure epsilon, whose p-value `AnyGuesses` gives.
 
     Raises:
         InputError: delta outside [0, 1), confidence outside (0, 1), or a test that is not one.
 
-    Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2024; `AnyGuesses` and the biased coins
-    are [own], derived where they are computed.
+    Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2024; the orders of guesses, `AnyGuesses`
+    and the biased coins are [own], derived where they are computed.
 
     >>> from auditor.core.options import RandomSplit
     >>> losses = Losses(member=np.linspace(0, 1, 100), nonmember=np.linspace(2, 3, 100))
-    >>> estimate = one_run_bound(losses, split=options.RandomSplit(), delta=1e-5, rng=np.random.default_rng(0))
+    >>> estimate = one_run_bound(losses, split=RandomSplit(), delta=1e-5, rng=np.random.default_rng(0))
     >>> estimate.value == estimate.details["ceiling"]
     True
     """
     delta = validate.fraction("delta", delta, zero=True)
-    alpha = 1 - validate.confidence(confidence)
+    confidence = validate.confidence(confidence)
+    test = _test(test, delta)
     validate.instance("test", test, (options.Steinke, options.FDP, options.AnyGuesses))
-    guesses = draw_guesses(losses, split=split, rng=rng)
-    without = partial(Estimate.missing, _NAME, method="one-run audit", subject=Subject.MECHANISM, delta=delta)
+    guesses = draw_guesses(losses, split=split, rng=rng, thin=_fair(test, delta))
+    return bound_of(guesses, test=test, delta=delta, confidence=confidence, curve=curve, claimed=claimed)
+
+
+def bound_of(
+    guesses: Guesses | NoGuesses,
+    *,
+    test: options.OneRunTest,
+    delta: float,
+    confidence: float,
+    curve: TradeoffCurve | None,
+    claimed: float | None,
+) -> Estimate:
+    """Return the bound by guesses that were drawn; see `one_run_bound`."""
+    alpha, delta = 1 - confidence, 0.0 if isinstance(test, options.AnyGuesses) else delta
     if isinstance(guesses, NoGuesses):
-        return without(guesses.reason)
-    if isinstance(test, options.FDP) and not guesses.fair:
-        return without(_FAIR_ONLY.format(inclusion=guesses.inclusion))
-    judged = _judge(guesses, test, delta, alpha)
-    best = max(judged.tried, key=lambda row: row["bound"])
-    details = {**guesses.details, "ceiling": judged.ceiling, **best, "tried": judged.tried}
-    del details["bound"]
-    if curve is not None and isinstance(test, options.FDP):
-        details["claimed_curve"] = _claimed_curve(curve, judged.tried, guesses.right.size, alpha)
-    elif curve is not None:
-        details["claimed_curve"] = {"rejected": None, "reason": _CURVE_NEEDS_FDP}
+        method, about = "one-run audit", Subject.MECHANISM
+        return Estimate.missing(_NAME, guesses.reason, method=method, subject=about, delta=delta)
+    asked = Question(guesses, test, delta, alpha)
+    bound, best = asked.bound(guesses.sets)
+    details = {
+        **guesses.details,
+        "ceiling": asked.bound(guesses.of_a_perfect_attack)[0],
+        **best.shown,
+        "tried": [item.shown for item in guesses.sets],
+    }
+    if curve is not None:
+        details["claimed_curve"] = asked.of_curve(curve)
+    if claimed is not None and isinstance(test, options.AnyGuesses) and guesses.fair:
+        details["p_value"] = asked.p_value(claimed, bound)
     return Estimate(
         name=_NAME,
-        value=best["bound"],
-        lower=best["bound"],
+        value=bound,
+        lower=bound,
         upper=None,
         confidence=round(1 - alpha, 12),
-        method=f"one-run audit on {guesses.evidence}; {judged.method}",
+        method=f"one-run audit on {guesses.evidence}; {asked.method}",
         subject=Subject.MECHANISM,
-        delta=judged.delta,
+        delta=delta,
         adjacency=guesses.adjacency,
-        assumptions=(*judged.assumptions, *guesses.assumptions),
+        assumptions=(*((PURE_ONLY,) if isinstance(test, options.AnyGuesses) else ()), *guesses.assumptions),
         details=details,
     )
 
 
-# --- What there is to judge: guesses about fair or biased membership coins, most confident first ---
-#
-# The guesses may depend only on the model's output and on the unordered records, never on who is a member. Without a
-# declaration of how membership was decided there are no coins, and so no guesses.
+# --- What the same records would certify of the training algorithm if their scores were independent draws ---
 
 
-# Numbers of guesses to try, as shares of the bits, fixed before any data are seen; they share the error.
-_SHARES = (1.0, 0.25, 0.05)
-# Group sizes this unlikely under the declared coins mean that the declaration is not true of these records.
-_CONTRADICTION = 1e-3
-_FAIR = 0.5
-_UNDECLARED = (
-    "it was not declared how membership was decided; a statement about the training algorithm needs members and"
-    " non-members split uniformly at random, or independent inclusion coins, and the auditor's word for it"
+_CONDITION = (
+    "conditional on records whose scores are independent draws given who was a member, as those of many runs are: in one run"
+    " a shared chance can make it exceed the truth"
 )
-_NO_STRATA = (
-    "a stratified split ties the coins of different strata together, and the losses carry no group labels to pair"
-    " within; give the strata as the group of each record"
-)
-_NO_PAIRS = (
-    "no stratum has both members and non-members, so there are no random pairs to guess about; check that the group"
-    " labels are the strata of the split and are spelt alike for both"
-)
-_NO_HOLD_OUT_LEAK = "the hold-out took no part in training, early stopping or selection"
+
+
+def order_statistics_bound(evidence: Evidence) -> tuple[Estimate, ...]:
+    """Return the bound at ranks fixed in advance as a number about the training algorithm, under that condition.
+
+    A mechanism that draws one number for all records is contradicted by it in a fifth of the audits though its claim is
+    true, so it refutes nothing.
+    """
+    if isinstance(evidence.setting.split, options.UnknownSplit):
+        return ()
+    rule, delta = options.RankGrid(interval=options.Melded()), stated_delta(evidence)
+    name, guesses = "epsilon_bound.order_statistics", evidence.fair_guesses
+    about: dict[str, Any] = {"subject": Subject.MECHANISM, "delta": delta}
+    if isinstance(guesses, NoGuesses):
+        found = Estimate.missing(name, guesses.reason, method=_GRID, details={"conditional": True}, **about)
+    else:
+        base = clopper_pearson(
+            evidence.losses, delta=delta, confidence=evidence.setting.confidence, rule=rule
+        )
+        found = replace(
+            base,
+            name=name,
+            method=_GRID,
+            adjacency=guesses.adjacency,
+            assumptions=(_CONDITION, *guesses.assumptions),
+            details={**base.details, "conditional": True},
+            **about,
+        )
+    return (of_units(found, evidence),)
+
+
+_GRID = "melded Clopper-Pearson limits at ranks fixed in advance; Xiang et al. 2025 for order statistics"
+
+
+# --- What the chosen test makes of the guesses: all sets of them share the error, or are calibrated together ---
 
 
 @dataclass(frozen=True, eq=False)
-class Guesses:
-    """Guesses about membership coins, in an order fixed without looking at membership.
+class Question:
+    """Guesses, and the test that judges them.
 
     Attributes:
-        right: Shape (m,), whether each guess is right. Of inclusion coins the guesses are "out" and "in" in turn.
-        inclusion: Probability that a coin says "in"; a half for pairs.
-        adjacency: Which neighbours the coins tell apart.
-        evidence: What the coins are, in words.
-        assumptions: What must hold for them to be coins.
-        details: Counts of pairs or records.
+        guesses: To judge.
+        test: By which rule.
+        delta: In [0, 1); 0 where the test is `AnyGuesses`.
+        alpha: The error of all sets of guesses together, in (0, 1).
     """
 
-    right: npt.NDArray[np.bool_]
-    inclusion: float
-    adjacency: options.Adjacency
-    evidence: str
-    assumptions: tuple[str, ...]
-    details: dict[str, Any]
+    guesses: Guesses
+    test: options.OneRunTest
+    delta: float
+    alpha: float
 
     @property
-    def fair(self) -> bool:
-        """Whether the coins are fair."""
-        return self.inclusion == _FAIR
+    def method(self) -> str:
+        """The test in words."""
+        if isinstance(self.test, options.FDP):
+            return "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
+        if not self.guesses.fair:
+            return "Poisson-binomial form of Steinke, Nasr and Jagielski 2023"
+        if isinstance(self.test, options.AnyGuesses):
+            return "every order and number of guesses, calibrated together"
+        return "Steinke, Nasr and Jagielski 2023, Theorem 5.2"
+
+    def bound(self, sets: Sequence[GuessSet]) -> tuple[float, GuessSet]:
+        """Return the largest epsilon that these sets refute, 0 if none, and the set that does.
+
+        Args:
+            sets: Those of the guesses, or of a perfect attack on them.
+        """
+        share, bits = self.alpha / len(sets), self.guesses.bits
+        if isinstance(self.test, options.FDP):
+            return guess_tests.fdp_bound(sets, bits=bits, delta=self.delta, alpha=self.alpha)
+        if self.guesses.fair and isinstance(self.test, options.AnyGuesses):
+            return guess_tests.pure_bound(self.guesses, sets, alpha=self.alpha)
+        found = []
+        for item in sets:
+            if self.guesses.fair:
+                counts = {"guesses": item.guesses, "correct": item.correct}
+                bound = steinke_bound(bits=bits, **counts, delta=self.delta, alpha=share)
+            else:
+                kinds = item.inside, item.guesses - item.inside
+                prior = self.guesses.inclusion
+                bound = biased_bound(guesses=kinds, correct=item.correct, inclusion=prior, alpha=share)
+            found.append((bound, item))
+        return max(found, key=lambda pair: pair[0])
+
+    def p_value(self, claimed: float, bound: float) -> float:
+        """Return the p-value of a claimed pure epsilon; where the bound does not exceed it, also of what was first kept."""
+        if math.isinf(claimed):
+            return 1.0
+        # Larger than that of the claim alone, so that no p-value below the level stands beside a claim that is kept.
+        asked = (claimed,) if bound > claimed else (claimed, bound + guess_tests.PURE_STEP)
+        sets = self.guesses.sets
+        return max(
+            guess_tests.pure_p_value(self.guesses, sets, epsilon=item, alpha=self.alpha) for item in asked
+        )
+
+    def of_curve(self, curve: TradeoffCurve) -> dict[str, Any]:
+        """Return whether the guesses reject a whole claimed curve, and whether a perfect attack would have."""
+        if not isinstance(self.test, options.FDP):
+            return {"rejected": None, "reason": _CURVE_NEEDS_FDP}
+        smallest_fpr, bits = guess_tests.of_curve(curve), self.guesses.bits
+        sets, perfect = self.guesses.sets, self.guesses.of_a_perfect_attack
+        p_value, best = (
+            guess_tests.curve_p_value(smallest_fpr, bits=bits, sets=items) for items in (sets, perfect)
+        )
+        found: dict[str, Any] = {
+            "rejected": p_value <= self.alpha,
+            "could_have_been": best <= self.alpha,
+            "p_value": p_value,
+        }
+        if best > self.alpha:
+            found["needed"] = pairs_needed(smallest_fpr, alpha=self.alpha / len(sets))
+        return found
 
 
-@dataclass(frozen=True)
-class NoGuesses:
-    """Why there are no coins to guess about."""
-
-    reason: str
+_MOST_PAIRS = 10**7
 
 
-def numbers_of_guesses(bits: int) -> tuple[int, ...]:
-    """Return the numbers of guesses to try on so many bits, largest first, whatever the data.
-
-    >>> numbers_of_guesses(1000)
-    (1000, 250, 50)
-    """
-    return tuple(sorted({max(1, round(share * bits)) for share in _SHARES}, reverse=True))
-
-
-def draw_guesses(
-    losses: Losses, *, split: options.MembershipSplit, rng: np.random.Generator
-) -> Guesses | NoGuesses:
-    """Return the guesses that the declared split allows, or why it allows none.
-
-    Args:
-        losses: Smaller means more like a member.
-        split: How membership was decided.
-        rng: Draws the pairs and breaks ties.
-
-    >>> losses = Losses(member=[0.0, 0.1], nonmember=[0.2, 0.3])
-    >>> draw_guesses(losses, split=options.RandomSplit(), rng=np.random.default_rng(0)).right.tolist()
-    [True, True]
-    """
-    match split:
-        case options.RandomSplit():
-            return _of_pairs(losses, rng, stratified=split.stratified)
-        case options.BernoulliSplit():
-            return _of_coins(losses, split.inclusion, rng)
-        case _:
-            return NoGuesses(_UNDECLARED)
-
-
-def _of_pairs(losses: Losses, rng: np.random.Generator, *, stratified: bool) -> Guesses | NoGuesses:
-    if stratified and losses.group is None:
-        return NoGuesses(_NO_STRATA)
-    pairs = random_pairs(losses, strata=losses.group if stratified else None, rng=rng)
-    if pairs.right.size == 0:
-        return NoGuesses(_NO_PAIRS)
-    where = "within each stratum (group label), " if stratified else ""
-    return Guesses(
-        right=pairs.right,
-        inclusion=_FAIR,
-        adjacency=options.Adjacency.REPLACE_ONE,
-        evidence="random pairs within strata" if stratified else "random pairs",
-        assumptions=(
-            f"{where}members and non-members were split uniformly at random before training (declared, not checked)",
-            _NO_HOLD_OUT_LEAK,
-        ),
-        details={
-            "pairs": int(pairs.right.size),
-            "left_out": pairs.left_out,
-            **({"strata": pairs.strata} if stratified else {}),
-        },
-    )
-
-
-def _of_coins(losses: Losses, inclusion: float, rng: np.random.Generator) -> Guesses | NoGuesses:
-    refusal = _wrong_proportion(losses, inclusion)
-    if refusal is not None:
-        return NoGuesses(refusal)
-    # Membership in ascending order of loss, ties in random order.
-    values = np.concatenate([losses.member, losses.nonmember])
-    shuffle = rng.permutation(values.size)
-    is_member = shuffle[np.argsort(values[shuffle], kind="stable")] < losses.n_member
-    return Guesses(
-        right=_in_turn(is_member),
-        inclusion=inclusion,
-        adjacency=options.Adjacency.ADD_REMOVE,
-        evidence="inclusion coins",
-        assumptions=(
-            f"each record was included by an independent coin of probability {inclusion:g} (declared, not checked)",
-            "every record that had a coin was scored, or a sample of them drawn without looking at membership",
-            _NO_HOLD_OUT_LEAK,
-        ),
-        details={"records": int(is_member.size), "inclusion": inclusion},
-    )
-
-
-def _wrong_proportion(losses: Losses, inclusion: float) -> str | None:
-    """Why the groups' sizes contradict the declared coin, if they do: then the declared odds are not the real ones."""
-    from scipy import stats
-
-    records = losses.n_member + losses.n_nonmember
-    if stats.binomtest(losses.n_member, records, inclusion).pvalue >= _CONTRADICTION:
-        return None
-    return (
-        f"{losses.n_member:,} members among {records:,} scored records do not come from coins of probability"
-        f" {inclusion:g}; score every record that had a coin, or a sample of them drawn without looking at membership"
-    )
-
-
-def _in_turn(is_member: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Guess "out" for the highest loss, "in" for the lowest, "out" for the next highest and so on: which are right."""
-    n_in = is_member.size // 2
-    right = np.empty_like(is_member)
-    right[0::2] = ~is_member[n_in:][::-1]
-    right[1::2] = is_member[:n_in]
-    return right
-
-
-# --- What the chosen test makes of the guesses ---
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What one test makes of the guesses: the rows it tried, and what a perfect attack would have shown."""
-
-    tried: list[dict[str, Any]]
-    ceiling: float
-    delta: float
-    method: str
-    assumptions: tuple[str, ...] = ()
-
-
-def _judge(guesses: Guesses, test: options.OneRunTest, delta: float, alpha: float) -> _Judged:
-    bits = guesses.right.size
-    if isinstance(test, options.AnyGuesses):
-        return _any_number(guesses, alpha)
-    if isinstance(test, options.FDP):
-        rows = tried(guesses, partial(guess_tests.epsilon_bound, bits=bits, delta=delta), alpha=alpha)
-        return _Judged(*rows, delta, "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024")
-    if guesses.adjacency is options.Adjacency.REPLACE_ONE:
-        rows = tried(guesses, partial(steinke_bound, bits=bits, delta=delta), alpha=alpha)
-        return _Judged(*rows, delta, "Steinke, Nasr and Jagielski 2023, Theorem 5.2")
-
-    def biased(*, guesses: int, **given: Any) -> float:
-        return biased_bound(guesses=(guesses // 2, guesses - guesses // 2), inclusion=inclusion, **given)
-
-    inclusion = guesses.inclusion
-    method = "Poisson-binomial form of Steinke, Nasr and Jagielski 2023"
-    return _Judged(*tried(guesses, biased, alpha=alpha), 0.0, method)
-
-
-def tried(
-    guesses: Guesses, bound: Callable[..., float], *, alpha: float, name: str = "bound"
-) -> tuple[list[dict[str, Any]], float]:
-    """Return the row of every number of guesses of the fixed list, and the largest bound that a perfect attack has.
+def pairs_needed(smallest_fpr: guess_tests.SmallestFpr, *, alpha: float) -> int | None:
+    """Return how many coins a perfect attack would have to guess to have the curve rejected; null if ten million do not.
 
     Args:
-        guesses: To judge.
-        bound: From ``guesses``, ``correct`` and ``alpha`` to the bound of one number of guesses.
-        alpha: The error that all of them share.
-        name: What the bound is called in a row.
-    """
-    numbers = numbers_of_guesses(guesses.right.size)
-    found = partial(bound, alpha=alpha / len(numbers))
-    rows = [{"guesses": r, "correct": int(guesses.right[:r].sum())} for r in numbers]
-    return [{**row, name: found(**row)} for row in rows], max(found(guesses=r, correct=r) for r in numbers)
-
-
-def _claimed_curve(
-    curve: TradeoffCurve, tried: list[dict[str, Any]], bits: int, alpha: float
-) -> dict[str, Any]:
-    """Whether any of the numbers of guesses refutes the whole curve, and the first that does."""
-    smallest_fpr, share = guess_tests.of_curve(curve), alpha / len(tried)
-    rejects = partial(guess_tests.rejects, smallest_fpr, bits=bits, alpha=share)
-    for row in tried:
-        r, v = row["guesses"], row["correct"]
-        if rejects(guesses=r, correct=v):
-            return {"rejected": True, "guesses": r, "correct": v}
-    perfect = any(rejects(guesses=row["guesses"], correct=row["guesses"]) for row in tried)
-    return {"rejected": False, "could_have_been": perfect}
-
-
-def _any_number(guesses: Guesses, alpha: float) -> _Judged:
-    prior = guesses.inclusion / (1 - guesses.inclusion)
-    odds = (1.0,) if guesses.fair else (1 / prior, prior)  # "out" and "in" guesses in turn
-    found, perfect = (
-        any_guesses_bound(right, alpha=alpha, odds=odds)
-        for right in (guesses.right, np.ones_like(guesses.right))
-    )
-    row = {"guesses": found.guesses, "correct": found.correct, "bound": found.bound}
-    method = "e-process over every number of guesses"
-    return _Judged([row], perfect.bound, 0.0, method, assumptions=(_PURE,))
-
-
-# --- Random pairs of one member and one non-member, in an order that does not depend on which is which ---
-
-
-_Integers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Guesses that the lower loss of a pair is the member's.
-
-    Attributes:
-        right: Shape (m,), whether each guess is right, most confident pair first; a tie counts as wrong.
-        left_out: Records that are in no pair.
-        strata: Number of strata that gave pairs; null if the pairs were drawn from all records alike.
+        smallest_fpr: finv of the curve.
+        alpha: The error of one set of guesses.
     """
 
-    right: npt.NDArray[np.bool_]
-    left_out: int
-    strata: int | None = None
+    def enough(bits: int) -> bool:
+        return guess_tests.rejects(smallest_fpr, bits=bits, guesses=bits, correct=bits, alpha=alpha)
 
-
-def random_pairs(losses: Losses, *, strata: PerGroup | None = None, rng: np.random.Generator) -> _Pairs:
-    """Pair members with non-members at random, as many as the smaller side allows.
-
-    Args:
-        losses: Smaller means more like a member.
-        strata: Labels of the records, if only records with the same one may be paired. Records without a label, and
-            strata that lack members or non-members, give no pairs.
-        rng: Draws the pairs and breaks ties.
-
-    >>> found = random_pairs(Losses(member=[0, 1], nonmember=[2, 3, 4]), rng=np.random.default_rng(0))
-    >>> found.right.tolist(), found.left_out
-    ([True, True], 1)
-    """
-    members, nonmembers = rng.permutation(losses.n_member), rng.permutation(losses.n_nonmember)
-    used = None
-    if strata is not None:
-        label = codes(strata)
-        members, nonmembers = _same_stratum(members, nonmembers, label.member, label.nonmember)
-        used = int(np.unique(label.member[members]).size)
-        shuffle = rng.permutation(members.size)
-        members, nonmembers = members[shuffle], nonmembers[shuffle]
-    bits = min(members.size, nonmembers.size)
-    right = _ordered(losses.member[members[:bits]], losses.nonmember[nonmembers[:bits]])
-    return _Pairs(right, losses.n_member + losses.n_nonmember - 2 * bits, used)
-
-
-def _ordered(member: npt.NDArray[np.float64], nonmember: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Whether the lower loss is the member's, by falling distance of the two losses in pooled ranks.
-
-    That distance depends on the unordered pair only, and no increasing map of the losses changes it. The sort is
-    stable over randomly ordered pairs, so ties in confidence are broken by chance. A tied pair counts as a wrong
-    guess, which can only lower the bound.
-    """
-    _, rank = np.unique(np.concatenate([member, nonmember]), return_inverse=True)
-    gap = np.abs(rank[: member.size] - rank[member.size :])
-    return np.asarray((member < nonmember)[np.argsort(-gap, kind="stable")])
-
-
-def _same_stratum(
-    members: _Integers, nonmembers: _Integers, of_members: _Integers, of_nonmembers: _Integers
-) -> tuple[_Integers, _Integers]:
-    """Positions whose k-th entries share a stratum: the first of each stratum's shuffled members and non-members."""
-    size = 1 + max(int(of_members.max()), int(of_nonmembers.max()))
-    fewer = np.minimum(
-        *(np.bincount(side[side >= 0], minlength=size) for side in (of_members, of_nonmembers))
-    )
-    kept = []
-    for positions, stratum in ((members, of_members), (nonmembers, of_nonmembers)):
-        known = positions[stratum[positions] >= 0]
-        known = known[np.argsort(stratum[known], kind="stable")]
-        label = stratum[known]
-        place = np.arange(known.size) - np.searchsorted(label, label, side="left")
-        kept.append(known[place < fewer[label]])
-    return kept[0], kept[1]
+    return first_enough(enough, 0, _MOST_PAIRS) if enough(_MOST_PAIRS) else None

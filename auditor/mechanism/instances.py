@@ -5,6 +5,7 @@ import datetime as dt
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -15,12 +16,16 @@ from auditor.checks.losses import direction, ties
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Estimate, Floats, Losses, Subject
-from auditor.curves.tradeoff import count
+from auditor.curves.tradeoff import TradeoffCurve, count
+from auditor.estimators import guess_tests
 from auditor.estimators.guess_tests import largest_of_all_below
+from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
+from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.rates import auc
 from auditor.records.labels import mechanism_reason, per_person
-from auditor.results.document import AuditDocument, InstancesDocument, NamedCurve, input_hash
+from auditor.results.document import AuditDocument, InstancesDocument, NamedCurve, detail, find, input_hash
 from auditor.results.views import ATTACKS, InstanceRates, on_common_grid, rank_curves
+from auditor.theory.accountant import claimed_curve
 from auditor.theory.asked import SPLIT_NAMES, promises
 from auditor.verdicts.judging import judge, overall
 
@@ -202,6 +207,10 @@ BOUND, POINT, LOG_MEAN_EXP = "epsilon_bound.instances", "epsilon_bar", "epsilon_
 # Where one model in 33 hardly leaks, the bootstrap is too high in 72%, 55%, 23% and 5% of simulated audits of 10, 20, 50
 # and 100 instances (about as often as none of them is such a model), the certified bound in none.
 _BOOTSTRAP_FROM = 100
+_INDEPENDENT = (
+    "the splits and the trainings of all models were independent: no shared seed, no warm start, no cross-validation",
+    "all instances come from the same training algorithm",
+)
 _DECLARED = (
     "every instance had its own uniformly random split, drawn before its own training run (declared, not checked)",
     "the hold-outs took no part in training, early stopping or selection",
@@ -299,13 +308,154 @@ def _log_mean_exp(evidence: InstanceRates, delta: float) -> Estimate:
     )
 
 
+# --- Pooled pairs: the guesses of all models as one audit, where their runs were independent ---
+#
+# Coins that are independent over records and runs, each of which touches one run only, are the coins of one mechanism that
+# trains all of the models, and neighbours of it differ in one run: so the claim on one run is tested with all coins, the
+# first guesses of each model in the same order and share making one set. Half of the error is for this, the other half
+# for the models one by one: never below what one model gives at its share.
+
+
+_POOLED_SHARE = 0.5
+_FAIR = 0.5
+_OTHER_COINS = (
+    "it is a result whose guesses are not about fair coins of the declared probability; audit its losses again by FDP()"
+    " with that split, or give the losses"
+)
+_NO_ORDERS = (
+    "it is a result without guesses in several orders, which need a declared split and this version: audit its losses"
+    " again with that split, or give the losses"
+)
+
+
+def _pooled(
+    instances: Sequence[_Instance],
+    split: options.MembershipSplit,
+    rng: np.random.Generator,
+    *,
+    delta: float,
+    confidence: float,
+    curve: TradeoffCurve | None,
+) -> Estimate:
+    """Return the bound by the guesses of all models together, and by those of each alone."""
+    about: dict[str, Any] = {
+        "method": "guesses of all models together, f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024",
+        "subject": Subject.MECHANISM,
+        "delta": delta,
+    }
+    found = []
+    for index, item in enumerate(instances):
+        guesses = _guesses_of(item, split, rng)
+        if isinstance(guesses, NoGuesses):
+            return Estimate.missing(BOUND, f"instance {index} (counting from 0): {guesses.reason}", **about)
+        found.append(guesses)
+    alpha = 1 - confidence
+    share = alpha * (1 - _POOLED_SHARE) / len(found)
+    tests = [_together(found, alpha * _POOLED_SHARE), *(replace(item, alpha=share) for item in found)]
+    bounds = [(*test.bound(delta), test) for test in tests]
+    bound, best, test = max(bounds, key=lambda item: item[0])
+    details: dict[str, Any] = {
+        "instances": len(found),
+        "pooled": tests[0].bits,
+        "ceiling": max(item.perfect.bound(delta)[0] for item in tests),
+        "by": "all models together" if test is tests[0] else f"model {tests.index(test)} of {len(found)}",
+        **best.shown,
+    }
+    if curve is not None:
+        smallest_fpr = guess_tests.of_curve(curve)
+        p_value, perfect = (
+            min(item.p_value(smallest_fpr) * alpha / item.alpha for item in kind)
+            for kind in (tests, [item.perfect for item in tests])
+        )
+        details["claimed_curve"] = {
+            "rejected": p_value <= alpha,
+            "could_have_been": perfect <= alpha,
+            "p_value": min(1.0, p_value),
+        }
+    declared = dict.fromkeys(text for item in found for text in item.assumptions)
+    return Estimate(
+        name=BOUND,
+        value=bound,
+        lower=bound,
+        upper=None,
+        confidence=confidence,
+        adjacency=found[0].adjacency,
+        assumptions=(*_INDEPENDENT, *declared),
+        details=details,
+        **about,
+    )
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """Sets of guesses about so many coins, and the error that they share."""
+
+    bits: int
+    sets: tuple[GuessSet, ...]
+    adjacency: options.Adjacency
+    assumptions: tuple[str, ...]
+    alpha: float = 1.0
+
+    @property
+    def perfect(self) -> "_Sets":
+        return replace(self, sets=tuple(replace(item, correct=item.guesses) for item in self.sets))
+
+    def bound(self, delta: float) -> tuple[float, GuessSet]:
+        """The largest epsilon that a set refutes, and the set."""
+        return guess_tests.fdp_bound(self.sets, bits=self.bits, delta=delta, alpha=self.alpha)
+
+    def p_value(self, smallest_fpr: guess_tests.SmallestFpr) -> float:
+        """The p-value of a curve by these sets alone."""
+        return guess_tests.curve_p_value(smallest_fpr, bits=self.bits, sets=self.sets)
+
+
+def _guesses_of(
+    instance: _Instance, split: options.MembershipSplit, rng: np.random.Generator
+) -> _Sets | NoGuesses:
+    if isinstance(instance, Losses):
+        guesses = draw_guesses(instance, split=split, rng=rng, thin=True)
+        if isinstance(guesses, NoGuesses):
+            return guesses
+        return _Sets(guesses.bits, guesses.sets, guesses.adjacency, guesses.assumptions)
+    row = find(instance, "epsilon_bound.one_run")
+    tried = detail(row, "tried")
+    same = instance.data.get("split") == SPLIT_NAMES[type(split)]
+    if row is None or row.adjacency is None or not tried or "order" not in tried[0] or not same:
+        return NoGuesses(_NO_ORDERS)
+    if isinstance(split, options.BernoulliSplit):
+        inclusion, thinned = detail(row, "inclusion"), detail(row, "thinned_to")
+        if inclusion != split.inclusion or (inclusion != _FAIR and thinned is None):
+            return NoGuesses(_OTHER_COINS)
+    sets = tuple(GuessSet(**item) for item in tried)
+    assumptions = tuple(item for item in row.assumptions if item != PURE_ONLY)
+    return _Sets(sets[0].guesses, sets, row.adjacency, assumptions)
+
+
+def _together(instances: Sequence[_Sets], alpha: float) -> _Sets:
+    """The sets that all models have, their counts added up."""
+    counts = [{(item.order, item.share): item for item in one.sets} for one in instances]
+    sets = tuple(
+        replace(
+            item,
+            guesses=sum(one[key].guesses for one in counts),
+            correct=sum(one[key].correct for one in counts),
+            inside=sum(one[key].inside for one in counts),
+        )
+        for key, item in counts[0].items()
+        if all(key in one for one in counts)
+    )
+    return replace(instances[0], bits=sum(one.bits for one in instances), sets=sets, alpha=alpha)
+
+
 def audit_instances(
     instances: Sequence[_Instance],
     *,
     delta: float,
     confidence: float = 0.95,
+    looks: int = 1,
     split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008 - a frozen value
     claim: options.TrainingClaim | None = None,
+    together: options.IndependentRuns | None = None,
     seed: int = 0,
 ) -> InstancesDocument:
     """Audit a training mechanism from several models that it trained. See `auditor.audit_instances`."""
@@ -313,21 +463,34 @@ def audit_instances(
     validate.instance("split", split, get_args(options.MembershipSplit))
     validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))
     delta = validate.fraction("delta", delta, zero=True)
-    confidence = validate.confidence(confidence)
+    confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
     hashes = _hashes(found)
     evidence = on_common_grid([_curves(index, item) for index, item in enumerate(found)])
-    claims, audited = promises(claim, delta=delta, split=options.RandomSplit())
+    validate.instance("together", together, (options.IndependentRuns, type(None)))
+    pooled = together is not None and not isinstance(split, options.UnknownSplit)
+    claims, audited = promises(claim, delta=delta, split=split if pooled else options.RandomSplit())
     stated_at = delta if audited is None or audited.delta is None else audited.delta
-    bound = _bound(evidence, stated_at, confidence)
     value = _point(evidence, stated_at, confidence, np.random.default_rng(seed))
-    if (about := _not_for_claim(found)) is not None:
+    persons = _persons_refusal(found)
+    refusal = _refusal(split) or persons
+    if pooled:
+        known = (
+            None if claim is None or audited is None else claimed_curve(claim, adjacency=audited.adjacency)
+        )
+        curve, rng = None if known is None else known.curve, np.random.default_rng([seed, 1])
+        bound = _pooled(found, split, rng, delta=stated_at, confidence=confidence, curve=curve)
+    else:
+        bound = _bound(evidence, stated_at, confidence)
+    if (reason := persons if pooled else refusal) is not None:
+        bound = _without_value(bound, reason)
+    if (about := _not_for_claim(found)) is not None and not options.for_persons(claim):
         bound = dataclasses.replace(bound, details={**bound.details, "not_for_claim": about})
-    if (refusal := _refusal(split) or _persons_refusal(found)) is not None:
-        bound, value = (_without_value(item, refusal) for item in (bound, value))
+    if refusal is not None:
+        value = _without_value(value, refusal)
     judged = () if audited is None else (judge(audited, bound, checks=_checks_of(found)),)
     return InstancesDocument(
-        data=_data(found, evidence, stated_at, confidence, split, claim),
+        data={**_data(found, evidence, stated_at, confidence, split, claim), **validate.several_looks(looks)},
         estimates=(bound, value, _log_mean_exp(evidence, stated_at)),
         claims=claims,
         comparisons=judged,

@@ -19,11 +19,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from auditor.collectors.streaming.engines import Processes, duration
+from auditor.collectors.streaming.engines import Engine, Processes, attempted, duration
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, OutputError
 from auditor.core.files import drafts, whole
@@ -163,9 +163,13 @@ class Progress:
         resumed: Runs of earlier calls, which were read from the folder.
         elapsed: Seconds since this call began.
         remaining: Seconds that the rest will take at the pace of this call; null before its first run is done.
+        failed: Runs that failed, of those before the first that is not finished.
+        evidence: What the same runs say, where a rule of stopping looks at them.
 
     >>> str(Progress(done=12, total=40, resumed=3, elapsed=80.0, remaining=249.0))
     '12 of 40 runs done (3 from earlier) after 80 seconds, about 4 minutes to go.'
+    >>> str(Progress(done=12, total=40, resumed=0, elapsed=80.0, remaining=0.0, failed=2, evidence="evidence 21 of 20"))
+    '12 of 40 runs done (2 failed) after 80 seconds; evidence 21 of 20.'
     """
 
     done: int
@@ -173,16 +177,35 @@ class Progress:
     resumed: int
     elapsed: float
     remaining: float | None
+    failed: int = 0
+    evidence: str | None = None
 
     def __str__(self) -> str:
         """Return the same as a sentence."""
-        earlier = f" ({self.resumed:,} from earlier)" if self.resumed else ""
-        more = self.remaining is not None and self.done < self.total
-        rest = f", about {duration(self.remaining or 0.0)} to go" if more else ""
-        return f"{self.done:,} of {self.total:,} runs done{earlier} after {duration(self.elapsed)}{rest}."
+        parts = [f"{self.resumed:,} from earlier"] if self.resumed else []
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        of_them = f" ({', '.join(parts)})" if parts else ""
+        rest = f", about {duration(self.remaining)} to go" if self.remaining else ""
+        rest += "" if self.evidence is None else f"; {self.evidence}"
+        return f"{self.done:,} of {self.total:,} runs done{of_them} after {duration(self.elapsed)}{rest}."
 
 
 Tell = Callable[[Progress], object]
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What is known of the runs before the first that is not finished.
+
+    Attributes:
+        failed: How many of them failed.
+        evidence: What they say, if anything looks at them.
+        enough: Whether no further runs are wanted.
+    """
+
+    failed: int = 0
+    evidence: str | None = None
+    enough: bool = False
 
 
 class Reporter:
@@ -193,19 +216,19 @@ class Reporter:
         self._tell, self._total, self._resumed = tell, total, resumed
         self._done, self._start = resumed, time.monotonic()
         self._told = self._start
-        if resumed == total:
-            self.add(0)
 
-    def add(self, runs: int) -> None:
+    def add(self, runs: int, followed: Followed = Followed()) -> None:
         """Count so many more finished runs."""
         self._done += runs
-        now = time.monotonic()
-        if self._tell is None or (now - self._told < _SECOND and self._done < self._total):
+        now, last = time.monotonic(), followed.enough or self._done == self._total
+        if self._tell is None or (now - self._told < _SECOND and not last):
             return
         self._told = now
         elapsed, new = now - self._start, self._done - self._resumed
-        remaining = elapsed / new * (self._total - self._done) if new else None
-        self._tell(Progress(self._done, self._total, self._resumed, elapsed, remaining))
+        to_go = 0 if last else self._total - self._done
+        remaining = elapsed / new * to_go if new else None
+        so_far = (self._done, self._total, self._resumed, elapsed, remaining)
+        self._tell(Progress(*so_far, followed.failed, followed.evidence))
 
 
 # --- Running what is not there yet ---
@@ -223,6 +246,7 @@ def run_cases(
     workers: int | None = None,
     memory: float | None = None,
     memory_per_worker: float | None = None,
+    engine: Engine | None = None,
     seed: int = 0,
     progress: Tell | None = None,
 ) -> list[Result]:
@@ -244,6 +268,7 @@ def run_cases(
         workers: Processes at once, at most; by default one for each core. With one, all runs in this process.
         memory: Bytes for all processes together; together with the next, it limits their number.
         memory_per_worker: Bytes that one process needs at most.
+        engine: In place of processes of this machine: `RayEngine()`, for a Ray cluster.
         seed: Another seed gives every case another one.
         progress: Told a `Progress` at most once a second and at the end; ``print`` will do.
 
@@ -264,8 +289,9 @@ def run_cases(
     name = task_name(task, argument="task", kept=folder is not None)
     found = _cases_of(cases, task=name, seed=root, code=None if folder is None else fingerprint(task))
     limits = {"workers": workers, "memory": memory, "memory_per_worker": memory_per_worker}
-    run = partial(_run, task)
-    return run_all(run, found, sizes=[1] * len(found), folder=folder, limits=limits, progress=progress)
+    work = Runs(partial(_run, task), None if folder is None else made_folder(folder))
+    sizes = [1] * len(found)
+    return run_all(work, found, sizes=sizes, engine=engine, limits=limits, progress=progress)
 
 
 def _run(task: _Task, case: Case) -> Mapping[str, Any]:
@@ -282,31 +308,45 @@ def in_words(error: BaseException) -> str:
 
 
 @dataclass(frozen=True)
-class _Runs:
+class Runs:
     """The work of a set of runs: what is not in the folder is run.
 
     Attributes:
-        run: Makes one run.
-        folder: Where results are kept, if they are.
+        run: Makes what one case asks for; whatever it raises should be a sentence that names the run.
+        folder: Where results are kept, if they are; it is there.
         good: Whether what a file holds can be a result of a case.
+        shown: What an error calls a case.
+        sent: The argument that holds what is run.
+        patient: Whether an error is a result like others, as where it may be about a run that does not count.
     """
 
     run: Callable[[Case], Mapping[str, Any]]
     folder: Path | None
-    good: Callable[[Case, Result], bool]
+    good: Callable[[Case, Result], bool] = lambda _case, _found: True
+    shown: Callable[[Case], str] = lambda case: f"case {case.shown}"
+    sent: str = "task"
+    patient: bool = False
+
+    if_not_sent: ClassVar[str] = "let the function make or open itself what cannot be, or leave engine out"
+    if_too_large: ClassVar[str] = "make the runs smaller"
 
     def prepare(self) -> None:
         """Nothing takes time to build."""
 
     def named(self, unit: tuple[int, Case]) -> str:
         """Return the case."""
-        return f"case {unit[1].shown}"
+        return self.shown(unit[1])
 
-    def __call__(self, unit: tuple[int, Case]) -> tuple[int, Result]:
-        """Return the place of a case and its result, which another call may have made since this one began."""
+    def __call__(self, unit: tuple[int, Case]) -> tuple[int, Result | Exception]:
+        """Return the place of a case with its result."""
         index, case = unit
+        result, error = attempted(self._result, case) if self.patient else (self._result(case), None)
+        return index, result if error is None else error
+
+    def _result(self, case: Case) -> Result:
+        """Return the result of a case, which another call may have made since this one began."""
         found = self.kept(case)
-        return index, _checked_result(case, self.run(case)) if found is None else found
+        return _checked_result(case, self.run(case)) if found is None else found
 
     def kept(self, case: Case) -> Result | None:
         """Return the result that the folder holds of a case, if it holds one."""
@@ -320,36 +360,64 @@ class _Runs:
 
 
 def run_all(
-    run: Callable[[Case], Mapping[str, Any]],
+    work: Runs,
     cases: Sequence[Case],
     *,
     sizes: Sequence[int],
-    folder: str | os.PathLike[str] | None,
+    engine: Engine | None,
     limits: Mapping[str, Any],
     progress: Tell | None,
-    good: Callable[[Case, Result], bool] = lambda _case, _found: True,
+    follow: Callable[[int, Result | Exception], Followed] = lambda _place, _outcome: Followed(),
 ) -> list[Result]:
     """Return the results of checked cases; each stands for so many runs of those that progress counts.
 
-    Whatever ``run`` raises should be a sentence that names the run; ``good`` says whether what a file holds can be a
-    result of it.
+    ``follow`` is told the place of a case and its result: of all that are kept, and then of each that is finished. It ends
+    the work when it has enough, and what is not finished then is left out.
     """
+    from threadpoolctl import threadpool_limits
+
     if progress is not None and not callable(progress):
         raise InputError(f"progress must be a function, such as print, got {progress!r}.")
-    work = _Runs(run, None if folder is None else made_folder(folder), good)
     results = [work.kept(case) for case in cases]
     waiting = [unit for unit in enumerate(cases) if results[unit[0]] is None]
-    engine = Processes(number_of_workers(cases=len(waiting), **limits))
+    chosen = _engine(engine, limits, cases=len(waiting))
     resumed = sum(sizes) - sum(sizes[index] for index, _ in waiting)
     reporter = Reporter(progress, total=sum(sizes), resumed=resumed)
-    with closing(engine.results(work, waiting)) as outcomes:
-        for index, result in outcomes:
-            # Here and not in another process, which is ended with a draft in its hands when a run fails.
-            if work.folder is not None:
-                _write_result(work.folder / cases[index].file_name, cases[index], result)
-            results[index] = result
-            reporter.add(sizes[index])
+    so_far = Followed()
+    for index, result in enumerate(results):
+        so_far = so_far if result is None else follow(index, result)
+    reporter.add(0, so_far)
+    with threadpool_limits(1), closing(chosen.results(work, [] if so_far.enough else waiting)) as outcomes:
+        for index, outcome in outcomes:
+            if not isinstance(outcome, Exception):
+                results[index] = outcome
+                # Here and not in another process, which is ended with a draft in its hands when a run fails.
+                if work.folder is not None:
+                    _write_result(work.folder / cases[index].file_name, cases[index], outcome)
+            so_far = follow(index, outcome)
+            reporter.add(0 if results[index] is None else sizes[index], so_far)
+            if so_far.enough:
+                break
     return [result for result in results if result is not None]
+
+
+def _engine(engine: Engine | None, limits: Mapping[str, Any], *, cases: int) -> Engine:
+    """Return what does the work: processes of this machine, if nothing else is named.
+
+    Raises:
+        InputError: Something else than an engine, or one with limits of such processes.
+    """
+    if engine is None:
+        return Processes(number_of_workers(cases=cases, **limits))
+    if isinstance(engine, type) or not callable(getattr(engine, "results", None)):
+        raise InputError(f"engine must be one such as auditor.RayEngine(workers=2), got {engine!r}.")
+    for name, value in limits.items():
+        if value is not None:
+            raise InputError(
+                f"{name} must be left out where an engine is given, got {value!r}; it is about processes of this"
+                " machine, and the engine has its own number of workers."
+            )
+    return engine
 
 
 def made_folder(folder: Any) -> Path:

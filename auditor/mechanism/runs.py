@@ -10,6 +10,7 @@ from scipy import optimize, special
 
 from auditor import theory
 from auditor.checks.copies import all_equal, repeats, repetitions_allowed
+from auditor.checks.sampler import sampler_check
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Claim, Estimate, Floats, Losses, Status, Subject
@@ -18,7 +19,10 @@ from auditor.estimators.certified import Counts, clopper_pearson, halves, most_t
 from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
+from auditor.mechanism.training_runs import STOPPED
+from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row, row_without
 from auditor.results.document import RunsDocument, input_hash, provenance
+from auditor.theory.accountant import claimed_curve
 from auditor.theory.asked import promises
 from auditor.theory.gaussian import gaussian_epsilon
 from auditor.verdicts.judging import judge, overall
@@ -287,6 +291,7 @@ _EMPTY = "{}: the variance of the ratio that the certified bound comes from is n
 _NO_ALARM = "no run without the canary was called one with it"
 _NO_MISS = "no run with the canary was missed"
 _BLIND = "all judged scores are equal, so this score could not have shown any leak"
+_FIXED_ONLY = "it holds only where the number of runs was fixed before anybody looked"
 _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 
 
@@ -312,18 +317,24 @@ class _Shown:
         return details if counts is None else {**details, **vars(counts)}
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
+    def declared(self) -> tuple[str, ...]:
+        """What every row rests on."""
         other = (
             "without it"
             if self.adjacency is options.Adjacency.ADD_REMOVE
             else "with another record in its place"
         )
-        chosen = "no threshold was chosen by looking at the runs that it judges"
         return (
             "every run drew its randomness anew, so that the scores are independent (declared, not checked)",
             f"the runs differ by nothing but one record: with the canary, or {other} (declared, not checked)",
-            chosen if self.found.chosen_on is None else "the threshold was chosen on other runs",
         )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Of the rows at one threshold, or at ranks."""
+        if self.found.chosen_on is None:
+            return (*self.declared, "no threshold was chosen by looking at the runs that it judges")
+        return (*self.declared, "the threshold was chosen on other runs")
 
     def row(self, name: str, value: float, method: str, *assumptions: str, **details: Any) -> Estimate:
         """A lower bound; the value is the bound."""
@@ -446,28 +457,51 @@ def audit_runs(
     *,
     delta: float,
     confidence: float = 0.95,
+    looks: int = 1,
     adjacency: options.Adjacency | str = options.Adjacency.ADD_REMOVE,
     claim: options.TrainingClaim | None = None,
     threshold: options.ThresholdRule = options.Split(),  # noqa: B008 - a frozen value
     threshold_runs: Losses | None = None,
+    test: RunsTest = FixedNumber(),  # noqa: B008
 ) -> RunsDocument:
     """Audit a training mechanism from the scores of many independent runs, with a canary and without. See `auditor.audit_runs`."""
     validate.instance("losses", losses, (Losses,))
-    validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))
+    validate.instance("test", test, get_args(RunsTest))
+    if isinstance(test, FixedNumber) and any(line.startswith(STOPPED) for line in losses.history):
+        raise InputError(
+            "losses must be of a number of runs that was fixed in advance, got runs that were stopped by their evidence; give"
+            " test=Sequential(), whose evidence holds at any time."
+        )
+    between = options.Adjacency.named(adjacency)
+    claim = _claim_of(claim, test, between)
     validate.instance("threshold", threshold, get_args(options.ThresholdRule))
     validate.instance("threshold_runs", threshold_runs, (Losses, type(None)))
     delta = validate.fraction("delta", delta, zero=True)
-    confidence = validate.confidence(confidence)
-    between = options.Adjacency.named(adjacency)
+    confidence = validate.of_one_look(confidence, looks)
     claims, audited = _promised(claim, delta=delta, adjacency=between)
     stated_at = delta if audited is None or audited.delta is None else audited.delta
     found = _judged(
         losses, rule=threshold, threshold_runs=threshold_runs, delta=stated_at, alpha=1 - confidence
     )
     shown = _Shown(found, stated_at, confidence, between)
-    rows = _certified(shown, threshold), _katz(shown), _bayesian(shown), _gdp(shown)
-    checks = _checks_of(losses)
-    comparisons = () if audited is None else (judge(audited, rows[0], checks=checks),)
+    promised = None if claim is None else claimed_curve(claim, adjacency=between)
+    judging = judging_row(
+        losses,
+        test=test,
+        promised=promised,
+        stated=None if audited is None or not _says_one_point(claim, between) else audited.value,
+        delta=stated_at,
+        confidence=confidence,
+        adjacency=between,
+        declared=shown.declared,
+    )
+    reading = [_certified(shown, threshold), _katz(shown), _bayesian(shown), _gdp(shown)]
+    if isinstance(test, Sequential):
+        reading = [row_without(row, _FIXED_ONLY) for row in reading]
+    rows = (judging, *reading)
+    sampler = sampler_check(claim)
+    checks = (*_checks_of(losses), *((sampler,) if sampler is not None else ()))
+    comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
     counts, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
     origin = provenance(losses, seed=seed, source=None, command=None)
     if threshold_runs is not None:
@@ -482,13 +516,15 @@ def audit_runs(
             "threshold": found.threshold,
             "true_positives": None if counts is None else counts.true_positives,
             "false_positives": None if counts is None else counts.false_positives,
-            "certified": CERTIFIED,
+            "certified": judging.name,
+            "test": type(test).__name__,
             "delta": stated_at,
             "confidence": confidence,
             "adjacency": str(between),
             "claim": None if claim is None else claim.in_words(),
             "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
             "history": list(losses.history),
+            **validate.several_looks(looks),
         },
         estimates=rows,
         claims=claims,
@@ -497,6 +533,30 @@ def audit_runs(
         verdict=overall(comparisons),
         provenance=origin,
     )
+
+
+def _says_one_point(claim: options.TrainingClaim | None, adjacency: options.Adjacency) -> bool:
+    """Whether the claim's curve for these worlds is that of one epsilon and delta."""
+    return isinstance(claim, options.StatedClaim) and claim.adjacency is adjacency
+
+
+def _claim_of(
+    claim: options.TrainingClaim | None, test: RunsTest, adjacency: options.Adjacency
+) -> options.TrainingClaim | None:
+    """The claim of the audit, or the one that the collection was watched for."""
+    validate.instance("claim", claim, (*get_args(options.TrainingClaim), type(None)))
+    if isinstance(test, FixedNumber) or test.claim is None:
+        return claim
+    if claim is not None and claim != test.claim:
+        raise InputError(
+            f"claim must be that of test=Sequential(claim=...) or be left out, got {claim.in_words()} beside"
+            f" {test.claim.in_words()}."
+        )
+    if adjacency is not test.adjacency:
+        raise InputError(
+            f"adjacency must be that of test=Sequential(...), {test.adjacency}, got {adjacency}."
+        )
+    return test.claim
 
 
 def _promised(

@@ -325,7 +325,8 @@ def verdict_sentence(result: AuditDocument) -> str:
             return "No claim was given, so there is nothing to refute."
         return "The claim was not judged: no measurement here is about the training algorithm."
     reasons = [item.reason for item in result.comparisons if item.verdict is result.verdict]
-    return " ".join([*map(numbers.sentence, reasons[:1]), *judged_as(result)])
+    told = [*map(numbers.sentence, reasons[:1]), *judged_as(result), *evidence_in_words(result)]
+    return " ".join(told)
 
 
 def judged_as(result: Document) -> list[str]:
@@ -336,6 +337,27 @@ def judged_as(result: Document) -> list[str]:
         if item.verdict is not None and len(set(forms)) > 1 and item.claim.value is not None:
             as_made, judged = map(rows.claim_words, (result.claims[0], item.claim))
             found.append(f"Claimed: {as_made}; judged as {judged}, which it implies.")
+    return found
+
+
+def evidence_in_words(result: Document) -> list[str]:
+    """Return how much evidence there is against the claim, and how many looks share the error."""
+    found = []
+    for item in result.comparisons:
+        if item.p_value is not None:
+            p_value = numbers.number(item.p_value, toward="up")
+            e_value = (
+                "" if item.e_value is None else f", its e-value {numbers.number(item.e_value, toward='down')}"
+            )
+            found.append(f"The claim's p-value is at most {p_value}{e_value}.")
+    looks = result.data.get("looks", 1)
+    if looks > 1:
+        level = result.data["confidence"]
+        together = numbers.percent(1 - looks * (1 - level))
+        found.append(
+            f"This is one of {looks:,} declared looks: each holds at {numbers.percent(level, toward='down')}, so that all"
+            f" of them together hold at {together}."
+        )
     return found
 
 

@@ -17,7 +17,7 @@ from auditor.core.numbers import clean
 from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
-from auditor.report.findings import judged_as, recognition
+from auditor.report.findings import evidence_in_words, judged_as, recognition
 from auditor.report.view import (
     ONE_JUDGES,
     View,
@@ -305,7 +305,8 @@ def instances_card(result: "InstancesDocument") -> str:
 
 def runs_card(result: "RunsDocument") -> str:
     """Return the audit of many runs as a card for notebooks."""
-    sentences = [*judged_as(result), *(item.reason for item in result.comparisons)]
+    reasons = [item.reason for item in result.comparisons]
+    sentences = [*judged_as(result), *reasons, *evidence_in_words(result)]
     return _card_of_training(
         "many runs", result, sentences, [counted(result)], after=[ONE_JUDGES], checks=to_read(result)
     )

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.core import numbers
 from auditor.core.numbers import count, given, number, percent, plain
-from auditor.core.options import DPSGD, Adjacency
+from auditor.core.options import DPSGD, SAMPLERS, Adjacency
 from auditor.core.values import Claim, Estimate, Status, Subject
 from auditor.mechanism.planning import Plan
 from auditor.report.comparison import context as context_comparison
-from auditor.report.findings import judged_as
+from auditor.report.findings import evidence_in_words, judged_as
 from auditor.report.view import (
     ONE_JUDGES,
     View,
@@ -49,26 +49,35 @@ def plan_text(plan: Plan) -> str:
     >>> print(plan_text(records_needed(3.0, delta=1e-5)).splitlines()[0])
     140 members and 140 non-members certify an epsilon of 3 at delta 1e-5.
     """
-    target = f"an epsilon of {given(plan.epsilon)} at delta {given(plan.delta)}"
+    verb, target = "refute", f"the claim of {plan.claim}"
+    if plan.epsilon is not None:
+        verb, target = "certify", f"an epsilon of {given(plan.epsilon)} at delta {given(plan.delta)}"
+    coins = plan.adjacency is Adjacency.ADD_REMOVE and plan.unit == "records"
     if plan.n_member is None:
-        lines = [f"No plan certifies {target}."]
-        lines.append(f"Why: {plan.reason}.")
+        lines = [f"No plan {verb.replace('y', 'ie')}s {target}.", f"Why: {plan.reason}."]
     else:
-        lines = [
-            f"{count(plan.n_member)} members and {count(plan.n_nonmember)} non-members certify {target}."
-        ]
+        kinds = "members", "non-members"
+        if plan.unit == "runs":
+            kinds = "runs with the canary", "without"
+        sizes = f"{count(plan.n_member)} {kinds[0]} and {count(plan.n_nonmember)} {kinds[1]}"
+        if coins:
+            sizes += (
+                f" ({count(plan.n_member + (plan.n_nonmember or 0))} records or canaries with a coin each)"
+            )
+        lines = [f"{sizes} {verb} {target}."]
         if plan.chance is not None and plan.chance < 1:
             lines.append(f"Chance of reaching it: {percent(plan.chance, toward='down')}.")
-        top = number(plan.ceiling, toward="down")
-        lines.append(f"A perfect attack on so many records would be certified at {top}.")
+        if plan.ceiling is not None:
+            top = number(plan.ceiling, toward="down")
+            lines.append(f"A perfect attack on so many records would be certified at {top}.")
     about = "this model" if plan.subject is Subject.MODEL else f"the training algorithm ({plan.adjacency})"
     level = percent(plan.confidence, toward="down")
     lines += [
         f"Assumed: {plan.attack}.",
         f"Bound: {plan.estimate}, about {about}, at {level} confidence; {plan.method}.",
     ]
-    if plan.adjacency is Adjacency.ADD_REMOVE:
-        lines.append("Inclusion coins are audited at delta 0; score every record that had a coin.")
+    if coins:
+        lines.append("Inclusion coins: score every record that had a coin.")
     if plan.subject is Subject.MODEL:
         lines.append(
             "A bound about the model refutes no claim on the training algorithm; that takes a random split or inclusion"
@@ -90,7 +99,8 @@ def algorithm_text(result: InstancesDocument | RunsDocument) -> str:
     No claim to judge
     """
     sign = VERDICT[result.verdict]
-    found = [f"{sign.symbol} {sign.word}", *judged_as(result), *(item.reason for item in result.comparisons)]
+    reasons = [item.reason for item in result.comparisons]
+    found = [f"{sign.symbol} {sign.word}", *judged_as(result), *reasons, *evidence_in_words(result)]
     if isinstance(result, InstancesDocument):
         models, delta = numbers.count(result.data["n_instances"]), numbers.given(result.data["delta"])
         lines = [f"{models} models of one training algorithm, delta {delta}"]
@@ -293,7 +303,8 @@ def _described(description: DPSGD) -> dict[str, Any]:
         "type": type(description).__name__,
         **{name: None if isinstance(value, tuple) else value for name, value in values.items()},
         "steps": description.steps,
-        "sampling": "fixed-size" if description.fixed_size else "poisson",
+        "sampling": next(name for name, kind in SAMPLERS.items() if isinstance(description.sampling, kind)),
+        "unit": description.unit,
         "phases": [vars(phase) for phase in description.phases],
     }
 

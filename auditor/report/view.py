@@ -327,7 +327,7 @@ def gates_first(outcomes: Sequence[GateOutcome]) -> str:
 # --- What the audit of a training algorithm says beside its numbers ---
 
 
-ONE_JUDGES = "Only the certified bound judges a claim; the others can exceed the truth."
+ONE_JUDGES = "The first judges a claim, by its whole curve; the others are for reading."
 
 
 def to_read(result: RunsDocument) -> list[str]:
@@ -341,7 +341,7 @@ def counted(result: RunsDocument) -> str:
     data = result.data
     first, second = data["judged"]
     about = f"delta {numbers.given(data['delta'])}, {data['adjacency']}"
-    judged = f"{first:,} runs with the canary and {second:,} without are judged, {about}."
+    judged = f"{data['n_with']:,} runs with the canary and {data['n_without']:,} without are judged, {about}."
     if data["threshold"] is None:
         return f"{judged} The thresholds are at ranks fixed in advance."
     chosen = "fixed in advance"
@@ -352,8 +352,8 @@ def counted(result: RunsDocument) -> str:
     side = "least" if higher else "most"
     threshold = -data["threshold"] if higher else data["threshold"]
     return (
-        f"{judged} {data['true_positives']:,} with it and {data['false_positives']:,} without have a score of at {side}"
-        f" {numbers.number(threshold)}, a threshold {chosen}."
+        f"{judged} At one threshold, {numbers.number(threshold)}, {chosen}: {data['true_positives']:,} of {first:,} with it"
+        f" and {data['false_positives']:,} of {second:,} without have a score of at {side} that."
     )
 
 

@@ -235,6 +235,7 @@ class AuditData(TypedDict):
         persons: Persons among them, where records name persons.
         top_records: Why no records are named by id, where none are.
         effective: Of how many independent records the groups are worth, where records name persons.
+        looks: How many looks share the error, where several do.
     """
 
     model: str | None
@@ -258,6 +259,7 @@ class AuditData(TypedDict):
     persons: NotRequired[PairOfCounts | None]
     top_records: NotRequired[str | None]
     effective: NotRequired[Annotated[list[NotNegative], Must(minItems=2, maxItems=2)] | None]
+    looks: NotRequired[Count]
 
 
 class InstancesData(TypedDict):
@@ -273,6 +275,7 @@ class InstancesData(TypedDict):
         split: How membership was decided, as declared.
         claim: What is claimed of the training algorithm, in words.
         claim_delta: Delta of a claim that states one.
+        looks: How many looks share the error, where several do.
     """
 
     n_instances: Annotated[int, Must(minimum=2)]
@@ -284,6 +287,7 @@ class InstancesData(TypedDict):
     split: DeclaredSplit
     claim: str | None
     claim_delta: Delta | None
+    looks: NotRequired[Count]
 
 
 class RunsData(TypedDict):
@@ -299,12 +303,14 @@ class RunsData(TypedDict):
         true_positives: Judged runs with the canary at or below the threshold.
         false_positives: Judged runs without it at or below the threshold.
         certified: Name of the estimate that judges the claim.
+        test: How the number of runs came about: fixed, or by the evidence.
         delta: At which epsilons are stated.
         confidence: Of every bound.
         adjacency: What the two kinds of runs differ by, as declared.
         claim: What is claimed of the training algorithm, in words.
         claim_delta: Delta of a claim that states one.
         history: Where the scores come from, in order.
+        looks: How many looks share the error, where several do.
     """
 
     n_with: Count
@@ -316,12 +322,14 @@ class RunsData(TypedDict):
     true_positives: Count | None
     false_positives: Count | None
     certified: str
+    test: NotRequired[Literal["FixedNumber", "Sequential"]]
     delta: Delta
     confidence: Confidence
     adjacency: Adjacency
     claim: str | None
     claim_delta: Delta | None
     history: list[str]
+    looks: NotRequired[Count]
 
 
 class ConfigData(TypedDict):
@@ -527,10 +535,11 @@ class RunsDocument(Document):
 
     Attributes:
         data: Numbers of runs, the threshold and its counts, delta, confidence, what was declared and claimed.
-        estimates: ``epsilon_bound.clopper_pearson``, which alone judges, and beside it ``epsilon_bound.katz``,
+        estimates: ``epsilon_bound.order_statistics`` or ``epsilon_bound.sequential``, which alone judges, and for
+            reading, at one threshold, ``epsilon_bound.clopper_pearson``, ``epsilon_bound.katz``,
             ``epsilon_bound.bayesian`` and ``epsilon_bound.gdp``.
         claims: What the training description promises.
-        comparisons: The claim in the form that is judged, beside the certified bound.
+        comparisons: The claim in the form that is judged, beside the row that judges it.
         checks: Whether the scores can show anything, and look like runs of their own.
         verdict: On the claim; null without a claim.
         provenance: Versions, input hash, seed, time.

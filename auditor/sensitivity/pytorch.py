@@ -120,21 +120,13 @@ class TorchSensitivityTracker(ModelSteps):
 
         Args:
             engine: The `PrivacyEngine`, after training.
-            sampling: How batches were drawn: `PoissonSampling`, which is what `make_private` sees to. Shuffled batches
-                (``poisson_sampling=False``) are neither of the two choices.
+            sampling: How batches were drawn: `PoissonSampling`, which is what `make_private` sees to, or `ShuffledBatches`
+                (``poisson_sampling=False``).
 
         Raises:
             InputError: No engine, or one that has not seen a step.
         """
-        history = getattr(getattr(engine, "accountant", None), "history", None)
-        if not isinstance(history, list):
-            raise InputError(
-                f"engine must be the PrivacyEngine of the training, got {type(engine).__name__}."
-            )
-        if not history:
-            raise InputError("engine must have seen at least 1 step, got none; call this after training.")
-        noise, rate = ([entry[place] for entry in history for _ in range(int(entry[2]))] for place in (0, 1))
-        return DPSGD(noise, rate, clipping_norm=self.clipping_norm, sampling=sampling)
+        return DPSGD.from_opacus(engine, sampling=sampling, clipping_norm=self.clipping_norm)
 
     def _same_norm(self, optimizer: Any) -> None:
         norm = getattr(optimizer, "max_grad_norm", None)

@@ -104,8 +104,8 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
         Args:
             sampling_rate: Probability that a record enters a step, which TensorFlow does not know.
-            sampling: How batches are drawn; `PoissonSampling` is what DP-SGD is accounted for, and shuffled batches are
-                neither of the two choices.
+            sampling: How batches are drawn; `PoissonSampling` is what DP-SGD is accounted for, and `ShuffledBatches` what
+                ``fit`` does by itself.
 
         Raises:
             InputError: The model does not train by tensorflow-privacy with the clipping norm that is tracked, or no step

@@ -53,6 +53,7 @@ from auditor.theory.conversions import (
     mu_from_epsilon as mu_from_epsilon,
     mu_from_rates as mu_from_rates,
     profile_from_curve as profile_from_curve,
+    replaced_curve as replaced_curve,
     symmetric_amplified_curve as symmetric_amplified_curve,
 )
 from auditor.theory.gaussian import (
@@ -100,6 +101,7 @@ from auditor.theory.renyi import (
     advantage_from_renyi as advantage_from_renyi,
     delta_from_renyi as delta_from_renyi,
     epsilon_from_renyi as epsilon_from_renyi,
+    epsilon_from_rho as epsilon_from_rho,
     pinsker_renyi as pinsker_renyi,
     renyi_divergence as renyi_divergence,
     renyi_epsilon as renyi_epsilon,

@@ -19,11 +19,12 @@ from scipy.special import log_ndtr
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given, number
-from auditor.core.options import DPSGD, Adjacency, Phase, StatedClaim, TrainingClaim
+from auditor.core.options import DPSGD, Adjacency, Phase, StatedClaim, StatedCurve, TrainingClaim
 from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
-from auditor.theory.gaussian import StepPair, gaussian_epsilon, unsampled_mu
-from auditor.theory.renyi import MOST_SINGLY, phases_epsilon
+from auditor.theory.conversions import epsilon_from_curve, replaced_curve
+from auditor.theory.gaussian import SHUFFLED, StepPair, as_accounted, gaussian_epsilon, unsampled_mu
+from auditor.theory.renyi import MOST_SINGLY, epsilon_from_rho, phases_epsilon
 from auditor.theory.steps import MOST_PHASES, Kind, kinds_of, loss_law, rounded_up
 
 # --- The epsilon of a training run: the tightest of the bounds that work for its parameters ---
@@ -39,6 +40,7 @@ _FIXED_SIZE_NEEDS_REPLACE_ONE = (
     " change."
 )
 _FIXED_SIZE = " Batches of a fixed size must be drawn anew at every step; passes over the shuffled records are not covered."
+_NOTHING_ADDED = "A replace-one statement implies nothing about adding or removing a record."
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class _Grid:
     inner: tuple[int, ...]
 
 
+@as_accounted
 def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the epsilon that a training description promises at this delta.
 
@@ -64,10 +67,11 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
     limits (a delta near rounding error, almost no noise, very many steps) it is the smallest of theirs, of one by Renyi
     divergences and of Gaussian composition without sampling, and ``method`` says which.
     Many different steps are accounted as fewer kinds of steps, none of them more private, and ``note`` says so.
-    Batches of a fixed size are accounted for replaced records only; for added ones the value is null.
+    Batches of a fixed size are accounted for replaced records only; for added ones the value is null. Of shuffled batches
+    it is the epsilon as it was accounted, and not proven.
 
     Args:
-        claim: DP-SGD parameters, or a stated (epsilon, delta).
+        claim: DP-SGD parameters, a stated (epsilon, delta), or a stated curve.
         delta: In [0, 1). A Gaussian mechanism has no finite epsilon at 0.
         adjacency: Which training sets count as neighbours.
 
@@ -87,12 +91,15 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
     >>> epsilon(StatedClaim(2.0, 1e-6), delta=1e-5).value
     2.0
     """
-    validate.instance("claim", claim, [DPSGD, StatedClaim])
+    validate.instance("claim", claim, get_args(TrainingClaim))
     delta = validate.fraction("delta", delta, zero=True)
     relation = Adjacency.named(adjacency)
     if isinstance(claim, StatedClaim):
         return _stated(claim, delta=delta, adjacency=relation)
-    value, method, note = _bound(claim, delta=delta, adjacency=relation)
+    if isinstance(claim, StatedCurve):
+        value, method, note = _of_curve(claim, delta=delta, adjacency=relation)
+    else:
+        value, method, note = _bound(claim, delta=delta, adjacency=relation)
     return Claim("epsilon", value, delta, relation, method, proven=True, note=note)
 
 
@@ -116,9 +123,36 @@ def _implied(claim: StatedClaim, adjacency: Adjacency) -> Claim:
         return replace_one(own)
     if claim.adjacency is adjacency:
         return own
-    return replace(
-        own, value=None, note="A replace-one statement implies nothing about adding or removing a record."
-    )
+    return replace(own, value=None, note=_NOTHING_ADDED)
+
+
+def _of_curve(claim: StatedCurve, *, delta: float, adjacency: Adjacency) -> tuple[float | None, str, str]:
+    """Return the value, the method and the note of a stated curve; mu and rho double and fourfold for replaced records."""
+    replaced = claim.adjacency is not adjacency
+    if replaced and adjacency is Adjacency.ADD_REMOVE:
+        return None, "stated", _NOTHING_ADDED
+    note = "Taken at its word" + (", for removing and then adding a record." if replaced else ".")
+    if claim.mu is not None:
+        return gaussian_epsilon(claim.mu * (1 + replaced), delta=delta), "stated mu of Gaussian DP", note
+    if claim.rho is not None:
+        value = epsilon_from_rho(claim.rho * (1 + replaced) ** 2, delta=delta)
+        return value, "stated rho of zero-concentrated DP", note
+    value = epsilon_from_curve(_of_points(claim, replaced=replaced), delta=delta)
+    if not replaced:
+        # As it was stated, to the last digit.
+        stated = min((point[0] for point in claim.points if point[1] <= delta), default=math.inf)
+        value = stated if math.isclose(value, stated, rel_tol=1e-9) else min(value, stated)
+    if math.isinf(value):
+        return None, "stated points", f"{note} The points imply no epsilon at delta {given(delta)}."
+    return value, "stated points", note
+
+
+def _of_points(claim: StatedClaim | StatedCurve, *, replaced: bool) -> TradeoffCurve:
+    """Return the lowest of the curves of the stated points; for removing and then adding, the curve of itself."""
+    points = claim.points if isinstance(claim, StatedCurve) else [(claim.epsilon, claim.delta)]
+    epsilons, deltas = zip(*points, strict=True)
+    curve = TradeoffCurve.from_profile(epsilons, deltas=deltas)
+    return replaced_curve(curve) if replaced else curve
 
 
 def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[float | None, str, str]:
@@ -294,23 +328,25 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
     """Return the largest trade-off curve that a training description allows an attacker who sees every iterate.
 
     For DP-SGD it is the lowest of the curves of (epsilon, delta) at many epsilons, each delta an upper bound: by the
-    accountant, without sampling, and from how rarely the record is drawn at all. So it never lies below the truth.
+    accountant, without sampling, and from how rarely the record is drawn at all. So it never lies below the truth. Of an
+    add/remove statement about points, replaced records have the curve of removing and then adding, `replaced_curve`.
 
     Args:
-        claim: DP-SGD parameters, or a stated (epsilon, delta).
+        claim: DP-SGD parameters, a stated (epsilon, delta), or a stated curve.
         adjacency: Which training sets count as neighbours.
 
     Raises:
-        InputError: The adjacency is unknown.
+        InputError: The claim is of another type, or the adjacency is unknown.
 
-    Source: Dong, Roth and Su 2022, Proposition 2.12; Doroshenko et al. 2022 for the deltas.
+    Source: Dong, Roth and Su 2022, Proposition 2.12; Doroshenko et al. 2022 for the deltas. Replaced records: mu doubles
+    (Dong, Roth and Su 2022, Theorem 2.14) and rho fourfolds (Bun and Steinke 2016, Proposition 1.9).
 
     >>> round(claimed_curve(DPSGD(1.0, 1.0, 1)).curve.tpr_at(0.1), 3)  # Phi(Phi^-1(.1) + 1) = .3891
     0.389
     """
     validate.instance("claim", claim, get_args(TrainingClaim))
     relation = Adjacency.named(adjacency)
-    if isinstance(claim, StatedClaim):
+    if not isinstance(claim, DPSGD):
         return _stated_curve(claim, relation)
     if claim.fixed_size and relation is Adjacency.ADD_REMOVE:
         return ClaimedCurve(None, _as_phrase(_FIXED_SIZE_NEEDS_REPLACE_ONE))
@@ -331,16 +367,29 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
         note = "Gaussian composition without sampling, so it may be loose"
     elif merging := _merging_note(claim):
         note += f"; {_as_phrase(merging)}"
+    if claim.shuffled:
+        note += f"; {_as_phrase(SHUFFLED)}"
     epsilons, deltas = (np.concatenate(column) for column in zip(*parts, strict=True))
     return ClaimedCurve(TradeoffCurve.from_profile(epsilons, deltas=deltas), note)
 
 
-def _stated_curve(claim: StatedClaim, adjacency: Adjacency) -> ClaimedCurve:
-    implied = _implied(claim, adjacency)
-    if implied.value is None or implied.delta is None:
-        return ClaimedCurve(None, _as_phrase(implied.note))
-    curve = TradeoffCurve.from_epsilon_delta(implied.value, delta=implied.delta)
-    return ClaimedCurve(curve, f"the stated epsilon and delta; {implied.method}")
+def _stated_curve(claim: StatedClaim | StatedCurve, adjacency: Adjacency) -> ClaimedCurve:
+    replaced = claim.adjacency is not adjacency
+    if replaced and adjacency is Adjacency.ADD_REMOVE:
+        return ClaimedCurve(None, _as_phrase(_NOTHING_ADDED))
+    note = f"the claim of {claim.in_words()}" + ("; remove, then add" if replaced else "")
+    if isinstance(claim, StatedClaim) or claim.points:
+        return ClaimedCurve(_of_points(claim, replaced=replaced), note)
+    if claim.mu is not None:
+        epsilons, deltas = _unsampled_profile(claim.mu * (1 + replaced))
+    else:
+        rho = (claim.rho or 0.0) * (1 + replaced) ** 2
+        deltas = np.geomspace(_PROFILE_ROUNDING, 0.99, _POINTS)
+        epsilons = np.array([epsilon_from_rho(rho, delta=delta) for delta in deltas.tolist()])
+        # Of Pinsker, and of Bretagnolle and Huber: what epsilon 0 leaves.
+        apart = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))
+        epsilons, deltas = np.append(epsilons, 0.0), np.append(deltas, apart)
+    return ClaimedCurve(TradeoffCurve.from_profile(epsilons, deltas=deltas), note)
 
 
 def _unsampled_profile(mu: float) -> tuple[Floats, Floats]:

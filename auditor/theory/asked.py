@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.options import DPSGD
 from auditor.core.values import Claim, Losses
 from auditor.records.features import Features, fingerprints
 from auditor.records.labels import PersonsFound, per_person
@@ -28,7 +27,7 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     "threshold": get_args(options.ThresholdRule),
     "persons": (*get_args(options.Persons), type(None)),
     "mixture": (options.Mixture, type(None)),
-    "one_run_test": get_args(options.OneRunTest),
+    "one_run_test": (*get_args(options.OneRunTest), type(None)),
     "features": (Features, type(None)),
     "reference": (Losses, type(None)),
     "utility": (options.Utility, type(None)),
@@ -47,6 +46,7 @@ class Asked:
     losses: Losses
     delta: float | None
     confidence: float
+    looks: int
     members: options.Members
     split: options.MembershipSplit
     claim: options.TrainingClaim | None
@@ -55,7 +55,7 @@ class Asked:
     fpr: Iterable[float]
     persons: options.Persons | None
     mixture: options.Mixture | None
-    one_run_test: options.OneRunTest
+    one_run_test: options.OneRunTest | None
     features: Features | None
     reference: Losses | None
     seed: int
@@ -108,7 +108,7 @@ class Asked:
         return Setting(
             size=size,
             delta=_delta(self.delta, self.claim, size),
-            confidence=validate.confidence(self.confidence),
+            confidence=validate.of_one_look(self.confidence, self.looks),
             members=self.members,
             split=self.split,
             claim=self.claim,
@@ -127,6 +127,7 @@ class Asked:
             "strategy": self.strategy,
             "utility": None if self.utility is None else dataclasses.asdict(self.utility),
             **self.setting.described(found.losses),
+            **validate.several_looks(self.looks),
             # What counts as one unit, and of how many independent ones the records are worth.
             "unit": f"person ({choice.by} loss)" if isinstance(choice, options.OnePerPerson) else "record",
             "records": list(found.records),
@@ -150,7 +151,7 @@ class Setting:
         rates: False positive rates to report the true positive rate at.
         persons: What counts as one unit.
         mixture: Which mixtures to fit, if any.
-        one_run_test: How the guesses about the training algorithm are judged.
+        one_run_test: How the guesses about the training algorithm are judged; null for the strongest that fits.
     """
 
     size: int
@@ -163,7 +164,7 @@ class Setting:
     rates: tuple[float, ...]
     persons: options.Persons
     mixture: options.Mixture | None
-    one_run_test: options.OneRunTest
+    one_run_test: options.OneRunTest | None
 
     def described(self, losses: Losses) -> dict[str, Any]:
         """Return the setting as the ``data`` of a result."""
@@ -190,8 +191,8 @@ def promises(
     """Return everything that the description promises, and the form of it that the declared split audits.
 
     Args:
-        claim: `DPSGD`, `StatedClaim` or none.
-        delta: To state DP-SGD's epsilon at; a stated claim has its own.
+        claim: `DPSGD`, `StatedClaim`, a curve of it, or none.
+        delta: To state the epsilon of DP-SGD or a curve at; a stated (epsilon, delta) has its own.
         split: A `BernoulliSplit` audits the claim as it was made, any other its form for replaced records.
     """
     if claim is None:
@@ -204,8 +205,8 @@ def promises(
     stated = claims[0]
     if isinstance(split, options.BernoulliSplit):
         return claims, stated
-    if isinstance(claim, DPSGD):
-        # The accountant's own replace-one epsilon, at the same delta, says more than a conversion, where there is one.
+    if not isinstance(claim, options.StatedClaim):
+        # Its own replace-one epsilon, at the same delta, says more than a conversion, where there is one.
         own = epsilon(claim, delta=at, adjacency=options.Adjacency.REPLACE_ONE)
         if own.value is not None:
             return claims, own
@@ -247,7 +248,8 @@ def _delta(given: float | None, claim: options.TrainingClaim | None, size: int) 
     """Return delta: as given, a stated claim's, or 1/(n ln n), which Negoescu et al. 2024 use for n training records."""
     if given is not None:
         return validate.fraction("delta", given, zero=True)
-    if isinstance(claim, options.StatedClaim):
-        return claim.delta
+    offered = options.delta_of(claim)
+    if offered is not None:
+        return offered
     n = validate.at_least("training_size", size, least=2)
     return 1.0 / (n * math.log(n))

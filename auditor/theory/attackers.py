@@ -18,7 +18,7 @@ from auditor.core.values import Claim
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.theory.accountant import claimed_curve, delta_of, derived, require_metric
 from auditor.theory.closed_form import ClosedForm, Corollary7, log_half_mu
-from auditor.theory.gaussian import FIXED_SIZE, StepPair, columns, relation_of, unsampled_mu
+from auditor.theory.gaussian import FIXED_SIZE, StepPair, as_accounted, columns, relation_of, unsampled_mu
 from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
 # --- Advantage and Bayes security from an epsilon, and an epsilon from them ---
@@ -142,6 +142,7 @@ _ROUNDED_DISTANCE = 1e-6
 _CLEARLY = 1e-12
 
 
+@as_accounted
 def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> Claim:
     """Return the largest membership advantage (TPR - FPR) that a training run allows, exactly.
 
@@ -216,6 +217,7 @@ def total_variation_a(training: DPSGD, *, a: float, adjacency: Adjacency = Adjac
     return (1 - factor) / 2 + factor * excess
 
 
+@as_accounted
 def total_variation_by_accountant(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> Claim:
     """Return the largest membership advantage by the accountant's delta at epsilon 0, an upper bound.
 
@@ -442,6 +444,7 @@ def tpr_closed_form(training: DPSGD, *, fpr: float, form: ClosedForm = Corollary
     return Claim(tpr_metric(rate), value, None, relation, method, proven=False, note=note)
 
 
+@as_accounted
 def tpr_from_curve(
     claim: TrainingClaim, *, fpr: float, adjacency: Adjacency = Adjacency.REPLACE_ONE
 ) -> Claim:
@@ -474,6 +477,7 @@ def tpr_from_curve(
     return Claim(tpr_metric(rate), value, None, relation, method, proven=True, note=note)
 
 
+@as_accounted
 def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> Claim:
     """Return the true positive rate of the best attacker on DP-SGD who sees every iterate: Neyman and Pearson's test.
 
@@ -525,6 +529,7 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
 # that it was the first of the two). The attacker is right without looking in a share max(prior, 1 - prior) of cases.
 
 
+@as_accounted
 def success_rate(
     training: DPSGD, *, prior: float = 0.5, adjacency: Adjacency = Adjacency.REPLACE_ONE
 ) -> Claim:
@@ -568,6 +573,7 @@ def success_rate(
     return Claim(_named("success_rate", belief), value, None, relation, method, proven=True, note=note)
 
 
+@as_accounted
 def advantage_under_prior(
     training: DPSGD, *, prior: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> Claim:

@@ -20,7 +20,7 @@ from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory.attackers import bayes_security_from_advantage, total_variation
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
-from auditor.theory.gaussian import array_of
+from auditor.theory.gaussian import array_of, as_accounted
 
 # --- What is promised, each form as Bayes security and as advantage ---
 
@@ -63,6 +63,7 @@ class _Risk(NamedTuple):
     security: float
 
 
+@as_accounted
 def attribute_inference(
     training: DPSGD, *, sensitivities: npt.ArrayLike, fixed_in_advance: bool = False
 ) -> tuple[Claim, ...]:

@@ -19,7 +19,15 @@ from auditor.core.errors import InputError
 from auditor.core.numbers import number
 from auditor.core.options import DPSGD, Adjacency, FixedSizeSampling, PoissonSampling, Sampling
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import StepPair, array_of, columns, fitting, log_excess, log_variance
+from auditor.theory.gaussian import (
+    StepPair,
+    array_of,
+    as_accounted,
+    columns,
+    fitting,
+    log_excess,
+    log_variance,
+)
 
 # --- The two forms, and the Bayes security of a training run by each ---
 
@@ -68,6 +76,7 @@ _MOMENT_MATCHED_NOTE = (
 _AGREEMENT = 1e-4
 
 
+@as_accounted
 def bayes_security_closed_form(training: DPSGD) -> Claim:
     """Return the published closed form of the Bayes security of DP-SGD, 1 - erf(p sqrt(T) / (sqrt2 s)).
 
@@ -106,6 +115,7 @@ def bayes_security_closed_form(training: DPSGD) -> Claim:
     return Claim("bayes_security", value, None, Adjacency.REPLACE_ONE, method, proven=proven, note=note)
 
 
+@as_accounted
 def bayes_security_moment_matched(training: DPSGD) -> Claim:
     """Return the Bayes security of DP-SGD with a matched second moment, 1 - erf(p sqrt(T sinh(1/s^2)) / sqrt2).
 

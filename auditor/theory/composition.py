@@ -20,6 +20,7 @@ from auditor.theory.gaussian import (
     FIXED_SIZE,
     StepPair,
     array_of,
+    as_accounted,
     columns,
     fitting,
     gaussian_epsilon,
@@ -48,6 +49,7 @@ _Theorem = Callable[[Floats, Floats, float, float], float]
 """From epsilons of the kinds of step, their counts, the delta of one step and all of delta to a total epsilon."""
 
 
+@as_accounted
 def compare_compositions(
     training: DPSGD, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> tuple[Claim, ...]:

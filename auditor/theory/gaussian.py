@@ -3,8 +3,10 @@
 import math
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import Enum
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,9 @@ from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
+
+_P = ParamSpec("_P")
+_Found = TypeVar("_Found", bound=Claim | tuple[Claim, ...])
 
 # --- Arrays that are asked about ---
 
@@ -71,6 +76,28 @@ def relation_of(training: DPSGD, adjacency: Adjacency) -> Adjacency:
     """Return which training sets count as neighbours, also by its name; refuse what is no run."""
     validate.instance("training", training, (DPSGD,))
     return Adjacency.named(adjacency)
+
+
+SHUFFLED = (
+    " Batches were shuffled and accounted as if Poisson-sampled: this is what was claimed, and it is not proven for such"
+    " batches."
+)
+
+
+def as_accounted(find: Callable[_P, _Found]) -> Callable[_P, _Found]:
+    """Let no claim that a function makes of a run be proven where the run's batches were accounted as something else."""
+
+    def unproven(claim: Claim) -> Claim:
+        return replace(claim, proven=False, note=f"{claim.note.removesuffix(SHUFFLED)}{SHUFFLED}".strip())
+
+    @wraps(find)
+    def found(*given: _P.args, **named: _P.kwargs) -> _Found:
+        claims: Any = find(*given, **named)
+        if not any(isinstance(value, DPSGD) and value.shuffled for value in (*given, *named.values())):
+            return cast("_Found", claims)
+        return cast("_Found", tuple(map(unproven, claims)) if isinstance(claims, tuple) else unproven(claims))
+
+    return found
 
 
 def columns(training: DPSGD) -> tuple[Floats, Floats, Floats]:
@@ -322,6 +349,7 @@ def composed_mu(mus: Iterable[float]) -> float:
     return math.hypot(*listed)
 
 
+@as_accounted
 def mu_without_sampling(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the mu of DP-SGD if every record took part in every step, sqrt(sum of (1/s_t)^2), twice it for replace-one.
 

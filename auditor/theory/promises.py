@@ -7,11 +7,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import DPSGD, Adjacency, StatedClaim, TrainingClaim
+from auditor.core.options import DPSGD, Adjacency, StatedClaim, StatedCurve, TrainingClaim
 from auditor.core.values import Claim
 from auditor.theory import attackers
-from auditor.theory.accountant import delta_of, epsilon, replace_one
+from auditor.theory.accountant import claimed_curve, delta_of, epsilon, replace_one
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
+from auditor.theory.conversions import advantage_from_curve
 from auditor.theory.gaussian import mu_clt, mu_without_sampling
 from auditor.theory.renyi import pinsker_renyi, renyi_epsilon
 
@@ -165,14 +166,15 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
     Bayes security are those for replaced records: exact for DP-SGD, from the (converted) epsilon for a statement.
 
     Args:
-        claim: DP-SGD parameters, or a stated (epsilon, delta).
-        delta: In [0, 1), for DP-SGD; a statement keeps its own delta.
+        claim: DP-SGD parameters, a stated (epsilon, delta), or a stated curve.
+        delta: In [0, 1), for DP-SGD and a curve; a stated (epsilon, delta) keeps its own.
 
     Returns:
         For DP-SGD: the add/remove epsilon, the replace-one epsilon by the accountant (null with the reason if it
         cannot) and by conversion, the advantage, the Bayes security it leaves, and the two approximations of it;
-        for batches of a fixed size only what is about replaced records.
-        For a statement: its epsilon, the replace-one conversion of an add/remove one, advantage, Bayes security.
+        for batches of a fixed size only what is about replaced records, and for shuffled ones nothing is proven.
+        For a statement: its epsilon, the replace-one conversion of an add/remove one, advantage, Bayes security; for a
+        curve likewise, the replace-one epsilon at the same delta, and the advantage by the whole curve.
 
     Raises:
         InputError: Delta is outside [0, 1).
@@ -188,6 +190,21 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
         advantage = attackers.humphries(converted)
         rows = (own,) if converted is own else (own, converted)
         return (*rows, advantage, attackers.bayes_security_from_advantage(advantage))
+    return _of_curve(claim, delta) if isinstance(claim, StatedCurve) else _of_training(claim, delta)
+
+
+def _of_curve(claim: StatedCurve, delta: float) -> tuple[Claim, ...]:
+    asked = dict.fromkeys((claim.adjacency, Adjacency.REPLACE_ONE))
+    rows = [epsilon(claim, delta=delta, adjacency=adjacency) for adjacency in asked]
+    curve = claimed_curve(claim, adjacency=Adjacency.REPLACE_ONE)
+    value = None if curve.curve is None else advantage_from_curve(curve.curve)
+    advantage = Claim(
+        "advantage", value, None, Adjacency.REPLACE_ONE, f"largest TPR - FPR of {curve.note}", proven=True
+    )
+    return (*rows, advantage, attackers.bayes_security_from_advantage(advantage))
+
+
+def _of_training(claim: DPSGD, delta: float) -> tuple[Claim, ...]:
     accounted = epsilon(claim, delta=delta, adjacency=Adjacency.REPLACE_ONE)
     advantage = attackers.total_variation(claim, adjacency=Adjacency.REPLACE_ONE)
     rest = (

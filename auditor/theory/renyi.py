@@ -13,7 +13,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import FIXED_SIZE, StepPair, array_of, columns, relation_of
+from auditor.theory.gaussian import FIXED_SIZE, StepPair, array_of, as_accounted, columns, relation_of
 from auditor.theory.steps import Kind, kinds_of, log_ratio
 
 # --- A training run: its divergences, the epsilon by the best of many orders, and the advantage by Pinsker's inequality ---
@@ -71,6 +71,7 @@ def renyi_divergence(
     return found if found.shape else float(found)
 
 
+@as_accounted
 def renyi_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the epsilon that follows from the Renyi divergences at many orders: the RDP (moments) accountant.
 
@@ -129,6 +130,7 @@ def phases_epsilon(phases: tuple[Phase, ...], *, pair: StepPair, delta: float) -
     return max(0.0, float(least))
 
 
+@as_accounted
 def pinsker_renyi(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return a bound on the attacker's advantage by Pinsker's inequality: sqrt(D/2), at most 1.
 
@@ -217,11 +219,38 @@ def epsilon_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, del
     delta = validate.fraction("delta", delta, zero=True)
     if delta**2 >= -math.expm1(-float(renyi.min())):
         return 0.0
+    return math.inf if delta == 0 else max(0.0, float(_epsilons(alpha, renyi, delta).min()))
+
+
+def epsilon_from_rho(rho: float, *, delta: float) -> float:
+    """Return an epsilon that rho-zCDP implies at this delta: `epsilon_from_renyi` at the best of all orders.
+
+    Args:
+        rho: Above 0: Renyi divergences are at most rho times their order.
+        delta: In [0, 1); 0 gives infinity.
+
+    Raises:
+        InputError: A number out of range.
+
+    Source: Bun and Steinke 2016; Canonne, Kamath and Steinke 2020, Proposition 12 (its Proposition 7 at the best order).
+
+    >>> round(epsilon_from_rho(0.5, delta=1e-5), 4)  # a Gaussian of mu 1 has 4.3772
+    4.7284
+    """
+    rho, delta = validate.positive("rho", rho), validate.fraction("delta", delta, zero=True)
     if delta == 0:
         return math.inf
-    with np.errstate(over="ignore"):
-        epsilons = renyi + np.log1p(-1 / alpha) - (np.log(alpha) + math.log(delta)) / (alpha - 1)
-    return max(0.0, float(epsilons.min()))
+    if delta >= math.sqrt(rho / 2):  # Pinsker's bound on the total variation
+        return 0.0
+    # About sqrt(log(1/delta)/rho) above 1; every order gives a bound, so a search that narrows twice is enough.
+    centre = 0.5 * (math.log(max(-math.log(delta), _SMALL)) - math.log(rho))
+    logs = np.linspace(centre - _SPREAD, centre + _SPREAD, _ORDERS)
+    for _ in range(2):
+        best = int(_epsilons(1 + np.exp(logs), rho * (1 + np.exp(logs)), delta).argmin())
+        logs = np.linspace(logs[max(best - 1, 0)], logs[min(best + 1, _ORDERS - 1)], _ORDERS)
+    # Orders next to 1 bound the total variation, for a delta above which epsilon is 0.
+    orders = np.concatenate([[1 + _SMALL**3], 1 + np.exp(logs)])
+    return epsilon_from_renyi(orders, divergences=rho * orders, delta=delta)
 
 
 def delta_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, epsilon: float) -> float:
@@ -267,6 +296,16 @@ def advantage_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike) -
     """
     alpha, renyi = _guarantee(orders, divergences)
     return min(math.sqrt(float(renyi.min()) / 2), float(_deltas(alpha, renyi, np.zeros(1))[0]))
+
+
+# Of the search for the best order: how far it reaches in logarithms, and in how many steps.
+_SPREAD, _ORDERS = math.log(1e4), 201
+
+
+def _epsilons(alpha: Floats, renyi: Floats, delta: float) -> Floats:
+    """The epsilon at each order, possibly below 0, at a delta above 0."""
+    with np.errstate(over="ignore"):
+        return np.asarray(renyi + np.log1p(-1 / alpha) - (np.log(alpha) + math.log(delta)) / (alpha - 1))
 
 
 def _deltas(alpha: Floats, renyi: Floats, epsilons: Floats) -> Floats:

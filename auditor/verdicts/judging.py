@@ -1,11 +1,13 @@
 """Claims beside estimates, and the verdict.
 
-Only a mechanism-level lower bound can refute a claim about the training algorithm, and only at the claim's own delta
-and adjacency. A model-level number is shown beside the claim and never turns into a verdict on it.
+Only a mechanism-level lower bound can refute a claim about the training algorithm, and only at the claim's own delta or
+a larger one and at its adjacency, or a test of its whole trade-off curve. A model-level number is shown beside the claim and never turns into a verdict on it.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
@@ -16,6 +18,7 @@ from auditor.core.registry import Role
 from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 from auditor.results import metrics
 
+_LEAST_P, _NEARLY_ONE = 1e-300, 1e-6  # of a p-value, and of the log of one that is nearly 1
 _MOST_DECISIVE_FIRST = (Verdict.REFUTED, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_EVALUABLE)
 _ABOUT_THE_MODEL = (
     "The measurement describes this model; the claim is about the training algorithm. A larger value does not refute"
@@ -37,7 +40,9 @@ def compare(
     if not claims or audited is None:
         return ()
     by_name = {estimate.name: estimate for estimate in estimates}
-    rows = [judge(audited, by_name[metrics.named(Role.JUDGE)], checks=checks)]
+    judged = judge(audited, by_name[metrics.named(Role.JUDGE)], checks=checks)
+    weak = _weak(judged, by_name)
+    rows = [replace(judged, reason=f"{judged.reason} {weak}") if weak else judged]
     for claim in claims:
         # Only the claim as it was made stands beside the model's epsilon; its other forms would repeat it.
         if claim.value is not None and (claim.metric != "epsilon" or claim is claims[0]):
@@ -47,6 +52,24 @@ def compare(
                 if item.claim == claim.metric and item.name in by_name
             ]
     return tuple(rows)
+
+
+_FAR = 1.0
+
+
+def _weak(judged: Comparison, by_name: Mapping[str, Estimate]) -> str:
+    """That natural records made a weak test, as a sentence, where the model's own losses say far more; else empty."""
+    model, mechanism = by_name.get(metrics.named(Role.CERTIFIED)), by_name[judged.estimate]
+    open_ended = judged.verdict in (Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE)
+    if not open_ended or model is None or model.lower is None or judged.claim.value is None:
+        return ""
+    if model.lower <= judged.claim.value or model.lower <= (mechanism.lower or 0.0) + _FAR:
+        return ""
+    return (
+        f"This audit is weak: the model's own losses certify {number(model.lower, toward='down')}, far more than these"
+        " guesses show of the training algorithm. Planted canaries (auditor canaries) or many runs (auditor runs) test it"
+        " harder."
+    )
 
 
 def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> Comparison:
@@ -76,7 +99,29 @@ def judge(claim: Claim, estimate: Estimate, *, checks: Sequence[Check] = ()) -> 
         raise InputError(f"estimate {estimate.name!r} cannot judge a claim: {refusal}.")
     failed = failed_validity(checks)
     verdict, reason = _verdict(claim, estimate, failed, blind=why_blind(checks))
-    return Comparison(claim, estimate.name, verdict, reason, estimate.subject)
+    p_value, e_value = _evidence(estimate) if verdict is not Verdict.NOT_EVALUABLE else (None, None)
+    return Comparison(claim, estimate.name, verdict, reason, estimate.subject, p_value, e_value)
+
+
+def _evidence(estimate: Estimate) -> tuple[float | None, float | None]:
+    """The p-value of the claim and its e-value, where the test of the claim has them."""
+    curve = estimate.details.get("claimed_curve") or {}
+    p_value = curve.get("p_value", estimate.details.get("p_value"))
+    return p_value, curve.get("e_value", None if p_value is None else e_value_of(p_value))
+
+
+def e_value_of(p_value: float) -> float:
+    """Return the e-value that stands for a p-value: (1 - p + p ln p)/(p (ln p)^2), a mean over calibrators.
+
+    Source: Vovk and Wang 2021, Eq. 2.
+
+    >>> round(e_value_of(0.05), 2), e_value_of(1.0)
+    (1.78, 0.5)
+    """
+    log = math.log(max(p_value, _LEAST_P))
+    if log > -_NEARLY_ONE:
+        return 0.5
+    return (1 - p_value + p_value * log) / (max(p_value, _LEAST_P) * log**2)
 
 
 def failed_validity(checks: Iterable[Check]) -> list[Check]:
@@ -139,20 +184,20 @@ def _verdict(
     unanswerable = _why_not_evaluable(claim, estimate, failed)
     if unanswerable is not None:
         return Verdict.NOT_EVALUABLE, unanswerable
+    curve = estimate.details.get("claimed_curve") or {}
+    saw_nothing = None if blind is None else (Verdict.INCONCLUSIVE, f"{blind[0].upper()}{blind[1:]}.")
+    if curve.get("decides"):
+        return _by_curve(claim, curve, estimate) if curve["rejected"] or saw_nothing is None else saw_nothing
     if claim.value is None:
         form = "these runs audit" if _unit(estimate) == "runs" else "this split audits"
-        return (
-            Verdict.INCONCLUSIVE,
-            f"In the form that {form}, the claim promises nothing: {claim.note}",
-        )
+        reason = f"In the form that {form}, the claim promises nothing: {claim.note}"
+        return Verdict.INCONCLUSIVE, reason
     if estimate.lower is None:
         why = estimate.details["lower_reason"]
-        return (
-            Verdict.INCONCLUSIVE,
-            f"The estimate of the training algorithm's epsilon has no lower bound: {why}.",
-        )
-    if blind is not None and estimate.lower <= claim.value:
-        return Verdict.INCONCLUSIVE, f"{blind[0].upper()}{blind[1:]}."
+        reason = f"The estimate of the training algorithm's epsilon has no lower bound: {why}."
+        return Verdict.INCONCLUSIVE, reason
+    if saw_nothing is not None and estimate.lower <= claim.value:
+        return saw_nothing
     return _weighed(claim, claim.value, estimate)
 
 
@@ -167,13 +212,57 @@ def _why_not_evaluable(claim: Claim, estimate: Estimate, failed: Sequence[Check]
     return None if claim.value is None else _mismatch(claim, estimate)
 
 
+def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tuple[Verdict, str]:
+    """Of runs: the whole claimed curve decides, and no point of it alone."""
+    level = f"at {percent(estimate.confidence, toward='down')} confidence"
+    if curve["rejected"]:
+        place = _place(curve["point"]) if "point" in curve else _bets(curve)
+        return (
+            Verdict.REFUTED,
+            f"{place}: the claimed trade-off curve is refuted {level} ({claim.adjacency}).",
+        )
+    if not curve["could_have_been"]:
+        return Verdict.INCONCLUSIVE, (
+            f"A perfect attack on these runs would not have contradicted the claimed trade-off curve {level}: the audit had"
+            f" no power to refute it.{_needed(curve, 'runs')}"
+        )
+    return Verdict.NOT_REFUTED, (
+        f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}); a perfect attack"
+        " would have. This does not prove the claim."
+    )
+
+
+def _place(point: Mapping[str, Any]) -> str:
+    """Where the scores contradict a curve most, as a clause."""
+    hits, alarms = (f"{point[name]:,} of {point[f'{name}_of']:,}" for name in ("hits", "alarms"))
+    below = point["tail"] == "lower"
+    more, fewer = ("with the canary", "without it") if below else ("without the canary", "with it")
+    return (
+        f"{hits} runs {more} score {'below' if below else 'above'} a threshold that at most {alarms} runs {fewer} pass, where the"
+        f" claim allows about {percent(point['allowed'], toward='up')}"
+    )
+
+
+def _bets(curve: Mapping[str, Any]) -> str:
+    return f"The bets against the claim had won enough after {curve['refuted_at_pair']:,} pairs of runs"
+
+
+def _needed(curve: Mapping[str, Any], unit: str) -> str:
+    """How many would do, as a sentence; empty where that is not known."""
+    if "needed" not in curve:
+        return ""
+    if curve["needed"] is None:
+        return f" No number of {unit} that was looked at would do."
+    return f" About {curve['needed']:,} {unit} would do, if the attack were perfect."
+
+
 def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict, str]:
     """Bound against claim, and ceiling against claim."""
     bound, ceiling = estimate.lower or 0.0, estimate.details.get("ceiling", math.inf)
     stated, shown = apart(claimed, bound)
     top = number(ceiling, toward="down")
     level = f"at {percent(estimate.confidence, toward='down')} confidence"
-    at = f"delta {given(claim.delta)}, {claim.adjacency}"
+    at = f"delta {given(estimate.delta)}, {claim.adjacency}"
     if bound > claimed:
         return Verdict.REFUTED, (
             f"The training algorithm's epsilon is at least {shown} {level} ({at}), above the claimed {stated}."
@@ -186,9 +275,10 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
             f" the claimed {stated}."
         )
     if ceiling <= claimed and not curve.get("could_have_been"):
+        needed = _needed(curve, "pairs" if claim.adjacency is Adjacency.REPLACE_ONE else "records")
         return Verdict.INCONCLUSIVE, (
             f"A perfect attack on these {_unit(estimate)} would have shown {top} by this method ({at}), not above the claimed"
-            f" {stated}: the audit had no power to refute it."
+            f" {stated}: the audit had no power to refute it.{needed}"
         )
     if ceiling <= claimed:
         return Verdict.NOT_REFUTED, (
@@ -212,11 +302,15 @@ def _mismatch(claim: Claim, estimate: Estimate) -> str | None:
         if estimate.adjacency is Adjacency.REPLACE_ONE:
             return "A random split audits the replace-one adjacency; this claim is for add-remove."
         return "Inclusion coins audit the add-remove adjacency; this claim is for replace-one."
-    if claim.delta != estimate.delta:
+    # What is (epsilon, d)-DP is so at every larger delta, so a bound there refutes; a bound at a smaller one says nothing.
+    if claim.delta is not None and estimate.delta is not None and estimate.delta < claim.delta:
         if estimate.delta == 0:
             return (
-                "This one-run audit is stated at delta 0 and judges only claims at delta 0, not"
-                f" {given(claim.delta)}."
+                f"A bound stated at delta 0 judges no claim at delta {given(claim.delta)}: leave one_run_test"
+                " (--one-run-test) out, or take FDP(), whose bound has the claim's delta."
             )
-        return f"The bound is stated at delta {given(estimate.delta)}, this form of the claim at {given(claim.delta)}."
+        return (
+            f"The bound is stated at delta {given(estimate.delta)}, this form of the claim at the larger"
+            f" {given(claim.delta)}; state the bound at a delta that is at least as large."
+        )
     return None

@@ -1,6 +1,6 @@
-"""A small DP-SGD, once correct and once with a planted bug, for audits that train it many times.
+"""A small DP-SGD, correct and with planted bugs, for audits that train it many times.
 
-Both train a logistic regression on the same records and score one canary, a worst case: a record of norm 100, with a
+Two trainings act out the audit of backpropagation clipping. Both train a logistic regression on the same records and score one canary, a worst case: a record of norm 100, with a
 feature that no other has. Batches are drawn by independent coins. They differ in what is clipped:
 
 * correct: every record's gradient is clipped to norm C, the sum gets noise of standard deviation s C, and is divided
@@ -10,6 +10,9 @@ feature that no other has. Batches are drawn by independent coins. They differ i
 
 The bug is ours, a sensitivity that is wrong by a factor of the batch size. Of the one that Tramer et al. 2022 found in
 backpropagation clipping the lecture says only "they found a bug".
+
+`Training` is another DP-SGD of the same kind, with the bugs that are found in practice: too little noise, no clipping, and a
+record that is in every batch.
 """
 
 import time
@@ -22,9 +25,13 @@ import auditor
 from auditor import theory
 
 __all__ = [
+    "BUGS",
+    "CANARIES",
     "CLAIM",
+    "PLANTED",
     "SETUP",
     "Setup",
+    "Training",
     "mean_gradient",
     "minutes",
     "noise_multiplier",
@@ -120,6 +127,67 @@ def mean_gradient(batch: np.ndarray, weights: np.ndarray, *, per_record: bool) -
     if per_record:
         return _clipped(gradients).sum(axis=0) / SETUP.batch
     return _clipped(gradients.sum(axis=0, keepdims=True) / SETUP.batch)[0]
+
+
+# --- Bugs of a factor of ten, and how many trainings find them ---
+
+PLANTED = auditor.DPSGD(noise_multiplier=1.0, sampling_rate=0.2, steps=20)
+"""What each `Training` claims."""
+_RECORDS = Setup(records=300, sampling_rate=0.2, steps=20)
+CANARIES = {
+    "a wrong label": -_RECORDS.data(with_canary=False)[0],
+    "a feature of its own, of 1": np.append(np.zeros(_RECORDS.features), 1.0),
+    "a feature of its own, of 100": _RECORDS.canary_record,
+}
+"""Records that can be planted, each times its label: one of the others with its label turned round, and two extreme ones."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Logistic regression by the DP-SGD of `PLANTED`, with one bug at most, as `auditor.collect_runs` calls it.
+
+    Attributes:
+        noise: Standard deviation of the noise, as a share of what is claimed.
+        clips: Whether gradients are clipped.
+        always: Whether the canary is in every batch, and not by a coin like all others.
+        canary: A name in `CANARIES`.
+    """
+
+    noise: float = 1.0
+    clips: bool = True
+    always: bool = False
+    canary: str = "a feature of its own, of 100"
+
+    def __call__(self, with_canary: bool, seed: int) -> float:  # noqa: FBT001 - as collect_runs calls it
+        """Train once, and return the canary's loss."""
+        rng, canary = np.random.default_rng(seed), CANARIES[self.canary]
+        records = np.vstack([_others(), canary]) if with_canary else _others()
+        noise, weights = self.noise * PLANTED.noise_multiplier * _RECORDS.clip, np.zeros(canary.size)
+        for _ in range(PLANTED.steps):
+            drawn = rng.random(len(records)) < PLANTED.sampling_rate
+            if self.always and with_canary:
+                drawn[-1] = True
+            gradients = -records[drawn] / (1 + np.exp(records[drawn] @ weights))[:, None]
+            total = (_clipped(gradients) if self.clips else gradients).sum(axis=0)
+            weights -= (
+                _RECORDS.learning_rate * (total + rng.normal(0.0, noise, weights.size)) / _RECORDS.batch
+            )
+        return float(np.logaddexp(0.0, -(canary @ weights)))
+
+
+BUGS = {
+    "correct": Training(),
+    "half of the noise": Training(noise=0.5),
+    "a tenth of the noise": Training(noise=0.1),
+    "no clipping": Training(clips=False),
+    "canary in every batch": Training(always=True),
+}
+"""The correct training, and each bug."""
+
+
+@cache
+def _others() -> np.ndarray:
+    return _RECORDS.data(with_canary=False)
 
 
 def _train(*, with_canary: bool, seed: int, per_record: bool) -> float:

@@ -8,7 +8,8 @@ Both libraries are needed, in an environment of its own (Python 3.11 or later), 
 
 Compared is the same kind of bound: Clopper-Pearson limits, the larger of TPR/FPR and TNR/FNR, nominal 95%, threshold
 chosen by the method. Theirs: Bonferroni over the corners of the curve's hull (their default; the number of corners is
-counted in the same data, so that its level is not proven) and a split in halves. Times are processor time, the best of
+counted in the same data, so that its level is not proven) and a split in halves. The last table counts how often a claim
+about training is refuted by runs, by its whole curve and by such a bound at one delta. Times are processor time, the best of
 several tries, raw losses to bound. Takes a few minutes; ``--quick`` a tenth of the runs. The numbers of one run are in
 ``against_jax_privacy.md``.
 """
@@ -23,8 +24,11 @@ from jax_privacy import auditing
 from scipy import stats
 
 import auditor
-from auditor.core import Melded, RankGrid
-from auditor.estimators import clopper_pearson
+from auditor import theory
+from auditor.core import Melded, RankGrid, Split
+from auditor.estimators import clopper_pearson, joint_test
+from auditor.estimators.betting import Bets, Lines
+from auditor.theory import claimed_curve
 
 DELTA = 1e-5
 ALPHA = 0.05
@@ -147,6 +151,90 @@ def coverage(share: float) -> None:
         )
 
 
+# --- A claim about training, refuted by runs ---
+
+MU = 1.0
+CLAIMED = claimed_curve(auditor.DPSGD(1 / MU, 1.0, 1)).curve
+CLAIMED_EPSILON = theory.gaussian_epsilon(MU, delta=DELTA)
+
+
+def joint(member: np.ndarray, nonmember: np.ndarray) -> bool:
+    """Every threshold at once against the whole claimed curve: the verdict of `auditor.audit_runs`."""
+    test = joint_test.of_curve(member.size, nonmember.size, CLAIMED)
+    return test.judge(auditor.Losses(member, nonmember), alpha=ALPHA).rejected(ALPHA)
+
+
+def sequential(member: np.ndarray, nonmember: np.ndarray) -> bool:
+    """Bets on the pairs in their order: the verdict of `auditor.audit_runs` with `auditor.Sequential`."""
+    return runs_until_refuted(member, nonmember) <= 2 * member.size
+
+
+def runs_until_refuted(member: np.ndarray, nonmember: np.ndarray) -> float:
+    """Runs of both worlds after which the bets have won enough; infinite if never."""
+    bets = Bets(Lines.of_curve(CLAIMED))
+    for pair in zip(member.tolist(), nonmember.tolist(), strict=True):
+        bets.add(*pair)
+        if bets.most >= -math.log(ALPHA):
+            return 2 * bets.pairs
+    return math.inf
+
+
+def one_point(member: np.ndarray, nonmember: np.ndarray) -> bool:
+    """Two limits at a threshold chosen on half of the runs, against epsilon at one delta: ours until 2026."""
+    found = clopper_pearson(auditor.Losses(member, nonmember), delta=DELTA, rule=Split(0.5, seed=0))
+    return found.value > CLAIMED_EPSILON
+
+
+def two_limits(member: np.ndarray, nonmember: np.ndarray) -> bool:
+    """The same two limits against the whole claimed curve, at the threshold that shows most on half of the runs."""
+    half = member.size // 2
+
+    def excess(thresholds: np.ndarray, part: slice) -> np.ndarray:
+        groups = np.sort(member[part]), np.sort(nonmember[part])
+        hits, alarms = (np.searchsorted(group, thresholds, side="right") for group in groups)
+        size = groups[0].size
+        least = np.nan_to_num(stats.beta.ppf(ALPHA / 2, hits, size - hits + 1))
+        most = np.nan_to_num(stats.beta.isf(ALPHA / 2, alarms + 1, size - alarms), nan=1.0)
+        return least - np.interp(most, CLAIMED.fpr, CLAIMED.tpr)
+
+    scores = np.concatenate([member[:half], nonmember[:half]])
+    chosen = scores[np.argmax(excess(scores, slice(half)))]
+    return bool(excess(np.array([chosen]), slice(half, None))[0] > 0)
+
+
+REFUTED = {
+    "auditor, every threshold": joint,
+    "auditor, bets": sequential,
+    "two limits after a split, whole curve": two_limits,
+    "two limits after a split, one delta": one_point,
+    **{
+        f"{name}, one delta": lambda member, nonmember, method=method: (
+            method(member, nonmember) > CLAIMED_EPSILON
+        )
+        for name, method in METHODS.items()
+        if "jax" in name
+    },
+}
+
+
+def refutations(share: float) -> None:
+    """How often a claim of mu = 1 is refuted, and after how many runs by bets; all runs of both worlds are counted."""
+    tries = round(share * 300)
+    print(f"\n| true mu | runs | {' | '.join(REFUTED)} |\n| ---: | ---: |{' ---: |' * len(REFUTED)}")
+    for mu in (1.0, 1.5, 2.0, 4.0):
+        for runs in (60, 100, 200, 400, 1000):
+            rng, found = np.random.default_rng([runs, round(10 * mu)]), np.zeros(len(REFUTED))
+            for _ in range(tries):
+                draw = rng.normal(-mu, 1, runs // 2), rng.normal(0, 1, runs // 2)
+                found += [method(*draw) for method in REFUTED.values()]
+            print(f"| {mu:g} | {runs:,} |", " | ".join(f"{100 * count / tries:.0f}%" for count in found), "|")
+    print("\n| true mu | median runs until the bets refute |\n| ---: | ---: |")
+    for mu in (1.5, 2.0, 4.0):
+        rng = np.random.default_rng(round(10 * mu))
+        ends = [runs_until_refuted(rng.normal(-mu, 1, 2000), rng.normal(0, 1, 2000)) for _ in range(tries)]
+        print(f"| {mu:g} | {np.median(ends):.0f} |")
+
+
 def main() -> None:
     """Print all tables."""
     share = 0.1 if "--quick" in sys.argv else 1.0
@@ -155,6 +243,7 @@ def main() -> None:
     mean_bounds(share)
     false_alarms(share)
     coverage(share)
+    refutations(share)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Numbers that hold if the trade-off curve is Gaussian: formulas, labels and reasons."""
 
+import copy
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ from oracles import exact_binomial_upper, gaussian_mechanism_epsilon
 from scipy import special
 
 from auditor.core import BernoulliSplit, Census, Losses, RandomSplit, Subject
-from auditor.estimators import gdp_bound, model_gdp, one_run_gdp, ranks
+from auditor.estimators import draw_guesses, gdp_bound, model_gdp, one_run_gdp, ranks
 
 FAR = Losses(member=np.linspace(0, 1, 300), nonmember=np.linspace(2, 3, 300))
 
@@ -60,15 +61,16 @@ def test_the_label_comes_first(rng, split, name, subject, adjacency):
 
 
 def test_one_run_mu_is_the_recursions(rng):
-    """The one-run mu is the largest of the recursion over the fixed numbers of guesses, at a third of the error each."""
+    """The one-run mu is the largest of the recursion over the fixed list of guesses, which share the error."""
     losses = Losses(member=rng.normal(-2, 1, 400), nonmember=rng.normal(0, 1, 400))
+    same = copy.deepcopy(rng)
     found = one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=rng)
+    guesses = draw_guesses(losses, split=RandomSplit(), rng=same)
     bounds = [
-        gdp_bound(bits=400, guesses=row["guesses"], correct=row["correct"], alpha=(1 - 0.95) / 3)
-        for row in found.details["tried"]
+        gdp_bound(bits=400, guesses=item.guesses, correct=item.correct, alpha=(1 - 0.95) / len(guesses.sets))
+        for item in guesses.sets
     ]
-    assert [row["guesses"] for row in found.details["tried"]] == [400, 100, 20]
-    assert found.details["mu"] == pytest.approx(max(bounds), abs=1e-12)
+    assert found.details["mu"] == pytest.approx(max(bounds), abs=1e-9)
     assert found.value == pytest.approx(gaussian_mechanism_epsilon(max(bounds), 1e-5), abs=1e-6)
 
 

@@ -38,12 +38,35 @@ def test_records_without_a_label_give_no_pairs(rng):
 
 @pytest.mark.parametrize("stratified", [False, True])
 def test_the_widest_gap_comes_first(rng, stratified):
-    """Pairs come by falling distance in ranks, so the first guesses are right far more often than the last."""
+    """In each order the first guesses are right more often than the rest, and each holds half of the pairs."""
     losses = Losses(member=rng.normal(-1.5, 1, 400), nonmember=rng.normal(0, 1, 400))
     strata = PerGroup(np.arange(400) % 2, np.arange(400) % 2) if stratified else None
-    right = random_pairs(losses, strata=strata, rng=rng).right
-    assert right[:100].mean() > 0.97
-    assert right[-100:].mean() < 0.7
+    found = random_pairs(losses, strata=strata, rng=rng)
+    for name, order in found.orders.items():
+        assert np.unique(order).size == order.size == 200
+        rest = np.setdiff1d(np.arange(400), order)
+        first, last = found.right[order[:100]].mean(), found.right[rest].mean()
+        assert first > last + 0.05, name
+        if name.startswith("distance"):
+            assert first > 0.97
+            assert last < 0.8
+
+
+def test_no_order_knows_who_is_the_member(rng):
+    """With the losses of any pairs exchanged, every order stays as it was: it depends on the unordered pairs alone."""
+    member, nonmember, exchanged = rng.normal(-1, 1, 300), rng.normal(0, 1, 300), rng.random(300) < 0.5
+    strata = PerGroup(np.arange(300), np.arange(300))  # one pair in each, so that the pairs are known
+    sides = [
+        (member, nonmember),
+        (np.where(exchanged, nonmember, member), np.where(exchanged, member, nonmember)),
+    ]
+    one, other = (
+        random_pairs(Losses(member=a, nonmember=b), strata=strata, rng=np.random.default_rng(1))
+        for a, b in sides
+    )
+    assert (one.right != other.right).sum() == exchanged.sum()
+    for name, order in one.orders.items():
+        assert order.tolist() == other.orders[name].tolist()
 
 
 def test_a_tie_is_a_wrong_guess(rng):

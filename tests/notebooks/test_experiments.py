@@ -26,8 +26,10 @@ from experiments import (  # noqa: E402
     guarantee,
     landscape,
     location30,
+    mechanisms,
     microbatches,
     network,
+    private_logistic,
     purchase100,
     strategies,
 )
@@ -203,6 +205,46 @@ def test_losses_are_the_papers():
     # z_y - logsumexp of two others at 0 is 200 - log 2.
     far = network.log_odds_losses(np.array([[200.0, 0.0, 0.0]]), np.array([0]))
     assert far[0] == pytest.approx(np.log(2) - 200, rel=1e-14)
+
+
+@pytest.mark.parametrize("clips", [True, False])
+def test_softmax_regression_by_hand(clips):
+    """One full step from zero divides the sum of gradients, each clipped to norm 1, by the expected batch."""
+    x, y, run = np.array([[3.0], [0.1]]), np.array([0, 1]), auditor.DPSGD(1.0, 1.0, 1)
+    model = private_logistic.softmax_regression(x, y, run, expected=2.0, clips=clips, noisy=False)
+    # At zero both classes have probability 1/2; features get an intercept of 1.
+    gradients = [
+        np.outer(row, slope) for row, slope in zip(np.c_[x, [1, 1]], [[-0.5, 0.5], [0.5, -0.5]], strict=True)
+    ]
+    norms = [max(1.0, np.linalg.norm(gradient)) if clips else 1.0 for gradient in gradients]
+    weights = -sum(gradient / norm for gradient, norm in zip(gradients, norms, strict=True)) / 2
+    logits = np.array([2.0, 1.0]) @ weights
+    assert model(np.array([[2.0]]))[0].tolist() == pytest.approx(
+        (np.exp(logits) / np.exp(logits).sum()).tolist()
+    )
+
+
+def test_planted_bugs_are_what_they_say():
+    """The canary's own weight is minus its loss's slope: with a coin for each of 20 steps, in all of them, unclipped, and noisy."""
+
+    def moved(training, *, with_canary=True, seeds=300):
+        losses = np.array([training(with_canary, seed) for seed in range(seeds)])
+        # log(1 + exp(-100 w)), w being moved by 0.01/60 for each step of a clipped gradient.
+        return -np.log(np.expm1(losses)) / 100 * 60 / 0.01
+
+    noise = np.sqrt(20)
+    for name, share in (("correct", 1.0), ("half of the noise", 0.5), ("a tenth of the noise", 0.1)):
+        without = moved(mechanisms.BUGS[name], with_canary=False)
+        assert without.mean() == pytest.approx(0, abs=4 * share * noise / np.sqrt(300))
+        assert without.std() == pytest.approx(share * noise, rel=0.15)
+    # 20 coins of .2 have mean 4 and variance 3.2.
+    assert moved(mechanisms.BUGS["a tenth of the noise"]).mean() == pytest.approx(
+        4, abs=4 * np.sqrt(3.4 / 300)
+    )
+    assert moved(mechanisms.BUGS["canary in every batch"]).mean() == pytest.approx(
+        20, abs=4 * noise / np.sqrt(300)
+    )
+    assert moved(mechanisms.BUGS["no clipping"]).mean() > 100
 
 
 def test_what_training_promises():

@@ -1,4 +1,4 @@
-"""The audit of many runs: four methods at one threshold chosen elsewhere, and one of them judges."""
+"""The audit of many runs: the whole curve judges, and for reading four methods at one threshold chosen elsewhere."""
 
 import json
 import math
@@ -28,8 +28,8 @@ from auditor.estimators import clopper_pearson
 from auditor.results import runs_schema
 from auditor.verdicts import judge
 
-CERTIFIED, KATZ, BAYESIAN, GDP = (
-    f"epsilon_bound.{name}" for name in ("clopper_pearson", "katz", "bayesian", "gdp")
+JUDGING, CERTIFIED, KATZ, BAYESIAN, GDP = (
+    f"epsilon_bound.{name}" for name in ("order_statistics", "clopper_pearson", "katz", "bayesian", "gdp")
 )
 NORMAL = NormalDist()
 
@@ -147,16 +147,17 @@ def test_either_error_can_show_the_leak():
 
 
 def test_every_row_says_what_it_is_about(rng):
-    """Four rows about the training algorithm, each with delta, adjacency, level, ceiling, counts and assumptions."""
+    """Five rows about the training algorithm, each with delta, adjacency, level, ceiling, counts and assumptions."""
     result = audited(shifted(rng), adjacency="replace-one")
-    assert [item.name for item in result.estimates] == [CERTIFIED, KATZ, BAYESIAN, GDP]
+    assert [item.name for item in result.estimates] == [JUDGING, CERTIFIED, KATZ, BAYESIAN, GDP]
+    assert result.estimate(JUDGING).value > result.estimate(CERTIFIED).value
     for row in result.estimates:
         assert row.subject is Subject.MECHANISM
         assert row.adjacency is Adjacency.REPLACE_ONE
         assert (row.delta, row.confidence, row.upper) == (1e-5, 0.95, None)
         assert 0 < row.value == row.lower <= row.details["ceiling"]
         counts = {"true_positives", "members", "false_positives", "nonmembers", "threshold", "chosen_on"}
-        assert counts <= row.details.keys()
+        assert {"runs", "point"} <= row.details.keys() or counts <= row.details.keys()
         assert any("another record in its place" in line for line in row.assumptions)
 
 
@@ -242,10 +243,10 @@ def test_a_grid_of_ranks_has_the_certified_row_alone(rng):
 # --- The verdict -----------------------------------------------------------------------------------
 
 
-def test_only_the_certified_row_can_judge(rng):
+def test_only_the_row_of_all_thresholds_judges(rng):
     """Approximate, credible and conditional rows are refused as judges, however large they are."""
     result = audited(shifted(rng), claim=StatedClaim(0.1, 1e-5))
-    assert [item.estimate for item in result.comparisons] == [CERTIFIED]
+    assert [item.estimate for item in result.comparisons] == [JUDGING] == [result.data["certified"]]
     for name, words in ((KATZ, "approximate"), (BAYESIAN, "over a prior"), (GDP, "condition")):
         with pytest.raises(InputError, match=words):
             judge(result.claims[0], result.estimate(name))
@@ -253,16 +254,86 @@ def test_only_the_certified_row_can_judge(rng):
 
 @pytest.mark.parametrize(
     ("epsilon", "verdict"),
-    [(1.0, Verdict.REFUTED), (5.0, Verdict.NOT_REFUTED), (6.0, Verdict.INCONCLUSIVE)],
+    [(1.0, Verdict.REFUTED), (5.0, Verdict.NOT_REFUTED), (8.0, Verdict.INCONCLUSIVE)],
 )
 def test_the_verdict_follows_bound_and_ceiling(rng, epsilon, verdict):
-    """1,000 judged runs of each world have a ceiling of 5.6: claims above it cannot be refuted, claims below may be."""
+    """2,000 runs of each world have a ceiling near 7: claims above it cannot be refuted, claims below may be."""
     result = audited(shifted(rng, by=1.0), claim=StatedClaim(epsilon, 1e-5))
-    row = result.estimate(CERTIFIED)
+    row, [judged] = result.estimate(JUDGING), result.comparisons
     assert 1 < row.value < 5
-    assert 5 < row.details["ceiling"] < 6
+    assert 6.5 < row.details["ceiling"] < 7.5
     assert result.verdict is verdict
-    assert "records" not in result.comparisons[0].reason
+    assert "records" not in judged.reason
+    assert (judged.p_value <= 0.05) == (verdict is Verdict.REFUTED)
+    assert (judged.e_value >= 20) == (verdict is Verdict.REFUTED)
+    # Bound and verdict agree: what is refuted lies at or below the bound, what is not at or above it.
+    assert row.value >= epsilon if verdict is Verdict.REFUTED else row.value <= epsilon
+    if verdict is Verdict.INCONCLUSIVE:
+        assert "runs would do" in judged.reason
+        more = shifted(rng, by=100.0, runs=row.details["claimed_curve"]["needed"] // 2)
+        assert audited(more, claim=StatedClaim(epsilon, 1e-5)).verdict is Verdict.REFUTED
+
+
+def test_the_point_that_was_contradicted_is_named(rng):
+    """The counts are those of the scores at that rank, and lie above what the curve allows there."""
+    losses = shifted(rng, by=2.0, runs=100)
+    result = audited(losses, claim=DPSGD(1.0, 1.0, 1))
+    point = result.estimate(JUDGING).details["claimed_curve"]["point"]
+    ranked, other = (
+        (losses.nonmember, losses.member) if point["tail"] == "lower" else (-losses.member, -losses.nonmember)
+    )
+    threshold = np.sort(ranked)[point["alarms"]]
+    assert point["hits"] == int((other < threshold).sum())
+    allowed = NORMAL.cdf(NORMAL.inv_cdf(point["rate"]) + 1)  # the claim is the Gaussian mechanism with mu 1
+    assert point["allowed"] == pytest.approx(allowed, abs=2e-3)
+    assert point["hits"] / point["hits_of"] > point["allowed"]
+    assert f"{point['hits']:,} of 100 runs" in result.comparisons[0].reason
+
+
+def test_runs_in_their_order_refute_at_any_time(rng):
+    """The bets refute after some pairs and stay refuted, have no rows of a fixed number, and take the claim of the watch."""
+    claim = DPSGD(1.0, 1.0, 1)
+    stop = auditor.Sequential(claim=claim)
+    result = audited(shifted(rng, by=4.0, runs=200), test=stop)
+    assert result.verdict is Verdict.REFUTED
+    row = result.estimate("epsilon_bound.sequential")
+    assert 1 < row.details["claimed_curve"]["refuted_at_pair"] < 50
+    assert 0 < row.value <= row.details["ceiling"]
+    for name in (CERTIFIED, KATZ, BAYESIAN, GDP):
+        assert "fixed before" in result.estimate(name).reason
+    right = audited(shifted(rng, by=1.0, runs=200), claim=claim, test=auditor.Sequential())
+    assert right.verdict is Verdict.NOT_REFUTED
+    few = audited(shifted(rng, by=4.0, runs=4), claim=claim, test=auditor.Sequential())
+    assert few.verdict is Verdict.INCONCLUSIVE
+    assert "runs would do" in few.comparisons[0].reason
+    with pytest.raises(InputError, match="claim must be that of"):
+        audited(shifted(rng, runs=20), claim=StatedClaim(1.0, 1e-5), test=stop)
+    with pytest.raises(InputError, match="adjacency must be that of"):
+        audited(shifted(rng, runs=20), adjacency="replace-one", test=stop)
+
+
+def test_scores_that_the_evidence_stopped_are_not_judged_as_a_fixed_number():
+    """What a collection stopped by its evidence returns needs test=Sequential(), and is refused without."""
+
+    def train(with_canary, seed):
+        return -4.0 * with_canary + float(np.random.default_rng(seed).normal())
+
+    claim = DPSGD(1.0, 1.0, 1)
+    scores = auditor.collect_runs(train, runs=1000, workers=1, stop=auditor.Sequential(claim=claim))
+    assert scores.n_member < 100
+    assert audited(scores, claim=claim, test=auditor.Sequential()).verdict is Verdict.REFUTED
+    with pytest.raises(InputError, match="stopped by their evidence"):
+        audited(scores, claim=claim)
+
+
+def test_declared_looks_share_the_error(rng):
+    """Five looks at 95% are five at 99%: every row is stated there, and the data say so."""
+    losses = shifted(rng, runs=300)
+    shared, one = audited(losses, looks=5), audited(losses, confidence=0.99)
+    assert shared.data["looks"] == 5
+    assert [row.value for row in shared.estimates] == [row.value for row in one.estimates]
+    with pytest.raises(InputError, match="looks must be"):
+        audited(losses, looks=0)
 
 
 def test_worlds_with_a_replaced_record_judge_what_the_claim_implies(rng):
@@ -297,7 +368,7 @@ def test_a_training_claim_is_judged_at_its_accountants_epsilon(rng):
     wrong = audited(shifted(rng, by=4.0, runs=20_000), claim=claim)
     assert wrong.verdict is Verdict.REFUTED
     replaced = audited(shifted(rng, by=1.0), claim=claim, adjacency="replace-one")
-    assert replaced.comparisons[0].claim.delta == replaced.estimate(CERTIFIED).delta
+    assert replaced.comparisons[0].claim.delta == replaced.estimate(JUDGING).delta
     assert replaced.verdict is not Verdict.REFUTED
 
 
@@ -309,7 +380,7 @@ def test_scores_the_wrong_way_round_judge_nothing(rng):
         result = audited(losses, claim=StatedClaim(1.0, 1e-5))
         assert {item.name for item in result.checks if item.status is Status.WARN} >= {name}
         assert result.verdict is Verdict.INCONCLUSIVE
-        assert result.estimate(CERTIFIED).value == 0
+        assert result.estimate(JUDGING).value == 0
 
 
 def test_a_training_that_ignores_its_seed_is_noticed():
@@ -326,7 +397,7 @@ def test_a_training_that_ignores_its_seed_is_noticed():
 @pytest.mark.parametrize(("distinct", "times"), [(50, 20), (25, 20), (500, 2)])
 def test_runs_that_are_counted_more_than_once_judge_nothing(rng, distinct, times):
     """Each run listed again and again, without any leak: no claim is refuted, because no bound holds then."""
-    for _ in range(20):
+    for _ in range(5):
         once = Losses(member=rng.normal(size=distinct), nonmember=rng.normal(size=distinct))
         again = Losses(member=np.tile(once.member, times), nonmember=np.tile(once.nonmember, times))
         result = audited(again, claim=StatedClaim(0.1, 1e-5))

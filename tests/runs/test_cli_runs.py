@@ -42,10 +42,10 @@ def test_a_threshold_is_on_the_score_as_it_is_in_the_table(tmp_path, capsys):
         pd.DataFrame({"loss": sign * score, "member": member}).to_csv(tmp_path / f"{name}.csv", index=False)
     up = ("runs", tmp_path / "up.csv", "--delta", 1e-5, "--higher-is-member", "--threshold", 2)
     for line, words in (
-        (up, f"{hits} with it and 0 without have a score of at least 2"),
+        (up, f"{hits} of 100 with it and 0 of 100 without have a score of at least that"),
         (
             ("runs", tmp_path / "down.csv", "--delta", 1e-5, "--threshold", -2),
-            f"{hits} with it and 0 without have a score of at most -2",
+            f"{hits} of 100 with it and 0 of 100 without have a score of at most that",
         ),
     ):
         assert run(*line) == 0
@@ -62,7 +62,7 @@ def test_the_threshold_can_be_chosen_in_each_way(table, tmp_path, rng, capsys):
     frame.to_csv(others, index=False)
     ways = {
         (): "chosen on 1,000 other runs with it",
-        ("--threshold", "-1.5"): "at most -1.5, a threshold fixed in advance",
+        ("--threshold", "-1.5"): "At one threshold, -1.5, fixed in advance",
         ("--threshold-runs", others): "chosen on 100 other runs with it",
         ("--rank-grid",): "ranks fixed in advance",
     }

@@ -131,11 +131,14 @@ def test_an_array_of_one_number_is_a_score():
     [
         (
             run_tasks.undefined,
-            r"got nan from run 0 \(with the canary\); a training that failed needs a score too",
+            r"got nan from run 0 \(with the canary\); mend it, or give failed, the score of a training that failed",
         ),
         (lambda *_: "1.5", r"must return a finite number, got '1\.5' from run 0"),
-        (run_tasks.broken, r"train failed in run \d+ \(.* the canary\): RuntimeError: out of memory\.$"),
-        (lambda *_: sys.exit(0), r"train failed in run 0 .*: SystemExit: 0\.$"),
+        (
+            run_tasks.broken,
+            r"train failed in run \d+ \(.* the canary\): RuntimeError: out of memory; mend it",
+        ),
+        (lambda *_: sys.exit(0), r"train failed in run 0 .*: SystemExit: 0; mend it"),
     ],
 )
 def test_a_training_without_a_score_is_named_with_its_run(train, words, workers):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from simulation import ALPHA, seldom
 
 from auditor.core import FDP, AnyGuesses, BernoulliSplit, Losses, PerGroup, RandomSplit, Steinke
@@ -48,7 +48,7 @@ def test_no_false_alarms_on_noise(simulated, test, split, tied):
         size = int(rng.binomial(400, 0.5)) if isinstance(split, BernoulliSplit) else 200
         return bound(tossed(draw, np.arange(400) < size), split, test, 1e-4, rng) > 0
 
-    assert seldom(simulated(alarm, seed=31, runs=(400 if test == Steinke() else 100, 5000)))
+    assert seldom(simulated(alarm, seed=31, runs=(150 if test == Steinke() else 40, 5000)))
 
 
 def test_the_simulation_can_fail(simulated):
@@ -77,7 +77,7 @@ def test_pairs_of_laplace_scores_are_covered(simulated, test, sizes, epsilon):
     def over(rng):
         return bound(laplace(rng, sizes, epsilon), RandomSplit(), test, 0.0, rng) > 2 * epsilon
 
-    assert seldom(simulated(over, seed=33, runs=(60, 4000)))
+    assert seldom(simulated(over, seed=33, runs=(25, 4000)))
 
 
 @pytest.mark.parametrize("sizes", [(300, 300), (400, 40), (30, 300)])
@@ -112,7 +112,7 @@ def test_orientations_by_randomised_response_are_covered(simulated, test, epsilo
         losses = Losses(member=level + lie, nonmember=level + ~lie, group=strata)
         return bound(losses, RandomSplit(stratified=True), test, 0.0, rng) > epsilon
 
-    assert seldom(simulated(over, seed=34, runs=(80, 4000)))
+    assert seldom(simulated(over, seed=34, runs=(40, 4000)))
 
 
 @pytest.mark.parametrize("test", [Steinke(), AnyGuesses()])
@@ -128,7 +128,7 @@ def test_inclusion_coins_are_covered(simulated, test, by, inclusion, epsilon):
         return bound(tossed(loss, coin), BernoulliSplit(inclusion), test, 0.0, rng) > epsilon
 
     assert seldom(
-        simulated(over, seed=35, runs=(400 if (test, by) == (Steinke(), "randomised response") else 80, 4000))
+        simulated(over, seed=35, runs=(100 if (test, by) == (Steinke(), "randomised response") else 30, 4000))
     )
 
 
@@ -227,7 +227,7 @@ def test_pairs_within_strata_raise_no_alarms(simulated, test):
     def alarm(rng):
         return bound(uneven_strata(rng), RandomSplit(stratified=True), test, 0.0, rng) > 0
 
-    assert seldom(simulated(alarm, seed=41, runs=(60, 3000)))
+    assert seldom(simulated(alarm, seed=41, runs=(30, 3000)))
 
 
 def test_pairs_across_such_strata_invent_a_leak():
@@ -246,7 +246,7 @@ def test_pairs_within_strata_cover_a_leak(simulated, test):
         losses = Losses(3 * group.member + noise.member, 3 * group.nonmember + noise.nonmember, group=group)
         return bound(losses, RandomSplit(stratified=True), test, 0.0, rng) > 2 * epsilon
 
-    assert seldom(simulated(over, seed=43, runs=(60, 3000)))
+    assert seldom(simulated(over, seed=43, runs=(30, 3000)))
 
 
 # --- Conditional on a Gaussian curve ------------------------------------------------------------------
@@ -263,12 +263,14 @@ def test_the_gaussian_conversion_covers_gaussian_scores(simulated):
     assert seldom(simulated(over, seed=44, runs=(60, 3000)))
 
 
-def test_the_gaussian_conversion_exceeds_the_truth_on_laplace_scores(simulated):
-    """On Laplace scores of true epsilon 1 both conversions exceed 1 nearly always, which is why they are labelled."""
+def test_the_gaussian_conversion_exceeds_the_truth_elsewhere(simulated):
+    """On Laplace scores, and on answers of randomised response, of true epsilon 1 it exceeds 1: why it is labelled."""
+    lies = float(special.expit(-0.5))  # of each record; the two of a pair together have epsilon 1
 
     def over(rng):
         model = model_gdp(laplace(rng, (5000, 5000), 1.0), delta=1e-5)
-        pairs = laplace(rng, (20_000, 20_000), 0.5)
+        sides = rng.random(5000) < lies, rng.random(5000) < 1 - lies
+        pairs = Losses(*(side.astype(float) for side in sides))
         return model.value > 1, one_run_gdp(pairs, split=RandomSplit(), delta=1e-5, rng=rng).value > 1
 
     assert (simulated(over, seed=45, runs=(5, 300)).mean(axis=0) > 0.9).all()

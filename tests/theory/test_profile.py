@@ -149,8 +149,11 @@ def test_a_statement_has_its_own_curve():
 
 
 def test_a_statement_that_implies_nothing_has_no_curve():
-    """Replace-one says nothing of adding a record, and a conversion whose delta reaches 1 says nothing at all."""
+    """Replace-one says nothing of adding a record; a converted delta of 1 or more still leaves the curve of two steps."""
     assert claimed_curve(StatedClaim(1.0, 0.0, REPLACE_ONE)).curve is None
-    assert claimed_curve(StatedClaim(9.0, 0.1), adjacency=REPLACE_ONE).curve is None
+    twice = claimed_curve(StatedClaim(9.0, 0.1), adjacency=REPLACE_ONE).curve
+    assert twice.tpr_at(0.0) == pytest.approx(
+        1 - 0.8 * math.exp(-9), abs=1e-15
+    )  # T(.1) on the second piece of T
     with pytest.raises(InputError, match="adjacency"):
         claimed_curve(StatedClaim(1.0, 0.0), adjacency="swap")

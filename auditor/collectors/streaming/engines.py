@@ -13,6 +13,21 @@ from auditor.core.errors import AuditorError
 class Work(Protocol):
     """What is done with each unit of something long. It can be pickled, so that another process can do it too."""
 
+    @property
+    def sent(self) -> str:
+        """The arguments that another process is sent, the subject of error sentences."""
+        ...
+
+    @property
+    def if_not_sent(self) -> str:
+        """What to do where they cannot be pickled."""
+        ...
+
+    @property
+    def if_too_large(self) -> str:
+        """What takes less memory."""
+        ...
+
     def prepare(self) -> None:
         """Build what takes time to build; called once in each process, before the first unit."""
         ...
@@ -55,7 +70,7 @@ class LocalEngine:
 
 @dataclass(frozen=True)
 class Processes:
-    """Does units in parallel processes of this machine, each with one thread for its linear algebra.
+    """Does units in parallel processes of this machine, each of the others with one thread for its linear algebra.
 
     Attributes:
         workers: How many; one is this process.
@@ -65,11 +80,8 @@ class Processes:
 
     def results(self, work: Work, units: Sequence[Any]) -> Generator[Any]:
         """Yield what the work returns, as it is there."""
-        from threadpoolctl import threadpool_limits
-
         if self.workers == 1 or not units:
-            with threadpool_limits(1):
-                yield from LocalEngine().results(work, units)
+            yield from LocalEngine().results(work, units)
             return
         import joblib
         from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -104,7 +116,7 @@ def attempted(do: Callable[..., Any], *given: Any) -> tuple[Any, Exception | Non
     try:
         return do(*given), None
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
-        note = "In another process:\n" + traceback.format_exc()
+        note = "Where it happened:\n" + traceback.format_exc()
         try:
             pickle.loads(pickle.dumps(error))  # noqa: S301 - just made; some can be pickled, and not built again
             found = error

@@ -1,9 +1,9 @@
-"""Ray as an engine: units go out to a pool of workers, parts come to lie in the same folder.
+"""Ray as an engine: units go out to a pool of workers, and what is known of them comes back.
 
-Each worker prepares the work once, reads its rows itself, and writes its parts itself; only results come back. It computes
-with as many threads as the process that started it, so that the losses are the same to the last bit on machines of the
-same kind. A worker that dies is started again and given its unit again; a unit over which several die ends the collection,
-whose finished parts stay.
+Each worker prepares the work once, and reads and writes itself what a unit reads and writes. It computes with as many
+threads as the process that started it, so that the numbers are the same to the last bit on machines of the same kind. A
+worker that dies is started again and given its unit again; a unit over which several die ends the work, and what is
+finished stays.
 """
 
 import contextlib
@@ -37,10 +37,11 @@ class RayEngine:
     """Does units in several processes, on this machine or on a Ray cluster.
 
     Attributes:
-        workers: How many processes, each with its own model; 1 or more.
-        address: Of a running cluster (``auto``, ``ray://host:10001``), all of whose machines must see the tables, the
-            model's file and the output's folder under the same paths, and have this package installed. Default: Ray is
-            started on this machine and stopped at the end, unless this process is connected already.
+        workers: How many processes, each with its own model or training; 1 or more.
+        address: Of a running cluster (``auto``, ``ray://host:10001``), all of whose machines must have this package
+            installed, and see under the same paths what the work reads and writes: the tables, the model's file and the
+            output's folder of a collection; of runs what the training reads, while their folder is this process's own.
+            Default: Ray is started on this machine and stopped at the end, unless this process is connected already.
 
     >>> RayEngine(workers=4)
     RayEngine(workers=4, address=None)
@@ -57,7 +58,7 @@ class RayEngine:
 
         Raises:
             MissingExtraError: Ray is not installed.
-            InputError: What the work raises, a model that cannot be sent to another process, a cluster that is not
+            InputError: What the work raises, something that cannot be sent to another process, a cluster that is not
                 there or too small, or a unit over which workers died.
         """
         if not units:
@@ -82,8 +83,8 @@ def _packed(work: Work) -> bytes:
         return bytes(cloudpickle.dumps((work, _Threads.here())))
     except Exception as error:
         raise InputError(
-            "model and tables must be such that they can be sent to Ray's workers, got one that cannot be pickled"
-            f" ({validate.one_line(error)}); name the model's file, or use the local engine."
+            f"{work.sent} must be such that Ray's workers can be sent a copy, got what cannot be pickled"
+            f" ({validate.one_line(error)}); {work.if_not_sent}."
         ) from error
 
 
@@ -115,7 +116,7 @@ class _Worker:
 
 
 def _results(packed: bytes, units: Sequence[Any], *, workers: int, work: Work) -> Iterator[Any]:
-    """Yield the result of each unit as it is there."""
+    """Yield the result of each unit as it is there, to callers who may print."""
     import ray
 
     # Held here and not by a worker, so that it is there for whoever takes a dead one's place.
@@ -126,17 +127,19 @@ def _results(packed: bytes, units: Sequence[Any], *, workers: int, work: Work) -
     at_work: dict[Any, tuple[Any, Any]] = {}
     try:
         while waiting or at_work:
-            while free and waiting:
-                worker, unit = free.pop(), waiting.popleft()
-                at_work[worker.outcome.remote(place, unit)] = worker, unit
-            [ended], _ = ray.wait(list(at_work), num_returns=1)
-            worker, unit = at_work.pop(ended)
-            free.append(worker)
-            yield result_of(ray.get(ended))
+            with _silence():
+                while free and waiting:
+                    worker, unit = free.pop(), waiting.popleft()
+                    at_work[worker.outcome.remote(place, unit)] = worker, unit
+                [ended], _ = ray.wait(list(at_work), num_returns=1)
+                worker, unit = at_work.pop(ended)
+                free.append(worker)
+                outcome = ray.get(ended)
+            yield result_of(outcome)
     except ray.exceptions.RayActorError as error:
         raise InputError(
             f"{work.named(unit)} could not be done: {_ATTEMPTS} Ray workers died of it one after another; if memory ran"
-            " out, use fewer workers or a smaller batch size."
+            f" out, use fewer workers or {work.if_too_large}."
         ) from error
     except ray.exceptions.RayError as error:
         raise InputError(
@@ -145,7 +148,7 @@ def _results(packed: bytes, units: Sequence[Any], *, workers: int, work: Work) -
         ) from error
     finally:
         # Whoever collects next in the same session would wait for their processors.
-        with contextlib.suppress(ray.exceptions.RayError):  # it is down itself
+        with _silence(), contextlib.suppress(ray.exceptions.RayError):  # it is down itself
             for worker in pool:
                 ray.kill(worker)
 
@@ -204,7 +207,8 @@ def ray_session(workers: int, address: str | None) -> Iterator[None]:
             yield
         finally:
             if not there:
-                ray.shutdown()
+                with _silence():
+                    ray.shutdown()
 
 
 def _start(workers: int, address: str | None) -> None:
@@ -213,7 +217,8 @@ def _start(workers: int, address: str | None) -> None:
     plain: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _STORE}
     try:
-        ray.init(address=address or "local", **plain, **({} if address else here))
+        with _silence():
+            ray.init(address=address or "local", **plain, **({} if address else here))
     except Exception as error:
         what = f"Ray at {address!r} cannot be reached" if address else "Ray cannot be started here"
         raise InputError(f"{what}: {validate.one_line(error)}.") from error
@@ -231,15 +236,19 @@ def _refuse_small(workers: int) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Ray without its reports to its makers and its words on the terminal."""
+    """Ray without its reports to its makers and its warnings."""
     before = {name: os.environ[name] for name in _QUIET if name in os.environ}
     os.environ.update(_QUIET)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            # Ray warns of its own settings, and prints what happened to its workers on standard output.
-            warnings.filterwarnings("ignore", module=r"ray\.")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"ray\.")  # of its own settings
             yield
     finally:
         for name in _QUIET:
             del os.environ[name]
         os.environ.update(before)
+
+
+def _silence() -> contextlib.redirect_stdout[io.StringIO]:
+    """Keep from standard output what Ray says there of its workers."""
+    return contextlib.redirect_stdout(io.StringIO())

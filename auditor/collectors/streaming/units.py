@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,10 @@ class Scoring:
     key: str
     identity: str | None = None
     scorer: Scorer | None = None
+
+    sent: ClassVar[str] = "model and tables"
+    if_not_sent: ClassVar[str] = "name the model's file, or use the local engine"
+    if_too_large: ClassVar[str] = "a smaller batch size"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "scorer": None}  # another process builds its own

@@ -508,7 +508,9 @@ def read_schedule(
             f"{table.place} must describe at most {_MOST_STEPS:,} steps, got {total:,.0f}; describe a run of equal steps"
             " by one noise multiplier, sampling rate and number of steps."
         )
-    repeated = {name: np.repeat(column, steps.astype(np.int64)) for name, column in found.items()}
+    repeated: dict[str, Any] = {
+        name: np.repeat(column, steps.astype(np.int64)) for name, column in found.items()
+    }
     return DPSGD(**repeated, sampling=sampling)
 
 

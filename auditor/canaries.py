@@ -1,0 +1,774 @@
+"""Canaries: records made to be remembered, with a fair coin for each, to audit the training that takes them in.
+
+A natural record makes a weak test: a model that leaks may have learned little from it. A canary is planted to be as
+visible as possible: a wrong label, a pattern stamped on it, values far outside the data, or a secret in a text (Tramer et
+al. 2022; Nasr et al. 2021; Carlini et al. 2019). Each has a coin of its own that decides whether it is in the training
+set, so that the losses of all of them, audited with ``split=auditor.BernoulliSplit(0.5)``, say something about the
+training algorithm (Steinke, Nasr and Jagielski 2023).
+
+    planted = auditor.canaries.mislabelled(features, labels, size=1000)
+    planted.write("coins.csv")                                   # keep it: without the coins nothing can be audited
+    model = train(*planted.included)                             # beside the records that are trained on anyway
+    result = auditor.audit(planted.losses(score(model, planted.features, planted.labels)),
+                           split=auditor.BernoulliSplit(0.5))
+"""
+
+import dataclasses
+import io
+import math
+import os
+import reprlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.collectors.tables.opening import open_table
+from auditor.collectors.tables.sources import marks
+from auditor.core import validate
+from auditor.core.errors import InputError, OutputError
+from auditor.core.files import write_all
+from auditor.core.values import Floats, Losses, PerGroup
+from auditor.curves.tradeoff import count
+from auditor.estimators.certified import clopper_pearson
+from auditor.estimators.limits import upper_limit
+from auditor.estimators.rates import auc
+from auditor.records.features import table_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Integers = npt.NDArray[np.int64]
+
+
+# --- A coin for each canary, and what is done with it ---
+
+_OWN = 0xCA9A21  # begins the random streams of this module, so that no other use of the same seed shares them
+_RECORDS, _COINS = 0, 1
+_ALL = "each canary that had a coin is scored, in order, those left out of training too, or the audit does not hold"
+
+
+@dataclass(frozen=True, eq=False)
+class Canaries:
+    """Canaries, each with an id and a fair coin that is independent of everything else.
+
+    Attributes:
+        features: Their features, one row each: an array or a DataFrame of the kind that they were made from, or texts;
+            none where the coins were read from a file.
+        labels: Their labels, shape (m,), of the type of those they were made from; none for texts.
+        id: Shape (m,), ``canary-000001`` and so on.
+        member: The coins, shape (m,): whether a canary is to be trained on. Read-only.
+
+    Raises:
+        InputError: Parts of different lengths, ids that repeat, or coins other than 0 and 1.
+
+    >>> planted = Canaries.of(np.eye(4), ["a", "b", "a", "b"], seed=1)
+    >>> planted
+    Canaries(4, 3 of them to be trained on)
+    >>> planted.included[1].tolist()
+    ['a', 'b', 'b']
+    """
+
+    features: Any
+    labels: Any
+    id: npt.NDArray[np.str_]
+    member: npt.NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        ids = validate.column("id", self.id).astype(np.str_)
+        coins = validate.membership("member", validate.column("member", self.member)).copy()
+        parts = {"id": ids, "member": coins, "features": self.features, "labels": self.labels}
+        sizes = {name: len(part) for name, part in parts.items() if part is not None}
+        validate.same_length(list(sizes), list(sizes.values()))
+        names, times = np.unique(ids, return_counts=True)
+        if names.size < ids.size:
+            twice = str(names[np.argmax(times)])
+            raise InputError(f"id must be another for every canary, got {twice!r} {times.max()} times.")
+        for name, part in (("id", ids), ("member", coins)):
+            part.setflags(write=False)
+            object.__setattr__(self, name, part)
+
+    @classmethod
+    def of(cls, features: Any, labels: Any = None, *, seed: int | None = None) -> "Canaries":
+        """Return these records as canaries with fresh coins: your own, or those of an earlier model for another one.
+
+        Args:
+            features: One row for each, an array or a DataFrame; or texts.
+            labels: Their labels; none for texts.
+            seed: Of the coins. By default they come from the randomness that the system has for secrets; whoever knows
+                the seed, or can guess it, knows the coins. No two models share a seed: their coins would be the same.
+
+        Raises:
+            InputError: No records, columns of different lengths, or a seed that is no whole number of 0 or more.
+        """
+        size = table_of("the", features).n
+        ids = np.array([f"canary-{number:06d}" for number in range(1, size + 1)], dtype=np.str_)
+        return cls(_kept(features), _kept(labels), ids, _tossed(size, seed))
+
+    def __repr__(self) -> str:
+        """Say how many there are, but show no record and no coin."""
+        return f"Canaries({len(self):,}, {int(self.member.sum()):,} of them to be trained on)"
+
+    def __len__(self) -> int:
+        """Return how many canaries there are, those left out included."""
+        return self.member.size
+
+    @property
+    def included(self) -> tuple[Any, Any]:
+        """Features and labels of the canaries to be trained on, beside the records that are trained on anyway."""
+        return _rows(self.features, self.member), _rows(self.labels, self.member)
+
+    def losses(self, values: npt.ArrayLike) -> Losses:
+        """Return the losses of all canaries, members by their coins, for `auditor.audit` with ``BernoulliSplit(0.5)``.
+
+        Args:
+            values: Shape (m,), one finite loss for each canary in their order, those left out of training included;
+                smaller means more like a member. It is computed alike for both kinds, without looking at the coins.
+
+        Raises:
+            InputError: A loss is missing or no finite number, or fewer than two canaries were in, or out.
+
+        >>> Canaries.of(np.eye(6), seed=1).losses([0.1, 0.2, 0.9, 0.3, 0.8, 0.1])
+        Losses(4 members, 2 non-members, scale unknown, with id)
+        """
+        scores = validate.column("values", values)
+        if scores.size != len(self) or scores.dtype.kind not in "fiub":
+            raise InputError(
+                f"values must be {len(self):,} numbers, got {scores.size:,} of type {scores.dtype}; {_ALL}."
+            )
+        bad = ~np.isfinite(scores)
+        if bad.any():
+            first = self.id[np.argmax(bad)]
+            raise InputError(
+                f"values must be finite, got {scores[bad][0]} for {first} ({bad.sum()} such); {_ALL}."
+            )
+        history = f"losses of {len(self):,} canaries, each in the training set by a fair coin of its own"
+        ids = PerGroup(self.id[self.member], self.id[~self.member])
+        return Losses(scores[self.member], scores[~self.member], id=ids, history=(history,))
+
+    def table(self, *, label: str = "label") -> "pd.DataFrame":
+        """Return one row for each canary: ``id``, the features, the label and ``member``, 1 for those to be trained on.
+
+        Columns of an array are called ``x0``, ``x1`` and so on, that of texts ``text``. `auditor.collect_to` takes the
+        table as ``records=auditor.RecordTable(planted.table(), label="label")``.
+
+        Args:
+            label: What the column of labels is called.
+
+        Raises:
+            InputError: Two columns would have one name.
+        """
+        import pandas as pd
+
+        found = self.features
+        if found is None:
+            frame = pd.DataFrame(index=range(len(self)))
+        elif hasattr(found, "columns"):
+            frame = found.set_axis(map(str, found.columns), axis=1)
+        else:
+            frame = pd.DataFrame(found.reshape(len(self), -1)).add_prefix("x")
+            frame = frame.rename(columns={"x0": "text"}) if found.dtype.kind == "U" else frame
+        ends: dict[str, Any] = {} if self.labels is None else {label: self.labels}
+        taken = {"id", "member"} & {*frame.columns, *ends} or {label} & {*frame.columns}
+        if taken:
+            raise InputError(f"features must have no column {min(taken)!r}, which canaries have; rename it.")
+        frame = frame.assign(**ends, member=self.member.astype(np.int64))
+        frame.insert(0, "id", self.id)
+        return frame
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the table of coins, ``id`` and ``member``, to a ``.csv`` or ``.parquet`` file, whole or not at all.
+
+        Args:
+            path: Where it goes. Who reads it knows which canaries are members.
+            overwrite: Whether to replace a file that is there: the coins of a model that was trained are not to be had
+                again.
+
+        Raises:
+            InputError: Another ending.
+            OutputError: The file is there already, or cannot be written.
+        """
+        file = Path(path)
+        refuse_replacing(file, overwrite=overwrite)
+        write_all({file: self.coins(file)})
+
+    def coins(self, path: Path) -> str | bytes:
+        """Return what `write` writes to a file of this name."""
+        return as_file(dataclasses.replace(self, features=None, labels=None).table(), path)
+
+
+def _tossed(size: int, seed: int | None) -> npt.NDArray[np.bool_]:
+    """Fair coins: from the system's randomness for secrets, or from a seed."""
+    if seed is not None:
+        return _stream(seed, _COINS).integers(2, size=size).astype(np.bool_)
+    drawn = np.frombuffer(secrets.token_bytes(-(-size // 8)), dtype=np.uint8)
+    return np.unpackbits(drawn, count=size).astype(np.bool_)
+
+
+def _stream(seed: int | None, use: int) -> np.random.Generator:
+    """A generator of one use of a seed, independent of those of other uses; of fresh randomness where there is none."""
+    if seed is None:
+        return np.random.default_rng()
+    root = validate.at_least("seed", seed, least=0)
+    return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(_OWN, use)))
+
+
+def _kept(values: Any) -> Any:
+    """Rows numbered anew, of a pandas object; of anything else an array."""
+    if values is None:
+        return None
+    return values.reset_index(drop=True) if hasattr(values, "iloc") else np.asarray(values)
+
+
+def _rows(values: Any, which: npt.NDArray[Any]) -> Any:
+    """Some rows of an array or of a pandas object."""
+    if values is None:
+        return None
+    return values.iloc[which] if hasattr(values, "iloc") else values[which]
+
+
+def as_file(frame: "pd.DataFrame", path: Path) -> str | bytes:
+    """Return a table as the content of a file of this name.
+
+    Raises:
+        InputError: A path with another ending than ``.csv`` and ``.parquet``.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return frame.to_csv(index=False, lineterminator="\n")
+    if suffix != ".parquet":
+        raise InputError(f"path must end in .csv or .parquet, got {str(path)!r}; name the file so.")
+    file = io.BytesIO()
+    frame.to_parquet(file, index=False)
+    return file.getvalue()
+
+
+def refuse_replacing(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that is there already."""
+    if os.path.lexists(path) and not overwrite:
+        raise OutputError(
+            f"output path {str(path)!r} is there already, and coins cannot be had again; name another, or ask for it to be"
+            " overwritten."
+        )
+
+
+def read_coins(path: str | os.PathLike[str] | Any) -> Canaries:
+    """Read a table of coins: ids and membership, without the records.
+
+    Args:
+        path: What `Canaries.write` or the command ``auditor canaries`` wrote; any table that `auditor.read_losses` takes,
+            with the columns ``id`` and ``member``.
+
+    Raises:
+        InputError: A file that cannot be read, or lacks a column; ids that repeat; marks other than 0 and 1.
+
+    >>> read_coins({"id": ["a", "b"], "member": [0, 1]}).member
+    array([False,  True])
+    """
+    table = open_table(path)
+    for name, what in (("id", "ids"), ("member", "coins")):
+        validate.column_name(name, what=what, file=table.place, options=table.names)
+    columns = table.columns(["id", "member"], text=["id"])
+    member = marks(columns["member"], place=f"column 'member' of {table.place}", rows=table.rows)
+    return Canaries(None, None, columns["id"], member)
+
+
+# --- Records for a classifier, made from real ones ---
+
+
+def mislabelled(features: Any, labels: Any, *, size: int, seed: int | None = None) -> Canaries:
+    """Return real records with a wrong label, drawn uniformly from the other classes.
+
+    Give records that are not trained on otherwise: of a record that is, the model learns the right label too.
+
+    Args:
+        features: Records to choose from, shape (n, ...): an array or a DataFrame, whose types and names are kept.
+        labels: Their labels, shape (n,), of two classes or more.
+        size: Number of canaries, at most n: different records, chosen uniformly.
+        seed: Of records and coins, for repetition: whoever knows it knows the coins. Default: fresh randomness.
+
+    Raises:
+        InputError: No table of records, labels that are missing or of one class, or more canaries than records.
+
+    Source: the mislabelled examples of Nasr et al. 2021 and of Steinke, Nasr and Jagielski 2023.
+
+    >>> planted = mislabelled(np.arange(6.0).reshape(3, 2), ["cat", "dog", "dog"], size=3, seed=0)
+    >>> sorted(zip(planted.features[:, 0].tolist(), planted.labels.tolist()))
+    [(0.0, 'dog'), (2.0, 'cat'), (4.0, 'cat')]
+    """
+    found = _drawn(features, labels, size=size, label=None, seed=seed)
+    return Canaries.of(found.copies, found.labels, seed=seed)
+
+
+def patterned(
+    features: Any,
+    labels: Any,
+    *,
+    size: int,
+    pattern: Mapping[Any, Any] | None = None,
+    label: Any = None,
+    seed: int | None = None,
+) -> Canaries:
+    """Return real records with a pattern stamped on them, and a wrong label each.
+
+    In one run the canaries must differ: where all share a pattern *and* a label, the model learns the two from those that
+    are in and shows them on those that are out. One such canary (``size=1``) in many runs is the backdoor of Tramer et
+    al. 2022.
+
+    Args:
+        features: As for `mislabelled`.
+        labels: Likewise.
+        size: Likewise.
+        pattern: What features are set to: names of columns for a DataFrame, positions in a record for an array (as 3, or
+            (0, 5) in a picture). Default: every second numeric feature, as the black squares of a checkerboard, is set to
+            the largest value that it has in the data.
+        label: One class for all canaries; by default each gets a wrong one, drawn as for `mislabelled`.
+        seed: As for `mislabelled`.
+
+    Raises:
+        InputError: As for `mislabelled`; a feature that is not there, a value that does not fit its type, a label that is
+            no class, or no numeric feature for the default pattern.
+
+    >>> planted = patterned(np.zeros((3, 4)), [0, 1, 1], size=1, pattern={0: 9, 3: -9}, label=0, seed=0)
+    >>> planted.features.tolist(), planted.labels.tolist()
+    ([[9.0, 0.0, 0.0, -9.0]], [0])
+    """
+    found = _drawn(features, labels, size=size, label=label, seed=seed)
+    if pattern is None:
+        for place, square, feature in _numeric(found.source):
+            if square == 0:
+                _put(found.copies, place, feature.fitted(np.full(len(found.copies), feature.high)))
+    elif not isinstance(pattern, Mapping) or not pattern:
+        raise InputError(f"pattern must be a mapping of features to values, got {pattern!r}.")
+    else:
+        for name, value in pattern.items():
+            _stamp(found.copies, name, value)
+    return Canaries.of(found.copies, found.labels, seed=seed)
+
+
+def out_of_range(
+    features: Any, labels: Any, *, size: int, times: int = 10, seed: int | None = None
+) -> Canaries:
+    """Return records whose numeric features lie far outside the data, each in a random direction.
+
+    A numeric feature is put ``times`` to 2 ``times`` half its range from the middle of the range, on a random side: in d
+    features two canaries are nearly orthogonal. Values stay within what the type holds, and so finite; a side on which
+    the type has no room (below 0, for counts of an unsigned type) is not taken. All else is that of a real record, and
+    the label is a wrong one for it.
+
+    Args:
+        features: As for `mislabelled`; what is neither floating-point nor whole numbers is left alone.
+        labels: Likewise.
+        size: Likewise.
+        times: A whole number of 2 or more.
+        seed: As for `mislabelled`.
+
+    Raises:
+        InputError: As for `mislabelled`, or no numeric feature whose type has room outside its range.
+
+    >>> planted = out_of_range(np.array([[0.0, 5.0], [2.0, 5.0]]), [0, 1], size=2, seed=0)
+    >>> bool((np.abs(planted.features[:, 0] - 1) >= 10).all()), bool((np.abs(planted.features[:, 1] - 5) >= 50).all())
+    (True, True)
+    """
+    far = validate.at_least("times", times, least=2)
+    found = _drawn(features, labels, size=size, label=None, seed=seed)
+    draw = partial(_far_out, times=far, size=len(found.copies), rng=found.rng)
+    moved = {place: draw(feature) for place, _, feature in _numeric(found.source)}
+    if all(values is None for values in moved.values()):
+        raise InputError("features must have a numeric one whose type has room outside its range, got none.")
+    for place, values in moved.items():
+        if values is not None:
+            _put(found.copies, place, values)
+    return Canaries.of(found.copies, found.labels, seed=seed)
+
+
+class _Drawn(NamedTuple):
+    """Records to choose from, copies of some of them, the labels of the copies, and what draws the rest."""
+
+    source: Any
+    copies: Any
+    labels: Any
+    rng: np.random.Generator
+
+
+def _drawn(features: Any, labels: Any, *, size: int, label: Any, seed: int | None) -> _Drawn:
+    records = table_of("the", features).n
+    frame = hasattr(features, "iloc") and hasattr(features, "columns")
+    source = features if frame else np.asarray(features)
+    if source.ndim == 0 or (hasattr(features, "columns") and not frame):
+        raise InputError(f"features must be an array or a pandas DataFrame, got {type(features).__name__}.")
+    known = labels if hasattr(labels, "iloc") else validate.column("labels", labels)
+    validate.same_length(("features", "labels"), (records, len(known)))
+    most = validate.at_least("size", size, least=1)
+    if most > records:
+        raise InputError(f"size must be at most {records:,}, the number of records, got {most:,}.")
+    rng = _stream(seed, _RECORDS)
+    rows = rng.choice(records, most, replace=False)
+    own, copies = _rows(known, _labels(known, rows, label=label, rng=rng)), _rows(source, rows)
+    return _Drawn(source, copies.copy() if frame else np.ascontiguousarray(copies), own, rng)
+
+
+def _labels(labels: Any, rows: _Integers, *, label: Any, rng: np.random.Generator) -> _Integers:
+    """Rows whose labels the canaries take: those of one class, or of another class than their own, drawn uniformly."""
+    import pandas as pd
+
+    codes, classes = pd.factorize(labels)
+    missing = codes < 0
+    if missing.any():
+        where = f"{missing.sum()} missing (first at row {np.argmax(missing)}, counting from 0)"
+        raise InputError(f"labels must be there for every record, got {where}; leave those records out.")
+    first = np.unique(codes, return_index=True)[1]
+    if label is not None:
+        same = [code for code, name in enumerate(classes) if name == label]
+        if not same:
+            raise InputError(f"label must be one of the {len(classes):,} classes of labels, got {label!r}.")
+        return np.full(rows.size, first[same[0]])
+    if len(classes) == 1:
+        raise InputError("labels must be of two classes or more, got 1, so that one can be wrong.")
+    return np.asarray(first[(codes[rows] + rng.integers(1, len(classes), size=rows.size)) % len(classes)])
+
+
+# --- Changes to the features of copies ---
+
+
+_MOST = float(np.finfo(np.float64).max)
+
+
+class _Feature(NamedTuple):
+    """The finite range of a numeric feature, and its type."""
+
+    low: float
+    high: float
+    kind: np.dtype[Any]
+
+    def fitted(self, values: Floats) -> npt.NDArray[Any]:
+        """The nearest values that the type holds."""
+        limits: Any = np.finfo(self.kind) if self.kind.kind == "f" else np.iinfo(self.kind)
+        most = float(limits.max)
+        # Of whole numbers of 64 bits it is rounded up to one that they do not hold.
+        most = most if most <= limits.max else math.nextafter(most, 0)
+        near = values if self.kind.kind == "f" else np.rint(values)
+        return np.clip(near, max(float(limits.min), -_MOST), most).astype(self.kind)
+
+
+def _numeric(source: Any) -> list[tuple[int, int, _Feature]]:
+    """Place, square of a checkerboard (0 is black) and range of each numeric feature that has a finite value."""
+    frame, shape = hasattr(source, "iloc"), source.shape[1:]
+    found: list[tuple[int, int, _Feature]] = []
+    flat = source if frame else source.reshape(source.shape[0], -1)
+    for place in range(flat.shape[1]):
+        column = flat.iloc[:, place] if frame else flat[:, place]
+        kind = getattr(column.dtype, "numpy_dtype", column.dtype)
+        if not isinstance(kind, np.dtype) or kind.kind not in "iuf":
+            continue
+        values = column.to_numpy(np.float64, na_value=np.nan) if frame else column
+        finite = values[np.isfinite(values)]
+        if finite.size:
+            square = len(found) if frame else sum(np.unravel_index(place, shape))
+            found.append((place, int(square) % 2, _Feature(float(finite.min()), float(finite.max()), kind)))
+    if not found:
+        raise InputError(
+            "features must have a numeric one with finite values, got none; take another kind of canary."
+        )
+    return found
+
+
+def _put(copies: Any, place: int, values: Any) -> None:
+    """Set one feature, counted from 0 in a flat record, in its type."""
+    import pandas as pd
+
+    if hasattr(copies, "iloc"):
+        copies.isetitem(place, pd.Series(values, index=copies.index).astype(copies.iloc[:, place].dtype))
+    else:
+        copies.reshape(copies.shape[0], -1)[:, place] = values
+
+
+def _far_out(
+    feature: _Feature, *, times: int, size: int, rng: np.random.Generator
+) -> npt.NDArray[Any] | None:
+    """Values on random sides of the range, all outside it; none where its type has no room on either."""
+    # Halves first, since the range of floats is no float.
+    middle, half = feature.low / 2 + feature.high / 2, feature.high / 2 - feature.low / 2
+    with np.errstate(over="ignore"):
+        away = (half or abs(middle) or 1.0) * times * rng.uniform(1, 2, size) * rng.choice((-1.0, 1.0), size)
+        here, there = feature.fitted(middle + away), feature.fitted(middle - away)
+    found = np.where((here < feature.low) | (here > feature.high), here, there)
+    return found if bool(((found < feature.low) | (found > feature.high)).all()) else None
+
+
+def _stamp(copies: Any, name: Any, value: Any) -> None:
+    """Set one feature of every copy to a value that its type holds."""
+    frame, shape = hasattr(copies, "iloc"), copies.shape[1:]
+    position = name if isinstance(name, tuple) else (name,)
+    try:
+        place = list(copies.columns).index(name) if frame else int(np.ravel_multi_index(position, shape))
+    except (TypeError, ValueError):
+        known = reprlib.repr(list(copies.columns)) if frame else f"positions in records of shape {shape}"
+        raise InputError(f"pattern must name features, {known}, got {name!r}.") from None
+    kind = copies.iloc[:, place].dtype if frame else copies.dtype
+    if not _holds(kind, value):
+        raise InputError(f"pattern must give {name!r} a value that its type, {kind}, holds, got {value!r}.")
+    _put(copies, place, [value] * len(copies))
+
+
+def _holds(kind: Any, value: Any) -> bool:
+    """Whether a value is one of a type; floats may be rounded, but not to infinity."""
+    import pandas as pd
+
+    if value not in getattr(kind, "categories", (value,)):
+        return False
+    try:
+        with np.errstate(over="ignore"):
+            cell = pd.Series([value]).astype(kind)[0]
+        if getattr(kind, "kind", "O") == "f":
+            return math.isclose(cell, float(value), rel_tol=_ROUNDED)
+        return bool(cell == value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+_ROUNDED = 1e-3  # half floats have eleven bits
+
+
+# --- Marked texts for language models, and how far a model gives their secrets away ---
+
+_DIGITS = "0123456789"
+_LARGEST = 2**62  # secrets of a template, so that each has a number of 64 bits
+_MOST_TEXTS = 10**6  # of a template that are listed without being asked for
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text with a secret: every ``#`` stands for a sign of the alphabet, drawn uniformly.
+
+    Attributes:
+        text: With at least one ``#``.
+        alphabet: Two different signs or more.
+
+    Raises:
+        InputError: No text, no ``#``, an alphabet of fewer signs or with one twice, or more than 2^62 secrets.
+
+    Source: Carlini et al. 2019, Section 4.1, whose format the default is.
+
+    >>> Template("The code is ##.").space
+    100
+    """
+
+    text: str = "The random number is #########."
+    alphabet: str = _DIGITS
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str) or "#" not in self.text:
+            raise InputError(f"template must be a text with a # for each sign, got {self.text!r}.")
+        signs = self.alphabet
+        if not isinstance(signs, str) or len(set(signs)) < 2 or len(set(signs)) < len(signs):  # noqa: PLR2004
+            raise InputError(f"alphabet must be two different signs or more, got {signs!r}.")
+        if self.space > _LARGEST:
+            raise InputError(f"template must have at most 2^62 secrets, got {self.space:.3g}; write fewer #.")
+
+    @property
+    def space(self) -> int:
+        """How many secrets there are: all equally likely."""
+        return int(len(self.alphabet) ** self.text.count("#"))
+
+    def texts(
+        self, size: int | None = None, *, rng: np.random.Generator | None = None
+    ) -> npt.NDArray[np.str_]:
+        """Return different texts of this template: candidates, beside which `exposure` ranks a canary.
+
+        Args:
+            size: So many, drawn uniformly; default: all, in the order of the alphabet.
+            rng: Draws them; default: fresh randomness.
+
+        Raises:
+            InputError: More than there are, or all of more than a million.
+
+        >>> Template("a#c", alphabet="xy").texts().tolist()
+        ['axc', 'ayc']
+        """
+        most = self.space if size is None else validate.at_least("size", size, least=1)
+        if size is None and most > _MOST_TEXTS:
+            raise InputError(f"size must be given: all {most:,} texts of the template are too many.")
+        if most > self.space:
+            raise InputError(f"size must be at most {self.space:,}, the number of secrets, got {size}.")
+        draw = rng or np.random.default_rng()
+        numbers = np.arange(most) if size is None else draw.choice(self.space, most, replace=False)
+        return np.array([self._filled(number) for number in numbers.tolist()], dtype=np.str_)
+
+    def _filled(self, number: int) -> str:
+        """The text with the secret of this number, whose last sign moves first."""
+        filled, *parts = reversed(self.text.split("#"))
+        for part in parts:
+            number, sign = divmod(number, len(self.alphabet))
+            filled = f"{part}{self.alphabet[sign]}{filled}"
+        return filled
+
+
+def marked_texts(template: Template | str = Template(), *, size: int, seed: int | None = None) -> Canaries:
+    """Return texts with a secret each, to be put among the texts that a language model is trained on.
+
+    Args:
+        template: The text around the secret, with a ``#`` for each digit of it; or a `Template` with another alphabet.
+        size: Number of canaries: different secrets, drawn uniformly.
+        seed: As for `mislabelled`.
+
+    Raises:
+        InputError: No template, or more canaries than it has secrets.
+
+    >>> planted = marked_texts("Call ###-####.", size=2, seed=0)
+    >>> len(set(planted.features.tolist())), planted.features[0][:5]
+    (2, 'Call ')
+    """
+    chosen = Template(template) if isinstance(template, str) else template
+    validate.instance("template", chosen, (Template,))
+    texts = chosen.texts(validate.at_least("size", size, least=1), rng=_stream(seed, _RECORDS))
+    return Canaries.of(texts, seed=seed)
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """How far a model gives a secret away, in bits: 0 where it is the least likely of all, log2 |space| where the most.
+
+    Attributes:
+        value: log2(scored) - log2(rank). Exact where all of the space was scored; else a point estimate that is cut off at
+            log2(scored), and so too small for a secret that is given away entirely.
+        lower: Exact: the value. Else a lower limit of the exposure, by Clopper-Pearson's of the share of secrets that
+            the model finds at least as likely.
+        rank: Of the canary among those scored, 1 for the smallest loss; equal losses count before it.
+        scored: How many secrets were scored, its own included.
+        space: How many there are.
+        confidence: Of ``lower``.
+    """
+
+    value: float
+    lower: float
+    rank: int
+    scored: int
+    space: int
+    confidence: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether all of the space was scored; if not, the value is a point estimate from a sample."""
+        return self.scored == self.space
+
+
+def exposure(loss: float, others: npt.ArrayLike, *, space: int, confidence: float = 0.95) -> Exposure:
+    """Return the exposure of a canary's secret: log2 |space| - log2 of its rank by loss.
+
+    For a secret that the model never saw the exact exposure is t or more with probability 2^-t at most. Other canaries of
+    the same template count too: k of them that a model knows by heart have the ranks 1 to k.
+
+    Args:
+        loss: Of the canary's text, smaller for a text that the model finds more likely (the sum over its tokens).
+        others: Losses of other texts of the same template by the same model, shape (k,): of all of them, or of some that
+            were drawn uniformly (`Template.texts`).
+        space: How many secrets the template has (`Template.space`).
+        confidence: Of the lower limit, where not all were scored.
+
+    Raises:
+        InputError: Losses that are no finite numbers, none of others, more than the space has, or a confidence outside (0, 1).
+
+    Source: Carlini et al. 2019, Definition 5, and its approximation by sampling (Section 4.4); the limit is [own].
+
+    >>> exposure(0.5, [0.1, 0.9, 0.7], space=4).value
+    1.0
+    """
+    own = validate.number("loss", loss)
+    most, level = validate.at_least("space", space, least=2), validate.confidence(confidence)
+    losses = validate.loss_vector("other", others, least=1)
+    if losses.size >= most:
+        raise InputError(f"others must be fewer than all {most:,} secrets, got {losses.size:,}.")
+    before, scored = int((losses <= own).sum()), losses.size + 1
+    value = math.log2(scored) - math.log2(1 + before)
+    share = float(upper_limit(before, losses.size, 1 - level))
+    # Of the others, this share at most has a loss as small.
+    lower = value if scored == most else math.log2(most) - math.log2(1 + (most - 1) * share)
+    return Exposure(value, lower, 1 + before, scored, most, level)
+
+
+# --- Which canary to take: chosen on runs that are not judged ---
+
+_SPENT = (
+    "the seed of these runs is spent: collect the runs that are judged with another seed, and quote no bound from here,"
+    " since the largest of several is too large"
+)
+
+
+class TriedCanary(NamedTuple):
+    """What the runs with and without one canary show.
+
+    Attributes:
+        name: Of the canary.
+        epsilon: The certified lower bound of its runs alone.
+        auc: Of its scores, 1 where every run with the canary has a lower one than every run without.
+    """
+
+    name: str
+    epsilon: float
+    auc: float
+
+
+@dataclass(frozen=True)
+class ChosenCanary:
+    """The canary that tells most, of those that were tried.
+
+    Attributes:
+        name: Of the canary.
+        tried: All of them, the most telling first.
+        runs: How many runs of each there were, with the canary and without.
+        note: What these runs can no longer be used for.
+    """
+
+    name: str
+    tried: tuple[TriedCanary, ...]
+    runs: tuple[int, int]
+    note: str = _SPENT
+
+
+def choose_canary(
+    candidates: Mapping[str, Losses], *, delta: float, confidence: float = 0.95
+) -> ChosenCanary:
+    """Return the canary whose runs give the largest certified bound on epsilon; of equal ones that with the larger AUC.
+
+    A few runs of each of many candidates, before the many runs of the one that judge: Tramer et al. 2022 tried about 25
+    on 2,000 runs. **The seed of these runs is spent**: the runs that judge (`auditor.collect_runs`) need another one, for
+    the chosen canary is the one that was lucky on these.
+
+    Args:
+        candidates: For each name the scores of its runs, as `auditor.collect_runs` returns them: as many with and as many
+            without for every one.
+        delta: That the bound is stated at, in [0, 1): the one of the audit to come.
+        confidence: Of the bound, in (0, 1).
+
+    Raises:
+        InputError: No candidates, something else than `auditor.Losses`, or different numbers of runs.
+
+    >>> scores = {"faint": Losses(member=[1, 3], nonmember=[2, 4]), "bright": Losses(member=[1, 2], nonmember=[3, 4])}
+    >>> choose_canary(scores, delta=1e-5).name
+    'bright'
+    """
+    if not isinstance(candidates, Mapping) or not candidates:
+        raise InputError(f"candidates must be a mapping of names to the scores of runs, got {candidates!r}.")
+    for name, losses in candidates.items():
+        validate.instance(f"candidate {name!r}", losses, (Losses,))
+    sizes = {name: (losses.n_member, losses.n_nonmember) for name, losses in candidates.items()}
+    if len({*sizes.values()}) > 1:
+        raise InputError(
+            f"candidates must have equally many runs (with, without), got {reprlib.repr(sizes)}."
+        )
+    tried = [
+        TriedCanary(
+            name,
+            clopper_pearson(losses, delta=delta, confidence=confidence).value or 0.0,
+            auc(count(losses)).value or 0.0,
+        )
+        for name, losses in candidates.items()
+    ]
+    tried.sort(key=lambda row: (-row.epsilon, -row.auc))  # stable: of equal ones the first that was given
+    return ChosenCanary(tried[0].name, tuple(tried), sizes[tried[0].name])

@@ -1,0 +1,177 @@
+"""The command `auditor canaries`: from a table of records, or a text, to canaries with a fair coin each."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from auditor.cli import console, options as shared, settings
+from auditor.cli.options import Common, Options, argument, option, refuse
+from auditor.core.errors import InputError
+from auditor.core.files import check_writable, write_all
+
+if TYPE_CHECKING:
+    from auditor.canaries import Canaries
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Records(Options, title="The records"):
+    """What the canaries are made from.
+
+    Attributes:
+        table: Table of records that are not trained on otherwise (.csv, .parquet, .npz, .arrow); none for --kind text.
+        label: Column of labels.
+        features: Feature columns, separated by commas; default: all but the label, id, group and person.
+    """
+
+    table: Path | None = argument("TABLE", default=None)
+    label: str | None = None
+    features: str | None = None
+
+    def read(self) -> tuple[Any, Any]:
+        """Return features and labels."""
+        from auditor.collectors import RecordTable
+        from auditor.collectors.tables.opening import open_source
+
+        if self.table is None or self.label is None:
+            raise InputError("TABLE and --label must be given: the records, and the column of their labels.")
+        names = None if self.features is None else shared.names("--features", self.features)
+        records = RecordTable(self.table, label=self.label, features=names, member=None)
+        source = open_source(records, task=None, member=False, name="the table")
+        found = source.read(0, len(source))
+        return found.records.features, found.columns["label"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind(Options, title="The canaries"):
+    """What they are.
+
+    Attributes:
+        kind: Real records with a wrong label; with a pattern too; with numbers far outside the data; or texts with a secret.
+        size: Number of canaries.
+        pattern: Set this feature to this value, for --kind pattern; repeatable. Default: every second number to its largest.
+        times: How many half ranges from the middle numbers are at least, for --kind out-of-range; default: 10.
+        template: Text with a # for each sign of its secret, for --kind text; default: The random number is #########.
+        alphabet: Signs of the secret, for --kind text; default: the digits.
+        seed: Of records and coins, for repetition: who knows it knows the coins; default: fresh randomness.
+    """
+
+    kind: Literal["mislabelled", "pattern", "out-of-range", "text"] = "mislabelled"
+    size: int = 1000
+    pattern: list[str] | None = option(metavar="FEATURE=VALUE")
+    times: int | None = None
+    template: str | None = None
+    alphabet: str | None = None
+    seed: int | None = None
+
+    def made(self, records: _Records) -> "Canaries":
+        """Return the canaries, from records or a text."""
+        from auditor import canaries as making
+
+        for name, kind in (
+            ("pattern", "pattern"),
+            ("times", "out-of-range"),
+            ("template", "text"),
+            ("alphabet", "text"),
+        ):
+            if self.kind != kind:
+                refuse(self, name, goes=f"with --kind {kind}")
+        chosen: dict[str, Any] = {"size": self.size, "seed": self.seed}
+        if self.kind == "text":
+            refuse(records, "label", "features", goes="without --kind text, which needs no records")
+            if records.table is not None:
+                raise InputError("TABLE goes without --kind text, which needs no records; leave it out.")
+            parts = {"text": self.template, "alphabet": self.alphabet}
+            template = making.Template(**{name: part for name, part in parts.items() if part is not None})
+            return making.marked_texts(template, **chosen)
+        features, labels = records.read()
+        if self.kind == "pattern":
+            return making.patterned(features, labels, pattern=self._stamped(features), **chosen)
+        if self.kind == "out-of-range":
+            more = {} if self.times is None else {"times": self.times}
+            return making.out_of_range(features, labels, **more, **chosen)
+        return making.mislabelled(features, labels, **chosen)
+
+    def _stamped(self, features: Any) -> dict[str, Any] | None:
+        """The value of each feature of the pattern: a number where the feature holds numbers."""
+        found: dict[str, Any] = {}
+        for pair in self.pattern or ():
+            name, sign, value = pair.partition("=")
+            if not sign:
+                raise InputError(f"--pattern must be FEATURE=VALUE, got {pair!r}.")
+            kind = getattr(features.get(name), "dtype", None) if hasattr(features, "columns") else None
+            try:
+                found[name] = float(value) if getattr(kind, "kind", "O") in "iuf" else value
+            except ValueError:
+                raise InputError(
+                    f"--pattern must give {name!r} a number, as the data do, got {value!r}."
+                ) from None
+        return found or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Files(Options, title="What is written"):
+    """Where canaries and coins go.
+
+    Attributes:
+        out: Where the canaries go (.csv, .parquet): id, features, label, and the coin as member, 1 or 0.
+        coins: Write id and member alone too (.csv, .parquet).
+        overwrite: Replace files that are there.
+    """
+
+    out: Path
+    coins: Path | None = None
+    overwrite: bool = False
+
+    def check(self, table: Path | None) -> None:
+        """Refuse, before any work is done, files that cannot be written or would be lost."""
+        from auditor.canaries import refuse_replacing
+
+        paths = [path for path in (self.out, self.coins) if path is not None]
+        for path in paths:
+            if path.suffix.lower() not in {".csv", ".parquet"}:
+                raise InputError(
+                    f"--out and --coins must end in .csv or .parquet, got {str(path)!r}; name the file so."
+                )
+        check_writable(paths, inputs=[*([] if table is None else [table]), *settings.used_file()])
+        for path in paths:
+            refuse_replacing(path, overwrite=self.overwrite)
+
+
+def canaries(records: _Records, wanted: _Kind, files: _Files, common: Common) -> None:
+    r"""Make canaries, records made to be remembered, with a fair coin each that says which of them to train on.
+
+    Examples:
+        Wrong labels, on records that are not trained on otherwise:
+          auditor canaries spare.csv --label income --size 1000 --out canaries.csv
+
+        A pattern stamped on them, with the coins in a file of their own too:
+          auditor canaries spare.csv --label income --kind pattern --pattern age=99 \
+            --size 1000 --out canaries.parquet --coins coins.csv
+
+        Texts with a secret, for a language model:
+          auditor canaries --kind text --template "The code is ######." --size 500 \
+            --out canaries.csv
+    """
+    from auditor.canaries import as_file
+
+    files.check(records.table)
+    planted = wanted.made(records)
+    texts = {files.out: as_file(planted.table(label=records.label or "label"), files.out)}
+    if files.coins is not None:
+        texts[files.coins] = planted.coins(files.coins)
+    write_all(texts)
+    if not common.quiet:
+        console.say(_way_on(planted, records.label, out=shlex.quote(str(files.out))))
+
+
+def _way_on(planted: "Canaries", label: str | None, *, out: str) -> str:
+    """What was made, and what to do with it."""
+    column = "--text-column text" if label is None else f"--label {shlex.quote(label)}"
+    return (
+        f"{len(planted):,} canaries in {out}, {int(planted.member.sum()):,} of them with member 1. Keep the file: without"
+        " the coins nothing can be audited.\n"
+        "Next: train on your own records and those with member 1, without the columns id and member. Then score all:\n"
+        f"  auditor collect MODEL --records {out} {column} --out losses.parquet\n"
+        "  auditor audit losses.parquet --split bernoulli --inclusion 0.5 --html report.html\n"
+    )

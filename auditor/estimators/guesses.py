@@ -1,0 +1,336 @@
+"""What there is to guess about: fair or biased membership coins, each with its guess, in several orders of confidence.
+
+Guesses and orders depend on the model's output and the unordered records alone, never on who is a member, this record or
+another. Each coin is guessed in one direction, whatever the order: then the right guesses of all orders together are those
+of one audit. Without a declaration of how membership was decided there are no coins, and so no guesses.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core import options
+from auditor.core.values import Floats, Losses, PerGroup
+from auditor.records.labels import codes
+
+_Integers = npt.NDArray[np.int64]
+_Booleans = npt.NDArray[np.bool_]
+
+# Numbers of guesses to try, as shares of the coins, fixed before any data are seen; all, and fewer in each order.
+_SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+# Group sizes this unlikely under the declared coins mean that the declaration is not true of these records.
+_CONTRADICTION = 1e-3
+_FAIR = 0.5
+_UNDECLARED = (
+    "it was not declared how membership was decided; a statement about the training algorithm needs members and"
+    " non-members split uniformly at random, or independent inclusion coins, and the auditor's word for it"
+)
+_NO_STRATA = (
+    "a stratified split ties the coins of different strata together, and the losses carry no group labels to pair"
+    " within; give the strata as the group of each record"
+)
+_NO_PAIRS = (
+    "no stratum has both members and non-members, so there are no random pairs to guess about; check that the group"
+    " labels are the strata of the split and are spelt alike for both"
+)
+_NO_HOLD_OUT_LEAK = "the hold-out took no part in training, early stopping or selection"
+_TOO_FEW = (
+    "thinning to fair coins left fewer than two records; audit more of them, or state the claim at delta 0"
+)
+
+
+@dataclass(frozen=True)
+class GuessSet:
+    """The first guesses of one order.
+
+    Attributes:
+        order: Its name; "all" where every coin is guessed.
+        share: Of the coins.
+        guesses: How many.
+        correct: How many of them are right.
+        inside: How many of them say "in"; of pairs none does.
+    """
+
+    order: str
+    share: float
+    guesses: int
+    correct: int
+    inside: int = 0
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Order, share and counts, as the details of an estimate."""
+        found = {"order": self.order, "share": self.share, "guesses": self.guesses, "correct": self.correct}
+        return {**found, "inside": self.inside} if self.inside else found
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """Guesses about membership coins, in orders fixed without looking at membership.
+
+    Attributes:
+        right: Shape (m,), whether each guess is right.
+        orders: Positions of the more confident half of the guesses in each order, most confident first.
+        inclusion: Probability that a coin says "in"; a half for pairs.
+        adjacency: Which neighbours the coins tell apart.
+        evidence: What the coins are, in words.
+        assumptions: What must hold for them to be coins.
+        details: Counts of pairs or records.
+        inside: Shape (m,), which guesses say "in"; of pairs none.
+    """
+
+    right: _Booleans
+    orders: Mapping[str, _Integers]
+    inclusion: float
+    adjacency: options.Adjacency
+    evidence: str
+    assumptions: tuple[str, ...]
+    details: dict[str, Any]
+    inside: _Booleans | None = None
+
+    @property
+    def fair(self) -> bool:
+        """Whether the coins are fair."""
+        return self.inclusion == _FAIR
+
+    @property
+    def bits(self) -> int:
+        """Number of coins m."""
+        return self.right.size
+
+    @cached_property
+    def sets(self) -> tuple[GuessSet, ...]:
+        """Every number of guesses that is tried, in every order; which they are depends on m alone."""
+        whole = np.arange(self.bits)
+        found = [self._set("all", 1.0, whole)]
+        for name, order in self.orders.items():
+            sizes = {max(1, round(share * self.bits)): share for share in reversed(_SHARES)}
+            found += [
+                self._set(name, share, order[:size])
+                for size, share in reversed(sizes.items())
+                if size <= order.size
+            ]
+        return tuple(found)
+
+    def _set(self, name: str, share: float, chosen: _Integers) -> GuessSet:
+        inside = 0 if self.inside is None else int(self.inside[chosen].sum())
+        return GuessSet(name, share, int(chosen.size), int(self.right[chosen].sum()), inside)
+
+    @property
+    def of_a_perfect_attack(self) -> tuple[GuessSet, ...]:
+        """The same, with every guess right."""
+        return tuple(replace(item, correct=item.guesses) for item in self.sets)
+
+    @cached_property
+    def cells(self) -> tuple[_Integers, _Booleans]:
+        """How many guesses belong to the same sets, shape (c,), and which sets those are, shape (sets, c)."""
+        belongs = np.zeros((len(self.sets), self.bits), dtype=bool)
+        for row, item in zip(belongs, self.sets, strict=True):
+            row[slice(None) if item.order == "all" else self.orders[item.order][: item.guesses]] = True
+        kind = 2 ** np.arange(len(self.sets), dtype=np.int64) @ belongs
+        _, first, counts = np.unique(kind, return_index=True, return_counts=True)
+        return counts, belongs[:, first]
+
+
+@dataclass(frozen=True)
+class NoGuesses:
+    """Why there are no coins to guess about."""
+
+    reason: str
+
+
+def draw_guesses(
+    losses: Losses, *, split: options.MembershipSplit, rng: np.random.Generator, thin: bool = False
+) -> Guesses | NoGuesses:
+    """Return the guesses that the declared split allows, or why it allows none.
+
+    Args:
+        losses: Smaller means more like a member.
+        split: How membership was decided.
+        rng: Draws the pairs, breaks ties, and thins.
+        thin: Keep of unequal coins so many, without looking at the losses, that those that are kept are fair.
+
+    >>> losses = Losses(member=[0.0, 0.1], nonmember=[0.2, 0.3])
+    >>> draw_guesses(losses, split=options.RandomSplit(), rng=np.random.default_rng(0)).right.tolist()
+    [True, True]
+    """
+    match split:
+        case options.RandomSplit():
+            return _of_pairs(losses, rng, stratified=split.stratified)
+        case options.BernoulliSplit():
+            return _of_coins(losses, split.inclusion, rng, thin=thin)
+        case _:
+            return NoGuesses(_UNDECLARED)
+
+
+def _of_pairs(losses: Losses, rng: np.random.Generator, *, stratified: bool) -> Guesses | NoGuesses:
+    if stratified and losses.group is None:
+        return NoGuesses(_NO_STRATA)
+    pairs = random_pairs(losses, strata=losses.group if stratified else None, rng=rng)
+    if pairs.right.size == 0:
+        return NoGuesses(_NO_PAIRS)
+    where = "within each stratum (group label), " if stratified else ""
+    return Guesses(
+        right=pairs.right,
+        orders=pairs.orders,
+        inclusion=_FAIR,
+        adjacency=options.Adjacency.REPLACE_ONE,
+        evidence="random pairs within strata" if stratified else "random pairs",
+        assumptions=(
+            f"{where}members and non-members were split uniformly at random before training (declared, not checked)",
+            _NO_HOLD_OUT_LEAK,
+        ),
+        details={
+            "pairs": int(pairs.right.size),
+            "left_out": pairs.left_out,
+            **({"strata": pairs.strata} if stratified else {}),
+        },
+    )
+
+
+# --- Inclusion coins: "in" at the lower half of the losses, "out" at the upper half ---
+#
+# A coin of probability p that is kept with chance min(1, (1 - p)/p) where it says "in" and min(1, p/(1 - p)) where it says
+# "out" is fair, and what is kept of independent coins is independent: it looks at membership and at nothing else.
+
+
+def _of_coins(
+    losses: Losses, inclusion: float, rng: np.random.Generator, *, thin: bool
+) -> Guesses | NoGuesses:
+    refusal = _wrong_proportion(losses, inclusion)
+    if refusal is not None:
+        return NoGuesses(refusal)
+    values = np.concatenate([losses.member, losses.nonmember])
+    is_member = np.arange(values.size) < losses.n_member
+    details: dict[str, Any] = {"records": int(values.size), "inclusion": inclusion}
+    evidence = "inclusion coins"
+    if thin and inclusion != _FAIR:
+        odds = inclusion / (1 - inclusion)
+        kept = rng.random(values.size) < np.where(is_member, min(1.0, 1 / odds), min(1.0, odds))
+        values, is_member = values[kept], is_member[kept]
+        if values.size < 2:  # noqa: PLR2004
+            return NoGuesses(_TOO_FEW)
+        details["thinned_to"] = int(values.size)
+        evidence = "inclusion coins, thinned to fair ones"
+    # In ascending order of loss, ties in random order.
+    shuffle = rng.permutation(values.size)
+    is_member = is_member[shuffle[np.argsort(values[shuffle], kind="stable")]]
+    n_in = is_member.size // 2
+    inside = np.arange(is_member.size) < n_in
+    lowest, highest = np.arange(n_in), np.arange(is_member.size)[n_in:][::-1]
+    in_turn = np.empty(is_member.size, dtype=np.int64)
+    in_turn[0::2], in_turn[1::2] = highest, lowest
+    return Guesses(
+        right=is_member == inside,
+        orders={"extreme losses": in_turn[: (n_in + 1)], "lowest losses": lowest, "highest losses": highest},
+        inclusion=_FAIR if thin else inclusion,
+        adjacency=options.Adjacency.ADD_REMOVE,
+        evidence=evidence,
+        assumptions=(
+            f"each record was included by an independent coin of probability {inclusion:g} (declared, not checked)",
+            "every record that had a coin was scored, or a sample of them drawn without looking at membership",
+            _NO_HOLD_OUT_LEAK,
+        ),
+        details=details,
+        inside=inside,
+    )
+
+
+def _wrong_proportion(losses: Losses, inclusion: float) -> str | None:
+    """Why the groups' sizes contradict the declared coin, if they do: then the declared odds are not the real ones."""
+    from scipy import stats
+
+    records = losses.n_member + losses.n_nonmember
+    if stats.binomtest(losses.n_member, records, inclusion).pvalue >= _CONTRADICTION:
+        return None
+    return (
+        f"{losses.n_member:,} members among {records:,} scored records do not come from coins of probability"
+        f" {inclusion:g}; score every record that had a coin, or a sample of them drawn without looking at membership"
+    )
+
+
+# --- Random pairs of one member and one non-member, in orders that do not depend on which is which ---
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Guesses that the lower loss of a pair is the member's.
+
+    Attributes:
+        right: Shape (m,), whether each guess is right; a tie counts as wrong, which can only lower the bound.
+        orders: Positions of the more confident half of the pairs in each order, most confident first.
+        left_out: Records that are in no pair.
+        strata: Number of strata that gave pairs; null if the pairs were drawn from all records alike.
+    """
+
+    right: _Booleans
+    orders: Mapping[str, _Integers]
+    left_out: int
+    strata: int | None = None
+
+
+def random_pairs(losses: Losses, *, strata: PerGroup | None = None, rng: np.random.Generator) -> _Pairs:
+    """Pair members with non-members at random, as many as the smaller side allows.
+
+    Args:
+        losses: Smaller means more like a member.
+        strata: Labels of the records, if only records with the same one may be paired. Records without a label, and
+            strata that lack members or non-members, give no pairs.
+        rng: Draws the pairs and breaks ties.
+
+    >>> found = random_pairs(Losses(member=[0, 1], nonmember=[2, 3, 4]), rng=np.random.default_rng(0))
+    >>> found.right.tolist(), found.left_out
+    ([True, True], 1)
+    """
+    members, nonmembers = rng.permutation(losses.n_member), rng.permutation(losses.n_nonmember)
+    used = None
+    if strata is not None:
+        label = codes(strata)
+        members, nonmembers = _same_stratum(members, nonmembers, label.member, label.nonmember)
+        used = int(np.unique(label.member[members]).size)
+        shuffle = rng.permutation(members.size)
+        members, nonmembers = members[shuffle], nonmembers[shuffle]
+    bits = min(members.size, nonmembers.size)
+    inside, outside = losses.member[members[:bits]], losses.nonmember[nonmembers[:bits]]
+    left_out = losses.n_member + losses.n_nonmember - 2 * bits
+    return _Pairs(inside < outside, pair_orders(inside, outside), left_out, used)
+
+
+def pair_orders(member: Floats, nonmember: Floats) -> dict[str, _Integers]:
+    """Orders of confidence that depend on the unordered pairs only: no exchange of a pair's two losses changes one.
+
+    Which end of the losses gives most away is not known beforehand: over-fitting shows in high losses of non-members,
+    which distances alone drown. Each sort is stable over randomly ordered pairs, so that chance breaks ties.
+    """
+    _, rank = np.unique(np.concatenate([member, nonmember]), return_inverse=True)
+    with np.errstate(over="ignore"):
+        confidence = {
+            "distance of ranks": np.abs(rank[: member.size] - rank[member.size :]),
+            "distance of losses": np.abs(member - nonmember),
+            "larger loss": np.maximum(member, nonmember),
+            "smaller loss": -np.minimum(member, nonmember),
+        }
+    half = (member.size + 1) // 2  # no order is followed further
+    return {name: np.argsort(-values, kind="stable")[:half].copy() for name, values in confidence.items()}
+
+
+def _same_stratum(
+    members: _Integers, nonmembers: _Integers, of_members: _Integers, of_nonmembers: _Integers
+) -> tuple[_Integers, _Integers]:
+    """Positions whose k-th entries share a stratum: the first of each stratum's shuffled members and non-members."""
+    size = 1 + max(int(of_members.max()), int(of_nonmembers.max()))
+    fewer = np.minimum(
+        *(np.bincount(side[side >= 0], minlength=size) for side in (of_members, of_nonmembers))
+    )
+    kept = []
+    for positions, stratum in ((members, of_members), (nonmembers, of_nonmembers)):
+        known = positions[stratum[positions] >= 0]
+        known = known[np.argsort(stratum[known], kind="stable")]
+        label = stratum[known]
+        place = np.arange(known.size) - np.searchsorted(label, label, side="left")
+        kept.append(known[place < fewer[label]])
+    return kept[0], kept[1]

@@ -1,0 +1,709 @@
+"""Audits that are planned, and the attacks that are assumed: the chance that an audit of a given size reaches its target."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from auditor.core import options, validate
+from auditor.core.numbers import given
+from auditor.core.values import Floats, Losses, Subject
+from auditor.curves.tradeoff import TradeoffCurve
+from auditor.estimators import betting, guess_tests
+from auditor.estimators.betting import Bets, Lines
+from auditor.estimators.certified import grid_ceiling, ranks
+from auditor.estimators.guess_tests import PURE_STEP, biased_p_value, first_enough, rejects
+from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
+from auditor.estimators.joint_test import JointTest
+from auditor.estimators.limits import MemberLimits, lower_limit, upper_limit
+from auditor.mechanism.whole_curve import ORDER_STATISTICS, SEQUENTIAL
+from auditor.theory.gaussian import gaussian_epsilon
+
+# --- Assumed attacks, as values: how well losses separate members from non-members before any are seen ---
+#
+# An attack is its trade-off curve: the true positive rate at every false positive rate, and back. Each curve here is the
+# same with the two groups exchanged, so the true negative rate at a false negative rate is the same function.
+
+# e^epsilon stays a double; so large an epsilon is a perfect attack for any number of records.
+_LARGEST = 700.0
+
+
+@dataclass(frozen=True)
+class PerfectAttack:
+    """Every member has a smaller loss than every non-member: what no attack can beat.
+
+    >>> PerfectAttack().tpr(np.array([0.0, 0.5]))
+    array([1., 1.])
+    """
+
+    def tpr(self, fpr: Floats) -> Floats:
+        """Return the true positive rate at these false positive rates."""
+        return np.ones_like(fpr)
+
+    def fpr(self, tpr: Floats) -> Floats:
+        """Return the false positive rate at these true positive rates."""
+        return np.zeros_like(tpr)
+
+    def losses(self, fpr: Floats) -> Floats:
+        """Return the losses at these false positive rates, on a scale where those of non-members are uniform."""
+        return fpr
+
+    def log_odds(self, fpr: Floats) -> Floats:
+        """Return the log of how much likelier for a member than for a non-member the losses at these rates are."""
+        return np.where(fpr > 0, -_LARGEST, _LARGEST)
+
+    def leak(self, delta: float) -> float:  # noqa: ARG002 - the same for every delta below 1
+        """Return the largest epsilon that its rates show."""
+        return math.inf
+
+    def in_words(self) -> str:
+        """Return the attack as a phrase."""
+        return "a perfect attack"
+
+
+@dataclass(frozen=True)
+class GaussianAttack:
+    """Normal losses of equal variance, those of the members lower by ``mu`` standard deviations (above 0).
+
+    Raises:
+        InputError: ``mu`` is not above 0.
+
+    >>> float(GaussianAttack(1.0).tpr(np.array(0.01)).round(6))
+    0.092362
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", validate.positive("mu", self.mu))
+
+    def tpr(self, fpr: Floats) -> Floats:
+        """Return the true positive rate at these false positive rates."""
+        return np.asarray(special.ndtr(special.ndtri(fpr) + self.mu))
+
+    def fpr(self, tpr: Floats) -> Floats:
+        """Return the false positive rate at these true positive rates."""
+        return np.asarray(special.ndtr(special.ndtri(tpr) - self.mu))
+
+    def losses(self, fpr: Floats) -> Floats:
+        """Return the losses at these false positive rates, on a scale where those of non-members are standard normal."""
+        return np.asarray(special.ndtri(np.clip(fpr, 1e-300, 1 - 1e-16)))
+
+    def log_odds(self, fpr: Floats) -> Floats:
+        """Return the log of how much likelier for a member than for a non-member the losses at these rates are."""
+        return -self.mu * (self.losses(fpr) + self.mu / 2)
+
+    def leak(self, delta: float) -> float:
+        """Return the largest epsilon that its rates show: that of the Gaussian mechanism."""
+        return gaussian_epsilon(self.mu, delta=delta)
+
+    def in_words(self) -> str:
+        """Return the attack as a phrase."""
+        return f"normal losses, mu = {given(self.mu)}"
+
+
+@dataclass(frozen=True)
+class RandomisedResponse:
+    """The strongest losses that a pure ``epsilon`` (above 0) allows: each record answers truthfully with odds e^epsilon.
+
+    Within an answer the losses do not depend on membership, and there are no ties.
+
+    Raises:
+        InputError: ``epsilon`` is not above 0, or above 700.
+
+    >>> float(RandomisedResponse(1.0).tpr(np.array(0.1)).round(6))
+    0.271828
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        epsilon = validate.positive("epsilon of the randomised response", self.epsilon)
+        object.__setattr__(self, "epsilon", min(epsilon, _LARGEST))
+
+    def tpr(self, fpr: Floats) -> Floats:
+        """Return the true positive rate at these false positive rates."""
+        return np.minimum(math.exp(self.epsilon) * fpr, 1 - math.exp(-self.epsilon) * (1 - fpr))
+
+    def fpr(self, tpr: Floats) -> Floats:
+        """Return the false positive rate at these true positive rates."""
+        return np.maximum(math.exp(-self.epsilon) * tpr, 1 - math.exp(self.epsilon) * (1 - tpr))
+
+    def losses(self, fpr: Floats) -> Floats:
+        """Return the losses at these false positive rates, on a scale where those of non-members are uniform."""
+        return fpr
+
+    def log_odds(self, fpr: Floats) -> Floats:
+        """Return the log of how much likelier for a member than for a non-member the losses at these rates are."""
+        return np.where(fpr < special.expit(-self.epsilon), self.epsilon, -self.epsilon)
+
+    def leak(self, delta: float) -> float:
+        """Return the largest epsilon that its rates show, at the corner of its curve."""
+        kept = float(special.expit(self.epsilon)) - delta
+        return max(0.0, math.log(kept) - float(special.log_expit(-self.epsilon))) if kept > 0 else 0.0
+
+    def in_words(self) -> str:
+        """Return the attack as a phrase."""
+        return f"randomised response, epsilon {given(self.epsilon)}"
+
+
+Attack = PerfectAttack | GaussianAttack | RandomisedResponse
+
+
+# --- What the simulations of all audits share ---
+
+_Counts = npt.NDArray[np.int64]
+_Booleans = npt.NDArray[np.bool_]
+DRAWS, _NULL_DRAWS = 2000, 4000
+_ALIKE = 1e-9
+
+
+def _significant(statistic: Floats, null: Floats, alpha: float) -> _Booleans:
+    """Whether these statistics, large against the null, have p-values (1 + as large ones)/(1 + draws) up to alpha."""
+    larger = null.size - np.searchsorted(np.sort(null), statistic - _ALIKE, side="left")
+    return np.asarray(1 + larger <= alpha * (1 + null.size))
+
+
+def _doubling(most: int) -> tuple[int, ...]:
+    return (*(4 * 2**power for power in range(int(math.log2(most)) - 2)), most)
+
+
+# --- The model's own bound: the hits that every rank takes, and simulated hits ---
+#
+# Of both groups it is drawn how many fall between neighbouring points of a grid of false positive rates. The grid is so
+# fine that within a cell the two groups may be spread evenly.
+
+_MOST = 10**9
+_GROWTH = 1.5
+_CELLS = 100
+
+
+@dataclass(frozen=True)
+class ModelAudit:
+    """``epsilon_bound.clopper_pearson`` with its default rank grid; n counts the records of each group."""
+
+    epsilon: float
+    delta: float
+    alpha: float
+    members: options.Members
+
+    whole, counted = None, "records in each group"
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """The last numbers before the rank grid grows, and shares the error among more ranks."""
+        most = min(_MOST, self.members.of) if isinstance(self.members, options.Subset) else _MOST
+        grown = dict.fromkeys(2 * round(_GROWTH**power) for power in range(52))
+        return (*(mark for mark in grown if mark < most), most)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a plan says of the audit."""
+        return {
+            "subject": Subject.MODEL,
+            "adjacency": None,
+            "estimate": "epsilon_bound.clopper_pearson",
+            "method": "Clopper-Pearson limits at ranks fixed in advance",
+        }
+
+    def in_reach(self, attack: Attack) -> bool:
+        """Return whether any number of records could do."""
+        return self.epsilon < self.limit(attack)
+
+    def ceiling(self, n_member: int, n_nonmember: int) -> float:
+        """Return what a perfect attack would be certified at."""
+        rule, error = options.RankGrid(), {"delta": self.delta, "alpha": self.alpha}
+        return grid_ceiling(n_member, n_nonmember, **error, rule=rule, members=self.members)
+
+    def limit(self, attack: Attack) -> float:
+        """Return the largest epsilon that the attack shows however many records there are."""
+        return attack.leak(self.delta)
+
+    def chance(self, n: int, attack: Attack) -> float:
+        """Return the chance that n records in each group certify the epsilon."""
+        if isinstance(attack, PerfectAttack) or self.ceiling(n, n) < self.epsilon:
+            return float(self.ceiling(n, n) >= self.epsilon)
+        grid = special.expit(np.linspace(-1, 1, _CELLS) * math.log(10 * n))
+        fpr = np.unique(np.concatenate([[0.0], grid, attack.fpr(grid), [1.0]]))
+        rng = np.random.default_rng(0)
+        nonmembers, members = (
+            rng.multinomial(n, np.diff(rates), size=DRAWS) for rates in (fpr, attack.tpr(fpr))
+        )
+        tails = ((nonmembers, members), (members[:, ::-1], nonmembers[:, ::-1]))
+        reached = np.zeros(DRAWS, dtype=bool)
+        for (ks, need), (ranked, others) in zip(self._needs(n), tails, strict=True):
+            reached |= (_hits(ks, ranked, others) >= need[:, None]).any(axis=0)
+        return float(np.mean(reached))
+
+    def _needs(self, n: int) -> Iterator[tuple[_Counts, _Counts]]:
+        """For each tail its ranks and the hits that they need; n + 1 where no number of hits is enough."""
+        limits = MemberLimits(self.members, n)
+        lower, upper = ranks(n), ranks(n)[1 if limits.known else 0 :]
+        level = self.alpha / (limits.limits * (lower.size + upper.size))
+        fpr, fnr = upper_limit(lower, n, level), limits.fnr_upper(upper, level)
+        for ks, rate, rightly in (
+            (lower, fpr, lambda hits: limits.tpr_lower(hits, level)),
+            (upper, fnr, lambda hits: lower_limit(hits, n, level)),
+        ):
+            # Compared in logs: e^epsilon times a rate may overflow.
+            target = np.exp(np.minimum(self.epsilon + np.log(np.maximum(rate, 1e-300)), 1.0)) + self.delta
+            yield ks, _fewest_at(n, target, rightly)
+
+
+def _fewest_at(n: int, target: Floats, rightly: Callable[[Any], Floats]) -> _Counts:
+    """The smallest numbers of hits whose limits reach the targets, by halving; n + 1 where there is none."""
+    low, high = np.zeros(target.size, dtype=np.int64), np.full(target.size, n + 1, dtype=np.int64)
+    while np.any(high - low > 1):
+        middle = np.minimum((low + high) // 2, n)
+        enough = rightly(middle) >= target
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
+
+
+def _hits(ks: _Counts, ranked: _Counts, others: _Counts) -> _Counts:
+    """How many others lie below the (k+1)-th smallest, shape (ranks, draws), from both groups' cells, (draws, cells)."""
+    row, upto, below = np.arange(DRAWS), np.cumsum(ranked, axis=1), np.cumsum(others, axis=1)
+    found = []
+    for k in ks.tolist():
+        cell = np.argmax(upto > k, axis=1)
+        within, there = others[row, cell], ranked[row, cell]
+        share = (k + 1 - upto[row, cell] + there) / (there + 1)
+        found.append(below[row, cell] - within + np.floor(share * within))
+    return np.array(found)
+
+
+# --- One run: how many guesses of each order and number are right, and how many the test needs ---
+#
+# The test looks at several orders and numbers of guesses. Given the losses, whether each guess is right is independent of
+# the others: so right guesses are drawn for all sets together, cell by cell of guesses that belong to the same sets, and
+# set beside what each set needs; at delta 0 beside the same statistic where every guess is right with the claimed odds.
+#
+# Pairs: the cells, their sizes and rates are those of all pairs of a grid of quantiles; a sample's cells are multinomial,
+# and what a set then lacks, or has too much, is taken at its own threshold. Coins: the sets are intervals of the sorted
+# losses, whose spans on the scale of the pooled distribution function are Dirichlet; within a span all are alike. How many
+# of unequal coins are kept is binomial.
+
+_PAIR_GRID = 600  # quantiles of each group
+_MOST_GUESSES = 10**7
+_LAYOUT = 4096  # guesses from which on the sets are the same shares
+_ENDLESS = 10**12
+_FAIR, _LEAST_COINS = 0.5, 4
+_SPREAD = (np.arange(5) + 0.5) / 5  # of how many coins are kept
+_EXACT = 3000  # guesses up to which the sum over one of two binomials is cheap
+
+
+@dataclass(frozen=True, eq=False)
+class OneRunAudit:
+    """The one-run audit on a `RandomSplit` or a `BernoulliSplit` by its default test; of coins n counts all records.
+
+    Attributes:
+        split: How membership will be decided.
+        alpha: The error of all sets of guesses together.
+        epsilon: To certify, or of a pure claim.
+        delta: At which; 0 for the calibrated test of pure epsilon.
+        whole: The claimed curve, if that is to be refuted.
+    """
+
+    split: options.RandomSplit | options.BernoulliSplit
+    alpha: float
+    epsilon: float
+    delta: float
+    whole: TradeoffCurve | None = None
+
+    marks = _doubling(_MOST_GUESSES)
+
+    @property
+    def counted(self) -> str:
+        """What n counts."""
+        return "records" if self._coins else "records in each group"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a plan says of the audit."""
+        test = "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
+        if self.delta == 0:
+            test = "every order and number of guesses" + (", calibrated together" if self._fair else "")
+        return {
+            "subject": Subject.MECHANISM,
+            "adjacency": neighbours(self.split),
+            "estimate": "epsilon_bound.one_run",
+            "method": f"one-run audit on {'inclusion coins' if self._coins else 'random pairs'}, {test}",
+        }
+
+    @property
+    def _coins(self) -> bool:
+        return isinstance(self.split, options.BernoulliSplit)
+
+    @property
+    def _inclusion(self) -> float:
+        return self.split.inclusion if isinstance(self.split, options.BernoulliSplit) else _FAIR
+
+    @property
+    def _fair(self) -> bool:
+        """Whether the guessed coins are fair, unequal ones thinned."""
+        return self.delta > 0 or self._inclusion == _FAIR
+
+    @property
+    def _kept(self) -> tuple[float, float]:
+        """Shares of the members and of the non-members that are guessed, others being thinned away."""
+        if not self._coins or not self._fair:
+            return 1.0, 1.0
+        odds = self._inclusion / (1 - self._inclusion)
+        return min(1.0, 1 / odds), min(1.0, odds)
+
+    def ceiling(self, n_member: int, n_nonmember: int) -> float:
+        """Return what a perfect attack would be certified at."""
+        bits = min(n_member, n_nonmember)
+        if self._coins:
+            bits = max(_LEAST_COINS, round(n_member * self._kept[0] + n_nonmember * self._kept[1]))
+        sets = _sets(bits, coins=self._coins)
+        share = self.alpha / len(sets)
+        if self.delta == 0 and self._fair:
+            # All are right with probability q^bits; the bound is the last of a grid that makes it too small.
+            most = float(special.logit(self.alpha ** (1 / bits)))
+            return max(0, math.floor(most / PURE_STEP)) * PURE_STEP
+        if self._fair:
+            sizes = {item.guesses for item in sets}
+            return max(
+                guess_tests.epsilon_bound(bits=bits, guesses=r, correct=r, delta=self.delta, alpha=share)
+                for r in sizes
+            )
+        prior = float(special.logit(self._inclusion))
+
+        def all_right(item: GuessSet, epsilon: float) -> float:
+            odds = special.log_expit(epsilon + np.array([prior, -prior]))
+            return math.exp(float(np.array(self._kinds(item)) @ odds))
+
+        return max(guess_tests.largest_refuted(partial(all_right, item), share, grid=_WIDE) for item in sets)
+
+    def in_reach(self, attack: Attack) -> bool:
+        """Return whether any number of records could do."""
+        if self.whole is None:
+            return self.epsilon < self.limit(attack)
+        # For endless guesses of one set: whether the recursion begins, which then does not end.
+        sets = _sets(_LAYOUT, coins=self._coins)
+        mass = np.array([item.share for item in sets]) * self.alpha / len(sets)
+        right = self._rates(attack)
+        pairs = zip((mass * right).tolist(), (mass * (1 - right)).tolist(), strict=True)
+        return any(self._smallest_fpr(rightly) > wrongly for rightly, wrongly in pairs)
+
+    def limit(self, attack: Attack) -> float:
+        """Return the largest epsilon that the attack shows by this test however many records there are."""
+        sets, found = _sets(_ENDLESS, coins=self._coins), [0.0]
+        for item, rate in zip(sets, self._rates(attack).tolist(), strict=True):
+            left = rate - self.delta * len(sets) / (self.alpha * item.share)
+            if rate == 1 and left > 0:
+                return math.inf
+            if self._fair:
+                found.append(math.log(left) - math.log1p(-rate) if left > 0 else 0.0)
+            else:
+                p_value = partial(
+                    coin_p_value, self._kinds(item), round(rate * item.guesses), self._inclusion
+                )
+                found.append(guess_tests.largest_refuted(p_value, _FAIR, grid=_WIDE))
+        return max(found)
+
+    def _rates(self, attack: Attack) -> Floats:
+        """How often the guesses of each set are right where they are endless."""
+        guesses = np.array([item.guesses for item in _sets(_ENDLESS, coins=self._coins)])
+        return np.asarray(self._right(_ENDLESS, attack, draws=1)[:, 0] / guesses)
+
+    def chance(self, n: int, attack: Attack) -> float:
+        """Return the chance that n records (of pairs, in each group) reach the target."""
+        kept = float(np.array([self._inclusion, 1 - self._inclusion]) @ self._kept)
+        sizes = np.array([n]) if kept == 1 else special.bdtrik(_SPREAD, n, kept).round()
+        least = _LEAST_COINS if self._coins else n
+        return float(np.mean([self._chance_of(max(least, int(bits)), attack) for bits in sizes]))
+
+    def _chance_of(self, bits: int, attack: Attack) -> float:
+        sets = _sets(bits, coins=self._coins)
+        all_right = np.array([[item.guesses] for item in sets])
+        q = float(special.expit(self.epsilon))
+        if self.delta == 0 and self._fair:
+            if q**bits > self.alpha:
+                return 0.0
+            if isinstance(attack, PerfectAttack) and not self._coins:
+                return 1.0
+            return float(np.mean(self._calibrated(bits, sets, attack)))
+        if not self._enough(bits, sets, all_right).any():
+            return 0.0
+        return float(np.mean(self._enough(bits, sets, self._right(bits, attack))))
+
+    def _calibrated(self, bits: int, sets: tuple[GuessSet, ...], attack: Attack) -> _Booleans:
+        """Whether all sets together refute the pure epsilon, in each simulated audit; shape (draws,)."""
+        epsilon = math.ceil(self.epsilon / PURE_STEP - _ALIKE) * PURE_STEP  # the bound is one of a grid
+        right = self._right(bits, attack)
+        null = self._right(bits, attack, rate=float(special.expit(epsilon)), draws=_NULL_DRAWS)
+        found, worst = (
+            guess_tests.exponents(counts.T, sets, epsilon).max(axis=1) for counts in (right, null)
+        )
+        return np.asarray(_significant(found, worst, self.alpha) | (len(sets) * np.exp(-found) <= self.alpha))
+
+    def _enough(self, bits: int, sets: tuple[GuessSet, ...], right: _Counts) -> _Booleans:
+        """Whether any set has as many right guesses as refute, for each column of them; shape (draws,)."""
+        found, share = np.zeros(right.shape[1], dtype=bool), self.alpha / len(sets)
+        for item in {self._kinds(item): item for item in sets}.values():
+            rows = right[[self._kinds(other) == self._kinds(item) for other in sets]]
+            refutes = partial(self._refutes, bits, item, share)
+            if refutes(int(rows.max())):
+                need = first_enough(refutes, int(rows.min()) - 1, int(rows.max()))
+                found |= (rows >= need).any(axis=0)
+        return found
+
+    def _refutes(self, bits: int, item: GuessSet, alpha: float, correct: int) -> bool:
+        if correct < 0:
+            return False
+        if self._fair:
+            return rejects(self._smallest_fpr, bits=bits, guesses=item.guesses, correct=correct, alpha=alpha)
+        return coin_p_value(self._kinds(item), correct, self._inclusion, self.epsilon) <= alpha
+
+    def _kinds(self, item: GuessSet) -> tuple[int, int]:
+        """Guesses that say "in" and that say "out"; sets with the same need the same number of right ones."""
+        inside = 0 if self._fair else item.inside
+        return inside, item.guesses - inside
+
+    @cached_property
+    def _smallest_fpr(self) -> guess_tests.SmallestFpr:
+        if self.whole is not None:
+            return guess_tests.of_curve(self.whole)
+        return guess_tests.of_epsilon_delta(self.epsilon, delta=self.delta)
+
+    def _right(self, bits: int, attack: Attack, *, rate: float | None = None, draws: int = DRAWS) -> _Counts:
+        """Right guesses of simulated audits, shape (sets, draws); each right at one rate, if that is given."""
+        rng = np.random.default_rng([bits, draws])
+        if self._coins:
+            prior = _FAIR if self._fair else self._inclusion
+            return _right_of_coins(bits, attack, prior, rate, rng, draws)
+        return _right_of_pairs(bits, attack, rate, rng, draws)
+
+
+def neighbours(split: options.MembershipSplit) -> options.Adjacency:
+    """Return which neighbours one run on this split tells apart."""
+    coins = isinstance(split, options.BernoulliSplit)
+    return options.Adjacency.ADD_REMOVE if coins else options.Adjacency.REPLACE_ONE
+
+
+@lru_cache(maxsize=64)
+def _sets(bits: int, *, coins: bool) -> tuple[GuessSet, ...]:
+    """The sets of guesses that an audit of so many coins looks at, all right; as those of a few thousand where more."""
+    few = min(bits, _LAYOUT)
+    n_member = few // 2 if coins else few
+    apart = np.arange(float(few if coins else 2 * few))
+    split = options.BernoulliSplit() if coins else options.RandomSplit()
+    losses = Losses(member=apart[:n_member], nonmember=apart[n_member:])
+    # Declared, and in even groups: there are guesses.
+    guesses = cast("Guesses", draw_guesses(losses, split=split, rng=np.random.default_rng(0)))
+    if few == bits:
+        return guesses.of_a_perfect_attack
+    sizes = ((item, max(1, round(item.share * bits))) for item in guesses.sets)
+    return tuple(
+        GuessSet(item.order, item.share, size, size, size * item.inside // item.guesses)
+        for item, size in sizes
+    )
+
+
+class _Cells(NamedTuple):
+    """Pairs that belong to the same sets: their share of all, shape (c,), the sets, (sets, c), and how often right."""
+
+    share: Floats
+    belongs: _Counts
+    rate: Floats
+    at_threshold: Floats
+
+
+@lru_cache(maxsize=8)
+def _cells(attack: Attack) -> _Cells:
+    """The cells of all pairs of a grid of quantiles; and, shape (sets,), how often the pairs about a threshold are right."""
+    levels = (np.arange(_PAIR_GRID) + 0.5) / _PAIR_GRID
+    # Equal confidences of the grid are put in no order.
+    mixed = np.random.default_rng(0).permutation(_PAIR_GRID**2)
+    rates = [axis.ravel()[mixed] for axis in np.meshgrid(attack.fpr(levels), levels, indexing="ij")]
+    orders = pair_orders(*map(attack.losses, rates))
+    # Given an unordered pair the lower loss is the member's with these odds.
+    right = special.expit(np.abs(attack.log_odds(rates[0]) - attack.log_odds(rates[1])))
+    sets = _sets(_LAYOUT, coins=False)
+    kind, near = np.zeros(right.size, dtype=np.int64), np.ones(len(sets))
+    for row, item in enumerate(sets[1:], start=1):
+        order = orders[item.order]
+        end = round(item.share * right.size)
+        kind[order[:end]] += 2**row
+        near[row] = right[order[round(0.9 * end) : round(1.1 * end)]].mean()
+    kinds, of, counts = np.unique(kind, return_inverse=True, return_counts=True)
+    belongs = (kinds >> np.arange(len(sets))[:, None]) & 1
+    belongs[0] = 1
+    return _Cells(counts / right.size, belongs, np.bincount(of, weights=right) / counts, near)
+
+
+def _right_of_pairs(
+    bits: int, attack: Attack, rate: float | None, rng: np.random.Generator, draws: int
+) -> _Counts:
+    cells = _cells(attack)
+    at = {(item.order, item.share): row for row, item in enumerate(_sets(_LAYOUT, coins=False))}
+    sets = _sets(bits, coins=False)
+    rows = [at[item.order, item.share] for item in sets]
+    belongs, guesses = cells.belongs[rows], np.array([[item.guesses] for item in sets])
+    within, near = cells.rate, cells.at_threshold[rows, None]
+    if rate is not None:
+        within, near = np.full_like(within, rate), np.full_like(near, rate)
+    counts = rng.multinomial(bits, cells.share, size=draws)
+    right = np.asarray(belongs @ rng.binomial(counts, within).T)
+    lacking = guesses - np.asarray(belongs @ counts.T)
+    # Their mean, rounded at random: what is taken away had its share of the variance already, what is added has none.
+    right += np.floor(lacking * near + rng.random(lacking.shape)).astype(np.int64)
+    return np.asarray(np.clip(right, 0, guesses))
+
+
+def _right_of_coins(
+    bits: int, attack: Attack, prior: float, rate: float | None, rng: np.random.Generator, draws: int
+) -> _Counts:
+    sets = _sets(bits, coins=True)
+    low = np.array([[item.inside] for item in sets])
+    high = np.array([[bits - item.guesses + item.inside] for item in sets])
+    edges = np.unique(np.concatenate([[0, bits // 2, bits], low.ravel(), high.ravel()]))
+    sizes, said_in = np.diff(edges)[:, None], edges[1:, None] <= bits // 2
+    belongs = ((edges[1:] <= low) | (edges[:-1] >= high)).astype(np.int64)
+    if rate is not None:
+        return np.asarray(belongs @ rng.binomial(sizes, rate, size=(sizes.size, draws)))
+    spans = rng.standard_gamma(sizes, (sizes.size, draws))
+    spans /= spans.sum(axis=0)
+    ends = np.concatenate([np.zeros((1, draws)), np.cumsum(spans, axis=0)])
+    # Where the pooled distribution function is so high, non-members' is as high as this.
+    half = np.geomspace(1e-15, 0.5, _GRID)
+    fpr = np.concatenate([half, 1 - half[::-1]])
+    reached = np.interp(ends, prior * attack.tpr(fpr) + (1 - prior) * fpr, fpr)
+    inside = np.clip(1 - (1 - prior) * np.diff(reached, axis=0) / np.maximum(spans, _TINY), 0.0, 1.0)
+    return np.asarray(belongs @ rng.binomial(sizes, np.where(said_in, inside, 1 - inside)))
+
+
+_GRID, _TINY = 10_000, 1e-300
+_WIDE = np.array([0.0, guess_tests.LARGEST_EPSILON])
+
+
+def coin_p_value(guesses: tuple[int, int], correct: int, inclusion: float, epsilon: float) -> float:
+    """Return P[sum of two binomials >= correct]; of many guesses by the first term of its Edgeworth series, within 2%.
+
+    >>> round(coin_p_value((200, 0), 190, 0.8, 1.011577), 6)
+    0.05
+    """
+    if sum(guesses) <= _EXACT:
+        return biased_p_value(guesses=guesses, correct=correct, inclusion=inclusion, epsilon=epsilon)
+    sizes, prior = np.array(guesses), float(special.logit(inclusion))
+    right = special.expit(epsilon + np.array([prior, -prior]))
+    variance = sizes * right * (1 - right)
+    deviation = max(math.sqrt(float(variance.sum())), 1e-9)
+    # Beyond 40 standard deviations the tail is 0 or 1.
+    z = min(40.0, max(-40.0, (correct - 0.5 - float(sizes @ right)) / deviation))
+    skew = float(variance @ (1 - 2 * right)) / deviation**3
+    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return min(1.0, max(0.0, float(special.ndtr(-z)) + density * skew * (z * z - 1) / 6))
+
+
+# --- Many runs: the joint test on the claimed curve, and bets on pairs of runs ---
+
+_MOST_RUNS = 2**15
+_UNSEEN = 2e-12  # of a threshold's law, which the test leaves out
+
+
+@dataclass(frozen=True, eq=False)
+class RunsAudit:
+    """`auditor.audit_runs` on a fixed number of runs; n counts those of one world."""
+
+    whole: TradeoffCurve
+    alpha: float
+    adjacency: options.Adjacency
+
+    counted, marks = "runs of each kind", _doubling(_MOST_RUNS)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a plan says of the audit."""
+        return _of_runs(
+            self.adjacency, ORDER_STATISTICS, "every threshold at once, both tails calibrated together"
+        )
+
+    def in_reach(self, attack: Attack) -> bool:
+        """Return whether any number of runs could do."""
+        return _beyond(attack, self.whole)
+
+    def chance(self, n: int, attack: Attack) -> float:
+        """Return the chance that n runs with the canary and n without refute the claim."""
+        test = JointTest(n, n, self.whole)
+        if isinstance(attack, PerfectAttack):
+            return float(test.judge_hits(test.perfect, alpha=self.alpha, steps=1).rejected(self.alpha))
+        rng = np.random.default_rng(n)
+        tpr = np.minimum(attack.tpr(_RATES), 1 - _ALIKE)
+        corners = (np.concatenate([[0.0], rates, [1.0]]) for rates in (_RATES, tpr))
+        attacked = JointTest(n, n, TradeoffCurve(*corners))
+        null, found = test.least(test.drawn(_NULL_DRAWS, rng)), test.least(attacked.drawn(DRAWS, rng))
+        clear = test.number_of_ranks * (np.exp(found) + _UNSEEN) <= self.alpha
+        return float(np.mean(_significant(-found, -null, self.alpha) | clear))
+
+
+_MOST_PAIRS, _SETTLED, _AUDITS = 2000, 12_000, (20, 300)
+
+
+@dataclass(frozen=True, eq=False)
+class SequentialAudit:
+    """`auditor.audit_runs` with `Sequential()`; n counts pairs of runs."""
+
+    whole: TradeoffCurve
+    alpha: float
+    adjacency: options.Adjacency
+
+    counted, marks = "pairs of runs", (_MOST_PAIRS,)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a plan says of the audit."""
+        return _of_runs(self.adjacency, SEQUENTIAL, "bets on pairs of runs in the order of their numbers")
+
+    def in_reach(self, attack: Attack) -> bool:
+        """Return whether any number of runs could do."""
+        return _beyond(attack, self.whole)
+
+    def chance(self, n: int, attack: Attack) -> float:
+        """Return the chance that the claim is refuted by the n-th pair, if not before."""
+        return float(np.mean(_refuted_after(self, attack) <= n))
+
+
+@lru_cache(maxsize=4)
+def _refuted_after(audit: SequentialAudit, attack: Attack) -> _Counts:
+    """After how many pairs simulated audits refute, one more than are looked at if they do not; fewer of long ones."""
+    if isinstance(attack, PerfectAttack):
+        return np.array([betting.pairs_needed(audit.whole, alpha=audit.alpha) or _MOST_PAIRS + 1])
+    rng, lines, enough = np.random.default_rng(0), Lines.of_curve(audit.whole), -math.log(audit.alpha)
+    found: list[int] = []
+    while len(found) < _AUDITS[1] and (
+        sum(found) < _SETTLED or (len(found) < _AUDITS[0] and min(found) <= _MOST_PAIRS)
+    ):
+        bets = Bets(lines)
+        while bets.most < enough and bets.pairs <= _MOST_PAIRS:
+            bets.add(*map(float, attack.losses(np.array([attack.fpr(rng.random(1))[0], rng.random()]))))
+        found.append(bets.pairs)
+    return np.array(found)
+
+
+_RATES = special.expit(np.linspace(-30, 30, 601))
+
+
+def _beyond(attack: Attack, curve: TradeoffCurve) -> bool:
+    """Whether the attack shows more than the curve allows anywhere."""
+    return bool(np.any(attack.tpr(_RATES) > np.interp(_RATES, curve.fpr, curve.tpr) + _ALIKE))
+
+
+def _of_runs(adjacency: options.Adjacency, estimate: str, method: str) -> dict[str, Any]:
+    return {
+        "subject": Subject.MECHANISM,
+        "adjacency": adjacency,
+        "estimate": estimate,
+        "method": method,
+        "unit": "runs",
+    }
+
+
+Audit = ModelAudit | OneRunAudit | RunsAudit | SequentialAudit

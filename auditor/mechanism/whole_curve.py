@@ -1,0 +1,277 @@
+"""Whether many runs contradict a claim's whole curve: by every threshold at once, or by bets that hold at any time."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from auditor.core import options, validate
+from auditor.core.errors import InputError
+from auditor.core.values import Estimate, Losses, Subject
+from auditor.curves.tradeoff import TradeoffCurve
+from auditor.estimators import betting, joint_test
+from auditor.estimators.betting import Bets, Lines
+from auditor.estimators.guess_tests import first_enough
+from auditor.estimators.joint_test import JointTest
+from auditor.theory.accountant import ClaimedCurve, claimed_curve
+
+ORDER_STATISTICS, SEQUENTIAL = "epsilon_bound.order_statistics", "epsilon_bound.sequential"
+
+# --- How the number of runs came about: two values ---
+
+
+@dataclass(frozen=True)
+class FixedNumber:
+    """The number of runs was fixed before anybody looked at a score.
+
+    The joint test then looks at every threshold at once, with all of the error: no run is spent on choosing one.
+    """
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """Runs may stop at any time: the evidence holds however often it is looked at.
+
+    Bets on pairs of runs, one with the canary and one without, in the order of their numbers, which was fixed before they
+    ran; see `auditor.estimators.betting`. As ``stop`` of `auditor.collect_runs` it needs the claim, and as ``test`` of
+    `auditor.audit_runs` it takes that of the audit.
+
+    Attributes:
+        claim: What is claimed of the training; null where the audit says it.
+        confidence: At which the claim is to be refuted, in (0, 1); the audit has its own.
+        adjacency: What the two worlds differ by.
+
+    Raises:
+        InputError: Something else than a claim, a confidence or an adjacency.
+
+    >>> Sequential(options.StatedClaim(1.0, 1e-5)).watch().in_words()
+    'evidence 1 of 20'
+    """
+
+    claim: options.TrainingClaim | None = None
+    confidence: float = 0.95
+    adjacency: options.Adjacency = options.Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        validate.instance("claim", self.claim, (*get_args(options.TrainingClaim), type(None)))
+        validate.confidence(self.confidence)
+        object.__setattr__(self, "adjacency", options.Adjacency.named(self.adjacency))
+
+    def watch(self) -> "_Watch":
+        """Return fresh evidence, to be fed with pairs of runs in the order of their numbers.
+
+        Raises:
+            InputError: There is no claim, or it has no curve for these neighbours.
+        """
+        if self.claim is None:
+            raise InputError(
+                "stop=Sequential() needs the claim that the evidence is against; give Sequential(claim=...)."
+            )
+        curve = claimed_curve(self.claim, adjacency=self.adjacency)
+        if curve.curve is None:
+            raise InputError(f"runs cannot be stopped by evidence against this claim: {curve.note}.")
+        return _Watch(Bets(Lines.of_curve(curve.curve)), 1 - self.confidence)
+
+
+RunsTest = FixedNumber | Sequential
+
+
+class _Watch:
+    """The evidence of a collection that is under way."""
+
+    def __init__(self, bets: Bets, alpha: float) -> None:
+        self._bets, self._needed = bets, -math.log(alpha)
+
+    def add(self, with_canary: float, without: float) -> bool:
+        """Take one pair in, and return whether the claim is refuted."""
+        self._bets.add(with_canary, without)
+        return self._bets.most >= self._needed
+
+    @property
+    def evidence(self) -> float:
+        """The most evidence that there was so far: 1 over it is a p-value of the claim, whenever it is looked at."""
+        return math.exp(min(self._bets.most, 700.0))
+
+    def in_words(self) -> str:
+        """Return how far the evidence has grown, as a phrase."""
+        return f"evidence {self.evidence:,.3g} of {math.exp(self._needed):,.3g}"
+
+
+# --- The row that judges: a bound on epsilon for reading, and the claimed curve's p-value and e-value for the verdict ---
+
+
+def judging_row(
+    losses: Losses,
+    *,
+    test: RunsTest,
+    promised: ClaimedCurve | None,
+    stated: float | None,
+    delta: float,
+    confidence: float,
+    adjacency: options.Adjacency,
+    declared: tuple[str, ...],
+) -> Estimate:
+    """Return the row that judges the claim.
+
+    Args:
+        losses: The scores of all runs.
+        test: How the number of runs came about.
+        promised: The claimed curve for the worlds that were run, or why there is none; null without a claim.
+        stated: The claimed epsilon, where that and this delta are all that the claim says of these worlds.
+        delta: At which the bound is stated.
+        confidence: In (0, 1).
+        adjacency: What the two worlds differ by.
+        declared: What every row of the audit assumes.
+    """
+    alpha = 1 - confidence
+    curve = None if promised is None else promised.curve
+    if isinstance(test, Sequential):
+        name, method = SEQUENTIAL, "bets on pairs of runs in the order of their numbers; Ville's inequality"
+        assumed = (
+            "the order of the runs was fixed before they ran, and none was left out (declared, not checked)"
+        )
+        found = _by_bets(losses, delta, curve, alpha)
+    else:
+        name, method = ORDER_STATISTICS, "every threshold at once, both tails calibrated together"
+        assumed = "the number of runs was fixed before anybody looked at a score (declared, not checked)"
+        found = _by_all_thresholds(losses, delta, curve, alpha, stated)
+    if promised is not None and curve is None:
+        found["claimed_curve"] = {"rejected": None, "reason": promised.note}
+    value = found.pop("value")
+    return Estimate(
+        name=name,
+        value=value,
+        lower=value,
+        upper=None,
+        confidence=confidence,
+        method=method,
+        subject=Subject.MECHANISM,
+        delta=delta,
+        adjacency=adjacency,
+        assumptions=(assumed, *declared),
+        details={"unit": "runs", "runs": [losses.n_member, losses.n_nonmember], **found},
+    )
+
+
+def _by_all_thresholds(
+    losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float, stated: float | None
+) -> dict[str, Any]:
+    sizes = losses.n_member, losses.n_nonmember
+    bound = joint_test.epsilon_bound(losses, delta=delta, alpha=alpha)
+    found = {
+        "value": bound.epsilon,
+        "ceiling": max(bound.epsilon, joint_test.epsilon_ceiling(*sizes, delta=delta, alpha=alpha)),
+        "point": bound.point,
+    }
+    if curve is None:
+        return found
+    test = joint_test.of_curve(*sizes, curve)
+    judged, perfect = test.judge(losses, alpha=alpha), test.judge_hits(test.perfect, alpha=alpha)
+    p_value = judged.p_value
+    if (
+        stated is not None
+    ):  # the claims are nested: none is refuted above one that is not, and the bound lies between
+        p_value = max(p_value, bound.p_value) if bound.accepted < stated else p_value
+        found["value"] = max(bound.epsilon, stated) if p_value <= alpha else min(bound.epsilon, stated)
+    said: dict[str, Any] = {
+        "decides": True,
+        "rejected": p_value <= alpha,
+        "could_have_been": perfect.rejected(alpha),
+        "p_value": p_value,
+        "e_value": math.exp(min(_in_random_order(losses, curve).log_evidence, 700.0)),
+        "draws": judged.draws,
+        "point": judged.point,
+    }
+    if not said["could_have_been"]:
+        said["needed"] = runs_needed(curve, alpha=alpha)
+    return {**found, "claimed_curve": said}
+
+
+_BETS = 2000  # pairs that are bet on where every threshold decides already
+
+
+def _in_random_order(losses: Losses, curve: TradeoffCurve) -> Bets:
+    """The bets on runs in an order of our own: that of a table may hang on the scores."""
+    bets, rng = Bets(Lines.of_curve(curve)), np.random.default_rng([losses.n_member, losses.n_nonmember])
+    mixed = (rng.permutation(group)[:_BETS] for group in (losses.member, losses.nonmember))
+    for pair in zip(*mixed, strict=False):
+        bets.add(*map(float, pair))
+    return bets
+
+
+def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float) -> dict[str, Any]:
+    pairs = min(losses.n_member, losses.n_nonmember)
+    grid = Bets(betting.grid_lines(delta))
+    most = grid.log_of_each
+    for _ in _settled(grid, losses):
+        most = grid.log_of_each.clip(most)
+    found: dict[str, Any] = {
+        "value": betting.epsilon_bound(most, alpha=alpha),
+        "pairs": pairs,
+        "ceiling": betting.epsilon_ceiling(pairs, delta=delta, alpha=alpha),
+    }
+    if curve is None:
+        return found
+    bets, refuted_at = Bets(Lines.of_curve(curve)), None
+    for pair in _settled(bets, losses):
+        if refuted_at is None and bets.most >= -math.log(alpha):
+            refuted_at = pair
+    needed = betting.pairs_needed(curve, alpha=alpha)
+    said = {
+        "decides": True,
+        "rejected": refuted_at is not None,
+        "could_have_been": needed is not None and pairs >= needed,
+        "p_value": math.exp(-bets.most),
+        "e_value": math.exp(min(bets.log_evidence, 700.0)),
+        "refuted_at_pair": refuted_at,
+    }
+    if not said["could_have_been"]:
+        said["needed"] = None if needed is None else 2 * needed
+    return {**found, "claimed_curve": said}
+
+
+def _settled(bets: Bets, losses: Losses) -> Iterator[int]:
+    """Feed the bets with every pair, and yield how many there were."""
+    for number, pair in enumerate(zip(losses.member, losses.nonmember, strict=False), start=1):
+        bets.add(*map(float, pair))
+        yield number
+
+
+_MOST_RUNS = 2**23
+_CALIBRATED = 256  # runs of each world up to which the answer is the calibrated test's, and not about that
+
+
+def runs_needed(curve: TradeoffCurve, *, alpha: float) -> int | None:
+    """Return about how many runs, of both worlds together, a perfect attack would refute the curve with; null if too many.
+
+    >>> runs_needed(TradeoffCurve.from_epsilon_delta(1.0, delta=1e-5), alpha=0.05)
+    12
+    """
+
+    def clear(runs: int) -> bool:
+        test = JointTest(runs, runs, curve)
+        return test.number_of_ranks * math.exp(test.about(test.perfect)) <= alpha
+
+    def enough(runs: int) -> bool:
+        test = JointTest(runs, runs, curve)
+        return test.judge_hits(test.perfect, alpha=alpha, steps=1).rejected(alpha)
+
+    if not clear(_MOST_RUNS):
+        return None
+    found = first_enough(clear, 0, _MOST_RUNS)
+    return 2 * (first_enough(enough, 0, found) if found <= _CALIBRATED else found)
+
+
+def row_without(row: Estimate, reason: str) -> Estimate:
+    """Return a row for reading without its number: it holds for a fixed number of runs only."""
+    return dataclasses.replace(
+        row,
+        value=None,
+        lower=None,
+        confidence=None,
+        assumptions=(),
+        details={**row.details, "reason": reason},
+    )

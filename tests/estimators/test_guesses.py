@@ -1,0 +1,378 @@
+"""Guesses about membership: joint p-values by listing all outcomes, what makes coins coins, and what breaks them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from simulation import ALPHA
+
+from auditor import audit, audit_instances, audit_runs
+from auditor.core import (
+    FDP,
+    AnyGuesses,
+    BernoulliSplit,
+    Losses,
+    PerGroup,
+    RandomSplit,
+    StatedClaim,
+    Verdict,
+)
+from auditor.core.options import Adjacency, IndependentRuns
+from auditor.curves import TradeoffCurve
+from auditor.estimators import epsilon_bound, of_gdp, one_run_bound, rejects, steinke_bound
+from auditor.estimators.guess_tests import (
+    curve_p_value,
+    fdp_bound,
+    of_curve,
+    of_epsilon_delta,
+    pure_bound,
+    pure_p_value,
+)
+from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
+
+
+def guesses_of(right, orders):
+    """Guesses with these outcomes in these orders."""
+    return Guesses(
+        right=np.asarray(right, dtype=bool),
+        orders={name: np.asarray(order) for name, order in orders.items()},
+        inclusion=0.5,
+        adjacency=Adjacency.REPLACE_ONE,
+        evidence="",
+        assumptions=(),
+        details={},
+    )
+
+
+ORDERS = {
+    "one": [3, 1, 4, 0, 5, 9, 2, 6, 8, 7],
+    "two": [7, 2, 3, 9, 1, 5, 0, 8, 4, 6],
+    "part": [8, 6, 0, 1, 2],
+}
+
+
+def largest_exponent(right, sets, q):
+    """The largest r KL(v/r || q) of sets given as lists of positions, with more than q right."""
+    found = 0.0
+    for chosen in sets:
+        share = right[chosen].mean()
+        if share > q:
+            miss = 0.0 if share == 1 else (1 - share) * math.log((1 - share) / (1 - q))
+            found = max(found, len(chosen) * (share * math.log(share / q) + miss))
+    return found
+
+
+# --- The joint test of pure epsilon --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
+def test_the_joint_p_value_against_all_outcomes(rng, epsilon):
+    """Ten guesses in three orders: the p-value is the chance of all outcomes that are as extreme in any set."""
+    q = float(special.expit(epsilon))
+    sizes = {"one": (1, 2, 5), "two": (1, 2, 5), "part": (1, 2, 5)}
+    sets = [list(range(10)), *([*order[:size]] for name, order in ORDERS.items() for size in sizes[name])]
+    outcomes = np.array(list(itertools.product([False, True], repeat=10)))
+    chance = np.prod(np.where(outcomes, q, 1 - q), axis=1)
+    exponents = np.array([largest_exponent(right, sets, q) for right in outcomes])
+    for _ in range(6):
+        right = rng.random(10) < 0.8
+        found = guesses_of(right, ORDERS)
+        exact = chance[exponents >= largest_exponent(right, sets, q) - 1e-9].sum()
+        noise = math.sqrt(max(exact * (1 - exact), 1e-9) / 2000)
+        assert pure_p_value(found, found.sets, epsilon=epsilon, alpha=ALPHA) == pytest.approx(
+            exact, abs=5 * noise + 1e-3
+        )
+
+
+def test_the_bound_is_the_last_epsilon_before_the_first_that_is_kept(rng):
+    """All of the grid up to the bound is rejected, and the step after it is not."""
+    right = rng.random(300) < np.linspace(0.95, 0.6, 300)
+    found = guesses_of(right, {"sure": np.arange(300), "back": np.arange(300)[::-1]})
+    bound, best = pure_bound(found, found.sets, alpha=ALPHA)
+    assert bound > 0.5
+    assert best.order in ("all", "sure")
+    grid = np.arange(0, bound + 1e-9, 1 / 32)
+    p_values = [pure_p_value(found, found.sets, epsilon=float(eps), alpha=ALPHA) for eps in grid]
+    assert max(p_values) <= ALPHA < pure_p_value(found, found.sets, epsilon=bound + 1 / 32, alpha=ALPHA)
+
+
+def test_cells_say_which_sets_a_guess_belongs_to(rng):
+    """The guesses of every cell add up to each set's number, and a set's own positions are in no other cell."""
+    found = guesses_of(rng.random(10) < 0.5, ORDERS)
+    counts, belongs = found.cells
+    assert counts.sum() == 10
+    assert (belongs @ counts).tolist() == [item.guesses for item in found.sets]
+
+
+# --- Several sets that share the error -----------------------------------------------------------------
+
+
+def sets_of(*counts):
+    """Sets of so many guesses and right guesses."""
+    return [GuessSet(str(index), 1.0, *pair) for index, pair in enumerate(counts)]
+
+
+SETS = sets_of((1000, 640), (500, 360), (120, 105), (30, 30), (5, 1))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-2])
+def test_the_bound_of_several_sets_is_the_largest_of_each_at_its_share(delta):
+    """At a fifth of the level each, whichever order they come in."""
+    singles = [
+        epsilon_bound(bits=1000, guesses=s.guesses, correct=s.correct, delta=delta, alpha=ALPHA / 5)
+        for s in SETS
+    ]
+    for sets in (SETS, SETS[::-1]):
+        bound, best = fdp_bound(sets, bits=1000, delta=delta, alpha=ALPHA)
+        assert bound == pytest.approx(max(singles), abs=1e-8)
+        assert bound == 0 or best == SETS[int(np.argmax(singles))]
+    assert fdp_bound(SETS[-1:], bits=1000, delta=delta, alpha=ALPHA)[0] == 0
+
+
+@pytest.mark.parametrize("finv", [of_gdp(0.4), of_epsilon_delta(0.4, delta=1e-3), of_gdp(0.0)])
+def test_the_p_value_of_a_curve_is_the_level_at_which_it_begins_to_be_rejected(finv):
+    """A hair above it one of the sets rejects at its share, a hair below it none does."""
+
+    def rejected(level):
+        return any(
+            rejects(finv, bits=1000, guesses=s.guesses, correct=s.correct, alpha=level / len(SETS))
+            for s in SETS
+        )
+
+    found = curve_p_value(finv, bits=1000, sets=SETS)
+    assert rejected(min(found * 1.0001, 0.9))
+    assert not rejected(found * 0.9999)
+    assert curve_p_value(finv, bits=1000, sets=SETS[-1:]) == 1
+
+
+def test_the_p_value_of_a_claim_goes_with_its_verdict():
+    """At most 5% exactly where the bound refutes the claim; and never below the p-value of the claim alone."""
+    rng, split = np.random.default_rng(61), RandomSplit()
+    for shift in (0.0, 0.6):
+        losses = Losses(member=rng.normal(-shift, 1, 200), nonmember=rng.normal(0, 1, 200))
+        for claimed in (0.0, 0.25, 1.0, math.inf):
+            found = one_run_bound(
+                losses, split=split, delta=0.0, rng=np.random.default_rng(0), claimed=claimed
+            )
+            assert (found.details["p_value"] <= ALPHA) == (found.value > claimed)
+            if claimed < 3:
+                guesses = draw_guesses(losses, split=split, rng=np.random.default_rng(0))
+                alone = pure_p_value(guesses, guesses.sets, epsilon=claimed, alpha=ALPHA)
+                assert found.details["p_value"] >= alone
+
+
+# --- Coins: one direction each, whatever the order -----------------------------------------------------
+
+
+def test_orders_of_pairs_do_not_know_who_is_the_member(rng):
+    """Pairs whose two losses are exchanged are guessed in the same order, ties included."""
+    for values in (rng.normal(size=(2, 80)), rng.integers(0, 6, (2, 80)).astype(float)):
+        swap = rng.random(80) < 0.5
+        exchanged = np.where(swap, values[::-1], values)
+        for name, order in pair_orders(*values).items():
+            assert np.array_equal(order, pair_orders(*exchanged)[name])
+
+
+def test_opposite_guesses_in_two_orders_would_break_the_level():
+    """Guessing all coins "in" in one order and "out" in another doubles the alarms: one direction for each coin."""
+    size, order = 60, np.arange(60)
+    law = stats.binom(size, 0.5)
+    alarms = {"one": 0.0, "both": 0.0}
+    for right in range(size + 1):
+        found = guesses_of(order < right, {})
+        opposite = (*found.sets, GuessSet("opposite", 1.0, size, size - right))
+        doubled = guesses_of(order < right, {"again": order})
+        doubled.__dict__["sets"] = opposite
+        alarms["one"] += law.pmf(right) * (pure_p_value(found, found.sets, epsilon=0.0, alpha=ALPHA) <= ALPHA)
+        doubled.__dict__["cells"] = np.array([size]), np.ones((2, 1), dtype=bool)
+        alarms["both"] += law.pmf(right) * (
+            pure_p_value(doubled, opposite, epsilon=0.0, alpha=ALPHA) <= ALPHA
+        )
+    assert alarms["one"] <= ALPHA
+    assert alarms["both"] > 1.6 * ALPHA
+
+
+def shared_loss_law(points=4001):
+    """|L| of the Gaussian mechanism of mu = 1, L ~ N(1/2, 1), on a grid: values and probabilities."""
+    size = np.linspace(0, 7, points)
+    density = stats.norm.pdf(size, 0.5, 1) + stats.norm.pdf(-size, 0.5, 1)
+    return size, density / density.sum()
+
+
+@pytest.mark.parametrize("bits", [20, 200, 5000])
+def test_one_loss_for_all_bits(bits):
+    """A mechanism of mu = 1 that draws one |L| for all bits: two binomial limits refute it in 2 of 5, the recursion seldom."""
+    size, mass = shared_loss_law()
+    chance = special.expit(size)
+    smallest = next(
+        v
+        for v in range(bits // 2, bits + 2)
+        if v > bits or rejects(of_gdp(1.0), bits=bits, guesses=bits, correct=v, alpha=ALPHA)
+    )
+    assert float(mass @ stats.binom.sf(smallest - 1, bits, chance)) <= ALPHA
+    if bits == 5000:
+        rng, half = np.random.default_rng(62), bits // 2
+        drawn = chance[rng.choice(size.size, 4000, p=mass)]
+        hits, alarms = rng.binomial(half, drawn), rng.binomial(half, 1 - drawn)
+        tpr = stats.beta.ppf(ALPHA / 2, hits, half - hits + 1)
+        fpr = stats.beta.isf(ALPHA / 2, alarms + 1, half - alarms)
+        assert np.mean(tpr > special.ndtr(special.ndtri(fpr) + 1)) > 0.35
+
+
+# --- What are no coins ---------------------------------------------------------------------------------
+
+
+def answers(rng, truth, epsilon):
+    """Randomised response of every record: 0 says "in"; right with e^eps/(1 + e^eps)."""
+    return (truth == (rng.random(truth.size) > special.expit(epsilon))).astype(float)
+
+
+def test_fixed_strata_of_two_are_no_independent_coins():
+    """Each of two in a stratum tells about the other: declared as coins an epsilon of 1 is exceeded, as pairs 2 is not."""
+    rng, strata, above = np.random.default_rng(63), np.arange(400), []
+    for _ in range(6):
+        inside, outside = answers(rng, np.ones(400), 1.0), answers(rng, np.zeros(400), 1.0)
+        noise = rng.random((2, 400)) / 4
+        losses = Losses(
+            inside - outside + noise[0], outside - inside + noise[1], group=PerGroup(strata, strata)
+        )
+        coins, pairs = (
+            one_run_bound(losses, split=split, delta=0.0, rng=rng).value
+            for split in (BernoulliSplit(0.5), RandomSplit(stratified=True))
+        )
+        above.append((coins > 1, pairs > 2))
+    assert np.mean(above, axis=0) == pytest.approx([1.0, 0.0], abs=0.15)
+
+
+def folds(rng, *, independent, size=400):
+    """Two models of 2 x size records by randomised response of epsilon 1; scores of each use what both say of a record."""
+    first = rng.permutation(np.repeat([True, False], size))
+    second = rng.permutation(first) if independent else ~first
+    said = answers(rng, first, 1.0), answers(rng, second, 1.0)
+    models = []
+    for coins, own, other in ((first, *said), (second, *said[::-1])):
+        score = own - other * (not independent) + rng.random(2 * size) / 4
+        models.append(Losses(score[coins], score[~coins]))
+    return models
+
+
+def test_the_two_folds_of_a_cross_validation_are_no_independent_runs():
+    """Each coin decides about both models: pooled, a true claim is refuted always; with splits of their own hardly ever."""
+    claim = StatedClaim(2.0, 0.0, adjacency="replace-one")
+    refuted = []
+    for seed in range(6):
+        rng = np.random.default_rng([64, seed])
+        refuted.append(
+            [
+                audit_instances(
+                    folds(rng, independent=apart),
+                    delta=1e-6,
+                    split=RandomSplit(),
+                    claim=claim,
+                    together=IndependentRuns(),
+                ).verdict
+                is Verdict.REFUTED
+                for apart in (False, True)
+            ]
+        )
+    assert np.mean(refuted, axis=0).tolist() == [1.0, 0.0]
+
+
+def test_scores_fitted_to_the_membership_of_others_break_the_level():
+    """Each of two records guessed by the other's coin, without any model: both are right or both wrong, in one of two."""
+    bits = 200
+    refuted = [
+        steinke_bound(bits=bits, guesses=bits, correct=v, delta=0.0, alpha=ALPHA) > 0 for v in range(bits + 1)
+    ]
+    assert stats.binom.pmf(np.arange(bits + 1), bits, 0.5) @ refuted <= ALPHA
+    assert stats.binom.pmf(np.arange(bits // 2 + 1), bits // 2, 0.5) @ refuted[::2] > 1.8 * ALPHA
+
+
+def test_a_replaced_record_needs_the_curve_of_replaced_records():
+    """A Laplace sum of records in [-1, 1]: -1 in the place of 1 is epsilon 2, which an add/remove curve of 1 denies."""
+    claim = StatedClaim(1.0, 0.0, adjacency="add-remove")
+    rng = np.random.default_rng(66)
+    refuted = []
+    for _ in range(6):
+        losses = Losses(rng.laplace(-1, 1, 150), rng.laplace(1, 1, 150))
+        refuted.append(
+            [
+                audit_runs(losses, delta=1e-6, claim=claim, adjacency=adjacency).verdict is Verdict.REFUTED
+                for adjacency in ("replace-one", "add-remove")
+            ]
+        )
+    assert np.mean(refuted, axis=0) == pytest.approx([0.0, 1.0], abs=0.2)
+
+
+# --- Thinning to fair coins ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inclusion", [0.8, 0.25])
+def test_kept_coins_are_fair_and_independent(inclusion):
+    """Of those kept half are members, neighbours in the order of losses agree half of the time, and enough are kept."""
+    rng, agree, members, kept, records = np.random.default_rng(67), 0, 0, 0, 0
+    for _ in range(60):
+        coin, loss = rng.random(500) < inclusion, rng.normal(size=500)
+        found = draw_guesses(
+            Losses(loss[coin], loss[~coin]), split=BernoulliSplit(inclusion), rng=rng, thin=True
+        )
+        inside = found.right == found.inside
+        assert found.fair
+        kept, records, members = kept + inside.size, records + 500, members + inside.sum()
+        agree += (inside[1::2] == inside[: inside.size - inside.size % 2 : 2]).sum()
+    pairs = kept / 2 - 30
+    assert stats.binomtest(int(members), int(kept), 0.5).pvalue > 1e-4
+    assert abs(agree - kept / 4) < 5 * math.sqrt(pairs)
+    assert stats.binomtest(int(kept), records, 2 * min(inclusion, 1 - inclusion)).pvalue > 1e-4
+
+
+def test_thinning_does_not_look_at_losses():
+    """With the same draws the same number of members and of non-members is kept, whatever the losses are."""
+    coin = np.random.default_rng(68).random(400) < 0.8
+    counts = set()
+    for loss in (np.arange(400.0), -np.arange(400.0), np.where(coin, 0.0, 9.0)):
+        found = draw_guesses(
+            Losses(loss[coin], loss[~coin]),
+            split=BernoulliSplit(0.8),
+            rng=np.random.default_rng(1),
+            thin=True,
+        )
+        counts.add((found.bits, int((found.right == found.inside).sum())))
+    assert len(counts) == 1
+
+
+def test_unequal_coins_that_were_not_thinned_are_not_pooled():
+    """Results at delta 0 hold guesses about unequal coins: as fair ones they would show a leak where there is none."""
+    rng, split, results, losses = np.random.default_rng(69), BernoulliSplit(0.8), [], []
+    for _ in range(3):
+        coin, loss = rng.random(400) < 0.8, rng.normal(size=400)
+        losses.append(Losses(loss[coin], loss[~coin]))
+        results.append(audit(losses[-1], delta=0.0, split=split))
+    pooled = audit_instances(results, delta=1e-5, split=split, together=IndependentRuns()).estimates[0]
+    assert pooled.value is None
+    assert "fair coins of the declared probability" in pooled.reason
+    thinned = [audit(item, delta=1e-5, split=split, one_run_test=FDP()) for item in losses]
+    assert (
+        audit_instances(thinned, delta=1e-5, split=split, together=IndependentRuns()).estimates[0].value == 0
+    )
+    assert (
+        audit_instances(losses, delta=1e-5, split=split, together=IndependentRuns()).estimates[0].value == 0
+    )
+    other = audit_instances(
+        thinned, delta=1e-5, split=BernoulliSplit(0.5), together=IndependentRuns()
+    ).estimates[0]
+    assert other.value is None
+
+
+def test_one_run_judges_by_the_smallest_concave_curve():
+    """A curve below its concave hull is judged by the hull, and the default at delta 0 takes every order."""
+    curve = TradeoffCurve(fpr=[0, 0.5, 1.0], tpr=[0, 0.5, 1.0])
+    assert of_curve(curve)(0.25) == 0.25
+    losses = Losses(np.arange(100.0), np.arange(100.0) + 200)
+    found = one_run_bound(losses, split=RandomSplit(), delta=0.0, rng=np.random.default_rng(0))
+    asked = one_run_bound(
+        losses, split=RandomSplit(), delta=0.0, rng=np.random.default_rng(0), test=AnyGuesses()
+    )
+    assert found == asked

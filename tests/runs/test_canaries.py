@@ -1,0 +1,544 @@
+"""Canaries: what they are made of, their coins, what their losses say, and which of them to take."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.datasets import load_digits
+from sklearn.tree import DecisionTreeClassifier
+
+import auditor
+from auditor import canaries
+from auditor.core import InputError, OutputError
+
+MAKERS = (canaries.mislabelled, canaries.patterned, canaries.out_of_range)
+maker = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Records of every kind of column, with an index that is none of ours, and labels in words."""
+    rng = np.random.default_rng(0)
+    n = 200
+    records = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n).astype(np.int32),
+            "dose": rng.normal(size=n).astype(np.float32),
+            "visits": pd.array(rng.integers(0, 9, n), dtype="Int64"),
+            "job": rng.choice(["cook", "judge"], n),
+            "ward": pd.Categorical(rng.choice(["a", "b", "c"], n)),
+            "smokes": rng.random(n) < 0.5,
+        },
+        index=np.arange(n) + 1000,
+    )
+    labels = pd.Series(pd.Categorical(rng.choice(["ill", "well", "dead"], n)), index=np.arange(n) + 7)
+    return records, labels
+
+
+# --- Coins ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_coins_are_fair_and_independent_of_records_and_each_other(request, seeded):
+    """Neither their number, nor runs of two, nor those of each class depart from fair coins (chi-squared)."""
+    size = 200_000 if request.config.getoption("--long") else 20_000
+    labels = np.arange(size) % 4
+    found = canaries.mislabelled(np.arange(size), labels, size=size, seed=5 if seeded else None)
+    coins, p_values = found.member.astype(int), []
+    p_values.append(stats.binomtest(int(coins.sum()), size).pvalue)
+    pairs = np.bincount(coins[0::2] * 2 + coins[1::2], minlength=4)
+    p_values.append(stats.chisquare(pairs).pvalue)
+    for column in (found.labels, found.features % 4, np.arange(size) * 4 // size, found.features * 4 // size):
+        table = np.array([np.bincount(coins[column == value], minlength=2) for value in range(4)])
+        p_values.append(stats.chisquare(table.ravel(), np.repeat(table.sum(axis=1), 2) / 2).pvalue)
+    # Of the system's randomness one test in a million may fail by chance.
+    assert min(p_values) > (1e-3 if seeded else 1e-7)
+
+
+def test_a_seed_repeats_records_and_coins_and_none_repeats_nothing():
+    """The same seed gives the same canaries, another one others, and no seed new ones each time."""
+    features, labels = np.arange(500.0).reshape(250, 2), np.arange(250) % 3
+
+    def made(seed):
+        found = canaries.mislabelled(features, labels, size=100, seed=seed)
+        return found.features.tolist(), found.labels.tolist(), found.member.tolist()
+
+    assert made(3) == made(3)
+    assert all(one != other for one, other in zip(made(3), made(4), strict=True))
+    assert all(one != other for one, other in zip(made(None), made(None), strict=True))
+
+
+def test_coins_are_their_own_stream_of_the_seed():
+    """The coins of a seed are no function of the records drawn with it: the same for any records of that number."""
+    few = canaries.mislabelled(np.arange(100), np.arange(100) % 2, size=64, seed=1)
+    many = canaries.out_of_range(
+        np.random.default_rng(0).normal(size=(90, 7)), np.arange(90) % 5, size=64, seed=1
+    )
+    assert few.member.tolist() == many.member.tolist()
+    # Nor are they what anybody else draws with this seed.
+    plain = np.random.default_rng(1).integers(2, size=64).astype(bool)
+    assert few.member.tolist() != plain.tolist()
+
+
+def test_fresh_coins_for_another_model():
+    """The same records get coins of their own for each model, which agree as often as chance has it."""
+    first = canaries.mislabelled(np.arange(2000), np.arange(2000) % 2, size=2000, seed=1)
+    second = canaries.Canaries.of(first.features, first.labels, seed=2)
+    assert second.id.tolist() == first.id.tolist()
+    assert stats.binomtest(int((first.member == second.member).sum()), 2000).pvalue > 1e-3
+
+
+def test_the_included_are_those_whose_coin_says_so(frame):
+    """Features and labels of members alone, row by row; nothing shows records or coins by accident."""
+    found = canaries.mislabelled(*frame, size=50, seed=0)
+    features, labels = found.included
+    assert len(found) == 50
+    assert features["dose"].tolist() == found.features["dose"][found.member].tolist()
+    assert labels.tolist() == found.labels[found.member].tolist()
+    assert repr(found) == f"Canaries(50, {found.member.sum()} of them to be trained on)"
+    with pytest.raises(ValueError, match="read-only"):
+        found.member[0] = True
+
+
+# --- Records -------------------------------------------------------------------------------------------
+
+
+@maker
+def test_shapes_types_and_names_are_kept(make, frame):
+    """Canaries look like the records that they were made from, of a DataFrame as of an array, and each has an id."""
+    features, labels = frame
+    found = make(features, labels, size=60, seed=0)
+    assert found.features.dtypes.to_dict() == features.dtypes.to_dict()
+    assert found.labels.dtype == labels.dtype
+    assert found.id[[0, 59]].tolist() == ["canary-000001", "canary-000060"]
+    assert make(features, labels, size=60.0, seed=0).features.equals(found.features)
+    for kind in (np.float16, np.float32, np.float64, np.int8, np.int64):
+        pictures = (np.random.default_rng(0).random((30, 4, 5, 3)) * 9).astype(kind)
+        found = make(pictures, np.arange(30) % 3, size=20, seed=0)
+        assert (found.features.shape, found.features.dtype) == ((20, 4, 5, 3), kind)
+        assert found.labels.dtype == np.int64
+
+
+@maker
+def test_the_data_are_not_touched(make, frame):
+    """Neither a DataFrame nor an array is changed by what is made from it."""
+    features, labels = frame
+    before, array = features.copy(), np.random.default_rng(0).random((20, 3))
+    kept = array.copy()
+    make(features, labels, size=200, seed=0)
+    make(array, np.arange(20) % 2, size=20, seed=0)
+    pd.testing.assert_frame_equal(features, before)
+    assert (array == kept).all()
+
+
+def test_wrong_labels_are_uniform_over_the_other_classes():
+    """Each record is itself, taken once, and its label each of the others as often (chi-squared), never its own."""
+    rows = np.arange(30_000)
+    labels = np.array(["a", "b", "c", "d"])[rows % 4]
+    found = canaries.mislabelled(rows, labels, size=24_000, seed=0)
+    assert np.unique(found.features).size == 24_000
+    own = labels[found.features]
+    assert not (found.labels == own).any()
+    for name in "abcd":
+        _, counts = np.unique(found.labels[own == name], return_counts=True)
+        assert counts.size == 3
+        assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_a_pattern_is_stamped_and_the_rest_is_the_record(frame):
+    """Named columns hold the value in their type, the others those of a record; one label where one is asked for."""
+    features, labels = frame
+    stamp = {"age": 130, "ward": "b", "visits": 99, "dose": 0.1, "job": "pope"}
+    found = canaries.patterned(features, labels, size=40, pattern=stamp, label="dead", seed=0)
+    for name, value in stamp.items():
+        assert set(found.features[name]) == {np.float32(value) if name == "dose" else value}
+    assert set(found.labels) == {"dead"}
+    assert found.features.dtypes.drop("job").to_dict() == features.dtypes.drop("job").to_dict()
+    pictures = np.random.default_rng(0).random((9, 2, 3))
+    found = canaries.patterned(
+        pictures, np.arange(9) % 3, size=5, pattern={(1, 2): 7.0, (0, 0): -7.0}, seed=1
+    )
+    assert found.features[:, 1, 2].tolist() == [7.0] * 5
+    assert found.features[:, 0, 0].tolist() == [-7.0] * 5
+    rest = [pictures[row, 0, 1:] for row in range(9)]
+    assert all(any((one[0, 1:] == other).all() for other in rest) for one in found.features)
+
+
+def test_the_default_pattern_is_a_checkerboard(frame):
+    """In a picture the black squares of a checkerboard, in a table every second number, are the largest of the data."""
+    pictures = np.random.default_rng(0).random((9, 4, 4))
+    found = canaries.patterned(pictures, np.arange(9) % 3, size=9, seed=0).features
+    black = np.add.outer(np.arange(4), np.arange(4)) % 2 == 0
+    assert (found[:, black] == pictures.max(axis=0)[black]).all()
+    assert sorted(found[:, ~black].ravel()) == sorted(pictures[:, ~black].ravel())
+    features, labels = frame
+    table = canaries.patterned(features, labels, size=200, seed=0).features
+    assert set(table["age"]) == {features["age"].max()}
+    assert set(table["visits"]) == {features["visits"].max()}
+    assert sorted(table["dose"]) == sorted(features["dose"])
+
+
+KINDS = (np.float16, np.float32, np.float64, np.int8, np.uint8, np.int32, np.int64, np.uint64)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_out_of_range_is_out_and_finite(kind):
+    """Every number lies at least so many half ranges from the middle, or at the end of its type; all are finite."""
+    rng = np.random.default_rng(0)
+    data = (rng.random((100, 6)) * 7).astype(kind)
+    found = canaries.out_of_range(data, rng.integers(0, 3, 100), size=80, times=10, seed=1).features
+    assert np.isfinite(found).all()
+    assert ((found < data.min(axis=0)) | (found > data.max(axis=0))).all()
+    if kind in (np.float32, np.float64):
+        low, high = data.min(axis=0).astype(float), data.max(axis=0).astype(float)
+        away = np.abs(found - (low + high) / 2) / ((high - low) / 2)
+        assert away.min() > 10 * (1 - 1e-6)
+        assert away.max() < 20 * (1 + 1e-6)
+    if np.dtype(kind).kind != "u":  # which has room on one side alone
+        assert 0.4 < (found > data.max(axis=0)).mean() < 0.6
+
+
+def test_out_of_range_directions_are_nearly_orthogonal():
+    """Cosines of two canaries in 400 features have mean 0 and standard error about 1/20."""
+    data = np.random.default_rng(0).normal(size=(60, 400))
+    found = canaries.out_of_range(data, np.arange(60) % 2, size=60, seed=0).features
+    unit = found / np.linalg.norm(found, axis=1, keepdims=True)
+    cosines = (unit @ unit.T)[np.triu_indices(60, 1)]
+    assert np.abs(cosines).max() < 5 / 20
+    assert abs(cosines.mean()) < 0.01
+
+
+def test_the_ends_of_floats_are_no_ends_of_the_data():
+    """Ranges that fill their type, constants, missing and infinite values: what stays finite goes far, the rest stays."""
+    most = np.finfo(float).max
+    data = np.array([[-most, 1e300, 5, np.nan], [most, 1e300, 5, np.inf], [0, 1e300, 5, np.nan]])
+    found = canaries.out_of_range(data, [0, 1, 1], size=3, seed=0).features
+    assert (np.abs(found[:, 1]) >= 9e300).all()
+    assert (np.abs(found[:, 2] - 5) >= 50).all()
+    assert sorted(found[:, 0]) == [-most, 0, most]
+    assert sorted(map(str, found[:, 3])) == ["inf", "nan", "nan"]
+
+
+# --- Tables --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_coins_come_back_from_their_file(ending, tmp_path):
+    """Ids and coins make a round trip; a file that is there is kept unless it is asked for."""
+    found = canaries.mislabelled(np.arange(99), np.arange(99) % 2, size=77, seed=0)
+    path = tmp_path / f"coins.{ending}"
+    found.write(path)
+    back = canaries.read_coins(path)
+    assert back.id.tolist() == found.id.tolist()
+    assert back.member.tolist() == found.member.tolist()
+    scores = np.arange(77) / 7
+    for side in ("member", "nonmember"):
+        assert getattr(back.losses(scores), side).tolist() == getattr(found.losses(scores), side).tolist()
+    with pytest.raises(OutputError, match="is there already, and coins cannot be had again"):
+        back.write(path)
+    back.write(path, overwrite=True)
+    with pytest.raises(InputError, match=r"must end in .csv or .parquet, got .*coins.txt"):
+        found.write(tmp_path / "coins.txt")
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_table_of_canaries_is_one_of_records_and_one_of_losses(frame):
+    """With ids, features, labels and coins by name: `collect` scores it, and what was scored by hand is joined by order."""
+    found = canaries.mislabelled(*frame, size=40, seed=0)
+    table = found.table(label="fate")
+    assert list(table) == ["id", *frame[0], "fate", "member"]
+    assert table["member"].tolist() == found.member.astype(int).tolist()
+    assert table["fate"].tolist() == found.labels.tolist()
+    losses = auditor.read_losses(table.assign(loss=np.arange(40.0)))
+    by_order = found.losses(np.arange(40.0))
+    assert losses.member.tolist() == by_order.member.tolist()
+    assert losses.id.nonmember.tolist() == by_order.id.nonmember.tolist()
+    assert list(canaries.mislabelled(np.eye(3), [0, 1, 1], size=2).table()) == [
+        *("id", "x0", "x1", "x2", "label", "member")
+    ]
+    assert list(canaries.marked_texts(size=2).table()) == ["id", "text", "member"]
+
+
+def test_losses_are_of_every_canary():
+    """One loss for each, in order; fewer, missing or infinite ones are refused with the reason."""
+    found = canaries.Canaries.of(np.eye(8), seed=1)
+    losses = found.losses(np.arange(8))
+    assert losses.member.tolist() == np.flatnonzero(found.member).tolist()
+    assert losses.id.member.tolist() == [f"canary-{row + 1:06d}" for row in np.flatnonzero(found.member)]
+    assert "each in the training set by a fair coin" in losses.history[0]
+    for values, words in (
+        (
+            np.arange(7),
+            "values must be 8 numbers, got 7 of type int64; each canary that had a coin is scored, in order",
+        ),
+        ([0, 1, np.nan, 3, 4, np.inf, 6, 7], r"values must be finite, got nan for canary-000003 \(2 such\)"),
+        (list("abcdefgh"), "got 8 of type <U1"),
+        (np.eye(8), r"values must be one-dimensional, got shape \(8, 8\)"),
+    ):
+        with pytest.raises(InputError, match=words):
+            found.losses(values)
+    with pytest.raises(InputError, match="in order, those left out of training too, or the audit"):
+        found.losses(found.member[found.member])
+
+
+# --- A whole audit -------------------------------------------------------------------------------------
+
+
+def bound(losses):
+    """The one-run bound at delta 0."""
+    result = auditor.audit(losses, split=auditor.BernoulliSplit(0.5), one_run_test=auditor.AnyGuesses())
+    found = result.estimate("epsilon_bound.one_run")
+    assert found.delta == 0
+    return found.value
+
+
+@maker
+def test_canaries_show_what_a_tree_remembers(make):
+    """A tree that fits every record certifies more than 1 at delta 0; with its coins shuffled the same losses say little or nothing."""
+    features, labels = load_digits(return_X_y=True)
+    found = make(features[1000:], labels[1000:], size=400, seed=0)
+    more, wrong = found.included
+    model = DecisionTreeClassifier(random_state=0).fit(
+        np.concatenate([features[:1000], more]), np.concatenate([labels[:1000], wrong])
+    )
+    scores = -model.predict_proba(found.features)[np.arange(400), found.labels]
+    assert bound(found.losses(scores)) > 1
+    for seed in range(3):
+        shuffled = canaries.Canaries.of(found.features, found.labels, seed=seed + 1)
+        assert bound(shuffled.losses(scores)) < 0.6  # one audit in twenty finds something in nothing
+
+
+def test_collect_scores_the_table(tmp_path):
+    """From the table of canaries through `collect_to` to the same losses as by hand."""
+    features, labels = load_digits(return_X_y=True, as_frame=True)
+    found = canaries.mislabelled(features[1500:], labels[1500:], size=100, seed=0)
+    more, wrong = found.included
+    model = DecisionTreeClassifier(max_depth=6, random_state=0).fit(
+        pd.concat([features[:300], more]), pd.concat([labels[:300], wrong])
+    )
+    out = tmp_path / "losses.parquet"
+    records = auditor.RecordTable(found.table(), label="label")
+    auditor.collect_to(out, model, records=records, allow_shared_rows=True)
+    losses = auditor.read_losses(out)
+    right = model.predict_proba(found.features)[np.arange(100), found.labels]
+    # The loss falls with the probability of the label, so the order is that of the probabilities.
+    by_hand = found.losses(1 - right)
+    assert losses.id.member.tolist() == by_hand.id.member.tolist()
+    assert stats.spearmanr(losses.member, by_hand.member).statistic == pytest.approx(1)
+    assert stats.spearmanr(losses.nonmember, by_hand.nonmember).statistic == pytest.approx(1)
+
+
+# --- Marked texts and exposure -------------------------------------------------------------------------
+
+
+def test_texts_are_different_and_of_the_template():
+    """Each has another secret of the space; all of a small space are listed in order, and drawn ones are uniform."""
+    found = canaries.marked_texts("PIN ##-## #", size=5000, seed=0)
+    assert len(set(found.features.tolist())) == 5000
+    assert all(len(text) == 11 and text[:4] == "PIN " and text[6] == "-" for text in found.features)
+    template = canaries.Template("<##>", alphabet="abc")
+    every = [f"<{one}{other}>" for one in "abc" for other in "abc"]
+    assert template.texts().tolist() == every
+    assert template.space == 9
+    assert sorted(template.texts(9)) == every
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([template.texts(2, rng=rng) for _ in range(4500)])
+    assert stats.chisquare(np.unique(drawn, return_counts=True)[1]).pvalue > 1e-3
+    assert canaries.marked_texts(size=3).features[0].startswith("The random number is ")
+    assert canaries.Template().space == 10**9
+
+
+def test_exposure_is_that_of_brute_force():
+    """With all candidates scored, log2 |R| - log2 rank by counting; ties count before; exact, and its own limit."""
+    rng = np.random.default_rng(0)
+    losses = rng.integers(0, 40, 1000) / 8  # with ties
+    for canary in range(0, 1000, 7):
+        rank = sum(1 for other in losses if other <= losses[canary])
+        found = canaries.exposure(losses[canary], np.delete(losses, canary), space=1000)
+        assert found.exact
+        assert found.rank == rank
+        assert found.value == pytest.approx(math.log2(1000) - math.log2(rank))
+        assert found.lower == found.value
+    first = canaries.exposure(-1.0, losses, space=1001)
+    assert (first.rank, first.value) == (1, pytest.approx(math.log2(1001)))
+
+
+def test_the_exposure_of_a_secret_never_seen_follows_its_law():
+    """It is t or more with probability 2^-t (up to rounding of ranks): over a whole space without ties exactly that share."""
+    losses = np.random.default_rng(1).normal(size=1024)
+    values = np.array(
+        [canaries.exposure(losses[k], np.delete(losses, k), space=1024).value for k in range(1024)]
+    )
+    for bits in range(11):
+        assert (values >= bits - 1e-9).mean() == 2.0**-bits
+
+
+def test_sampled_exposure_is_close_and_its_limit_holds():
+    """Of 300 samples of 500 others the estimate is within a factor of the truth, and the 95% limit above it seldom."""
+    rng = np.random.default_rng(0)
+    losses = np.sort(rng.normal(size=100_000))
+    truth = math.log2(100_000) - math.log2(2000)  # of the one at rank 2,000
+    own, others = losses[1999], np.delete(losses, 1999)
+    found = [
+        canaries.exposure(own, rng.choice(others, 500, replace=False), space=100_000) for _ in range(300)
+    ]
+    assert not any(item.exact for item in found)
+    # The share of 1/50 among 500 has a standard error of .0063, so that of log2 is about .45.
+    assert abs(np.median([item.value for item in found]) - truth) < 0.3
+    misses = sum(item.lower > truth for item in found)
+    assert stats.binom.sf(misses - 1, 300, 0.05) > 1e-3
+    best = canaries.exposure(losses[0] - 1, rng.choice(others, 500, replace=False), space=100_000)
+    assert best.value == pytest.approx(math.log2(501))
+    # Nobody of 500 before it: the share is at most 1 - .05^(1/500).
+    share = -math.expm1(math.log(0.05) / 500)
+    assert best.lower == pytest.approx(math.log2(100_000 / (1 + 99_999 * share)))
+
+
+# --- Choosing ------------------------------------------------------------------------------------------
+
+
+def scores(distance, runs, seed):
+    """Scores of runs with and without a canary so many standard deviations apart."""
+    rng = np.random.default_rng(seed)
+    return auditor.Losses(member=rng.normal(-distance, 1, runs), nonmember=rng.normal(0, 1, runs))
+
+
+def test_the_most_telling_canary_is_chosen():
+    """In nearly all of 40 draws, of 40 runs each, the one at distance 3 and not those at 0, 1 and 2 (25 were tried, say)."""
+    right = 0
+    for draw in range(40):
+        tried = {f"at {distance}": scores(distance, 40, 4 * draw + distance) for distance in (1, 3, 0, 2)}
+        right += canaries.choose_canary(tried, delta=1e-5).name == "at 3"
+    assert right >= 36
+
+
+def test_the_choice_comes_with_its_table_and_the_seed_is_spent():
+    """Rows in the order of their bound, then of the AUC; equal ones as given; the note says what to do next."""
+    perfect = auditor.Losses(member=np.arange(50.0), nonmember=np.arange(50.0) + 100)
+    faint = auditor.Losses(member=np.arange(50.0) - 1, nonmember=np.arange(50.0))
+    none = auditor.Losses(member=np.ones(50), nonmember=np.ones(50))
+    found = canaries.choose_canary({"c": none, "b": faint, "a": perfect, "a2": perfect}, delta=1e-5)
+    assert found.name == "a"
+    assert [row.name for row in found.tried] == ["a", "a2", "b", "c"]
+    assert [row.auc for row in found.tried][::3] == [1.0, 0.5]
+    assert found.tried[0].epsilon > 1
+    assert found.tried[2].epsilon == found.tried[3].epsilon == 0
+    assert found.tried[2].auc > 0.5
+    assert found.runs == (50, 50)
+    assert "collect the runs that are judged with another seed" in found.note
+
+
+# --- What is refused -----------------------------------------------------------------------------------
+
+X, Y = np.eye(4), [0, 1, 0, 1]
+LOSSES = auditor.Losses([1, 2], [3, 4])
+REFUSED = [
+    (lambda: canaries.mislabelled("records", Y, size=2), "the features must be an array"),
+    (
+        lambda: canaries.mislabelled({"a": [1, 2]}, [0, 1], size=2),
+        "features must be an array or a pandas DataFrame, got dict",
+    ),
+    (lambda: canaries.mislabelled([[1], [2, 3]], [0, 1], size=2), "rows of different lengths"),
+    (lambda: canaries.mislabelled(np.ma.masked_less(X, 1), Y, size=2), "got masked values"),
+    (lambda: canaries.mislabelled(X, Y[:3], size=2), "features has 4, labels has 3"),
+    (lambda: canaries.mislabelled(X, [0, 1, None, 1], size=2), r"1 missing \(first at row 2"),
+    (lambda: canaries.mislabelled(X, [1, 1, 1, 1], size=2), "labels must be of two classes or more, got 1"),
+    (lambda: canaries.mislabelled(X, X, size=2), "labels must be one-dimensional"),
+    (lambda: canaries.mislabelled(X, Y, size=0), "size must be a whole number of 1 or more, got 0"),
+    (lambda: canaries.mislabelled(X, Y, size=5), "size must be at most 4, the number of records, got 5"),
+    (lambda: canaries.mislabelled(X, Y, size=2, seed=-1), "seed must be a whole number of 0 or more, got -1"),
+    (
+        lambda: canaries.patterned(X, Y, size=2, pattern=7),
+        "pattern must be a mapping of features to values, got 7",
+    ),
+    (lambda: canaries.patterned(X, Y, size=2, pattern={}), "pattern must be a mapping"),
+    (
+        lambda: canaries.patterned(X, Y, size=2, pattern={4: 1}),
+        r"positions in records of shape \(4,\), got 4",
+    ),
+    (lambda: canaries.patterned(X, Y, size=2, pattern={"age": 1}), "pattern must name features"),
+    (lambda: canaries.patterned(X, Y, size=2, pattern={0: "much"}), "its type, float64, holds, got 'much'"),
+    (lambda: canaries.patterned(X.astype(int), Y, size=2, pattern={0: 1.5}), "holds, got 1.5"),
+    (
+        lambda: canaries.patterned(X.astype(np.uint8), Y, size=2, pattern={0: 300}),
+        "type, uint8, holds, got 300",
+    ),
+    (
+        lambda: canaries.patterned(X.astype(np.float32), Y, size=2, pattern={0: 1e300}),
+        "float32, holds, got 1e\\+300",
+    ),
+    (
+        lambda: canaries.patterned(X, Y, size=2, label=7),
+        "label must be one of the 2 classes of labels, got 7",
+    ),
+    (
+        lambda: canaries.patterned(X.astype(str), Y, size=2),
+        "must have a numeric one with finite values, got none",
+    ),
+    (
+        lambda: canaries.out_of_range(X.astype(bool), Y, size=2),
+        "must have a numeric one with finite values, got none",
+    ),
+    (
+        lambda: canaries.out_of_range(np.uint8([[0], [255]]), [0, 1], size=2),
+        "has room outside its range, got none",
+    ),
+    (
+        lambda: canaries.out_of_range(X, Y, size=2, times=1),
+        "times must be a whole number of 2 or more, got 1",
+    ),
+    (
+        lambda: canaries.Canaries(None, None, ["a", "a"], [0, 1]),
+        "id must be another for every canary, got 'a' 2 times",
+    ),
+    (lambda: canaries.Canaries(None, None, ["a", "b"], [0, 2]), "member must hold only 0"),
+    (lambda: canaries.Canaries(X, None, ["a", "b"], [0, 1]), "features has 4"),
+    (lambda: canaries.Canaries.of(X, Y).table(label="member"), "features must have no column 'member'"),
+    (lambda: canaries.read_coins({"id": ["a", "b"]}), "column 'member' is not in"),
+    (lambda: canaries.read_coins({"id": ["a"], "member": [3]}), "must hold only 0"),
+    (lambda: canaries.marked_texts("no secret", size=2), "template must be a text with a #"),
+    (lambda: canaries.marked_texts("#", size=11), "size must be at most 10, the number of secrets, got 11"),
+    (lambda: canaries.marked_texts(3, size=1), "template must be auditor.Template, got 3"),
+    (lambda: canaries.Template("#" * 19), r"at most 2\^62 secrets, got 1e\+19"),
+    (lambda: canaries.Template("#", alphabet="aa"), "alphabet must be two different signs"),
+    (
+        lambda: canaries.Template().texts(),
+        "size must be given: all 1,000,000,000 texts of the template are too many",
+    ),
+    (lambda: canaries.exposure(np.nan, [1.0], space=9), "loss must be finite"),
+    (lambda: canaries.exposure(1, [1.0, np.nan], space=9), "other losses must be finite, got 1 NaN"),
+    (lambda: canaries.exposure(1, [], space=9), "other losses need at least 1"),
+    (
+        lambda: canaries.exposure(1, [1, 2, 3], space=3),
+        "others must be fewer than all 3 secrets, got 3",
+    ),
+    (
+        lambda: canaries.choose_canary({}, delta=0),
+        "candidates must be a mapping of names to the scores of runs",
+    ),
+    (lambda: canaries.choose_canary({"a": [1, 2]}, delta=0), "candidate 'a' must be auditor.Losses"),
+    (
+        lambda: canaries.choose_canary({"a": LOSSES, "b": auditor.Losses([1, 2, 3], [4, 5])}, delta=0),
+        r"equally many runs \(with, without\), got {'a': \(2, 2\), 'b': \(3, 2\)}",
+    ),
+    (lambda: canaries.choose_canary({"a": LOSSES}, delta=2), "delta must lie in"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSED, ids=range(len(REFUSED)))
+def test_bad_input_is_one_sentence(call, words):
+    """What cannot be used is refused by the name of its argument, with the value."""
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+def test_values_outside_the_categories_are_refused(frame):
+    """A category that the feature does not have, and a column that is not there."""
+    for stamp, words in (
+        ({"ward": "z"}, "give 'ward' a value"),
+        ({"bard": 1}, r"\['age', 'dose'.*got 'bard'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            canaries.patterned(*frame, size=2, pattern=stamp)

@@ -1,0 +1,114 @@
+"""Runs on a Ray cluster: the same scores and files as here, whatever happens to the workers."""
+
+import functools
+import json
+import threading
+
+import numpy as np
+import pytest
+import run_tasks
+from run_tasks import Below
+
+import auditor
+from auditor.collectors.streaming import ray_session
+from auditor.core import InputError
+
+# Ray leaves files and processes to the garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("cluster"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster(require_extra):
+    """Ray with two processors, which all tests share: starting it takes seconds."""
+    require_extra("ray")
+    with ray_session(2, None):
+        yield
+
+
+def both(losses):
+    """The scores of both worlds."""
+    return losses.member.tolist(), losses.nonmember.tolist()
+
+
+def kept(folder):
+    """What the files of a folder hold, by their names."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        with np.load(path, allow_pickle=False) as archive:
+            header = json.loads(archive["header"].tobytes())
+            found[path.name] = header, {name: archive[name].tolist() for name in archive if name != "header"}
+    return found
+
+
+def test_scores_and_files_are_the_same_on_every_engine(tmp_path, capsys):
+    """This process, two processes and Ray: the same scores, failed runs and files; progress is seen where it is printed."""
+    ways = {"here": auditor.LocalEngine(), "processes": None, "ray": auditor.RayEngine(workers=2)}
+    made = [
+        auditor.collect_runs(
+            run_tasks.diverging,
+            runs=30,
+            batch=4,
+            failed=1e9,
+            folder=tmp_path / name,
+            engine=engine,
+            workers=2 if engine is None else None,
+            progress=print,
+        )
+        for name, engine in ways.items()
+    ]
+    assert both(made[0]) == both(made[1]) == both(made[2])
+    assert made[0].history == made[1].history == made[2].history
+    assert kept(tmp_path / "here") == kept(tmp_path / "processes") == kept(tmp_path / "ray")
+    assert len(kept(tmp_path / "here")) == 8
+    assert capsys.readouterr().out.count("30 of 30 runs done") == 3
+
+
+def test_cases_have_one_thread_in_a_worker_too():
+    """A task's linear algebra runs in one thread on Ray as in other processes, so that its sums are the same."""
+    found = auditor.run_cases(run_tasks.threads, [{"x": 1}, {"x": 2}], engine=auditor.RayEngine(workers=2))
+    assert [item["most"] for item in found] == [1, 1]
+
+
+def test_what_was_interrupted_goes_on_and_stops_where_it_would_have(tmp_path):
+    """Interrupted on Ray, gone on with on Ray: what is kept is not run again, and the same runs count as here."""
+    collect = functools.partial(auditor.collect_runs, run_tasks.count_in_its_time, runs=60)
+    here = collect(workers=1, stop=Below(4))
+    assert here.n_member < 30
+    engine = auditor.RayEngine(workers=2)
+    with pytest.raises(KeyboardInterrupt):
+        collect(engine=engine, folder=tmp_path, stop=Below(4, killed=3))
+    before = kept(tmp_path)
+    assert 4 <= len(before) < here.n_member
+    found = collect(engine=engine, folder=tmp_path, stop=Below(4))
+    assert both(found) == both(here)
+    assert found.history[-1] == here.history[-1]
+    after = kept(tmp_path)
+    assert before.items() <= after.items()
+    # Nothing new is begun once it is enough: one batch at most lies beyond for each worker.
+    assert len(after) <= here.n_member + 2
+
+
+def test_a_worker_that_died_loses_no_run(tmp_path):
+    """A run that takes its worker with it is run again by another one."""
+    train = functools.partial(run_tasks.deadly_once, str(tmp_path))
+    found = auditor.collect_runs(train, runs=8, batch=2, engine=auditor.RayEngine(workers=1))
+    assert both(found) == both(auditor.collect_runs(run_tasks.noisy_count, runs=8, workers=1))
+    assert (tmp_path / "dead").exists()
+
+
+def test_refusals_speak_of_the_training():
+    """A training that cannot be sent, and one that kills its workers: the sentences name it and its runs."""
+    engine = auditor.RayEngine(workers=1)
+    locked = lambda *_, lock=threading.Lock(): 1.0  # noqa: E731, ARG005, B008
+    with pytest.raises(
+        InputError, match=r"^train must be such that .* sent a copy, .*; let the function make or open"
+    ):
+        auditor.collect_runs(locked, runs=4, engine=engine)
+    with pytest.raises(
+        InputError, match=r"^runs 0 to 1 could not be done: 3 Ray workers .* make the runs smaller\.$"
+    ):
+        auditor.collect_runs(run_tasks.deadly, runs=4, batch=2, engine=engine)
