@@ -370,8 +370,6 @@ def audit_runs(
     given = locals()  # every argument by its name, and nothing else yet
     from auditor.mechanism import runs as room
 
-    if test is None:
-        del given["test"]
     return RunsResult.of(room.audit_runs(**given))
 
 

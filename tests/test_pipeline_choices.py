@@ -205,6 +205,7 @@ def test_a_weak_audit_says_so(rng):
     assert model.lower > bound.lower + 1
     assert result.verdict is not Verdict.REFUTED
     assert "This audit is weak" in result.comparisons[0].reason
+    assert "for the model itself (95% confidence, delta 1e-5)" in result.comparisons[0].reason
 
 
 def test_declared_looks_share_the_error(leaky):
@@ -224,6 +225,14 @@ def test_the_whole_claimed_curve_is_judged(leaky):
     found = result.estimate("epsilon_bound.one_run").details.get("claimed_curve")
     assert result.verdict is Verdict.REFUTED
     assert found is None or found["rejected"] is True
+
+
+def test_noise_without_a_pure_epsilon_is_judged_by_its_curve_at_delta_zero(leaky):
+    """DP-SGD has no finite epsilon at delta 0, but a curve, which the guesses reject all the same."""
+    claim = DPSGD(5.0, 0.01, 100)
+    result = auditor.audit(leaky, delta=0.0, split=auditor.BernoulliSplit(0.5), claim=claim)
+    assert result.estimate("epsilon_bound.one_run").details["claimed_curve"]["rejected"] is True
+    assert result.verdict is Verdict.REFUTED
 
 
 def test_strata_are_paired_apart(rng):

@@ -24,15 +24,17 @@ from auditor.records.labels import claim_reason, mechanism_reason
 
 def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return what the declared split says about the training algorithm."""
-    asked, delta = evidence.setting, stated_delta(evidence)
-    test = _test(asked.one_run_test, delta)
+    asked, delta, claim = evidence.setting, stated_delta(evidence), evidence.audited
+    # A claim without a finite epsilon at delta 0 is judged by its whole curve there.
+    whole = claim is not None and not math.isfinite(math.inf if claim.value is None else claim.value)
+    test = options.FDP() if asked.one_run_test is None and whole else _test(asked.one_run_test, delta)
     found = bound_of(
         evidence.fair_guesses if _fair(test, delta) else evidence.draw_guesses(thin=False),
         test=test,
         delta=delta,
         confidence=asked.confidence,
         curve=evidence.promised,
-        claimed=None if evidence.audited is None else evidence.audited.value,
+        claimed=None if claim is None else claim.value,
     )
     return (of_units(found, evidence),)
 

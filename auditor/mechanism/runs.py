@@ -462,16 +462,11 @@ def audit_runs(
     claim: options.TrainingClaim | None = None,
     threshold: options.ThresholdRule = options.Split(),  # noqa: B008 - a frozen value
     threshold_runs: Losses | None = None,
-    test: RunsTest = FixedNumber(),  # noqa: B008
+    test: RunsTest | None = None,
 ) -> RunsDocument:
     """Audit a training mechanism from the scores of many independent runs, with a canary and without. See `auditor.audit_runs`."""
     validate.instance("losses", losses, (Losses,))
-    validate.instance("test", test, get_args(RunsTest))
-    if isinstance(test, FixedNumber) and any(line.startswith(STOPPED) for line in losses.history):
-        raise InputError(
-            "losses must be of a number of runs that was fixed in advance, got runs that were stopped by their evidence; give"
-            " test=Sequential(), whose evidence holds at any time."
-        )
+    test = _test_of(losses, test)
     between = options.Adjacency.named(adjacency)
     claim = _claim_of(claim, test, between)
     validate.instance("threshold", threshold, get_args(options.ThresholdRule))
@@ -533,6 +528,18 @@ def audit_runs(
         verdict=overall(comparisons),
         provenance=origin,
     )
+
+
+def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
+    """How the number of runs came about: fixed, where nothing else is said and the scores do not say otherwise."""
+    found = FixedNumber() if test is None else test
+    validate.instance("test", found, get_args(RunsTest))
+    if isinstance(found, FixedNumber) and any(line.startswith(STOPPED) for line in losses.history):
+        raise InputError(
+            "losses must be of a number of runs that was fixed in advance, got runs that were stopped by their evidence; give"
+            " test=Sequential(), whose evidence holds at any time."
+        )
+    return found
 
 
 def _says_one_point(claim: options.TrainingClaim | None, adjacency: options.Adjacency) -> bool:

@@ -171,9 +171,8 @@ def _by_all_thresholds(
     test = joint_test.of_curve(*sizes, curve)
     judged, perfect = test.judge(losses, alpha=alpha), test.judge_hits(test.perfect, alpha=alpha)
     p_value = judged.p_value
-    if (
-        stated is not None
-    ):  # the claims are nested: none is refuted above one that is not, and the bound lies between
+    if stated is not None:
+        # The claims are nested: none is refuted above one that is not, and the bound lies between.
         p_value = max(p_value, bound.p_value) if bound.accepted < stated else p_value
         found["value"] = max(bound.epsilon, stated) if p_value <= alpha else min(bound.epsilon, stated)
     said: dict[str, Any] = {
@@ -203,7 +202,7 @@ def _in_random_order(losses: Losses, curve: TradeoffCurve) -> Bets:
 
 
 def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float) -> dict[str, Any]:
-    pairs = min(losses.n_member, losses.n_nonmember)
+    pairs = _pairs_in_order(losses)
     grid = Bets(betting.grid_lines(delta))
     most = grid.log_of_each
     for _ in _settled(grid, losses):
@@ -233,9 +232,29 @@ def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: f
     return {**found, "claimed_curve": said}
 
 
+_SORTED = 8  # scores that rise or fall all the way by chance in one of 20,000 collections
+
+
+def _pairs_in_order(losses: Losses) -> int:
+    """The number of pairs; refused where the scores cannot be all runs in the order of their numbers."""
+    if losses.n_member != losses.n_nonmember:
+        raise InputError(
+            f"losses must be of pairs of runs for test=Sequential(), got {losses.n_member:,} with the canary and"
+            f" {losses.n_nonmember:,} without; a run that failed needs a score too, and none may be left out."
+        )
+    for world, scores in (("with the canary", losses.member), ("without it", losses.nonmember)):
+        steps = np.diff(scores)
+        if np.unique(scores).size >= _SORTED and ((steps >= 0).all() or (steps <= 0).all()):
+            raise InputError(
+                f"losses must be in the order of the runs for test=Sequential(), got sorted scores of the runs {world};"
+                " give the rows in the order of the runs' numbers, or judge them as a number fixed in advance."
+            )
+    return losses.n_member
+
+
 def _settled(bets: Bets, losses: Losses) -> Iterator[int]:
     """Feed the bets with every pair, and yield how many there were."""
-    for number, pair in enumerate(zip(losses.member, losses.nonmember, strict=False), start=1):
+    for number, pair in enumerate(zip(losses.member, losses.nonmember, strict=True), start=1):
         bets.add(*map(float, pair))
         yield number
 

@@ -1,7 +1,8 @@
 """Claims beside estimates, and the verdict.
 
 Only a mechanism-level lower bound can refute a claim about the training algorithm, and only at the claim's own delta or
-a larger one and at its adjacency, or a test of its whole trade-off curve. A model-level number is shown beside the claim and never turns into a verdict on it.
+a larger one and at its adjacency, or a test of its whole trade-off curve. A model-level number is shown beside the claim
+and never turns into a verdict on it.
 """
 
 import math
@@ -66,9 +67,10 @@ def _weak(judged: Comparison, by_name: Mapping[str, Estimate]) -> str:
     if model.lower <= judged.claim.value or model.lower <= (mechanism.lower or 0.0) + _FAR:
         return ""
     return (
-        f"This audit is weak: the model's own losses certify {number(model.lower, toward='down')}, far more than these"
-        " guesses show of the training algorithm. Planted canaries (auditor canaries) or many runs (auditor runs) test it"
-        " harder."
+        f"This audit is weak: the losses of this model certify an epsilon of {number(model.lower, toward='down')} for the"
+        f" model itself ({percent(model.confidence, toward='down')} confidence, delta {given(model.delta)}), far more than"
+        " these guesses show of the training algorithm. Planted canaries (auditor canaries) or many runs (auditor runs)"
+        " test it harder."
     )
 
 

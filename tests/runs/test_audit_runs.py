@@ -306,6 +306,17 @@ def test_runs_in_their_order_refute_at_any_time(rng):
     few = audited(shifted(rng, by=4.0, runs=4), claim=claim, test=auditor.Sequential())
     assert few.verdict is Verdict.INCONCLUSIVE
     assert "runs would do" in few.comparisons[0].reason
+    runs = shifted(rng, runs=20)
+    for wrong, words in (
+        (Losses(member=np.sort(runs.member), nonmember=runs.nonmember), "got sorted scores of the runs with"),
+        (
+            Losses(member=runs.member, nonmember=-np.sort(runs.nonmember)),
+            "got sorted scores of the runs without",
+        ),
+        (Losses(member=runs.member[:-1], nonmember=runs.nonmember), "19 with the canary and 20 without"),
+    ):
+        with pytest.raises(InputError, match=words):
+            audited(wrong, claim=claim, test=auditor.Sequential())
     with pytest.raises(InputError, match="claim must be that of"):
         audited(shifted(rng, runs=20), claim=StatedClaim(1.0, 1e-5), test=stop)
     with pytest.raises(InputError, match="adjacency must be that of"):
