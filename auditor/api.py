@@ -356,7 +356,8 @@ def audit_runs(
     Raises:
         InputError: Arguments that cannot be used, or too few runs.
 
-    Source: the joint test and the bets are [own], derived in `auditor.estimators.joint_test` and `betting`; Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Zanella-Beguelin et
+    Source: the joint test, the exact test and the bets are [own], derived in `auditor.estimators.joint_test`, `exact_test`
+    and `betting`; Jagielski et al. 2020 and Nasr et al. 2021 (Clopper-Pearson), Lu et al. 2022 (Katz), Zanella-Beguelin et
     al. 2023 (Bayesian), Nasr et al. 2023 (Gaussian).
 
     >>> import numpy as np

@@ -33,7 +33,6 @@ from scipy import special
 
 from auditor.core.values import Floats, Losses
 from auditor.curves.tradeoff import TradeoffCurve
-from auditor.estimators.guess_tests import first_enough
 
 _Integers = npt.NDArray[np.int64]
 _Hits = tuple[_Integers, _Integers]
@@ -48,7 +47,6 @@ _EVERY_COUNT = 4096  # members up to which p is computed for every h
 _SOME_COUNTS = 256  # for how many h beyond
 _FAR = 10.0  # standard deviations beyond a rate that a threshold may have
 _DRAWS = (4_000, 20_000, 100_000)  # more of them only where the p-value is near the level
-_FOR_BOUNDS = 2  # how many of these steps an inversion takes at most
 _ALIKE = 1e-9  # of two logs: the same counts, whatever the rounding
 _CLEAR = 5.0  # standard errors from the level
 
@@ -348,97 +346,6 @@ def _tails_of(counts: _Integers, size: int, rates: Floats) -> Floats:
     choices = special.gammaln(size + 1) - special.gammaln(counts + 1) - special.gammaln(size - counts + 1)
     masses = np.exp(choices + counts * np.log(rates) + (size - counts) * np.log1p(-rates))
     return np.where(sure, 1.0, np.minimum(np.cumsum(masses[:, ::-1], axis=1)[:, ::-1], 1.0))
-
-
-# --- A bound on epsilon by inverting the test: the last epsilon of a fixed grid before the first that is accepted ---
-#
-# The hypotheses "epsilon at most eps" are nested, so this holds whatever the p-value does between: if the mechanism is
-# (eps, delta)-DP, the bound exceeds eps only if the first grid point at or above eps is rejected. The smallest p-value of
-# one rank does rise with epsilon, since T does: below where it is clear by the number of ranks, all of the grid is
-# rejected; above where it alone exceeds the level, all is accepted. Only between the two is there anything to simulate.
-
-
-_STEP = 1 / 16  # of the grid, in nats
-_MOST = 20.0
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What is refuted: every epsilon up to this one, 0 if none.
-
-    Attributes:
-        epsilon: The last point of the grid before the first that is accepted.
-        accepted: That first point.
-        p_value: At least that of the first point.
-        point: Where the scores contradict ``epsilon`` most, as in `Judged`.
-    """
-
-    epsilon: float
-    accepted: float
-    p_value: float
-    point: dict[str, Any]
-
-
-def epsilon_bound(losses: Losses, *, delta: float, alpha: float) -> Bound:
-    """Return the largest epsilon that the scores refute at this delta, by every threshold at once; 0 if they refute none.
-
-    Args:
-        losses: Scores of two groups; smaller means more like a member.
-        delta: In [0, 1).
-        alpha: In (0, 1).
-
-    >>> apart = Losses(member=np.arange(100), nonmember=np.arange(100) + 100)
-    >>> epsilon_bound(apart, delta=0.0, alpha=0.05).epsilon
-    4.125
-    """
-    sizes = losses.n_member, losses.n_nonmember
-    hits = _of_epsilon(*sizes, 0.0, delta).observed(losses)
-    return _largest_refuted(sizes, hits, delta, alpha)
-
-
-@lru_cache(maxsize=64)
-def epsilon_ceiling(members: int, nonmembers: int, *, delta: float, alpha: float) -> float:
-    """Return about what a perfect attack on so many scores would be bounded at: no other than it has so many hits.
-
-    Under the worst law the chance of as many hits at every rank is about that at the best one.
-    """
-    sizes = members, nonmembers
-    perfect = _of_epsilon(*sizes, 0.0, delta).perfect
-
-    def accepted(step: int) -> bool:
-        return math.exp(_of_epsilon(*sizes, step * _STEP, delta).about(perfect) + _PANEL) > alpha
-
-    return max(0, first_enough(accepted, -1, round(_MOST / _STEP)) - 1) * _STEP
-
-
-def _largest_refuted(sizes: tuple[int, int], hits: _Hits, delta: float, alpha: float) -> Bound:
-    clear, end = _in_question(sizes, hits, delta, alpha)
-    # All from the end on is accepted, by a p-value that one rank alone exceeds.
-    step, p_value = end, math.exp(_of_epsilon(*sizes, end * _STEP, delta).about(hits))
-    for tried in range(clear, end):
-        judged = _of_epsilon(*sizes, tried * _STEP, delta).judge_hits(hits, alpha=alpha, steps=_FOR_BOUNDS)
-        if not judged.rejected(alpha):
-            step, p_value = tried, judged.p_value
-            break
-    last = max(0, step - 1)
-    return Bound(last * _STEP, step * _STEP, p_value, _of_epsilon(*sizes, last * _STEP, delta).point(hits))
-
-
-def _in_question(sizes: tuple[int, int], hits: _Hits, delta: float, alpha: float) -> tuple[int, int]:
-    """The first step of the grid that is not clearly rejected, and the first that is clearly accepted."""
-    most = round(_MOST / _STEP)
-
-    def least(step: int) -> float:
-        return math.exp(_of_epsilon(*sizes, step * _STEP, delta).about(hits))
-
-    ranks = _of_epsilon(*sizes, 0.0, delta).number_of_ranks
-    clear = first_enough(lambda step: ranks * least(step) > alpha, -1, most)
-    return clear, first_enough(lambda step: least(step) - _TAIL > alpha * math.exp(_PANEL), clear - 1, most)
-
-
-@lru_cache(maxsize=64)
-def _of_epsilon(members: int, nonmembers: int, epsilon: float, delta: float) -> JointTest:
-    return JointTest(members, nonmembers, TradeoffCurve.from_epsilon_delta(epsilon, delta=delta))
 
 
 def of_curve(members: int, nonmembers: int, curve: TradeoffCurve) -> JointTest:

@@ -14,6 +14,8 @@ from auditor.core.values import Estimate, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import betting, joint_test
 from auditor.estimators.betting import Bets, Lines
+from auditor.estimators.certified import clopper_pearson
+from auditor.estimators.exact_test import ExactTest, Hits
 from auditor.estimators.guess_tests import first_enough
 from auditor.estimators.joint_test import JointTest
 from auditor.theory.accountant import ClaimedCurve, claimed_curve
@@ -156,33 +158,40 @@ def judging_row(
     )
 
 
+_EXACT = 10_000  # runs of a world up to which the exact bound takes a second or two
+_SMALL = 1e-8  # a level that the exact test can hardly tell from none
+
+
 def _by_all_thresholds(
     losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float, stated: float | None
 ) -> dict[str, Any]:
     sizes = losses.n_member, losses.n_nonmember
-    bound = joint_test.epsilon_bound(losses, delta=delta, alpha=alpha)
-    found = {
-        "value": bound.epsilon,
-        "ceiling": max(bound.epsilon, joint_test.epsilon_ceiling(*sizes, delta=delta, alpha=alpha)),
-        "point": bound.point,
-    }
+    exact = best = None
+    if max(sizes) <= _EXACT and alpha > _SMALL:
+        exact, best = (ExactTest(hits, delta, alpha) for hits in (Hits.of(losses), Hits.perfect(*sizes)))
+        found: dict[str, Any] = {"value": exact.epsilon_bound, "ceiling": best.epsilon_bound}
+    else:
+        melded = options.RankGrid(interval=options.Melded())
+        row = clopper_pearson(losses, delta=delta, confidence=1 - alpha, rule=melded)
+        found = {"value": row.value, "ceiling": row.details["ceiling"]}
     if curve is None:
         return found
     test = joint_test.of_curve(*sizes, curve)
-    judged, perfect = test.judge(losses, alpha=alpha), test.judge_hits(test.perfect, alpha=alpha)
-    p_value = judged.p_value
+    if stated is None or exact is None or best is None:
+        judged, perfect = test.judge(losses, alpha=alpha), test.judge_hits(test.perfect, alpha=alpha)
+        p_value, at_best = judged.p_value, perfect.p_value
+    else:
+        p_value, at_best = exact.p_value(stated), best.p_value(stated)
     if stated is not None:
-        # The claims are nested: none is refuted above one that is not, and the bound lies between.
-        p_value = max(p_value, bound.p_value) if bound.accepted < stated else p_value
-        found["value"] = max(bound.epsilon, stated) if p_value <= alpha else min(bound.epsilon, stated)
+        # The exact ones say the same, up to the digits that the bound is rounded to.
+        found["value"] = (max if p_value <= alpha else min)(found["value"], stated)
     said: dict[str, Any] = {
         "decides": True,
         "rejected": p_value <= alpha,
-        "could_have_been": perfect.rejected(alpha),
+        "could_have_been": at_best <= alpha,
         "p_value": p_value,
         "e_value": math.exp(min(_in_random_order(losses, curve).log_evidence, 700.0)),
-        "draws": judged.draws,
-        "point": judged.point,
+        "point": test.point(test.observed(losses)),
     }
     if not said["could_have_been"]:
         said["needed"] = runs_needed(curve, alpha=alpha)

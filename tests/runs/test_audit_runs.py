@@ -157,7 +157,7 @@ def test_every_row_says_what_it_is_about(rng):
         assert (row.delta, row.confidence, row.upper) == (1e-5, 0.95, None)
         assert 0 < row.value == row.lower <= row.details["ceiling"]
         counts = {"true_positives", "members", "false_positives", "nonmembers", "threshold", "chosen_on"}
-        assert {"runs", "point"} <= row.details.keys() or counts <= row.details.keys()
+        assert {"runs", "unit"} <= row.details.keys() or counts <= row.details.keys()
         assert any("another record in its place" in line for line in row.assumptions)
 
 

@@ -1,4 +1,4 @@
-"""One-run audits hold their level and cover what is known: every test, on pairs, strata and coins."""
+"""One-run audits hold their level and cover what is known, where `test_levels` does not look: the tests that are asked for."""
 
 import math
 
@@ -39,12 +39,11 @@ def tossed(loss, coin):
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("split", [RandomSplit(), BernoulliSplit(0.5)])
-@pytest.mark.parametrize("tied", [False, True])
-def test_no_false_alarms_on_noise(simulated, test, split, tied):
-    """A mechanism that ignores its data is refuted at no epsilon in at least 95% of the runs, ties or not."""
+def test_no_false_alarms_on_tied_noise(simulated, test, split):
+    """A mechanism that ignores its data is refuted at no epsilon in at least 95% of the runs, though losses tie."""
 
     def alarm(rng):
-        draw = rng.integers(0, 5, 400) + 0.0 if tied else rng.normal(size=400)
+        draw = rng.integers(0, 5, 400) + 0.0
         size = int(rng.binomial(400, 0.5)) if isinstance(split, BernoulliSplit) else 200
         return bound(tossed(draw, np.arange(400) < size), split, test, 1e-4, rng) > 0
 
@@ -70,9 +69,9 @@ def laplace(rng, sizes, epsilon):
 
 
 @pytest.mark.parametrize("test", TESTS)
-@pytest.mark.parametrize(("sizes", "epsilon"), [((200, 200), 0.5), ((60, 500), 1.5)])
-def test_pairs_of_laplace_scores_are_covered(simulated, test, sizes, epsilon):
+def test_pairs_of_laplace_scores_are_covered(simulated, test):
     """Laplace scores of epsilon each are 2 epsilon for a pair, where confidence tells something; no bound exceeds it."""
+    sizes, epsilon = (60, 500), 1.5
 
     def over(rng):
         return bound(laplace(rng, sizes, epsilon), RandomSplit(), test, 0.0, rng) > 2 * epsilon
@@ -98,26 +97,11 @@ def test_a_leak_in_unequal_groups_is_covered(simulated, sizes, delta):
     assert seldom(simulated(over, seed=18, runs=(300, 3000)))
 
 
-@pytest.mark.parametrize("test", [FDP(), AnyGuesses()])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_orientations_by_randomised_response_are_covered(simulated, test, epsilon):
-    """Which of a pair is the member, told truly with e^eps/(1 + e^eps): the sharpest pure mechanism, end to end."""
-    n = 200
-    # One record of each of n strata is drawn, and the stratum tells the truth or lies.
-    strata = PerGroup(np.arange(n), np.arange(n))
-
-    def over(rng):
-        lie = rng.random(n) >= 1 / (1 + math.exp(-epsilon))
-        level = rng.permutation(n) * 10.0
-        losses = Losses(member=level + lie, nonmember=level + ~lie, group=strata)
-        return bound(losses, RandomSplit(stratified=True), test, 0.0, rng) > epsilon
-
-    assert seldom(simulated(over, seed=34, runs=(40, 4000)))
-
-
-@pytest.mark.parametrize("test", [Steinke(), AnyGuesses()])
 @pytest.mark.parametrize("by", ["randomised response", "laplace"])
-@pytest.mark.parametrize(("inclusion", "epsilon"), [(0.8, 0.0), (0.3, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize(
+    ("test", "inclusion", "epsilon"),
+    [(Steinke(), 0.8, 0.0), (Steinke(), 0.3, 1.0), (Steinke(), 0.5, 2.0), (AnyGuesses(), 0.3, 1.0)],
+)
 def test_inclusion_coins_are_covered(simulated, test, by, inclusion, epsilon):
     """Randomised response and Laplace scores on biased inclusion coins are epsilon-DP for add/remove, and covered."""
 
@@ -157,10 +141,9 @@ def gaussian(rng, size, mu):
     return Losses(member=rng.normal(-mu / math.sqrt(2), 1, size), nonmember=rng.normal(0, 1, size))
 
 
-@pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
-def test_gaussian_pairs_are_covered(simulated, mu):
+def test_gaussian_pairs_are_covered(simulated):
     """On pairs at distance mu the f-DP mu, its epsilon and the (epsilon, delta) bound stay below the truth."""
-    delta = 1e-3
+    delta, mu = 1e-3, 2.5
 
     def over(rng):
         losses = gaussian(rng, 300, mu)
@@ -168,18 +151,6 @@ def test_gaussian_pairs_are_covered(simulated, mu):
         return found > mu, bound(losses, RandomSplit(), FDP(), delta, rng) > gaussian_epsilon(mu, delta=delta)
 
     assert seldom(simulated(over, seed=37, runs=(60, 3000)))
-
-
-def test_fair_coins_are_covered_at_their_delta(simulated):
-    """Gaussian scores on fair inclusion coins, members shifted by mu: the add/remove bound stays below the truth."""
-    delta, mu = 1e-2, 1.0
-
-    def over(rng):
-        coin = rng.random(400) < 0.5
-        losses = tossed(rng.normal(size=400) - mu * coin, coin)
-        return bound(losses, BernoulliSplit(0.5), FDP(), delta, rng) > gaussian_epsilon(mu, delta=delta)
-
-    assert seldom(simulated(over, seed=38, runs=(80, 3000)))
 
 
 def test_the_true_curve_is_rarely_rejected(simulated):
@@ -234,19 +205,6 @@ def test_pairs_across_such_strata_invent_a_leak():
     """The same split declared as unstratified raises an alarm every time: the declaration is not a formality."""
     rng = np.random.default_rng(42)
     assert all(bound(uneven_strata(rng), RandomSplit(), Steinke(), 0.0, rng) > 0.3 for _ in range(20))
-
-
-@pytest.mark.parametrize("test", [FDP(), AnyGuesses()])
-def test_pairs_within_strata_cover_a_leak(simulated, test):
-    """Laplace scores of epsilon each, on top of strata that differ, stay covered at 2 epsilon."""
-    epsilon = 0.5
-
-    def over(rng):
-        group, noise = uneven_strata(rng).group, laplace(rng, (200, 200), epsilon)
-        losses = Losses(3 * group.member + noise.member, 3 * group.nonmember + noise.nonmember, group=group)
-        return bound(losses, RandomSplit(stratified=True), test, 0.0, rng) > 2 * epsilon
-
-    assert seldom(simulated(over, seed=43, runs=(30, 3000)))
 
 
 # --- Conditional on a Gaussian curve ------------------------------------------------------------------

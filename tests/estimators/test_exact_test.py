@@ -1,0 +1,169 @@
+"""The exact test: its p-values by listing all orders and by drawing records, its bound by what is known of the law."""
+
+import math
+
+import numpy as np
+import pytest
+from oracles import worst_interleavings
+from scipy import stats
+from simulation import ALPHA, at_most, runs_for
+
+from auditor.core import Losses
+from auditor.curves import TradeoffCurve
+from auditor.estimators.exact_test import ExactTest, Hits
+
+
+def judged(member, nonmember, delta, alpha=ALPHA):
+    """The test of these scores."""
+    return ExactTest(Hits.of(Losses(member=member, nonmember=nonmember)), delta, alpha)
+
+
+def worst(rng, members, nonmembers, epsilon, delta):
+    """Scores of the least favourable law."""
+    curve = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
+    return np.interp(rng.random(members), curve.tpr, curve.fpr), rng.random(nonmembers)
+
+
+# --- The p-value ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("members", "nonmembers"), [(3, 3), (2, 5), (5, 2), (4, 3)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.7, 0.15), (2.5, 0.4)])
+def test_the_p_value_against_all_orders(members, nonmembers, epsilon, delta):
+    """Whatever order is observed, its p-value is the probability of all orders with as large a statistic."""
+    curve = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
+    orders = [
+        (chance, judged(inside, outside, delta))
+        for chance, inside, outside in worst_interleavings(members, nonmembers, curve.fpr, curve.tpr)
+    ]
+    chances = np.array([chance for chance, _ in orders])
+    statistics = np.array([test.statistic for _, test in orders])
+    assert chances.sum() == pytest.approx(1.0)
+    seen = {}
+    for _, test in orders:
+        seen.setdefault(round(test.statistic, 8) if math.isfinite(test.statistic) else None, test)
+    for test in seen.values():
+        exact = chances[statistics >= test.statistic - 1e-7].sum()
+        assert test.p_value(epsilon) == pytest.approx(exact, abs=3e-9)
+
+
+@pytest.mark.parametrize(
+    ("members", "nonmembers", "epsilon", "delta"),
+    [
+        (60, 60, 1.0, 1e-5),
+        (25, 300, 0.0, 0.0),
+        (300, 25, 2.0, 0.01),
+        (150, 150, 4.0, 1e-3),
+        (200, 300, 0.5, 0.2),
+    ],
+)
+def test_the_p_value_against_drawn_records(rng, members, nonmembers, epsilon, delta):
+    """Of records drawn from the worst law so many have as large a statistic as the p-value says."""
+    draws = 3000
+    tests = [judged(*worst(rng, members, nonmembers, epsilon, delta), delta) for _ in range(draws)]
+    statistics = np.array([test.statistic for test in tests])
+    for quantile in (0.5, 0.9, 0.97):
+        at = int(np.argsort(statistics)[int(quantile * draws)])
+        share = np.mean(statistics >= statistics[at] - 1e-9)
+        noise = math.sqrt(share * (1 - share) / draws)
+        found = tests[at].p_value(epsilon)
+        # Where many records lie in the jumps, the worst of some stands for those: never less, and hardly more.
+        spare = 0.03 * share if delta > 0.1 else 0.0
+        assert share - 4.5 * noise < found < share + 4.5 * noise + spare
+
+
+def test_the_p_value_of_two_apart_is_that_of_one_order():
+    """Without leakage the chance that all members lie below all non-members is that of one order among all."""
+    for members, nonmembers in ((4, 4), (3, 9), (10, 2)):
+        apart = judged(np.zeros(members), np.ones(nonmembers), 0.0)
+        assert apart.p_value(0.0) == pytest.approx(1 / math.comb(members + nonmembers, members), abs=2e-9)
+
+
+def test_more_leakage_never_raises_the_p_value(rng):
+    """A member that moves down, or a non-member that moves up, ties or not, leaves the p-value or lowers it."""
+    for _ in range(60):
+        member, nonmember = rng.integers(0, 15, 20) - 1.0, rng.integers(0, 15, 25) + 0.0
+        before = judged(member, nonmember, 0.01)
+        member[rng.integers(20)] -= rng.integers(1, 4)
+        nonmember[rng.integers(25)] += rng.integers(0, 3)
+        after = judged(member, nonmember, 0.01)
+        assert after.p_value(0.4) <= before.p_value(0.4) + 1e-9
+        assert after.epsilon_bound >= before.epsilon_bound
+
+
+def test_a_larger_epsilon_has_a_larger_p_value(rng):
+    """The p-value never falls as epsilon grows, and the bound is where it passes alpha."""
+    for alpha in (0.05, 0.001, 1e-6):
+        test = judged(rng.normal(-1.5, 1, 150), rng.normal(0, 1, 120), 1e-4, alpha)
+        p_values = [test.p_value(epsilon) for epsilon in np.linspace(0, 4, 60)]
+        assert (np.diff(p_values) >= -1e-9).all()
+        bound = test.epsilon_bound
+        assert bound > 0
+        assert test.p_value(bound) <= alpha < test.p_value(bound + 2e-4)
+
+
+# --- The bound -----------------------------------------------------------------------------------------
+
+
+def test_scores_that_say_nothing():
+    """Equal scores, members above non-members, and a delta that allows everything have a bound of 0."""
+    assert judged(np.zeros(50), np.zeros(80), 0.0).epsilon_bound == 0
+    assert judged(np.ones(50), np.zeros(80), 0.0).p_value(0.0) == 1
+    assert judged(np.zeros(5), np.ones(5), 0.9).epsilon_bound == 0
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01])
+@pytest.mark.parametrize("law", ["worst", "response", "five values", "mirrored"])
+@pytest.mark.parametrize(("sizes", "epsilon", "delta"), [((20, 20), 1.0, 0.0), ((150, 60), 0.5, 1e-3)])
+def test_the_truth_is_seldom_exceeded(request, law, sizes, epsilon, delta, alpha):
+    """The bound exceeds the truth with probability alpha at most, and at the least favourable law hardly less often."""
+    rng, runs = np.random.default_rng(81), runs_for(request, 300, 4000)
+
+    def drawn():
+        if law == "response":
+            told = [rng.random(size) < stats.logistic.cdf(epsilon) for size in sizes]
+            revealed = [rng.random(size) < delta for size in sizes]
+            return np.where(revealed[0], -1, ~told[0]), np.where(revealed[1], 2, told[1])
+        member, nonmember = worst(rng, *sizes, epsilon, delta)
+        if law == "five values":
+            return np.floor(5 * member), np.floor(5 * nonmember)
+        if law == "mirrored":
+            other, one = worst(rng, *sizes[::-1], epsilon, delta)
+            return -one, -other
+        return member, nonmember
+
+    tests = [judged(*drawn(), delta, alpha) for _ in range(runs)]
+    misses = sum(test.p_value(epsilon) <= alpha for test in tests)
+    assert at_most(misses, runs, level=alpha)
+    if law == "worst":
+        # Hits are whole numbers: a little less than alpha is all that few records have.
+        assert stats.binom.cdf(misses, runs, 0.6 * alpha) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("mu", "size", "published", "runs"),
+    [
+        (1.0, 300, 1.31, 60),
+        pytest.param(1.0, 300, 1.31, 1000, marks=pytest.mark.long),
+        pytest.param(1.0, 1000, 1.77, 300, marks=pytest.mark.long),
+        pytest.param(2.0, 1000, 3.48, 300, marks=pytest.mark.long),
+    ],
+)
+def test_the_mean_bound_of_two_normals(mu, size, published, runs):
+    """N(-mu, 1) given N(0, 1) at delta 1e-5: no lower than another test's, computed apart, and below the truth."""
+    bounds = []
+    for seed in range(runs):
+        rng = np.random.default_rng([7, seed])
+        bounds.append(judged(rng.normal(-mu, 1, size), rng.normal(0, 1, size), 1e-5).epsilon_bound)
+    noise = 3 * np.std(bounds) / math.sqrt(runs)
+    assert published - 0.02 - noise < np.mean(bounds) < 1.1 * published + noise
+
+
+def test_total_separation_gives_the_most(rng):
+    """More separation never lowers the bound, and that of a perfect attack is about the Clopper-Pearson ceiling."""
+    noise = rng.normal(size=(2, 100))
+    bounds = [judged(noise[0] - mu, noise[1], 0.0).epsilon_bound for mu in (0.0, 1.0, 2.0, 4.0, 50.0)]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] == ExactTest(Hits.perfect(100, 100), 0.0, ALPHA).epsilon_bound
+    # At one rank alone all of alpha is spent on log(V/B): 3.28 by two limits of alpha/2 each is below it.
+    assert 3.281346 < bounds[-1] < 4.5
