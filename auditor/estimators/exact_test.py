@@ -187,9 +187,8 @@ class ExactTest:
 # --- The chance to stay below, by the tosses that lead to the corner from both ends ---
 
 _LEFT_OUT = 1e-10
-_STARTS = (
-    40  # numbers of records in a jump that are told apart; of more, the worst of a group stands for all of it
-)
+# Numbers of records in a jump that are told apart; of more than so many, the worst of a group stands for all of it.
+_STARTS = 40
 # Standard deviations and records beyond which paths are left out, and so counted as if they did not stay below.
 _FAR, _SOME = 6.0, 20
 
