@@ -1,6 +1,6 @@
 """How often each bound and interval is wrong, on losses from laws whose truth is known in closed form.
 
-Usage, from the root of this repository (about 4 minutes on one core):
+Usage, from the root of this repository (about 7 minutes on one core):
 
     python reports/calibration.py --runs 1000 --sizes 100,1000
 
