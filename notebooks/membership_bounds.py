@@ -126,8 +126,8 @@ print(
 
 # %%
 SCALES = (0.5, 1.0, 2.0)
-coarse = np.geomspace(0.01, 1, setting(small=20, full=60)).tolist()
-fine = np.concatenate([np.geomspace(0.01, 0.05, 15), np.linspace(0.05, 1.0, setting(small=80, full=800))[1:]])
+coarse = np.geomspace(0.01, 1, setting(small=12, full=60)).tolist()
+fine = np.concatenate([np.geomspace(0.01, 0.05, 15), np.linspace(0.05, 1.0, setting(small=40, full=800))[1:]])
 steps = np.array([ms.five_epochs(1.0, q).steps for q in fine.tolist()])
 fig, three = plt.subplots(1, 3, figsize=(12, 3.8), sharey=True)
 falls, elsewhere = 0, 0
@@ -236,7 +236,7 @@ table.round(4)
 
 # %%
 LEVELS, DIMENSIONS = (0.5, 1.0, 2.0, 4.0), (2_000, 10_000, 100_000)
-TRIALS, MANY, LONG = setting(small=(4_000, 2_000, 8_000), full=(100_000, 50_000, 50_000))
+TRIALS, MANY, LONG = setting(small=(2_000, 1_000, 4_000), full=(100_000, 50_000, 50_000))
 PLAN = [(game, d, 0.1, 5, TRIALS) for d in DIMENSIONS for game in ("yeom", "ours")]
 PLAN += [("yeom", 2_000, 0.01, 50, MANY), ("ours", 2_000, 0.01, 50, LONG)]
 PLAN += [("opposite", 2_000, 0.1, 5, 2 * TRIALS)]
@@ -244,7 +244,7 @@ cases = one_hot.cases_of_games(PLAN, noises=LEVELS, whole=False, block=None)
 settings = one_hot.added_up(
     cases, run_grid(games.play, cases, **GRID, alike=("game", "sampling_rate"), size="games", trial=2_000)
 )
-MODELS = setting(small={0.1: 50}, full={0.1: 400, 0.01: 200})
+MODELS = setting(small={0.1: 30}, full={0.1: 400, 0.01: 200})
 WHOLE = [(*case, MODELS[case[2]]) for *case, _ in PLAN if FULL or case[1:3] == [2_000, 0.1]]
 cases = one_hot.cases_of_games(WHOLE, noises=LEVELS, whole=True, block=setting(small=None, full=100))
 whole = run_grid(games.play, cases, **GRID, alike=("dimension", "sampling_rate"), size="games", trial=2)
