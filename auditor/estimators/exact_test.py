@@ -8,7 +8,7 @@ and the members follow T, whatever the scores' laws and ties; the proof is in `a
 The statistic. At the (k+1)-th smallest non-member lie h members strictly below, and at the (k+1)-th largest member h
 non-members strictly above. At each rank k of either group the Clopper-Pearson limits of the two rates give a bound on
 epsilon, as if that rank were the only one; the statistic is the largest of them. As a bound that is the field's most
-common error: it exceeds the truth far too often. As a statistic it is as good as any that grows with the hits, and **it
+common error: it exceeds the truth far too often. As a statistic it is as valid as any that grows with the hits, and **it
 does not hang on the epsilon that is tested**: so its p-value grows with epsilon, as the law's hits do, and the largest
 epsilon that is refuted at alpha can be found by bisection. That one exceeds the truth with probability at most alpha.
 
@@ -31,11 +31,13 @@ from scipy import optimize, special
 from scipy.linalg import lapack
 
 from auditor.core.values import Floats, Losses
+from auditor.estimators.joint_test import ranks_below_half
 from auditor.estimators.limits import lower_limit, upper_limit
 
 _Integers = npt.NDArray[np.int64]
 
-_MOST, _STEP, _REACH = 20.0, 1e-4, 0.1  # of epsilon, in nats
+_MOST, _DIGITS, _REACH = 20.0, 4, 0.1  # of epsilon, in nats
+_STEP = 10.0**-_DIGITS
 _ALIKE = 1e-9  # of two ratios: the same hits, whatever the rounding
 _ROUNDING = 1e-9  # of a p-value: what sums and factorials lose
 
@@ -50,10 +52,7 @@ def dense_ranks(size: int) -> _Integers:
     >>> dense_ranks(100)[[0, 1, -1]].tolist(), dense_ranks(10_000).size
     ([0, 1, 49], 205)
     """
-    found = [0]
-    while (rank := max(found[-1] + 1, round(_GROWTH * found[-1]))) < size / 2:
-        found.append(rank)
-    return np.array(found)
+    return ranks_below_half(size, growth=_GROWTH)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +144,8 @@ class ExactTest:
         return np.asarray(np.minimum.accumulate(np.minimum(below, passed)[::-1])[::-1])
 
     def p_value(self, epsilon: float) -> float:
-        """Return the p-value of "epsilon at most this": it never falls as epsilon grows."""
-        if self.statistic == -math.inf:
+        """Return the p-value of "epsilon at most this": it never falls as epsilon grows; 1 above 20, which is not refuted."""
+        if self.statistic == -math.inf or epsilon > _MOST:
             return 1.0
         if epsilon not in self._known:
             self._known[epsilon] = self._chance_at_least(epsilon)
@@ -180,8 +179,9 @@ class ExactTest:
             low, high, reach = high, min(_MOST, high + reach), 2 * reach
         found = _MOST if excess(high) <= 0 else optimize.brentq(excess, low, high, xtol=_STEP)
         # A root within the step may lie on either side of the level.
-        found = math.floor(found / _STEP) * _STEP
-        return found if excess(found) <= 0 else max(0.0, found - _STEP)
+        steps = math.floor(found / _STEP)
+        steps -= excess(steps * _STEP) > 0
+        return max(0.0, round(steps * _STEP, _DIGITS))
 
 
 # --- The chance to stay below, by the tosses that lead to the corner from both ends ---

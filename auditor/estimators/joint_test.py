@@ -97,10 +97,10 @@ class JointTest:
     @cached_property
     def _tails(self) -> tuple["_Tail", "_Tail"]:
         """Ranks of the non-members with hits among the members, and the other way round: by symmetry under the same T."""
-        lower = _Tail(_ranks(self.nonmembers), self.nonmembers, self.members, self._allowed)
+        lower = _Tail(ranks_below_half(self.nonmembers), self.nonmembers, self.members, self._allowed)
         if self.members == self.nonmembers:
             return lower, lower
-        return lower, _Tail(_ranks(self.members), self.members, self.nonmembers, self._allowed)
+        return lower, _Tail(ranks_below_half(self.members), self.members, self.nonmembers, self._allowed)
 
     def _allowed(self, rate: Floats) -> Floats:
         return np.asarray(np.interp(rate, self.curve.fpr, self.curve.tpr))
@@ -256,14 +256,14 @@ def _order_statistics(ranks: _Integers, size: int, draws: int, rng: np.random.Ge
     yield from sums / (sums[-1] + rng.standard_gamma(size - ranks[-1], draws))
 
 
-def _ranks(size: int) -> _Integers:
-    """Ranks below half of the size, fixed before any data are seen: neighbours grow by a tenth.
+def ranks_below_half(size: int, *, growth: float = _GROWTH) -> _Integers:
+    """Return ranks below half of the size, fixed before any data are seen: neighbours grow by a tenth, or by that factor.
 
-    >>> _ranks(30).tolist()
+    >>> ranks_below_half(30).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     """
     found = [0]
-    while (rank := max(found[-1] + 1, round(_GROWTH * found[-1]))) < size / 2:
+    while (rank := max(found[-1] + 1, round(growth * found[-1]))) < size / 2:
         found.append(rank)
     return np.array(found)
 

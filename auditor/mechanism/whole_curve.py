@@ -182,9 +182,11 @@ def _by_all_thresholds(
         p_value, at_best = judged.p_value, perfect.p_value
     else:
         p_value, at_best = exact.p_value(stated), best.p_value(stated)
-    if stated is not None:
-        # The exact ones say the same, up to the digits that the bound is rounded to.
-        found["value"] = (max if p_value <= alpha else min)(found["value"], stated)
+    if stated is not None and p_value > alpha:
+        found["value"] = min(found["value"], stated)
+    elif stated is not None and exact is not None:
+        # One test says both, up to the digits that the bound is rounded to. Two tests may not raise each other's bound.
+        found["value"] = max(found["value"], stated)
     said: dict[str, Any] = {
         "decides": True,
         "rejected": p_value <= alpha,

@@ -112,6 +112,13 @@ def test_scores_that_say_nothing():
     assert judged(np.zeros(5), np.ones(5), 0.9).epsilon_bound == 0
 
 
+@pytest.mark.parametrize("epsilon", [19.9, 20.1, 50.0, 800.0])
+def test_claims_that_allow_everything_are_kept(epsilon):
+    """No few records refute an epsilon near 20 or above it, however well they are told apart."""
+    apart = judged(np.zeros(200), np.ones(150), 1e-5)
+    assert apart.p_value(epsilon) > 0.99
+
+
 @pytest.mark.parametrize(
     ("law", "alpha"),
     [("worst", 0.05), ("worst", 0.01), ("response", 0.05), ("five values", 0.05), ("mirrored", 0.01)],

@@ -25,6 +25,7 @@ from auditor.core import (
     Verdict,
 )
 from auditor.estimators import clopper_pearson
+from auditor.mechanism import whole_curve
 from auditor.results import runs_schema
 from auditor.verdicts import judge
 
@@ -381,6 +382,27 @@ def test_a_training_claim_is_judged_at_its_accountants_epsilon(rng):
     replaced = audited(shifted(rng, by=1.0), claim=claim, adjacency="replace-one")
     assert replaced.comparisons[0].claim.delta == replaced.estimate(JUDGING).delta
     assert replaced.verdict is not Verdict.REFUTED
+
+
+@pytest.mark.parametrize("epsilon", [25.0, 50.0, 700.0])
+def test_claims_too_large_to_be_refuted_are_inconclusive(rng, epsilon):
+    """A claim that so few runs cannot refute, however large it is, is not judged; the bound stays."""
+    result = audited(shifted(rng), claim=StatedClaim(epsilon, 1e-5))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert 0 < result.estimate(JUDGING).value < 20
+
+
+def test_one_test_raises_no_bound_of_another(monkeypatch):
+    """Of more runs than the exact test takes, a refuted claim leaves the bound where its own test has it."""
+    monkeypatch.setattr(whole_curve, "_EXACT", 10)
+    rng = np.random.default_rng(3)
+    losses, claims = shifted(rng, by=1.0, runs=300), np.arange(0.5, 2.0, 0.1)
+    alone = audited(losses).estimate(JUDGING).value
+    rows = [audited(losses, claim=StatedClaim(float(epsilon), 1e-5)) for epsilon in claims]
+    refuted = [row.verdict is Verdict.REFUTED for row in rows]
+    assert max(row.estimate(JUDGING).value for row in rows) <= alone
+    assert max(claims[refuted]) > alone  # the claim's own test is the sharper one
+    assert refuted == sorted(refuted, reverse=True)
 
 
 def test_scores_the_wrong_way_round_judge_nothing(rng):
