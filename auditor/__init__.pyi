@@ -70,6 +70,7 @@ from auditor.core.options import (
     Adjacency as Adjacency,
     AnyGuesses as AnyGuesses,
     BernoulliSplit as BernoulliSplit,
+    Calibrated as Calibrated,
     Census as Census,
     ClopperPearson as ClopperPearson,
     EachRecord as EachRecord,

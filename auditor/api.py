@@ -380,6 +380,7 @@ def compare_audits(
     about: Any = None,
     baseline: Any = None,
     measure: str | None = None,
+    losses: Iterable[Losses] = (),
 ) -> AuditsComparison:
     """Set several audits beside each other, against their utility, and against a baseline.
 
@@ -392,9 +393,13 @@ def compare_audits(
             from 1. By default the first of exactly two; none where there are more.
         measure: Name of the estimate on the privacy axis. By default ``epsilon_star.gaussian``, or ``advantage`` where
             an audit's fit is rejected.
+        losses: What the results were made of, in any order, where all audits are of the same records with the same
+            membership, by id: then each is compared with the baseline record by record, which sees far smaller changes. A
+            result keeps a hash of its losses, so that no others are taken for them.
 
     Raises:
-        InputError: Fewer than two results, one of them twice, or a table, baseline or measure that cannot be used.
+        InputError: Fewer than two results, one of them twice, a table, baseline or measure that cannot be used, or losses
+            of other audits or of other records.
 
     >>> import numpy as np
     >>> from auditor import Losses, Utility, audit
@@ -411,9 +416,10 @@ def compare_audits(
     >>> found.got_worse, [item.name for item in found.frontier]
     (True, ['v1', 'v2'])
     """
+    given = locals()  # every argument by its name, and nothing else yet
     from auditor.comparison import compare as room
 
-    return AuditsComparison.of(room.compare_audits(results, about=about, baseline=baseline, measure=measure))
+    return AuditsComparison.of(room.compare_audits(**given))
 
 
 def read_result(path: str | os.PathLike[str]) -> AuditResult:

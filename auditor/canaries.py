@@ -13,14 +13,12 @@ training algorithm (Steinke, Nasr and Jagielski 2023).
                            split=auditor.BernoulliSplit(0.5))
 """
 
-import dataclasses
-import io
 import math
 import os
 import reprlib
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +30,7 @@ from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import marks
 from auditor.core import validate
 from auditor.core.errors import InputError, OutputError
-from auditor.core.files import write_all
+from auditor.core.files import table_content, write_all
 from auditor.core.values import Floats, Losses, PerGroup
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson
@@ -199,7 +197,7 @@ class Canaries:
 
     def coins(self, path: Path) -> str | bytes:
         """Return what `write` writes to a file of this name."""
-        return as_file(dataclasses.replace(self, features=None, labels=None).table(), path)
+        return table_content(replace(self, features=None, labels=None).table(), path)
 
 
 def _tossed(size: int, seed: int | None) -> npt.NDArray[np.bool_]:
@@ -230,22 +228,6 @@ def _rows(values: Any, which: npt.NDArray[Any]) -> Any:
     if values is None:
         return None
     return values.iloc[which] if hasattr(values, "iloc") else values[which]
-
-
-def as_file(frame: "pd.DataFrame", path: Path) -> str | bytes:
-    """Return a table as the content of a file of this name.
-
-    Raises:
-        InputError: A path with another ending than ``.csv`` and ``.parquet``.
-    """
-    suffix = path.suffix.lower()
-    if suffix == ".csv":
-        return frame.to_csv(index=False, lineterminator="\n")
-    if suffix != ".parquet":
-        raise InputError(f"path must end in .csv or .parquet, got {str(path)!r}; name the file so.")
-    file = io.BytesIO()
-    frame.to_parquet(file, index=False)
-    return file.getvalue()
 
 
 def refuse_replacing(path: Path, *, overwrite: bool) -> None:

@@ -1,10 +1,20 @@
 """audit(): the one place that knows the order."""
 
+from dataclasses import replace
+from typing import Any
+
 from auditor.checks.registry import CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import StatedClaim
+from auditor.core.options import Sample, StatedClaim
+from auditor.core.values import Estimate, Losses
+from auditor.curves.tradeoff import count
+from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
+from auditor.estimators.gap import advantage
+from auditor.estimators.limits import MemberLimits
+from auditor.estimators.one_run import mechanism_bound
+from auditor.estimators.rates import certified_at, interval
 from auditor.estimators.registry import ESTIMATORS
 from auditor.results import views
 from auditor.results.document import AuditDocument, NamedCurve, provenance
@@ -28,7 +38,7 @@ def audit(asked: Asked) -> AuditDocument:
         evidence.persons, checks=checks, most=asked.top_records, rng=evidence.rng("ranking")
     )
     result = AuditDocument(
-        data={**asked.described(), "top_records": exposed.reason},
+        data={**asked.described(), "top_records": exposed.reason, "shown": shown_together(evidence)},
         estimates=estimates,
         claims=evidence.claims,
         comparisons=comparisons,
@@ -51,6 +61,57 @@ def audit(asked: Asked) -> AuditDocument:
     if too_large is not None:
         raise InputError(f"the result would be larger than one that can be read again: {too_large}.")
     return result
+
+
+# What a headline may tell: the first of these that holds although all of them were looked at, and so share the error. The
+# last two are looked at where none of the others holds: they take longest.
+_LOOKS, _HALF = 6, 0.5
+
+
+def shown_together(evidence: Evidence) -> dict[str, Any]:
+    """Return which findings hold at the confidence of the audit with all of them together.
+
+    Members count as draws, whether or not all of them were scored. ``names`` are those of estimates whose lower limit is
+    beyond what guessing gives (``auc.upper``: whose upper one is), each at a sixth of the error. ``reversed`` is the lower
+    limit of the advantage of an attacker who goes by high losses, likewise, or 0.
+    """
+    level = (1 - evidence.setting.confidence) / _LOOKS
+    stricter = replace(evidence.setting, confidence=1 - level, members=Sample())
+    again = replace(evidence, setting=stricter, estimators=())
+    counts, losses, area = evidence.counts, evidence.losses, evidence.estimate("auc")
+    sizes, confidence = (losses.n_member, losses.n_nonmember), stricter.confidence
+    variance = area.details["standard_error"] ** 2
+    low, high = interval(area.value or 0.0, variance, sizes=sizes, alpha=level)
+    limits = MemberLimits(Sample(), losses.n_member)
+    found = {
+        **{
+            f"tpr_at_fpr.{rate:g}": (certified_at(rate, losses, limits, level / 2)[0] or 0.0) > rate
+            for rate in stricter.rates
+        },
+        "advantage": _positive(advantage(counts, confidence=confidence)),
+        "epsilon_bound.clopper_pearson": _bound_is_shown(evidence, again, level),
+        "auc": low > _HALF,
+        "auc.upper": high < _HALF,
+    }
+    names, behind = [name for name, holds in found.items() if holds], 0.0
+    if not names:
+        names = [row.name for row in mechanism_bound(again) if _positive(row)]
+    if not names or names == ["auc.upper"]:
+        swapped = Losses(member=losses.sorted_nonmember, nonmember=losses.sorted_member)
+        behind = advantage(count(swapped), confidence=confidence).lower or 0.0
+    return {"looks": _LOOKS, "names": names, "reversed": behind}
+
+
+def _bound_is_shown(evidence: Evidence, again: Evidence, level: float) -> bool:
+    row = evidence.estimate("epsilon_bound.clopper_pearson")
+    kept = row.details.get("as_draws", {**row.details, "value": row.value})
+    if not kept["value"]:
+        return False
+    return kept["p_value"] <= level if "p_value" in kept else _positive(certified_bound(again)[0])
+
+
+def _positive(row: Estimate) -> bool:
+    return (row.lower or 0.0) > 0
 
 
 def _curves(evidence: Evidence) -> tuple[NamedCurve, ...]:

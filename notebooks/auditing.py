@@ -54,7 +54,7 @@ def down(value, digits=3):
 # %%
 x = np.arange(1, 1501)
 printed = slides.advanced_composition(0.1, steps=x, slack=1e-3)
-corrected = np.array([composition.advanced_sharper(0.1, steps=k, slack=1e-3).epsilon for k in x.tolist()])
+corrected = np.array([composition.advanced_sharper(0.1, steps=k, slack=1e-3) for k in x.tolist()])
 figure, axes = plt.subplots()
 axes.plot(x, 0.1 * x, "k-", label="basic, 0.1 x")
 axes.plot(x, printed, "r:", label="advanced, as drawn")
@@ -68,8 +68,8 @@ print(f"below 0.1 x from x = {starts[0]} on as drawn, from x = {starts[1]} on co
 print(f"at x = 1500: basic 150, as drawn {printed[-1]:.1f}, corrected {corrected[-1]:.1f}")
 # Above epsilon 1 the missing factor turns around: a thousand steps of epsilon 2 at delta' 1e-5.
 large = slides.advanced_composition(2.0, steps=1000, slack=DELTA).item()
-best = composition.optimal(2.0, steps=1000, total_delta=DELTA).epsilon
-sharp = composition.advanced_sharper(2.0, steps=1000, slack=DELTA).epsilon
+best = composition.optimal(2.0, steps=1000, total_delta=DELTA)
+sharp = composition.advanced_sharper(2.0, steps=1000, slack=DELTA)
 truthful = np.arange(1001)  # of a thousand randomised responses, the worst steps: a binomial count
 excess = -np.expm1(np.minimum(0.0, large - (2 * truthful - 1000) * 2.0))
 exact_delta = stats.binom.pmf(truthful, 1000, special.expit(2.0)) @ excess
@@ -81,11 +81,11 @@ for e in (1.0, 0.1, 0.01):
     mean = e + math.expm1(-e)
     print(f"mean loss of a Laplace step, epsilon {e}: {mean:.3g}, {mean / (e * e / 2):.2f} times epsilon^2/2")
 for k in (100, 10_000, 1_000_000):
-    total = composition.optimal(1 / math.sqrt(k), steps=k, total_delta=DELTA).epsilon
+    total = composition.optimal(1 / math.sqrt(k), steps=k, total_delta=DELTA)
     print(f"{k:,} steps of epsilon 1/sqrt(k): {total:.2f} in all at delta 1e-5")
 one = theory.amplified(1.0, delta=0.0, sampling_rate=0.01).epsilon  # epsilon 1, one of n = 100 records a step
 for power in (2, 3, 4):
-    total = composition.optimal(one, steps=100**power, total_delta=DELTA).epsilon
+    total = composition.optimal(one, steps=100**power, total_delta=DELTA)
     unit = math.sqrt(100**power * math.log(1 / DELTA)) / 100
     print(f"q = 1/n, k = n^{power}: epsilon is {total / unit:.1f} times (1/n) sqrt(k ln(1/delta))")
 
@@ -171,7 +171,7 @@ print(f"q = 0.001, k = 10^6: mu {theorem:.3f} by Theorem 3.4 on the curve, {coro
 noise = math.sqrt(2 * math.log(1.25 / DELTA)) / 0.5  # the slide's sigma for epsilon 0.5
 delta_1, tail_1 = theory.delta_from_mu(1.0, epsilon=1.0), float(special.ndtr(-0.5))
 hundred = slides.advanced_composition(0.1, steps=100, slack=1e-5).item()
-sharper = composition.advanced_sharper(0.1, steps=100, slack=1e-5).epsilon
+sharper = composition.advanced_sharper(0.1, steps=100, slack=1e-5)
 clt, corollary = slides.clt_of_gaussian_steps(0.1, steps=100), slides.sampled_mu(1.0, rate=0.01, steps=1000)
 right_clt = theory.limit_mu(theory.gdp_curve(0.1), steps=100)
 right_corollary = theory.subsampled_mu(1.0, sampling_rate=0.01, steps=1000)

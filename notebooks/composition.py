@@ -50,11 +50,11 @@ def as_printed(epsilon, *, steps, slack):
 
 STEP, SLACK = 0.1, 1e-5
 THEOREMS = {
-    "basic": lambda k: composition.basic(STEP, steps=k).epsilon,
+    "basic": lambda k: composition.basic(STEP, steps=k),
     "advanced, as printed": lambda k: as_printed(STEP, steps=k, slack=SLACK),
-    "advanced": lambda k: composition.advanced(STEP, steps=k, slack=SLACK).epsilon,
-    "advanced, sharper": lambda k: composition.advanced_sharper(STEP, steps=k, slack=SLACK).epsilon,
-    "optimal": lambda k: composition.optimal(STEP, steps=k, total_delta=SLACK).epsilon,
+    "advanced": lambda k: composition.advanced(STEP, steps=k, slack=SLACK),
+    "advanced, sharper": lambda k: composition.advanced_sharper(STEP, steps=k, slack=SLACK),
+    "optimal": lambda k: composition.optimal(STEP, steps=k, total_delta=SLACK),
 }
 steps = np.unique(np.geomspace(1, 3000, 80).astype(int)).tolist()
 figure, axes = plt.subplots()
@@ -283,7 +283,7 @@ for noise, true, guess in zip(noises, accounted, limited, strict=True):
 # Azuma for 100 steps of (0.1, 1e-6), with z from T delta + delta' as the proof has it, beside Equation 2 itself.
 z = math.sqrt(2 * math.log(1 / (100 * 1e-6 + SLACK)))
 by_proof = 100 * STEP * math.expm1(STEP) + z * STEP * math.sqrt(100)
-by_equation = composition.advanced(STEP, delta=1e-6, steps=100, slack=SLACK).epsilon
+by_equation = composition.advanced(STEP, steps=100, slack=SLACK)
 WRONG = [
     ("Theorem 2, Eq. 2", "epsilon, 100 steps of 0.1", at_100["advanced, as printed"], at_100["advanced"]),
     ("after Theorem 2", "'best available', same steps", at_100["advanced"], at_100["optimal"]),

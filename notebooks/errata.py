@@ -373,7 +373,7 @@ show(
     "001 Theorem 2",
     "epsilon of 100 steps of 0.1 each at delta' = 1e-5, at most",
     printed=math.sqrt(2 * steps * math.log(1 / slack) * eps) + steps * eps * math.expm1(eps),
-    corrected=advanced(eps, steps=steps, slack=slack).epsilon,
+    corrected=advanced(eps, steps=steps, slack=slack),
     check=answers_epsilon(eps, steps=steps, delta=slack),
     within=0.0,
     how="all answers of 100 randomised responses",
@@ -382,7 +382,7 @@ show(
 )
 there = answers_delta(eps, steps=steps, at=FOUND[-1].corrected)
 print(f"  exact delta of randomised responses at {FOUND[-1].corrected:.3f}: {there:.3g}, at most 1e-5")
-print(f"  basic composition: {basic(eps, steps=steps).epsilon:.1f}")
+print(f"  basic composition: {basic(eps, steps=steps):.1f}")
 
 # %% [markdown]
 # ### 001, Theorem 3 (Gaussian mechanism): a variance for a standard deviation
@@ -430,7 +430,7 @@ show(
     "001 union bound",
     "chance that one of 100 steps exceeds its epsilon, delta = 0.01 each, at most",
     printed=1 - 100 * 0.01,
-    corrected=basic(0.1, delta=0.01, steps=100).delta,
+    corrected=100 * 0.01,
     check=np.mean((rng.random((20_000, 100)) < 0.01).any(axis=1)),
     within=0.0,
     how="20,000 simulated runs",
@@ -450,7 +450,7 @@ for each, k, outcome in ((0.1, 100, "true, but loose"), (1.5, 1000, "confirmed")
         f"002 advanced composition, epsilon {each}",
         f"epsilon of {k} steps of {each} each at delta' = 1e-5, at most",
         printed=each * math.sqrt(2 * k * math.log(1 / slack)) + k * math.tanh(each / 2),
-        corrected=advanced_sharper(each, steps=k, slack=slack).epsilon,
+        corrected=advanced_sharper(each, steps=k, slack=slack),
         check=answers_epsilon(each, steps=k, delta=slack),
         within=0.0,
         how=f"all answers of {k} randomised responses",
@@ -708,8 +708,8 @@ print(f"  for added records: {theory.epsilon(DPSGD(3.51, rate, twenty), delta=3.
 show(
     "001 after Theorem 2",
     "smallest epsilon of 100 steps of 0.1 each at delta 1e-5",
-    printed=advanced(eps, steps=steps, slack=slack).epsilon,
-    corrected=optimal(eps, steps=steps, total_delta=slack).epsilon,
+    printed=advanced(eps, steps=steps, slack=slack),
+    corrected=optimal(eps, steps=steps, total_delta=slack),
     check=answers_epsilon(eps, steps=steps, delta=slack),
     within=1e-8,
     how="all answers of 100 randomised responses",

@@ -110,6 +110,13 @@ def brute_force_curve(member, nonmember):
     return fpr, tpr
 
 
+def randomised_response_delta(epsilon, *, steps, total):
+    """Delta at a total epsilon of randomised responses, the worst steps there are: a sum over the binomial count."""
+    truthful = np.arange(steps + 1)
+    mass = stats.binom.pmf(truthful, steps, 1 / (1 + math.exp(-epsilon)))
+    return float(mass @ -np.expm1(np.minimum(0.0, total - (2 * truthful - steps) * epsilon)))
+
+
 def steinke_p_value(m, r, v, epsilon, delta):
     """Theorem 5.2 of Steinke, Nasr and Jagielski 2023, every term of the maximum written out."""
     w = stats.binom(r, 1 / (1 + math.exp(-epsilon)))
@@ -173,6 +180,28 @@ def worst_interleavings(members, nonmembers, fpr, tpr):
                     inside += [at[place] for place in places]
                     outside += [at[place] for place in range(a + b) if place not in places]
                 yield share, inside, outside
+
+
+def separated_epsilon(size, alpha):
+    """The epsilon whose least favourable law puts all of so many members below as many others with chance alpha.
+
+    The law of the smallest of the others, and the chance that all members lie below it, integrated; at delta 0.
+    """
+
+    def chance(epsilon):
+        def density(s):
+            allowed = min(1.0, math.exp(epsilon) * s / size, 1 - math.exp(-epsilon) * (1 - s / size))
+            return np.power(1 - s / size, size - 1) * np.power(allowed, size)
+
+        corner = size / (1 + math.exp(epsilon))
+        ends = [0.0, corner / 2, corner, 2 * corner, 10 * corner, size]
+        return sum(
+            integrate.quad(density, *pair, limit=400)[0]
+            for pair in itertools.pairwise(ends)
+            if pair[0] < pair[1]
+        )
+
+    return optimize.brentq(lambda epsilon: chance(epsilon) - alpha, math.log(size / 9), math.log(size))
 
 
 def chance_at_a_rank(rank, hits, *, members, nonmembers, allowed):

@@ -1,11 +1,17 @@
 """What every simulation of a level or a coverage shares."""
 
+from inspect import signature
+
 import numpy as np
 from scipy import stats
 
-from auditor import AuditResult
+from auditor import AuditResult, audit
 from auditor.core import ClopperPearson, Sample
 from auditor.estimators import Counts, MemberLimits, threshold_bound
+from auditor.estimators.evidence import Evidence
+from auditor.estimators.registry import ESTIMATORS
+from auditor.pipeline import shown_together
+from auditor.theory.asked import Asked
 
 ALPHA = 0.05
 EXACT = ClopperPearson()
@@ -37,6 +43,17 @@ def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, inter
     counts = Counts(hits, members, alarms, nonmembers)
     found = threshold_bound(counts, limits, delta=delta, alpha=1 - confidence, interval=interval)
     return max(0.0, found.epsilon)
+
+
+_LOOKED_AT = ("certified bound", "one run", "measured rates", "guaranteed rates")
+
+
+def looked_at(losses, **asked):
+    """The result that a headline goes by: the rows that it looks at, and which of them hold together."""
+    defaults = {item.name: item.default for item in signature(audit).parameters.values()}
+    question = Asked(**{**defaults, "losses": losses, "delta": 1e-5, **asked})
+    evidence = Evidence.of(question, estimators=[ESTIMATORS[name] for name in _LOOKED_AT])
+    return result_of({**question.described(), "shown": shown_together(evidence)}, *evidence.estimates)
 
 
 def result_of(data, *estimates):

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import auditor
-from auditor import checks, scores
-from auditor.checks import label_shuffle, placebo
+from auditor import scores
+from auditor.checks import label_shuffle
 from auditor.core import (
     DPSGD,
     Census,
@@ -28,8 +28,8 @@ from auditor.core import (
 from auditor.curves import Gaussian, MixtureOfGaussians, TradeoffCurve, fit_mixture_pair, logit_map
 from auditor.estimators import (
     clopper_pearson,
+    epsilon_bound,
     gaussian_supremum,
-    gdp_bound,
     mixture_supremum,
     model_gdp,
     one_run_bound,
@@ -110,7 +110,7 @@ CASES = {
     "threshold must be finite, got nan": lambda: FixedThreshold(math.nan),
     r"fraction must lie in \(0, 1\), got 1": lambda: Split(1.0),
     "seed must be a whole number of 0 or more, got -1": lambda: Split(seed=-1),
-    r"interval must be auditor\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Katz()),
+    r"interval must be auditor\.Calibrated or auditor\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Katz()),
     r"interval must be auditor\.ClopperPearson or auditor\.Katz or": lambda: FixedThreshold(0.0, Melded()),
     # The audit.
     r"losses must be auditor\.Losses, got 'x.csv'": lambda: auditor.audit("x.csv"),
@@ -140,7 +140,7 @@ CASES = {
     r"delta must lie in \[0, 1\), got 1": lambda: model_gdp(TEN, delta=1.0),
     "delta must be above 0 when there is no clip, got 0": lambda: gaussian_supremum(UNIT, UNIT, delta=0.0),
     "delta must be above 0 when there is no clip, got 0:": lambda: mixture_supremum(UNIT, UNIT, delta=0.0),
-    "correct guesses <= guesses <= bits must hold, got 5, 12 and 10": lambda: gdp_bound(bits=10, guesses=12, correct=5, alpha=0.05),
+    "correct guesses <= guesses <= bits must hold, got 5, 12 and 10": lambda: epsilon_bound(bits=10, guesses=12, correct=5, delta=0, alpha=0.05),
     "correct guesses <= guesses": lambda: steinke_bound(bits=10, guesses=5, correct=6, delta=0.0, alpha=0.05),
     r"test must be auditor\.Steinke or auditor\.FDP or": lambda: one_run_bound(TWO, split=RandomSplit(), delta=0.0, rng=rng(), test="fdp"),
     # Curves.
@@ -169,9 +169,7 @@ CASES = {
         Features(pd.DataFrame({"words": [["a"], ["b"]]}), pd.DataFrame({"words": [["a"], ["b"]]}))
     ),
     # Checks.
-    r"^false_alarms must lie in \(0, 1\), got 2": lambda: placebo(TWO, delta=0.0, false_alarms=2),
     "^shuffles must be a whole number of 1 or more, got 0": lambda: label_shuffle(TWO, delta=0.0, rng=rng(), shuffles=0),
-    "shift needs an rng with features, got None": lambda: checks.shift(Features([1, 2], [3, 4])),
     # Scores.
     "class of each calibration record": lambda: scores.class_conditional(TWO),
     "class of each audited record": lambda: scores.class_conditional(CLASSES)(TWO),

@@ -29,21 +29,6 @@ def test_every_quantity_for_both_neighbours(found):
         assert all(row["proven"] == (row["status"] == "proven") for row in rows)
 
 
-def test_reference_values(found):
-    """The leading numbers are those of statistics.md, section 7, at (.01, 1, 1000)."""
-    first = {(row["metric"], row["adjacency"]): row["value"] for row in reversed(found["claims"][:40])}
-    assert first["epsilon", "add-remove"] == pytest.approx(1.828237, abs=3e-4)
-    assert (found["claims"][0]["metric"], found["claims"][0]["adjacency"]) == ("epsilon", "add-remove")
-    assert first["advantage", "add-remove"] == pytest.approx(0.1610176, abs=5e-8)
-    assert first["advantage", "replace-one"] == pytest.approx(0.2643522, abs=5e-8)
-    assert first["bayes_security", "replace-one"] == pytest.approx(1 - 0.2643522, abs=5e-8)
-    assert first["success_rate", "replace-one"] == pytest.approx((1 + 0.2643522) / 2, abs=5e-8)
-    forms = [
-        row["value"] for row in found["claims"] if row["metric"] == "bayes_security" and not row["proven"]
-    ]
-    assert forms == pytest.approx([0.75182963, 0.73173984], abs=5e-9)
-
-
 def test_extras(found):
     """The composition theorems and the simulation stand after the overview, the latter with its interval."""
     methods = [row["method"] for row in found["claims"] if row["metric"] == "epsilon"]
@@ -74,21 +59,6 @@ def test_steps_from_a_table(tmp_path, capsys):
     described = answer(capsys, "claim", "--schedule", path, "--delta", "1e-5")["description"]
     assert (described["noise_multiplier"], described["steps"]) == (None, 100)
     assert [phase["steps"] for phase in described["phases"]] == [50, 50]
-
-
-def test_batches_of_a_fixed_size(capsys):
-    """They are accounted for replaced records only; the other rows are there, without a value and with the reason."""
-    arguments = ("--noise-multiplier", "2", "--sampling-rate", "0.05", "--steps", "20", "--delta", "1e-5")
-    found = answer(capsys, "claim", *arguments, "--fixed-size")
-    assert found["description"]["sampling"] == "fixed-size"
-    for row in found["claims"]:
-        if row["adjacency"] == "add-remove":
-            assert row["value"] is None
-            assert "replaced records only" in row["note"]
-    leading = [
-        row for row in found["claims"] if row["adjacency"] == "replace-one" and row["metric"] == "advantage"
-    ]
-    assert 0 < leading[0]["value"] < 1
 
 
 def test_shuffled_batches(capsys):

@@ -97,6 +97,27 @@ def test_a_table_says_more(folder, tmp_path, capsys):
     assert found["measure"] == "auc"
 
 
+def test_losses_are_found_by_their_hash(tmp_path, capsys):
+    """With the tables of both, in any order and by the audit's own columns, the command decides record by record."""
+    rng, member = np.random.default_rng(6), np.arange(1600) < 800
+    shared = rng.normal(size=1600)
+    given = []
+    for name, shift in (("old", 0.5), ("new", 0.7)):
+        score = shift * member - shared + 0.1 * rng.normal(size=1600)
+        rows = np.column_stack([np.arange(1600), score, member])
+        np.savetxt(tmp_path / f"{name}.csv", rows, "%.9g", ",", header="who,score,member", comments="")
+        columns = ("--loss-column", "score", "--higher-is-member", "--id-column", "who")
+        result = tmp_path / f"{name}.json"
+        assert run_line("audit", tmp_path / f"{name}.csv", *columns, "--json", result, "-q") == 0
+        given.append(result)
+    assert run(*given, "--fail-if-worse", "-q") == 0
+    tables = [word for name in ("new", "old") for word in ("--losses", tmp_path / f"{name}.csv")]
+    assert run(*given, *tables, *columns, "--fail-if-worse", "-q") == 1
+    assert "on the same records, the advantage" in capsys.readouterr().err
+    words = "no result has their hash"
+    assert words in refused(capsys, "compare", *given, *tables, *columns[:2], *columns[3:])
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

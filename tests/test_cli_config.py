@@ -76,20 +76,6 @@ def test_a_file_in_the_current_directory_sets_options(capsys, name, prefix):
     assert "config" not in typed["provenance"]
 
 
-def test_a_file_sets_a_claim_in_any_unit(capsys):
-    """The keys of a claim follow its options, whatever it is stated in."""
-    for lines, words in (
-        (
-            'claim-points = "1:1e-3,4:1e-5"\nclaim-unit = "person"',
-            "epsilon 4 at delta 1e-5, add-remove, per person",
-        ),
-        ("claim-rho = 0.5", "zero-concentrated differential privacy with rho 0.5"),
-        ('noise-multiplier = 1.0\nsampling-rate = 0.1\nsteps = 9\nsampler = "shuffled"', "shuffled batches"),
-    ):
-        save(f"[audit]\n{lines}\n")
-        assert words in audited(capsys)["data"]["claim"]
-
-
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_default(capsys):
     """What is typed overrules the file (of Windows here), a list as a whole; the provenance names only what counted."""
     save(b"\xef\xbb\xbf[audit]\r\nconfidence = 0.8\r\nseed = 7\r\nfail-if = ['auc > 0.5']\r\n")

@@ -42,7 +42,7 @@ OUTCOMES = {
         tpr_at_fpr.0.1.lower > 0.2|checks.ties == ok|checks.shift == unknown""",
     ExitCode.DONE: "auc<0.5|bayes_security.upper < 0.1|epsilon_star.gaussian > 100|checks.ties == warn",
     ExitCode.NOT_EVALUABLE: """bayes_security.lower < 0.9|epsilon_bound.clopper_pearson.upper > 0
-        tpr_at_fpr.0.001 > 0.1|epsilon_bound.one_run > 1|epsilon_star.mixture > 1|epsilon_star.mixture.lower > 1
+        tpr_at_fpr.0.001.lower > 0.1|epsilon_bound.one_run > 1|epsilon_star.mixture > 1|epsilon_star.mixture.lower > 1
         verdict == refuted|verdict != not_refuted|checks.placebo == fail|checks.shift == fail""",
 }
 
@@ -139,6 +139,17 @@ def test_a_sentence_never_contradicts_its_outcome(value, bound):
     shown = float(words.replace("−", "-").replace("∞", "inf"))  # noqa: RUF001 the true minus sign
     assert (shown > bound) == (value > bound) == (not outcome.passed)
     assert shown <= value  # a lower bound is never told larger than it is
+
+
+@pytest.mark.parametrize(
+    ("end", "told"), [("", "as observed"), (".lower", "the lower end at"), (".upper", "the upper end at")]
+)
+def test_a_gate_on_a_rate_names_the_number_that_it_uses(end, told):
+    """By name alone it is what was observed, 7.7%, and not what a conservative rank shows; an end is told as such."""
+    rate = row(0.077, 0.015, 0.19, name="tpr_at_fpr.0.01", details={"rate": 0.01})
+    outcome = check_gates(made(rate), f"tpr_at_fpr.0.01{end} > 0.05")[0]
+    assert told in outcome.sentence
+    assert outcome.passed is (end == ".lower")
 
 
 # --- Audits that could not have failed ------------------------------------------------------------

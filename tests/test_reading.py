@@ -74,12 +74,12 @@ def refused(path):
 # --- Earlier releases -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["audit", "statistics", "theory", "collect"])
+@pytest.mark.parametrize("name", ["audit", "statistics", "theory", "collect", "scales"])
 def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
     """A result of each earlier release keeps every number, has a page, and is written as the current version."""
     path = OLD / f"{name}.json"
     raw = json.loads(path.read_text(encoding="utf-8"))
-    assert raw["schema_version"] == "1"
+    assert raw["schema_version"] == ("2" if name == "scales" else "1")
     read = auditor.read_result(path)
     assert read.schema_version == SCHEMA_VERSION
     now = json.loads(read.to_json(tmp_path / "now.json"))
@@ -103,7 +103,10 @@ def test_results_of_earlier_releases_are_read_shown_and_written(name, tmp_path):
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        ("3", "a newer release wrote; this release reads '1' and '2': upgrade with 'pip install --upgrade"),
+        (
+            "4",
+            "a newer release wrote; this release reads '1', '2' and '3': upgrade with 'pip install --upgrade",
+        ),
         (2, "schema_version 2; this release reads"),
         ([[1]], "schema_version [[1]]"),
     ],

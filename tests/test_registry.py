@@ -163,7 +163,7 @@ def test_help(registered):  # noqa: ARG001
     option = next(item for item in command.params if item.name == "fail_if")
     for word, text, help_text in (
         ("made_up", "made_up", METRIC.hint),
-        ("checks.ma", "checks.made_up_check", SPEC.hint),
+        ("checks.made", "checks.made_up_check", SPEC.hint),
     ):
         found = option.shell_complete(typer.Context(command), word)
         assert [(item.value, item.help) for item in found] == [(text, help_text)]

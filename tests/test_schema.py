@@ -94,7 +94,7 @@ def test_what_lies_about_its_data_does_not_validate(hostile):  # noqa: F811
     assert {"$.data.n_member", "$.data.members", "$.provenance.seed"} <= set(faults(hostile))
 
 
-@pytest.mark.parametrize("name", ["audit", "statistics", "theory", "collect"])
+@pytest.mark.parametrize("name", ["audit", "statistics", "theory", "collect", "scales"])
 def test_results_of_earlier_releases_validate_once_read(name):
     """An older result, written again, is a result of the current version; as it stands it is not."""
     path = OLD / f"{name}.json"

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = face(
     __name__,
     {
         "copies": "duplicates twins",
-        "losses": "collection direction goodness_of_fit persons power saturation sensitivity ties",
+        "losses": "collection direction goodness_of_fit masking persons power saturation sensitivity ties",
         "null_audits": "label_shuffle placebo",
         "populations": "encoded shift",
         "registry": "CHECKS RUN_CHECKS",

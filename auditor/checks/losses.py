@@ -45,14 +45,13 @@ def direction(auc: Estimate) -> Check:
 
 # --- ties ---
 
+_UNMASK = "Ask for the model's logits, or for unrounded probabilities of all classes, and audit again."
 
 TIES = CheckSpec(
     name="ties",
     title="Do many records share one loss?",
     hint="losses that are equal",
-    advice={
-        "warn": "Ask for the model's logits, or for unrounded probabilities of all classes, and audit again.",
-    },
+    advice={"warn": _UNMASK},
     run=lambda evidence: ties(evidence.given),
 )
 _MANY = 0.01
@@ -165,6 +164,62 @@ def saturation(losses: Losses) -> Check:
     return Check(
         "saturation", Status.OK, "No loss is known to come from a probability of exactly 0 or 1.", details
     )
+
+
+# --- masking ---
+
+
+MASKING = CheckSpec(
+    name="masking",
+    title="Do the losses tell more than right or wrong?",
+    hint="the AUC that accuracy alone gives",
+    absent="the losses do not say which records are classified correctly",
+    advice={"unknown": _UNMASK},
+    run=lambda evidence: masking(evidence.losses),
+)
+_SURE = 2.33  # standard errors, 99% on one side
+# Where members' losses are lower throughout, and normal, the AUC lies above 1/2 by 1.4 times as much as that of right and
+# wrong answers, or more: by phi(0)/sqrt(2) over phi(z)/2, z where losses turn wrong.
+_UNMASKED = 1.25
+
+
+def masking(losses: Losses) -> Check | None:
+    """Ask whether the confidence was masked where accuracy differs between the groups and the losses tell hardly more.
+
+    The gap in accuracy alone gives an AUC of 1/2 + gap/2. The question needs a gap, and an AUC whose distance from 1/2 is
+    below 1.25 times this one's, both at 99%, by the variance of the placements (DeLong et al. 1988). None where it is
+    not known which records are classified correctly.
+
+    >>> right = ([1] * 190 + [0] * 10, [1] * 110 + [0] * 90)
+    >>> labels_alone = Losses(*(1.0 - np.array(column) for column in right), correct=right)
+    >>> masking(labels_alone).message[:75]
+    'Right and wrong answers alone give an AUC of 0.7, and the losses 0.7, hardl'
+    """
+    if losses.correct is None:
+        return None
+    both = (losses.member, losses.sorted_nonmember), (losses.nonmember, losses.sorted_member)
+    below = [  # the share of the other group below each record, ties counting half
+        (np.searchsorted(other, own) + np.searchsorted(other, own, side="right")) / (2 * other.size)
+        for own, other in both
+    ]
+    right = [np.asarray(column, dtype=np.float64) for column in losses.correct]
+    first, second, area = float(right[0].mean()), float(right[1].mean()), float(below[1].mean())
+    weight = _UNMASKED / 2
+    spread, error = (
+        math.sqrt(sum(np.var(values) / values.size for values in sides))
+        for sides in (right, [at + weight * c for at, c in zip(below, right, strict=True)])
+    )
+    gap = first - second
+    alone = 0.5 + gap / 2
+    details = {"accuracy": [first, second], "accuracy_baseline": alone, "auc": area}
+    message = f"Right and wrong answers alone give an AUC of {number(round(alone, 6))}, and the losses {number(round(area, 6))}"
+    if gap > _SURE * spread and area - 0.5 + _SURE * error < weight * gap:
+        message += (
+            ", hardly more: either the model's confidence was masked, which hides a leak without removing it, or the model"
+            " is as sure of the other records that it gets right as of those that it was trained on."
+        )
+        return Check("masking", Status.UNKNOWN, message, details)
+    return Check("masking", Status.OK, f"{message}.", details)
 
 
 # --- collection ---

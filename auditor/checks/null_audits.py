@@ -31,6 +31,7 @@ PLACEBO = CheckSpec(
     run=lambda evidence: placebo(evidence.reference, audited=evidence.given, delta=evidence.setting.delta),
     voids_result=True,
 )
+_FALSE_ALARMS = 0.01  # of both directions, where the groups are alike
 _TELLING = 10  # so many different losses are no coincidence when all of them agree
 
 
@@ -39,8 +40,6 @@ def placebo(
     *,
     audited: Losses | None = None,
     delta: float,
-    false_alarms: float = 0.01,
-    rule: ThresholdRule = RankGrid(),  # noqa: B008 - a frozen value
 ) -> Check | None:
     """Fail when a reference model, trained on neither group, separates members from non-members; None without one.
 
@@ -53,8 +52,6 @@ def placebo(
         audited: The losses that are audited, if the reference is to be held against them: the same ids in the same
             groups, in any order, or equally many records in each group where either has no ids.
         delta: In [0, 1); as in the audit.
-        false_alarms: Probability of a failure where the groups are alike, in (0, 1).
-        rule: How the certified bound picks its threshold.
 
     Raises:
         InputError: A number out of range, a reference of other records or other groups than the audited ones, or one
@@ -72,13 +69,12 @@ def placebo(
     if audited is not None:
         validate.instance("audited", audited, (Losses,))
         _require_same_records(reference, audited)
-    confidence = validate.confidence(1 - validate.fraction("false_alarms", false_alarms) / 2)
     swapped = Losses(member=reference.nonmember, nonmember=reference.member)
     easier, harder = (
-        clopper_pearson(side, delta=delta, confidence=confidence, members=Sample(), rule=rule)
+        clopper_pearson(side, delta=delta, confidence=1 - _FALSE_ALARMS / 2, members=Sample())
         for side in (reference, swapped)
     )
-    return _judged_placebo(easier, harder, percent(1 - false_alarms, toward="down"))
+    return _judged_placebo(easier, harder, percent(1 - _FALSE_ALARMS, toward="down"))
 
 
 def _require_same_records(reference: Losses, audited: Losses) -> None:
@@ -170,9 +166,9 @@ LABEL_SHUFFLE = CheckSpec(
     ),
     voids_result=True,
 )
-_LARGEST = 2_000  # records of each group that are shuffled
+_LARGEST = 1_000  # records of each group that are shuffled
 _FEWEST_UNITS = 10
-_SURELY = 0.01
+_SURELY = 1e-4  # a bound that spends all of its error has about as many positives as it promises
 
 
 def label_shuffle(
@@ -188,7 +184,7 @@ def label_shuffle(
 
     Membership is shuffled among records; among persons, all of whose records then move together, where each person is
     in one group only. The latter fails where records of one person are counted as independent and are not. At most
-    2,000 records of each group are shuffled, drawn at random.
+    1,000 records of each group are shuffled, drawn at random.
 
     Args:
         losses: As audited.
@@ -208,7 +204,7 @@ def label_shuffle(
     """
     from scipy import special
 
-    from auditor.estimators.certified import clopper_pearson
+    from auditor.estimators.certified import positive_bounds
 
     shuffles = validate.at_least("shuffles", shuffles, least=1)
     alpha = 1 - validate.confidence(confidence)
@@ -219,12 +215,9 @@ def label_shuffle(
             f"Too few {by} to shuffle membership among: at least {_FEWEST_UNITS} of each group are needed."
         )
         return Check("label_shuffle", Status.UNKNOWN, message, details)
-    positives = 0
-    for _ in range(shuffles):
-        label = rng.permutation(is_member)[unit]
-        shuffled = Losses(member=values[label], nonmember=values[~label])
-        found = clopper_pearson(shuffled, delta=delta, confidence=confidence, members=Sample(), rule=rule)
-        positives += (found.value or 0.0) > 0
+    labels = (rng.permutation(is_member)[unit] for _ in range(shuffles))
+    shuffled = [Losses(member=values[label], nonmember=values[~label]) for label in labels]
+    positives = positive_bounds(shuffled, delta=delta, confidence=confidence, rule=rule)
     p_value = float(special.bdtrc(positives - 1, shuffles, alpha))
     details |= {"shuffles": shuffles, "positive": positives, "alpha": alpha, "p_value": p_value}
     return _judged_shuffle(details)

@@ -1,35 +1,23 @@
 """The checks of an audit, in the order in which a result lists them."""
 
-from auditor.checks.copies import DUPLICATES, REPEATS
-from auditor.checks.losses import (
-    COLLECTION,
-    DIRECTION,
-    GOODNESS_OF_FIT,
-    PERSONS,
-    POWER,
-    SATURATION,
-    SENSITIVITY,
-    TIES,
-)
-from auditor.checks.null_audits import LABEL_SHUFFLE, PLACEBO
-from auditor.checks.populations import SHIFT
-from auditor.checks.sampler import SAMPLER
+from auditor.checks import copies, losses, null_audits, populations, sampler
 from auditor.core.registry import CheckSpec, Registry
 
 CHECKS: Registry[CheckSpec] = Registry(
-    DIRECTION,
-    TIES,
-    SATURATION,
-    COLLECTION,
-    DUPLICATES,
-    PERSONS,
-    SHIFT,
-    PLACEBO,
-    LABEL_SHUFFLE,
-    POWER,
-    SENSITIVITY,
-    GOODNESS_OF_FIT,
-    SAMPLER,
+    losses.DIRECTION,
+    losses.TIES,
+    losses.SATURATION,
+    losses.MASKING,
+    losses.COLLECTION,
+    copies.DUPLICATES,
+    losses.PERSONS,
+    populations.SHIFT,
+    null_audits.PLACEBO,
+    null_audits.LABEL_SHUFFLE,
+    losses.POWER,
+    losses.SENSITIVITY,
+    losses.GOODNESS_OF_FIT,
+    sampler.SAMPLER,
 )
 # Those that only an audit of many runs makes; its others have the name and the meaning of one above.
-RUN_CHECKS: Registry[CheckSpec] = Registry(REPEATS)
+RUN_CHECKS: Registry[CheckSpec] = Registry(copies.REPEATS)

@@ -40,7 +40,7 @@ class _ComparedResults(Options):
     Attributes:
         results: Results of audits (.json), two or more.
         fail_if_worse: Exit 1 if a result is shown to give away more than the baseline, by the membership advantage or the
-            AUC; 3 if one cannot be compared with it.
+            AUC, or record by record with --losses; 3 if one cannot be compared with it.
         about: A table (.csv, .parquet) with a column result (file, model or number) and any of utility, utility_name,
             higher_is_better, strategy, category, model.
         measure: Estimate on the privacy axis; default: epsilon_star.gaussian, or advantage where a fit is rejected.
@@ -62,12 +62,32 @@ class _ComparedResults(Options):
         return (self.results, same) if same is not None else ([self.baseline, *self.results], self.baseline)
 
 
-def compare(compared: _ComparedResults, files: PageFiles, common: Common) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _ComparedLosses(LossColumns, title="The losses, where all audits are of the same records"):
+    """What the results were made of, in any order: a result keeps a hash of its losses.
+
+    Attributes:
+        losses: Table that a result was made of, as auditor audit reads it, with ids; repeat it for each result: then the
+            audits are compared record by record, which sees far smaller changes.
+        id_column: Column of record ids.
+        person_column: Column of data subjects, if there is one.
+    """
+
+    losses: list[Path] | None = None
+    id_column: str = "id"
+    person_column: str = "person"
+
+
+def compare(compared: _ComparedResults, tables: _ComparedLosses, files: PageFiles, common: Common) -> int:
     r"""Set several audits beside each other: privacy against utility, and each against a baseline.
 
     Examples:
         Does this release give away more than the last? Exit 1 if it does:
           auditor compare last.json this.json --fail-if-worse --html comparison.html
+
+        The same, record by record, where both are audits of the same records:
+          auditor compare last.json this.json --losses last.csv --losses this.csv \
+            --fail-if-worse
 
         Set several models side by side, with a table that says how good each is:
           auditor compare first.json second.json third.json --about models.csv \
@@ -81,11 +101,15 @@ def compare(compared: _ComparedResults, files: PageFiles, common: Common) -> int
     from auditor.report.comparison import stopped
     from auditor.report.terminal import comparison_text
 
-    files.check(inputs=(*compared.results, compared.about, compared.baseline))
+    sources = tables.losses or []
+    files.check(inputs=(*compared.results, *sources, compared.about, compared.baseline))
     paths, baseline = compared.with_baseline()
     announce = console.announcer(quiet=common.quiet)
     announce(f"Reading {len(paths)} results ...")
-    found = compare_audits(paths, about=compared.about, baseline=baseline, measure=compared.measure)
+    losses = [tables.read_table(path) for path in sources]
+    found = compare_audits(
+        paths, about=compared.about, baseline=baseline, measure=compared.measure, losses=losses
+    )
     if compared.fail_if_worse and found.baseline is None:
         raise InputError(
             f"--fail-if-worse needs a baseline, got {len(paths)} results and none named; name one with --baseline."
@@ -183,7 +207,8 @@ class _Measured(Measured):
 
     Attributes:
         delta: Default: the claim's, otherwise 1/(n ln n).
-        melded: Certify with one limit for the ratio of rates: tighter, and as proven.
+        melded: Certify with one limit for the ratio of rates at ranks fixed in advance, and not with all ranks together.
+        clopper_pearson: Certify with two Clopper-Pearson limits at each of those ranks: the simplest, and the lowest.
         mixture: Fit Gaussian mixtures too.
         max_components: Largest number of components, for --mixture; default: 20.
         one_run_test: How the guesses about the training algorithm are judged; default: f-dp, and any-guesses at
@@ -191,13 +216,18 @@ class _Measured(Measured):
     """
 
     melded: bool = False
+    clopper_pearson: bool = False
     mixture: bool = False
     max_components: int | None = None
     one_run_test: Literal["steinke", "f-dp", "any-guesses"] | None = None
 
     def threshold(self) -> choices.RankGrid:
         """Return how the threshold of the certified bound is chosen."""
-        return choices.RankGrid(interval=choices.Melded()) if self.melded else choices.RankGrid()
+        if self.melded and self.clopper_pearson:
+            raise InputError("--melded and --clopper-pearson are two ways to certify; give one of them.")
+        if self.melded or self.clopper_pearson:
+            return choices.RankGrid(interval=choices.Melded() if self.melded else choices.ClopperPearson())
+        return choices.RankGrid()
 
     def mixtures(self) -> choices.Mixture | None:
         """Return which mixtures to fit, if any."""

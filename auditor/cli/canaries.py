@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from auditor.cli import console, options as shared, settings
 from auditor.cli.options import Common, Options, argument, option, refuse
 from auditor.core.errors import InputError
-from auditor.core.files import check_writable, write_all
+from auditor.core.files import check_writable, table_content, write_all
 
 if TYPE_CHECKING:
     from auditor.canaries import Canaries
@@ -153,11 +153,9 @@ def canaries(records: _Records, wanted: _Kind, files: _Files, common: Common) ->
           auditor canaries --kind text --template "The code is ######." --size 500 \
             --out canaries.csv
     """
-    from auditor.canaries import as_file
-
     files.check(records.table)
     planted = wanted.made(records)
-    texts = {files.out: as_file(planted.table(label=records.label or "label"), files.out)}
+    texts = {files.out: table_content(planted.table(label=records.label or "label"), files.out)}
     if files.coins is not None:
         texts[files.coins] = planted.coins(files.coins)
     write_all(texts)

@@ -7,33 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor import theory
 from auditor.cli import console, options as shared, settings
-from auditor.cli.options import (
-    ClaimOptions,
-    Common,
-    JsonFile,
-    LossColumns,
-    Measured,
-    Options,
-    Sampled,
-    Steps,
-    Training,
-    argument,
-    given,
-    refuse,
-)
-from auditor.core import validate
+from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
-from auditor.core.options import (
-    DPSGD,
-    Adjacency,
-    BernoulliSplit,
-    FixedThreshold,
-    IndependentRuns,
-    RankGrid,
-    Split,
-    ThresholdRule,
-)
 from auditor.core.values import Claim, Verdict
 from auditor.verdicts.gates import ExitCode
 
@@ -48,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Promised(Options):
+class _Promised(shared.Options):
     """What is told of a training, and at which numbers.
 
     Attributes:
@@ -75,15 +52,13 @@ class _Promised(Options):
         # Six digits, as the names of the quantities show them.
         return tuple(dict.fromkeys(float(f"{rate:g}") for rate in rates))
 
-    def further(self, training: DPSGD, *, progress: Any) -> tuple[Claim, ...]:
+    def further(self, training: choices.DPSGD, *, progress: Any) -> tuple[Claim, ...]:
         """Return epsilon by every composition theorem, and the advantage by simulation, as asked for."""
         import numpy as np
 
-        from auditor import theory
-
         found: list[Claim] = []
         rng = np.random.default_rng(validate.at_least("--seed", self.seed, least=0))
-        for adjacency in Adjacency:
+        for adjacency in choices.Adjacency:
             if self.compositions:
                 found += theory.compare_compositions(training, delta=self.delta, adjacency=adjacency)
             if self.monte_carlo is not None:
@@ -96,7 +71,7 @@ class _Promised(Options):
         return tuple(found)
 
 
-def claim(training: Training, asked: _Promised, files: JsonFile, common: Common) -> None:
+def claim(training: shared.Training, asked: _Promised, files: shared.JsonFile, common: shared.Common) -> None:
     r"""Print what a DP-SGD training description promises, for both kinds of neighbours; JSON has every method.
 
     Examples:
@@ -111,7 +86,6 @@ def claim(training: Training, asked: _Promised, files: JsonFile, common: Common)
         Steps that differ, from a table:
           auditor claim --schedule steps.csv --delta 1e-5
     """
-    from auditor import theory
     from auditor.report.terminal import claims_text, to_json
 
     files.check(inputs=(training.schedule,))
@@ -137,7 +111,7 @@ def claim(training: Training, asked: _Promised, files: JsonFile, common: Common)
 
 
 @dataclass(frozen=True)
-class _Wish(Options):
+class _Wish(shared.Options):
     """The one promise that is wanted.
 
     Attributes:
@@ -156,12 +130,10 @@ class _Wish(Options):
     tpr: float | None = None
     at_fpr: float | None = None
 
-    def promise(self, adjacency: Adjacency | None) -> Any:
+    def promise(self, adjacency: choices.Adjacency | None) -> Any:
         """Return the promise as a value."""
-        from auditor import theory
-
         wishes = ("advantage", "bayes_security", "epsilon", "tpr")
-        made = given(self, *wishes)
+        made = shared.given(self, *wishes)
         if len(made) != 1:
             raise InputError(
                 f"one wish at a time: give one of {', '.join(map(shared.spelled, wishes))},"
@@ -182,7 +154,7 @@ class _Wish(Options):
 
 
 @dataclass(frozen=True)
-class _Parameters(Steps):
+class _Parameters(shared.Steps):
     """Two of three parameters, and how the third is found.
 
     Attributes:
@@ -190,13 +162,11 @@ class _Parameters(Steps):
         method: Exact, or one of the closed forms (approximate).
     """
 
-    adjacency: Adjacency | None = None
+    adjacency: choices.Adjacency | None = None
     method: Literal["exact", "closed-form", "moment-matched"] = "exact"
 
     def third(self, wanted: Any) -> Any:
         """Return the parameter that was left out, found for the promise."""
-        from auditor import theory
-
         methods = {
             "exact": theory.Exact(),
             "closed-form": theory.Corollary7(),
@@ -212,7 +182,7 @@ class _Parameters(Steps):
         return find(wanted, **there, sampling=self.sampling(), method=methods[self.method])
 
 
-def parameters(wish: _Wish, known: _Parameters, files: JsonFile, common: Common) -> None:
+def parameters(wish: _Wish, known: _Parameters, files: shared.JsonFile, common: shared.Common) -> None:
     r"""Find the noise multiplier, sampling rate or number of steps that keeps a wanted promise, from the other two.
 
     Examples:
@@ -233,7 +203,7 @@ def parameters(wish: _Wish, known: _Parameters, files: JsonFile, common: Common)
 # --- The commands about a training algorithm: `auditor instances`, `auditor runs`, and `auditor power`, which plans audits ---
 
 
-def _deliver(found: "InstancesResult | RunsResult", files: JsonFile, *, quiet: bool) -> int:
+def _deliver(found: "InstancesResult | RunsResult", files: shared.JsonFile, *, quiet: bool) -> int:
     """Write a result about a training algorithm; return the exit code, explained where it is not 0."""
     from auditor.report.terminal import algorithm_text
 
@@ -249,7 +219,7 @@ def _deliver(found: "InstancesResult | RunsResult", files: JsonFile, *, quiet: b
 
 
 @dataclass(frozen=True)
-class _Instances(Options, title="How the records were chosen"):
+class _Instances(shared.Options, title="How the records were chosen"):
     """One audit for each model.
 
     Attributes:
@@ -260,14 +230,18 @@ class _Instances(Options, title="How the records were chosen"):
         inclusion: Probability of inclusion, for --split bernoulli.
     """
 
-    results: list[Path] = argument("RESULTS")
+    results: list[Path] = shared.argument("RESULTS")
     split: shared.Split = "unknown"
     independent_runs: bool = False
     inclusion: float | None = None
 
 
 def instances(
-    models: _Instances, measured: Measured, claimed: ClaimOptions, files: JsonFile, common: Common
+    models: _Instances,
+    measured: shared.Measured,
+    claimed: shared.ClaimOptions,
+    files: shared.JsonFile,
+    common: shared.Common,
 ) -> int:
     r"""Audit a training algorithm from several models that it trained, each on a fresh random split.
 
@@ -294,7 +268,7 @@ def instances(
         looks=measured.looks,
         split=shared.split(models.split, inclusion=models.inclusion),
         claim=claim,
-        together=IndependentRuns() if models.independent_runs else None,
+        together=choices.IndependentRuns() if models.independent_runs else None,
         seed=measured.seed,
     )
     return _deliver(found, files, quiet=common.quiet)
@@ -304,7 +278,7 @@ def instances(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ScoreTable(LossColumns, title="The runs"):
+class _ScoreTable(shared.LossColumns, title="The runs"):
     """A table with one score for each run.
 
     Attributes:
@@ -317,13 +291,13 @@ class _ScoreTable(LossColumns, title="The runs"):
             fixed before they ran.
     """
 
-    table: Path = argument("TABLE")
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    table: Path = shared.argument("TABLE")
+    adjacency: choices.Adjacency = choices.Adjacency.ADD_REMOVE
     sequential: bool = False
 
 
 @dataclass(frozen=True)
-class _ThresholdChoice(Options, title="How the threshold is chosen"):
+class _ThresholdChoice(shared.Options, title="How the threshold is chosen"):
     """One way to choose the threshold.
 
     Attributes:
@@ -336,26 +310,26 @@ class _ThresholdChoice(Options, title="How the threshold is chosen"):
     threshold_runs: Path | None = None
     rank_grid: bool = False
 
-    def rule(self, *, higher_is_member: bool, seed: int) -> ThresholdRule:
+    def rule(self, *, higher_is_member: bool, seed: int) -> choices.ThresholdRule:
         """Return how the threshold is chosen; one way at a time."""
-        asked = given(self, "threshold", "threshold_runs", "rank_grid")
+        asked = shared.given(self, "threshold", "threshold_runs", "rank_grid")
         if len(asked) > 1:
             raise InputError(f"one way to choose the threshold at a time: give {asked[0]} or {asked[1]}.")
         if self.threshold is not None:
             # Scores that are larger with the canary are negated when they are read, and so is their threshold.
-            return FixedThreshold(-self.threshold if higher_is_member else self.threshold)
+            return choices.FixedThreshold(-self.threshold if higher_is_member else self.threshold)
         if self.threshold_runs is not None:
-            return Split()
-        return RankGrid() if self.rank_grid else Split(seed=seed)
+            return choices.Split()
+        return choices.RankGrid() if self.rank_grid else choices.Split(seed=seed)
 
 
 def runs(
     scores: _ScoreTable,
     choice: _ThresholdChoice,
-    measured: Measured,
-    claimed: ClaimOptions,
-    files: JsonFile,
-    common: Common,
+    measured: shared.Measured,
+    claimed: shared.ClaimOptions,
+    files: shared.JsonFile,
+    common: shared.Common,
 ) -> int:
     r"""Audit a training algorithm from many runs of it, with a canary and without.
 
@@ -407,7 +381,7 @@ def runs(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan(Sampled):
+class _Plan(shared.Sampled):
     """What is to be certified or refuted, and how good the attack is assumed to be.
 
     Attributes:
@@ -428,7 +402,7 @@ class _Plan(Sampled):
     confidence: float = 0.95
     runs: bool = False
     sequential: bool = False
-    adjacency: Adjacency | None = None
+    adjacency: choices.Adjacency | None = None
     canaries: bool = False
     mu: float | None = None
     attack_epsilon: float | None = None
@@ -449,15 +423,17 @@ class _Plan(Sampled):
         from auditor.mechanism.whole_curve import FixedNumber, Sequential
 
         if not self.runs:
-            refuse(self, "sequential", "adjacency", goes="with --runs: it says how the runs are made")
+            shared.refuse(self, "sequential", "adjacency", goes="with --runs: it says how the runs are made")
         if self.canaries and (self.split != "unknown" or self.inclusion is not None):
             raise InputError("--canaries is --split bernoulli --inclusion 0.5; give one of the two.")
-        split = BernoulliSplit() if self.canaries else shared.split(self.split, inclusion=self.inclusion)
+        split = (
+            choices.BernoulliSplit() if self.canaries else shared.split(self.split, inclusion=self.inclusion)
+        )
         runs = (Sequential() if self.sequential else FixedNumber()) if self.runs else None
-        return {"split": split, "runs": runs, "adjacency": self.adjacency or Adjacency.ADD_REMOVE}
+        return {"split": split, "runs": runs, "adjacency": self.adjacency or choices.Adjacency.ADD_REMOVE}
 
 
-def power(asked: _Plan, claimed: ClaimOptions, files: JsonFile, common: Common) -> int:
+def power(asked: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, common: shared.Common) -> int:
     """Plan an audit: how many records or runs reach a target, if the attack is as good as assumed (default: perfect).
 
     Examples:
@@ -479,7 +455,7 @@ def power(asked: _Plan, claimed: ClaimOptions, files: JsonFile, common: Common) 
 
     files.check(inputs=(claimed.schedule,))
     if asked.members != "subset":
-        refuse(
+        shared.refuse(
             asked, "training_size", goes="with --members subset: a plan for a sample does not depend on it"
         )
     plan = records_needed(

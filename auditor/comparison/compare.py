@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,10 @@ from auditor.comparison.strategies import Strategy, ranked, strategies, why_not_
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import kept
-from auditor.core.numbers import distinct, given, percent, plain, unit
-from auditor.core.values import FINITE, Estimate, Subject
+from auditor.core.numbers import count, distinct, given, percent, plain, unit
+from auditor.core.values import FINITE, Estimate, Losses, Subject
 from auditor.results import metrics
-from auditor.results.document import AuditDocument
+from auditor.results.document import AuditDocument, input_hash
 from auditor.verdicts.judging import failed_validity, why_blind
 
 if TYPE_CHECKING:
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 class Change(StrEnum):
-    """What two audits show about a change."""
+    """What two audits show about a change; an approximate interval has no verdict."""
 
     WORSE = "worse"
     BETTER = "better"
     NO_CHANGE_SHOWN = "no_change_shown"
     NOT_COMPARABLE = "not_comparable"
+    NOT_JUDGED = "not_judged"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +46,15 @@ class Difference:
         value: new - old; null where they are not comparable.
         lower: Lower end of the interval of the true difference, or null.
         upper: Upper end, or null.
-        confidence: With which that interval and those of all other rows hold at once; null where there is none.
+        confidence: With which that interval and those of all other rows that are judged hold at once; null where there is
+            none.
         verdict: Whether the interval shows a change, and in which direction; larger is worse in every row compared.
         sentence: The same in words.
         reason: How the interval was found, or why there is none.
         assumptions: What must hold for the interval.
         subject: What the quantity is about.
         delta: The deltas of the old and of the new value; null where there is none.
+        decides: Whether it is one of those, fixed in advance, that decide whether a release got worse.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Difference:
     assumptions: tuple[str, ...] = ()
     subject: Subject = Subject.MODEL
     delta: tuple[float | None, float | None] = (None, None)
+    decides: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class _Headline:
     """What the rows that decide show together.
 
     Attributes:
-        verdict: Worse if any of them is; better if one is and none is worse; not comparable if none is.
+        verdict: Worse if any of them is; else not comparable if any is not; else better if any is.
         sentence: The same in words, naming the rows that showed it.
         confidence: With which it holds; null where nothing is stated.
         reason: How it was found, or why there is nothing to state.
@@ -174,10 +178,10 @@ class ComparedAudits:
             "kind": "comparison",
             "comparison_version": "1",
             "auditor_version": __version__,
-            "measure": self.measure,
-            "measure_reason": self.measure_reason,
-            "no_landscape": self.no_landscape,
-            "no_frontier": self.no_frontier,
+            **{
+                name: getattr(self, name)
+                for name in ("measure", "measure_reason", "no_landscape", "no_frontier")
+            },
             "results": [_row(self, item) for item in self.measurements],
             "strategies": self.strategies,
             "frontier": [item.number for item in self.frontier],
@@ -202,6 +206,7 @@ def compare_audits(
     about: Any = None,
     baseline: Any = None,
     measure: str | None = None,
+    losses: Iterable[Losses] = (),
 ) -> ComparedAudits:
     """Set several audits beside each other, against their utility, and against a baseline. See `auditor.compare_audits`."""
     runs = read_runs(results)
@@ -220,18 +225,46 @@ def compare_audits(
         measurements=measurements,
         strategies=found if unranked else ranked(found, measurements, measure=measure),
         baseline=base,
-        changes=_changes(runs, base),
+        changes=_changes(runs, base, _losses_of(runs, losses)),
         no_landscape=reason,
         no_frontier=unranked,
         measure_reason=why,
     )
 
 
-def _changes(runs: Sequence[Run], base: Run | None) -> tuple[RunChange, ...]:
+def _losses_of(runs: Sequence[Run], losses: Iterable[Losses]) -> list[Losses]:
+    """The losses that each audit was made of, by the hash that its result keeps; none where none were given."""
+    by_hash: dict[str | None, Losses] = {}
+    for place, item in enumerate(losses, start=1):
+        validate.instance("losses", item, (Losses,))
+        key = input_hash(item)
+        if all(run.sha256 != key for run in runs):
+            raise InputError(
+                f"losses {place} must be what one of the results was made of, but no result has their hash; read them as the"
+                " audit did: the same table, columns and direction."
+            )
+        by_hash[key] = item
+    without = [run for run in runs if by_hash and run.sha256 not in by_hash]
+    if without:
+        called = f"result {without[0].number} ({without[0].title!r})"
+        raise InputError(f"losses must be given of every result or of none, got none of {called}.")
+    return [by_hash[run.sha256] for run in runs if by_hash]
+
+
+def _changes(runs: Sequence[Run], base: Run | None, losses: Sequence[Losses]) -> tuple[RunChange, ...]:
     if base is None:
+        if losses:
+            raise InputError(
+                "losses are compared with those of a baseline, got none; name one with baseline=."
+            )
         return ()
-    others = [run for run in runs if run is not base]
-    return tuple(RunChange(run, differences(base.result, run.result, together=len(others))) for run in others)
+    found = []
+    for at, run in enumerate(runs):
+        if run is not base:
+            pair = (losses[base.number - 1], losses[at]) if losses else None
+            rows = differences(base.result, run.result, together=len(runs) - 1, losses=pair)
+            found.append(RunChange(run, rows))
+    return tuple(found)
 
 
 def _no_landscape(measurements: Sequence[Measurement]) -> str | None:
@@ -286,7 +319,7 @@ def utility_title(comparison: "ComparedAudits") -> str:
     return next((run.utility.name for run in comparison.runs if run.utility is not None), "utility")
 
 
-# --- Did this release get worse? The differences between two audits, from their results alone ---
+# --- Did this release get worse? The differences between two audits, from their results alone or with their losses ---
 #
 # Two releases are usually scored on the same records, so that their intervals depend on each other in a way that the
 # results do not tell. With [l_i, u_i] an interval of each audit at error alpha/2,
@@ -295,39 +328,62 @@ def utility_title(comparison: "ComparedAudits") -> str:
 #
 # whatever they share: it can only fail where one of the two intervals fails (union bound). The intervals are computed
 # again at that error from what the results keep. A difference of two one-sided bounds bounds nothing and is not stated.
+# The losses of both tell what the results do not: then `auditor.comparison.paired` compares them record by record.
 
 # Fixed before any audit is seen, and all of them decide: each gets an equal part of the error, so none is picked for
 # being striking. The advantage looks wherever a threshold can and holds for any law; the AUC sees a small change of
 # all records, for which the advantage's interval is too wide.
 COMPARED = ("advantage", "auc")
+PAIRED = "advantage.paired"  # decides alone where the losses were given
 _Interval = tuple[float, float]
 _WORDS = {
     "advantage": "the advantage of the best attacker who thresholds the loss",
     "auc": "the chance that a random training record has a lower loss than a random other record (AUC)",
+    PAIRED: "on the same records, the advantage of an attacker who thresholds the loss",
 }
-_ASSUMPTIONS = (
-    "both audits drew their records from the same populations: other training or hold-out data look like another model",
+_SAME_WAY = (
     "both audits computed the loss in the same way",
     "only attackers who threshold the loss; stronger ones may see another change",
 )
+_ASSUMPTIONS = (
+    "both audits drew their records from the same populations: other training or hold-out data look like another model",
+    *_SAME_WAY,
+)
+_OF_PAIRS = ("records within each group are independent draws", *_SAME_WAY)
+_EXACT = (
+    "McNemar's exact test on records that fair coins draw from members and others, with its limits; the thresholds are set on"
+    " records put aside, so that the same share of the non-members lies below both"
+)
+_DELONG = (
+    "on the same records, DeLong's interval is an approximation for many records, which decides nothing and is not counted"
+    " among the intervals that hold at once"
+)
 
 
-def differences(old: AuditDocument, new: AuditDocument, *, together: int = 1) -> tuple[Difference, ...]:
+def differences(
+    old: AuditDocument,
+    new: AuditDocument,
+    *,
+    together: int = 1,
+    losses: tuple[Losses, Losses] | None = None,
+) -> tuple[Difference, ...]:
     """Return what changed between two audits, one row for each quantity that either of them has.
 
-    The rows of `COMPARED` come first and are always there; then the others in the order of the newer result, which are
-    never comparable and say why. All intervals hold at once with the stated confidence, which is that of the audits, the
-    lower one if they differ. Members count as draws, in a census too: another training set of
-    the same kind is not another model.
+    The rows of `COMPARED` decide, come first and are always there; then the others in the order of the newer result, which
+    are never comparable and say why. With the losses the row `PAIRED` stands before them and decides alone, and the AUC's
+    interval is an approximate one that decides nothing. All intervals but that hold at once with the stated confidence,
+    which is that of the audits, the lower one if they differ. Members count as draws, in a census too: another training
+    set of the same kind is not another model.
 
     Args:
         old: The audit of the older release.
         new: The audit of the newer release, by any records: the same, others, or some of both.
         together: How many such comparisons are read together, 1 or more: each gets that part of the error (Bonferroni),
             so that the stated confidence is that of all of them.
+        losses: What was audited, of the older and of the newer release, with the same ids: compared record by record.
 
     Raises:
-        InputError: Not two results of audits, or ``together`` is not 1 or more.
+        InputError: Not two results of audits, ``together`` is not 1 or more, or losses that are not of the same records.
 
     >>> import numpy as np
     >>> from auditor import Losses, audit
@@ -343,40 +399,48 @@ def differences(old: AuditDocument, new: AuditDocument, *, together: int = 1) ->
         validate.instance(name, result, (AuditDocument,))
     together = validate.at_least("together", together, least=1)
     pairs = [{item.name: item for item in result.estimates} for result in (old, new)]
-    names = dict.fromkeys((*COMPARED, *pairs[1], *pairs[0]))
     refusal = _audits_refusal(old, new)
-    return tuple(
+    paired = () if losses is None else _paired((old, new), losses, refusal, together=together)
+    if losses is not None:
+        refusal = (
+            refusal or "the losses were given, so that another row compares the same records, which says more"
+        )
+    done = {item.name for item in paired}
+    rest = (name for name in dict.fromkeys((*COMPARED, *pairs[1], *pairs[0])) if name not in done)
+    rows = (
         _difference(
             name, (pairs[0].get(name), pairs[1].get(name)), (old.data, new.data), refusal, together=together
         )
-        for name in names
+        for name in rest
     )
+    return (*paired, *(replace(row, decides=row.name in COMPARED and losses is None) for row in rows))
 
 
 def headline(found: Iterable[Difference]) -> _Headline:
-    """Return what decides whether a release got worse: the rows `COMPARED`, whichever of them shows a change.
+    """Return whether a release got worse: what the rows that decide show.
+
+    Where one of them is not comparable the others can say that it is worse, and nothing else.
 
     Raises:
-        InputError: One of these rows is not there.
+        InputError: No row decides.
     """
-    by_name = {item.name: item for item in found}
-    if missing := [name for name in COMPARED if name not in by_name]:
+    rows = [item for item in found if item.decides]
+    if not rows:
         raise InputError(
-            f"found must hold the difference of {missing[0]!r}, got {list(by_name)}; pass what differences returns."
+            "found must hold a difference that decides, got none; pass what differences returns."
         )
-    rows = [by_name[name] for name in COMPARED]
-    known = [item for item in rows if item.confidence is not None]
-    if not known:
-        return _Headline(Change.NOT_COMPARABLE, rows[0].sentence, None, rows[0].reason)
-    order = (Change.WORSE, Change.BETTER, Change.NO_CHANGE_SHOWN)
-    verdict = next(one for one in order if any(item.verdict is one for item in known))
+    order = (Change.WORSE, Change.NOT_COMPARABLE, Change.BETTER, Change.NO_CHANGE_SHOWN)
+    verdict = next(one for one in order if any(item.verdict is one for item in rows))
+    told = [item for item in rows if item.verdict is verdict]
+    if verdict is Change.NOT_COMPARABLE:
+        return _Headline(verdict, told[0].sentence, None, told[0].reason)
+    sentences = [item.sentence for item in told]
     if verdict is Change.NO_CHANGE_SHOWN:
-        told = [known[0].sentence, *(f"Nor does {_WORDS[item.name]} show one." for item in known[1:])]
-    else:
-        told = [item.sentence for one in order[:2] for item in known if item.verdict is one]
+        sentences[1:] = [f"Nor does {_WORDS[item.name]} show one." for item in told[1:]]
+    known = [item for item in rows if item.confidence is not None]
     return _Headline(
         verdict,
-        " ".join(told),
+        " ".join(sentences),
         min(item.confidence or 0.0 for item in known),
         " ".join(dict.fromkeys(item.reason for item in known)),
         tuple(dict.fromkeys(text for item in known for text in item.assumptions)),
@@ -395,34 +459,74 @@ def _difference(
     reason = _row_refusal(old, new, two_sided=name in COMPARED) or refusal
     if old is None or new is None or old.value is None or new.value is None or reason is not None:
         return _not_comparable(name, old, new, reason or "a value is missing")
-    levels = [item.confidence or 0.0 for item in (old, new)]
-    looks = len(COMPARED) * together
-    confidence, share = min(levels), (1 - min(levels)) / (2 * looks)
+    confidence = min(item.confidence or 0.0 for item in (old, new))
+    share = (1 - confidence) / (2 * len(COMPARED) * together)
     first, second = (
         interval_at(name, item, data=at, alpha=share) for item, at in zip((old, new), data, strict=True)
     )
-    all_at_once = "" if together == 1 else f", for all {together} comparisons together"
-    reason = (
-        f"each audit's own interval at {percent(1 - share, toward='down')} confidence, one end of the one against the"
-        f" other end of the other: holds for all rows at once{all_at_once}, whatever the two audits share"
-    )
     if first is None or second is None:
         return _not_comparable(name, old, new, "a result does not keep what its interval rests on")
-    lower, upper = second[0] - first[1], second[1] - first[0]
-    level = f"{percent(confidence, toward='down')} confidence{all_at_once}"
+    reason = (
+        f"each audit's own interval at {percent(1 - share, toward='down')} confidence, one end of the one against the"
+        f" other end of the other: holds for all rows at once{_for_all(together)}, whatever the two audits share"
+    )
+    ends = second[0] - first[1], second[1] - first[0]
+    found = _judged(name, (old.value, new.value), ends, confidence=confidence, together=together)
+    return replace(found, reason=reason, assumptions=(*_own_assumptions(old, new), *_ASSUMPTIONS))
+
+
+def _for_all(together: int) -> str:
+    return "" if together == 1 else f", for all {together} comparisons together"
+
+
+def _judged(name: str, values: _Interval, at: _Interval, *, confidence: float, together: int) -> Difference:
+    """A difference with the verdict that is read off its interval."""
+    old, new = values
+    lower, upper = at
+    level = f"{percent(confidence, toward='down')} confidence{_for_all(together)}"
     verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
     return Difference(
         name=name,
-        old=old.value,
-        new=new.value,
-        value=new.value - old.value,
+        old=old,
+        new=new,
+        value=new - old,
         lower=lower,
         upper=upper,
         confidence=confidence,
         verdict=verdict,
-        sentence=_sentence(name, (old.value, new.value), (lower, upper), verdict, level=level),
-        reason=reason,
-        assumptions=(*_own_assumptions(old, new), *_ASSUMPTIONS),
+        sentence=_sentence(name, values, at, verdict, level=level),
+        reason="",
+    )
+
+
+def _paired(
+    audits: tuple[AuditDocument, AuditDocument],
+    losses: tuple[Losses, Losses],
+    refusal: str | None,
+    *,
+    together: int,
+) -> tuple[Difference, ...]:
+    """The rows of the same records: the one that decides, and the AUC, whose interval is approximate."""
+    from auditor.comparison.paired import attack_change, auc_change, same_records
+
+    confidence = min(float(result.data.get("confidence") or 0.0) for result in audits)
+    if refusal is not None or not 0 < confidence < 1:
+        reason = refusal or "a result does not keep its confidence"
+        return (replace(_not_comparable(PAIRED, None, None, reason), decides=True),)
+    records = same_records(*losses, unit=str(audits[0].data.get("unit", "record")))
+    found = attack_change(records, alpha=(1 - confidence) / together)
+    attack = _judged(
+        PAIRED, (found.old, found.new), (found.lower, found.upper), confidence=confidence, together=together
+    )
+    told = (
+        f"{attack.sentence} Of {count(found.drawn)} records drawn, it is right on {count(found.gained)} in the newer audit"
+        f" alone and on {count(found.lost)} in the older alone."
+    )
+    old, new, *ends = auc_change(records, alpha=(1 - confidence) / together)
+    area = _judged("auc", (old, new), (ends[0], ends[1]), confidence=confidence, together=together)
+    return (
+        replace(attack, sentence=told, reason=_EXACT, assumptions=_OF_PAIRS, decides=True),
+        replace(area, sentence=f"Not judged: {_DELONG}.", reason=_DELONG, verdict=Change.NOT_JUDGED),
     )
 
 
@@ -465,7 +569,7 @@ def _sentence(name: str, values: _Interval, at: _Interval, verdict: Change, *, l
 
 # --- The interval of one row of one audit at another error, from what its result keeps; the members count as draws ---
 
-_MOST = 2**53  # records
+_MOST = 2**30  # records
 
 
 def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha: float) -> _Interval | None:
@@ -477,15 +581,15 @@ def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha
         data: ``AuditResult.data``.
         alpha: The error of the interval, in (0, 1).
     """
-    from auditor.estimators.rates import half_width, interval
+    from auditor.estimators.gap import gap_limits
+    from auditor.estimators.rates import interval
 
     sizes, value = _sizes(data), estimate.value or 0.0
     if sizes is None:
         return None
     if name == "advantage":
         # In a census too: without its members' share of the error, two training sets would differ by chance alone.
-        half = half_width(alpha, n_member=sizes[0], n_nonmember=sizes[1])
-        return max(0.0, value - half), min(1.0, value + half)
+        return gap_limits(value, n_member=sizes[0], n_nonmember=sizes[1], alpha=alpha)
     error = estimate.details.get("standard_error")
     if error is None or not 0 <= error <= 1:
         return None
@@ -526,6 +630,11 @@ def _row_refusal(old: Estimate | None, new: Estimate | None, *, two_sided: bool)
 
 
 def _about_different_things(old: Estimate, new: Estimate) -> str | None:
+    if old.method != new.method:
+        return (
+            f"the method changed from {old.method!r} in the older audit to {new.method!r} in the newer, which is no change of"
+            " the model; audit the losses of the older one again with this version"
+        )
     if (old.subject, old.adjacency) != (new.subject, new.adjacency):
         return (
             "the values are about different things: the model or the training mechanism, or another adjacency"
@@ -543,6 +652,8 @@ def _one_sided(old: Estimate, new: Estimate) -> str:
             "only an upper end is known, since stronger attackers may exist, and a difference of two upper bounds bounds"
             " nothing; for attackers who threshold the loss, the row advantage says what changed"
         )
+    if old.upper is not None and new.upper is not None:
+        return f"only {' and '.join(COMPARED)} are compared: which rows decide was fixed before any audit was seen"
     if old.lower is None and new.lower is None:
         return "both values are point estimates without an interval"
     if old.lower is None or new.lower is None:

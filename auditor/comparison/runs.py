@@ -5,8 +5,7 @@ import math
 import os
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from auditor.core.numbers import given
 from auditor.core.options import Adjacency, Utility
 from auditor.core.registry import Role
 from auditor.core.values import Estimate
+from auditor.records.labels import is_missing
 from auditor.results.document import AuditDocument, ceiling, detail, find
 from auditor.results.metrics import metric, named
 from auditor.verdicts.judging import failed_validity, why_blind
@@ -157,12 +157,13 @@ def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
         InputError: There is no such audit, or there are several.
     """
     path = str(key) if isinstance(key, str | os.PathLike) else None
+    numbered = isinstance(key, int | float | str) and not isinstance(key, bool)
     ways: tuple[Callable[[Run], bool], ...] = (
         lambda run: run.result is key,
         lambda run: path is not None and run.path == path,
         lambda run: path is not None and run.source == path,
         lambda run: run.model is not None and run.model == key,
-        lambda run: str(run.number) == _number(key),
+        lambda run: numbered and (key == run.number or str(key).strip() == str(run.number)),
     )
     for way in ways:
         hits = [run for run in found if way(run)]
@@ -175,14 +176,6 @@ def find_run(found: Sequence[Run], key: Any, *, argument: str) -> Run:
             return hits[0]
     shown = "a result that is not among them" if isinstance(key, AuditDocument) else reprlib.repr(key)
     raise InputError(f"{argument} must name one of the results, got {shown}{_nearest(found, key)}")
-
-
-def _number(key: Any) -> str | None:
-    if isinstance(key, bool):
-        return None
-    if isinstance(key, float) and key.is_integer():
-        return str(int(key))
-    return str(key).strip() if isinstance(key, int | str) else None
 
 
 def _nearest(found: Sequence[Run], key: Any) -> str:
@@ -232,8 +225,10 @@ def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
     for place, cells in enumerate(zip(*columns, strict=True)):
         row = dict(zip(names, cells, strict=True))
         where = f"(row {place} of {table.place}, {table.rows})"
-        with _told_where(where):
+        try:
             run = _updated(found, row)
+        except InputError as error:
+            raise InputError(f"{str(error).rstrip('.')} {where}.") from None
         if run.number in updated:
             raise InputError(
                 f"column 'result' names result {run.number} twice, the second time as {row['result']!r} {where}; give each"
@@ -243,21 +238,11 @@ def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
     return tuple(updated.get(run.number, run) for run in found)
 
 
-@contextmanager
-def _told_where(where: str) -> Iterator[None]:
-    """Say of a bad cell in which row it stands."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{str(error).rstrip('.')} {where}.") from None
-
-
 def _cell(value: Any) -> Any:
     """A plain Python value, null for what is missing or blank."""
     if isinstance(value, str):
         return value.strip() or None
-    missing = value is None or type(value).__name__ in {"NAType", "NaTType"}
-    return None if missing or (isinstance(value, float) and math.isnan(value)) else value
+    return None if is_missing(value) else value
 
 
 def _updated(found: Sequence[Run], row: Mapping[str, Any]) -> Run:
@@ -317,11 +302,13 @@ class Scale(NamedTuple):
         delta: Of an epsilon, to nine digits; null for other measures.
         adjacency: Of a number about the training algorithm, or null.
         unit: What is counted: a record or a person.
+        method: How the number was made, or null where there is none.
     """
 
     delta: float | None
     adjacency: Adjacency | None
     unit: str
+    method: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,7 +413,8 @@ def measured(runs: Sequence[Run], *, measure: str) -> tuple[Measurement, ...]:
 def _scale(run: Run, estimate: Estimate | None) -> Scale:
     delta = None if estimate is None or estimate.delta is None else float(f"{estimate.delta:.{_DIGITS}g}")
     people = str(run.result.data.get("unit") or "").startswith("person")
-    return Scale(delta, None if estimate is None else estimate.adjacency, "person" if people else "record")
+    unit = "person" if people else "record"
+    return Scale(delta, getattr(estimate, "adjacency", None), unit, getattr(estimate, "method", None))
 
 
 def _most(values: Sequence[object]) -> tuple[object, ...]:
@@ -454,6 +442,11 @@ def _marks(estimate: Estimate | None, at: Scale, usual: Sequence[tuple[object, .
     if estimate is None or estimate.value is None:
         return ()
     found = [REJECTED] if detail(estimate, "fit", "rejected") else []
-    words = (f"delta {given(at.delta)}", f"adjacency {at.adjacency or 'not stated'}", f"counted by {at.unit}")
+    words = (
+        f"delta {given(at.delta)}",
+        f"adjacency {at.adjacency or 'not stated'}",
+        f"counted by {at.unit}",
+        "another method",
+    )
     found += [text for text, mine, most in zip(words, at, usual, strict=True) if (mine,) != most]
     return tuple(found)

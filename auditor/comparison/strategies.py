@@ -316,6 +316,12 @@ def _several_scales(scales: Sequence[Scale]) -> str | None:
     adjacencies = sorted({str(item.adjacency or "none stated") for item in scales})
     if len(adjacencies) > 1:
         return f"the values are about different adjacencies ({' and '.join(adjacencies)}), which are not on one scale"
+    methods = sorted({str(item.method) for item in scales})
+    if len(methods) > 1:
+        return (
+            f"the values were made by different methods ({methods[0]!r} and {methods[1]!r}), which are not on one scale; audit"
+            " the older losses again with this version"
+        )
     deltas = sorted({item.delta for item in scales}, key=lambda delta: -1.0 if delta is None else delta)
     if len(deltas) < 2:  # noqa: PLR2004
         return None

@@ -1,13 +1,13 @@
 """Files: written whole or not at all, and read within limits."""
 
-import contextlib
+import io
 import os
 import re
 import stat
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
     Raises:
         OutputError: The draft cannot be written, as on a full disk.
     """
-    draft = new_draft(folder)
+    draft = folder / f"{_DRAFT}{uuid.uuid4().hex}"  # which `drafts` finds if this process is killed
     try:
         yield draft
         _synced(draft)
@@ -44,7 +44,7 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             draft.unlink(missing_ok=True)
 
 
@@ -56,11 +56,6 @@ def _synced(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def new_draft(folder: Path) -> Path:
-    """Return where an unfinished file may lie, which `drafts` finds if its process is killed."""
-    return folder / f"{_DRAFT}{uuid.uuid4().hex}"
 
 
 def drafts(folder: Path) -> list[Path]:
@@ -150,9 +145,7 @@ def write_all(texts: Mapping[Path, str | bytes]) -> None:
         for target, draft in drafts.items():
             draft.replace(target)
     except OSError as error:
-        raise OutputError(
-            f"output path {str(path)!r} cannot be written: {error.strerror or error}."
-        ) from None
+        raise unwritable(path, error) from None
     finally:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)
@@ -176,6 +169,28 @@ def kept(text: str, path: Any) -> str:
             raise InputError(f"path must be a text or a path, got {path!r}.")
         write_all({Path(path): text})
     return text
+
+
+def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
+    """Return the content of a file of this name that holds a pandas table, and a Parquet file a note in its metadata.
+
+    Raises:
+        InputError: A path with another ending than ``.csv`` and ``.parquet``.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return str(frame.to_csv(index=False, lineterminator="\n"))
+    if suffix != ".parquet":
+        raise InputError(f"path must end in .csv or .parquet, got {str(path)!r}; name the file so.")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    if note:
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"note": note.encode()})
+    file = io.BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()
 
 
 # --- Small files, as somebody named them ---

@@ -107,9 +107,11 @@ def distinct(x: float, y: float) -> tuple[str, str]:
     )
 
 
-def enough_digits(written: Callable[[int], _Written], enough: Callable[[_Written], bool]) -> _Written:
-    """Return what is written with as few digits as are enough, three at least."""
-    tried = map(written, range(3, _MOST_DIGITS + 1))
+def enough_digits(
+    written: Callable[[int], _Written], enough: Callable[[_Written], bool], *, least: int = 3
+) -> _Written:
+    """Return what is written with as few digits as are enough, from the least number of them on."""
+    tried = map(written, range(least, _MOST_DIGITS + 1))
     return next(filter(enough, tried), written(_MOST_DIGITS))
 
 

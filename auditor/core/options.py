@@ -4,11 +4,12 @@ A choice is data; who computes with it is elsewhere. Each is checked when it is 
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 
@@ -19,7 +20,21 @@ from auditor.core.numbers import given
 # --- Between which training sets ---
 
 
-class Adjacency(StrEnum):
+class Named(StrEnum):
+    """Choices by name; what is chosen is the last word of the class."""
+
+    @classmethod
+    def named(cls, name: object) -> Self:
+        """Return the choice of this name.
+
+        Raises:
+            InputError: There is none of it.
+        """
+        what = re.findall("[A-Z][a-z]*", cls.__name__)[-1].lower()
+        return cls(validate.known(what, name, [str(item) for item in cls]))
+
+
+class Adjacency(Named):
     """Which two training sets count as neighbours.
 
     >>> Adjacency("replace-one") == "replace-one"
@@ -29,17 +44,8 @@ class Adjacency(StrEnum):
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
 
-    @classmethod
-    def named(cls, name: object) -> "Adjacency":
-        """Return the adjacency of this name.
 
-        Raises:
-            InputError: There is none of it.
-        """
-        return cls(validate.known("adjacency", name, [str(item) for item in cls]))
-
-
-class PrivacyUnit(StrEnum):
+class PrivacyUnit(Named):
     """What two neighbours differ in: one record, or all records of one person.
 
     >>> PrivacyUnit("person") == "person"
@@ -48,15 +54,6 @@ class PrivacyUnit(StrEnum):
 
     RECORD = "record"
     PERSON = "person"
-
-    @classmethod
-    def named(cls, name: object) -> "PrivacyUnit":
-        """Return the unit of this name.
-
-        Raises:
-            InputError: There is none of it.
-        """
-        return cls(validate.known("unit", name, [str(item) for item in cls]))
 
     @property
     def ending(self) -> str:
@@ -558,7 +555,16 @@ class Jeffreys:
     """Limits from Jeffreys' prior on each of the two rates: APPROXIMATE, they can promise too much."""
 
 
-_RankInterval = ClopperPearson | Melded
+@dataclass(frozen=True)
+class Calibrated:
+    """Every rank of both tails at once, calibrated together: the largest epsilon that the whole of the scores refutes.
+
+    See `auditor.estimators.exact_test`. Where the confidence is so high that its drawn audits cannot show it, `Melded`
+    takes its place.
+    """
+
+
+_RankInterval = Calibrated | ClopperPearson | Melded
 ThresholdInterval = ClopperPearson | Katz | Jeffreys
 
 
@@ -567,17 +573,19 @@ ThresholdInterval = ClopperPearson | Katz | Jeffreys
 
 @dataclass(frozen=True)
 class RankGrid:
-    """Thresholds at order statistics whose ranks are fixed before the data are seen: {0} and round(1.5^j) < n/2.
+    """Thresholds at order statistics whose ranks are fixed before the data are seen.
+
+    `Calibrated`, the default, looks at ranks 3% apart, the others at {0} and round(1.5^j) < n/2.
 
     ``tails`` is ``"both"``, ``"lower"`` (members are those with low loss) or ``"upper"`` (non-members are those
-    with high loss); both tails share the error probability. ``interval`` is `ClopperPearson` or `Melded`.
+    with high loss); both tails share the error probability. ``interval`` is `Calibrated`, `ClopperPearson` or `Melded`.
 
     >>> RankGrid("lower", interval=Melded())
     RankGrid(tails='lower', interval=Melded())
     """
 
     tails: str = "both"
-    interval: _RankInterval = ClopperPearson()
+    interval: _RankInterval = Calibrated()
 
     def __post_init__(self) -> None:
         validate.known("tails", self.tails, ("both", "lower", "upper"))

@@ -44,11 +44,6 @@ class Registry(Generic[Entry]):
         ]
         return self._entries[max(families, key=len)] if families else None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names, in order."""
-        return tuple(self._entries)
-
 
 class Unit(StrEnum):
     """What a value is counted in, which decides how it is written."""

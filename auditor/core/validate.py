@@ -116,9 +116,7 @@ def known(name: str, value: object, options: Iterable[str]) -> str:
     listed = list(options)
     if isinstance(value, str) and value in listed:
         return value
-    if not isinstance(value, str):
-        raise InputError(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}.")
-    hint = did_you_mean(nearest(value, listed))
+    hint = did_you_mean(nearest(value, listed)) if isinstance(value, str) else "."
     raise InputError(f"{name} must be one of {', '.join(map(repr, listed))}, got {value!r}{hint}")
 
 
@@ -154,18 +152,11 @@ def _finite(
 
 def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
     """Return a fresh, read-only, finite 1-D float64 array with at least ``least`` entries."""
-    if np.ma.is_masked(values):
-        raise InputError(f"{name} losses are masked; remove the masked records first.")
-    try:
-        raw = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{name} losses must be one-dimensional, got rows of different lengths.") from None
+    raw = column(f"{name} losses", values)
     if raw.dtype.kind not in "fiub":
         raise InputError(
             f"{name} losses must be numbers, got an array of type {raw.dtype}; convert the column first."
         )
-    if raw.ndim != 1:
-        raise InputError(f"{name} losses must be one-dimensional, got shape {raw.shape}.")
     if raw.size < least:
         raise InputError(
             f"{name} losses need at least {least} records, got {raw.size}; is the group or the file empty?"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import Adjacency
+from auditor.core.options import Adjacency, Named
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,7 +93,7 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
 
 
-class LossScale(StrEnum):
+class LossScale(Named):
     """What a loss is, so that the log-odds transform knows its way."""
 
     LOG_ODDS = "log-odds"
@@ -109,7 +109,7 @@ class PerGroup(NamedTuple):
 
 
 # The fields of `Losses` that hold one label for each record.
-_PER_RECORD = ("id", "group", "label", "person", "fingerprint")
+PER_RECORD = ("id", "group", "label", "person", "fingerprint", "correct")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +124,7 @@ class Losses:
         label: Optional true class of each record, which is reported by too, likewise.
         person: Optional data subject of each record, for records that belong together, likewise.
         fingerprint: Optional hash of each record's features, so that records of equal content can be found, likewise.
+        correct: Optional, whether the model classified each record correctly, likewise: true or false, or 1 or 0.
         scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         history: What was done to the losses, first step first.
@@ -151,17 +152,22 @@ class Losses:
     history: tuple[str, ...] = ()
     label: PerGroup | None = None
     notes: tuple[str, ...] = ()
+    correct: PerGroup | None = None
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
             vector = validate.loss_vector(name, getattr(self, name))
             object.__setattr__(self, name, vector)
-        for name in _PER_RECORD:
+        for name in PER_RECORD:
             labels = getattr(self, name)
             if labels is not None:
                 object.__setattr__(self, name, self._labels(name, labels))
-        scale = validate.known("scale", self.scale, [str(item) for item in LossScale])
-        object.__setattr__(self, "scale", LossScale(scale))
+        for side, column in zip(PerGroup._fields, self.correct or (), strict=False):
+            if not np.isin(column, (0, 1)).all():
+                raise InputError(
+                    f"{side} correct must be true or false for each record, got other values of type {column.dtype}."
+                )
+        object.__setattr__(self, "scale", LossScale.named(self.scale))
         object.__setattr__(self, "saturated", self._counts())
         for name in ("history", "notes"):
             lines: Any = getattr(self, name)
@@ -169,7 +175,7 @@ class Losses:
 
     def __repr__(self) -> str:
         """Say how many losses there are and which columns they have, but show none of them."""
-        columns = [name for name in _PER_RECORD if getattr(self, name) is not None]
+        columns = [name for name in PER_RECORD if getattr(self, name) is not None]
         having = f", with {', '.join(columns)}" if columns else ""
         counts = f"{self.n_member:,} members, {self.n_nonmember:,} non-members"
         return f"Losses({counts}, scale {self.scale}{having})"
@@ -214,7 +220,7 @@ class Losses:
         """
         labels: dict[str, Any] = {
             name: PerGroup(pair.member[member], pair.nonmember[nonmember])
-            for name in _PER_RECORD
+            for name in PER_RECORD
             if (pair := getattr(self, name)) is not None
         }
         taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **labels}
@@ -246,36 +252,28 @@ class Density(Protocol):
     @property
     def mean(self) -> float:
         """Mean."""
-        ...
 
     @property
     def sd(self) -> float:
         """Standard deviation."""
-        ...
 
     def log_cdf(self, x: Floats) -> Floats:
         """Log of the lower tail."""
-        ...
 
     def log_sf(self, x: Floats) -> Floats:
         """Log of the upper tail."""
-        ...
 
     def log_pdf(self, x: Floats) -> Floats:
         """Log-density."""
-        ...
 
     def quantile(self, probability: Floats) -> Floats:
         """Smallest points with at least this much probability at or below them."""
-        ...
 
     def spread(self, z: Floats) -> Floats:
         """Points at these standard distances from every mean, ascending: dense wherever the density changes."""
-        ...
 
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
         """Independent draws."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -465,6 +463,7 @@ class EstimateDetails(TypedDict, total=False):
     best_region: float
     scale_free: float
     curve_gap: float
+    accuracy_baseline: float
     curve_gap_fpr: float
     standard_error: float
     at: Place
@@ -549,6 +548,17 @@ class Estimate:
         """Return a row without a value, which says why; the other fields as they are given."""
         details = {**(details or {}), "reason": reason}
         return cls(name, None, None, None, None, details=details, **said)
+
+    @classmethod
+    def at_least(cls, name: str, bound: float, *, confidence: float, **said: Any) -> "Estimate":
+        """Return a certified lower bound, which is its own value."""
+        return cls(name, bound, bound, None, confidence, **said)
+
+    def emptied(self, reason: str, **changes: Any) -> "Estimate":
+        """Return the row without its value, with the reason, and with other changes."""
+        details = {**self.details, "reason": reason}
+        without = {"value": None, "lower": None, "confidence": None, "assumptions": (), "details": details}
+        return replace(self, **(without | changes))
 
     @property
     def reason(self) -> str | None:

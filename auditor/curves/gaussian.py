@@ -11,7 +11,7 @@ from scipy import special
 from auditor.core import validate
 from auditor.core.values import Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses
 
-_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Gaussian:
             return np.where(np.asarray(x) == self.mean, np.inf, -np.inf)
         z = self._z(x)
         with np.errstate(over="ignore"):
-            return np.asarray(-0.5 * z * z - _LOG_SQRT_2PI - np.log(self.sd))
+            return np.asarray(-0.5 * z * z - LOG_SQRT_2PI - np.log(self.sd))
 
     def quantile(self, probability: Floats) -> Floats:
         """Smallest points with at least this much probability at or below them."""
@@ -117,7 +117,6 @@ def fit_gaussian_pair(
     *,
     rng: np.random.Generator,
     transform: str = "none",
-    level: float = 0.05,
     sample_sizes: Sequence[int] = (),
 ) -> FittedPair:
     """Fit a normal to each group and test each fit on held-out records; the published test is kept beside it.
@@ -126,7 +125,6 @@ def fit_gaussian_pair(
         losses: Transformed losses.
         rng: Draws the held-out records and the samples from the fit.
         transform: What was done to the losses, for the record.
-        level: Each fit is rejected when its p-value is below.
         sample_sizes: Where to repeat the published test, for `FittedPair.member_grid`; nowhere by default.
 
     >>> rng = np.random.default_rng(0)
@@ -137,7 +135,7 @@ def fit_gaussian_pair(
     member, nonmember = (
         (
             fit_gaussian(values),
-            *held_out_tests(values, fit_gaussian, rng=rng, level=level, sample_sizes=sample_sizes),
+            *held_out_tests(values, fit_gaussian, rng=rng, sample_sizes=sample_sizes),
         )
         for values in (losses.member, losses.nonmember)
     )
@@ -176,14 +174,13 @@ SAMPLE_SIZES = tuple(range(100, 1001, 100))
 _LARGEST_PUBLISHED = SAMPLE_SIZES[-1]
 
 
-def distance_test(held: Floats, density: Density, *, n_fit: int, level: float = 0.05) -> GoodnessOfFit:
+def distance_test(held: Floats, density: Density, *, n_fit: int) -> GoodnessOfFit:
     """Return the one-sample Kolmogorov-Smirnov test of held-out records, at the effective size of two samples.
 
     Args:
         held: Shape (m,), records that the density was not fitted on.
         density: The fit.
         n_fit: Number of records that it was fitted on.
-        level: For `GoodnessOfFit.rejected`.
     """
     ordered = np.sort(held)
     m = ordered.size
@@ -199,20 +196,16 @@ def distance_test(held: Floats, density: Density, *, n_fit: int, level: float = 
         statistic=distance,
         p_value=float(special.kolmogorov(math.sqrt(effective) * distance)),
         n=m,
-        level=level,
     )
 
 
-def two_sample_ks(
-    held: Floats, density: Density, *, rng: np.random.Generator, level: float = 0.05
-) -> GoodnessOfFit:
+def two_sample_ks(held: Floats, density: Density, *, rng: np.random.Generator) -> GoodnessOfFit:
     """Return the published test: held-out records against as many draws from the fit; Negoescu et al. 2024, Appendix B.2.
 
     Args:
         held: Shape (m,), records that the density was not fitted on.
         density: The fit.
         rng: Draws the sample.
-        level: For `GoodnessOfFit.rejected`.
     """
     m = held.size
     drawn = density.sample(m, rng)
@@ -225,7 +218,6 @@ def two_sample_ks(
         statistic=apart / m,
         p_value=_exact_ks_p_value(apart, m),
         n=m,
-        level=level,
     )
 
 
@@ -249,7 +241,6 @@ def published_tests(
     *,
     rng: np.random.Generator,
     sizes: Sequence[int] = SAMPLE_SIZES,
-    level: float = 0.05,
 ) -> list[GoodnessOfFit]:
     """Return the published test at every sample size that the held-out records allow, or at all of them where they are few.
 
@@ -258,10 +249,9 @@ def published_tests(
         density: The fit.
         rng: Draws the samples.
         sizes: Numbers of records to compare with as many draws, ascending.
-        level: For `GoodnessOfFit.rejected`.
     """
     possible = [size for size in sizes if size <= held.size] or [held.size]
-    return [two_sample_ks(held[:size], density, rng=rng, level=level) for size in possible]
+    return [two_sample_ks(held[:size], density, rng=rng) for size in possible]
 
 
 def held_out_tests(
@@ -269,7 +259,6 @@ def held_out_tests(
     fit: Callable[[Floats], Density],
     *,
     rng: np.random.Generator,
-    level: float = 0.05,
     sample_sizes: Sequence[int] = (),
 ) -> tuple[GoodnessOfFit, KSGrid | None]:
     """Fit on one half, test the other half by its distance from the fit, and keep the published tests beside it.
@@ -282,7 +271,6 @@ def held_out_tests(
         fit: The fitter.
         rng: Draws the partition and the published test's sample; the others come from a generator spawned from it, so
             that asking for them changes nothing else.
-        level: For `GoodnessOfFit.rejected`.
         sample_sizes: Where to repeat the published test; nowhere by default, and then there is no grid.
 
     >>> rng = np.random.default_rng(0)
@@ -290,17 +278,16 @@ def held_out_tests(
     >>> grid.sample_sizes, grid.p_values[0][-1] == test.paper.p_value
     ((100, 200, 300, 400, 500), True)
     """
-    validate.fraction("level", level)
     size = min(LARGEST_HELD_OUT, values.size // 2)
     kept, (held,) = partition(values, (size,), rng=rng)
     density = fit(kept)
-    decided = distance_test(held, density, n_fit=kept.size, level=level)
-    paper = two_sample_ks(held[:_LARGEST_PUBLISHED], density, rng=rng, level=level)
+    decided = distance_test(held, density, n_fit=kept.size)
+    paper = two_sample_ks(held[:_LARGEST_PUBLISHED], density, rng=rng)
     test = replace(decided, paper=paper)
     if not sample_sizes:
         return test, None
     (other,) = rng.spawn(1)
-    row = published_tests(held, density, rng=other, sizes=sample_sizes, level=level)
+    row = published_tests(held, density, rng=other, sizes=sample_sizes)
     # The published test of that size is there already: one number for one question.
     row = [paper if found.n == paper.n else found for found in row]
     grid = KSGrid(

@@ -16,16 +16,8 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import Mixture
 from auditor.core.values import FittedPair, Floats, GoodnessOfFit, KSGrid, Losses
-from auditor.curves.gaussian import (
-    LARGEST_HELD_OUT,
-    distance_test,
-    fit_gaussian,
-    paired,
-    partition,
-    published_tests,
-)
+from auditor.curves import gaussian
 
-_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _TOLERANCE = 1e-9
 _HALVINGS = 200
 
@@ -120,7 +112,7 @@ class MixtureOfGaussians:
             return np.where(np.asarray(x) == self.means[0], np.inf, -np.inf)
         z = self._z(x)
         with np.errstate(over="ignore"):
-            return self._total(-0.5 * z * z - _LOG_SQRT_2PI - np.log(self.sds))
+            return self._total(-0.5 * z * z - gaussian.LOG_SQRT_2PI - np.log(self.sds))
 
     def quantile(self, probability: Floats) -> Floats:
         """Smallest points with at least this much probability at or below them, by halving between the components'."""
@@ -319,7 +311,7 @@ def fit_mixture(values: Floats, *, components: int, rng: np.random.Generator) ->
     components = validate.at_least("components", components, least=1)
     ordered = np.sort(values)
     if components == 1 or ordered[0] == ordered[-1]:
-        one = fit_gaussian(ordered)
+        one = gaussian.fit_gaussian(ordered)
         return MixtureOfGaussians((1.0,), (one.mean,), (one.sd,))
     centre, scale = _scale(ordered)
     standard = ordered / scale - centre / scale
@@ -340,7 +332,7 @@ def _scale(ordered: Floats) -> tuple[float, float]:
     widest = max(abs(ordered[0] / 2 - centre / 2), abs(ordered[-1] / 2 - centre / 2))
     spread = high / 2 - low / 2
     if spread <= widest / _FARTHEST:
-        spread = fit_gaussian(ordered).sd
+        spread = gaussian.fit_gaussian(ordered).sd
     # Within the powers of two that a float holds without loss.
     return centre, 2.0 ** min(max(math.frexp(spread)[1], -1020), 1023)
 
@@ -411,7 +403,6 @@ def combined_test(
     components: int,
     *,
     n_fit: int,
-    level: float,
     rng: np.random.Generator,
 ) -> GoodnessOfFit:
     """Return the distance test of a candidate joined with the test for more components, each at half of the level.
@@ -421,12 +412,11 @@ def combined_test(
         candidates: Fits with 1, 2, ... components.
         components: The candidate to test.
         n_fit: Number of records that they were fitted on.
-        level: For `GoodnessOfFit.rejected`.
         rng: Draws the starts of the null's fit.
 
     The p-value is twice the smaller of the two; with no candidate of more components, the distance test's alone.
     """
-    distance = distance_test(held, candidates[components - 1], n_fit=n_fit, level=level)
+    distance = gaussian.distance_test(held, candidates[components - 1], n_fit=n_fit)
     if components >= len(candidates):
         return distance
     against = log_evidence(held, candidates, components, rng=rng)
@@ -462,7 +452,6 @@ def fit_mixture_pair(
     choice: Mixture = Mixture(),  # noqa: B008 - a frozen value
     rng: np.random.Generator,
     transform: str = "none",
-    level: float = 0.05,
     progress: _Progress | None = None,
 ) -> FittedPair:
     """Fit a mixture of normals to each group, with the smallest number of components that is not rejected.
@@ -472,14 +461,13 @@ def fit_mixture_pair(
         choice: Up to how many components.
         rng: Draws the partitions, the starts and the samples; the same generator gives the same pair.
         transform: What was done to the losses, for the record.
-        level: Of each test.
         progress: Called with the number of fits done and the number of all, for a progress bar.
 
     Where every number is rejected, the one with the largest p-value (or the least distance) is taken and its fit is
     rejected.
 
     Raises:
-        InputError: ``choice`` is not a `Mixture`, or the level is outside (0, 1).
+        InputError: ``choice`` is not a `Mixture`.
 
     >>> from auditor.core.options import Mixture
     >>> rng = np.random.default_rng(0)
@@ -489,7 +477,6 @@ def fit_mixture_pair(
     (2, 1, False)
     """
     validate.instance("choice", choice, (Mixture,))
-    validate.fraction("level", level)
     total, fits = 2 * (choice.max_components + 1), count(1)
 
     def tick() -> None:
@@ -498,26 +485,27 @@ def fit_mixture_pair(
             progress(done, total)
 
     member, nonmember = (
-        _fitted(values, choice.max_components, rng, level, tick)
-        for values in (losses.member, losses.nonmember)
+        _fitted(values, choice.max_components, rng, tick) for values in (losses.member, losses.nonmember)
     )
-    return paired(losses, member, nonmember, transform=transform)
+    return gaussian.paired(losses, member, nonmember, transform=transform)
 
 
 def _fitted(
-    values: Floats, largest: int, rng: np.random.Generator, level: float, tick: Callable[[], None]
+    values: Floats, largest: int, rng: np.random.Generator, tick: Callable[[], None]
 ) -> tuple[MixtureOfGaussians, GoodnessOfFit, KSGrid]:
-    sizes = tuple(max(1, min(LARGEST_HELD_OUT, int(share * values.size))) for share in (_CHOOSE, _CONFIRM))
+    sizes = tuple(
+        max(1, min(gaussian.LARGEST_HELD_OUT, int(share * values.size))) for share in (_CHOOSE, _CONFIRM)
+    )
     if sum(sizes) >= values.size:  # two records: nothing can be both kept and tested twice
         sizes = (1, 0)
-    kept, (choose, confirm) = partition(values, sizes, rng=rng)
+    kept, (choose, confirm) = gaussian.partition(values, sizes, rng=rng)
     candidates = []
     for components in range(1, largest + 1):
         candidates.append(fit_mixture(kept, components=components, rng=rng))
         tick()
     held = np.concatenate([choose, confirm])
-    published = [published_tests(held, item, rng=rng, level=level) for item in candidates]
-    judge = partial(combined_test, candidates=candidates, n_fit=kept.size, level=level, rng=rng)
+    published = [gaussian.published_tests(held, item, rng=rng) for item in candidates]
+    judge = partial(combined_test, candidates=candidates, n_fit=kept.size, rng=rng)
     tests: list[GoodnessOfFit] = []
     while len(tests) < largest and (not tests or tests[-1].rejected):
         tests.append(judge(choose, components=len(tests) + 1))

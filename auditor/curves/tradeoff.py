@@ -156,10 +156,8 @@ class TradeoffCurve:
         >>> TradeoffCurve.from_epsilon_delta(0.0, delta=0.1).tpr_at(0.5)
         0.6
         """
-        epsilon, delta = (
-            validate.nonnegative("epsilon", epsilon),
-            validate.fraction("delta", delta, zero=True),
-        )
+        epsilon = validate.nonnegative("epsilon", epsilon)
+        delta = validate.fraction("delta", delta, zero=True)
         # The two slanted pieces meet where both are equal: FPR = (1 - delta)/(1 + e^epsilon).
         corner = (1 - delta) * np.exp(-np.logaddexp(0.0, epsilon))
         fpr = np.array([0.0, 0.0, corner, 1 - delta, 1.0])

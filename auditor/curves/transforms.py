@@ -113,12 +113,17 @@ def log_odds(losses: Losses) -> Losses:
         scale = LossScale.CROSS_ENTROPY if lowest >= 0 else LossScale.LOG_ODDS
     if scale is LossScale.LOG_ODDS:
         return dataclasses.replace(losses, history=(*losses.history, "log-odds: as they are"))
-    mapped = _mapped(
-        losses,
-        lambda x: _log_expm1(np.maximum(x, _SMALLEST_CROSS_ENTROPY)),
-        "log-odds of the true class, from the cross-entropy",
-    )
+    mapped = _mapped(losses, log_odds_of_cross_entropy, "log-odds of the true class, from the cross-entropy")
     return dataclasses.replace(mapped, scale=LossScale.LOG_ODDS)
+
+
+def log_odds_of_cross_entropy(loss: Floats) -> Floats:
+    """Return the negative log-odds of cross-entropies, of any shape.
+
+    >>> log_odds_of_cross_entropy(np.array([0.7, 2.0])).round(4)
+    array([0.0137, 1.8546])
+    """
+    return _log_expm1(np.maximum(loss, _SMALLEST_CROSS_ENTROPY))
 
 
 def _log_expm1(x: Floats) -> Floats:

@@ -188,16 +188,12 @@ def epsilon_bound(most: Floats, *, alpha: float) -> float:
 # --- What a perfect attack would show ---
 
 
-def _perfect(lines: Lines, pairs: int) -> Bets:
-    bets = Bets(lines)
-    for _ in range(pairs):
-        bets.add(0.0, 1.0)
-    return bets
-
-
 def epsilon_ceiling(pairs: int, *, delta: float, alpha: float) -> float:
     """Return what pairs of a perfect attack would be bounded at."""
-    return epsilon_bound(_perfect(grid_lines(delta), pairs).log_of_each, alpha=alpha)
+    bets = Bets(grid_lines(delta))
+    for _ in range(pairs):
+        bets.add(0.0, 1.0)
+    return epsilon_bound(bets.log_of_each, alpha=alpha)
 
 
 _MOST_PAIRS = 10_000

@@ -8,7 +8,7 @@ Choosing the best of many thresholds on the same data breaks the level; the rule
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,14 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators.evidence import Evidence
+from auditor.estimators.exact_test import (
+    LEAST_BOUND,
+    CalibratedTest,
+    Hits,
+    Statistic,
+    dense_ranks,
+    drawn_level,
+)
 from auditor.estimators.limits import (
     MemberLimits,
     finite,
@@ -52,6 +60,7 @@ _RULES = {
     options.Split: "threshold chosen on one part of the records and judged on the other",
 }
 _LIMITS: dict[type, str] = {
+    options.Calibrated: "every rank of both tails, calibrated together",
     options.ClopperPearson: "Clopper-Pearson limits",
     options.Melded: "melded Clopper-Pearson limits",
     options.Katz: "Katz log-ratio limits, an approximation",
@@ -91,6 +100,7 @@ def clopper_pearson(
     alpha = 1 - validate.confidence(confidence)
     match rule:
         case options.RankGrid():
+            rule = in_reach(rule, losses.n_member, losses.n_nonmember, alpha=alpha, members=members)
             found = _grid_bound(losses, delta=delta, alpha=alpha, rule=rule, members=members)
             sizes = losses.n_member, losses.n_nonmember
             most = grid_ceiling(*sizes, delta=delta, alpha=alpha, rule=rule, members=members)
@@ -100,10 +110,12 @@ def clopper_pearson(
             most = _ceiling(limits, losses.n_nonmember, delta, alpha, rule.interval)
         case options.Split():
             found, most = _split_bound(losses, delta, alpha, rule, members)
-    value = max(0.0, found.epsilon)
+    value = max(0.0, min(found.epsilon, most))  # audits are drawn for each apart
     # Other limits than two exact ones are for one sample each way: see the rank grid and the single threshold.
     own = isinstance(members, options.Sample)
-    interval = rule.interval if own and not isinstance(rule, options.Split) else options.ClopperPearson()
+    interval = options.ClopperPearson() if isinstance(rule, options.Split) else rule.interval
+    if not (own or isinstance(interval, options.Calibrated)):
+        interval = options.ClopperPearson()
     details = {"rule": type(rule).__name__, "interval": type(interval).__name__, "ceiling": most}
     if isinstance(interval, options.Katz | options.Jeffreys):
         details["approximate"] = True
@@ -318,6 +330,9 @@ def _grid_bound(
     losses: Losses, *, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
 ) -> _Candidate:
     """Return the best candidate of all ranks and tails; minus infinity where nothing is above delta."""
+    if isinstance(rule.interval, options.Calibrated):
+        found = _calibrated(Hits.of(losses), delta=delta, alpha=alpha, rule=rule, members=members)
+        return _with_threshold(found, losses)
     limits = MemberLimits(members, losses.n_member)
     n1, n0 = losses.n_member, losses.n_nonmember
     tails = []
@@ -329,14 +344,18 @@ def _grid_bound(
             thresholds = losses.sorted_member[n1 - 1 - ks]
             hits = n0 - np.searchsorted(losses.sorted_nonmember, thresholds, side="right")
             tails.append(Ranked(ks, n1, hits, n0, name))
-    found = _best(tails, limits, delta=delta, alpha=alpha, rule=rule)
+    return _with_threshold(_best(tails, limits, delta=delta, alpha=alpha, rule=rule), losses)
+
+
+def _with_threshold(found: _Candidate, losses: Losses) -> _Candidate:
+    """The same, with a threshold that gives its counts."""
     if not found.details:
         return found
     rank = found.details["rank"]
     if found.details["tail"] == "lower":
         threshold = just_below(losses, float(losses.sorted_nonmember[rank]))
     else:
-        threshold = just_above(losses, float(losses.sorted_member[n1 - 1 - rank]))
+        threshold = just_above(losses, float(losses.sorted_member[losses.n_member - 1 - rank]))
     return replace(found, details={**found.details, "threshold": threshold})
 
 
@@ -351,6 +370,10 @@ def grid_ceiling(
     members: options.Members,
 ) -> float:
     """Return the bound of a perfect attack: the most that these numbers of records can certify."""
+    rule = in_reach(rule, n_member, n_nonmember, alpha=alpha, members=members)
+    if isinstance(rule.interval, options.Calibrated):
+        perfect = Hits.perfect(n_member, n_nonmember)
+        return _calibrated(perfect, delta=delta, alpha=alpha, rule=rule, members=members).epsilon
     limits = MemberLimits(members, n_member)
     sizes = {"lower": (n_nonmember, n_member), "upper": (n_member, n_nonmember)}
     tails = [
@@ -358,6 +381,83 @@ def grid_ceiling(
         for name, ks in _tail_ranks(n_member, n_nonmember, rule, limits)
     ]
     return max(0.0, _best(tails, limits, delta=delta, alpha=alpha, rule=rule).epsilon)
+
+
+# Records of both groups up to which the p-value is computed exactly, beyond which a draw of audits is quicker: a bound and
+# its ceiling then take at most a quarter of a second. Of levels below the smallest the exact sums cannot be sure.
+_EXACT_UP_TO, _SMALLEST = 2_000, 1e-8
+
+
+def in_reach(
+    rule: options.RankGrid,
+    n_member: int,
+    n_nonmember: int,
+    *,
+    alpha: float,
+    members: options.Members,
+) -> options.RankGrid:
+    """Return the rule, with `Melded` in place of `Calibrated` where the level is too small for it."""
+    calibrated = isinstance(rule.interval, options.Calibrated)
+    if not calibrated or is_exact(n_member, n_nonmember, alpha, members) or drawn_level(alpha, members) > 0:
+        return rule
+    return replace(rule, interval=options.Melded())
+
+
+def is_exact(n_member: int, n_nonmember: int, alpha: float, members: options.Members) -> bool:
+    """Return whether `Calibrated` computes the p-values and does not draw audits."""
+    sample = isinstance(members, options.Sample)
+    return sample and n_member + n_nonmember <= _EXACT_UP_TO and alpha > _SMALLEST
+
+
+def _statistic(
+    hits: Hits, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
+) -> Statistic:
+    return Statistic(hits.members, hits.nonmembers, delta, alpha, members, rule.tails)
+
+
+def _calibrated(
+    hits: Hits, *, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
+) -> _Candidate:
+    """What every rank of both tails refutes together, with the counts of the rank that says most."""
+    drawn = not is_exact(hits.members, hits.nonmembers, alpha, members)
+    test = CalibratedTest(hits, _statistic(hits, delta, alpha, rule, members), drawn)
+    bound = test.epsilon_bound
+    if bound == 0:
+        return _Candidate(0.0)
+    tail, at = test.best
+    own, other = (hits.nonmembers, hits.members) if tail == "lower" else (hits.members, hits.nonmembers)
+    ks, found = dense_ranks(own), hits.below if tail == "lower" else hits.above
+    shown = {**_counts(Ranked(ks, own, found, other, tail), at), "p_value": test.p_value(0.0)}
+    return _Candidate(bound, shown)
+
+
+def positive_bounds(
+    audits: Sequence[Losses], *, delta: float, confidence: float, rule: options.ThresholdRule
+) -> int:
+    """Return how many of these audits of equally many records, with members as a sample, have a bound above 0.
+
+    >>> apart = Losses(member=[1.0, 2.0, 3.0, 4.0], nonmember=[5.0, 6.0, 7.0, 8.0])
+    >>> positive_bounds([apart] * 3, delta=0.0, confidence=0.95, rule=options.RankGrid())
+    3
+    """
+    if not (isinstance(rule, options.RankGrid) and isinstance(rule.interval, options.Calibrated)):
+        bounds = (clopper_pearson(audit, delta=delta, confidence=confidence, rule=rule) for audit in audits)
+        return sum((bound.value or 0.0) > 0 for bound in bounds)
+    every, sample, alpha = [Hits.of(audit) for audit in audits], options.Sample(), 1 - confidence
+    law = _statistic(every[0], delta, alpha, rule, sample)
+    drawn = not is_exact(law.members, law.nonmembers, alpha, sample)
+    # The bound grows with the statistic: those above 0 come first. About as many are looked for as the error allows.
+    ordered = sorted(every, key=law.largest, reverse=True)
+
+    def positive(number: int) -> bool:
+        test = CalibratedTest(ordered[number - 1], law, drawn)
+        return test.statistic > -math.inf and test.p_value(LEAST_BOUND) <= alpha
+
+    low, high, reach = 0, len(ordered) + 1, max(2, math.ceil(alpha * len(ordered)))
+    while high - low > 1:
+        middle = min(low + reach, (low + high) // 2)
+        low, high = (middle, high) if positive(middle) else (low, middle)
+    return low
 
 
 def _tail_ranks(

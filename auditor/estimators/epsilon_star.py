@@ -16,7 +16,7 @@ from auditor.core import validate
 from auditor.core.numbers import plain
 from auditor.core.options import Census, Members, Sample
 from auditor.core.values import Estimate, FittedPair, Floats, GoodnessOfFit, Losses, Subject
-from auditor.curves.gaussian import Gaussian, fit_gaussian
+from auditor.curves.gaussian import LOG_SQRT_2PI, Gaussian, fit_gaussian
 from auditor.curves.mixture import MixtureOfGaussians, condensed
 from auditor.curves.tradeoff import ThresholdCounts
 from auditor.curves.transforms import Transform, log_odds, published
@@ -41,7 +41,7 @@ def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
             "permutations": int(floor.size),
         }
     return (
-        gaussian(pair, delta=asked.delta, confidence=asked.confidence, members=asked.members, extra=extra),
+        parametric(pair, delta=asked.delta, confidence=asked.confidence, members=asked.members, extra=extra),
     )
 
 
@@ -53,7 +53,7 @@ def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
     # Without the floor: that of two normals is far below what mixtures find between groups that do not differ.
     extra = fit_gap(evidence.counts, pair)
     return (
-        mixture(pair, delta=asked.delta, confidence=asked.confidence, members=asked.members, extra=extra),
+        parametric(pair, delta=asked.delta, confidence=asked.confidence, members=asked.members, extra=extra),
     )
 
 
@@ -70,7 +70,6 @@ class _Family:
 
     Attributes:
         name: As in the estimate's.
-        law: What is fitted.
         fitted: Two of them, in words.
         assumed: What the losses of a group then are.
         enough: Records of each group that a lower bound needs.
@@ -79,7 +78,6 @@ class _Family:
     """
 
     name: str
-    law: type
     fitted: str
     assumed: str
     enough: int
@@ -87,7 +85,7 @@ class _Family:
     errors: Callable[..., list[float]]
 
 
-def gaussian(
+def parametric(
     pair: FittedPair,
     *,
     delta: float,
@@ -95,84 +93,43 @@ def gaussian(
     members: Members = Sample(),  # noqa: B008 - a frozen value
     extra: dict[str, Any] | None = None,
 ) -> Estimate:
-    """Return the parametric Epsilon* of two fitted normals, clipped at delta as published.
+    """Return the parametric Epsilon* of two fitted normals, or mixtures of them, clipped at delta as published.
 
     Args:
-        pair: Normals fitted to transformed losses.
+        pair: Fitted to transformed losses: normals, or mixtures by `auditor.curves.mixture.fit_mixture_pair`.
         delta: In [0, 1); at 0 the row has no value and says why.
-        confidence: Of the lower bound, which is conditional on the fit and absent when the fit is rejected.
+        confidence: Of the lower bound, which is conditional on the fit and absent when the fit is rejected. Of mixtures there
+            is one only where one component was enough for each group, of 2,000 records or more: with several, their number
+            was chosen from the data, and no error of that choice is known. Between groups that do not differ, fits that no
+            test rejects then put such a bound far above 0.
         members: `Sample` or `Census`.
         extra: More details to carry (the noise floor, the other transform).
 
     The details hold three values: without a clip, clipped at delta (the published one), and clipped where at least
     10 records are expected beyond the threshold; where the value is attained and whether the data reach there; the
-    standard error; the best region's value; both fits.
-
-    Raises:
-        InputError: delta outside [0, 1) or confidence outside (0, 1).
-
-    >>> import numpy as np
-    >>> from auditor.curves.gaussian import fit_gaussian_pair
-    >>> rng = np.random.default_rng(0)
-    >>> from auditor.core.values import Losses
-    >>> losses = Losses(member=rng.normal(-1, 1, 5000), nonmember=rng.normal(0, 1, 5000))
-    >>> estimate = gaussian(fit_gaussian_pair(losses, rng=rng), delta=1e-5)
-    >>> estimate.lower < 3.984 < estimate.value + 0.5
-    True
-    """
-    return _epsilon_star(_NORMALS, pair, delta, confidence, members, extra)
-
-
-def mixture(
-    pair: FittedPair,
-    *,
-    delta: float,
-    confidence: float = 0.95,
-    members: Members = Sample(),  # noqa: B008 - a frozen value
-    extra: dict[str, Any] | None = None,
-) -> Estimate:
-    """Return the parametric Epsilon* of two fitted mixtures of normals, clipped at delta as published.
-
-    Args:
-        pair: Mixtures fitted to transformed losses; see `auditor.curves.mixture.fit_mixture_pair`.
-        delta: In [0, 1); at 0 the row has no value and says why.
-        confidence: Of the lower bound, which is conditional on the fit. There is one only where one component was enough
-            for each group, of 2,000 records or more: with several, their number was chosen from the data, and no error of that choice is known.
-            Between groups that do not differ, fits that no test rejects then put such a bound far above 0.
-        members: `Sample` or `Census`.
-        extra: More details to carry.
-
-    The details are those of `gaussian`, except the best region, and the grid of published tests.
+    standard error; the best region's value, of normals; both fits, and of mixtures the grid of published tests.
 
     Raises:
         InputError: delta outside [0, 1) or confidence outside (0, 1).
 
     >>> import numpy as np
     >>> from auditor.core.options import Mixture
-    >>> from auditor.curves.mixture import fit_mixture_pair
     >>> from auditor.core.values import Losses
+    >>> from auditor.curves.gaussian import fit_gaussian_pair
+    >>> from auditor.curves.mixture import fit_mixture_pair
     >>> rng = np.random.default_rng(0)
-    >>> losses = Losses(member=rng.normal(-1, 1, 4000), nonmember=rng.normal(0, 1, 4000))
-    >>> estimate = mixture(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-5)
+    >>> losses = Losses(member=rng.normal(-1, 1, 5000), nonmember=rng.normal(0, 1, 5000))
+    >>> estimate = parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-5)
+    >>> estimate.lower < 3.984 < estimate.value + 0.5
+    True
+    >>> estimate = parametric(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-5)
     >>> 3.5 < estimate.value < 4.5
     True
     """
-    return _epsilon_star(_MIXTURES, pair, delta, confidence, members, extra)
-
-
-def _epsilon_star(
-    family: _Family,
-    pair: FittedPair,
-    delta: float,
-    confidence: float,
-    members: Members,
-    extra: dict[str, Any] | None,
-) -> Estimate:
+    family = _MIXTURES if isinstance(pair.member, MixtureOfGaussians) else _NORMALS
     delta = validate.fraction("delta", delta, zero=True)
     validate.confidence(confidence)
     laws = pair.member, pair.nonmember
-    if not all(isinstance(law, family.law) for law in laws):
-        raise TypeError(f"epsilon_star.{family.name} needs two fitted {family.fitted}")
     details = {"transform": pair.transform, "fit": _fit_details(pair), **(extra or {})}
     if delta == 0:
         details["reason"] = "delta is 0: the supremum over a normal's unbounded tail is infinite or undefined"
@@ -374,7 +331,7 @@ def largest_lower_bound(found: Supremum, errors: Sequence[float], *, confidence:
 
 
 # With fewer than 300 the bound misses more often than it says even on normal data (10% of the runs at 100 for 5%).
-_NORMALS = _Family("gaussian", Gaussian, "normals", "normal", 300, gaussian_supremum, _normal_errors)
+_NORMALS = _Family("gaussian", "normals", "normal", 300, gaussian_supremum, _normal_errors)
 
 
 # --- The error of the Epsilon* of two mixtures [own] ---
@@ -388,7 +345,6 @@ _NORMALS = _Family("gaussian", Gaussian, "normals", "normal", 300, gaussian_supr
 
 
 _NODES = np.linspace(-9.0, 9.0, 361)
-_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 # Parameters are in natural units, so an eigenvalue this small beside the largest is a direction without information.
 _SINGULAR = 1e-7
 
@@ -460,7 +416,6 @@ def _mixture_errors(
 
 _MIXTURES = _Family(
     "mixture",
-    MixtureOfGaussians,
     "mixtures of normals",
     "mixtures of normals",
     2000,
@@ -473,7 +428,7 @@ def _shares(law: MixtureOfGaussians, x: Floats) -> tuple[Floats, Floats]:
     """Distances in standard units, and the posterior share of each component, both of shape (n, components)."""
     with np.errstate(over="ignore", invalid="ignore"):
         z = (x[..., None] - np.array(law.means)) / np.array(law.sds)
-        logs = -0.5 * z * z - _LOG_SQRT_2PI - np.log(law.sds) + np.log(law.weights)
+        logs = -0.5 * z * z - LOG_SQRT_2PI - np.log(law.sds) + np.log(law.weights)
         return z, np.exp(logs - law.log_pdf(x)[..., None])
 
 

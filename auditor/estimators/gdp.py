@@ -16,12 +16,12 @@ import numpy as np
 from scipy import special
 
 from auditor.core import validate
-from auditor.core.options import Census, Members, MembershipSplit, Sample, UnknownSplit
+from auditor.core.options import Census, Members, Sample, UnknownSplit
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators import guess_tests
 from auditor.estimators.certified import ranks
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
+from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses
 from auditor.estimators.limits import just_above, just_below, upper_limit
 from auditor.estimators.one_run import of_units, stated_delta
 from auditor.theory.gaussian import gaussian_epsilon
@@ -53,7 +53,7 @@ def gaussian_mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     asked = evidence.setting
     if isinstance(asked.split, UnknownSplit):
         return ()
-    found = _of_guesses(evidence.fair_guesses, stated_delta(evidence), 1 - asked.confidence)
+    found = gdp_of_guesses(evidence.fair_guesses, stated_delta(evidence), 1 - asked.confidence)
     return (of_units(found, evidence),)
 
 
@@ -108,43 +108,26 @@ def model_gdp(
     )
 
 
-def one_run_gdp(
-    losses: Losses,
-    *,
-    split: MembershipSplit,
-    delta: float,
-    confidence: float = 0.95,
-    rng: np.random.Generator,
-) -> Estimate:
+def gdp_of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> Estimate:
     """Return the training mechanism's epsilon at ``delta`` if its trade-off curve were Gaussian.
 
     That the mechanism is not mu-Gaussian-DP for any mu below mu_L is certified; its epsilon is not.
 
     Args:
-        losses: Smaller means more like a member.
-        split: How membership was decided: a `RandomSplit`, or a `BernoulliSplit`, of whose coins so many are kept that
-            they are fair; otherwise there is no value.
+        guesses: About fair coins; without them there is no value.
         delta: In [0, 1); at 0 there is no value, and the reason says why.
-        confidence: In (0, 1).
-        rng: Draws the pairs and breaks ties.
-
-    Raises:
-        InputError: delta outside [0, 1) or confidence outside (0, 1).
+        alpha: The error, in (0, 1).
 
     Source: Mahloujifar, Melis and Chaudhuri 2024.
 
     >>> from auditor.core.options import RandomSplit
+    >>> from auditor.estimators.guesses import draw_guesses
     >>> losses = Losses(member=np.linspace(0, 1, 100), nonmember=np.linspace(2, 3, 100))
-    >>> estimate = one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=np.random.default_rng(0))
+    >>> guesses = draw_guesses(losses, split=RandomSplit(), rng=np.random.default_rng(0))
+    >>> estimate = gdp_of_guesses(guesses, 1e-5, 0.05)
     >>> estimate.value == estimate.details["ceiling"]
     True
     """
-    delta = validate.fraction("delta", delta, zero=True)
-    alpha = 1 - validate.confidence(confidence)
-    return _of_guesses(draw_guesses(losses, split=split, rng=rng, thin=True), delta, alpha)
-
-
-def _of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> Estimate:
     evidence = guesses.evidence if isinstance(guesses, Guesses) else "membership coins"
     shown: dict[str, Any] = {
         "name": "epsilon_bound.one_run_gdp",
@@ -216,12 +199,9 @@ def _estimate(
     details = {"mu": mu, "ceiling_mu": perfect, "conditional": True, **found.details}
     if delta == 0:
         return Estimate.missing(**shown, reason=_NO_EPSILON, delta=delta, details=details)
-    value = gaussian_epsilon(mu, delta=delta)
-    return Estimate(
+    return Estimate.at_least(
+        bound=gaussian_epsilon(mu, delta=delta),
         **shown,
-        value=value,
-        lower=value,
-        upper=None,
         confidence=round(confidence, 12),
         delta=delta,
         assumptions=(_CONDITION, *assumptions),

@@ -4,11 +4,10 @@ Three tests, each of which holds its level for any mechanism and any score: by S
 recursion of Mahloujifar, Melis and Chaudhuri, and for pure epsilon by every order and number of guesses together.
 """
 
-import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from statistics import NormalDist
 from typing import Any
 
@@ -37,6 +36,8 @@ from auditor.estimators.limits import binomial
 LARGEST_EPSILON = 60.0
 
 
+# Ceilings and simulations ask for the same few bounds again and again.
+@lru_cache(maxsize=4096)
 def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
     """Return eps_L, the largest epsilon that the guesses refute at level ``alpha``; 0 if they refute none.
 
@@ -45,12 +46,6 @@ def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
     """
     _check_counts(bits, guesses, correct)
     alpha, delta = validate.fraction("alpha", alpha), validate.fraction("delta", delta, zero=True)
-    return _bound(int(bits), int(guesses), int(correct), delta, alpha)
-
-
-# Ceilings and simulations ask for the same few bounds again and again.
-@functools.lru_cache(maxsize=4096)
-def _bound(bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
     return largest_refuted(
         lambda eps: steinke_p_value(bits=bits, guesses=guesses, correct=correct, epsilon=eps, delta=delta),
         alpha,
@@ -297,28 +292,6 @@ def of_curve(curve: TradeoffCurve) -> SmallestFpr:
         return float(fpr[at - 1] + min(share, 1.0) * (fpr[at] - fpr[at - 1]))
 
     return smallest_fpr
-
-
-def gdp_bound(*, bits: int, guesses: int, correct: int, alpha: float) -> float:
-    """Return mu_L, the largest mu for which the guesses refute mu-Gaussian DP at level ``alpha``; 0 if none.
-
-    Args:
-        bits: Membership bits m, each a fair coin.
-        guesses: Guesses r <= m, their number fixed in advance.
-        correct: Right guesses v <= r.
-        alpha: In (0, 1).
-
-    Raises:
-        InputError: Counts that do not fit, or alpha outside (0, 1).
-
-    Source: Mahloujifar, Melis and Chaudhuri 2024.
-
-    >>> round(gdp_bound(bits=1000, guesses=100, correct=95, alpha=0.05), 6)
-    0.786812
-    """
-    return largest_of_all_below(
-        lambda mu: rejects(of_gdp(mu), bits=bits, guesses=guesses, correct=correct, alpha=alpha), LARGEST_MU
-    )
 
 
 def epsilon_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha: float) -> float:

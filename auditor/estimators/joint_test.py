@@ -220,7 +220,7 @@ class JointTest:
         lower, upper = self._tails
         below = np.empty((lower.ranks.size, draws), dtype=np.int64)
         hits, place, called = np.zeros(draws, dtype=np.int64), np.zeros(draws), np.zeros(draws)
-        for row, place in enumerate(_order_statistics(lower.ranks, self.nonmembers, draws, rng)):
+        for row, place in enumerate(order_statistics(lower.ranks, self.nonmembers, draws, rng)):
             now = self._allowed(place)
             hits, called = hits + _further(hits, self.members, now - called, 1 - called, rng), now
             below[row] = hits
@@ -249,11 +249,15 @@ def _further(
     return np.asarray(rng.binomial(size - hits, np.clip(share, 0.0, 1.0)))
 
 
-def _order_statistics(ranks: _Integers, size: int, draws: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """The (k+1)-th smallest of so many uniforms at each rank k, by sums of exponential spacings."""
+def order_statistics(ranks: _Integers, size: int, draws: int, rng: np.random.Generator) -> Floats:
+    """Return the (k+1)-th smallest of so many uniforms at each ascending rank k, by sums of exponential spacings.
+
+    Shape (ranks, draws).
+    """
     steps = np.diff(ranks, prepend=-1)
     sums = np.cumsum(rng.standard_gamma(steps[:, None], (ranks.size, draws)), axis=0)
-    yield from sums / (sums[-1] + rng.standard_gamma(size - ranks[-1], draws))
+    sums /= sums[-1] + rng.standard_gamma(size - ranks[-1], draws)
+    return np.asarray(sums)
 
 
 def ranks_below_half(size: int, *, growth: float = _GROWTH) -> _Integers:

@@ -175,7 +175,7 @@ class MemberLimits:
 # model leaks is a question about records like these: there the members are a sample too.
 
 
-_KEPT = ("ceiling", "approximate", "tail", "tpr_lower", "fpr_upper", "tnr_lower", "fnr_upper")
+_KEPT = ("ceiling", "approximate", "tail", "p_value", "tpr_lower", "fpr_upper", "tnr_lower", "fnr_upper")
 
 
 def finite(members: Members, *, what: str = "number") -> tuple[str, ...]:

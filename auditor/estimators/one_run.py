@@ -158,11 +158,9 @@ def bound_of(
         details["claimed_curve"] = asked.of_curve(curve)
     if claimed is not None and isinstance(test, options.AnyGuesses) and guesses.fair:
         details["p_value"] = asked.p_value(claimed, bound)
-    return Estimate(
-        name=_NAME,
-        value=bound,
-        lower=bound,
-        upper=None,
+    return Estimate.at_least(
+        _NAME,
+        bound,
         confidence=round(1 - alpha, 12),
         method=f"one-run audit on {guesses.evidence}; {asked.method}",
         subject=Subject.MECHANISM,

@@ -1,8 +1,8 @@
-"""Error rates of the attacker who thresholds the loss, and what is read off them: the advantage, Bayes security, AUC, Epsilon*."""
+"""Error rates of the attacker who thresholds the loss, and what is read off them: TPR at FPR, AUC, the empirical Epsilon*."""
 
 import math
 import operator
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core import validate
-from auditor.core.options import Census, Members, Sample
-from auditor.core.values import Estimate, Floats, Losses, Subject
+from auditor.core.options import Members, Sample
+from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
 from auditor.curves.tradeoff import ThresholdCounts, count
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.limits import MemberLimits, finite, just_below, upper_limit, with_draws
+from auditor.estimators.gap import advantage, bayes_security
+from auditor.estimators.limits import MemberLimits, finite, just_below, lower_limit, upper_limit, with_draws
 
 
 def measured_rates(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -25,7 +26,7 @@ def measured_rates(evidence: Evidence) -> tuple[Estimate, ...]:
         empirical(evidence.losses, delta=asked.delta, counts=counts),
         gap,
         bayes_security(gap),
-        auc(counts, confidence=asked.confidence),
+        auc(counts, confidence=asked.confidence, correct=evidence.losses.correct),
     )
 
 
@@ -33,12 +34,22 @@ def guaranteed_rates(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the true positive rate at each of the false positive rates that were asked for."""
     asked = evidence.setting
     return tuple(
-        tpr_at_fpr(evidence.losses, rate=rate, confidence=asked.confidence, members=asked.members)
+        tpr_at_fpr(
+            evidence.losses,
+            rate=rate,
+            confidence=asked.confidence,
+            members=asked.members,
+            counts=evidence.counts,
+        )
         for rate in asked.rates
     )
 
 
-# --- ``tpr_at_fpr.*``: how many members are recognised at a false positive rate that is guaranteed ---
+# --- ``tpr_at_fpr.*``: how many members are recognised at a false positive rate ---
+
+
+# Of the error, for the upper limit: findings rest on the lower one.
+_UPPER_SHARE = 0.2
 
 
 def tpr_at_fpr(
@@ -47,13 +58,21 @@ def tpr_at_fpr(
     rate: float,
     confidence: float = 0.95,
     members: Members = Sample(),  # noqa: B008 - a frozen value
+    counts: ThresholdCounts | None = None,
 ) -> Estimate:
-    """Return the TPR at a threshold whose FPR is at most ``rate``, with a certified lower limit.
+    """Return the TPR at a FPR of ``rate``: what was observed, with limits from ranks fixed before the data are seen.
 
-    The threshold is the (k+1)-th smallest non-member loss (strictly below it means "member"), with k fixed before the
-    data are seen. Half of the error covers the FPR, half the TPR (all of it the FPR, in a census). ``value`` is the
-    observed TPR there, and ``details["fpr"]`` the observed FPR. Each rate has its own guarantee; they do not hold
-    jointly. There is no upper limit: an attacker who sees more than the loss can do better.
+    ``value`` is the concave hull of the observed curve, which an attacker reaches who may choose between two thresholds
+    by chance. It is biased upward. Both limits hold together, one at 80% of the error, the other at 20%:
+
+    * ``lower``: of the TPR below the (k+1)-th smallest non-member loss, whose FPR is within the rate for sure. Half of
+      its error covers the FPR, half the TPR (all of it the FPR, in a census). Null where the records are too few for any
+      k, ``details["lower_reason"]`` then says so.
+    * ``upper``: of the TPR up to the k-th smallest non-member loss, whose FPR is above the rate for sure, and never below
+      the value. No single threshold within the rate recognises more, however ties are decided; an attacker who mixes two
+      thresholds, or sees more than the loss, may.
+
+    Rates have each a guarantee of their own; they do not hold jointly.
 
     Args:
         losses: Smaller means more like a member.
@@ -61,6 +80,7 @@ def tpr_at_fpr(
         confidence: In (0, 1).
         members: `Sample` (default), `Subset` or `Census`; the TPR is then that of the law, or of the training set, and
             ``details["as_draws"]`` keeps what is found with the members as a sample.
+        counts: From `auditor.curves.tradeoff.count`, if they are at hand.
 
     Raises:
         InputError: A rate or confidence outside (0, 1), or a subset of fewer records than were scored.
@@ -68,35 +88,93 @@ def tpr_at_fpr(
     >>> losses = Losses(member=np.linspace(0, 1, 500), nonmember=np.linspace(2, 3, 500))
     >>> tpr_at_fpr(losses, rate=0.1).value
     1.0
-    >>> tpr_at_fpr(losses, rate=0.001).reason
-    'not resolvable with 500 non-member records: at least 3,688 are needed'
+    >>> found = tpr_at_fpr(losses, rate=0.001)
+    >>> found.value, found.lower, found.details["lower_reason"]
+    (1.0, None, 'not resolvable with 500 non-member records: at least 3,911 are needed')
     """
     rate = validate.fraction("fpr", rate)
     alpha = 1 - validate.confidence(confidence)
     limits = MemberLimits(members, losses.n_member)
-    spent = alpha / limits.limits
-    n1, n0 = losses.n_member, losses.n_nonmember
+    value = _hull_at(rate, count(losses) if counts is None else counts)
+    lower, details = certified_at(rate, losses, limits, (1 - _UPPER_SHARE) * alpha / limits.limits)
+    upper, rank = _at_most(rate, losses, limits, _UPPER_SHARE * alpha / limits.limits)
+    found = Estimate(
+        name=f"tpr_at_fpr.{rate:g}",
+        value=value,
+        lower=lower,
+        upper=max(value, upper),
+        confidence=confidence,
+        method="concave hull of the observed curve; Clopper-Pearson limits at non-member ranks fixed in advance",
+        subject=Subject.MODEL,
+        assumptions=(
+            "records within each group are independent draws",
+            "membership labels are right",
+            "the value is biased upward: it follows the chance in these records",
+            "the upper end is of attackers with one threshold on the loss; stronger ones may exist",
+            *finite(members),
+        ),
+        details={"rate": rate, **details, "upper_rank": rank},
+    )
+    if isinstance(members, Sample):
+        return found
+    return with_draws(found, tpr_at_fpr(losses, rate=rate, confidence=confidence, counts=counts))
+
+
+def certified_at(
+    rate: float, losses: Losses, limits: MemberLimits, spent: float
+) -> tuple[float | None, dict[str, Any]]:
+    """Return the lower limit at the guaranteed rank, with what it rests on; or why there is none.
+
+    Args:
+        rate: Of false positives, in (0, 1).
+        losses: Smaller means more like a member.
+        limits: How the members were chosen.
+        spent: The error of each of the two limits.
+    """
+    n0 = losses.n_nonmember
     rank = guaranteed_rank(rate, n_nonmember=n0, alpha=spent)
     if rank is None:
-        needed = int(np.ceil(np.log(spent) / np.log1p(-rate)))
+        needed = math.ceil(math.log(spent) / math.log1p(-rate))
         reason = f"not resolvable with {n0:,} non-member records: at least {needed:,} are needed"
-        return _estimate(rate, (None, None), None, {"rate": rate, "reason": reason}, members)
+        return None, {"lower_reason": reason}
     threshold = float(losses.sorted_nonmember[rank])
     hits = int(np.searchsorted(losses.sorted_member, threshold, side="left"))
-    lower = float(limits.tpr_lower(hits, spent))
-    alarms = int(np.searchsorted(losses.sorted_nonmember, threshold, side="left"))
-    details: dict[str, Any] = {
-        "rate": rate,
+    details = {
         "rank": rank,
-        "fpr": alarms / n0,
+        "fpr": int(np.searchsorted(losses.sorted_nonmember, threshold, side="left")) / n0,
         "threshold_below": just_below(losses, threshold),
         "true_positives": hits,
         "fpr_upper": float(upper_limit(rank, n0, spent)),
     }
-    found = _estimate(rate, (hits / n1, lower), confidence, details, members)
-    if isinstance(members, Sample):
-        return found
-    return with_draws(found, tpr_at_fpr(losses, rate=rate, confidence=confidence))
+    return float(limits.tpr_lower(hits, spent)), details
+
+
+def _at_most(rate: float, losses: Losses, limits: MemberLimits, spent: float) -> tuple[float, int | None]:
+    """The upper limit at the first rank whose FPR is above the rate for sure, and that rank; 1 where none is."""
+    n0 = losses.n_nonmember
+    rank = 1 + bisect_left(range(1, n0 + 1), rate, key=lambda k: float(lower_limit(k, n0, spent)))
+    if rank > n0:
+        return 1.0, None
+    hits = int(np.searchsorted(losses.sorted_member, losses.sorted_nonmember[rank - 1], side="right"))
+    return 1 - float(limits.tpr_lower(losses.n_member - hits, spent)), rank
+
+
+def _hull_at(rate: float, counts: ThresholdCounts) -> float:
+    """The concave hull of the observed curve at a rate: the highest line between a corner on each side of it."""
+    fpr = np.append(counts.fp_below / counts.n_nonmember, 1.0)
+    tpr = np.append(counts.tp_below / counts.n_member, 1.0)
+    beyond = int(np.searchsorted(fpr, rate, side="right"))
+    left, right = beyond - 1, -1
+    best = -1.0
+    while True:
+        # The steepest line from the one end, and back: each turn lifts it at the rate.
+        right = beyond + int(np.argmax((tpr[beyond:] - tpr[left]) / (fpr[beyond:] - fpr[left])))
+        left = int(np.argmin((tpr[right] - tpr[:beyond]) / (fpr[right] - fpr[:beyond])))
+        slope = (tpr[right] - tpr[left]) / (fpr[right] - fpr[left])
+        at = float(tpr[left] + slope * (rate - fpr[left]))
+        if at <= best:
+            return min(1.0, best)
+        best = at
 
 
 def guaranteed_rank(rate: float, *, n_nonmember: int, alpha: float) -> int | None:
@@ -114,146 +192,6 @@ def guaranteed_rank(rate: float, *, n_nonmember: int, alpha: float) -> int | Non
     return kept - 1 if kept else None
 
 
-def _estimate(
-    rate: float,
-    ends: tuple[float | None, float | None],
-    confidence: float | None,
-    details: dict[str, Any],
-    members: Members,
-) -> Estimate:
-    value, lower = ends
-    return Estimate(
-        name=f"tpr_at_fpr.{rate:g}",
-        value=value,
-        lower=lower,
-        upper=None,
-        confidence=confidence,
-        method="threshold at a non-member rank fixed in advance, Clopper-Pearson limits",
-        subject=Subject.MODEL,
-        assumptions=(
-            "records within each group are independent draws",
-            "membership labels are right",
-            *finite(members),
-        ),
-        details=details,
-    )
-
-
-# --- ``advantage`` and ``bayes_security`` of the attacker who thresholds the loss ---
-#
-#     adv = sup_q (TPR - FPR),  beta = 1 - adv
-#
-# beta* of the best attacker can only be smaller, so `bayes_security` has an upper limit and no lower one.
-
-
-_ASSUMPTIONS = ("records within each group are independent draws", "membership labels are right")
-
-
-def advantage(
-    counts: ThresholdCounts,
-    *,
-    confidence: float = 0.95,
-    members: Members = Sample(),  # noqa: B008 - a frozen value
-) -> Estimate:
-    """Return the largest TPR - FPR over thresholds, with a two-sided interval.
-
-    Both distribution functions lie within c_i = sqrt(log(4/alpha)/(2 n_i)) of the empirical ones, on the sides that
-    matter (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant), so the supremum lies within c_1 + c_0 of the
-    empirical one. A census knows the member side, and keeps the ends with the members as draws in
-    ``details["as_draws"]``; a subset of the training set is treated as a sample. The plain value is biased upward on a
-    finite sample.
-
-    Args:
-        counts: From `auditor.curves.tradeoff.count`.
-        confidence: Of the interval, in (0, 1).
-        members: `Sample` (default), `Subset` or `Census`.
-
-    Raises:
-        InputError: A confidence outside (0, 1).
-
-    >>> from auditor.curves.tradeoff import count
-    >>> from auditor.core.values import Losses
-    >>> advantage(count(Losses(member=[1.0, 2.0], nonmember=[3.0, 4.0]))).value
-    1.0
-    """
-    alpha = 1 - validate.confidence(confidence)
-    gap = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
-    at = int(np.argmax(gap))
-    value = max(0.0, float(gap[at]))
-    census = isinstance(members, Census)
-    band = half_width(alpha, n_member=None if census else counts.n_member, n_nonmember=counts.n_nonmember)
-    # How many are called members at the best threshold; the threshold itself would be a record's loss.
-    called = {"true_positives": int(counts.tp_below[at]), "false_positives": int(counts.fp_below[at])}
-    found = Estimate(
-        name="advantage",
-        value=value,
-        lower=max(0.0, value - band),
-        upper=min(1.0, value + band),
-        confidence=confidence,
-        method="largest gap of the two empirical distribution functions, Dvoretzky-Kiefer-Wolfowitz interval",
-        subject=Subject.MODEL,
-        assumptions=(*_ASSUMPTIONS, *(finite(members) if census else ())),
-        details=called if value > 0 else {},
-    )
-    return with_draws(found, advantage(counts, confidence=confidence)) if census else found
-
-
-def half_width(alpha: float, *, n_member: int | None, n_nonmember: int) -> float:
-    """Return by how much the largest TPR - FPR can be off, with probability at most alpha: c_1 + c_0.
-
-    Args:
-        alpha: In (0, 1).
-        n_member: Number of members, or None where the member side is known: a census.
-        n_nonmember: Number of non-members.
-
-    >>> round(half_width(0.05, n_member=None, n_nonmember=1000), 6)
-    0.042947
-    """
-    sizes = [n_nonmember] if n_member is None else [n_member, n_nonmember]
-    # Each distribution function can leave its band on two sides, and every side gets an equal part of the error.
-    return sum(math.sqrt(math.log(2 * len(sizes) / alpha) / (2 * n)) for n in sizes)
-
-
-def bayes_security(threshold_advantage: Estimate) -> Estimate:
-    """Return 1 - advantage with its upper limit; stronger attackers may exist, so there is no lower limit.
-
-    Args:
-        threshold_advantage: From `advantage`, with a value and a lower limit.
-
-    Raises:
-        ValueError: An advantage without a value.
-
-    Source: Cherubin et al. 2024, Section 2.3: beta = 1 - adv for two equally likely secrets.
-
-    >>> from auditor.curves.tradeoff import count
-    >>> from auditor.core.values import Losses
-    >>> bayes_security(advantage(count(Losses(member=[1.0, 3.0], nonmember=[2.0, 4.0])))).value
-    0.5
-    """
-    if threshold_advantage.value is None or threshold_advantage.lower is None:
-        raise ValueError("an advantage without a value has no Bayes security")
-    kept = threshold_advantage.details.get("as_draws")
-    draws = (
-        {}
-        if kept is None
-        else {"as_draws": {"value": 1.0 - kept["value"], "lower": None, "upper": 1.0 - kept["lower"]}}
-    )
-    return Estimate(
-        name="bayes_security",
-        value=1.0 - threshold_advantage.value,
-        lower=None,
-        upper=1.0 - threshold_advantage.lower,
-        confidence=threshold_advantage.confidence,
-        method="1 - advantage of the loss-threshold attacker",
-        subject=Subject.MODEL,
-        assumptions=(
-            *threshold_advantage.assumptions,
-            "only attackers who threshold the loss; stronger ones may exist",
-        ),
-        details=draws,
-    )
-
-
 # --- ``auc``: the chance that a random member has a lower loss than a random non-member, ties counting half ---
 
 
@@ -261,7 +199,7 @@ _INSIDE = 1e-12
 _FEW = 20
 
 
-def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
+def auc(counts: ThresholdCounts, *, confidence: float = 0.95, correct: PerGroup | None = None) -> Estimate:
     """Return the area under the trade-off curve with a two-sided interval.
 
     The interval is the hull of two: DeLong's variance on the logit scale, and Newcombe's score interval (2006,
@@ -272,6 +210,8 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
     Args:
         counts: From `auditor.curves.tradeoff.count`.
         confidence: Of the interval, in (0, 1).
+        correct: Whether each record is classified correctly, if that is known: ``details["accuracy_baseline"]`` is the
+            AUC of calling those members that are (Yeom et al. 2018), 1/2 + (accuracy gap)/2.
 
     Raises:
         InputError: A confidence outside (0, 1).
@@ -284,6 +224,9 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
     alpha = 1 - validate.confidence(confidence)
     value, variance = _delong(counts)
     low, high = interval(value, variance, sizes=(counts.n_member, counts.n_nonmember), alpha=alpha)
+    details = {"standard_error": math.sqrt(variance)}
+    if correct is not None:
+        details["accuracy_baseline"] = 0.5 + float(np.mean(correct.member) - np.mean(correct.nonmember)) / 2
     return Estimate(
         name="auc",
         value=value,
@@ -293,7 +236,7 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95) -> Estimate:
         method="Mann-Whitney; hull of DeLong's logit interval and Newcombe's score interval",
         subject=Subject.MODEL,
         assumptions=("records within each group are independent draws", "large-sample interval"),
-        details={"standard_error": math.sqrt(variance)},
+        details=details,
     )
 
 

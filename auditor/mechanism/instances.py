@@ -1,6 +1,5 @@
 """audit_instances(): several models of one training mechanism, and the claim on the mechanism."""
 
-import dataclasses
 import datetime as dt
 import math
 import platform
@@ -218,25 +217,11 @@ _DECLARED = (
 )
 
 
-def _without_value(estimate: Estimate, reason: str) -> Estimate:
-    return dataclasses.replace(
-        estimate,
-        value=None,
-        lower=None,
-        confidence=None,
-        adjacency=None,
-        assumptions=(),
-        details={"reason": reason},
-    )
-
-
 def _bound(evidence: InstanceRates, delta: float, confidence: float) -> Estimate:
     bound, details = certified(evidence, delta, 1 - confidence)
-    return Estimate(
-        name=BOUND,
-        value=bound,
-        lower=bound,
-        upper=None,
+    return Estimate.at_least(
+        BOUND,
+        bound,
         confidence=confidence,
         method="bets on every instance at ranks fixed in advance, averaged; Markov's inequality",
         subject=Subject.MECHANISM,
@@ -373,11 +358,9 @@ def _pooled(
             "p_value": min(1.0, p_value),
         }
     declared = dict.fromkeys(text for item in found for text in item.assumptions)
-    return Estimate(
-        name=BOUND,
-        value=bound,
-        lower=bound,
-        upper=None,
+    return Estimate.at_least(
+        BOUND,
+        bound,
         confidence=confidence,
         adjacency=found[0].adjacency,
         assumptions=(*_INDEPENDENT, *declared),
@@ -483,11 +466,11 @@ def audit_instances(
     else:
         bound = _bound(evidence, stated_at, confidence)
     if (reason := persons if pooled else refusal) is not None:
-        bound = _without_value(bound, reason)
+        bound = bound.emptied(reason, adjacency=None, details={"reason": reason})
     if (about := _not_for_claim(found)) is not None and not options.for_persons(claim):
-        bound = dataclasses.replace(bound, details={**bound.details, "not_for_claim": about})
+        bound = replace(bound, details={**bound.details, "not_for_claim": about})
     if refusal is not None:
-        value = _without_value(value, refusal)
+        value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
     judged = () if audited is None else (judge(audited, bound, checks=_checks_of(found)),)
     return InstancesDocument(
         data={**_data(found, evidence, stated_at, confidence, split, claim), **validate.several_looks(looks)},

@@ -1,14 +1,13 @@
 """Audits that are planned, and the attacks that are assumed: the chance that an audit of a given size reaches its target."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import optimize, special
 
 from auditor.core import options, validate
 from auditor.core.numbers import given
@@ -16,11 +15,11 @@ from auditor.core.values import Floats, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import betting, guess_tests
 from auditor.estimators.betting import Bets, Lines
-from auditor.estimators.certified import grid_ceiling, ranks
+from auditor.estimators.certified import grid_ceiling, is_exact
+from auditor.estimators.exact_test import Statistic, drawn_level, drawn_places, least_epsilons
 from auditor.estimators.guess_tests import PURE_STEP, biased_p_value, first_enough, rejects
 from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
 from auditor.estimators.joint_test import JointTest
-from auditor.estimators.limits import MemberLimits, lower_limit, upper_limit
 from auditor.mechanism.whole_curve import ORDER_STATISTICS, SEQUENTIAL
 from auditor.theory.gaussian import gaussian_epsilon
 
@@ -173,14 +172,10 @@ def _doubling(most: int) -> tuple[int, ...]:
     return (*(4 * 2**power for power in range(int(math.log2(most)) - 2)), most)
 
 
-# --- The model's own bound: the hits that every rank takes, and simulated hits ---
-#
-# Of both groups it is drawn how many fall between neighbouring points of a grid of false positive rates. The grid is so
-# fine that within a cell the two groups may be spread evenly.
+# --- The model's own bound: how large its statistic must be, and how often it is ---
 
 _MOST = 10**9
-_GROWTH = 1.5
-_CELLS = 100
+_SOME_DRAWS, _BEYOND, _CLOSE = 2000, 4.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -196,10 +191,8 @@ class ModelAudit:
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """The last numbers before the rank grid grows, and shares the error among more ranks."""
-        most = min(_MOST, self.members.of) if isinstance(self.members, options.Subset) else _MOST
-        grown = dict.fromkeys(2 * round(_GROWTH**power) for power in range(52))
-        return (*(mark for mark in grown if mark < most), most)
+        """Numbers between which the answer is looked for."""
+        return _doubling(min(_MOST, self.members.of) if isinstance(self.members, options.Subset) else _MOST)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -208,7 +201,7 @@ class ModelAudit:
             "subject": Subject.MODEL,
             "adjacency": None,
             "estimate": "epsilon_bound.clopper_pearson",
-            "method": "Clopper-Pearson limits at ranks fixed in advance",
+            "method": "every rank of both tails, calibrated together",
         }
 
     def in_reach(self, attack: Attack) -> bool:
@@ -228,53 +221,22 @@ class ModelAudit:
         """Return the chance that n records in each group certify the epsilon."""
         if isinstance(attack, PerfectAttack) or self.ceiling(n, n) < self.epsilon:
             return float(self.ceiling(n, n) >= self.epsilon)
-        grid = special.expit(np.linspace(-1, 1, _CELLS) * math.log(10 * n))
-        fpr = np.unique(np.concatenate([[0.0], grid, attack.fpr(grid), [1.0]]))
-        rng = np.random.default_rng(0)
-        nonmembers, members = (
-            rng.multinomial(n, np.diff(rates), size=DRAWS) for rates in (fpr, attack.tpr(fpr))
-        )
-        tails = ((nonmembers, members), (members[:, ::-1], nonmembers[:, ::-1]))
-        reached = np.zeros(DRAWS, dtype=bool)
-        for (ks, need), (ranked, others) in zip(self._needs(n), tails, strict=True):
-            reached |= (_hits(ks, ranked, others) >= need[:, None]).any(axis=0)
-        return float(np.mean(reached))
+        law = Statistic(n, n, self.delta, self.alpha, self.members)
+        exact = is_exact(n, n, self.alpha, self.members)
+        level = self.alpha if exact else (drawn_level(self.alpha, self.members) or self.alpha)
 
-    def _needs(self, n: int) -> Iterator[tuple[_Counts, _Counts]]:
-        """For each tail its ranks and the hits that they need; n + 1 where no number of hits is enough."""
-        limits = MemberLimits(self.members, n)
-        lower, upper = ranks(n), ranks(n)[1 if limits.known else 0 :]
-        level = self.alpha / (limits.limits * (lower.size + upper.size))
-        fpr, fnr = upper_limit(lower, n, level), limits.fnr_upper(upper, level)
-        for ks, rate, rightly in (
-            (lower, fpr, lambda hits: limits.tpr_lower(hits, level)),
-            (upper, fnr, lambda hits: lower_limit(hits, n, level)),
-        ):
-            # Compared in logs: e^epsilon times a rate may overflow.
-            target = np.exp(np.minimum(self.epsilon + np.log(np.maximum(rate, 1e-300)), 1.0)) + self.delta
-            yield ks, _fewest_at(n, target, rightly)
+        def excess(value: float) -> float:
+            least = least_epsilons(law.corners(value), law, draws=_SOME_DRAWS)
+            return math.log((np.count_nonzero(least <= self.epsilon) + 0.5) / _SOME_DRAWS / level)
 
-
-def _fewest_at(n: int, target: Floats, rightly: Callable[[Any], Floats]) -> _Counts:
-    """The smallest numbers of hits whose limits reach the targets, by halving; n + 1 where there is none."""
-    low, high = np.zeros(target.size, dtype=np.int64), np.full(target.size, n + 1, dtype=np.int64)
-    while np.any(high - low > 1):
-        middle = np.minimum((low + high) // 2, n)
-        enough = rightly(middle) >= target
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
-
-
-def _hits(ks: _Counts, ranked: _Counts, others: _Counts) -> _Counts:
-    """How many others lie below the (k+1)-th smallest, shape (ranks, draws), from both groups' cells, (draws, cells)."""
-    row, upto, below = np.arange(DRAWS), np.cumsum(ranked, axis=1), np.cumsum(others, axis=1)
-    found = []
-    for k in ks.tolist():
-        cell = np.argmax(upto > k, axis=1)
-        within, there = others[row, cell], ranked[row, cell]
-        share = (k + 1 - upto[row, cell] + there) / (there + 1)
-        found.append(below[row, cell] - within + np.floor(share * within))
-    return np.array(found)
+        # The value of the statistic that certifies the epsilon, and how often the attack reaches it.
+        low, high = self.epsilon / 2, self.epsilon + _BEYOND
+        value = low if excess(low) <= 0 else high
+        if value == high and excess(high) < 0:
+            value = optimize.brentq(excess, low, high, xtol=_CLOSE)
+        places = drawn_places(law.corners(value), replace(law, chosen=options.Sample()), draws=DRAWS)
+        reached = [(x <= attack.tpr(y)).any(axis=0) for y, x, _ in places]
+        return float(np.mean(np.concatenate(reached))) if reached else 0.0
 
 
 # --- One run: how many guesses of each order and number are right, and how many the test needs ---

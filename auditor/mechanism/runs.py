@@ -1,6 +1,5 @@
 """audit_runs(): the scores of many runs, and the claim on the mechanism that made them."""
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -20,7 +19,7 @@ from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
 from auditor.mechanism.training_runs import STOPPED
-from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row, row_without
+from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
 from auditor.results.document import RunsDocument, input_hash, provenance
 from auditor.theory.accountant import claimed_curve
 from auditor.theory.asked import promises
@@ -295,7 +294,7 @@ _FIXED_ONLY = "it holds only where the number of runs was fixed before anybody l
 _NO_EPSILON = "a Gaussian trade-off curve has no finite epsilon at delta 0; give a delta above 0"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Shown:
     """What all rows share."""
 
@@ -338,11 +337,9 @@ class _Shown:
 
     def row(self, name: str, value: float, method: str, *assumptions: str, **details: Any) -> Estimate:
         """A lower bound; the value is the bound."""
-        return Estimate(
-            name=name,
-            value=value,
-            lower=value,
-            upper=None,
+        return Estimate.at_least(
+            name,
+            value,
             confidence=self.confidence,
             method=f"{method}; {self.found.in_words}",
             subject=Subject.MECHANISM,
@@ -354,8 +351,7 @@ class _Shown:
 
     def without(self, name: str, method: str, reason: str, **details: Any) -> Estimate:
         """The same row without a value."""
-        row = self.row(name, 0.0, method, reason=reason, **details)
-        return dataclasses.replace(row, value=None, lower=None, confidence=None, assumptions=())
+        return self.row(name, 0.0, method, reason=reason, **details).emptied(reason)
 
 
 def _certified(shown: _Shown, rule: options.ThresholdRule) -> Estimate:
@@ -365,9 +361,14 @@ def _certified(shown: _Shown, rule: options.ThresholdRule) -> Estimate:
     details = {**base.details, "rule": shown.found.rule}
     if shown.found.counts is not None:
         details |= _limits(shown.found.counts, shown.alpha)
-    melded = isinstance(rule, options.RankGrid) and details["interval"] == "Melded"
-    method = "melded Clopper-Pearson limits" if melded else "Clopper-Pearson limits of both error rates"
+    method = _METHODS.get(details["interval"], "Clopper-Pearson limits of both error rates")
     return shown.row(CERTIFIED, base.value or 0.0, method, **details)
+
+
+_METHODS = {
+    "Calibrated": "every rank of both tails, calibrated together",
+    "Melded": "melded Clopper-Pearson limits",
+}
 
 
 def _limits(counts: Counts, alpha: float) -> dict[str, float]:
@@ -492,7 +493,7 @@ def audit_runs(
     )
     reading = [_certified(shown, threshold), _katz(shown), _bayesian(shown), _gdp(shown)]
     if isinstance(test, Sequential):
-        reading = [row_without(row, _FIXED_ONLY) for row in reading]
+        reading = [row.emptied(_FIXED_ONLY) for row in reading]
     rows = (judging, *reading)
     sampler = sampler_check(claim)
     checks = (*_checks_of(losses), *((sampler,) if sampler is not None else ()))

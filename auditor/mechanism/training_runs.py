@@ -32,11 +32,9 @@ class Watcher(Protocol):
 
     def add(self, with_canary: float, without: float) -> bool:
         """Take the scores of the next pair, and return whether the evidence is enough."""
-        ...
 
     def in_words(self) -> str:
         """Return a short phrase about the evidence so far, as ``evidence 14 of 20``."""
-        ...
 
 
 class Stop(Protocol):
@@ -44,7 +42,6 @@ class Stop(Protocol):
 
     def watch(self) -> Watcher:
         """Return a watcher that has seen no runs."""
-        ...
 
 
 def collect_runs(

@@ -1,6 +1,5 @@
 """Whether many runs contradict a claim's whole curve: by every threshold at once, or by bets that hold at any time."""
 
-import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import betting, joint_test
 from auditor.estimators.betting import Bets, Lines
 from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.exact_test import ExactTest, Hits
+from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 from auditor.estimators.guess_tests import first_enough
 from auditor.estimators.joint_test import JointTest
 from auditor.theory.accountant import ClaimedCurve, claimed_curve
@@ -142,12 +141,9 @@ def judging_row(
         found = _by_all_thresholds(losses, delta, curve, alpha, stated)
     if promised is not None and curve is None:
         found["claimed_curve"] = {"rejected": None, "reason": promised.note}
-    value = found.pop("value")
-    return Estimate(
-        name=name,
-        value=value,
-        lower=value,
-        upper=None,
+    return Estimate.at_least(
+        name,
+        found.pop("value"),
         confidence=confidence,
         method=method,
         subject=Subject.MECHANISM,
@@ -168,11 +164,11 @@ def _by_all_thresholds(
     sizes = losses.n_member, losses.n_nonmember
     exact = best = None
     if max(sizes) <= _EXACT and alpha > _SMALL:
-        exact, best = (ExactTest(hits, delta, alpha) for hits in (Hits.of(losses), Hits.perfect(*sizes)))
+        law = Statistic(*sizes, delta, alpha)
+        exact, best = (CalibratedTest(hits, law) for hits in (Hits.of(losses), Hits.perfect(*sizes)))
         found: dict[str, Any] = {"value": exact.epsilon_bound, "ceiling": best.epsilon_bound}
     else:
-        melded = options.RankGrid(interval=options.Melded())
-        row = clopper_pearson(losses, delta=delta, confidence=1 - alpha, rule=melded)
+        row = clopper_pearson(losses, delta=delta, confidence=1 - alpha)
         found = {"value": row.value, "ceiling": row.details["ceiling"]}
     if curve is None:
         return found
@@ -293,15 +289,3 @@ def runs_needed(curve: TradeoffCurve, *, alpha: float) -> int | None:
         return None
     found = first_enough(clear, 0, _MOST_RUNS)
     return 2 * (first_enough(enough, 0, found) if found <= _CALIBRATED else found)
-
-
-def row_without(row: Estimate, reason: str) -> Estimate:
-    """Return a row for reading without its number: it holds for a fixed number of runs only."""
-    return dataclasses.replace(
-        row,
-        value=None,
-        lower=None,
-        confidence=None,
-        assumptions=(),
-        details={**row.details, "reason": reason},
-    )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import OnePerPerson, Persons
-from auditor.core.values import Floats, Losses, PerGroup
+from auditor.core.values import PER_RECORD, Floats, Losses, PerGroup
 
 # --- Labels of records (ids, groups, persons), compared by what they say rather than by the type that holds them ---
 #
@@ -198,7 +198,7 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
 
     Members and non-members are combined apart: a person with records in both groups has one score in each. The
     result keeps a person's group where all records agree and says ``(mixed)`` where they do not; ids and
-    fingerprints are kept only if they agree within every person, since they name records.
+    fingerprints, and whether records are classified correctly, are kept only if they agree within every person.
 
     Args:
         losses: With ``person``, for `OnePerPerson`.
@@ -340,7 +340,7 @@ def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
             )
     labels: dict[str, Any] = {
         name: _one_label_each(pair, sides, mixed=name in ("group", "label"))
-        for name in ("id", "group", "label", "person", "fingerprint")
+        for name in PER_RECORD
         if (pair := getattr(losses, name)) is not None
     }
     step = f"one score per person: the {choice.by} of their losses"

@@ -1,17 +1,10 @@
 """A comparison of several audits as one offline page, and as a cell of a notebook."""
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from auditor.comparison.compare import (
-    COMPARED,
-    Change,
-    Difference,
-    measure_title,
-    utility_title,
-)
+from auditor.comparison.compare import Change, Difference, measure_title, utility_title
 from auditor.comparison.runs import (
     REJECTED,
     Measurement,
@@ -45,6 +38,7 @@ _CHANGE = {
     Change.BETTER: Sign("Less leakage", "✓", "good"),
     Change.NO_CHANGE_SHOWN: Sign("No change shown", "≈", "plain"),
     Change.NOT_COMPARABLE: Sign("Not comparable", "?", "caution"),
+    Change.NOT_JUDGED: Sign("Not judged", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
 _NO_BASELINE = Sign("No baseline", "–", "plain")  # noqa: RUF001 a dash is meant
 # The gravest first: it gives the comparison its sign.
@@ -337,11 +331,11 @@ def _bound_row(run: Run) -> dict[str, Any]:
 
 def _change_rows(change: "RunChange") -> list[dict[str, Any]]:
     """Return what changed from the baseline to one audit: what has a difference, and the deciding quantities always."""
-    shown = [item for item in change.differences if item.value is not None or item.name in COMPARED]
-    return [_difference(change.run, item, decides=item.name in COMPARED) for item in shown]
+    shown = [item for item in change.differences if item.value is not None or item.decides]
+    return [_difference(change.run, item) for item in shown]
 
 
-def _difference(run: Run, item: Difference, *, decides: bool) -> dict[str, Any]:
+def _difference(run: Run, item: Difference) -> dict[str, Any]:
     kind = item.name
     old, new = (metrics.shown_value(x, name=kind) for x in (item.old, item.new))
     interval = numbers.MISSING
@@ -351,7 +345,7 @@ def _difference(run: Run, item: Difference, *, decides: bool) -> dict[str, Any]:
     at = "" if item.confidence is None else f"at {level} confidence"
     return {
         "run": run,
-        "quantity": _cell(_title(run, kind), "decides" if decides else "", by=kind),
+        "quantity": _cell(_title(run, kind), "decides" if item.decides else "", by=kind),
         "old": _cell(old, by=item.old),
         "new": _cell(new, by=item.new),
         "difference": _cell(numbers.MISSING if item.value is None else _signed(item.value), by=item.value),
@@ -363,7 +357,7 @@ def _difference(run: Run, item: Difference, *, decides: bool) -> dict[str, Any]:
 
 def _title(run: Run, name: str) -> str:
     estimate = find(run.result, name)
-    return name if estimate is None else metrics.describe(estimate).title
+    return metrics.metric(name).title if estimate is None else metrics.describe(estimate).title
 
 
 def _signed(x: float, *, toward: str = "nearest") -> str:
@@ -378,7 +372,7 @@ def _not_compared(comparison: "ComparedAudits") -> list[dict[str, Any]]:
     found: dict[str, dict[str, None]] = {}
     for change in comparison.changes:
         for item in change.differences:
-            if item.value is None and item.name not in COMPARED:
+            if item.value is None and not item.decides:
                 found.setdefault(item.reason, {})[_title(change.run, item.name)] = None
     return [
         {"names": ", ".join(names), "reason": numbers.sentence(reason)} for reason, names in found.items()
@@ -482,7 +476,8 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
         "delta": "A delta marks numbers that are not at the delta of most: an epsilon at a smaller delta is larger.",
         "adjacency": "An adjacency marks bounds on the training algorithm that are not for the adjacency of most.",
         "counted": "“Counted by” marks audits whose unit, a record or a person, is not that of most.",
-        "mixed": "“Mixed scales” marks a strategy whose audits differ in delta, adjacency or unit: they have no mean.",
+        "another": "“Another method” marks numbers that were made otherwise than most: they are not on one scale.",
+        "mixed": "“Mixed scales” marks a strategy whose audits differ in delta, adjacency, unit or method: they have no mean.",
     }
     found += [text for mark, text in meaning.items() if mark in marks]
     if not more_is_worse(comparison.measure):
@@ -517,17 +512,17 @@ def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
             reason = "no utility was given for it"
         if reason is not None:
             found.append((_called(item.run), numbers.sentence(reason)))
-    mixed = "Its audits differ in delta, adjacency or unit, so that their numbers have no mean."
+    mixed = "Its audits differ in delta, adjacency, unit or method, so that their numbers have no mean."
     return found + [
         (f"Strategy “{item.name}”", mixed) for item in comparison.strategies if MIXED in item.marks
     ]
 
 
 def _decided(comparison: "ComparedAudits") -> dict[str, Any] | None:
-    """How the differences were found, and what they assume."""
+    """How the differences were found, each way told once, and what they assume."""
     stated = [item for change in comparison.changes for item in change.differences if item.value is not None]
     if not stated:
         return None
-    usual = Counter(item.reason for item in stated).most_common(1)[0][0]
     assumptions = dict.fromkeys(text for item in stated for text in item.assumptions)
-    return {"method": numbers.sentence(usual), "assumptions": [text.rstrip(".") for text in assumptions]}
+    methods = [numbers.sentence(reason) for reason in dict.fromkeys(item.reason for item in stated)]
+    return {"methods": methods, "assumptions": [text.rstrip(".") for text in assumptions]}

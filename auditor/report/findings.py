@@ -7,14 +7,13 @@ positive without any leakage, so they show none.
 import math
 from typing import Any, NamedTuple
 
-from auditor.comparison.compare import interval_at
 from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role
 from auditor.core.values import Claim, Estimate, Status
 from auditor.results import rows
-from auditor.results.document import AuditDocument, Document, ceiling, detail, find, powerless
+from auditor.results.document import AuditDocument, Document, band_point, ceiling, detail, find, powerless
 from auditor.results.metrics import Sign, with_role
 from auditor.theory.attackers import humphries, precision_from_tpr, tpr_metric
 from auditor.theory.promises import belief_in_words, odds_in_words, out_of
@@ -42,7 +41,8 @@ def finding(result: AuditDocument) -> Statement:
     """Return what was found, in plain words.
 
     Which rate is quoted is fixed by the number of records (the smallest rate that they resolve), not by how large
-    the finding is: quoting the most striking of several intervals would void its confidence.
+    the finding is: quoting the most striking of several intervals would void its confidence. All that is looked at
+    shares the error (`auditor.pipeline.shown_together`): that anything is found at all is not owed to looking often.
     """
     failed = failed_validity(result.checks)
     if failed:
@@ -67,14 +67,24 @@ def _level(estimate: Estimate) -> str:
 
 
 def _above_zero(estimate: Estimate | None, result: AuditDocument) -> tuple[Estimate, float] | None:
-    """The estimate as evidence, with its lower end, where that is above 0."""
+    """The estimate as evidence, with its lower end, where that is above 0 with all that was looked at."""
     row = rows.as_evidence(estimate, result)
-    return (row, row.lower) if row is not None and row.lower and row.lower > 0 else None
+    if row is None or not row.lower or row.lower <= 0 or not _is_shown(row.name, result):
+        return None
+    return row, row.lower
+
+
+def _is_shown(name: str, result: AuditDocument) -> bool:
+    """Whether this holds together with all others that a headline looks at; each by itself in a result of old."""
+    together = result.data.get("shown")
+    return together is None or name in together["names"]
 
 
 def _of_rate(result: AuditDocument, words: rows.Units) -> str:
     found = rows.finest(result)
     if found is None or found[1].lower is None or found[1].lower <= found[0]:
+        return ""
+    if not _is_shown(found[1].name, result):
         return ""
     rate, row = found
     low = row.lower or 0.0
@@ -107,34 +117,26 @@ def _of_bound(result: AuditDocument, words: rows.Units) -> str:
 
 
 def _of_auc(result: AuditDocument, words: rows.Units) -> str:
-    row, low, _ = _at_half_the_error(result)
-    if row is None or low is None or low <= _HALF:
+    row = rows.as_evidence(find(result, "auc"), result)
+    if row is None or row.lower is None or not _HALF < row.lower <= 1 or not _is_shown("auc", result):
         return ""
     return (
         f"{_level(row)}, a random {words.member} has a lower loss than a random {words.other} at least"
-        f" {numbers.percent(low, toward='down')} of the time; without any leakage it would be 50%."
+        f" {numbers.percent(row.lower, toward='down')} of the time; without any leakage it would be 50%."
     )
 
 
 def _of_swapped_groups(result: AuditDocument, words: rows.Units) -> str:
-    row, _, high = _at_half_the_error(result)
-    if row is None or high is None or high >= _HALF:
-        return ""
-    return (
-        f"{_level(row)}, {words.members} have higher losses than {words.others}, the opposite of memorisation:"
-        " check that the two groups were not swapped."
-    )
-
-
-def _at_half_the_error(result: AuditDocument) -> tuple[Estimate | None, float | None, float | None]:
-    """The AUC and its interval at half its error: looked at only after others found nothing, it pays for the further look."""
     row = rows.as_evidence(find(result, "auc"), result)
-    if row is None or row.value is None or row.confidence is None:
-        return None, None, None
-    if not (0 <= row.value <= 1 and 0 < row.confidence < 1):
-        return None, None, None
-    ends = interval_at("auc", row, data=result.data, alpha=(1 - row.confidence) / 2)
-    return row, *(ends or (row.lower, row.upper))
+    behind = (result.data.get("shown") or {}).get("reversed", 0.0)
+    by_ranks = row is not None and row.upper is not None and 0 <= row.upper < _HALF
+    if row is None or not (behind > 0 or (by_ranks and _is_shown("auc.upper", result))):
+        return ""
+    gain = f" (certified: an advantage of at least {numbers.percent(behind, toward='down')} for whoever goes by high losses)"
+    return (
+        f"{_level(row)}, {words.members} have higher losses than {words.others}{gain if behind > 0 else ''}, the opposite"
+        " of memorisation: check that the two groups were not swapped."
+    )
 
 
 def _of_one_run(result: AuditDocument, _words: rows.Units) -> str:
@@ -198,7 +200,7 @@ def recognition(result: AuditDocument) -> dict[str, Any]:
     """Return the sentences: of the measurement and of the certified bound, of the claim, and what they rest on."""
     words, found = rows.units(result.data), rows.finest(result)
     certified = rows.as_evidence(with_role(Role.CERTIFIED, result), result)
-    measured = [*(_measured(*found, words) if found else ()), *_bound_in_words(certified, words)]
+    measured = [*(_measured(*found, words) if found else ()), *_bound_in_words(certified, words, result)]
     row, reason = found[1] if found else certified, ""
     if failed_validity(result.checks):
         measured = []
@@ -239,21 +241,25 @@ def _accused(rate: float, low: float, prior: float, said: str) -> str:
     return f"{said}, an accusation is right in at least {rows.at_least(right)} cases."
 
 
-def _bound_in_words(bound: Estimate | None, words: rows.Units) -> list[str]:
-    """The two rates that the certified bound is the log-ratio of."""
+def _bound_in_words(bound: Estimate | None, words: rows.Units, result: AuditDocument) -> list[str]:
+    """The two rates that the certified bound is the log-ratio of, or that say most of all that hold together."""
     if bound is None or not bound.value or detail(bound, "approximate"):
         return []
     upper = str(detail(bound, "tail")) == "upper"
     names = ("tnr_lower", "fnr_upper") if upper else ("tpr_lower", "fpr_upper")
     many, few = (detail(bound, name) for name in names)
-    if many is None or few is None or not 0 < few < many <= 1:
+    start, where = "The certified bound rests on one threshold", "it"
+    if detail(bound, "interval") == "Calibrated":
+        few, many = band_point(result, high=upper) or (None, None)
+        start, where = "Limits that hold at every threshold at once say most at one of them", "that one"
+    if few is None or many is None or not 0 < few < many <= 1:
         return []
     more, less = (words.others, words.members) if upper else (words.members, words.others)
     base, hits, alarms = rows.out_of_many(few, many)
     tail = " What stands out is who was not in the training data." if upper else ""
     text = (
-        f"The certified bound rests on one threshold. {_level(bound)}, at least {hits:,} out of {base:,} {more} have a loss"
-        f" {'above' if upper else 'below'} it, and at most {alarms:,} out of {base:,} {less} do.{tail}"
+        f"{start}. {_level(bound)}, at least {hits:,} out of {base:,} {more} have a loss"
+        f" {'above' if upper else 'below'} {where}, and at most {alarms:,} out of {base:,} {less} do.{tail}"
     )
     return [text]
 

@@ -47,7 +47,7 @@ def plan_text(plan: Plan) -> str:
 
     >>> from auditor.mechanism.planning import records_needed
     >>> print(plan_text(records_needed(3.0, delta=1e-5)).splitlines()[0])
-    140 members and 140 non-members certify an epsilon of 3 at delta 1e-5.
+    32 members and 32 non-members certify an epsilon of 3 at delta 1e-5.
     """
     verb, target = "refute", f"the claim of {plan.claim}"
     if plan.epsilon is not None:

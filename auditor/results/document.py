@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 
 # --- The parts of a result beside estimates, claims and checks ---
 
@@ -210,6 +210,14 @@ class UtilityData(TypedDict):
     higher_is_better: bool
 
 
+class ShownData(TypedDict):
+    """What holds with all that a headline looks at: see `auditor.pipeline.shown_together`."""
+
+    looks: Count
+    names: list[str]
+    reversed: NotNegative
+
+
 class AuditData(TypedDict):
     """What was audited, and what was declared of it.
 
@@ -236,6 +244,7 @@ class AuditData(TypedDict):
         top_records: Why no records are named by id, where none are.
         effective: Of how many independent records the groups are worth, where records name persons.
         looks: How many looks share the error, where several do.
+        shown: Which findings hold together, at a share of the error each.
     """
 
     model: str | None
@@ -260,6 +269,7 @@ class AuditData(TypedDict):
     top_records: NotRequired[str | None]
     effective: NotRequired[Annotated[list[NotNegative], Must(minItems=2, maxItems=2)] | None]
     looks: NotRequired[Count]
+    shown: NotRequired[Annotated[ShownData, Must(additionalProperties=False)]]
 
 
 class InstancesData(TypedDict):
@@ -570,6 +580,22 @@ def detail(of: Estimate | Check | None, *path: str) -> Any:
     for key in path:
         found = None if found is None else found.get(key)
     return found
+
+
+def band_point(result: "AuditDocument", *, high: bool) -> tuple[float, float] | None:
+    """Return the rates of errors and of hits in the band whose ratio is largest; null where none shows anything.
+
+    Both hold at the confidence of the band, with all others that are read from it: upper limit of the FPR and lower one
+    of the TPR, or of the FNR and TNR of those who are ruled out (``high``). Of a census or a subset, whose numbers are
+    about a finite training set, there is none.
+    """
+    curve = next((curve for curve in result.curves if curve.name == "band_lower"), None)
+    if curve is None or result.data.get("members") != "sample":
+        return None
+    rates = zip(curve.fpr, curve.tpr, strict=True)
+    pairs = [(1 - tpr, 1 - fpr) if high else (fpr, tpr) for fpr, tpr in rates]
+    found = max((pair for pair in pairs if pair[0] > 0), key=lambda pair: pair[1] / pair[0], default=None)
+    return found if found is not None and found[1] > found[0] else None
 
 
 def ceiling(estimate: Estimate | None) -> float | None:

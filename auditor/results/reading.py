@@ -227,7 +227,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # --- A result: of this release, or of an earlier one ---
 
 
-_READ = ("1", document.SCHEMA_VERSION)
+_READ = ("1", "2", document.SCHEMA_VERSION)
 _LARGEST_FILE = 64_000_000
 _OTHER_KINDS = {
     "instances": "the audit of several models",
@@ -265,7 +265,7 @@ def read_result(path: str | os.PathLike[str]) -> document.AuditDocument:
 def _check_version(named: str, version: Any) -> None:
     if version in _READ:
         return
-    known = f"this release reads {' and '.join(map(repr, _READ))}"
+    known = f"this release reads {', '.join(map(repr, _READ[:-1]))} and {_READ[-1]!r}"
     newer = isinstance(version, str) and version.isdecimal() and len(version) < 10  # noqa: PLR2004
     if newer and int(version) > int(document.SCHEMA_VERSION):
         raise InputError(

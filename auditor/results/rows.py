@@ -388,7 +388,7 @@ class Row:
         if detail(item, "credible"):
             found = f"at least this, {numbers.percent(item.confidence)} credible"
         elif not self.metric.lower_bound:
-            return f"{self.ends} {level}"
+            return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:
             if powerless(item):
                 return "too few records to certify anything"
@@ -405,7 +405,7 @@ class Row:
 
     @property
     def _no_interval(self) -> list[str]:
-        """What a point estimate has in place of an interval."""
+        """What a number has in place of an interval, or of its lower end."""
         if self.is_rejected:
             return ["the fit is rejected"]
         spread = detail(self.estimate, "bootstrap") or {}
@@ -414,13 +414,16 @@ class Row:
             level = numbers.percent(spread.get("confidence"), toward="down")
             return [f"bootstrap over models: at least {numbers.number(low, toward='down')} ({level})"]
         missing = reason and self.estimate.lower is None
-        return [f"no interval: {numbers.tidy(reason).rstrip('.')}"] if missing else []
+        what = "no interval" if self.estimate.upper is None else "no lower end"
+        return [f"{what}: {numbers.tidy(reason).rstrip('.')}"] if missing else []
 
     @property
     def context(self) -> str:
-        """What the number is about, what guessing gives, and what chance alone can do."""
+        """What the number is about, what guessing and the accuracy give, and what chance alone can do."""
         guessing = self.metric.guessing
-        parts = (f"about {self.about}", guessing and f"guessing gives {guessing}", self._by_chance)
+        base = detail(self.estimate, "accuracy_baseline")
+        alone = "" if base is None else f"right and wrong answers alone give {numbers.number(base)}"
+        parts = (f"about {self.about}", guessing and f"guessing gives {guessing}", alone, self._by_chance)
         return "; ".join(part for part in parts if part)
 
     @property

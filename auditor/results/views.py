@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from auditor.core.errors import InputError
 from auditor.core.numbers import given, percent
-from auditor.core.options import Census, Members
+from auditor.core.options import Members
 from auditor.core.values import Claim, Density, FittedPair, Floats, Losses
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve
+from auditor.estimators.band import simultaneous_band
 from auditor.estimators.certified import ranks
-from auditor.estimators.limits import lower_limit, upper_limit
 from auditor.results.document import Histogram, NamedCurve
 
 # --- Curves at ranks fixed in advance, whose error rate is known for the training mechanism and need not be estimated ---
@@ -221,34 +221,31 @@ def _dense(exact: TradeoffCurve) -> TradeoffCurve:
 
 
 def _band(losses: Losses, confidence: float, members: Members) -> list[NamedCurve]:
-    """A simultaneous band: Clopper-Pearson limits at non-member ranks fixed in advance, both sides.
-
-    At the k-th smallest non-member loss t: the FPR strictly below t is at most U(k), the FPR up to t is at least the
-    matching lower Beta quantile, and the member counts give limits of the TPR. A union bound covers all of them.
-    """
-    n1, n0 = losses.n_member, losses.n_nonmember
-    low_ranks = ranks(n0)
-    ks = np.unique(np.concatenate([low_ranks, n0 - 1 - low_ranks]))
-    census = isinstance(members, Census)
-    level = (1 - confidence) / (ks.size * (2 if census else 4))
-    thresholds = losses.sorted_nonmember[ks]
-    below = np.searchsorted(losses.sorted_member, thresholds, side="left")
-    upto = np.searchsorted(losses.sorted_member, thresholds, side="right")
-    tpr_low = below / n1 if census else lower_limit(below, n1, level)
-    tpr_high = upto / n1 if census else upper_limit(upto, n1, level)
-    fpr_high, fpr_low = upper_limit(ks, n0, level), lower_limit(ks + 1, n0, level)
-    label = f"confidence band ({percent(confidence, toward='down')})"
+    """Both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
+    band, label = (
+        simultaneous_band(losses, confidence=confidence, members=members),
+        f"confidence band, all thresholds at once ({percent(confidence, toward='down')})",
+    )
+    (fpr_high, tpr_low), (fpr_low, tpr_high) = _corners(band.above), _corners(1 - band.below)[:, ::-1]
+    fpr_low, tpr_high = 1 - fpr_low, 1 - tpr_high
+    lower = (
+        np.concatenate([[0.0], np.repeat(fpr_high, 2), [1.0]]),
+        np.concatenate([[0.0, 0.0], np.repeat(tpr_low, 2)]),
+    )
+    upper = (
+        np.concatenate([[0.0], np.repeat(fpr_low, 2), [1.0]]),
+        np.concatenate([np.repeat(tpr_high, 2), [1.0, 1.0]]),
+    )
     return [
-        NamedCurve("band_lower", label, *_steps(fpr_high, tpr_low, after=True)),
-        NamedCurve("band_upper", label, *_steps(fpr_low, tpr_high, after=False)),
+        NamedCurve("band_lower", label, *map(_rounded, lower)),
+        NamedCurve("band_upper", label, *map(_rounded, upper)),
     ]
 
 
-def _steps(fpr: Floats, tpr: Floats, *, after: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """A staircase through limits: a lower limit of the TPR holds to the right of its FPR, an upper one to the left."""
-    xs = np.concatenate([[0.0], np.repeat(fpr, 2), [1.0]])
-    ys = np.concatenate([[0.0, 0.0], np.repeat(tpr, 2)] if after else [np.repeat(tpr, 2), [1.0, 1.0]])
-    return _rounded(np.maximum.accumulate(xs)), _rounded(np.maximum.accumulate(ys))
+def _corners(points: Floats) -> Floats:
+    """Those of the points that no other one with a smaller or the same FPR has the TPR of; ascending in both."""
+    points = points[:, np.lexsort((-points[1], points[0]))]
+    return points[:, np.diff(np.maximum.accumulate(points[1]), prepend=0.0) > 0]
 
 
 def histograms(losses: Losses, transformed: Losses, pair: FittedPair) -> tuple[Histogram, ...]:

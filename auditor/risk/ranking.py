@@ -6,7 +6,6 @@ describe records with such a loss, on average; nothing is certified for any one 
 be given away by a stronger attack.
 """
 
-import io
 import math
 import os
 from collections.abc import Iterable
@@ -19,8 +18,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from auditor.core import validate
-from auditor.core.errors import InputError
-from auditor.core.files import write_all
+from auditor.core.files import table_content, write_all
 from auditor.core.values import Check, Floats, Losses, PerGroup, Status
 from auditor.records.labels import Integers, PersonsFound, text
 from auditor.results.document import TopRecord
@@ -147,13 +145,9 @@ class Ranking:
         Raises:
             InputError: A path with another ending than ``.csv`` and ``.parquet``.
         """
-        suffix = path.suffix.lower()
-        if suffix not in {".csv", ".parquet"}:
-            raise InputError(f"path must end in .csv or .parquet, got {str(path)!r}; name the file so.")
         frame = self.to_frame(nonmembers=nonmembers, with_losses=with_losses)
-        if suffix == ".csv":
-            return _as_text(frame, harmless=True).to_csv(index=False, lineterminator="\n")
-        return _parquet(_as_text(frame, harmless=False), self.note)
+        plain = _as_text(frame, harmless=path.suffix.lower() == ".csv")
+        return table_content(plain, path, note=self.note)
 
 
 def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator) -> Ranking:
@@ -520,14 +514,3 @@ def _harmless(label: str) -> str:
     except ValueError:
         return f"'{label}"
     return label
-
-
-def _parquet(frame: "pd.DataFrame", note: str) -> bytes:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"note": note.encode()})
-    file = io.BytesIO()
-    parquet.write_table(table, file)
-    return file.getvalue()

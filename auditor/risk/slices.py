@@ -18,12 +18,13 @@ import numpy as np
 
 from auditor.core import validate
 from auditor.core.numbers import percent
-from auditor.core.options import RankGrid, Sample
+from auditor.core.options import Melded, RankGrid, Sample
 from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
+from auditor.estimators.gap import advantage
 from auditor.estimators.limits import lower_limit, upper_limit
-from auditor.estimators.rates import advantage, auc
+from auditor.estimators.rates import auc
 from auditor.records.labels import codes
 from auditor.results.document import Slice, SliceKind
 
@@ -35,6 +36,7 @@ _LEAST = 10
 # With more groups than this those with most records of both kinds are compared; one slice stands for the rest of those
 # that are not too small.
 _MOST = 50
+_QUICK = RankGrid(interval=Melded())  # there may be many slices
 _BOUND, _SHARE = "epsilon_bound.clopper_pearson", "member_share"
 _SMALLEST = 1e-12  # the least error that a confidence may leave; see auditor.core.validate
 _NOUNS = {SliceKind.CLASS: ("class", "classes"), SliceKind.GROUP: ("group", "groups")}
@@ -108,7 +110,7 @@ def _certifiable(parts: list[_Part], delta: float, alpha: float) -> list[_Part]:
     """Leave out, smallest first, the groups in which not even a perfect attack would be certified."""
     while True:
         level = alpha / max(1, sum(not part.reason for part in parts))
-        ceiling = partial(grid_ceiling, delta=delta, alpha=level, rule=RankGrid(), members=Sample())
+        ceiling = partial(grid_ceiling, delta=delta, alpha=level, rule=_QUICK, members=Sample())
         lost = [
             part
             for part in parts
@@ -131,7 +133,7 @@ def _estimates(part: _Part, losses: Losses, delta: float, level: float) -> tuple
         return none(_BOUND, delta=delta), none("auc"), none("advantage")
     counts, confidence = count(part.losses), 1 - level
     return (
-        clopper_pearson(part.losses, delta=delta, confidence=confidence),
+        clopper_pearson(part.losses, delta=delta, confidence=confidence, rule=_QUICK),
         auc(counts, confidence=confidence),
         advantage(counts, confidence=confidence),
     )

@@ -1,12 +1,16 @@
 from auditor.scores.calibrated import (
     Centre as Centre,
+    Gaussian as Gaussian,
+    Law as Law,
     Mean as Mean,
     Median as Median,
     QuantileScore as QuantileScore,
+    StudentT as StudentT,
     class_conditional as class_conditional,
     conformal_threshold as conformal_threshold,
     difficulty as difficulty,
     fit_quantile_regression as fit_quantile_regression,
+    likelihood_ratio as likelihood_ratio,
     rmia as rmia,
     rmia_score as rmia_score,
 )

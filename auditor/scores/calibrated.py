@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import FixedThreshold
 from auditor.core.values import Floats, Losses, LossScale, PerGroup
-from auditor.curves.transforms import Transform
+from auditor.curves.transforms import Transform, log_odds_of_cross_entropy
 from auditor.records.labels import text
 from auditor.scores.references import (
     Population,
@@ -28,12 +29,14 @@ from auditor.scores.references import (
     units,
 )
 
-# --- Offline RMIA: how many records of the population does the target favour less than this one? ---
+# --- RMIA: how many records of the population does the target favour less than this one? ---
 #
-#     score(x) = mean over z of 1[(P(x)/Phat(x)) / (P(z)/Phat(z)) > gamma],  Phat = ((1 + a) Pout + 1 - a)/2,
+#     score(x) = mean over z of 1[(P(x)/Phat(x)) / (P(z)/Phat(z)) > gamma]
+#     offline    Phat = ((1 + a) Pout + 1 - a)/2
+#     online     Phat(x) = (Pin + Pout)/2,  Phat(z) = the mean over all reference models
 #
-# P the target's probability of the true class and Pout its mean over reference models that were trained on neither x nor
-# z. With r = log P - log Phat this is the share of the population with r(z) < r(x) - log gamma: one sort of the
+# P the target's probability of the true class, Pin and Pout its means over the reference models that were trained on the
+# record and over those that were not. With r = log P - log Phat this is the share of the population with r(z) < r(x) - log gamma: one sort of the
 # population and one search for each record.
 
 
@@ -44,9 +47,9 @@ _NEAREST = (
 
 
 def rmia(reference: References, *, population: Population, a: float = 0.3, gamma: float = 1.0) -> Transform:
-    """Return the transform to the negative offline RMIA score, continued where the published score is a step.
+    """Return the transform to the negative RMIA score, continued where the published score is a step.
 
-    The published score has ties: all records between two neighbours of the population share one value, and so do all
+    Online where the reference says which of its models were trained on each record, offline elsewhere. The published score has ties: all records between two neighbours of the population share one value, and so do all
     beyond its ends, which are the ones a low false positive rate is about. Here the value is linear in the log-ratio
     between neighbours and goes on by 1/n for each nat beyond the ends, so that the order is the log-ratio's. Losses are
     read as negative log-odds or as cross-entropy of the true class by their scale, and as cross-entropy where the
@@ -54,16 +57,16 @@ def rmia(reference: References, *, population: Population, a: float = 0.3, gamma
     their Phat alone.
 
     Args:
-        reference: Losses of models trained on neither group, on the scale of the target's losses.
+        reference: Losses of models trained on neither group, or with ``trained_on``, on the scale of the target's losses.
         population: Other non-members with the same models' losses; none of them is audited.
-        a: In [0, 1]: how well reference models do on records they have not seen; 1 trusts Pout as it is.
+        a: Offline, in [0, 1]: how well reference models do on records they have not seen; 1 trusts Pout as it is.
         gamma: Above 0: how many times more favoured than z a record must be to count.
 
     Raises:
         InputError: Arguments out of range; from the transform, reference losses that are not of these records, losses
-            that are no probabilities, or audited records in the population.
+            that are no probabilities, audited records in the population, or what `References.shadows` refuses.
 
-    Source: Zarifzadeh, Liu and Shokri 2024, "Low-cost high-power membership inference attacks", offline version.
+    Source: Zarifzadeh, Liu and Shokri 2024, "Low-cost high-power membership inference attacks".
 
     >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.9, 1.4])
     >>> reference = References(member=[0.8, 0.9], nonmember=[0.9, 1.2])
@@ -81,20 +84,34 @@ def rmia(reference: References, *, population: Population, a: float = 0.3, gamma
     own = population.reference
     same_models("reference losses", reference.member, "population reference losses", own)
 
+    online = reference.trained_on is not None
+    words = (
+        f"online RMIA, gamma = {gamma:g}, {reference.models:,} reference models with and without each record"
+        if online
+        else f"offline RMIA, a = {a:g}, gamma = {gamma:g}, {reference.models:,} reference model(s), which must have been"
+        " trained on neither group"
+    )
+
     def attacked(losses: Losses) -> Losses:
         disjoint = require_comparable(losses, population, name="population")
         at = reference.aligned(losses)
-        scale = _scale(losses, (population.loss, at.member, at.nonmember, own))
-        ranked = np.sort(_log_ratio(population.loss, own, a=a, scale=scale))
-
-        def score(values: Floats, matrix: Floats) -> Floats:
-            return -_continued(_log_ratio(values, matrix, a=a, scale=scale) - math.log(gamma), ranked)
-
-        step = (
-            f"offline RMIA, a = {a:g}, gamma = {gamma:g}, losses read as {scale}: {reference.models:,} reference model(s),"
-            f" which must have been trained on neither group, and a population of {population.n:,}, {disjoint}"
+        scale = _scale("rmia", losses, (population.loss, at.member, at.nonmember, own))
+        ranked = np.sort(
+            _log_ratio(population.loss, _log_hat(own, a=1.0 if online else a, scale=scale), scale)
         )
-        return scored(losses, at, score, step=step)
+        if online:
+            loss, *sides = reference.shadows(losses)
+            logs = _log_probability(loss, scale)
+            means = (_log_mean(np.where(counted, logs, -np.inf)) for counted in sides)
+            known = PerGroup(*np.split(np.logaddexp(*means) - math.log(2), [losses.n_member]))
+        else:
+            known = PerGroup(*(_log_hat(matrix, a=a, scale=scale) for matrix in at))
+
+        def score(values: Floats, log_hat: Floats) -> Floats:
+            return -_continued(_log_ratio(values, log_hat, scale) - math.log(gamma), ranked)
+
+        step = f"{words}, losses read as {scale}, and a population of {population.n:,}, {disjoint}"
+        return scored(losses, known, score, step=step)
 
     return attacked
 
@@ -120,25 +137,28 @@ def rmia_score(log_ratio: Floats, population: Floats, *, gamma: float = 1.0) -> 
     )
 
 
-def _scale(losses: Losses, others: tuple[Floats, ...]) -> LossScale:
+def _scale(name: str, losses: Losses, others: tuple[Floats, ...]) -> LossScale:
     """What all these losses are."""
     if losses.scale is LossScale.LOG_ODDS:
         return losses.scale
     lowest = min(float(values.min()) for values in (losses.member, losses.nonmember, *others))
     if lowest < 0:
         raise InputError(
-            f"rmia needs losses of known scale, got {losses.scale!s} losses down to {lowest:g}, which no cross-entropy is;"
-            " give Losses(scale='log-odds') if they are negative log-odds, and all losses on one scale."
+            f"{name} needs losses of known scale, got {losses.scale!s} losses down to {lowest:g}, which no cross-entropy"
+            " is; give Losses(scale='log-odds') if they are negative log-odds, and all losses on one scale."
         )
     return LossScale.CROSS_ENTROPY
 
 
-def _log_ratio(loss: Floats, reference: Floats, *, a: float, scale: LossScale) -> Floats:
+def _log_ratio(loss: Floats, log_hat: Floats, scale: LossScale) -> Floats:
     """Log P - log Phat, in logs throughout, so that a probability below the smallest float still counts."""
+    return np.asarray(np.clip(_log_probability(loss, scale) - log_hat, -_FARTHEST_SCALE, _FARTHEST_SCALE))
+
+
+def _log_hat(reference: Floats, *, a: float, scale: LossScale) -> Floats:
     log_out = _log_mean(_log_probability(reference, scale))
     rest = math.log1p(-a) if a < 1 else -math.inf
-    log_hat = _log_sum(math.log1p(a) + log_out, rest) - math.log(2)
-    return np.asarray(np.clip(_log_probability(loss, scale) - log_hat, -_FARTHEST_SCALE, _FARTHEST_SCALE))
+    return _log_sum(math.log1p(a) + log_out, rest) - math.log(2)
 
 
 def _log_probability(loss: Floats, scale: LossScale) -> Floats:
@@ -153,12 +173,12 @@ def _log_sum(x: Floats, constant: float) -> Floats:
 
 
 def _log_mean(logs: Floats) -> Floats:
-    """The log of the mean of exp(logs) over each row."""
+    """The log of the mean of exp(logs) over what is not -inf in each row."""
     if logs.shape[1] == 1:
         return logs[:, 0]
-    top = logs.max(axis=1)
+    top, counted = logs.max(axis=1), (logs > -np.inf).sum(axis=1)
     with np.errstate(over="ignore"):  # a difference below the smallest float counts as nothing
-        return np.asarray(top + np.log(np.exp(logs - top[:, np.newaxis]).mean(axis=1)))
+        return np.asarray(top + np.log(np.exp(logs - top[:, np.newaxis]).sum(axis=1) / counted))
 
 
 def _continued(ratio: Floats, ranked: Floats) -> Floats:
@@ -172,6 +192,141 @@ def _continued(ratio: Floats, ranked: Floats) -> Floats:
     share = np.empty_like(asked)
     share[order] = (inside + beyond) / ranked.size
     return share
+
+
+# --- The likelihood ratio (LiRA): is the loss more like those of models that saw the record, or of models that did not? ---
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Two normal laws with the means of the shadow losses, as published; a variance is 1e-5 of the median one at least.
+
+    Attributes:
+        pooled: Whether all records share one variance on each side, the mean square of the losses about their record's
+            mean; otherwise each record has its own, which takes many shadow models (Carlini et al. change at 64).
+    """
+
+    pooled: bool = True
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """Two Student-t laws: what is known of a record's mean and variance from few shadow losses, and no more.
+
+    The k losses of a record on one side are N(m, s^2), with a flat prior for m and s^2 ~ nu0 s0^2 / chi^2(nu0): the
+    normal-inverse-gamma prior without weight on the mean. Given their mean xbar and sum of squares SS about it,
+
+        s^2 ~ (nu0 s0^2 + SS) / chi^2(nu),  nu = nu0 + k - 1,  m | s^2 ~ N(xbar, s^2/k),
+
+    so that the next loss is xbar + t(nu) sqrt((nu0 s0^2 + SS)/nu (1 + 1/k)). The prior is fitted to the variances
+    SS/(k - 1) of all records, raised to 1e-5 of their median where losses are equal: their logarithms have mean log s0^2 + (psi - log)((k - 1)/2) - (psi - log)(nu0/2) and
+    variance psi'((k - 1)/2) + psi'(nu0/2), which give nu0 and s0 (Smyth 2004). Where variances differ no more than by
+    chance, nu0 is infinite and the law is the normal with a pooled variance.
+    """
+
+
+Law = Gaussian | StudentT
+
+
+def likelihood_ratio(reference: References, *, law: Law = StudentT()) -> Transform:
+    """Return the transform to the logarithm of p_out(loss)/p_in(loss), each record by its own shadow losses.
+
+    Both laws are of the negative log-odds, into which cross-entropies are mapped. Which losses were of members of the
+    target plays no part: variances and priors are of all records together, so that on shadow models that know nothing
+    of the target's membership the score is a fixed function of the record, and every bound keeps its level.
+
+    Args:
+        reference: Losses of shadow models, with ``trained_on``, on the scale of the target's losses.
+        law: `StudentT` (default), which is as good as the better of the others with many models and better with few, or
+            `Gaussian`.
+
+    Raises:
+        InputError: Arguments of another type; from the transform, reference losses that are not of these records, losses
+            that are no probabilities, too few models, or what `References.shadows` refuses.
+
+    Source: Carlini et al. 2022, "Membership inference attacks from first principles"; Smyth 2004, "Linear models and
+    empirical Bayes methods"; Student-t laws for few models: Brannvall 2026, "Exponential-family membership inference".
+
+    >>> losses = Losses(member=[-1.0, 3.0], nonmember=[0.0, 5.0], scale="log-odds")
+    >>> trained_on = [[True, True, False, False]] * 2
+    >>> shadows = References(
+    ...     member=[[-1.2, -1.0, 0.2, 0.1], [3.2, 3.0, 4.0, 4.3]],
+    ...     nonmember=[[-1.3, -0.9, 0.2, 0.0], [3.9, 4.0, 5.1, 4.9]],
+    ...     trained_on=(trained_on, trained_on),
+    ... )
+    >>> scores = likelihood_ratio(shadows)(losses)
+    >>> bool(scores.member.max() < 0 < scores.nonmember.min())
+    True
+    """
+    validate.instance("reference", reference, (References,))
+    validate.instance("law", law, (Gaussian, StudentT))
+    step = f"log-likelihood ratio, {law}, by {reference.models:,} shadow models, each record by those with and without it"
+
+    def attacked(losses: Losses) -> Losses:
+        loss, *sides = reference.shadows(losses)
+        scale = _scale("likelihood_ratio", losses, (losses.member, losses.nonmember, loss))
+        shadow, x = (
+            _comparable(values, scale) for values in (loss, np.concatenate([losses.member, losses.nonmember]))
+        )
+        inside, outside = (_log_predictive(x, shadow, counted, law) for counted in sides)
+        known = PerGroup(*np.split(finite_difference(outside, inside), [losses.n_member]))
+        return scored(losses, known, lambda _, ratio: ratio, step=f"{step}, losses read as {scale}")
+
+    return attacked
+
+
+_FARTHEST_LOG_ODDS = 1e100  # whose squares are finite
+_LEAST_VARIANCE = 1e-5  # of the median one, as in limma: equal losses were rounded or cut off
+_NORMAL = 1e12  # degrees of freedom of what is meant as a normal law
+_NEWTON = 20  # steps
+
+
+def _comparable(loss: Floats, scale: LossScale) -> Floats:
+    found = log_odds_of_cross_entropy(loss) if scale is LossScale.CROSS_ENTROPY else loss
+    return np.clip(found, -_FARTHEST_LOG_ODDS, _FARTHEST_LOG_ODDS)
+
+
+def _log_predictive(x: Floats, shadow: Floats, counted: npt.NDArray[np.bool_], law: Law) -> Floats:
+    """The log-density of each x by the shadow losses that count, up to a constant that all records share."""
+    k = counted.sum(axis=1)
+    mean = np.where(counted, shadow, 0.0).sum(axis=1) / k
+    squares = np.square(np.where(counted, shadow - mean[:, np.newaxis], 0.0)).sum(axis=1)
+    several = k > 1
+    own = isinstance(law, Gaussian) and not law.pooled
+    if not (several.all() if own else several.any()):
+        raise InputError(
+            "likelihood_ratio needs a variance with and without each record, got a single loss of"
+            f" {int((~several).sum()):,} of {k.size:,} records; add shadow models"
+            + (", or give law=auditor.scores.StudentT()." if own else ".")
+        )
+    variances = squares[several] / (k[several] - 1)
+    spread = variances[variances > 0]
+    least = _LEAST_VARIANCE * float(np.median(spread)) if spread.size else 1.0
+    pooled = float(squares.sum() / (k - 1).sum())
+    if isinstance(law, StudentT):
+        nu0, s0 = _prior(np.maximum(variances, least), k[several] - 1, pooled=pooled)
+        nu = nu0 + k - 1
+        variance = (nu0 * s0 + squares) / nu * (1 + 1 / k)
+    else:
+        nu = np.full(k.size, _NORMAL)
+        variance = squares / (k - 1) if own else np.full(k.size, pooled)
+    variance = np.maximum(variance, least)
+    far = finite_ratio(np.square(x - mean), variance)
+    height = special.betaln(nu / 2, 0.5) + (np.log(nu) + np.log(variance)) / 2
+    return np.asarray(-height - (nu + 1) / 2 * np.log1p(far / nu))
+
+
+def _prior(variance: Floats, freedom: npt.NDArray[np.int64], *, pooled: float) -> tuple[float, float]:
+    """The prior's degrees of freedom and variance, by the first two moments of the logarithms."""
+    logs = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
+    excess = float(np.var(logs) - special.polygamma(1, freedom / 2).mean())
+    if excess <= 0:
+        return _NORMAL, pooled
+    half = 0.5 + 1 / excess
+    for _ in range(_NEWTON):  # on 1/psi', which is convex and nearly linear
+        slope = special.polygamma(1, half)
+        half += slope * (1 - slope / excess) / special.polygamma(2, half)
+    return 2 * half, math.exp(logs.mean() + special.digamma(half) - math.log(half))
 
 
 # --- Scores by what is usual: for a record that is so hard, for its class, or for its features; and a conformal threshold ---
@@ -212,6 +367,10 @@ def difficulty(reference: References, *, centre: Centre = Mean()) -> Transform:
     """
     validate.instance("reference", reference, (References,))
     validate.instance("centre", centre, (Mean, Median))
+    if reference.trained_on is not None:
+        raise InputError(
+            "difficulty needs models that were trained on neither group, got some with trained_on; use likelihood_ratio."
+        )
     word = "median" if isinstance(centre, Median) else "mean"
     step = (
         f"difficulty: minus the {word} loss of {reference.models:,} reference model(s), which must have been trained on"

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -95,13 +95,17 @@ def _numbers(parts: list[npt.NDArray[Any]]) -> Floats:
 class References:
     """Losses of one or more reference models on the audited records, on the same scale as the target's losses.
 
-    The reference models must have been trained on neither group; nothing in their losses can show that.
+    The reference models must have been trained on neither group, or on records that ``trained_on`` names; nothing in
+    their losses can show that.
 
     Attributes:
         member: Shape (n1,) for one model or (n1, models), finite; kept as (n1, models), read-only.
         nonmember: Shape (n0,) or (n0, models), as above.
         id: Optional record ids, a pair of arrays (members, non-members). Where the losses have ids too, records are
             matched by id; otherwise row by row.
+        trained_on: Optional, for shadow models: a pair of boolean arrays of the shapes of the losses, true where the
+            model was trained on the record. Which records a model was trained on must have been drawn without regard to
+            the target's membership, and the target is none of the models.
 
     Raises:
         InputError: NaN or infinite losses, another number of models in the groups, or columns of different lengths.
@@ -113,24 +117,24 @@ class References:
     member: Floats
     nonmember: Floats
     id: PerGroup | None = None
+    trained_on: PerGroup | None = None
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
             object.__setattr__(self, name, _loss_matrix(f"reference {name}", getattr(self, name)))
         same_models("reference member losses", self.member, "reference nonmember losses", self.nonmember)
         if self.id is not None:
-            object.__setattr__(self, "id", self._ids(self.id))
-
-    def _ids(self, ids: Any) -> PerGroup:
-        member, nonmember = validate.pair("reference id", ids)
-        pair = PerGroup(
-            validate.column("reference member id", member),
-            validate.column("reference nonmember id", nonmember),
-        )
-        for side in ("member", "nonmember"):
-            names = (f"reference {side} losses", f"reference {side} id")
-            validate.same_length(names, (len(getattr(self, side)), getattr(pair, side).size))
-        return pair
+            ids = validate.pair("reference id", self.id)
+            named = zip(PerGroup._fields, ids, strict=True)
+            pair = PerGroup(*(validate.column(f"reference {side} id", column) for side, column in named))
+            for side in PerGroup._fields:
+                names = (f"reference {side} losses", f"reference {side} id")
+                validate.same_length(names, (len(getattr(self, side)), getattr(pair, side).size))
+            object.__setattr__(self, "id", pair)
+        if self.trained_on is not None:
+            masks = validate.pair("trained_on", self.trained_on)
+            pair = PerGroup(*map(_mask, PerGroup._fields, masks, (self.member, self.nonmember)))
+            object.__setattr__(self, "trained_on", pair)
 
     @property
     def models(self) -> int:
@@ -146,12 +150,12 @@ class References:
         >>> References(member=[0.1, 0.2], nonmember=[0.3, 0.4]).take(PerGroup(np.array([1]), np.array([1]))).member
         array([[0.2]])
         """
-        ids = (
-            None
-            if self.id is None
-            else PerGroup(self.id.member[rows.member], self.id.nonmember[rows.nonmember])
-        )
-        return References(member=self.member[rows.member], nonmember=self.nonmember[rows.nonmember], id=ids)
+        known = {
+            name: PerGroup(pair.member[rows.member], pair.nonmember[rows.nonmember])
+            for name in ("id", "trained_on")
+            if (pair := getattr(self, name)) is not None
+        }
+        return References(self.member[rows.member], self.nonmember[rows.nonmember], **known)
 
     def aligned(self, losses: Losses) -> PerGroup:
         """Return the reference losses of these records, in their order: by id where both have ids, else row by row.
@@ -164,15 +168,103 @@ class References:
         >>> reference.aligned(losses).member.ravel()
         array([0.2, 0.1])
         """
+        found = self._of(losses)
+        return PerGroup(found.member, found.nonmember)
+
+    def _of(self, losses: Losses) -> "References":
+        """These references with the rows of the losses."""
         if self.id is None or losses.id is None:
-            for side in ("member", "nonmember"):
+            for side in PerGroup._fields:
                 names = (f"{side} losses", f"reference {side} losses")
                 validate.same_length(names, (getattr(losses, side).size, len(getattr(self, side))))
-            return PerGroup(self.member, self.nonmember)
+            return self
         at = (
             _rows_of(getattr(losses.id, side), getattr(self.id, side), side=side) for side in PerGroup._fields
         )
-        return PerGroup(self.member[next(at)], self.nonmember[next(at)])
+        return self.take(PerGroup(*at))
+
+    def shadows(self, losses: Losses) -> "Shadows":
+        """Return the shadow models' losses of these records, the members first, and which of them count.
+
+        How many models were trained on a record may tell whether the target was: where each record was drawn for exactly
+        half of all models, the target among them, a member is left with one less of the others. So where these numbers
+        differ by one at most over all records, as many of each kind count for every record, and the one too many is left
+        out at a place that changes from row to row. Other numbers must be spread alike over both groups.
+
+        Raises:
+            InputError: No ``trained_on``, the target among the models, a record that no model was trained on or that
+                all were, or numbers of such models that differ between members and non-members.
+        """
+        found = self._of(losses)
+        if found.trained_on is None:
+            raise InputError(
+                "this score needs models that were trained on each record and models that were not; say which were with"
+                " References(trained_on=...)."
+            )
+        loss = np.concatenate([found.member, found.nonmember])
+        copies = (loss == np.concatenate([losses.member, losses.nonmember])[:, None]).all(axis=0)
+        if copies.any():
+            raise InputError(
+                "the reference models must not have the target among them, got its losses as model"
+                f" {int(np.argmax(copies))}, counting from 0; leave that column out."
+            )
+        inside = np.concatenate(found.trained_on)
+        _refuse_telling(inside.sum(axis=1), losses.n_member)
+        row = np.r_[np.arange(losses.n_member), np.arange(losses.n_nonmember)]
+        return Shadows(loss, _as_many(inside, row), _as_many(~inside, row))
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Shadows(NamedTuple):
+    """Losses of records under shadow models, shape (n, models); and which count as with and as without the record."""
+
+    loss: Floats
+    inside: Mask
+    outside: Mask
+
+
+def _mask(side: str, values: object, losses: Floats) -> Mask:
+    mask = np.asarray(values)
+    mask = mask[:, np.newaxis] if mask.ndim == 1 else mask
+    if mask.shape != losses.shape or not np.isin(mask, (0, 1)).all():
+        raise InputError(
+            f"{side} trained_on must be true or false for each reference loss, shape {losses.shape}, got shape"
+            f" {mask.shape} of type {mask.dtype}."
+        )
+    return mask.astype(np.bool_)
+
+
+_FARTHEST = 4.0  # standard errors between the groups' mean numbers of models trained on a record
+
+
+def _refuse_telling(times: npt.NDArray[np.int64], split: int) -> None:
+    """Refuse numbers of models trained on a record that differ between the groups by more than chance or than one model."""
+    first, second = times[:split], times[split:]
+    apart = abs(first.mean() - second.mean())
+    chance = times.var() * (1 / first.size + 1 / second.size)
+    if np.ptp(times) > 1 and apart**2 > _FARTHEST**2 * chance:
+        raise InputError(
+            f"which records the reference models were trained on must not depend on the target's membership, got"
+            f" {first.mean():.3g} models trained on a member and {second.mean():.3g} on a non-member, on average; leave"
+            " out models that were trained on the target's own split."
+        )
+
+
+def _as_many(mask: Mask, row: npt.NDArray[np.intp]) -> Mask:
+    """Leave out one model for each record that has one too many, where numbers differ by one; refuse records without."""
+    times = mask.sum(axis=1)
+    if not times.all():
+        raise InputError(
+            "every record needs a reference model that was trained on it and one that was not, got"
+            f" {int((times == 0).sum()):,} of {times.size:,} records without; leave those records out, or add models."
+        )
+    if np.ptp(times) != 1:
+        return mask
+    nth = np.cumsum(mask, axis=1) - 1  # of the models that count
+    left_out = (nth == (row % times)[:, None]) & (times > times.min())[:, None]
+    return np.asarray(mask & ~left_out)
 
 
 def _rows_of(wanted: npt.NDArray[Any], own: npt.NDArray[Any], *, side: str) -> npt.NDArray[np.intp]:

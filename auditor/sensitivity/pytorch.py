@@ -2,17 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, final
 
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats
-from auditor.sensitivity.tracker import (
-    Arrays,
-    ModelSteps,
-)
+from auditor.sensitivity.tracker import Arrays, ModelSteps
 
 _POISSON = PoissonSampling()
 
@@ -137,9 +134,15 @@ class TorchSensitivityTracker(ModelSteps):
             )
 
     def _usable(self, model: Any) -> Any:
-        self._arrays = arrays(self._library)
-        _weighs_evenly(self._loss_fn, self._library)
-        return _inner(model, self._library)
+        torch = self._library
+        # The points are overwritten, because they are most of the memory.
+        self._arrays = Arrays(
+            centred=lambda points: points.sub_(points.mean(dim=1, keepdim=True)),
+            lengths=partial(torch.linalg.vector_norm, dim=-1),
+            numbers=lambda tensor: tensor.cpu().numpy(),
+        )
+        _weighs_evenly(self._loss_fn, torch)
+        return _inner(model, torch)
 
     def _dropped(self) -> list[Any]:
         layer = self._library.nn.modules.dropout._DropoutNd  # noqa: SLF001  the base of all of them
@@ -149,8 +152,24 @@ class TorchSensitivityTracker(ModelSteps):
             for part in self._model.modules()
         ]
 
-    def _undisturbed(self) -> AbstractContextManager[None]:
-        return _undisturbed(self._model)
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Set the network to prediction, without the hooks of Opacus, and then back exactly as it was."""
+        parts = list(self._model.modules())
+        modes = [part.training for part in parts]
+        hooks = [{name: getattr(part, name) for name in _HOOKS} for part in parts]
+        try:
+            for part, kept in zip(parts, hooks, strict=True):
+                part.training = False
+                for name, registered in kept.items():
+                    others = {key: hook for key, hook in registered.items() if not _of_opacus(hook)}
+                    setattr(part, name, type(registered)(others))
+            yield
+        finally:
+            for part, mode, kept in zip(parts, modes, hooks, strict=True):
+                part.training = mode
+                for name, registered in kept.items():
+                    setattr(part, name, registered)
 
     def _tensor(self, values: Any) -> Any:
         return self._library.as_tensor(values)
@@ -191,15 +210,6 @@ class TorchSensitivityTracker(ModelSteps):
             gradients = gradients / largest
             gradients.mul_((self.clipping_norm / lengths(gradients)).clamp(max=largest))
         return gradients.reshape(-1, completions, gradients.shape[-1])
-
-
-def arrays(torch: Any) -> Arrays:
-    """Return what distances ask of tensors; the points are overwritten, because they are most of the memory."""
-    return Arrays(
-        centred=lambda points: points.sub_(points.mean(dim=1, keepdim=True)),
-        lengths=partial(torch.linalg.vector_norm, dim=-1),
-        numbers=lambda tensor: tensor.cpu().numpy(),
-    )
 
 
 # --- What the PyTorch tracker does with networks and tensors ---
@@ -275,26 +285,6 @@ class _Watched:
             )
         self._observe(*batch)
         return batch[0], batch[1]
-
-
-@contextmanager
-def _undisturbed(model: Any) -> Iterator[None]:
-    """Set a network to prediction, without the hooks of Opacus, and then back exactly as it was."""
-    parts = list(model.modules())
-    modes = [part.training for part in parts]
-    hooks = [{name: getattr(part, name) for name in _HOOKS} for part in parts]
-    try:
-        for part, kept in zip(parts, hooks, strict=True):
-            part.training = False
-            for name, registered in kept.items():
-                others = {key: hook for key, hook in registered.items() if not _of_opacus(hook)}
-                setattr(part, name, type(registered)(others))
-        yield
-    finally:
-        for part, mode, kept in zip(parts, modes, hooks, strict=True):
-            part.training = mode
-            for name, registered in kept.items():
-                setattr(part, name, registered)
 
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")

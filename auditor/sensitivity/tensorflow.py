@@ -10,10 +10,7 @@ import numpy as np
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats
-from auditor.sensitivity.tracker import (
-    Arrays,
-    ModelSteps,
-)
+from auditor.sensitivity.tracker import Arrays, ModelSteps
 
 _POISSON = PoissonSampling()
 
@@ -131,7 +128,13 @@ class TensorFlowSensitivityTracker(ModelSteps):
 
     def _usable(self, model: Any) -> Any:
         tf = self._library
-        self._arrays, self._failures = arrays(tf), (TypeError, ValueError, tf.errors.OpError)
+        self._failures = (TypeError, ValueError, tf.errors.OpError)
+        self._arrays = Arrays(
+            centred=lambda points: points - tf.reduce_mean(points, axis=1, keepdims=True),
+            lengths=partial(tf.norm, axis=-1),
+            numbers=lambda tensor: tensor.numpy(),
+            pick=partial(tf.gather, batch_dims=1),
+        )
         self._each = _per_record(tf, model, self._loss_fn)
         return _checked(model, tf)
 
@@ -267,16 +270,6 @@ def _per_record(tf: Any, model: Any, loss_fn: Callable[[Any, Any], Any]) -> Any:
         return tf.vectorized_map(one, (records, labels))
 
     return every
-
-
-def arrays(tf: Any) -> Arrays:
-    """Return what distances ask of tensors."""
-    return Arrays(
-        centred=lambda points: points - tf.reduce_mean(points, axis=1, keepdims=True),
-        lengths=partial(tf.norm, axis=-1),
-        numbers=lambda tensor: tensor.numpy(),
-        pick=partial(tf.gather, batch_dims=1),
-    )
 
 
 class _TrainFunction:

@@ -1,11 +1,10 @@
 """What an audit was asked: its choices, checked, with their defaults filled in."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from auditor.core import options, validate
 from auditor.core.errors import InputError
@@ -18,20 +17,20 @@ SPLIT_NAMES = {
     options.RandomSplit: "random",
     options.BernoulliSplit: "bernoulli",
 }
-# What each argument must be, in the order in which they are looked at.
-_KINDS: dict[str, tuple[Any, ...]] = {
-    "losses": (Losses,),
-    "members": get_args(options.Members),
-    "split": get_args(options.MembershipSplit),
-    "claim": (*get_args(options.TrainingClaim), type(None)),
-    "threshold": get_args(options.ThresholdRule),
-    "persons": (*get_args(options.Persons), type(None)),
-    "mixture": (options.Mixture, type(None)),
-    "one_run_test": (*get_args(options.OneRunTest), type(None)),
-    "features": (Features, type(None)),
-    "reference": (Losses, type(None)),
-    "utility": (options.Utility, type(None)),
-}
+# Arguments that must be of their types, in the order in which they are looked at.
+_CHOICES = [
+    "losses",
+    "members",
+    "split",
+    "claim",
+    "threshold",
+    "persons",
+    "mixture",
+    "one_run_test",
+    "features",
+    "reference",
+    "utility",
+]
 _SEVERAL = 2
 
 
@@ -68,8 +67,9 @@ class Asked:
     progress: Callable[[int, int], None] | None
 
     def __post_init__(self) -> None:
-        for name, kinds in _KINDS.items():
-            validate.instance(name, getattr(self, name), kinds)
+        hints = get_type_hints(type(self))
+        for name in _CHOICES:
+            validate.instance(name, getattr(self, name), get_args(hints[name]) or (hints[name],))
         _ = self.setting
         for name in ("seed", "top_records"):
             object.__setattr__(self, name, validate.at_least(name, getattr(self, name), least=0))
@@ -125,7 +125,7 @@ class Asked:
         return {
             "model": self.model,
             "strategy": self.strategy,
-            "utility": None if self.utility is None else dataclasses.asdict(self.utility),
+            "utility": None if self.utility is None else asdict(self.utility),
             **self.setting.described(found.losses),
             **validate.several_looks(self.looks),
             # What counts as one unit, and of how many independent ones the records are worth.

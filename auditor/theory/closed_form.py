@@ -19,15 +19,8 @@ from auditor.core.errors import InputError
 from auditor.core.numbers import number
 from auditor.core.options import DPSGD, Adjacency, FixedSizeSampling, PoissonSampling, Sampling
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import (
-    StepPair,
-    array_of,
-    as_accounted,
-    columns,
-    fitting,
-    log_excess,
-    log_variance,
-)
+from auditor.theory import gaussian
+from auditor.theory.gaussian import StepPair
 
 # --- The two forms, and the Bayes security of a training run by each ---
 
@@ -76,7 +69,7 @@ _MOMENT_MATCHED_NOTE = (
 _AGREEMENT = 1e-4
 
 
-@as_accounted
+@gaussian.as_accounted
 def bayes_security_closed_form(training: DPSGD) -> Claim:
     """Return the published closed form of the Bayes security of DP-SGD, 1 - erf(p sqrt(T) / (sqrt2 s)).
 
@@ -115,7 +108,7 @@ def bayes_security_closed_form(training: DPSGD) -> Claim:
     return Claim("bayes_security", value, None, Adjacency.REPLACE_ONE, method, proven=proven, note=note)
 
 
-@as_accounted
+@gaussian.as_accounted
 def bayes_security_moment_matched(training: DPSGD) -> Claim:
     """Return the Bayes security of DP-SGD with a matched second moment, 1 - erf(p sqrt(T sinh(1/s^2)) / sqrt2).
 
@@ -271,7 +264,9 @@ def noise_multiplier_grid(
 
 def _settings(**columns: npt.ArrayLike) -> tuple[Floats, ...]:
     """Return the columns as arrays of numbers in range that go together."""
-    return fitting(**{name: array_of(name, values, *_RANGES[name]) for name, values in columns.items()})
+    return gaussian.fitting(
+        **{name: gaussian.array_of(name, values, *_RANGES[name]) for name, values in columns.items()}
+    )
 
 
 _RANGES: Mapping[str, tuple[Callable[[Floats], Any], str]] = {
@@ -306,7 +301,7 @@ def log_half_mu(training: DPSGD, *, form: ClosedForm) -> float:
     pair = _pair(training.sampling)
     if not _covers(form, pair, sampled=training.sampled):
         raise InputError(f"{UNCOVERED}.")
-    noise, rate, steps = columns(training)
+    noise, rate, steps = gaussian.columns(training)
     parts = 2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, pair=pair)
     return float(np.logaddexp.reduce(parts)) / 2
 
@@ -329,7 +324,7 @@ def log_k(noise: Floats, *, form: ClosedForm, pair: StepPair) -> Floats:
     """Return log k(s), the logarithm of one step's share of (mu/2)^2 at rate 1; added records are for first guesses."""
     if isinstance(form, Corollary7):
         return -2 * np.log(noise)
-    return log_variance(noise, pair) - math.log(4)
+    return gaussian.log_variance(noise, pair) - math.log(4)
 
 
 def _overlap(log_half: Any) -> Floats:
@@ -348,7 +343,7 @@ def _mu_of_pair(goal: Floats) -> Floats:
     # From the right of the root, where Newton's steps never overshoot: log excess is at least each of these.
     log_mu = np.minimum((goal + math.log(2)) / 2, np.log(np.maximum(goal + 1, 1.0)) / 2 + 1)
     for _ in range(25):
-        value = log_excess(log_mu)
+        value = gaussian.log_excess(log_mu)
         square = np.exp(np.minimum(2 * log_mu, 700.0))
         # d excess / d mu = 2 mu e^(mu^2) Phi(3 mu/2)
         log_slope = math.log(2) + 2 * log_mu + square + log_ndtr(1.5 * np.sqrt(square)) - value

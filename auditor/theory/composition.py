@@ -5,6 +5,7 @@ Each theorem speaks of steps that may depend on what earlier steps gave, with ep
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,9 @@ from auditor.core import validate
 from auditor.core.numbers import given
 from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
+from auditor.theory import gaussian
 from auditor.theory.accountant import epsilon
-from auditor.theory.conversions import EpsilonDelta
-from auditor.theory.gaussian import (
-    FIXED_SIZE,
-    StepPair,
-    array_of,
-    as_accounted,
-    columns,
-    fitting,
-    gaussian_epsilon,
-    mu_clt,
-    mu_without_sampling,
-    relation_of,
-)
+from auditor.theory.gaussian import StepPair
 from auditor.theory.renyi import renyi_epsilon
 from auditor.theory.steps import step_epsilons
 
@@ -49,7 +39,7 @@ _Theorem = Callable[[Floats, Floats, float, float], float]
 """From epsilons of the kinds of step, their counts, the delta of one step and all of delta to a total epsilon."""
 
 
-@as_accounted
+@gaussian.as_accounted
 def compare_compositions(
     training: DPSGD, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE
 ) -> tuple[Claim, ...]:
@@ -80,79 +70,77 @@ def compare_compositions(
     >>> [round(claims[place].value, 3) for place in (0, 5, 7)]  # basic, privacy losses, central limit
     [343.107, 3.816, 1.505]
     """
-    relation, delta = relation_of(training, adjacency), validate.fraction("delta", delta, zero=True)
+    relation, delta = gaussian.relation_of(training, adjacency), validate.fraction("delta", delta, zero=True)
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         return tuple(
-            Claim("epsilon", None, delta, relation, method, proven=True, note=FIXED_SIZE)
+            Claim("epsilon", None, delta, relation, method, proven=True, note=gaussian.FIXED_SIZE)
             for method in _METHODS
         )
-    steps = _Steps(training, relation)
+    of_steps = partial(_of_steps, training, relation, delta)
     accounted = epsilon(training, delta=delta, adjacency=relation)
     rows = (
-        steps.claim(
-            _BASIC, lambda epsilons, counts, *_: basic(epsilons, steps=counts).epsilon, delta, (1.0,)
-        ),
-        steps.claim(_ADVANCED, _with_slack(advanced), delta, _SHARES),
-        steps.claim(_SHARPER, _with_slack(advanced_sharper), delta, _SHARES),
-        steps.claim(_OPTIMAL, _worst_step, delta, _SHARES),
+        of_steps(_BASIC, lambda epsilons, counts, *_: basic(epsilons, steps=counts), (1.0,)),
+        of_steps(_ADVANCED, _with_slack(advanced)),
+        of_steps(_SHARPER, _with_slack(advanced_sharper)),
+        of_steps(_OPTIMAL, _worst_step),
         renyi_epsilon(training, delta=delta, adjacency=relation),
         accounted,
-        _gaussian(_EVERYONE, mu_without_sampling(training, adjacency=relation), delta),
+        _gaussian(_EVERYONE, gaussian.mu_without_sampling(training, adjacency=relation), delta),
     )
-    limit = mu_clt(training, adjacency=relation)
+    limit = gaussian.mu_clt(training, adjacency=relation)
     if limit.proven:  # no sampling: the row before is exact
         return rows
     return (*rows, _gaussian(_LIMIT, limit, delta, accounted=accounted.value))
 
 
-class _Steps:
-    """The kinds of step of a training run, as (epsilon, delta) mechanisms."""
+def _of_steps(
+    training: DPSGD,
+    relation: Adjacency,
+    delta: float,
+    method: str,
+    theorem: _Theorem,
+    shares: tuple[float, ...] = _SHARES,
+) -> Claim:
+    """Return the theorem's claim of the steps, as (epsilon, delta) mechanisms, at the best share of delta."""
+    noise, rates, counts = gaussian.columns(training)
+    each = np.array(shares) * delta / training.steps
+    epsilons = step_epsilons(noise, rates, StepPair.of(training, relation), deltas=each[:, None])
+    totals = [
+        theorem(row, counts, one, delta) if one > 0 else math.inf
+        for row, one in zip(epsilons, each.tolist(), strict=True)
+    ]
+    best = int(np.argmin(totals))
+    note = _VACUOUS
+    if math.isfinite(totals[best]):
+        most = given(float(epsilons[best].max()))
+        note = (
+            f"Each step's exact (epsilon, delta), sampling included: at most epsilon {most} at delta"
+            f" {given(float(each[best]))}."
+        )
+        if theorem is _worst_step and counts.size > 1:
+            note += " Every step counts as the worst one, so it may be looser than the others."
+    return Claim("epsilon", totals[best], delta, relation, method, proven=True, note=note)
 
-    def __init__(self, training: DPSGD, relation: Adjacency) -> None:
-        self.relation, self.steps = relation, training.steps
-        self.pair = StepPair.of(training, relation)
-        self.noise, self.rates, self.counts = columns(training)
 
-    def claim(self, method: str, theorem: _Theorem, delta: float, shares: tuple[float, ...]) -> Claim:
-        """Return the theorem's claim at the best share of delta."""
-        each = np.array(shares) * delta / self.steps
-        epsilons = step_epsilons(self.noise, self.rates, self.pair, deltas=each[:, None])
-        totals = [
-            theorem(row, self.counts, one, delta) if one > 0 else math.inf
-            for row, one in zip(epsilons, each.tolist(), strict=True)
-        ]
-        best = int(np.argmin(totals))
-        note = _VACUOUS
-        if math.isfinite(totals[best]):
-            most = given(float(epsilons[best].max()))
-            note = (
-                f"Each step's exact (epsilon, delta), sampling included: at most epsilon {most} at delta"
-                f" {given(float(each[best]))}."
-            )
-            if theorem is _worst_step and self.counts.size > 1:
-                note += " Every step counts as the worst one, so it may be looser than the others."
-        return Claim("epsilon", totals[best], delta, self.relation, method, proven=True, note=note)
-
-
-def _with_slack(form: Callable[..., EpsilonDelta]) -> _Theorem:
+def _with_slack(form: Callable[..., float]) -> _Theorem:
     """Give a form of advanced composition what the steps leave of delta."""
 
     def theorem(epsilons: Floats, counts: Floats, each: float, total: float) -> float:
         slack = total - each * float(counts.sum())
-        return form(epsilons, steps=counts, slack=slack).epsilon if slack > 0 else math.inf
+        return form(epsilons, steps=counts, slack=slack) if slack > 0 else math.inf
 
     return theorem
 
 
 def _worst_step(epsilons: Floats, counts: Floats, each: float, total: float) -> float:
     # (epsilon, delta)-DP is also (more than epsilon, delta)-DP, and the theorem needs equal steps.
-    return _optimal_epsilon(float(epsilons.max()), each, int(counts.sum()), total)
+    return optimal(float(epsilons.max()), delta=each, steps=int(counts.sum()), total_delta=total)
 
 
 def _gaussian(method: str, mu: Claim, delta: float, *, accounted: float | None = None) -> Claim:
     """Return the epsilon that a mu implies."""
     largest = math.inf if mu.value is None else mu.value
-    value = gaussian_epsilon(largest, delta=delta)
+    value = gaussian.gaussian_epsilon(largest, delta=delta)
     note = f"mu is {given(largest)}. {mu.note}".rstrip()
     if math.isinf(value):
         note = f"{_VACUOUS} {mu.note}".rstrip()
@@ -167,53 +155,43 @@ def _gaussian(method: str, mu: Claim, delta: float, *, accounted: float | None =
 _REACH = 20.0
 
 
-def basic(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1) -> EpsilonDelta:
-    """Return what steps promise by basic composition: the sums of their epsilons and of their deltas.
+def basic(epsilons: Any, *, steps: Any) -> float:
+    """Return what steps promise by basic composition: the sum of their epsilons, at the sum of their deltas.
 
     Args:
-        epsilon: Of one step, in nats, 0 or more; or one for each kind of step.
-        delta: Of one step, in [0, 1]; likewise.
+        epsilons: Of one step, in nats, 0 or more; or one for each kind of step.
         steps: How many, 1 or more; or how many of each kind.
-
-    Raises:
-        InputError: A number out of range, or vectors of different lengths.
 
     Source: Dwork and Roth 2014, Theorem 3.16.
 
-    >>> basic([0.5, 1.0], delta=0.0, steps=[10, 2])
-    EpsilonDelta(epsilon=7.0, delta=0.0)
+    >>> basic([0.5, 1.0], steps=[10, 2])
+    7.0
     """
-    epsilons, deltas, counts = _kinds(epsilon, delta, steps)
     with np.errstate(over="ignore"):
-        total = float(np.sum(counts * epsilons))
-    return EpsilonDelta(total, min(1.0, float(np.sum(counts * deltas))))
+        return float(np.sum(np.multiply(steps, epsilons)))
 
 
-def advanced(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: float) -> EpsilonDelta:
-    """Return what steps promise by advanced composition, in its first form.
+def advanced(epsilons: Any, *, steps: Any, slack: float) -> float:
+    """Return what steps promise by advanced composition, in its first form, at the sum of their deltas and the slack.
 
     epsilon sqrt(2 T ln(1/d')) + T epsilon (e^epsilon - 1) at T delta + d'; for different steps the sums over them of
     epsilon^2 under the root and of epsilon (e^epsilon - 1). The blog post prints epsilon inside the root (erratum: for
     the example below that would be 16.23).
 
     Args:
-        epsilon: Of one step, in nats, 0 or more; or one for each kind of step.
-        delta: Of one step, in [0, 1]; likewise.
+        epsilons: Of one step, in nats, 0 or more; or one for each kind of step.
         steps: How many, 1 or more; or how many of each kind.
-        slack: d', what is added to the deltas, in (0, 1).
-
-    Raises:
-        InputError: A number out of range, or vectors of different lengths.
+        slack: d', in (0, 1).
 
     Source: Dwork, Rothblum and Vadhan 2010, Theorem III.3.
 
-    >>> round(advanced(0.1, steps=100, slack=1e-5).epsilon, 6)
+    >>> round(advanced(0.1, steps=100, slack=1e-5), 6)
     5.850235
     """
-    return _advanced(*_kinds(epsilon, delta, steps), slack=slack, mean=np.expm1)
+    return _advanced(np.asarray(epsilons), np.asarray(steps), slack=slack, mean=np.expm1)
 
 
-def advanced_sharper(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: float) -> EpsilonDelta:
+def advanced_sharper(epsilons: Any, *, steps: Any, slack: float) -> float:
     """Return what steps promise by advanced composition, with the largest mean that a step's loss can have.
 
     epsilon sqrt(2 k ln(1/d')) + k epsilon (e^epsilon - 1)/(e^epsilon + 1) at k delta + d'; for different steps sums as in
@@ -221,24 +199,30 @@ def advanced_sharper(epsilon: Any, *, delta: Any = 0.0, steps: Any = 1, slack: f
     would be 9.794).
 
     Args:
-        epsilon: Of one step, in nats, 0 or more; or one for each kind of step.
-        delta: Of one step, in [0, 1]; likewise.
+        epsilons: Of one step, in nats, 0 or more; or one for each kind of step.
         steps: How many, 1 or more; or how many of each kind.
-        slack: d', what is added to the deltas, in (0, 1).
-
-    Raises:
-        InputError: A number out of range, or vectors of different lengths.
+        slack: d', in (0, 1).
 
     Source: Kairouz, Oh and Viswanath 2015, Theorem 3.4 (the last of its three).
 
-    >>> round(advanced_sharper(0.1, steps=100, slack=1e-5).epsilon, 6)
+    >>> round(advanced_sharper(0.1, steps=100, slack=1e-5), 6)
     5.29811
     """
     # (e^eps - 1)/(e^eps + 1) = tanh(eps/2)
-    return _advanced(*_kinds(epsilon, delta, steps), slack=slack, mean=lambda epsilons: np.tanh(epsilons / 2))
+    return _advanced(np.asarray(epsilons), np.asarray(steps), slack=slack, mean=lambda x: np.tanh(x / 2))
 
 
-def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: float) -> EpsilonDelta:
+def _advanced(epsilons: Floats, counts: Floats, *, slack: float, mean: Callable[[Floats], Floats]) -> float:
+    """Return advanced composition with this mean of a step's loss, over its epsilon."""
+    total = float(epsilons.max())
+    with np.errstate(over="ignore"):
+        if 0 < total < math.inf:  # scaled, so that no square is lost
+            squares = float(np.sum(counts * (epsilons / total) ** 2))
+            total *= math.sqrt(-2 * math.log(slack) * squares)
+        return total + float(np.sum(counts * epsilons * mean(epsilons)))
+
+
+def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: float) -> float:
     """Return the best that equal (epsilon, delta)-DP steps promise at a wanted delta: no theorem can say more.
 
     The worst such step gives itself away with probability delta and is randomised response otherwise. So
@@ -250,46 +234,20 @@ def optimal(epsilon: float, *, delta: float = 0.0, steps: int, total_delta: floa
 
     Args:
         epsilon: Of one step, in nats, 0 or more.
-        delta: Of one step, in [0, 1).
+        delta: Of one step, in [0, 1].
         steps: k, 1 or more.
         total_delta: Of all steps, in [0, 1).
 
     Returns:
         The smallest epsilon at ``total_delta``; infinity if the steps' deltas alone exceed it.
 
-    Raises:
-        InputError: A number out of range.
-
     Source: Kairouz, Oh and Viswanath 2015, Theorem 3.3.
 
-    >>> round(optimal(0.1, steps=100, total_delta=1e-5).epsilon, 6)
+    >>> round(optimal(0.1, steps=100, total_delta=1e-5), 6)
     4.306791
     """
-    epsilon = validate.nonnegative("epsilon", epsilon)
-    delta = validate.fraction("delta", delta, zero=True)
-    steps = validate.at_least("steps", steps, least=1)
-    total = validate.fraction("total_delta", total_delta, zero=True)
-    return EpsilonDelta(_optimal_epsilon(epsilon, delta, steps, total), total)
-
-
-def _advanced(
-    epsilons: Floats, deltas: Floats, counts: Floats, *, slack: float, mean: Callable[[Floats], Floats]
-) -> EpsilonDelta:
-    """Return advanced composition with this mean of a step's loss, over its epsilon."""
-    slack = validate.fraction("slack", slack)
-    total = float(epsilons.max())
-    with np.errstate(over="ignore"):
-        if 0 < total < math.inf:  # scaled, so that no square is lost
-            squares = float(np.sum(counts * (epsilons / total) ** 2))
-            total *= math.sqrt(-2 * math.log(slack) * squares)
-        total += float(np.sum(counts * epsilons * mean(epsilons)))
-    return EpsilonDelta(total, min(1.0, float(np.sum(counts * deltas)) + slack))
-
-
-def _optimal_epsilon(epsilon: float, delta: float, steps: int, total: float) -> float:
-    """Return the optimal epsilon; unlike in the public function, epsilon may be infinite."""
     # What is left for randomised response: 1 - (1 - total)/(1 - delta)^k.
-    left = -math.expm1(math.log1p(-total) - steps * math.log1p(-delta)) if delta < 1 else -1.0
+    left = -math.expm1(math.log1p(-total_delta) - steps * math.log1p(-delta)) if delta < 1 else -1.0
     if left < 0 or math.isinf(epsilon):
         return math.inf
     if left == 0 or epsilon == 0:
@@ -315,20 +273,3 @@ def _truthful(epsilon: float, steps: int) -> tuple[Floats, Floats, Floats]:
     log_choices = gammaln(steps + 1) - gammaln(truthful + 1) - gammaln(steps - truthful + 1)
     log_first = log_choices - steps * np.logaddexp(0.0, -epsilon) - (steps - truthful) * epsilon
     return losses, log_first, log_first - losses
-
-
-def _kinds(epsilon: Any, delta: Any, steps: Any) -> list[Floats]:
-    """Epsilons (infinite ones too), deltas and numbers of steps of each kind, checked and of one length."""
-    kinds = fitting(
-        epsilon=array_of("epsilon", epsilon, lambda x: x >= 0, "0 or more"),
-        delta=array_of("delta", delta, lambda x: (x >= 0) & (x <= 1), "in [0, 1]"),
-        steps=array_of(
-            "steps",
-            steps,
-            lambda x: (x >= 1) & (x < np.inf) & (x == np.floor(x)),
-            "whole numbers of 1 or more",
-        ),
-    )
-    columns = [np.atleast_1d(column) for column in np.broadcast_arrays(*kinds)]
-    validate.at_least("number of kinds of step", columns[0].size, least=1)
-    return columns

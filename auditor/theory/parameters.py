@@ -15,26 +15,11 @@ from scipy.special import erfcinv, erfinv, ndtri
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import count, given, number
+from auditor.core.numbers import count, enough_digits, given, number
 from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
 from auditor.core.values import Claim
+from auditor.theory import attackers, closed_form
 from auditor.theory.accountant import derived, epsilon
-from auditor.theory.attackers import (
-    bayes_security_from_advantage,
-    total_variation,
-    tpr_exact,
-    tpr_from_advantage,
-)
-from auditor.theory.closed_form import (
-    UNCOVERED,
-    ClosedForm,
-    Corollary7,
-    MomentMatched,
-    bayes_security_closed_form,
-    bayes_security_moment_matched,
-    log_k,
-    noise_of,
-)
 from auditor.theory.gaussian import StepPair, columns, gaussian_epsilon
 from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
@@ -45,7 +30,6 @@ from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
 # Closer than this to nothing or to all, a wish drowns in the rounding of what it is compared with.
 _NEAREST = 1e-12
-_MOST_DIGITS = 17
 
 
 class _Wanted:
@@ -84,7 +68,7 @@ class _Wanted:
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return what a run promises by the exact method."""
-        return total_variation(training, adjacency=self.adjacency)
+        return attackers.total_variation(training, adjacency=self.adjacency)
 
     def by(self, security: Claim) -> Claim:
         """Return what follows from a Bayes security by a closed form."""
@@ -131,7 +115,7 @@ class WantedBayesSecurity(_Wanted):
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return what a run promises by the exact method."""
-        return bayes_security_from_advantage(super().exactly(training))
+        return attackers.bayes_security_from_advantage(super().exactly(training))
 
     def by(self, security: Claim) -> Claim:
         """Return the Bayes security itself."""
@@ -244,16 +228,18 @@ class WantedTPR(_Wanted):
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return what a run promises by the exact method."""
-        return tpr_exact(training, fpr=self.at_fpr, adjacency=self.adjacency)
+        return attackers.tpr_exact(training, fpr=self.at_fpr, adjacency=self.adjacency)
 
     def by(self, security: Claim) -> Claim:
         """Return the rate that a Bayes security allows."""
-        return tpr_from_advantage(security, fpr=self.at_fpr)
+        return attackers.tpr_from_advantage(security, fpr=self.at_fpr)
 
     def in_words(self) -> str:
         """Return the promise as a phrase."""
         # Not to read like what guessing reaches.
-        most = _enough_digits(lambda digits: given(self.most, digits=digits), lambda x: self.at_fpr < x < 1)
+        most = enough_digits(
+            lambda digits: given(self.most, digits=digits), lambda shown: self.at_fpr < float(shown) < 1
+        )
         return (
             f"true positive rate of at most {most} at false positive rate {_share(self.at_fpr)},"
             f" {self.adjacency}"
@@ -268,7 +254,7 @@ class Exact:
     """By the exact law of the composed privacy loss; an epsilon by the accountant, rounded up."""
 
 
-_Method = Exact | ClosedForm
+_Method = Exact | closed_form.ClosedForm
 
 
 @dataclass(frozen=True)
@@ -349,24 +335,18 @@ def _wish(name: str, value: object) -> float:
 
 def _share(x: float) -> str:
     """A number below 1 as it was given, and never as 1."""
-    return _enough_digits(lambda digits: given(x, digits=digits), lambda shown: shown < 1)
+    return enough_digits(lambda digits: given(x, digits=digits), lambda shown: float(shown) < 1)
 
 
 def _on_its_side(target: _Target, value: float | None, *, digits: int = 3, toward: str | None = None) -> str:
     """Return a number with as many digits as it takes to stay on its side of the wish, rounded as a bound by default."""
     if value is None or not math.isfinite(value):
         return number(value)
-    return _enough_digits(
+    return enough_digits(
         lambda digits: number(value, toward=toward or target.toward, digits=digits),
-        lambda shown: target.kept_by(shown) == target.kept_by(value),
+        lambda shown: target.kept_by(float(shown)) == target.kept_by(value),
         least=digits,
     )
-
-
-def _enough_digits(text: Callable[[int], str], tells: Callable[[float], bool], *, least: int = 3) -> str:
-    """Return a number with the fewest digits, from the least on, that tell what is to be told."""
-    texts = (text(digits) for digits in range(least, _MOST_DIGITS))
-    return next((shown for shown in texts if tells(float(shown))), text(_MOST_DIGITS))
 
 
 # --- The parameter that keeps a promise ---
@@ -412,7 +392,7 @@ def noise_multiplier_for(
         _refuse_any_noise(target, base)
     _, rates, counts = columns(base)
     log_share = 2 * _log_half_mu(target, method) - np.logaddexp.reduce(2 * np.log(rates) + np.log(counts))
-    guess = noise_of(np.asarray(max(log_share, _LEAST_LOG_SHARE)), **_form(target, base, method))
+    guess = closed_form.noise_of(np.asarray(max(log_share, _LEAST_LOG_SHARE)), **_form(target, base, method))
     axis = _Axis(base, "noise_multiplier", upward=True, least=1e-6, most=1e12)
     return _found(axis, target, method, float(guess))
 
@@ -452,7 +432,7 @@ def sampling_rate_for(
     """
     base = _base(target, method, noise_multiplier, 1.0, steps, sampling)
     noise, _, counts = columns(base)
-    shares = np.log(counts) + log_k(noise, **_form(target, base, method))
+    shares = np.log(counts) + closed_form.log_k(noise, **_form(target, base, method))
     log_rate = _log_half_mu(target, method) - float(np.logaddexp.reduce(shares)) / 2
     guess = math.exp(max(-700.0, min(0.0, log_rate)))
     if isinstance(method, Exact):  # so seldom drawn at all that the promise holds without any noise
@@ -496,7 +476,7 @@ def steps_for(
     """
     base = _base(target, method, noise_multiplier, sampling_rate, 1, sampling)
     rate = base.sampling_rate
-    log_share = float(log_k(np.asarray(base.noise_multiplier), **_form(target, base, method)))
+    log_share = float(closed_form.log_k(np.asarray(base.noise_multiplier), **_form(target, base, method)))
     log_steps = 2 * (_log_half_mu(target, method) - math.log(rate)) - log_share
     guess = math.exp(max(0.0, min(100.0, log_steps)))
     if isinstance(method, Exact) and rate < 1:  # so few that the record is seldom enough drawn at all
@@ -516,7 +496,7 @@ def _base(
 ) -> DPSGD:
     """Return a run if the wish is one, and about something that batches drawn like these promise."""
     validate.instance("target", target, get_args(_Target))
-    validate.instance("method", method, (Exact, *get_args(ClosedForm)))
+    validate.instance("method", method, (Exact, *get_args(closed_form.ClosedForm)))
     training = DPSGD(noise, rate, steps, sampling=sampling)
     if training.fixed_size and target.adjacency is Adjacency.ADD_REMOVE:
         raise InputError(
@@ -692,11 +672,13 @@ def promise(target: _Target, training: DPSGD, *, method: _Method) -> Claim:
             "the closed forms are about replaced records and give no epsilon, got the wanted"
             f" {target.in_words()}; use method=Exact()."
         )
-    published = isinstance(method, Corollary7)
-    security = (bayes_security_closed_form if published else bayes_security_moment_matched)(training)
+    if isinstance(method, closed_form.Corollary7):
+        security = closed_form.bayes_security_closed_form(training)
+    else:
+        security = closed_form.bayes_security_moment_matched(training)
     if security.value is None:
         raise InputError(
-            f"the {method.in_words()} does not fit sampled batches of a fixed size: {UNCOVERED}."
+            f"the {method.in_words()} does not fit sampled batches of a fixed size: {closed_form.UNCOVERED}."
         )
     return target.by(security)
 
@@ -713,7 +695,8 @@ def _exact_beside(target: _Target, training: DPSGD, claim: Claim) -> Claim | Non
         law = composed(training, adjacency=target.adjacency)
     except Unresolved:
         return None
-    bound, value = total_variation(training, adjacency=target.adjacency).value, law.total_variation()
+    bound = attackers.total_variation(training, adjacency=target.adjacency).value
+    value = law.total_variation()
     told_apart = law.error <= min(value, 1 - value) * _SMALL_ERROR
     return exact if told_apart and value == bound and not only_a_bound(training) else None
 
@@ -741,5 +724,5 @@ def _log_half_mu(target: _Target, method: _Method) -> float:
 
 def _form(target: _Target, training: DPSGD, method: _Method) -> dict[str, Any]:
     """Return the closed form, or the one to guess by, and the pair that it is about."""
-    form = MomentMatched() if isinstance(method, Exact) else method
+    form = closed_form.MomentMatched() if isinstance(method, Exact) else method
     return {"form": form, "pair": StepPair.of(training, target.adjacency)}

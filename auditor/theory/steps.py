@@ -23,21 +23,15 @@ from scipy.special import erf, erfc, log_ndtr, logsumexp, ndtr
 
 from auditor.core.options import Phase
 from auditor.core.values import Floats
-from auditor.theory.gaussian import (
-    FURTHEST,
-    StepPair,
-    gaussian_epsilons,
-    last_below,
-    log_delta_at,
-    log_mixture,
-)
+from auditor.theory import gaussian
+from auditor.theory.gaussian import StepPair
 
 _REACH = 10  # in noise standard deviations: normal tails of 1e-23
 
 
 def log_ratio(x: Floats, *, noise: float, rate: float, mean: float) -> Floats:
     """Return log of ((1-p) N(0, s^2) + p N(mean, s^2)) / N(0, s^2) at x, to the last digits also where it is tiny."""
-    return log_mixture(mean * (2 * x - mean) / (2 * noise**2), rate)
+    return gaussian.log_mixture(mean * (2 * x - mean) / (2 * noise**2), rate)
 
 
 def loss_law(phase: Phase, pair: StepPair, *, points: int) -> tuple[Floats, Floats, Floats]:
@@ -341,8 +335,8 @@ def step_epsilons(noise: Floats, rate: Floats, pair: StepPair, *, deltas: npt.Ar
     """
     noise, rate, delta = np.broadcast_arrays(noise, rate, np.asarray(deltas, dtype=np.float64))
     with np.errstate(over="ignore"):
-        unsampled = gaussian_epsilons(pair.distance / noise, deltas=delta / rate)
-    found = log_mixture(unsampled, rate)
+        unsampled = gaussian.gaussian_epsilons(pair.distance / noise, deltas=delta / rate)
+    found = gaussian.log_mixture(unsampled, rate)
     if pair is not StepPair.REPLACE_ONE:
         return found
     # Amplified, it is a bound here too: good where records are always drawn, or epsilon is infinite.
@@ -350,7 +344,7 @@ def step_epsilons(noise: Floats, rate: Floats, pair: StepPair, *, deltas: npt.Ar
     noise, rate, log_delta = np.minimum(noise[exact], _MOST_NOISE), rate[exact], np.log(delta[exact])
     none = np.log(rate) + np.log(erf(1 / (noise * np.sqrt(2)))) <= log_delta
     # By halving the range of a = (1 - c)/s.
-    a = last_below(log_delta, lambda a: _at(a, noise, rate)[1], highest=1 / noise)
+    a = gaussian.last_below(log_delta, lambda a: _at(a, noise, rate)[1], highest=1 / noise)
     found[exact] = np.minimum(found[exact], np.where(none, 0.0, _at(a, noise, rate)[0]))
     return found
 
@@ -359,9 +353,9 @@ def _at(a: Floats, noise: Floats, rate: Floats) -> tuple[Floats, Floats]:
     """Return epsilon and the logarithm of delta where the event's edge is c = 1 - a s."""
     edge, mu = 1 - a * noise, 1 / noise
     towards, away = (2 * edge - 1) / (2 * noise**2), (-2 * edge - 1) / (2 * noise**2)
-    epsilon = np.maximum(log_mixture(towards, rate) - log_mixture(away, rate), 0.0)
-    first = log_delta_at(a, mu)
-    second = epsilon + away + log_delta_at(np.maximum(-edge / noise, FURTHEST), mu)
+    epsilon = np.maximum(gaussian.log_mixture(towards, rate) - gaussian.log_mixture(away, rate), 0.0)
+    first = gaussian.log_delta_at(a, mu)
+    second = epsilon + away + gaussian.log_delta_at(np.maximum(-edge / noise, gaussian.FURTHEST), mu)
     return epsilon, np.log(rate) + np.logaddexp(first, second)
 
 

@@ -1,8 +1,8 @@
 """Gates: conditions on a result that stop a pipeline.
 
 A gate is ``NAME OPERATOR NUMBER``, ``verdict == WORD`` or ``checks.NAME == WORD``, and fails when it is true. A name
-alone means the estimate's value, which for a certified bound is the bound; ``.value``, ``.lower`` and ``.upper`` pick
-one.
+alone means the estimate's value, which for a certified bound is the bound, and for a rate, an area or an advantage what
+was observed; ``.value``, ``.lower`` and ``.upper`` pick one, and the sentence says which.
 
 What cannot be evaluated never passes. That is a missing number, an undecided verdict or check, and any number after a
 failed validity check. It is also a gate on a number that is not true, but says nothing by that:
@@ -137,6 +137,8 @@ def _terms(estimate: Estimate, end: str) -> str:
         else "of no stated confidence"
     )
     kind = Row(estimate).interval if end == "value" else f"the {_ENDS[end]} {level}"
+    if end == "value" and estimate.confidence and not describe(estimate).lower_bound:
+        kind = f"as observed, {kind}"
     about = f"about {ABOUT[estimate.subject]}"
     delta = [] if estimate.delta is None else [f"delta {numbers.given(estimate.delta)}"]
     return share + ", ".join(

@@ -25,7 +25,7 @@ from scipy import stats
 
 import auditor
 from auditor import theory
-from auditor.core import Melded, RankGrid, Split
+from auditor.core import ClopperPearson, Melded, RankGrid, Split
 from auditor.estimators import clopper_pearson, joint_test
 from auditor.estimators.betting import Bets, Lines
 from auditor.theory import claimed_curve
@@ -33,12 +33,13 @@ from auditor.theory import claimed_curve
 DELTA = 1e-5
 ALPHA = 0.05
 MILLION = 1_000_000
+EDGE = 0.1
 
 Method = Callable[[np.ndarray, np.ndarray], float]
 
 
 def ours(rule: RankGrid) -> Method:
-    """The rank grid's bound of member and non-member losses."""
+    """Our bound of member and non-member losses."""
     return lambda member, nonmember: (
         clopper_pearson(auditor.Losses(member, nonmember), delta=DELTA, rule=rule).value
     )
@@ -52,8 +53,9 @@ def theirs(strategy: auditing.ThresholdStrategy) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "auditor, rank grid": ours(RankGrid()),
-    "auditor, rank grid, melded": ours(RankGrid(interval=Melded())),
+    "auditor": ours(RankGrid()),
+    "auditor, melded": ours(RankGrid(interval=Melded())),
+    "auditor, two limits": ours(RankGrid(interval=ClopperPearson())),
     "jax_privacy, Bonferroni": theirs(auditing.Bonferroni()),
     "jax_privacy, split": theirs(auditing.Split(0.5, seed=0)),
 }
@@ -70,7 +72,7 @@ def best_time(action: Callable[[], object], tries: int) -> float:
 
 
 def times() -> None:
-    """Processor time at 1e6 + 1e6 losses, as multiples of the rank grid's."""
+    """Processor time at 1e6 + 1e6 losses, as multiples of the default's."""
     rng = np.random.default_rng(0)
     draw = rng.normal(-1, 1, MILLION), rng.normal(0, 1, MILLION)
     print("\n| method | input | relative | seconds here |\n| --- | --- | ---: | ---: |")
@@ -86,28 +88,48 @@ def times() -> None:
             print(f"| {name} | {kind} | {seconds / fastest:.1f} | {seconds:.4f} |")
 
 
+def normals(mu: float) -> Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]:
+    """Members ``mu`` standard deviations below the others."""
+    return lambda rng, n: (rng.normal(-mu, 1, n), rng.normal(0, 1, n))
+
+
+def answers(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Randomised response, epsilon 1: scores of two values."""
+    right = 1 / (1 + math.exp(-1))
+    return (rng.random(n) > right).astype(float), (rng.random(n) < right).astype(float)
+
+
+def one_tail(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """A tenth of the others stands out with high losses, where members are e times as rare."""
+    high = rng.random(n) < EDGE / math.e, rng.random(n) < EDGE
+    return high[0] + rng.random(n), high[1] + rng.random(n)
+
+
+LAWS = {
+    "N(-1, 1) against N(0, 1)": (normals(1.0), 4.377178),
+    "N(-2, 1) against N(0, 1)": (normals(2.0), 9.997256),
+    "randomised response, epsilon 1": (answers, 1.0),
+    "high tail only, epsilon 1": (one_tail, 1.0),
+}
+RUNS = {300: 400, 1000: 400, 10_000: 100, 100_000: 20}
+
+
 def mean_bounds(share: float) -> None:
     """Mean bounds, and how often they exceed the truth, on the same draws for every method."""
     print(
         "\n| losses | n | truth |", " | ".join(METHODS), "|\n| --- | ---: | ---: |" + " ---: |" * len(METHODS)
     )
-    for mu, truth in ((1.0, 4.377178), (2.0, 9.997256)):
-        for n, runs in ((1000, 400), (10_000, 200)):
-            rng = np.random.default_rng(int(n + mu))
-            found = np.array(
-                [
-                    [method(*draw) for method in METHODS.values()]
-                    for draw in (
-                        (rng.normal(-mu, 1, n), rng.normal(0, 1, n)) for _ in range(round(share * runs))
-                    )
-                ]
-            )
+    for number, (law, (draws, truth)) in enumerate(LAWS.items()):
+        for n, runs in RUNS.items():
+            rng = np.random.default_rng([n, number])
+            every = (draws(rng, n) for _ in range(max(4, round(share * runs))))
+            found = np.array([[method(*draw) for method in METHODS.values()] for draw in every])
             spread = found.std(axis=0, ddof=1) / math.sqrt(len(found))
             cells = [
                 f"{mean:.3f} ({1.96 * error:.3f}), {100 * np.mean(column > truth):.0f}% above"
                 for mean, error, column in zip(found.mean(axis=0), spread, found.T, strict=True)
             ]
-            print(f"| N(-{mu:g}, 1) against N(0, 1) | {n:,} | {truth:.3f} |", " | ".join(cells), "|")
+            print(f"| {law} | {n:,} | {truth:.3f} |", " | ".join(cells), "|", flush=True)
 
 
 def false_alarms(share: float) -> None:

@@ -1,6 +1,5 @@
 """Differences of two audits: hand-computed intervals, one row that decides, and never a number from two one-sided bounds."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import stats
 import auditor
 from auditor.comparison import COMPARED, Change, differences, headline
 from auditor.core import InputError, Status
+from auditor.estimators import gap_limits
 
 
 def audited(rng, shift, n=3000, **options):
@@ -49,18 +49,17 @@ def with_data(result, key, value):
 
 @pytest.mark.parametrize("together", [1, 8])
 @pytest.mark.parametrize("members", ["sample", "census"])
-def test_the_interval_of_the_advantage_is_two_bands_at_half_the_error(two, together, members):
-    """Each end is off by both audits' Dvoretzky-Kiefer-Wolfowitz bands at a half of the error of one row, written out.
+def test_the_interval_of_the_advantage_is_that_of_both_at_half_the_error(two, together, members):
+    """Its ends are those of both audits' own limits at a half of the error of one row, of the sizes and the values alone.
 
     There are two rows, so of 5% each row has 2.5%, each audit half of it, and with eight comparisons an eighth of that.
-    In a census the members have their band too.
+    In a census the members count as draws too.
     """
     old, new = (replace(item, data={**item.data, "members": members}) for item in two)
     found = differences(old, new, together=together)[0]
     error = 0.05 / 2 / 2 / together
-    band = sum(math.sqrt(math.log(4 / error) / (2 * n)) for n in (3000, 1500))
     values = [item.estimate("advantage").value for item in two]
-    old, new = ((max(0.0, value - band), min(1.0, value + band)) for value in values)
+    old, new = (gap_limits(value, n_member=3000, n_nonmember=1500, alpha=error) for value in values)
     assert found.value == pytest.approx(values[1] - values[0])
     assert (found.lower, found.upper) == pytest.approx((new[0] - old[1], new[1] - old[0]))
     assert (found.confidence, found.verdict) == (0.95, Change.WORSE)
@@ -111,7 +110,7 @@ def test_only_two_sided_rows_have_a_difference(two):
         assert item.sentence == f"Not comparable: {item.reason}."
     reasons = {item.name: item.reason for item in found}
     assert "two lower bounds" in reasons["epsilon_bound.clopper_pearson"]
-    assert "two lower bounds" in reasons["tpr_at_fpr.0.01"]
+    assert "fixed before any audit" in reasons["tpr_at_fpr.0.01"]
     assert "two upper bounds" in reasons["bayes_security"]
     assert "point estimates" in reasons["epsilon_star.empirical"]
     assert "no value" in reasons["epsilon_bound.one_run"]
@@ -144,7 +143,7 @@ def test_both_rows_decide(two, advantage, auc, expected):
 
 def test_a_change_that_only_the_auc_shows(rng):
     """Where every record moves a little and the advantage's interval is too wide, the AUC decides, and says so."""
-    old, new = audited(rng, 0.0, n=4000), audited(rng, 0.22, n=4000)
+    old, new = audited(rng, 0.0, n=4000), audited(rng, 0.2, n=4000)
     found = differences(old, new)
     assert found[0].verdict is Change.NO_CHANGE_SHOWN
     assert headline(found).verdict is Change.WORSE
@@ -152,10 +151,13 @@ def test_a_change_that_only_the_auc_shows(rng):
 
 
 def test_the_headline_needs_its_rows(two):
-    """Nothing decides where a row is missing; with one row not comparable the other decides alone."""
+    """Nothing decides where no row does; with one not comparable the other can say that it is worse, and nothing else."""
     found = differences(*two)
-    with pytest.raises(InputError, match="advantage"):
-        headline(found[1:])
+    with pytest.raises(InputError, match="a difference that decides, got none"):
+        headline(found[2:])
+    other = differences(two[1], with_estimate(two[0], "advantage", upper=None))
+    assert other[1].verdict is Change.BETTER
+    assert headline(other).verdict is Change.NOT_COMPARABLE
     alone = differences(two[0], with_estimate(two[1], "advantage", upper=None))
     assert alone[0].verdict is Change.NOT_COMPARABLE
     assert headline(alone).verdict is Change.WORSE

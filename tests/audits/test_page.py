@@ -44,7 +44,7 @@ def test_every_result_and_its_provenance_is_on_the_page(whole, six):
     assert len(worse) >= 2
     assert "no confidence interval" in page.text
     assert "All of this holds at once at 95% confidence" in page.text
-    assert "All intervals hold at once, at the confidence beside them." in page.text
+    assert "All intervals hold at once, at the confidence beside them, but for" in page.text
     assert "by chance" not in page.text[: page.text.index("On the frontier")]
     assert found.to_html() == found.to_html()
 

@@ -3,11 +3,21 @@
 import numpy as np
 import pytest
 
-from auditor import checks
-from auditor.core import Adjacency, Claim, Losses, Mixture, RandomSplit, Status, UnknownSplit
+from auditor import audit, checks, collect
+from auditor.core import (
+    Adjacency,
+    Claim,
+    InputError,
+    Losses,
+    Mixture,
+    OnePerPerson,
+    RandomSplit,
+    Status,
+    UnknownSplit,
+)
 from auditor.curves import condensed, count, fit_gaussian, fit_gaussian_pair, fit_mixture_pair, published
-from auditor.estimators import alternatives, auc, clopper_pearson, gaussian, one_run_bound
-from auditor.results import advice
+from auditor.estimators import alternatives, auc, clopper_pearson, one_run_bound, parametric
+from auditor.results import Row, advice
 
 
 def losses_of(rng, shift, n=800):
@@ -58,6 +68,69 @@ def test_the_mask_is_named(rng, mask, named):
     assert ("the leak may be larger than measured" in found.message) == bool(named)
 
 
+def classified(rng, *, accuracy, lower=0.0, n=3000):
+    """Losses of a model whose confidence tells right from wrong and ``lower`` for members, at these two accuracies."""
+    right = tuple(rng.random(n) < share for share in accuracy)
+    member, nonmember = (np.where(side, -1, 1) * rng.exponential(size=n) for side in right)
+    return Losses(member - lower, nonmember, correct=right)
+
+
+@pytest.mark.parametrize(
+    ("case", "status"),
+    [
+        ({"accuracy": (0.95, 0.75)}, Status.UNKNOWN),
+        ({"accuracy": (0.95, 0.75), "lower": 0.5}, Status.OK),
+        ({"accuracy": (0.8, 0.8)}, Status.OK),
+    ],
+)
+def test_losses_that_tell_no_more_than_accuracy_are_asked_about(rng, case, status):
+    """The baseline is 1/2 + gap/2; a question is raised where there is a gap and the AUC is hardly above that."""
+    losses = classified(rng, **case)
+    result = audit(losses, delta=1e-5)
+    found, area = result.check("masking"), result.estimate("auc")
+    first, second = (np.mean(column) for column in losses.correct)
+    # The area of the one score that right and wrong answers are, by the estimator for any score.
+    answers = Losses(*(1.0 - column for column in losses.correct))
+    assert area.details["accuracy_baseline"] == pytest.approx(auc(count(answers)).value)
+    assert found.details["accuracy"] == [first, second]
+    assert found.details["auc"] == pytest.approx(area.value)
+    assert found.status is status
+    assert ("hardly more: either the model's confidence was masked" in found.message) == (
+        status is Status.UNKNOWN
+    )
+    assert (
+        f"; right and wrong answers alone give 0.{round(500 + 500 * (first - second))}" in Row(area).context
+    )
+
+
+def test_without_answers_nothing_is_said_of_accuracy(rng):
+    """Losses of unknown answers, and persons with right and wrong ones, have no baseline; other values are refused."""
+    losses = losses_of(rng, 1.0)
+    assert checks.masking(losses) is None
+    answers = (np.tile([1, 0], 400), np.ones(800))
+    for persons, known in ((np.arange(800) // 2, False), (np.arange(800) % 2, True)):
+        owned = Losses(losses.member, losses.nonmember, correct=answers, person=(persons, persons + 800))
+        result = audit(owned, delta=1e-5, persons=OnePerPerson())
+        assert ("accuracy_baseline" in result.estimate("auc").details) == known
+    with pytest.raises(InputError, match="nonmember correct must be true or false"):
+        Losses([0.0, 1.0], [0.0, 1.0], correct=([1, 0], [0, np.nan]))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_collected_losses_know_the_right_answers(rng, columns):
+    """A record is classified correctly where the largest output, or one above 0 of a single logit, is of its class."""
+    logits, y = rng.normal(size=(2, 50, columns)), rng.integers(0, max(2, columns), (2, 50))
+    groups = [(table, labels) for table, labels in zip(logits, y, strict=True)]
+    losses = collect(
+        lambda rows: rows[:, 0] if columns == 1 else rows,
+        members=groups[0],
+        nonmembers=groups[1],
+        output="logits",
+    )
+    guesses = logits[..., 0] > 0 if columns == 1 else logits.argmax(axis=2)
+    np.testing.assert_array_equal(losses.correct, guesses == y)
+
+
 @pytest.mark.parametrize(
     ("member", "nonmember", "status", "all_equal"),
     [
@@ -98,7 +171,7 @@ def claimed(epsilon):
         (300, RandomSplit(), claimed(1.0), Status.OK),
         (300, RandomSplit(), claimed(50.0), Status.WARN),
         (300, UnknownSplit(), claimed(50.0), Status.OK),
-        (10, UnknownSplit(), None, Status.WARN),
+        (5, UnknownSplit(), None, Status.WARN),
     ],
 )
 def test_power_against_a_claim(rng, n, split, claim, status):
@@ -118,7 +191,7 @@ def test_power_against_a_claim(rng, n, split, claim, status):
 def published_row(losses, rng):
     """The parametric row of raw losses at delta 1e-5, with its alternatives."""
     pair = fit_gaussian_pair(published()(losses), rng=rng)
-    return gaussian(pair, delta=1e-5, extra=alternatives(losses, delta=1e-5))
+    return parametric(pair, delta=1e-5, extra=alternatives(losses, delta=1e-5))
 
 
 def test_sensitivity_finds_one_record(rng):
@@ -136,7 +209,7 @@ def test_sensitivity_finds_one_record(rng):
 
 def test_sensitivity_without_a_value_is_unknown(rng):
     """Where the parametric row has no value there is nothing to vary, and the reason is passed on."""
-    found = checks.sensitivity(gaussian(fit_gaussian_pair(losses_of(rng, 1.0), rng=rng), delta=0.0))
+    found = checks.sensitivity(parametric(fit_gaussian_pair(losses_of(rng, 1.0), rng=rng), delta=0.0))
     assert found.status is Status.UNKNOWN
     assert "delta is 0" in found.message
 

@@ -55,9 +55,9 @@ def test_large_groups_are_sampled(rng):
         person=(owner, np.arange(9000) + 10_000),
     )
     values, unit, is_member, _ = _units(losses, rng)
-    assert values.size == 4000
-    assert is_member.sum() == 400
-    assert np.bincount(np.bincount(unit)).tolist() == [0, 2000, 0, 0, 0, 400]
+    assert values.size == 2000
+    assert is_member.sum() == 200
+    assert np.bincount(np.bincount(unit)).tolist() == [0, 1000, 0, 0, 0, 200]
 
 
 def test_too_few_records_are_unknown(rng):

@@ -5,7 +5,7 @@ import pytest
 
 from auditor import InputError
 from auditor.checks import placebo
-from auditor.core import FixedThreshold, Losses, RankGrid, Split, Status
+from auditor.core import Losses, Status
 
 
 def test_without_a_reference_there_is_no_check():
@@ -13,12 +13,11 @@ def test_without_a_reference_there_is_no_check():
     assert placebo(None, delta=1e-5) is None
 
 
-@pytest.mark.parametrize("rule", [RankGrid(), FixedThreshold(0.0), Split()])
 @pytest.mark.parametrize(("gap", "way"), [(-1.0, "easier"), (1.0, "harder")])
-def test_both_directions_fail(rng, rule, gap, way):
-    """Members that are easier, or harder, for a model that saw no record are named, with any rule."""
+def test_both_directions_fail(rng, gap, way):
+    """Members that are easier, or harder, for a model that saw no record are named."""
     reference = Losses(member=rng.normal(gap, 1, 1500), nonmember=rng.normal(0, 1, 1500))
-    found = placebo(reference, delta=1e-5, rule=rule)
+    found = placebo(reference, delta=1e-5)
     assert found.status is Status.FAIL
     assert f"members are {way} for it" in found.message
     assert found.details["confidence_each"] == pytest.approx(0.995)
@@ -29,7 +28,7 @@ def test_alike_groups_pass_with_the_ceiling(rng):
     found = placebo(Losses(member=rng.normal(size=1500), nonmember=rng.normal(size=1500)), delta=1e-5)
     assert found.status is Status.OK
     assert found.details["bound_members_easier"] == 0
-    assert 4 < found.details["ceiling"] < 6
+    assert 5 < found.details["ceiling"] < 7
     assert "at 99% confidence" in found.message
 
 

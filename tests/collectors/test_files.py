@@ -481,15 +481,6 @@ def test_another_column_of_a_collected_file_has_another_scale(collected):
     assert "negated" in turned.history[-1]
 
 
-def test_records_taken_out_of_a_collected_file_leave_its_scale(collected):
-    """Counts of saturated records are of the whole and go; the scale stays."""
-    _, path = collected
-    parquet.write_table(parquet.read_table(path).slice(3), path)
-    found = read_losses(path)
-    assert found.n_member == 57
-    assert (found.scale, found.saturated) == (LossScale.LOG_ODDS, (0, 0))
-
-
 def test_damaged_fingerprints_of_a_collected_file_are_refused(collected):
     """Hashes that were turned into floats on the way have lost digits."""
     _, path = collected

@@ -6,19 +6,16 @@ eps / (p (1 - p)) for a probability p of the true class. The truth is computed f
 
 import inspect
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 from collectors.common import QUIET, from_logits, refused
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from auditor.collectors import MultiLabel, Output, SquaredError, collect
-from auditor.collectors.models import load_model
 
-# Deprecation is warned of inside TensorFlow, and of TorchScript.
+# Deprecation is warned of inside TensorFlow.
 pytestmark = [*QUIET, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 N = 100
@@ -78,81 +75,35 @@ def onnx_model(dtype, *, raw):
     return to_onnx(model, X[:1].astype(dtype), options=options).SerializeToString()
 
 
-def from_file(name, write):
-    """The model read back from a file."""
-
-    def build(folder):
-        write(folder / name)
-        return load_model(folder / name, trust_pickle=name in ("m.joblib", "m.pt", "m"), factory=module)
-
-    return build
-
-
-def written(content):
-    """What writes bytes that are made when they are needed."""
-    return lambda path: path.write_bytes(content())
-
-
-def script_file(path):
-    """The model in TorchScript."""
-    import torch
-
-    torch.jit.trace(module(), torch.zeros(1, 5, dtype=torch.float64)).save(str(path))
-
-
-def state_file(path):
-    """The weights of the model."""
-    import torch
-
-    torch.save(module().state_dict(), path)
-
-
-# Name: the extra, what makes the model in a folder, how it is called, and the type of its probabilities if it has none
+# Name: the extra, what makes the model, how it is called, and the type of its probabilities if it has none
 # better.
 MODELS = {
-    "scikit-learn": (None, lambda _: estimator(), {}, None),
-    "callable, logits": (None, lambda _: lambda x: np.asarray(x) @ W.T + B, {"output": Output.LOGITS}, None),
-    "callable, probabilities": (None, lambda _: lambda x: softmax(np.asarray(x) @ W.T + B, axis=1), {}, None),
-    "torch, double": ("torch", lambda _: module(), {}, None),
-    "torch, double softmax": ("torch", lambda _: module(soft=True), {}, None),
-    "torch, float": ("torch", lambda _: module("float32"), {}, None),
-    "torch, float softmax layer": ("torch", lambda _: module("float32", layer=True), {}, None),
-    "torch, float softmax": ("torch", lambda _: module("float32", soft=True), {}, np.float32),
-    "torch, half softmax": ("torch", lambda _: module("float16", soft=True), {}, np.float16),
-    "keras": ("tensorflow", lambda _: keras_model(None), {}, None),
-    "keras, softmax": ("tensorflow", lambda _: keras_model("softmax"), {}, None),
+    "scikit-learn": (None, estimator, {}, None),
+    "callable, logits": (None, lambda: lambda x: np.asarray(x) @ W.T + B, {"output": Output.LOGITS}, None),
+    "callable, probabilities": (None, lambda: lambda x: softmax(np.asarray(x) @ W.T + B, axis=1), {}, None),
+    "torch, double": ("torch", module, {}, None),
+    "torch, double softmax": ("torch", lambda: module(soft=True), {}, None),
+    "torch, float": ("torch", lambda: module("float32"), {}, None),
+    "torch, float softmax layer": ("torch", lambda: module("float32", layer=True), {}, None),
+    "torch, float softmax": ("torch", lambda: module("float32", soft=True), {}, np.float32),
+    "torch, half softmax": ("torch", lambda: module("float16", soft=True), {}, np.float16),
+    "keras": ("tensorflow", lambda: keras_model(None), {}, None),
+    "keras, softmax": ("tensorflow", lambda: keras_model("softmax"), {}, None),
     "keras, said to be probabilities": (
         "tensorflow",
-        lambda _: keras_model("softmax"),
+        lambda: keras_model("softmax"),
         {"output": Output.PROBABILITIES},
         np.float32,
     ),
-    "onnx, double": ("onnx", lambda _: onnx_model(np.float64, raw=True), {}, None),
-    "onnx, double probabilities": ("onnx", lambda _: onnx_model(np.float64, raw=False), {}, None),
-    "onnx, float": ("onnx", lambda _: onnx_model(np.float32, raw=True), {}, None),
-    "onnx, float probabilities": ("onnx", lambda _: onnx_model(np.float32, raw=False), {}, np.float32),
-    "file .skops": (None, from_file("m.skops", lambda path: skops.io.dump(estimator(), path)), {}, None),
-    "file .joblib": (None, from_file("m.joblib", lambda path: joblib.dump(estimator(), path)), {}, None),
-    "file .pt, TorchScript": ("torch", from_file("m.pt", script_file), {}, None),
-    "file .pth, state dict": ("torch", from_file("m.pth", state_file), {}, None),
-    "file .keras": (
-        "tensorflow",
-        from_file("m.keras", lambda path: keras_model("softmax").save(path)),
-        {},
-        None,
-    ),
-    "folder of a SavedModel": (
-        "tensorflow",
-        from_file("m", lambda path: keras_model("softmax").save(path)),
-        {},
-        None,
-    ),
-    "file .onnx": ("onnx", from_file("m.onnx", written(lambda: onnx_model(np.float64, raw=True))), {}, None),
+    "onnx, double": ("onnx", lambda: onnx_model(np.float64, raw=True), {}, None),
+    "onnx, double probabilities": ("onnx", lambda: onnx_model(np.float64, raw=False), {}, None),
+    "onnx, float": ("onnx", lambda: onnx_model(np.float32, raw=True), {}, None),
+    "onnx, float probabilities": ("onnx", lambda: onnx_model(np.float32, raw=False), {}, np.float32),
 }
 
 
 @pytest.fixture(params=MODELS.values(), ids=MODELS.keys())
-def case(request, tmp_path, require_extra):
+def case(request, require_extra):
     """A model, how it is called, and how far each loss may be from the truth."""
     extra, build, kwargs, dtype = request.param
     if extra is not None:
@@ -162,12 +113,12 @@ def case(request, tmp_path, require_extra):
         # The logits are rounded too, and each of them by as much as the largest is.
         rounding = 4 * np.abs(Z).max() + 1 / (ITSELF * (1 - ITSELF))
         room = np.finfo(dtype).eps * rounding
-    return build(tmp_path), kwargs, room
+    return build(), kwargs, room
 
 
 @pytest.mark.parametrize("form", ["array", "frame", "batches"])
 def test_every_kind_of_model_gives_the_same_losses(case, form):
-    """The same records and the same weights are the same losses, in any framework, from memory or from a file."""
+    """The same records and the same weights are the same losses, in any framework."""
     model, kwargs, room = case
     features = pd.DataFrame(X, columns=list("abcde")) if form == "frame" else X
     if form == "batches":
@@ -179,9 +130,9 @@ def test_every_kind_of_model_gives_the_same_losses(case, form):
 
 
 def test_the_wrong_number_of_columns_is_one_sentence(case):
-    """Every kind of model but functions and TorchScript knows how many columns it was trained on."""
+    """Every kind of model but functions knows how many columns it was trained on."""
     model, kwargs, _ = case
-    if inspect.isfunction(model) or hasattr(model, "original_name"):
+    if inspect.isfunction(model):
         pytest.skip("it takes what it is given")
     few = X[:, :4]
     sentence = r"^member X must have the 5 columns that .* was trained on, got 4; .*--features on the command"

@@ -187,8 +187,9 @@ def test_a_module_in_a_file_is_a_program(tmp_path, torch):
         with refused(rf"^file '{name}' holds more than weights, and so could run any code .*--trust-pickle"):
             load_model(tmp_path / name)
     assert not mark.exists()
-    loaded = load_model(tmp_path / "whole.pt", trust_pickle=True)
-    np.testing.assert_allclose(losses_of(loaded).member, losses_of(MODEL).member, rtol=1e-12)
+    for name in ("whole.pt", "m.ts"):
+        loaded = load_model(tmp_path / name, trust_pickle=True)
+        np.testing.assert_allclose(losses_of(loaded).member, losses_of(MODEL).member, rtol=1e-12)
 
 
 @pytest.mark.parametrize("prefix", ["", "_module.", "module.", "_orig_mod._module."])

@@ -13,6 +13,7 @@ from simulation import bound_of
 from statsmodels.stats.proportion import proportion_confint
 
 from auditor.core import (
+    Calibrated,
     Census,
     ClopperPearson,
     FixedThreshold,
@@ -36,6 +37,7 @@ from auditor.estimators import (
     upper_limit,
 )
 
+TWO_LIMITS = RankGrid(interval=ClopperPearson())
 MELDED = RankGrid(interval=Melded())
 
 
@@ -75,7 +77,7 @@ def test_confusion_references(tp, p, fp, n, delta, expected):
 def test_ceiling_references(n, one_threshold, grid):
     """The ceilings of a perfect attack at delta 0, for one threshold and for the rank grid (design)."""
     losses = Losses(member=np.zeros(n), nonmember=np.ones(n))
-    for rule, expected in ((RankGrid(), grid), (FixedThreshold(0.5), one_threshold)):
+    for rule, expected in ((TWO_LIMITS, grid), (FixedThreshold(0.5), one_threshold)):
         found = clopper_pearson(losses, delta=0.0, rule=rule)
         assert found.details["ceiling"] == pytest.approx(expected, abs=1e-6)
         assert found.value == pytest.approx(found.details["ceiling"])
@@ -93,11 +95,11 @@ def test_rank_grid_by_hand():
         for hits in (np.sum(member < nonmember[k]), np.sum(nonmember > member[39 - k])):
             excess = max(lower_limit(int(hits), 40, level) - 1e-3, 1e-300)
             best = max(best, np.log(excess / upper_limit(k, 40, level)))
-    found = clopper_pearson(Losses(member=member, nonmember=nonmember), delta=1e-3)
+    found = clopper_pearson(Losses(member=member, nonmember=nonmember), delta=1e-3, rule=TWO_LIMITS)
     assert found.value == pytest.approx(best, rel=1e-12)
 
 
-@pytest.mark.parametrize(("rule", "expected"), [(RankGrid(), 1.326), (Split(), 1.083), (MELDED, 1.67)])
+@pytest.mark.parametrize(("rule", "expected"), [(TWO_LIMITS, 1.326), (Split(), 1.083), (MELDED, 1.67)])
 def test_mean_bound_references(rng, rule, expected):
     """The mean bound, n = 1000 on N(-1,1)|N(0,1): 1.326 by the rank grid, 1.083 by the split rule (design), 1.67 melded."""
     draws = [Losses(member=rng.normal(-1, 1, 1000), nonmember=rng.normal(0, 1, 1000)) for _ in range(300)]
@@ -109,7 +111,8 @@ def test_one_tail_spends_the_error_on_one_tail():
     """Asking for one tail raises the ceiling and never reports the other."""
     losses = Losses(member=np.zeros(1000), nonmember=np.ones(1000))
     both, lower = (
-        clopper_pearson(losses, delta=0.0, rule=RankGrid(tails)).value for tails in ("both", "lower")
+        clopper_pearson(losses, delta=0.0, rule=RankGrid(tails, ClopperPearson())).value
+        for tails in ("both", "lower")
     )
     assert lower > both
     assert clopper_pearson(losses, delta=0.0, rule=RankGrid("upper")).details["tail"] == "upper"
@@ -117,7 +120,7 @@ def test_one_tail_spends_the_error_on_one_tail():
 
 @pytest.mark.parametrize(
     "rule",
-    [RankGrid(), MELDED, FixedThreshold(1.0), FixedThreshold(0.5), Split()]
+    [RankGrid(), TWO_LIMITS, MELDED, FixedThreshold(1.0), FixedThreshold(0.5), Split()]
     + [FixedThreshold(at, interval) for at in (1.0, 0.5) for interval in (Katz(), Jeffreys())],
 )
 def test_equal_losses_give_exactly_zero(rule):
@@ -146,7 +149,7 @@ def test_a_census_ceiling_is_never_passed():
     [
         RankGrid(tails, interval)
         for tails in ("both", "upper", "lower")
-        for interval in (ClopperPearson(), Melded())
+        for interval in (Calibrated(), ClopperPearson(), Melded())
     ]
     + [FixedThreshold(0.5)],
 )
@@ -295,7 +298,7 @@ def test_ranks_of_a_subset_follow_the_same_law():
 def test_a_subset_lies_between_a_sample_and_a_census(rng):
     """A large training set gives the sample's bound, a fully scored one nearly the census's, which knows the members."""
     losses = Losses(member=rng.normal(-1, 1, 400), nonmember=rng.normal(size=400))
-    for rule in (RankGrid(), FixedThreshold(-2.0)):
+    for rule in (TWO_LIMITS, FixedThreshold(-2.0)):
         sample, census, far, near, all_scored = (
             clopper_pearson(losses, delta=1e-3, members=members, rule=rule).value
             for members in (Sample(), Census(), Subset(of=10**7), Subset(of=500), Subset(of=400))
@@ -305,11 +308,11 @@ def test_a_subset_lies_between_a_sample_and_a_census(rng):
 
 
 def test_a_fully_scored_subset_knows_the_tpr(rng):
-    """With every training record scored, the limit of the TPR at a guaranteed FPR is the count itself."""
+    """With every training record scored, the limit of the TPR at a guaranteed FPR is the count there itself."""
     losses = Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(size=400))
     found = tpr_at_fpr(losses, rate=0.1, members=Subset(of=200))
-    assert found.lower == found.value
-    assert tpr_at_fpr(losses, rate=0.1, members=Subset(of=400)).lower < found.value
+    assert found.lower == found.details["true_positives"] / 200
+    assert tpr_at_fpr(losses, rate=0.1, members=Subset(of=400)).lower < found.lower
 
 
 # --- Approximate limits --------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """Advantage, Bayes security, AUC and TPR at FPR against counting, scikit-learn and hand calculation."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from oracles import brute_force_curve
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from auditor.core import Census, Losses, Sample, Subset
@@ -14,11 +16,13 @@ from auditor.estimators import (
     auc,
     bayes_security,
     clopper_pearson,
+    gap_limits,
     guaranteed_rank,
     lower_limit,
     tpr_at_fpr,
     upper_limit,
 )
+from auditor.results.rows import Row
 
 
 def tied_losses(rng, size):
@@ -42,16 +46,73 @@ def test_advantage_and_auc_against_counting(rng, size):
         assert auc(count(losses)).value == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_interval_of_the_advantage_is_the_stated_band():
-    """Its width is the sum of both groups' Dvoretzky-Kiefer-Wolfowitz bands; Bayes security mirrors it.
+def chance_of_a_gap(least, a, n1, n0):
+    """P(D >= least/(n1 n0)) where members follow min(1, y + a): by counting the orders of all losses, one at a time."""
+    total = 0.0
+    for low, high in itertools.product(range(n1 + 1), range(n0 + 1)):
+        end, missed = n0 - high, np.zeros(n1 + 1)
+        missed[low] = low * n0 < least
+        for j in range(end + 1):
+            for i in range(low, n1 + 1):  # with j non-members passed: from the row before, and from the left
+                missed[i] += missed[i - 1] if i > low else 0.0
+                missed[i] *= i * n0 - j * n1 < least
+        stays = missed[n1] / math.comb(n1 - low + end, end)
+        total += stats.binom.pmf(low, n1, a) * stats.binom.pmf(high, n0, a) * (1 - stays)
+    return total
 
-    In a census the non-members' band is there alone, at half of the error, and what holds with members as draws beside it.
+
+def chance_of_no_gap(gap, a, n1, n0):
+    """The largest chance over a fine grid of y that Bin(n1, y + a)/n1 - Bin(n0, y)/n0 is up to the gap."""
+    hits, alarms = np.arange(n1 + 1)[:, None], np.arange(n0 + 1)[None, :]
+    small = hits / n1 - alarms / n0 <= gap + 1e-12
+    chances = (
+        stats.binom.pmf(hits, n1, y + a) * stats.binom.pmf(alarms, n0, y) for y in np.linspace(0, 1 - a, 401)
+    )
+    return max(float((both * small).sum()) for both in chances)
+
+
+@pytest.mark.parametrize(("sizes", "least"), [((9, 9), 63), ((12, 8), 60), ((10, 20), 140), ((8, 8), 64)])
+def test_the_limits_of_the_advantage_against_counting(sizes, least):
+    """Both ends leave the observed gap a chance of 2.5%: of as much at the lower end, of as little at the upper one.
+
+    With groups of equal size exactly so; otherwise at most, and more than that a tenth of the way back.
     """
+    gap = least / math.prod(sizes)
+    low, high = gap_limits(gap, n_member=sizes[0], n_nonmember=sizes[1], alpha=0.05)
+    assert chance_of_a_gap(least, low, *sizes) <= 0.025
+    assert chance_of_a_gap(least, low + (0.15 if len({*sizes}) > 1 else 1e-4) * (gap - low), *sizes) > 0.025
+    if gap < 1:
+        assert chance_of_no_gap(gap, high, *sizes) <= 0.025 + 1e-9
+        assert chance_of_no_gap(gap, high - 0.1 * (high - gap), *sizes) > 0.025
+    else:
+        assert high == 1
+
+
+@pytest.mark.parametrize(("n", "half"), [(300, 0.103), (1000, 0.057), (10_000, 0.017)])
+def test_the_interval_of_the_advantage_is_much_narrower_than_two_bands(n, half):
+    """The half-widths are no larger than those that simulations of the same statistics gave, at 0.6 of the former ones."""
+    low, high = gap_limits(round(0.4 * n) / n, n_member=n, n_nonmember=n, alpha=0.05)
+    assert (high - low) / 2 <= half <= 0.62 * 2 * math.sqrt(math.log(4 / 0.05) / (2 * n))
+
+
+@pytest.mark.parametrize(
+    "sizes", [(2, 3), (50, 5000), (5000, 50), (900, 400), (10**6, 7 * 10**5), (None, 400)]
+)
+@pytest.mark.parametrize("gap", [0.0, 0.25, 0.9, 1.0])
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-9])
+def test_the_limits_enclose_the_gap_at_every_size(sizes, gap, alpha):
+    """They lie in [0, 1] around the observed gap, and never beyond Hoeffding's inequality above it."""
+    low, high = gap_limits(gap, n_member=sizes[0], n_nonmember=sizes[1], alpha=alpha)
+    assert 0 <= low <= gap <= high <= 1
+    spread = sum(1 / n for n in sizes if n)
+    assert high <= gap + math.sqrt(math.log(2 / alpha) * spread / 2)
+
+
+def test_bayes_security_mirrors_the_advantage():
+    """Its upper end is 1 - the lower one; in a census what holds with members as draws stands beside it."""
     counts = count(Losses(member=np.arange(900) + 0.0, nonmember=np.arange(400) + 600.0))
     found, known = (advantage(counts, confidence=0.9, members=members) for members in (Sample(), Census()))
-    band = math.sqrt(math.log(4 / 0.1) / 1800) + math.sqrt(math.log(4 / 0.1) / 800)
-    assert found.value - found.lower == pytest.approx(band)
-    assert known.value - known.lower == pytest.approx(math.sqrt(math.log(2 / 0.1) / 800))
+    assert found.lower < known.lower < known.value < known.upper < found.upper
     assert known.details["as_draws"]["lower"] == pytest.approx(found.lower)
     assert "as_draws" not in advantage(counts, members=Subset(of=5000)).details
     for gap in (found, known):
@@ -88,28 +149,51 @@ def test_guaranteed_rank_is_the_last_that_keeps_the_rate():
 
 
 def test_tpr_at_fpr_by_hand(rng):
-    """The row counts records strictly below the guaranteed non-member rank, with a Clopper-Pearson limit of the members'."""
+    """The ends count records at non-member ranks that are fixed in advance, with Clopper-Pearson limits of the members'."""
     losses = Losses(member=rng.normal(-2, 1, 800), nonmember=rng.normal(0, 1, 1000))
     found = tpr_at_fpr(losses, rate=0.01)
-    threshold = np.sort(losses.nonmember)[3]  # U(3; 1000, .025) = .0087, U(4; ...) = .0102
-    hits = int(np.sum(losses.member < threshold))
-    assert found.value == hits / 800
-    assert found.lower == pytest.approx(float(lower_limit(hits, 800, 0.025)))
+    ordered = np.sort(losses.nonmember)
+    hits = int(np.sum(losses.member < ordered[3]))  # U(3; 1000, .02) = .0089, U(4; ...) = .0105
+    assert found.lower == pytest.approx(float(lower_limit(hits, 800, 0.02)))
     assert found.details["fpr_upper"] <= 0.01
+    rank = min(k for k in range(1, 1000) if stats.binom.sf(k - 1, 1000, 0.01) <= 0.005)
+    above = int(np.sum(losses.member <= ordered[rank - 1]))
+    assert found.upper == pytest.approx(float(upper_limit(above, 800, 0.005)))
+    assert found.lower < found.value < found.upper
     tied = Losses(member=losses.member, nonmember=losses.nonmember.round())
     details = tpr_at_fpr(tied, rate=0.1).details
     assert details["fpr"] == (tied.nonmember < tied.sorted_nonmember[details["rank"]]).mean()
     assert details["fpr"] < details["rank"] / 1000
 
 
-def test_too_fine_a_rate_is_not_resolvable():
-    """A rate finer than the records allow has no value and names how many are needed; that many suffice."""
-    losses = Losses(member=np.zeros(10), nonmember=np.ones(500))
+@pytest.mark.parametrize("size", [2, 7, 10_000])
+def test_the_value_is_the_concave_hull_of_the_curve(rng, size):
+    """At every rate it is the highest point on a line between two points of the curve, by trying all pairs."""
+    for rate in (0.001, 0.1, 0.37, 0.9):
+        losses = tied_losses(rng, size)
+        curve = brute_force_curve(losses.member, losses.nonmember)
+        fpr, tpr = (np.concatenate([[0.0], axis, [1.0]]) for axis in curve)
+        low, high = np.flatnonzero(fpr <= rate)[:, None], np.flatnonzero(fpr > rate)[None, :]
+        slope = (tpr[high] - tpr[low]) / (fpr[high] - fpr[low])
+        expected = float(np.max(tpr[low] + slope * (rate - fpr[low])))
+        assert tpr_at_fpr(losses, rate=rate).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_too_fine_a_rate_has_a_value_and_an_upper_limit():
+    """A rate finer than the records allow has no lower limit and names how many are needed; that many suffice.
+
+    These members are no lower than others, so that the hull is the line of guessing.
+    """
+    losses = Losses(member=np.arange(100) + 450.0, nonmember=np.arange(500) + 0.0)
     found = tpr_at_fpr(losses, rate=0.001)
-    assert found.value is None
-    assert found.reason == "not resolvable with 500 non-member records: at least 3,688 are needed"
-    assert guaranteed_rank(0.001, n_nonmember=3688, alpha=0.025) == 0
-    assert guaranteed_rank(0.001, n_nonmember=3687, alpha=0.025) is None
+    assert (found.value, found.lower) == (0.001, None)
+    # P(Bin(500, 0.001) >= 4) = 0.0017, of 3 it is 0.014; no member is as low as the fourth.
+    assert found.upper == pytest.approx(1 - 0.005 ** (1 / 100))
+    reason = "not resolvable with 500 non-member records: at least 3,911 are needed"
+    assert found.details["lower_reason"] == reason
+    assert f"no lower end: {reason}" in Row(found).interval
+    assert guaranteed_rank(0.001, n_nonmember=3911, alpha=0.02) == 0
+    assert guaranteed_rank(0.001, n_nonmember=3910, alpha=0.02) is None
 
 
 @pytest.mark.parametrize("function", [np.exp, lambda x: x**3, lambda x: 5 * x - 7])

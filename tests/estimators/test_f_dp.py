@@ -7,14 +7,15 @@ import pytest
 from scipy import stats
 
 from auditor.curves import TradeoffCurve
-from auditor.estimators import epsilon_bound, gdp_bound, of_curve, of_epsilon_delta, of_gdp, rejects
+from auditor.estimators import epsilon_bound, of_curve, of_epsilon_delta, of_gdp, rejects
 from auditor.theory import gaussian_epsilon
 
 
 @pytest.mark.parametrize(("m", "r", "v", "mu"), [(1000, 600, 600, 2.083475), (1000, 100, 95, 0.786812)])
 def test_gaussian_references(m, r, v, mu):
     """mu_L of (1000, 600, 600) and (1000, 100, 95) at alpha .05 are the design's reference values."""
-    assert gdp_bound(bits=m, guesses=r, correct=v, alpha=0.05) == pytest.approx(mu, abs=1e-6)
+    for near, refuted in ((mu - 1e-6, True), (mu + 1e-6, False)):
+        assert rejects(of_gdp(near), bits=m, guesses=r, correct=v, alpha=0.05) is refuted
 
 
 def slow_rejects(smallest_fpr, m, r, v, alpha):
@@ -58,13 +59,10 @@ def test_shortcuts_change_nothing(rng, family):
 )
 def test_bounds_sit_where_the_printed_algorithm_turns(m, r, v):
     """Just below the bound the printed algorithm rejects, and just above it does not."""
-    for bound, family in (
-        (gdp_bound(bits=m, guesses=r, correct=v, alpha=0.05), "gaussian"),
-        (epsilon_bound(bits=m, guesses=r, correct=v, delta=1e-3, alpha=0.05), "epsilon, 1e-3"),
-    ):
-        assert bound > 0
-        assert slow_rejects(SLOW[family](bound - 1e-7), m, r, v, 0.05)
-        assert not slow_rejects(SLOW[family](bound + 1e-7), m, r, v, 0.05)
+    bound = epsilon_bound(bits=m, guesses=r, correct=v, delta=1e-3, alpha=0.05)
+    assert bound > 0
+    for near, refuted in ((bound - 1e-7, True), (bound + 1e-7, False)):
+        assert slow_rejects(SLOW["epsilon, 1e-3"](near), m, r, v, 0.05) is refuted
 
 
 # --- The level, without simulation: mechanisms whose P[V >= v] is known ---------------------------------
@@ -141,10 +139,11 @@ def test_a_staircase_counts_as_the_concave_curve_above_it():
 
 def test_extreme_counts_have_bounds():
     """No right guess refutes nothing; one bit, a million bits and a perfect attack all have finite bounds."""
-    assert gdp_bound(bits=10, guesses=10, correct=0, alpha=0.05) == 0
+    assert not rejects(of_gdp(0.0), bits=10, guesses=10, correct=0, alpha=0.05)
     assert epsilon_bound(bits=1, guesses=1, correct=1, delta=0.0, alpha=0.05) == 0
     million = {"bits": 10**6, "guesses": 10**6}
     assert 0.5 < epsilon_bound(**million, correct=700_000, delta=1e-7, alpha=0.01) < math.log(7 / 3)
     assert 12 < epsilon_bound(**million, correct=10**6, delta=0.0, alpha=0.05) < 13
-    assert 3 < gdp_bound(**million, correct=10**6, alpha=0.05) < 4
+    for mu, refuted in ((3.0, True), (4.0, False)):
+        assert rejects(of_gdp(mu), **million, correct=10**6, alpha=0.05) is refuted
     assert epsilon_bound(bits=50, guesses=50, correct=50, delta=0.9, alpha=0.05) == 0

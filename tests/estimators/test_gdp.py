@@ -9,9 +9,14 @@ from oracles import exact_binomial_upper, gaussian_mechanism_epsilon
 from scipy import special
 
 from auditor.core import BernoulliSplit, Census, Losses, RandomSplit, Subject
-from auditor.estimators import draw_guesses, gdp_bound, model_gdp, one_run_gdp, ranks
+from auditor.estimators import draw_guesses, gdp_of_guesses, model_gdp, of_gdp, ranks, rejects
 
 FAR = Losses(member=np.linspace(0, 1, 300), nonmember=np.linspace(2, 3, 300))
+
+
+def one_run_gdp(split, losses, delta, rng):
+    """The one-run number at 95%, from guesses about fair coins."""
+    return gdp_of_guesses(draw_guesses(losses, split=split, rng=rng, thin=True), delta, 1 - 0.95)
 
 
 def slow_mu(losses, alpha):
@@ -52,7 +57,7 @@ def test_mu_is_the_best_over_ranks_and_tails(rng, sizes, shift):
 )
 def test_the_label_comes_first(rng, split, name, subject, adjacency):
     """Each number says first that it is conditional, in words and in its details, and whom it is about."""
-    found = one_run_gdp(FAR, split=split, delta=1e-5, rng=rng) if split else model_gdp(FAR, delta=1e-5)
+    found = one_run_gdp(split, FAR, 1e-5, rng) if split else model_gdp(FAR, delta=1e-5)
     assert (found.name, found.subject, found.adjacency) == (name, subject, adjacency)
     assert found.assumptions[0].startswith("conditional on a Gaussian trade-off curve")
     assert found.details["conditional"] is True
@@ -64,19 +69,18 @@ def test_one_run_mu_is_the_recursions(rng):
     """The one-run mu is the largest of the recursion over the fixed list of guesses, which share the error."""
     losses = Losses(member=rng.normal(-2, 1, 400), nonmember=rng.normal(0, 1, 400))
     same = copy.deepcopy(rng)
-    found = one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=rng)
+    found = one_run_gdp(RandomSplit(), losses, 1e-5, rng)
     guesses = draw_guesses(losses, split=RandomSplit(), rng=same)
-    bounds = [
-        gdp_bound(bits=400, guesses=item.guesses, correct=item.correct, alpha=(1 - 0.95) / len(guesses.sets))
-        for item in guesses.sets
-    ]
-    assert found.details["mu"] == pytest.approx(max(bounds), abs=1e-9)
-    assert found.value == pytest.approx(gaussian_mechanism_epsilon(max(bounds), 1e-5), abs=1e-6)
+    mu, share = found.details["mu"], (1 - 0.95) / len(guesses.sets)
+    for near, refuted in ((mu - 1e-9, True), (mu + 1e-9, False)):
+        counts = [{"guesses": item.guesses, "correct": item.correct} for item in guesses.sets]
+        assert any(rejects(of_gdp(near), bits=400, **count, alpha=share) for count in counts) == refuted
+    assert found.value == pytest.approx(gaussian_mechanism_epsilon(mu, 1e-5), abs=1e-6)
 
 
 def test_delta_zero_has_no_value_and_says_why(rng):
     """At delta 0 a Gaussian curve has no finite epsilon: no value, the reason, and mu all the same."""
-    for found in (model_gdp(FAR, delta=0.0), one_run_gdp(FAR, split=RandomSplit(), delta=0.0, rng=rng)):
+    for found in (model_gdp(FAR, delta=0.0), one_run_gdp(RandomSplit(), FAR, 0.0, rng)):
         assert found.value is found.lower is found.confidence is None
         assert "no finite epsilon at delta 0" in found.reason
         assert found.details["mu"] > 1
@@ -92,7 +96,7 @@ def test_extreme_losses_give_numbers(rng):
     ):
         losses = Losses(member=member, nonmember=nonmember)
         assert model_gdp(losses, delta=1e-5).value == 0
-        assert one_run_gdp(losses, split=RandomSplit(), delta=1e-5, rng=rng).value == 0
+        assert one_run_gdp(RandomSplit(), losses, 1e-5, rng).value == 0
     huge = Losses(member=np.full(500, -1e308), nonmember=np.full(500, 1e308))
     assert math.isfinite(model_gdp(huge, delta=1e-300).value)
 

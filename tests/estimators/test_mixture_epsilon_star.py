@@ -9,7 +9,7 @@ from scipy import stats
 
 from auditor.core import Census, Losses, Mixture
 from auditor.curves import MixtureOfGaussians, fit_gaussian_pair, fit_mixture, fit_mixture_pair
-from auditor.estimators import QuantileVariance, gaussian, mixture, supremum
+from auditor.estimators import QuantileVariance, parametric, supremum
 
 MEMBERS = MixtureOfGaussians((0.3, 0.7), (0.0, 3.0), (1.0, 1.0))
 OTHERS = MixtureOfGaussians((0.2, 0.8), (0.5, 4.0), (1.0, 1.2))
@@ -61,7 +61,7 @@ def test_equal_components_have_no_error():
 
 def test_the_row_says_what_was_fitted_and_where_it_is_attained(pair):
     """Components, both tests, the grid, the three values, the place and the error are all in the details, as JSON."""
-    estimate = mixture(pair, delta=1e-5, extra={"more": 1})
+    estimate = parametric(pair, delta=1e-5, extra={"more": 1})
     details = json.loads(json.dumps(estimate.details))
     assert estimate.name == "epsilon_star.mixture"
     assert details["fit"]["member"]["components"] == len(details["fit"]["member"]["weights"]) == 2
@@ -80,15 +80,15 @@ def test_the_row_says_what_was_fitted_and_where_it_is_attained(pair):
 
 def test_a_census_has_only_the_non_members_uncertainty(pair):
     """When every member was scored the error is smaller."""
-    sample, census = mixture(pair, delta=1e-5), mixture(pair, delta=1e-5, members=Census())
+    sample, census = parametric(pair, delta=1e-5), parametric(pair, delta=1e-5, members=Census())
     assert census.details["standard_error"] < sample.details["standard_error"]
 
 
 def test_one_component_each_has_the_normals_bound(rng):
     """Where one component is enough for both groups the row has a lower bound, that of two normals."""
     losses = Losses(member=rng.normal(-1, 1, 2500), nonmember=rng.normal(0, 1, 2500))
-    estimate = mixture(fit_mixture_pair(losses, choice=Mixture(1), rng=rng), delta=1e-5)
-    normals = gaussian(fit_gaussian_pair(losses, rng=rng), delta=1e-5)
+    estimate = parametric(fit_mixture_pair(losses, choice=Mixture(1), rng=rng), delta=1e-5)
+    normals = parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-5)
     assert estimate.lower == pytest.approx(normals.lower, rel=1e-6)
 
 
@@ -104,7 +104,7 @@ def test_one_component_each_has_the_normals_bound(rng):
 def test_where_there_is_no_interval(rng, member, at, reason):
     """Below 2000 records, without any spread and at the ceiling there is a value without a lower bound, with its reason."""
     losses = Losses(member=member(rng), nonmember=rng.normal(at, 1, 3000))
-    estimate = mixture(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-4)
+    estimate = parametric(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-4)
     assert estimate.value is not None
     assert estimate.lower is None
     assert reason in (estimate.details["lower_reason"] or "")
@@ -121,7 +121,7 @@ def test_records_far_from_all_others_are_no_nonsense(rng, n, far):
     losses = Losses(
         member=np.r_[far, rng.normal(-1, 1, n - 1)], nonmember=np.r_[rng.normal(0, 1, n - 1), -far]
     )
-    row = mixture(fit_mixture_pair(losses, choice=Mixture(3), rng=rng), delta=1e-5)
+    row = parametric(fit_mixture_pair(losses, choice=Mixture(3), rng=rng), delta=1e-5)
     json.dumps(row.details, allow_nan=False)
     assert math.isfinite(row.value)
     assert row.lower is None or 0 <= row.lower <= row.value

@@ -33,7 +33,7 @@ def test_nothing_speaks_against_the_largest(rng):
     """With no larger candidate there is no evidence, and the distance test alone decides."""
     held = rng.normal(size=50)
     assert log_evidence(held, [ONE], 1, rng=rng) == -math.inf
-    found = combined_test(held, [ONE], 1, n_fit=50, level=0.05, rng=rng)
+    found = combined_test(held, [ONE], 1, n_fit=50, rng=rng)
     assert found == distance_test(held, ONE, n_fit=50)
 
 
@@ -42,13 +42,13 @@ def test_a_tail_that_the_distance_hardly_sees_is_seen(rng):
     x = np.where(rng.random(3000) < 0.2, rng.normal(0, 2.5, 3000), rng.normal(size=3000))
     candidates = [fit_mixture(x[:1500], components=k, rng=rng) for k in (1, 2)]
     held = x[1500:2400]
-    found = combined_test(held, candidates, 1, n_fit=1500, level=0.05, rng=rng)
+    found = combined_test(held, candidates, 1, n_fit=1500, rng=rng)
     assert found.p_value < 1e-6
     assert distance_test(held, candidates[0], n_fit=1500).p_value > 1e-3
     assert "more components" in found.test
     assert found.distance_p_value == distance_test(held, candidates[0], n_fit=1500).p_value
     assert found.p_value == 2 * found.likelihood_p_value  # the smaller of the two
-    assert not combined_test(held, candidates, 2, n_fit=1500, level=0.05, rng=rng).rejected
+    assert not combined_test(held, candidates, 2, n_fit=1500, rng=rng).rejected
 
 
 def test_point_masses_speak_neither_way(rng):

@@ -24,7 +24,6 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-import auditor
 from auditor import DPSGD, Adjacency, Claim, theory
 from auditor.sensitivity import Approximate, Full, clipped, largest_distance
 from auditor.theory import advanced, advanced_sharper, basic
@@ -222,18 +221,6 @@ def test_the_cheap_estimate_is_never_below_the_diameter(points):
         assert security[1] <= security[0] + 1e-15
 
 
-def test_proposition_9_is_loose_above_even_odds_and_has_equality_at_one_rate():
-    """000 Proposition 9: pi/(1-pi)(1 + FPR - beta*) exceeds 1 at pi = .8, and at FPR .1 no attacker attains equality."""
-    mu = 1.2
-    secure = stated("bayes_security", 2 * special.ndtr(-mu / 2))
-    touching = special.ndtr(-mu / 2)
-    assert 0.8 / 0.2 * (1 + touching - secure.value) > 1
-    assert theory.tpr_from_advantage(secure, fpr=touching).value == pytest.approx(1 - touching, abs=1e-12)
-    best = stats.norm.sf(stats.norm.isf(0.1) - mu)  # Neyman and Pearson
-    assert theory.tpr_from_mu(stated("mu", mu), fpr=0.1).value == pytest.approx(best, abs=1e-12)
-    assert theory.tpr_from_advantage(secure, fpr=0.1).value - best > 0.08
-
-
 def test_the_estimate_of_section_4_2_1_exceeds_the_true_epsilon():
     """000 Section 4.2.1: one step, p = .1, s = .5: the "lower bound" is .14 at delta .095, where epsilon .01 is enough."""
     rate, delta = mpmath.mpf("0.1"), 0.095
@@ -251,54 +238,12 @@ def test_the_estimate_of_section_4_2_1_exceeds_the_true_epsilon():
     assert not rough.proven
 
 
-@pytest.mark.parametrize(("security", "printed", "cut_off"), [(0.93, 0.16, True), (0.88, 0.20, False)])
-def test_no_rounding_explains_the_adult_row(security, printed, cut_off):
-    """000 Section 6.2: no rounding turns a Bayes security of .88 into a TPR of 20%; .93 gives 16% only if cut off."""
-    values = [
-        theory.tpr_from_advantage(stated("bayes_security", security + shift), fpr=0.1).value
-        for shift in (-0.005, 0.0049)
-    ]
-    assert min(math.floor(100 * value + 0.5) for value in values) > round(100 * printed)
-    assert (min(math.floor(100 * value) for value in values) == round(100 * printed)) == cut_off
-
-
-@pytest.mark.parametrize(("security", "printed"), [(0.945, 0.16), (0.90, 0.20)])
-def test_the_adult_row_has_the_rates_of_20_epochs(security, printed):
-    """000 Section 6.2: 16% and 20% belong to .945 and .90, which the paper names for 20 epochs; the table is of 30."""
-    found = theory.tpr_from_advantage(stated("bayes_security", security), fpr=0.1).value
-    assert found == pytest.approx(printed, abs=0.005 + 1e-9)
-
-
-def test_the_size_behind_adults_noise_is_solved_for():
-    """000 Section 6.1: Equation 4 at beta* = .9, 20 epochs, batches of 256 and noise 3.505 to 3.515: 26,243 to 26,393 records.
-
-    That is 81% of Adult's 32,561, with which it asks for 3.16. The paper does not state the size of its training set.
-    """
-    for records, noise in ((32_561, 3.16), (26_393, 3.505), (26_318, 3.51), (26_243, 3.515)):
-        training = DPSGD(noise, 256 / records, round(20 * records / 256))
-        assert theory.bayes_security_closed_form(training).value == pytest.approx(0.9, abs=3e-4)
-
-
-def test_what_agrees_within_the_printed_digits_is_no_erratum():
-    """000 Figure 4 (.0143 is .01), Figure 7 (.486 is .5), and Purchase's .87, with a noise of 1.75, which rounds to 1.8."""
-    long_run = DPSGD(1.0, 0.001, 50_000)
-    error = theory.bayes_security_closed_form(long_run).value - 1 + theory.total_variation(long_run).value
-    assert error == pytest.approx(0.01, abs=0.005)
-    touching = theory.bayes_security_closed_form(DPSGD(2.0, 1e-4, 500_000)).value / 2
-    assert touching == pytest.approx(0.5, abs=0.05)
-    security = [
-        theory.bayes_security_closed_form(DPSGD(noise, 512 / 197_324, round(30 * 197_324 / 512))).value
-        for noise in (1.75, 1.85)
-    ]
-    assert security[0] < 0.875 < security[1]
-
-
 @pytest.mark.parametrize("eps", [0.01, 0.1, 0.5, math.log(2), 1.0, 1.5, 3.0])
 def test_theorem_2_of_001_is_true_as_printed(eps):
     """001 Theorem 2: with epsilon inside the root it never falls below the smaller of Azuma's form and basic composition."""
     for steps, slack in itertools.product((1, 10, 1000, 10**6), (1e-9, 1e-5, 0.5)):
         printed = math.sqrt(2 * steps * math.log(1 / slack) * eps) + steps * eps * math.expm1(eps)
-        proven = min(advanced(eps, steps=steps, slack=slack).epsilon, basic(eps, steps=steps).epsilon)
+        proven = min(advanced(eps, steps=steps, slack=slack), basic(eps, steps=steps))
         assert printed >= proven * (1 - 1e-12)
 
 
@@ -307,8 +252,8 @@ def test_theorem_2_of_001_costs_epsilon():
     eps, steps, slack = 0.1, 100, 1e-5
     printed = math.sqrt(2 * steps * math.log(1 / slack) * eps) + steps * eps * math.expm1(eps)
     assert printed == pytest.approx(16.23, abs=5e-3)
-    assert printed > basic(eps, steps=steps).epsilon
-    found = advanced(eps, steps=steps, slack=slack).epsilon
+    assert printed > basic(eps, steps=steps)
+    found = advanced(eps, steps=steps, slack=slack)
     # The post's own Lemma 1 (Azuma): T beta + z sqrt(T) alpha.
     z = math.sqrt(-2 * math.log(slack))
     assert found == pytest.approx(steps * eps * math.expm1(eps) + z * math.sqrt(steps) * eps, rel=1e-12)
@@ -349,7 +294,7 @@ def test_one_step_of_many_leaks_more_than_the_post_says():
     delta, steps = 0.01, 100
     chance = 1 - (1 - delta) ** steps
     assert chance > 1 - steps * delta
-    assert chance <= basic(0.1, delta=delta, steps=steps).delta == pytest.approx(steps * delta)
+    assert chance <= steps * delta
 
 
 def test_advanced_composition_of_002_lacks_a_factor():
@@ -359,32 +304,9 @@ def test_advanced_composition_of_002_lacks_a_factor():
     assert deviation + steps * math.tanh(eps / 2) == pytest.approx(9.794363, abs=5e-7)
     answers = np.arange(steps + 1)
     mean = eps * stats.binom.pmf(answers, steps, special.expit(eps)) @ (2 * answers - steps)
-    found = advanced_sharper(eps, steps=steps, slack=slack).epsilon
+    found = advanced_sharper(eps, steps=steps, slack=slack)
     assert found == pytest.approx(deviation + mean, rel=1e-9)
     assert found == pytest.approx(5.298110, abs=5e-7)
-
-
-@pytest.mark.parametrize(
-    ("eps", "steps", "printed", "delta"), [(2.0, 1000, 1065.1, 1.0), (1.5, 1000, 862.8, 0.992)]
-)
-def test_advanced_composition_of_002_is_broken_above_1(eps, steps, printed, delta):
-    """002: at epsilon 2, k = 1000, d' = 1e-5 the printed 1065.1 has an exact delta of 1; the corrected 1826.7 keeps 1e-5."""
-    value = eps * math.sqrt(2 * steps * math.log(1e5)) + steps * math.tanh(eps / 2)
-    assert value == pytest.approx(printed, abs=0.05)
-    assert randomised_response_delta(eps, steps, value) == pytest.approx(delta, abs=5e-4)
-    corrected = advanced_sharper(eps, steps=steps, slack=1e-5).epsilon
-    assert randomised_response_delta(eps, steps, corrected) <= 1e-5
-    if eps == 2:
-        assert corrected == pytest.approx(1826.7, abs=0.05)
-
-
-@pytest.mark.parametrize("eps", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize("steps", [10, 1000])
-def test_advanced_composition_of_002_is_safe_up_to_1(eps, steps):
-    """002: up to epsilon 1 the printed second term is the larger one, so the printed form holds, and is loose."""
-    value = eps * math.sqrt(2 * steps * math.log(1e5)) + steps * math.tanh(eps / 2)
-    assert value >= advanced_sharper(eps, steps=steps, slack=1e-5).epsilon * (1 - 1e-12)
-    assert randomised_response_delta(eps, steps, value) <= 1e-5
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
@@ -425,28 +347,6 @@ def test_theorem_3_4_must_return_the_mu_of_gaussian_steps():
     assert 10 * mean / (mean + kappa_2) == pytest.approx(-9.95, abs=5e-3)
 
 
-def test_the_audit_slide_labels_the_upper_limit_as_the_lower():
-    """002: .00274 is the upper limit of 174 in 100,000, so the slide's numbers give the right 1.08; its label gives 1.39."""
-    n, side = 100_000, 5e-11
-    upper, lower = stats.beta.isf(side, 175, n - 174), stats.beta.ppf(side, 174, n - 173)
-    missed = stats.beta.isf(side, n - 4921, 4922)
-    assert upper == pytest.approx(0.00274, abs=5e-6)
-    assert lower < 0.0011
-    # What the limits mean: so few false alarms, so many misses, have this probability.
-    assert stats.binom.cdf(174, n, upper) == pytest.approx(side, rel=1e-6)
-    assert stats.binom.cdf(n - 4922, n, missed) == pytest.approx(side, rel=1e-6)
-    corrected = theory.mu_from_rates(upper, missed)
-    assert corrected == pytest.approx(stats.norm.isf(missed) - stats.norm.ppf(upper), rel=1e-12)
-    assert corrected == pytest.approx(1.08057, abs=5e-6)
-    scores = (np.repeat([0.0, 1.0], [count, n - count]) for count in (4922, 174))
-    found = auditor.audit_runs(
-        auditor.Losses(*scores), delta=1e-5, confidence=1 - 2 * side, threshold=auditor.FixedThreshold(0.5)
-    )
-    assert found.estimate("epsilon_bound.gdp").details["mu"] == pytest.approx(corrected, abs=1e-6)
-    assert stats.norm.isf(0.95509) - stats.norm.ppf(0.00274) == pytest.approx(corrected, abs=5e-4)
-    assert stats.norm.isf(missed) - stats.norm.ppf(lower) == pytest.approx(1.389, abs=5e-4)
-
-
 def test_the_slides_label_followed_claims_more_than_the_truth_in_most_audits():
     """002: at 95% and a true mu of 1.2 a lower limit for beta^- makes the bound too high in most audits, ours in at most 5%."""
     n, audits, mu, rng = 100_000, 4000, 1.2, np.random.default_rng(11)
@@ -456,85 +356,6 @@ def test_the_slides_label_followed_claims_more_than_the_truth_in_most_audits():
     printed, corrected = (np.mean(stats.norm.isf(missed) - stats.norm.ppf(rate) > mu) for rate in limits)
     assert printed > 0.8
     assert corrected <= 0.05
-
-
-def test_theorem_3_does_not_follow_from_definition_1():
-    """004 Theorem 3: members U(0,1), 10% of the population on U(1,2): Definition 1 asks for 1.11, (12) for infinity."""
-    even = (np.arange(9000) + 0.5) / 9000
-    losses = auditor.Losses(member=even, nonmember=np.concatenate([even, 1 + even[::9]]))
-    curve = auditor.TradeoffCurve.from_losses(losses)
-    fpr, tpr = curve.fpr[curve.tpr > 0], curve.tpr[curve.tpr > 0]
-    assert max((tpr[fpr > 0] / fpr[fpr > 0]).max(), (fpr / tpr).max()) == pytest.approx(1 / 0.9, rel=1e-3)
-    corner = np.flatnonzero(curve.tpr == 1)[0]
-    assert curve.fpr[corner] == pytest.approx(0.9)
-    rates = {"fpr": float(curve.fpr[corner]), "fnr": float(1 - curve.tpr[corner])}
-    assert theory.epsilon_from_rates(**rates, delta=0.0) == math.inf
-    # The empirical Epsilon* sees it as far as its clip of 0.001 allows, and not only 1.11.
-    assert auditor.audit(losses, delta=0.0).estimate("epsilon_star.empirical").value > math.log(50)
-
-
-@pytest.mark.parametrize("delta", [0.0, 0.001, 0.1])
-@pytest.mark.parametrize("rates", [(0.001, 0.8), (0.3, 0.3), (0.2, 0.05)])
-def test_the_names_in_theorem_1_do_not_matter(delta, rates):
-    """004 Theorem 1: both inequalities hold just so at our epsilon, whichever of the two rates is called Type I."""
-    one, other = rates
-    found = theory.epsilon_from_rates(one, other, delta=delta)
-    assert theory.epsilon_from_rates(other, one, delta=delta) == found
-    if found:
-        assert min(one + math.exp(found) * other, other + math.exp(found) * one) == pytest.approx(1 - delta)
-
-
-def test_delta_does_not_bound_the_chance_of_a_large_loss():
-    """003 Equation 14: two normals 1 apart are (1, .1269)-private, and their loss is beyond +-1 with probability .3753."""
-    beyond = integral(lambda x: density(x, 0.5), 1, 4, 20) + integral(lambda x: density(x, 0.5), -20, -4, -1)
-    assert beyond == pytest.approx(0.3753, abs=5e-5)
-    assert theory.delta_from_mu(1.0, epsilon=1.0) < beyond / 2
-
-
-@pytest.mark.parametrize("noise", [0.25, 1.0])
-def test_the_ratio_alone_does_not_make_a_step_normal(noise):
-    """000 Figure 2: at p/s = .001 the mixture and its stand-in are 2.3e-4 apart at noise 1; Proposition 4's bound holds."""
-    p = 0.001 * noise
-    x = np.linspace(-12 * noise, 1 + 12 * noise, 200_001)
-    mixture = (1 - p) * stats.norm.pdf(x, 0, noise) + p * stats.norm.pdf(x, 1, noise)
-    apart = np.abs(mixture - stats.norm.pdf(x, p, noise)).sum() * (x[1] - x[0]) / 2
-    assert 2.2e-4 < apart <= math.sqrt(p * (1 - p)) / (2 * noise)
-    if noise == 1:
-        assert apart == pytest.approx(2.3e-4, abs=5e-6)
-
-
-def test_the_epsilon_beside_the_bayes_security_of_adult_fits_other_neighbours():
-    """000 Section 6.2: at beta* = .9 and delta 3.8e-6 epsilon is .48 for added records, which .5 fits, and .99 for replaced."""
-    rate, noise, steps = 256 / 26_318, 3.51, 2056
-    training = DPSGD(noise, rate, steps)
-    assert theory.bayes_security_closed_form(training).value == pytest.approx(0.9, abs=5e-4)
-    assert theory.epsilon(training, delta=3.8e-6).value == pytest.approx(0.484, abs=2e-3)
-    # One step's loss on a grid, rounded up and down, composed by a Fourier transform.
-    cells, cell, eps = 2**17, 1e-4, 0.99059
-    x = np.linspace(-9 * noise, 9 * noise + 1, 200_001)
-    mass = (1 - rate) * stats.norm.pdf(x, 0, noise) + rate * stats.norm.pdf(x, 1, noise)
-    up, down = (np.log1p(rate * np.expm1((2 * way * x - 1) / (2 * noise**2))) for way in (1, -1))
-    place = (up - down) / cell
-    low, share = np.floor(place).astype(int), place - np.floor(place)
-    law = np.bincount(low % cells, mass * (1 - share), cells) + np.bincount(
-        (low + 1) % cells, mass * share, cells
-    )
-    composed = np.fft.irfft(np.fft.rfft(law / law.sum()) ** steps, cells)
-    losses = np.fft.fftfreq(cells, 1 / (cells * cell))
-    delta = float(composed @ np.maximum(0.0, -np.expm1(eps - losses)))
-    assert delta == pytest.approx(3.8e-6, rel=2e-3)
-    found = theory.composed(training, adjacency="replace-one").hockey_stick(math.exp(eps))
-    assert float(found) == pytest.approx(delta, rel=2e-3)
-
-
-def test_the_curve_of_proposition_2_5_needs_its_zero():
-    """002: without a 0 in the maximum an error rate is negative; and 0.0398885074 (in our text copy) lacks a digit 8."""
-    assert max(1 - 0.05 - math.e, (1 - 0.05 - 1) / math.e) < 0
-    assert auditor.TradeoffCurve.from_epsilon_delta(1.0, delta=0.05).tpr_at(1.0) == 1
-    curve = auditor.TradeoffCurve.from_epsilon_delta(0.21, delta=1e-5)
-    least = 0.03988885074  # the later slide
-    assert curve.tpr_at(least) == pytest.approx(0.04922, abs=1e-11)
-    assert abs(curve.tpr_at(0.0398885074) - 0.04922) > 1e-7
 
 
 def test_one_record_of_a_microbatch_counts_twice():

@@ -103,21 +103,22 @@ def test_slices_of_a_census(named):
 
 
 @pytest.mark.parametrize(
-    ("value", "word"),
-    # One standard error is 0.01: 0.52 is 2.0 of them from a half, which 1.96 would show and 2.24 does not.
+    ("value", "names", "behind", "word"),
     [
-        (0.52, "No evidence of leakage"),
-        (0.48, "No evidence of leakage"),
-        (0.525, "Leakage found"),
-        (0.475, "The wrong way round"),
+        (0.525, ["auc"], 0.0, "Leakage found"),
+        (0.525, [], 0.0, "No evidence of leakage"),
+        (0.475, ["auc.upper"], 0.0, "The wrong way round"),
+        (0.475, [], 0.0, "No evidence of leakage"),
+        (0.475, [], 0.01, "The wrong way round"),
     ],
 )
-def test_the_area_is_looked_at_with_half_of_the_error(overfitted, value, word):
-    """After the other looks found nothing the area is quoted only where its 97.5% interval leaves out a half."""
+def test_what_is_told_holds_with_all_that_is_looked_at(overfitted, value, names, behind, word):
+    """An interval that leaves out a half is told only where it does so at a share of the error; so is the wrong way round."""
     fields = {"lower": value - 0.0196, "upper": value + 0.0196, "details": {"standard_error": 0.01}}
     area = replace(find(overfitted, "auc"), value=value, **fields)
     bound = replace(overfitted.estimate("epsilon_bound.clopper_pearson"), value=0.0, lower=0.0)
-    data = {"n_member": 20_000, "n_nonmember": 20_000}
+    shown = {"looks": 6, "names": names, "reversed": behind}
+    data = {"n_member": 20_000, "n_nonmember": 20_000, "shown": shown}
     assert finding(replace(overfitted, estimates=(area, bound), data=data)).sign.word == word
 
 

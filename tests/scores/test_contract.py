@@ -13,10 +13,10 @@ LABELS = ("id", "group", "person", "fingerprint")
 
 
 def build(name, losses, calibration, features, held_features):
-    """The score of this name, with two reference models that find every record as hard as 1."""
-    reference = References(
-        member=np.ones((losses.n_member, 2)), nonmember=np.ones((losses.n_nonmember, 2)), id=losses.id
-    )
+    """The score of this name, with four reference models that find every record as hard as 1."""
+    ones = {side: np.ones((getattr(losses, side).size, 4)) for side in PerGroup._fields}
+    reference = References(**ones, id=losses.id)
+    shadows = References(**ones, id=losses.id, trained_on=[rows * [0, 1, 0, 1] for rows in ones.values()])
     if name == "fit_quantile_regression":
         given = {"calibration": calibration, "calibration_features": held_features, "rate": 0.1}
         return scores.fit_quantile_regression(features, **given, rng=np.random.default_rng(0)).transform
@@ -24,13 +24,15 @@ def build(name, losses, calibration, features, held_features):
         "difficulty": lambda: scores.difficulty(reference),
         "difficulty, median": lambda: scores.difficulty(reference, centre=scores.Median()),
         "rmia": lambda: scores.rmia(reference, population=calibration),
+        "rmia, online": lambda: scores.rmia(shadows, population=calibration),
+        "likelihood_ratio": lambda: scores.likelihood_ratio(shadows),
         "class_conditional": lambda: scores.class_conditional(calibration),
     }
     return steps[name]()
 
 
-EVERY = ["difficulty", "difficulty, median", "rmia", "class_conditional", "fit_quantile_regression"]
-CALIBRATED = EVERY[2:]
+CALIBRATED = ["rmia", "rmia, online", "class_conditional", "fit_quantile_regression"]
+EVERY = ["difficulty", "difficulty, median", "likelihood_ratio", *CALIBRATED]
 
 
 def world(member, nonmember, held, *, labels=LABELS):
@@ -41,7 +43,7 @@ def world(member, nonmember, held, *, labels=LABELS):
     pairs = {name: column[:2] for name, column in columns.items()}
     losses = Losses(member=member, nonmember=nonmember, scale="log-odds", saturated=(1, 0), **pairs)
     own = {name: column[2] for name, column in columns.items()}
-    calibration = Population(loss=held, reference=np.ones((sizes[2], 2)), scale="log-odds", **own)
+    calibration = Population(loss=held, reference=np.ones((sizes[2], 4)), scale="log-odds", **own)
     features = tuple(part % 7 + 0.0 for part in parts)
     return losses, calibration, features[:2], features[2]
 

@@ -12,11 +12,8 @@ from auditor.core import DPSGD, InputError
 from auditor.sensitivity import (
     Approximate,
     Columns,
-    Full,
     Rewritten,
     TorchSensitivityTracker,
-    largest_distance,
-    pytorch,
 )
 
 pytestmark = [
@@ -114,19 +111,6 @@ def test_several_axes_and_whole_numbers(torch):
         assert found == pytest.approx(expected, rel=2e-6)
     with pytest.raises(InputError, match="whole numbers"):
         tracked(torch, embed, completions=Columns(1, [0.5, 3])).observe(codes, labels)
-
-
-@pytest.mark.parametrize("distance", [Full(), Approximate()])
-@pytest.mark.parametrize("points", [2, 3, 8])
-def test_distances_are_those_of_numpy(torch, rng, distance, points):
-    """The distances on tensors are those of the core on arrays, for sets of every size and order."""
-    for _ in range(30):
-        sets = rng.normal(size=(6, points, 2)) * rng.exponential(size=(6, 1, 1))
-        known = float(rng.exponential())
-        expected = largest_distance(sets, distance=distance, known=known)
-        arrays = pytorch.arrays(torch)
-        found = largest_distance(torch.tensor(sets), distance=distance, known=known, arrays=arrays)
-        assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["functorch", "ew"])

@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
 from simulation import outside, result_of, seldom
 
-from auditor.comparison import Change, differences, headline
+from auditor.comparison import Change, SameRecords, attack_change, differences, headline, mcnemar_interval
 from auditor.core import Census, Losses, Sample
 from auditor.curves import count
 from auditor.estimators import advantage, auc
@@ -83,7 +84,7 @@ def test_two_censuses_without_a_leak_seldom_differ(simulated):
         old, new = (item.estimate("advantage") for item in pair)
         return verdict(*pair) is not Change.NO_CHANGE_SHOWN, old.upper < new.lower or new.upper < old.lower
 
-    said, known = simulated(alarms, seed=35, runs=(200, 2000)).T
+    said, known = simulated(alarms, seed=35, runs=(12, 500)).T
     assert seldom(said)
     assert not seldom(known)
 
@@ -116,3 +117,67 @@ def test_a_large_change_is_found(simulated):
         return verdict(*releases(rng, (0.3, 1.2), 0.5)) is Change.WORSE
 
     assert simulated(found, seed=34, runs=(40, 400)).mean() >= 0.95
+
+
+# --- Record by record ---
+
+
+def same(rng, shifts, correlation, sizes=(N, N)):
+    """The losses of two releases on the same records, as those of `releases`."""
+    root = math.sqrt(1 - correlation**2)
+    first, own = ([rng.normal(size=n) for n in sizes] for _ in range(2))
+    groups = [np.stack([x, correlation * x + root * y]) for x, y in zip(first, own, strict=True)]
+    return SameRecords(groups[0] - np.array(shifts)[:, None], groups[1])
+
+
+@pytest.mark.parametrize("chances", [(0.05, 0.05), (0.2, 0.12), (0.5, 0.5), (0.01, 0.0), (0.002, 0.001)])
+@pytest.mark.parametrize("drawn", [40, 1400])
+def test_mcnemars_limits_cover(simulated, chances, drawn):
+    """2 (p+ - p-) lies outside the limits, on either side, in at most half of 5%, for any chances of the two changes."""
+    truth = 2 * (chances[0] - chances[1])
+
+    def missed(rng):
+        gained, lost, _ = rng.multinomial(drawn, [*chances, max(0.0, 1 - sum(chances))])
+        lower, upper = mcnemar_interval(int(gained), int(lost), drawn, alpha=0.05)
+        return lower > truth, upper < truth
+
+    assert seldom(simulated(missed, seed=41, runs=(1000, 20_000)), 0.025)
+
+
+SHAPES = {
+    "as they are": lambda groups, _: groups,
+    "rounded": lambda groups, _: [np.round(group) for group in groups],
+    "other scales": lambda groups, _: [np.stack([group[0], np.exp(group[1])]) for group in groups],
+    "all lower": lambda groups, _: [group - np.array([[0.0], [3.0]]) for group in groups],
+    "a tail of its own": lambda groups, rng: [groups[0] - 6 * (rng.random(groups[0].shape) < 0.1), groups[1]],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("sizes", [(80, 80), (400, 400), (300, 2000)])
+@pytest.mark.parametrize(("shift", "correlation"), [(0.0, 0.9), (1.0, 0.0), (2.5, 0.9)])
+def test_releases_that_leak_alike_are_seldom_told_apart(simulated, shape, sizes, shift, correlation):
+    """`Worse` and `better` are said in at most 2.5% each where both releases have one law, although each has thresholds."""
+
+    def said(rng):
+        found = SameRecords(*SHAPES[shape](same(rng, (shift, shift), correlation, sizes), rng))
+        change = attack_change(found, alpha=0.05)
+        return change.lower > 0, change.upper < 0
+
+    assert seldom(simulated(said, seed=42, runs=(40, 4000)), 0.025)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "correlation"), [((0.5, 0.75), 0.9), ((0.5, 0.62), 0.99), ((0.0, 0.25), 0.9)]
+)
+def test_pairs_see_what_results_do_not(simulated, shifts, correlation):
+    """A rise that two results of 600 records a group show in hardly any run is shown record by record in most."""
+
+    def found(rng):
+        records = same(rng, shifts, correlation)
+        results = [result(*pair) for pair in zip(*records, strict=True)]
+        return attack_change(records, alpha=0.05).lower > 0, verdict(*results) is Change.WORSE
+
+    paired, apart = simulated(found, seed=43, runs=(40, 1000)).mean(axis=0)
+    assert paired > 0.5
+    assert apart < 0.2

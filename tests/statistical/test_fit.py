@@ -22,7 +22,7 @@ from auditor.curves import (
     log_evidence,
     published,
 )
-from auditor.estimators import gaussian, mixture, supremum
+from auditor.estimators import parametric, supremum
 
 NORMAL = MixtureOfGaussians((1.0,), (0.0,), (1.0,))
 TWO = MixtureOfGaussians((0.3, 0.7), (0.0, 3.0), (1.0, 1.0))
@@ -123,8 +123,8 @@ def test_no_fit_finds_leakage_where_there_is_none(simulated, draw):
 
     def alarm(rng):
         drawn = published()(Losses(member=draw(rng, 8000), nonmember=draw(rng, 4000)))
-        mixed = mixture(fit_mixture_pair(drawn, choice=Mixture(6), rng=rng), delta=1e-5).lower
-        return bool(mixed or gaussian(fit_gaussian_pair(drawn, rng=rng), delta=1e-5).lower)
+        mixed = parametric(fit_mixture_pair(drawn, choice=Mixture(6), rng=rng), delta=1e-5).lower
+        return bool(mixed or parametric(fit_gaussian_pair(drawn, rng=rng), delta=1e-5).lower)
 
     assert seldom(simulated(alarm, seed=8, runs=(4, 60)))
 
@@ -138,7 +138,7 @@ def test_a_mixtures_standard_error_is_that_of_mixtures(simulated, members, other
 
     def given_and_near(rng):
         losses = Losses(member=members.sample(4000, rng), nonmember=others.sample(4000, rng))
-        estimate = mixture(fit_mixture_pair(losses, choice=Mixture(4), rng=rng), delta=delta)
+        estimate = parametric(fit_mixture_pair(losses, choice=Mixture(4), rng=rng), delta=delta)
         error = estimate.details["standard_error"] or 0.0
         return error > 0, abs(estimate.value - truth) < 2 * error
 

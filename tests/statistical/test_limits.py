@@ -56,7 +56,7 @@ def above(truth, training, law, n, nonmembers, **options):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
-@pytest.mark.parametrize("rule", [RankGrid(), None, Split()])
+@pytest.mark.parametrize("rule", [RankGrid(interval=ClopperPearson()), None, Split()])
 @pytest.mark.parametrize("times", [1.0, 1.3, 4.0])
 def test_a_subset_bound_covers_its_training_set(simulated, law, rule, times):
     """Drawn without repetition from one training set, the bound stays below that set's own epsilon."""

@@ -10,12 +10,13 @@ from simulation import ALPHA, seldom
 from auditor.core import FDP, AnyGuesses, BernoulliSplit, Losses, PerGroup, RandomSplit, Steinke
 from auditor.curves import TradeoffCurve
 from auditor.estimators import (
+    draw_guesses,
     epsilon_bound,
+    gdp_of_guesses,
     model_gdp,
     of_curve,
     of_gdp,
     one_run_bound,
-    one_run_gdp,
     rejects,
     steinke_bound,
 )
@@ -147,7 +148,8 @@ def test_gaussian_pairs_are_covered(simulated):
 
     def over(rng):
         losses = gaussian(rng, 300, mu)
-        found = one_run_gdp(losses, split=RandomSplit(), delta=delta, rng=rng).details["mu"]
+        guesses = draw_guesses(losses, split=RandomSplit(), rng=rng)
+        found = gdp_of_guesses(guesses, delta, ALPHA).details["mu"]
         return found > mu, bound(losses, RandomSplit(), FDP(), delta, rng) > gaussian_epsilon(mu, delta=delta)
 
     assert seldom(simulated(over, seed=37, runs=(60, 3000)))
@@ -229,7 +231,8 @@ def test_the_gaussian_conversion_exceeds_the_truth_elsewhere(simulated):
         model = model_gdp(laplace(rng, (5000, 5000), 1.0), delta=1e-5)
         sides = rng.random(5000) < lies, rng.random(5000) < 1 - lies
         pairs = Losses(*(side.astype(float) for side in sides))
-        return model.value > 1, one_run_gdp(pairs, split=RandomSplit(), delta=1e-5, rng=rng).value > 1
+        guesses = draw_guesses(pairs, split=RandomSplit(), rng=rng)
+        return model.value > 1, gdp_of_guesses(guesses, 1e-5, ALPHA).value > 1
 
     assert (simulated(over, seed=45, runs=(5, 300)).mean(axis=0) > 0.9).all()
 

@@ -5,10 +5,12 @@ import pytest
 from simulation import outside, seldom
 
 from auditor.checks import persons
-from auditor.core import EachRecord, Losses, OnePerPerson, Status
+from auditor.core import EachRecord, Losses, Melded, OnePerPerson, RankGrid, Status
 from auditor.curves import count
 from auditor.estimators import auc, clopper_pearson
 from auditor.records import mechanism_reason, per_person
+
+MELDED = RankGrid(interval=Melded())
 
 
 def split(values, owner, inside):
@@ -31,7 +33,7 @@ def failures(choice, truth=0.5, **drawn):
 
     def failed(rng):
         losses = per_person(by_person(rng, **drawn), choice=choice).losses
-        return outside(truth, auc(count(losses))), clopper_pearson(losses, delta=1e-5).value > 0
+        return outside(truth, auc(count(losses))), clopper_pearson(losses, delta=1e-5, rule=MELDED).value > 0
 
     return failed
 
@@ -65,7 +67,7 @@ def test_unequal_numbers_of_records_look_like_a_leak_and_are_caught(simulated):
         inside = rng.random(owner.size) < 0.8
         found = per_person(split(rng.normal(size=owner.size), owner, inside), choice=OnePerPerson("min"))
         caught = persons(found).status is Status.FAIL and mechanism_reason(found) is not None
-        return clopper_pearson(found.losses, delta=1e-5).value > 0, caught
+        return clopper_pearson(found.losses, delta=1e-5, rule=MELDED).value > 0, caught
 
     alarms, caught = simulated(looked_at, seed=5, runs=(60, 600)).T
     assert not seldom(alarms)

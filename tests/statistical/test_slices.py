@@ -46,7 +46,7 @@ def test_no_slice_of_noise_is_above_zero(simulated, law, few, many):
             any(not item["lift_lower"] <= 1 <= item["lift_upper"] for item in shares),
         )
 
-    assert seldom(simulated(alarms, seed=1, runs=(60, 1000)))
+    assert seldom(simulated(alarms, seed=1, runs=(20, 1000)))
 
 
 @pytest.mark.parametrize("shift", [1.0, 2.5])
@@ -61,7 +61,7 @@ def test_intervals_cover_the_truth_in_every_group(simulated, monkeypatch, shift,
         found = compared(slices_of(losses, delta=1e-5))
         return [any(outside(truth, rows[at]) for rows in found) for at, truth in enumerate(truths, start=1)]
 
-    assert seldom(simulated(missed, seed=2, runs=(60, 1000)))
+    assert seldom(simulated(missed, seed=2, runs=(20, 1000)))
 
 
 def test_no_bound_exceeds_a_known_epsilon(simulated):
@@ -74,7 +74,7 @@ def test_no_bound_exceeds_a_known_epsilon(simulated):
         found = slices_of(Losses(member, nonmember, group=(labels, labels)), delta=0.0)
         return any(bound.value > 1.0 for bound, _, _ in compared(found))
 
-    assert seldom(simulated(over, seed=3, runs=(60, 1000)))
+    assert seldom(simulated(over, seed=3, runs=(20, 1000)))
 
 
 @pytest.mark.parametrize("fixed", [False, True])

@@ -21,13 +21,6 @@ def exact_delta(mu, epsilon):
         return float(phi(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * phi(-mu / 2 - epsilon / mu))
 
 
-# statistics.md, section 7: GDP eps(mu, 1e-5).
-@pytest.mark.parametrize(("mu", "expected"), [(0.5, 1.993091), (1.0, 4.377178), (2.0, 9.997256)])
-def test_reference_values(mu, expected):
-    """The epsilon at delta 1e-5 agrees with the reference to six digits."""
-    assert gaussian_epsilon(mu, delta=1e-5) == pytest.approx(expected, abs=6e-7)
-
-
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 1.0, 20.0, 300.0])
 @pytest.mark.parametrize("delta", [1e-200, 1e-10, 1e-5, 1e-4, 0.3])
 def test_inverts_the_exact_delta(mu, delta):
@@ -58,14 +51,6 @@ def test_edges(mu, delta, expected):
         assert exact_delta(mu, result) <= delta * (1 + 1e-12)
     else:
         assert result == expected
-
-
-# statistics.md, section 7: delta(mu=1, eps=1) and mu(eps, 1e-5).
-def test_reference_delta_and_mu():
-    """Delta and mu agree with the reference to all its digits."""
-    assert gaussian_delta(1.0, epsilon=1.0) == pytest.approx(0.12693674, abs=5e-9)
-    assert gaussian_mu(1.0, delta=1e-5) == pytest.approx(0.268051, abs=6e-7)
-    assert gaussian_mu(8.0, delta=1e-5) == pytest.approx(1.666031, abs=6e-7)
 
 
 @pytest.mark.parametrize("mu", [1e-12, 1e-6, 1.4e-3, 1.5e-3, 0.1, 1.0, 30.0, 75.0, 1000.0])

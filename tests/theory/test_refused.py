@@ -158,12 +158,6 @@ def test_false_positive_rates(fpr):
         (lambda: t.subsampled_mu(1.0, sampling_rate=1.1, steps=1), "sampling_rate must lie in"),
         (lambda: t.amplified(1.0, delta=0.0, sampling_rate=0.0), r"sampling_rate must lie in \(0, 1\]"),
         (lambda: t.symmetric_amplified_curve(CURVE, sampling_rate=2.0), "sampling_rate must lie in"),
-        # Composition theorems.
-        (lambda: t.basic(0.1, delta=[0.0, 2.0]), r"delta must be in \[0, 1\], got 2 at position 1"),
-        (lambda: t.advanced(0.1, steps=0, slack=0.1), "steps must be whole numbers of 1 or more, got 0"),
-        (lambda: t.advanced(0.1, slack=0.0), r"slack must lie in \(0, 1\), got 0"),
-        (lambda: t.basic([0.1, 0.2], steps=[1, 2, 3]), r"epsilon has \(2,\), .* steps has \(3,\)"),
-        (lambda: t.basic("x"), "epsilon must be numbers, got 'x'"),
         # Grids of closed forms.
         (lambda: t.bayes_security_grid([1.0, 0.0], 0.1, 10), "above 0, got 0 at position 1"),
         (lambda: t.bayes_security_grid(1.0, 0.1, 2.5), "steps must be whole numbers of 1 or more, got 2.5"),

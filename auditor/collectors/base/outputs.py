@@ -159,6 +159,8 @@ def agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> b
         logits: Shape (n, K), or (n,) for the second of two classes.
         probabilities: Shape (n, K), or (n,) likewise.
     """
+    from scipy.special import log_softmax
+
     eps = max(resolution(probabilities), resolution(logits))
     given = probabilities.astype(np.float64)
     if given.ndim == 1:
@@ -166,7 +168,8 @@ def agreement(logits: npt.NDArray[Any], *, probabilities: npt.NDArray[Any]) -> b
     two = logits.ndim == 1 and given.shape[1] == 2  # noqa: PLR2004
     if given.ndim != 2 or (not two and logits.shape != given.shape):  # noqa: PLR2004
         return False
-    expected = _log_softmax(logits.astype(np.float64))
+    scores = logits.astype(np.float64)
+    expected = log_softmax(np.stack([np.zeros_like(scores), scores], axis=1) if two else scores, axis=1)
     if not (np.isfinite(expected).all() and np.isfinite(given).all()):
         return False
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -217,10 +220,3 @@ def reproduces(
             return False
         answers.append(agree(logits, probabilities=probabilities))
     return False if False in answers else True if True in answers else None
-
-
-def _log_softmax(logits: Floats) -> Floats:
-    if logits.ndim == 1:
-        return np.stack([-np.logaddexp(0, logits), -np.logaddexp(0, -logits)], axis=1)
-    centred = logits - logits.max(axis=1, keepdims=True)
-    return np.asarray(centred - np.log(np.exp(centred).sum(axis=1, keepdims=True)))

@@ -1,6 +1,5 @@
 """Records to score: their features, their labels and their place in error sentences; stretches, samples, matrices."""
 
-import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -327,8 +326,6 @@ def _concatenated(features: Sequence[Any]) -> Any:
         from scipy import sparse
 
         return sparse.vstack(features, format="csr")
-    if isinstance(features[0], list | tuple):
-        return list(itertools.chain.from_iterable(features))
     return np.concatenate(features)
 
 

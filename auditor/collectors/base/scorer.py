@@ -200,6 +200,7 @@ def assembled(
     """Return the losses of both groups with what a reader must know about them, ``noticed`` sentences included."""
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
     hard = member.hard and nonmember.hard
+    correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]
     first, second = finite_pair(member, nonmember)
     return Losses(
         member=first,
@@ -209,6 +210,7 @@ def assembled(
         saturated=saturated,
         history=(*collection_history(words, saturated=saturated, hard=hard), *noticed),
         notes=reader_notes(noticed, hard=hard),
+        correct=PerGroup(*correct) if correct else None,
     )
 
 
@@ -374,22 +376,30 @@ def import_optional(module: str, *, purpose: str, extra: str) -> Any:
         ) from error
 
 
+def own_words(error: Exception) -> str:
+    """Return what an error says on one line; its class where it says nothing."""
+    return validate.one_line(error) or type(error).__name__
+
+
 @contextmanager
-def explained(sentence: str, *, with_kind: bool = False) -> Iterator[None]:
+def explained(sentence: str, *, reason: Callable[[Exception], str] = own_words) -> Iterator[None]:
     """Let whatever a model raises become one sentence that ends in its reason, with the cause kept.
 
     Args:
         sentence: What went wrong: "member X must suit the model, but Net refused it".
-        with_kind: Whether the reason begins with the class of the error.
+        reason: What an error says; default its own words, or its class where it has none.
     """
     try:
         yield
     except AuditorError:
         raise
     except Exception as error:
-        kind, words = type(error).__name__, validate.one_line(error)
-        reason = ": ".join(filter(None, (kind, words))) if with_kind else words or kind
-        raise InputError(f"{sentence}: {reason}.") from error
+        raise InputError(f"{sentence}: {reason(error)}.") from error
+
+
+def with_kind(error: Exception) -> str:
+    """Return the class of an error and its words, if it has any."""
+    return ": ".join(filter(None, (type(error).__name__, validate.one_line(error))))
 
 
 def is_a(model: Any, package: str, name: str) -> bool:

@@ -36,14 +36,15 @@ class BatchLosses:
         saturated: Shape (n,), which losses come from a probability of exactly 0 or 1.
         eps: The spacing near 1 of the floats that the model returned.
         hard: Whether all probabilities were 0 or 1: the model returned labels.
-        more: Other scores of the same records by name, likewise smaller for what looks more like a member.
+        more: Other scores of the same records by name, likewise smaller for what looks more like a member; of a
+            classification ``correct`` instead, whether the largest output is the true class's.
     """
 
     loss: Floats
     saturated: npt.NDArray[np.bool_]
     eps: float = float(np.finfo(np.float64).eps)
     hard: bool = False
-    more: Mapping[str, Floats] = field(default_factory=dict)
+    more: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
 
 def concatenated(parts: Sequence[BatchLosses]) -> BatchLosses:
@@ -131,16 +132,21 @@ def true_class_loss(
     """
     step = max(1, _BLOCK // (outputs.shape[1] if outputs.ndim > 1 else 1))
     loss = np.empty(outputs.shape[0])
+    correct = np.empty(loss.size, dtype=np.bool_)
     hard = output is not Output.LOGITS
     for start in range(0, loss.size, step):
         part = slice(start, start + step)
         values = checked_outputs(outputs[part], output=output, records=records, start=start)
         hard = hard and _all_hard(values, output)
-        formula = _two_class_losses if values.ndim == 1 else _several_class_losses
-        loss[part] = formula(values, codes[part], output)
+        if values.ndim == 1:
+            loss[part] = _two_class_losses(values, codes[part], output)
+            correct[part] = loss[part] < 0
+        else:
+            correct[part] = values.argmax(axis=1) == codes[part]
+            loss[part] = _several_class_losses(values, codes[part], output)  # which overwrites the values
     must = "outputs must tell the true class from the others"
     records.refuse(np.isnan(loss), must, got=loss, fix="return logits that are not infinite for both")
-    return BatchLosses(loss=loss, saturated=np.isinf(loss), eps=resolution(outputs), hard=hard)
+    return BatchLosses(loss, np.isinf(loss), eps=resolution(outputs), hard=hard, more={"correct": correct})
 
 
 def _all_hard(values: Floats, output: Output) -> bool:

@@ -24,15 +24,10 @@ import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output, agreement, label_agreement, reproduces, shaped_outputs
 from auditor.collectors.base.records import Records, bad_value, is_frame, refuse_width, spread
-from auditor.collectors.base.scorer import (
-    Predictor,
-    explained,
-    identity,
-    is_a,
-)
+from auditor.collectors.base.scorer import Predictor, explained, identity, is_a, own_words
 from auditor.collectors.base.tasks import Classification, GaussianLogLoss, MultiLabel, Task
 from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError
+from auditor.core.errors import InputError
 
 # --- Features in the form that an estimator was fitted on: a DataFrame with its columns by name, or a plain matrix ---
 
@@ -118,27 +113,25 @@ class _Method:
         """Return the outputs; what the model raises about its input becomes one sentence, with the cause kept."""
         from sklearn.exceptions import NotFittedError
 
-        try:
-            # predict_log_proba is often the log of an exact 0.
-            with np.errstate(divide="ignore"), warnings.catch_warnings():
-                # Of names that an array, a sparse matrix or a list cannot have.
-                warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-                return self.ask(_as_fitted(self.model, records))
-        except NotFittedError as error:
-            raise InputError(f"model must be fitted, got an unfitted {self.of}; call fit first.") from error
-        except AuditorError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"{records.name} X must suit the model, but {self.of}.{self.name} refused it: {_reason(error, records)}."
-            ) from error
+        refused = f"{records.name} X must suit the model, but {self.of}.{self.name} refused it"
+        # predict_log_proba is often the log of an exact 0.
+        with explained(refused, reason=partial(_reason, records)), np.errstate(divide="ignore"):
+            try:
+                with warnings.catch_warnings():
+                    # Of names that an array, a sparse matrix or a list cannot have.
+                    warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+                    return self.ask(_as_fitted(self.model, records))
+            except NotFittedError as error:
+                raise InputError(
+                    f"model must be fitted, got an unfitted {self.of}; call fit first."
+                ) from error
 
 
-def _reason(error: Exception, records: Records) -> str:
+def _reason(records: Records, error: Exception) -> str:
     """Return what a model says of features, with the place of the value that it does not take where one is found."""
     place = bad_value(records, reason=str(error))
     if place is None:
-        return validate.one_line(error) or type(error).__name__
+        return own_words(error)
     first = validate.one_line(InputError(str(error).strip().splitlines()[0]))
     return f"{first} (first at {place}); correct it, or leave that record out"
 
@@ -224,8 +217,6 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         return _regression(model, task, known)
     if isinstance(task, MultiLabel):
         return _multi_label(model, sample, known)
-    if not isinstance(task, Classification):
-        raise InputError(f"task {type(task).__name__} is not supported for {type(model).__name__}.")
     classes = tuple(_classes(model))
     found, kind, source = _chosen(model, sample)
     return Predictor(predict=found, source=source, output=kind, classes=classes, identity=known)
@@ -317,15 +308,6 @@ def _true_logits(
 # --- Do the log-probabilities say more than the probabilities? ---
 
 
-def _both(model: Any, part: Records) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
-    if not hasattr(model, "predict_log_proba"):
-        return None
-    given = np.asarray(_method(model, "predict_proba")(part))
-    logs = np.asarray(_method(model, "predict_log_proba")(part))
-    usable = given.dtype.kind == "f" and logs.dtype.kind == "f" and given.shape == logs.shape
-    return (given, logs) if usable and not (np.isnan(logs).any() or np.isnan(given).any()) else None
-
-
 def _together(sample: Sequence[Records]) -> list[Records]:
     """Return a spread of rows of each group, in one where they are arrays: a forest is slow to ask, whatever for."""
     parts = spread(sample, most=_ROWS)
@@ -338,10 +320,13 @@ def _together(sample: Sequence[Records]) -> list[Records]:
 
 def _logs_say_more(model: Any, part: Records) -> bool:
     """Compare: probabilities computed as exp(log) are that bit for bit, and not the reverse."""
-    found = _both(model, part)
-    if found is None:
+    if not hasattr(model, "predict_log_proba"):
         return False
-    given, logs = found
+    given = np.asarray(_method(model, "predict_proba")(part))
+    logs = np.asarray(_method(model, "predict_log_proba")(part))
+    usable = given.dtype.kind == "f" and logs.dtype.kind == "f" and given.shape == logs.shape
+    if not usable or np.isnan(logs).any() or np.isnan(given).any():
+        return False
     with np.errstate(divide="ignore"):
         first = np.array_equal(np.exp(logs), given) and not np.array_equal(np.log(given), logs)
     return bool(first) or _outlast(given, logs)

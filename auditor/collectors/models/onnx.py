@@ -19,13 +19,7 @@ import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output, shaped_outputs
 from auditor.collectors.base.records import Input, Records, arrays, listed, spread
-from auditor.collectors.base.scorer import (
-    Predictor,
-    explained,
-    import_optional,
-    is_a,
-    recognised_output,
-)
+from auditor.collectors.base.scorer import Predictor, explained, import_optional, is_a, recognised_output
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.models.trust import named, readable
 from auditor.core.errors import InputError

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,14 @@ from auditor.collectors.base.outputs import Output, Widened, shaped_outputs
 from auditor.collectors.base.records import Records, matrix, refuse_width, spread
 from auditor.collectors.base.scorer import (
     Predictor,
+    explained,
     identity,
     import_optional,
     is_a,
+    own_words,
     recognised_output,
 )
 from auditor.collectors.base.tasks import MultiLabel, Task
-from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
 
 # --- A hash of what decides the outputs of a PyTorch module: tensors, settings and plain attributes, or TorchScript ---
@@ -123,23 +125,20 @@ class _Network:
         self.dtype = floating[0].dtype if floating else torch.get_default_dtype()
         self._random: list[Any] | None = None
         parts = [] if isinstance(model, torch.jit.ScriptModule) else model.modules()
-        self._lasts = [part for part in parts if type(part).__name__ in _LAST and _is_own(part)]
+        self._lasts = [
+            part
+            for part in parts
+            if type(part).__name__ in _LAST and type(part).__module__.startswith("torch.nn.")
+        ]
 
     def run(self, features: Any, records: Records) -> _Answer:
         """Return what the network makes of a batch; what it raises becomes one sentence, with the cause kept."""
-        try:
-            with self._undisturbed(), self._watched() as seen:
-                output = _tensor_of(self.model(features), self.model, self.torch)
-                logits = self._logits(output, seen)
-                return _Answer(output, logits, "" if logits is None else type(seen[-1][0]).__name__)
-        except AuditorError:
-            raise
-        except Exception as error:
-            self._refuse_width(features, records)
-            name, reason = type(self.model).__name__, validate.one_line(error) or type(error).__name__
-            raise InputError(
-                f"{records.name} X must suit the model, but {name} refused it: {reason}."
-            ) from error
+        refused = f"{records.name} X must suit the model, but {type(self.model).__name__} refused it"
+        reason = partial(self._reason, features, records)
+        with explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
+            output = _tensor_of(self.model(features), self.model, self.torch)
+            logits = self._logits(output, seen)
+            return _Answer(output, logits, "" if logits is None else type(seen[-1][0]).__name__)
 
     @contextmanager
     def _undisturbed(self) -> Iterator[None]:
@@ -199,15 +198,13 @@ class _Network:
         close = _CLOSE.get(str(output.dtype).removeprefix("torch."), 1e-5)
         return logits if usable and torch.allclose(again, output, rtol=0, atol=close) else None
 
-    def _refuse_width(self, features: Any, records: Records) -> None:
-        """Name the number of columns if that is what was wrong."""
-        if features.ndim != 2:  # noqa: PLR2004
-            return
-        for part in self.model.modules():
-            wanted = getattr(part, "in_features", None)
-            if isinstance(wanted, int):
-                refuse_width(features, wanted=wanted, model=type(self.model).__name__, place=records.name)
-                return
+    def _reason(self, features: Any, records: Records, error: Exception) -> str:
+        """Return what the network says, or refuse the number of columns if that is what was wrong."""
+        widths = (getattr(part, "in_features", None) for part in self.model.modules())
+        wanted = next((width for width in widths if isinstance(width, int)), None)
+        if wanted is not None:
+            refuse_width(features, wanted=wanted, model=type(self.model).__name__, place=records.name)
+        return own_words(error)
 
 
 def _summing(values: npt.NDArray[Any], *, dtype: Any) -> npt.NDArray[Any]:
@@ -225,10 +222,6 @@ def as_array(tensor: Any) -> npt.NDArray[Any]:
     if str(tensor.dtype) == "torch.bfloat16":  # which numpy does not know
         return Widened(tensor.float().numpy(), of="bfloat16")
     return np.asarray(tensor.numpy())
-
-
-def _is_own(part: Any) -> bool:
-    return type(part).__module__.startswith("torch.nn.")
 
 
 def logits_of(output: Any) -> Any:

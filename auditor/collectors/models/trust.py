@@ -3,16 +3,15 @@
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from auditor.collectors.base.records import listed
-from auditor.collectors.base.scorer import explained
-from auditor.core import validate
-from auditor.core.errors import AuditorError, InputError
+from auditor.collectors.base.scorer import explained, own_words, with_kind
+from auditor.core.errors import InputError
 
 
 def named(path: Path) -> str:
@@ -20,20 +19,14 @@ def named(path: Path) -> str:
     return f"{'folder' if path.is_dir() else 'file'} {path.name!r}"
 
 
-@contextmanager
-def readable(path: Path, *, kind: str) -> Iterator[None]:
+def readable(path: Path, *, kind: str) -> AbstractContextManager[None]:
     """Let whatever a reader raises become one sentence, with the cause kept."""
-    try:
-        yield
-    except AuditorError:
-        raise
-    except Exception as error:
-        reason = validate.one_line(error) or type(error).__name__
-        for place in (str(path.resolve()), str(path)):
-            reason = reason.replace(place, path.name)
-        raise InputError(
-            f"{named(path)} must be {kind}, but it cannot be read: {reason}; is it complete?"
-        ) from error
+
+    def reason(error: Exception) -> str:
+        words = own_words(error).replace(str(path.resolve()), path.name).replace(str(path), path.name)
+        return f"{words}; is it complete?"
+
+    return explained(f"{named(path)} must be {kind}, but it cannot be read", reason=reason)
 
 
 @dataclass(frozen=True)
@@ -76,7 +69,7 @@ class Trust:
         factory = _imported(self.factory) if isinstance(self.factory, str) else self.factory
         if not callable(factory):
             raise InputError(f"factory must be a callable or 'module:function', got {self.factory!r}.")
-        with explained("factory must build the network without arguments, but it failed", with_kind=True):
+        with explained("factory must build the network without arguments, but it failed", reason=with_kind):
             return factory()
 
 
@@ -88,7 +81,7 @@ def _imported(name: str) -> Any:
     sys.path.insert(0, here)
     try:
         must = f"factory {name!r} must be importable from the working directory"
-        with explained(f"{must}, but that failed", with_kind=True):
+        with explained(f"{must}, but that failed", reason=with_kind):
             return pkgutil.resolve_name(name)
     finally:
         if here in sys.path:

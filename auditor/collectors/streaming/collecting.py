@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from auditor.collectors.base.records import Records, count_records, per_group, s
 from auditor.collectors.base.scorer import ModelScorer, Scorer, assembled, distinct_classes, in_batches
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.streaming.engines import Engine, LocalEngine
-from auditor.collectors.streaming.run import CollectedReport, Collection
 from auditor.collectors.streaming.scorers import (
     ScorerRecipe,
     is_recognised,
@@ -32,6 +31,9 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Losses, PerGroup
 from auditor.records.features import Features, fingerprints
+
+if TYPE_CHECKING:
+    from auditor.collectors.streaming.run import CollectedReport
 
 
 def collect(
@@ -197,7 +199,7 @@ def collect_to(
     overwrite: bool = False,
     announce: Callable[[str], None] = lambda _: None,
     progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None,
-) -> CollectedReport:
+) -> "CollectedReport":
     """Score tables of records by a model, into a file that `read_losses` and ``auditor audit`` take as it is.
 
     Memory does not grow with the tables. What is scored is on disk at once, part by part, in the folder
@@ -241,6 +243,8 @@ def collect_to(
     >>> report.n_member, report.scored_now
     (2, 4)
     """
+    from auditor.collectors.streaming.run import Collection
+
     texts = is_scorer(model)
     task = None if texts else (task or Classification())
     sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)

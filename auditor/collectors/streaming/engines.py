@@ -16,29 +16,23 @@ class Work(Protocol):
     @property
     def sent(self) -> str:
         """The arguments that another process is sent, the subject of error sentences."""
-        ...
 
     @property
     def if_not_sent(self) -> str:
         """What to do where they cannot be pickled."""
-        ...
 
     @property
     def if_too_large(self) -> str:
         """What takes less memory."""
-        ...
 
     def prepare(self) -> None:
         """Build what takes time to build; called once in each process, before the first unit."""
-        ...
 
     def named(self, unit: Any) -> str:
         """Return which unit this is, the subject of error sentences."""
-        ...
 
     def __call__(self, unit: Any) -> Any:
         """Do one unit, and return what is known of it; done twice, it leaves the same on disk."""
-        ...
 
 
 class Engine(Protocol):
@@ -50,7 +44,6 @@ class Engine(Protocol):
         Raises:
             AuditorError: What the work raises, or an end of the processes that do it.
         """
-        ...
 
 
 @dataclass(frozen=True)

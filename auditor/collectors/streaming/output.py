@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import parquet
 
 from auditor.collectors.base.records import Batch, Source
 from auditor.collectors.base.scorer import Scorer, collection_history, differences, reader_notes
@@ -204,8 +206,6 @@ def refuse_another(
         scorer: The model.
         source: The first table that has records.
     """
-    from pyarrow import parquet
-
     changed = there.manifest and what_changed(there.manifest, asked)
     if changed:
         raise refused_output(target, f"holds other losses: {changed}")
@@ -222,14 +222,12 @@ def refuse_another(
 
 def _content_of(path: Path) -> dict[str, str] | None:
     """Return the hashes of a file's losses and members, read in constant memory; none if it cannot be read so."""
-    from pyarrow import ArrowException, parquet
-
     content = _Digests()
     try:
         with parquet.ParquetFile(str(path), page_checksum_verification=True) as file:
             for batch in file.iter_batches(batch_size=_ROWS, columns=["loss", "member"]):
                 content.add(_content_words(batch))
-    except (ArrowException, OSError, KeyError, ValueError, TypeError):
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
         return None
     return content.result()
 
@@ -286,8 +284,6 @@ class Totals:
     @property
     def schema(self) -> Any:
         """The columns that all parts have, each in a type that holds all of it."""
-        import pyarrow as pa
-
         shared = {name: types for name, types in self.types.items() if len(types) == self.parts}
         return pa.schema([pa.field(name, _common(types)) for name, types in shared.items()])
 
@@ -299,8 +295,6 @@ class Totals:
 
 def _common(types: Sequence[Any]) -> Any:
     """Return the type that holds values of all of these: text, where nothing nearer does."""
-    import pyarrow as pa
-
     try:
         fields = [pa.schema([pa.field("column", kind)]) for kind in dict.fromkeys(types)]
         return pa.unify_schemas(fields, promote_options="permissive").field(0).type
@@ -352,10 +346,8 @@ def merge(
     Raises:
         OutputError: A part is damaged, or the output cannot be written.
     """
-    from pyarrow import parquet, types
-
     schema, content, done = found.schema, _Digests(), 0
-    numbers = (types.is_integer, types.is_floating, types.is_boolean)
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     text = [column.name for column in schema if not any(is_number(column.type) for is_number in numbers)]
     # What the file says of its content is known when that is written, so that it stands in the file and not in the schema.
     settings = {
@@ -379,8 +371,6 @@ def merge(
 
 
 def _row_groups(work: Scoring, *, schema: Any, placing: tuple[float, float, float]) -> Iterator[Any]:
-    import pyarrow as pa
-
     eps, low, high = placing
     waiting: list[Any] = []
     for unit in work.units:
@@ -499,10 +489,6 @@ class Workplace:
             InputError: It cannot be read.
         """
         return read_manifest(self._manifest)
-
-    def has_parts(self) -> bool:
-        """Return whether anything that was scored is here."""
-        return bool(parts_in(self.folder))
 
     def refuse_foreign(self) -> None:
         """Refuse files that have the names of parts where no manifest says whose they are.

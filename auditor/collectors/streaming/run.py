@@ -14,7 +14,7 @@ from auditor.collectors.streaming import output
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.output import Workplace, locked
 from auditor.collectors.streaming.trial import Preflight
-from auditor.collectors.streaming.units import Scoring, Unit, part_path, read_part, unit_size
+from auditor.collectors.streaming.units import Scoring, Unit, part_path, parts_in, read_part, unit_size
 from auditor.collectors.tables.collected import CollectedMetadata, Manifest, plain_setting, what_changed
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import check_writable
@@ -55,7 +55,7 @@ class Collection:
 
     Attributes:
         path: The file to write, ``.parquet``: columns ``loss``, ``member``, what the sources give, ``fingerprint``,
-            ``saturated`` and the scorer's other scores; rows in the order of the tables.
+            ``saturated``, ``correct`` (of a classification) and the scorer's other scores; rows in the order of the tables.
         scorer: Builds what scores a batch; other processes build their own with it.
         sources: The tables; together at least 2 members and 2 non-members.
         batch_size: Records in each call of the model, 1 or more; default what the scorer wants, or 10,000.
@@ -161,7 +161,7 @@ class Collection:
         self._place.refuse_foreign()
         changed = begun and what_changed(begun, asked)
         if begun is None or changed:
-            if changed and self._place.has_parts() and not self.overwrite:
+            if changed and parts_in(work.folder) and not self.overwrite:
                 raise InputError(
                     f"folder {str(work.folder)!r} holds losses of an interrupted collection, but {changed}; give what it"
                     " was begun with, delete the folder to begin anew, or name another output."

@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, Source, sampled
-from auditor.collectors.base.scorer import ModelScorer, Predictor, Scorer, explained
+from auditor.collectors.base.scorer import ModelScorer, Predictor, Scorer, explained, with_kind
 from auditor.collectors.base.tasks import Task
 from auditor.collectors.models.loading import load_model
 from auditor.collectors.texts.models import LongTexts, load_language_model
@@ -101,17 +101,13 @@ def predictor(
     Raises:
         InputError: A model that is not supported, not fitted, or refuses the sample.
     """
-    if isinstance(model, Predictor):
-        return model
     if isinstance(model, type):
         raise InputError(
             f"model must be a fitted model, got the class {model.__name__} itself; build and fit one."
         )
-    for kind, accepts, makes in _KINDS:
-        module = importlib.import_module(f"auditor.collectors.{kind}")
-        if getattr(module, accepts)(model):
-            found: Predictor = getattr(module, makes)(model, task=task, output=output, sample=sample)
-            return found
+    makes = _maker(model)
+    if makes is not None:
+        return makes(model, task=task, output=output, sample=sample)
     if not callable(model):
         raise InputError(
             "model must be a fitted classifier with predict_proba and classes_, or a callable from features to"
@@ -123,10 +119,17 @@ def predictor(
 
 def is_recognised(model: Any) -> bool:
     """Return whether a model is of a kind that is known, and not just any callable."""
-    return isinstance(model, Predictor) or any(
-        getattr(importlib.import_module(f"auditor.collectors.{kind}"), accepts)(model)
-        for kind, accepts, _ in _KINDS
-    )
+    return _maker(model) is not None
+
+
+def _maker(model: Any) -> Callable[..., Predictor] | None:
+    """Return what makes a predictor of a model of this kind; none where the kind is not known."""
+    for kind, accepts, makes in _KINDS:
+        module = importlib.import_module(f"auditor.collectors.{kind}")
+        if getattr(module, accepts)(model):
+            found: Callable[..., Predictor] = getattr(module, makes)
+            return found
+    return None
 
 
 def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
@@ -137,7 +140,7 @@ def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
 
     def predict(records: Records) -> Any:
         # Whatever it raises becomes one sentence, with the cause kept.
-        with explained(f"{name} failed on the {records.name} records", with_kind=True):
+        with explained(f"{name} failed on the {records.name} records", reason=with_kind):
             return model(records.features)
 
     return Predictor(predict=predict, source=source, output=kind)
@@ -190,8 +193,6 @@ class ScorerRecipe:
         if is_scorer(model):
             scorer: Scorer = model
             return scorer
-        found = predictor(model, task=self.task, output=self.output, sample=self._sample())
+        sample = [sampled(source)[0] for source in self.sources]
+        found = predictor(model, task=self.task, output=self.output, sample=sample)
         return ModelScorer(found, task=self.task, classes=self.classes, repeats=self.repeats)
-
-    def _sample(self) -> list[Records]:
-        return [sampled(source)[0] for source in self.sources]

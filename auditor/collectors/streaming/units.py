@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import parquet
 
 from auditor.collectors.base.records import Batch, Source
 from auditor.collectors.base.scorer import Scorer, in_batches
@@ -172,7 +174,7 @@ def _refuse_bad(losses: BatchLosses, batch: Batch) -> None:
 # --- The part of one unit: a Parquet file behind a seal, which is used only as it was written for this unit of this collection ---
 
 
-OWN_COLUMNS = ("loss", "member", "id", "group", "person", "label", "fingerprint", "saturated")
+OWN_COLUMNS = ("loss", "member", "id", "group", "person", "label", "fingerprint", "saturated", "correct")
 
 _FACTS = b"auditor-part"
 _NAME = re.compile(r"part-[0-9]{8}")
@@ -191,9 +193,6 @@ def parts_in(folder: Path) -> list[Path]:
 
 def write_part(path: Path, *, unit: Unit, key: str, batch: Batch, losses: BatchLosses) -> None:
     """Write the losses of a unit with what is known of its records; infinite losses stay infinite."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard)})
     sink = pa.BufferOutputStream()
     parquet.write_table(_table(batch, losses).replace_schema_metadata({_FACTS: facts}), sink)
@@ -204,9 +203,6 @@ def write_part(path: Path, *, unit: Unit, key: str, batch: Batch, losses: BatchL
 
 def read_part(path: Path, *, unit: Unit, key: str) -> Any:
     """Return the table of a part; none if it is not there, damaged, cut off, another unit's or another collection's."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     try:
         content = path.read_bytes()
     except OSError:
@@ -226,8 +222,6 @@ def _seal(content: bytes, unit: Unit, key: str) -> bytes:
 
 
 def _table(batch: Batch, losses: BatchLosses) -> Any:
-    import pyarrow as pa
-
     strange = (set(batch.columns) | set(losses.more)) & {"loss", "member", "fingerprint", "saturated"}
     twice = strange | (set(batch.columns) & set(losses.more))
     if twice:
@@ -242,8 +236,6 @@ def _table(batch: Batch, losses: BatchLosses) -> Any:
 
 def _arrow(values: npt.NDArray[Any]) -> Any:
     """Return a column in the nearest type of Arrow, what is missing as null; objects that share none become text."""
-    import pyarrow as pa
-
     try:
         if values.dtype.kind in "fiubM":
             return pa.array(values)

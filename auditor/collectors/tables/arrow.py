@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import ipc, types
 
 from auditor.collectors.tables.sources import Column, Kind, Table, readable
 from auditor.core import validate
@@ -27,8 +29,6 @@ from auditor.core.errors import InputError
 
 def _kind_of(plain: Any) -> Kind:
     """Return what the cells of a column of this plain type are."""
-    from pyarrow import types
-
     kinds = {
         Kind.NUMBER: (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
         Kind.TEXT: (types.is_string, types.is_large_string),
@@ -41,9 +41,6 @@ def _kind_of(plain: Any) -> Kind:
 
 def _plain_type(kind: Any) -> Any:
     """Return the type that a column is read in: of categories that of their values, of an extension its storage."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _plain_type(kind.value_type)
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
@@ -53,8 +50,6 @@ def _plain_type(kind: Any) -> Any:
 
 def _in_type(column: Any, plain: Any) -> Any:
     """Return a column of a record batch in its plain type, or in one that holds more."""
-    import pyarrow as pa
-    from pyarrow import types
     from pyarrow.compute import run_end_decode
 
     if column.type == plain:
@@ -70,8 +65,6 @@ def _in_type(column: Any, plain: Any) -> Any:
 
 def plain_array(column: Any) -> Column:
     """Return a chunked column as an array, numbers without importing pandas, which takes as long as a small audit."""
-    from pyarrow import types
-
     numbers = types.is_integer(column.type) or types.is_floating(column.type)
     if numbers and column.num_chunks and not column.null_count:
         return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks])
@@ -83,16 +76,11 @@ def plain_array(column: Any) -> Column:
 
 
 def _is_list(kind: Any) -> bool:
-    from pyarrow import types
-
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _is_vector(kind: Any) -> bool:
     """Return whether an Arrow type is a list (of lists) of numbers, or a tensor."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if not _is_list(kind):
         return isinstance(kind, pa.FixedShapeTensorType)
     inner = kind.value_type
@@ -112,7 +100,6 @@ def _stacked(column: Any, *, words: str, first_row: int) -> npt.NDArray[Any]:
     Raises:
         InputError: A vector that is missing, or of another length than the first.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     cells = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
@@ -169,15 +156,11 @@ class ColumnPlan:
     @property
     def unknown(self) -> bool:
         """Whether cells must be looked at to know what a stretch of the column becomes."""
-        from pyarrow import types
-
         whole = types.is_integer(self.type) or types.is_boolean(self.type) or self.categories is not None
         return bool(whole) or (self.kind is Kind.VECTOR and self.shape is None)
 
     def look(self, column: Any, words: str) -> None:
         """Take up some cells."""
-        import pyarrow as pa
-
         self.gaps |= column.null_count > 0
         if self.categories is not None:
             values = column.dictionary.to_pylist()
@@ -197,9 +180,6 @@ def _planned(names: Sequence[str], schemas: Mapping[str, Any]) -> dict[str, Colu
     Raises:
         InputError: A file without one of the columns, with two of that name, or with another kind of cells.
     """
-    import pyarrow as pa
-    from pyarrow import types
-
     (first, schema), *others = schemas.items()
     kinds = [[schema.field(schema.names.index(name)).type for name in names]]
     common = pa.schema(zip(names, map(_plain_type, kinds[0]), strict=True))
@@ -270,8 +250,6 @@ class BatchReader:
         Raises:
             InputError: There are fewer rows than there were.
         """
-        import pyarrow as pa
-
         schema = pa.schema([(name, plan.type) for name, plan in self.plans.items()])
         content = pa.Table.from_batches(list(self._rows(start, stop)), schema=schema)
         return _BatchStretch(content, self.plans, self._table, start)
@@ -301,8 +279,6 @@ class BatchReader:
 
     def _begun(self, block: int) -> Iterator[Any]:
         """Yield the record batches from a block on, in the types that are settled."""
-        import pyarrow as pa
-
         for batch in self._table.batches(list(self.plans), block):
             columns = [
                 plan.typed(batch[name], f"column {name!r} of {self._table.place}")
@@ -336,8 +312,6 @@ class _BatchStretch:
 
     def table(self, names: Sequence[str]) -> Any:
         """Return some columns as a DataFrame."""
-        import pyarrow as pa
-
         columns = [self._stable(name) for name in names]
         frame = pa.table(columns, names=list(names)).to_pandas(ignore_metadata=True)
         for name in names:
@@ -348,9 +322,6 @@ class _BatchStretch:
 
     def _stable(self, name: str) -> Any:
         """The column in a type of which pandas and NumPy make the same in every stretch."""
-        import pyarrow as pa
-        from pyarrow import types
-
         plan, column = self.plans[name], self.content[name]
         if plan.kind is Kind.VECTOR:
             return pa.nulls(len(column))  # the vectors are put in afterwards
@@ -483,9 +454,6 @@ class IpcTable(SchemaTable):
     @contextmanager
     def _opened(self, fields: Sequence[int]) -> Iterator[Any]:
         """A reader of some columns; of all, if none is named."""
-        import pyarrow as pa
-        from pyarrow import ipc
-
         # Read and not mapped: a file that is cut off while it is mapped ends the process.
         with pa.OSFile(str(self.path)) as stream:
             whole = stream.read(len(_MAGIC)) == _MAGIC

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from auditor._version import __version__
 from auditor.collectors.tables.sources import path_of
 from auditor.core.errors import InputError
@@ -67,12 +65,8 @@ class Manifest:
 
 def plain_setting(setting: Mapping[str, Any]) -> dict[str, Any]:
     """Return a setting in values of JSON, as it is when it comes back from a file."""
-    result: dict[str, Any] = json.loads(json.dumps(dict(setting), default=_plain))
+    result: dict[str, Any] = json.loads(json.dumps(dict(setting)))
     return result
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
@@ -211,7 +205,7 @@ def read_metadata(path: str | os.PathLike[str]) -> CollectedMetadata | None:
 def metadata_text(found: CollectedMetadata) -> str:
     """Return what is written into the file."""
     values = {**asdict(found), "scale": str(found.scale), "format": _FORMAT, "version": __version__}
-    return json.dumps(plain_setting(values), sort_keys=True)
+    return json.dumps(values, sort_keys=True)
 
 
 def _from_text(text: bytes, rows: int) -> CollectedMetadata:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow
 
 from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
 from auditor.collectors.tables.sources import BELOW_HEADER, Column, Kind, readable
@@ -35,9 +37,6 @@ class CsvTable(BatchTable):
 
     def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
         """Return whole columns, as numbers where all cells are, and else as text."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow
-
         types = {name: pa.string() if name in text else pa.float64() for name in names}
         with readable(self.path):
             self._refuse_open_quote()
@@ -50,8 +49,6 @@ class CsvTable(BatchTable):
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after one look at all of their cells."""
-        import pyarrow as pa
-
         self._refuse_open_quote()
         found = {name: _Cells() for name in names if name not in text}
         rows = 0
@@ -64,9 +61,6 @@ class CsvTable(BatchTable):
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
         """Yield all rows of some columns as record batches of text, a few megabytes at a time."""
-        import pyarrow as pa
-        from pyarrow import csv as arrow
-
         options = self._options(dict.fromkeys(names, pa.string()))
         options["read_options"].block_size = _BLOCK
         try:
@@ -84,8 +78,6 @@ class CsvTable(BatchTable):
             raise
 
     def _options(self, types: Mapping[str, Any]) -> dict[str, Any]:
-        from pyarrow import csv as arrow
-
         # Columns are named by position, so that repeated or padded names elsewhere in the header do no harm.
         keys = [str(self.names.index(name)) for name in types]
         return {
@@ -142,8 +134,6 @@ class _Cells(ColumnPlan):
     """What the cells of a column were so far: of the types that are left, the first holds them all."""
 
     def __init__(self) -> None:
-        import pyarrow as pa
-
         super().__init__(pa.float64())  # where all are missing
         self._left = [pa.int64(), pa.float64(), pa.bool_(), pa.string()]
         self._blank = True
@@ -155,8 +145,6 @@ class _Cells(ColumnPlan):
 
     def look(self, column: Any, words: str) -> None:  # noqa: ARG002 - text may be anything
         """Take up some cells."""
-        import pyarrow as pa
-
         cells = _with_gaps(column)
         self.gaps |= cells.null_count > 0
         if cells.null_count == len(cells):
@@ -177,7 +165,6 @@ class _Cells(ColumnPlan):
 
 def _with_gaps(column: Any) -> Any:
     """Return the text with what is missing as null."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     missing = pc.is_in(column, value_set=pa.array(_MISSING))
@@ -186,7 +173,6 @@ def _with_gaps(column: Any) -> Any:
 
 def _parsed(cells: Any, kind: Any) -> Any:
     """Return text as numbers or truth values; none if any cell is something else."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if kind == pa.string():

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from auditor.collectors.base.records import Batch, Records
 from auditor.collectors.base.tasks import Classification, Task
-from auditor.collectors.tables import arrays, arrow, csv, sources
+from auditor.collectors.tables import arrays, sources
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.records.features import Features, fingerprints
@@ -36,8 +36,10 @@ def open_table(data: Any, *, name: str = "the table") -> sources.Table:
     if kind == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         return arrays.FrameTable(data, place=name)
     if kind == "polars" and hasattr(data, "to_arrow") and hasattr(data, "columns"):
-        return arrow.ArrowTable(data.to_arrow(), place=name)
+        data, kind = data.to_arrow(), "pyarrow"
     if kind == "pyarrow" and hasattr(data, "schema"):
+        from auditor.collectors.tables import arrow
+
         return arrow.ArrowTable(data, place=name)
     if isinstance(data, Mapping):
         return arrays.ArrayTable(data, place=name)
@@ -48,14 +50,16 @@ def open_table(data: Any, *, name: str = "the table") -> sources.Table:
 
 
 def _file(path: Path) -> sources.Table:
-    kind = sources.checked_kind(path)
+    kind, place = sources.checked_kind(path), f"file {str(path)!r}"
+    if kind == ".npz":
+        return arrays.NpzTable(path, place=place)
+    from auditor.collectors.tables import arrow, csv
+
     if kind == sources.FOLDER:
         return arrow.ParquetTable(sources.parts(path), place=f"folder {str(path)!r}", path=path)
-    place = f"file {str(path)!r}"
     if kind == ".parquet":
         return arrow.ParquetTable((path,), place=place, path=path)
-    found = {".csv": csv.CsvTable, ".npz": arrays.NpzTable}.get(kind, arrow.IpcTable)
-    return found(path, place=place)
+    return (csv.CsvTable if kind == ".csv" else arrow.IpcTable)(path, place=place)
 
 
 # --- Tables of records to score: which of their columns play which part, and the records a stretch at a time ---

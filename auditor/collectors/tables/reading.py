@@ -72,6 +72,7 @@ def from_columns(
     person: npt.ArrayLike | None = None,
     label: npt.ArrayLike | None = None,
     fingerprint: npt.ArrayLike | None = None,
+    correct: npt.ArrayLike | None = None,
     higher_is_member: bool = False,
     scale: LossScale = LossScale.UNKNOWN,
     saturated: tuple[int, int] = (0, 0),
@@ -88,6 +89,7 @@ def from_columns(
         person: Optional data subject of each record, shape (n,).
         label: Optional true class of each record, shape (n,).
         fingerprint: Optional hash of each record's features, shape (n,).
+        correct: Optional, whether the model classified each record correctly, shape (n,).
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
         scale: What the loss is, if that is known.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
@@ -107,7 +109,8 @@ def from_columns(
     """
     values = validate.finite_column("the loss column", loss)
     mask = validate.membership("the member column", validate.column("the member column", member))
-    given = {"id": id, "group": group, "person": person, "label": label, "fingerprint": fingerprint}
+    given = {"id": id, "group": group, "person": person, "label": label}
+    given |= {"fingerprint": fingerprint, "correct": correct}
     labels = {
         name: validate.column(f"the {name} column", column)
         for name, column in given.items()
@@ -158,7 +161,7 @@ def read_losses(
     r"""Read losses and membership from one file, or from one table in memory.
 
     What `auditor.collect_to` wrote says of itself what its losses are, how they came about and how many are saturated;
-    together with its true classes and fingerprints they are what `auditor.collect` would have returned.
+    together with its true classes, fingerprints and which records were classified correctly they are what `auditor.collect` would have returned.
 
     Args:
         path: A ``.csv`` (UTF-8, commas, one line of names), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
@@ -198,14 +201,15 @@ def read_losses(
         label_column = "label"
     labels = _labels(table, id=id_column, group=group_column, person=person_column, label=label_column)
     names = [_loss_name(loss_column, table), _member_name(member_column, table)]
-    hashes = ["fingerprint"] if "fingerprint" in own else []
-    columns = table.columns([*names, *labels.values(), *hashes], text=list(labels.values()))
+    known = [name for name in ("fingerprint", "correct") if name in own]
+    columns = table.columns([*names, *labels.values(), *known], text=list(labels.values()))
     given: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
     given["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
     if collected is not None:
         given["notes"] = collected.notes
-        if hashes:
-            given["fingerprint"] = _hashes(columns["fingerprint"], table)
+        given |= {name: columns[name] for name in known}
+        if "fingerprint" in known:
+            _check_hashes(columns["fingerprint"], table)
         if loss_column == "loss":  # and no other score that stands beside it
             given["history"] = collected.history
             if not higher_is_member:  # turned round, they are no longer on their scale
@@ -218,14 +222,13 @@ def read_losses(
     )
 
 
-def _hashes(column: Column, table: Table) -> Column:
-    """Return hashes of the features of a collected file."""
+def _check_hashes(column: Column, table: Table) -> None:
+    """Refuse hashes of the features of a collected file that are none."""
     if column.dtype != np.uint64:
         raise InputError(
             f"{_place('fingerprint', table)} must hold whole numbers of 64 bits, got"
             f" {column.dtype}; collect the losses again, or leave the column out."
         )
-    return column
 
 
 def read_loss_pair(

@@ -39,11 +39,11 @@ class SharedRows:
     where a random split gives as many with a chance below 1e-6 and the excess is over 1% of the smaller group, or where
     all of the smaller group is in the other with a chance below 1%.
 
-    >>> SharedRows().finish()
+    >>> SharedRows([]).finish()
     []
     """
 
-    def __init__(self, sources: Sequence[Source] = ()) -> None:
+    def __init__(self, sources: Sequence[Source]) -> None:
         """Keep the tables, from which the first shared id is read again to be named."""
         self._sources = tuple(sources)
         self._ids: tuple[list[_Piece], list[_Piece]] = ([], [])  # of non-members, of members
@@ -94,12 +94,10 @@ class SharedRows:
         return warnings
 
     def _id(self, found: "_Overlap") -> str:
-        """The first shared id, where its table is at hand."""
+        """The first shared id."""
         name, row = found.first[0]
-        for source in self._sources:
-            if source.name == name:
-                return repr(source.read(row, row + 1).columns["id"].tolist()[0])
-        return "in two rows"
+        source = next(source for source in self._sources if source.name == name)
+        return repr(source.read(row, row + 1).columns["id"].tolist()[0])
 
 
 @dataclass(frozen=True, eq=False)

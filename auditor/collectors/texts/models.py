@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import explained, identity, import_optional
+from auditor.collectors.base.scorer import explained, identity, import_optional, with_kind
 from auditor.collectors.models.torch import evaluating, logits_of, module_identity
 from auditor.collectors.models.trust import named, readable
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
@@ -197,7 +197,7 @@ def _guarded(encode: Callable[[list[str]], list[_Encoded]]) -> Callable[[list[st
     """Return what encodes texts; whatever it raises becomes one sentence, and another number of rows is refused."""
 
     def encoded(texts: list[str]) -> list[_Encoded]:
-        with explained(f"the tokenizer failed on {len(texts)} texts", with_kind=True):
+        with explained(f"the tokenizer failed on {len(texts)} texts", reason=with_kind):
             found = encode(texts)
         if len(found) != len(texts):
             raise InputError(
@@ -453,7 +453,7 @@ class CausalModel:
         kept = list(map(self._kept, texts, self._encoded(records, texts)))
         logs: dict[int, Floats] = {}
         for rows in self._batches([len(ids) for ids, _ in kept]):
-            with explained(f"{self.network.name} failed on the {records.name} texts", with_kind=True):
+            with explained(f"{self.network.name} failed on the {records.name} texts", reason=with_kind):
                 found = self.network.log_probabilities([kept[row][0] for row in rows])
             logs |= dict(zip(rows, found, strict=True))
         return [

@@ -12,7 +12,7 @@ from auditor.core.registry import Role
 from auditor.core.values import Claim, Estimate
 from auditor.report.figures import canvas
 from auditor.results import metrics
-from auditor.results.document import AuditDocument, NamedCurve, detail
+from auditor.results.document import AuditDocument, NamedCurve, band_point, detail
 from auditor.results.metrics import with_role
 from auditor.results.rows import claim_words
 
@@ -60,12 +60,6 @@ def _quoted_rates(result: AuditDocument) -> list[tuple[float, Estimate]]:
     return sorted(((rate, item) for rate, item in known if 0 < rate < 1), key=lambda pair: pair[0])
 
 
-def _observed_rate(row: Estimate) -> float | None:
-    """Return the rate of false alarms that was observed at the threshold of a ``tpr_at_fpr`` row, or null."""
-    seen: float | None = detail(row, "fpr")
-    return seen if seen is not None and 0 <= seen <= 1 else None
-
-
 def _rate_words(rate: float, row: Estimate) -> str:
     """Return a quoted rate in words: what is certified there, and what was observed."""
     level = (
@@ -73,7 +67,7 @@ def _rate_words(rate: float, row: Estimate) -> str:
     )
     return (
         f"With false alarms certified at most {numbers.percent(rate)}: recognised at least {numbers.percent(row.lower, toward='down')}"
-        f"{level}, observed {numbers.percent(row.value)}"
+        f"{level}, observed {numbers.percent(row.value)} at that rate"
     )
 
 
@@ -90,28 +84,41 @@ _RATES = {"lower": ("fpr_upper", "tpr_lower"), "upper": ("fnr_upper", "tnr_lower
 
 @dataclass(frozen=True)
 class _CertifiedPoint:
-    """The two limits that the certified bound is read from.
+    """The two limits that the certified bound is read from, or that say most of all in the band.
 
     Attributes:
         high: Whether they are the FNR and TNR of the high losses, and not the FPR and TPR of the low ones.
         errors: Upper limit of the FPR, or of the FNR.
         hits: Lower limit of the TPR, or of the TNR.
         value: The bound itself.
+        of_band: Whether they are read from the band: the bound then rests on no one threshold.
     """
 
     high: bool
     errors: float
     hits: float
     value: float
+    of_band: bool
+
+    @property
+    def label(self) -> str:
+        """What is marked, in a few words."""
+        return "The band says most here" if self.of_band else "Certified bound is read here"
 
     @property
     def words(self) -> str:
         """What the limits say."""
         most, least = numbers.percent(self.errors, toward="up"), numbers.percent(self.hits, toward="down")
-        bound = f"The certified bound {numbers.number(self.value, toward='down')} is read"
+        bound = f"The certified bound {numbers.number(self.value, toward='down')}"
+        where = f"at most {most} are false alarms and at least {least} of the training records are recognised"
         if self.high:
-            return f"{bound} where at most {most} of the training records are wrongly cleared and at least {least} of the others are cleared"
-        return f"{bound} where at most {most} are false alarms and at least {least} of the training records are recognised"
+            where = f"at most {most} of the training records are wrongly cleared and at least {least} of the others are cleared"
+        if not self.of_band:
+            return f"{bound} is read where {where}"
+        return (
+            f"The band says most where {where}. {bound} tests all thresholds together instead of limiting each rate: it is"
+            " sharper than the band and may lie outside it"
+        )
 
 
 def _is_high(result: AuditDocument) -> bool:
@@ -127,9 +134,12 @@ def _certified_point(result: AuditDocument) -> _CertifiedPoint | None:
         return None
     tail = str(detail(row, "tail"))
     errors, hits = (detail(row, name) for name in _RATES.get(tail, ("", "")))
+    of_band = detail(row, "interval") == "Calibrated"
+    if of_band:
+        errors, hits = band_point(result, high=tail == "upper") or (None, None)
     if errors is None or hits is None or not (0 <= errors <= 1 and 0 <= hits <= 1):
         return None
-    return _CertifiedPoint(high=tail == "upper", errors=errors, hits=hits, value=row.lower)
+    return _CertifiedPoint(high=tail == "upper", errors=errors, hits=hits, value=row.lower, of_band=of_band)
 
 
 def _turned(curves: Mapping[str, NamedCurve]) -> Mapping[str, NamedCurve]:
@@ -345,9 +355,7 @@ def _mark_bound(
         "markeredgecolor": canvas.CARD,
         "zorder": 8,
     }
-    (square,) = panel.plot(
-        [at[0]], [at[1]], label="Certified bound is read here", linestyle="none", clip_on=False, **look
-    )
+    (square,) = panel.plot([at[0]], [at[1]], label=point.label, linestyle="none", clip_on=False, **look)
     canvas.tip(square, point.words)
 
 
@@ -426,29 +434,24 @@ def _log_figure(result: AuditDocument, *, high: bool) -> "Figure | None":
 
 
 def _mark_rates(panel: "Axes", result: AuditDocument, *, least: float) -> None:
-    """The quoted rates: what is certified there, a wedge, and what was observed at the same threshold, a ring.
+    """The quoted rates: what is certified there, a wedge, and above it what was observed, a ring.
 
-    The threshold that keeps a rate for certain was observed to raise fewer false alarms: the ring stands to the left, on
-    the measured curve, or beyond logarithmic axes where it raised none.
+    An attacker may choose between two thresholds by chance: the ring stands on the concave hull of the measured curve.
     """
     look: dict[str, Any] = {"color": canvas.INK, "zorder": 7, "clip_on": False}
     wedge: dict[str, Any] = {"marker": 6, "label": "Certified at a quoted rate"}
     ring: dict[str, Any] = {
         "marker": "o",
         "markerfacecolor": canvas.CARD,
-        "label": "Observed at that threshold",
+        "label": "Observed at that rate",
     }
     for rate, row in _quoted_rates(result):
         low, seen = max(float(row.lower or 0), least), float(row.value or 0)
         if rate < least or not low <= seen <= 1:
             continue
         # A limit of 0 lies below logarithmic axes: the line then ends at their edge without a wedge.
-        marks = [] if low <= least > 0 else [(rate, low, wedge)]
-        place = _observed_rate(row)
-        if place is not None and place >= least:
-            panel.plot([rate, place], [low, seen], linewidth=1.2, **look)
-            marks.append((place, seen, ring))
-        for x, y, mark in marks:
-            (shown,) = panel.plot([x], [y], markersize=4.6, linestyle="none", **mark, **look)
+        panel.plot([rate, rate], [low, seen], linewidth=1.2, **look)
+        for y, mark in [*([] if low <= least > 0 else [(low, wedge)]), (seen, ring)]:
+            (shown,) = panel.plot([rate], [y], markersize=4.6, linestyle="none", **mark, **look)
             canvas.tip(shown, _rate_words(rate, row))
             mark["label"] = "_again"

@@ -160,17 +160,6 @@ def test_a_batch_is_cut_by_bytes(serve):
         collected(endpoint(server, max_request_bytes=300), **groups)
 
 
-def test_a_failure_in_the_middle_is_the_only_one_told(serve):
-    """A server that dies for good is named with the rows it was asked for."""
-
-    def answer(_method, _path, body):
-        return good(body) if rows_in(body)[0] < 200 else (500, {}, {"error": "out of memory"})
-
-    server = serve(answer)
-    with refused(r"answered 500: '.*out of memory.*' \(2 times\) for member rows 2\d0 to 2\d9, "):
-        collected(endpoint(server, retries=1), **numbered())
-
-
 def test_a_checkpoint_is_a_round_of_requests(serve):
     """A batch is what eight requests at once hold, and a hundred records where each holds a single one."""
     server = serve(lambda *_: 0.5)

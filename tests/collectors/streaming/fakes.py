@@ -1,7 +1,6 @@
 """A small table and a small model for the tests of long collections; the model writes down what it is asked."""
 
 import hashlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +55,6 @@ class FakeScorer:
     factor: float = 3.0
     identity: str | None = "model-1"
     records_at_once: int | None = 10
-    delay: float = 0.0
     noise: float = 0.0
     fail_at: int = -1
     meanwhile: Callable = lambda _records: None
@@ -77,7 +75,6 @@ class FakeScorer:
             line = " ".join(str(int(item)) for item in number) + "\n"
             with self.log.open("a") as file:
                 file.write(line)
-        time.sleep(self.delay)
         if self.fail_at in number:
             raise ValueError(self.fail_at)
         loss = np.sin(7 * number) * self.factor + self.noise * self.calls

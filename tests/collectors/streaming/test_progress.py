@@ -2,8 +2,6 @@
 
 import io
 
-import pytest
-
 from auditor.cli import console
 
 
@@ -26,13 +24,3 @@ def test_a_stage_takes_the_place_of_the_one_before(monkeypatch):
         move("Scoring", 500_001, 1_000_000)
     assert "Scoring" in stream.getvalue()
     assert "500001/1000000" in stream.getvalue()
-
-
-@pytest.mark.parametrize("quiet", [True, False])
-def test_no_bar_without_a_terminal(monkeypatch, quiet):
-    """Nothing is shown where nobody looks, or on request."""
-    stream = Terminal() if quiet else io.StringIO()
-    monkeypatch.setattr("sys.stderr", stream)
-    with console.progress(quiet=quiet) as move:
-        assert move is None
-    assert stream.getvalue() == ""

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from collectors.common import refused
 from collectors.texts import world
-from collectors.texts.world import equal, letters, logs, net, records
+from collectors.texts.world import letters, net, records
 
 from auditor.collectors.base import Records
 from auditor.collectors.texts import MinK, causal_model, collect_texts, plain_texts
@@ -17,16 +17,6 @@ TEXTS = world.TEXTS
 @pytest.fixture(autouse=True)
 def _needs_a_framework(require_extra):
     require_extra("language")
-
-
-def test_a_plain_module_and_a_callable_tokenizer_will_do():
-    """Logits that depend on the last token only give the log-probabilities of a table."""
-    import torch
-
-    table = torch.from_numpy(np.random.default_rng(0).normal(size=(10, 10)))
-    found = logs(causal_model(net(lambda ids: table[ids]), tokenizer=letters), ["abba", "jig"])
-    exact = torch.log_softmax(table, dim=1).numpy()
-    equal(found, [[exact[0, 1], exact[1, 1], exact[1, 0]], [exact[9, 8], exact[8, 6]]])
 
 
 def test_an_excluded_token_is_saturated():

@@ -1,6 +1,5 @@
 """Language models behind a completions endpoint: the same numbers as near, and every fault one sentence."""
 
-import json
 import pickle
 
 import numpy as np
@@ -69,28 +68,6 @@ def test_an_address_is_completed_only_where_it_is_a_base(given, path):
     assert CompletionsEndpoint(given, model="tiny").path == path
 
 
-def test_requests_are_split_by_bytes():
-    """No request is larger than allowed: what is too large is halved, and a text that no request can hold is refused."""
-    texts = ["a b " * 5, "c d " * 5, "e f " * 12, "g h", "i j " * 9]  # 20, 20, 48, 3 and 36 bytes
-    with serving() as (url, server):
-        scorer = text_scorer(endpoint(url, max_request_bytes=140, concurrency=1))
-        scorer.score(Records("member", texts, np.zeros(5)))
-        with refused(r"^member X must fit into requests of 140 bytes.*first at row 2,"):
-            scorer.score(Records("member", [*texts[:2], "a b " * 40], np.zeros(3)))
-    assert [request["prompt"] for request in server.posts] == [texts[:2], texts[2:3], texts[3:]]
-    assert max(int(headers["Content-Length"]) for headers in server.headers) <= 140
-
-
-def test_a_server_s_fault_is_one_sentence_with_the_rows():
-    """An answer that is cut off is asked for again, and so is one of a server that is down; then the rows are named."""
-    with (
-        serving(changed=lambda answer: json.dumps(answer).encode()[:-20]) as (url, server),
-        refused(r"no whole JSON.*\(3 times\) for member rows 7 to 9, counting from 0"),
-    ):
-        text_scorer(endpoint(url)).score(Records("member", world.TEXTS[:3], np.zeros(3), first_row=7))
-    assert len(server.posts) == 3
-
-
 def test_a_scorer_travels_to_another_process_without_its_connections():
     """After use it can be pickled, and its copy scores alike."""
     records = world.records()
@@ -105,11 +82,9 @@ def test_a_scorer_travels_to_another_process_without_its_connections():
     ("kwargs", "sentence"),
     [
         ({"url": "http://localhost/v1/chat/completions"}, r"a chat gives no log-probabilities"),
-        ({"url": "http://me:pw@localhost/v1"}, r"url must hold no credentials"),
         ({"model": " "}, r"model must be the name of the model on the server"),
         ({"form": "echo"}, r"form must be"),
         ({"max_request_records": 0}, r"max_request_records must be a whole number of 1 or more"),
-        ({"max_request_bytes": 0}, r"max_request_bytes must be a whole number of 1 or more"),
     ],
 )
 def test_an_endpoint_is_valid_once_built(kwargs, sentence):

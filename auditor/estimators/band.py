@@ -1,0 +1,147 @@
+"""Limits of both error rates that hold at every threshold at once: what is read from them may be chosen by looking."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.core.options import Census, Members
+from auditor.core.values import Floats, Losses
+from auditor.estimators.exact_test import largest_count
+from auditor.estimators.joint_test import order_statistics, ranks_below_half
+from auditor.estimators.limits import lower_limit, upper_limit
+
+_Integers = npt.NDArray[np.int64]
+
+# --- One distribution function, at the order statistics of ranks that are fixed in advance ---
+#
+# At the (i+1)-th smallest of n draws it is at least as large as the (i+1)-th smallest of n uniforms. All ranks get limits
+# of the same local level: the largest for which the order statistics of n uniforms leave them at any rank with the
+# probability that is allowed. It is found on drawn uniforms, of which so many fewer may leave them that the level holds
+# with a probability of .999 over the draws; and it is never below an equal share for each limit, which needs no draws.
+
+_DRAWS = 4_000
+_HALVINGS = 14
+
+
+def ranks_of_both_ends(size: int) -> _Integers:
+    """Return the ranks: dense at both ends.
+
+    >>> ranks_of_both_ends(6).tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    low = ranks_below_half(size)
+    return np.unique(np.concatenate([low, size - 1 - low]))
+
+
+@lru_cache(maxsize=16)
+def local_level(size: int, alpha: float) -> float:
+    """Return the level of each limit so that all of them, lower and upper ones, fail with probability alpha at most.
+
+    >>> 0.05 / (2 * ranks_of_both_ends(1000).size) < local_level(1000, 0.05) < 0.05 / 10
+    True
+    """
+    ranks = ranks_of_both_ends(size)
+    low = high = alpha / (2 * ranks.size)
+    allowed = largest_count(_DRAWS, alpha)
+    if allowed is None:
+        return low
+    rng = np.random.default_rng([size, _DRAWS])
+    drawn, high = order_statistics(ranks, size, _DRAWS, rng), alpha / 2
+    for _ in range(_HALVINGS):
+        middle = (low * high) ** 0.5
+        ends = _limits_at(ranks, size, middle)
+        left = np.count_nonzero(((drawn < ends[0][:, None]) | (drawn > ends[1][:, None])).any(axis=0))
+        low, high = (middle, high) if left <= allowed else (low, middle)
+    return low
+
+
+def _limits_at(ranks: _Integers, size: int, level: float) -> tuple[Floats, Floats]:
+    return lower_limit(ranks + 1, size, level), upper_limit(ranks, size, level)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """The distribution function of one group, from how many of its records lie below a threshold or at it."""
+
+    size: int
+    ranks: _Integers
+    lower: Floats
+    upper: Floats
+
+    @classmethod
+    def of(cls, size: int, alpha: float) -> "_Known":
+        ranks = ranks_of_both_ends(size)
+        return cls(size, ranks, *_limits_at(ranks, size, local_level(size, alpha)))
+
+    def at_least(self, counts: _Integers) -> Floats:
+        """The lower limit: that at the last ranked record among so many."""
+        at = np.searchsorted(self.ranks, counts - 1, side="right") - 1
+        return np.where(at >= 0, self.lower[np.maximum(at, 0)], 0.0)
+
+    def at_most(self, counts: _Integers) -> Floats:
+        """The upper limit: that at the first ranked record beyond so many."""
+        at = np.searchsorted(self.ranks, counts, side="left")
+        return np.where(at < self.ranks.size, self.upper[np.minimum(at, self.ranks.size - 1)], 1.0)
+
+
+# --- The trade-off curve: limits of the FPR and of the TPR at the ranked records of both groups ---
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The trade-off curve passes above all of the one points and below all of the others; each ascending.
+
+    Attributes:
+        above: FPR and TPR, shape (2, thresholds): an attack with at most this FPR has at least this TPR.
+        below: Likewise: with at least this FPR at most this TPR.
+    """
+
+    above: Floats
+    below: Floats
+
+
+def simultaneous_band(losses: Losses, *, confidence: float, members: Members) -> Band:
+    """Return the band that the whole trade-off curve of the loss lies in, at this confidence.
+
+    Half of the error goes to each group's distribution function; in a `Census` that of the members is known. A subset of
+    the training set is treated as a sample.
+
+    >>> apart = Losses(member=np.arange(1000), nonmember=np.arange(1000) + 1000)
+    >>> band = simultaneous_band(apart, confidence=0.95, members=Census())
+    >>> [round(rate, 3) for rate in band.above[:, np.argmax(band.above[1])].tolist()]
+    [0.008, 1.0]
+    """
+    member, nonmember = losses.sorted_member, losses.sorted_nonmember
+    census = isinstance(members, Census)
+    alpha = (1 - confidence) / (1 if census else 2)
+    wrongly = _Known.of(nonmember.size, alpha)
+    every = np.arange(1, member.size + 1)
+    known = every / member.size
+    rightly = (
+        _Known(member.size, every - 1, known, np.append(0.0, known[:-1]))
+        if census
+        else _Known.of(member.size, alpha)
+    )
+    at_others, at_own = nonmember[wrongly.ranks], member[ranks_of_both_ends(member.size)]
+    # Called are those below a non-member, or up to a member; not called are those above either.
+    above = np.array(
+        [
+            np.concatenate([limit(_counts(group, at_others, "left")), limit(_counts(group, at_own, "right"))])
+            for group, limit in ((nonmember, wrongly.at_most), (member, rightly.at_least))
+        ]
+    )
+    both = np.concatenate([at_others, at_own])
+    below = np.array(
+        [
+            limit(_counts(group, both, "right"))
+            for group, limit in ((nonmember, wrongly.at_least), (member, rightly.at_most))
+        ]
+    )
+    return Band(above, below)
+
+
+def _counts(group: Floats, thresholds: Floats, side: Literal["left", "right"]) -> _Integers:
+    return np.searchsorted(group, thresholds, side=side)
