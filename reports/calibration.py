@@ -316,12 +316,8 @@ def _rule(name: str, label: str, rule: Callable[[Law], ThresholdRule]) -> Bound:
 
     def missed(trial: Trial) -> bool:
         losses, truth, used = trial.losses(), trial.law.epsilon(trial.delta), rule(trial.law)
-        alpha, sizes = 1 - trial.confidence, (trial.size, trial.size)
-        if used == RankGrid() and is_exact(*sizes, alpha, Sample()):
-            # The bound lies above the truth where the p-value of the truth is up to alpha: one p-value instead of many.
-            return (
-                CalibratedTest(Hits.of(losses), Statistic(*sizes, trial.delta, alpha)).p_value(truth) <= alpha
-            )
+        if used == RankGrid():
+            return _refuted(trial, losses, truth, Sample())
         return _certified(trial, losses, used, Sample()) > truth
 
     return Bound(name, label, _EPSILON, _ABOVE, lambda law, delta: law.epsilon(delta), missed)
@@ -334,10 +330,17 @@ def _finite(name: str, label: str, *, times: int, choose: Callable[[int], Member
         training = trial.law.member(trial.rng, times * trial.size)
         scored = trial.rng.choice(training, trial.size, replace=False)
         losses = Losses(member=scored, nonmember=trial.law.nonmember(trial.rng, trial.size))
-        found = _certified(trial, losses, RankGrid(), choose(training.size))
-        return found > set_epsilon(training, trial.law, delta=trial.delta)
+        truth = set_epsilon(training, trial.law, delta=trial.delta)
+        return _refuted(trial, losses, truth, choose(training.size))
 
     return Bound(name, label, f"{_EPSILON}, of the training set drawn", _ABOVE, None, missed)
+
+
+def _refuted(trial: Trial, losses: Losses, truth: float, members: Members) -> bool:
+    """Whether the default bound lies above the truth: its p-value is up to alpha, which is one instead of many."""
+    alpha, sizes = 1 - trial.confidence, (trial.size, trial.size)
+    law = Statistic(*sizes, trial.delta, alpha, members)
+    return CalibratedTest(Hits.of(losses), law, not is_exact(*sizes, alpha, members)).p_value(truth) <= alpha
 
 
 def _certified(trial: Trial, losses: Losses, rule: ThresholdRule, members: Members) -> float:

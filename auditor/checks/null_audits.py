@@ -166,7 +166,7 @@ LABEL_SHUFFLE = CheckSpec(
     ),
     voids_result=True,
 )
-_LARGEST = 1_000  # records of each group that are shuffled
+_LARGEST = 400  # records of each group that are shuffled
 _FEWEST_UNITS = 10
 _SURELY = 1e-4  # a bound that spends all of its error has about as many positives as it promises
 
@@ -184,7 +184,7 @@ def label_shuffle(
 
     Membership is shuffled among records; among persons, all of whose records then move together, where each person is
     in one group only. The latter fails where records of one person are counted as independent and are not. At most
-    1,000 records of each group are shuffled, drawn at random.
+    400 records of each group are shuffled, drawn at random.
 
     Args:
         losses: As audited.

@@ -434,7 +434,7 @@ def _calibrated(
 def positive_bounds(
     audits: Sequence[Losses], *, delta: float, confidence: float, rule: options.ThresholdRule
 ) -> int:
-    """Return how many of these audits of equally many records, with members as a sample, have a bound above 0.
+    """Return how many of these audits, with members as a sample, have a bound above 0; quick where their sizes are equal.
 
     >>> apart = Losses(member=[1.0, 2.0, 3.0, 4.0], nonmember=[5.0, 6.0, 7.0, 8.0])
     >>> positive_bounds([apart] * 3, delta=0.0, confidence=0.95, rule=options.RankGrid())
@@ -443,17 +443,22 @@ def positive_bounds(
     if not (isinstance(rule, options.RankGrid) and isinstance(rule.interval, options.Calibrated)):
         bounds = (clopper_pearson(audit, delta=delta, confidence=confidence, rule=rule) for audit in audits)
         return sum((bound.value or 0.0) > 0 for bound in bounds)
-    every, sample, alpha = [Hits.of(audit) for audit in audits], options.Sample(), 1 - confidence
-    law = _statistic(every[0], delta, alpha, rule, sample)
-    drawn = not is_exact(law.members, law.nonmembers, alpha, sample)
+    alike: dict[Statistic, list[Hits]] = {}
+    for hits in map(Hits.of, audits):
+        alike.setdefault(_statistic(hits, delta, 1 - confidence, rule, options.Sample()), []).append(hits)
+    return sum(_positive(law, every) for law, every in alike.items())
+
+
+def _positive(law: Statistic, every: list[Hits]) -> int:
+    drawn = not is_exact(law.members, law.nonmembers, law.alpha, law.chosen)
     # The bound grows with the statistic: those above 0 come first. About as many are looked for as the error allows.
     ordered = sorted(every, key=law.largest, reverse=True)
 
     def positive(number: int) -> bool:
         test = CalibratedTest(ordered[number - 1], law, drawn)
-        return test.statistic > -math.inf and test.p_value(LEAST_BOUND) <= alpha
+        return test.statistic > -math.inf and test.p_value(LEAST_BOUND) <= law.alpha
 
-    low, high, reach = 0, len(ordered) + 1, max(2, math.ceil(alpha * len(ordered)))
+    low, high, reach = 0, len(ordered) + 1, max(2, math.ceil(law.alpha * len(ordered)))
     while high - low > 1:
         middle = min(low + reach, (low + high) // 2)
         low, high = (middle, high) if positive(middle) else (low, middle)

@@ -24,14 +24,14 @@ def test_persons_are_shuffled_whole_where_they_are_in_one_group(rng, straddle):
 
     Where a coin was thrown for each record, records are what is shuffled, and the bound holds.
     """
-    owner = np.repeat(np.arange(120), 10)
-    values = rng.normal(size=120)[owner] + 0.1 * rng.normal(size=1200)
-    first, second = np.split(rng.permutation(1200) if straddle else np.arange(1200), 2)
+    owner = np.repeat(np.arange(80), 10)
+    values = rng.normal(size=80)[owner] + 0.1 * rng.normal(size=800)
+    first, second = np.split(rng.permutation(800) if straddle else np.arange(800), 2)
     person = PerGroup(owner[first], owner[second])
     losses = Losses(member=values[first], nonmember=values[second], person=person)
     found = label_shuffle(losses, delta=1e-5, rng=rng, shuffles=100)
     assert found.status is (Status.OK if straddle else Status.FAIL)
-    assert found.details["units"] == (1200 if straddle else 120)
+    assert found.details["units"] == (800 if straddle else 80)
     assert ("ask for one score per person" in found.message) == (not straddle)
 
 
@@ -55,12 +55,29 @@ def test_large_groups_are_sampled(rng):
         person=(owner, np.arange(9000) + 10_000),
     )
     values, unit, is_member, _ = _units(losses, rng)
-    assert values.size == 2000
-    assert is_member.sum() == 200
-    assert np.bincount(np.bincount(unit)).tolist() == [0, 1000, 0, 0, 0, 200]
+    assert values.size == 800
+    assert is_member.sum() == 80
+    assert np.bincount(np.bincount(unit)).tolist() == [0, 400, 0, 0, 0, 80]
 
 
 def test_too_few_records_are_unknown(rng):
     """With a handful of records there is nothing to shuffle."""
     few = Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])
     assert label_shuffle(few, delta=0.0, rng=rng).status is Status.UNKNOWN
+
+
+def test_persons_with_unequal_numbers_of_records(rng):
+    """Shuffled whole, they make groups of other sizes in each shuffle, and each is judged by its own."""
+    owner = np.repeat(np.arange(150), rng.integers(1, 9, 150))
+    first = owner < 75
+    found = label_shuffle(
+        Losses(
+            member=rng.normal(size=first.sum()),
+            nonmember=rng.normal(size=(~first).sum()),
+            person=PerGroup(owner[first], owner[~first]),
+        ),
+        delta=1e-3,
+        rng=rng,
+    )
+    assert found.details["shuffled"] == "persons"
+    assert found.status is Status.OK

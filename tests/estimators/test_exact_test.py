@@ -8,9 +8,9 @@ from oracles import worst_interleavings
 from scipy import stats
 from simulation import ALPHA, at_most, runs_for
 
-from auditor.core import Losses
+from auditor.core import Census, Losses, Subset
 from auditor.curves import TradeoffCurve
-from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
+from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic, least_epsilons
 
 
 def judged(member, nonmember, delta, alpha=ALPHA):
@@ -177,3 +177,52 @@ def test_total_separation_gives_the_most(rng):
     assert bounds[-1] == CalibratedTest(Hits.perfect(100, 100), Statistic(100, 100, 0.0, ALPHA)).epsilon_bound
     # At one rank alone all of alpha is spent on log(V/B): 3.28 by two limits of alpha/2 each is below it.
     assert 3.281346 < bounds[-1] < 4.5
+
+
+# --- Audits that are drawn from the law ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sizes", "delta"), [((150, 120), 1e-4), ((40, 300), 0.02)])
+def test_drawn_audits_against_exact_sums(rng, sizes, delta):
+    """As many drawn audits are as extreme as the sums say, and the p-value is the 99.9% upper limit of that share."""
+    for shift in (0.3, 1.0, 2.0):
+        exact = judged(rng.normal(-shift, 1, sizes[0]), rng.normal(0, 1, sizes[1]), delta)
+        drawn = CalibratedTest(exact.hits, exact.law, drawn=True)
+        for epsilon in (0.0, 0.5, 1.5, 3.0):
+            few, many = (stats.binom.ppf(tail, 4000, exact.p_value(epsilon)) for tail in (1e-5, 1 - 1e-5))
+            low, high = (stats.beta.ppf(0.999, count + 1, 4000 - count) for count in (few, many))
+            assert (
+                np.nan_to_num(low, nan=1.0) - 1e-9
+                <= drawn.p_value(epsilon)
+                <= np.nan_to_num(high, nan=1.0) + 1e-9
+            )
+
+
+@pytest.mark.parametrize("members", [Census(), Subset(of=50), Subset(of=160)], ids=str)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.5, 0.05)])
+def test_drawn_audits_of_a_training_set_against_drawn_records(rng, members, epsilon, delta):
+    """Of records drawn from a worst training set so many have as large a statistic as the p-value says, or fewer."""
+    size, others, draws = 40, 60, 400
+    of = members.of if isinstance(members, Subset) else size
+    curve = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
+    training = np.interp(np.arange(1, of + 1) / of, curve.tpr, curve.fpr)
+    # Nobody misses the largest record: it lies where its own limit, or that of the one before it, allows it.
+    training[-1] = max(training[-2], (1 - delta) * math.exp(-epsilon))
+    law, every = Statistic(size, others, delta, ALPHA, members), []
+    for _ in range(draws):
+        losses = Losses(rng.choice(training, size, replace=False), rng.random(others))
+        every.append(CalibratedTest(Hits.of(losses), law, drawn=True))
+    every.sort(key=lambda test: test.statistic)
+    for at in (100, 300, 380):
+        share = np.mean([test.statistic >= every[at].statistic - 1e-9 for test in every])
+        noise = math.sqrt(share * (1 - share) / draws)
+        assert share - 4 * noise < every[at].p_value(epsilon) < share + 4 * noise + 0.03
+
+
+@pytest.mark.parametrize("sizes", [(200, 100), (100, 300)])
+def test_the_most_of_a_census_is_what_drawn_audits_show(sizes):
+    """A perfect attack on a census is bounded in closed form, by either tail, where drawn audits bound it."""
+    law = Statistic(*sizes, 1e-3, ALPHA, Census())
+    perfect = CalibratedTest(Hits.perfect(*sizes), law, drawn=True)
+    least = least_epsilons(law.corners(perfect.statistic), law, draws=20_000)
+    assert perfect.epsilon_bound == pytest.approx(np.quantile(least, ALPHA), abs=0.03)
