@@ -73,6 +73,7 @@ from auditor.core.options import (
     Calibrated as Calibrated,
     Census as Census,
     ClopperPearson as ClopperPearson,
+    Context as Context,
     EachRecord as EachRecord,
     FixedSizeSampling as FixedSizeSampling,
     FixedThreshold as FixedThreshold,

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
+from auditor import report
 from auditor.comparison.compare import ComparedAudits
 from auditor.core.files import kept
 from auditor.core.options import (
     Adjacency,
+    Context,
     IndependentRuns,
     Members,
     MembershipSplit,
@@ -29,15 +31,15 @@ from auditor.core.options import (
 from auditor.core.values import Losses
 from auditor.results.document import AuditDocument, InstancesDocument, RunsDocument
 from auditor.theory.asked import Asked
+from auditor.verdicts.gates import Gate, GateOutcome, check_gates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from auditor.mechanism.whole_curve import RunsTest
     from auditor.records.features import Features
-    from auditor.verdicts.gates import Gate, GateOutcome
 
-    Gates = str | Sequence[str | Gate | GateOutcome]
+Gates = str | Sequence[str | Gate | GateOutcome]
 
 
 class _Shown:
@@ -49,11 +51,10 @@ class _Shown:
         return cls(**{item.name: getattr(document, item.name) for item in fields(document)})
 
 
-@dataclass(frozen=True, eq=False)
-class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
-    __doc__ = AuditDocument.__doc__
+class _Reported(_Shown):
+    """The methods that show an audit of whatever kind: ``self`` is the document too."""
 
-    def to_html(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+    def to_html(self: Any, path: str | os.PathLike[str] | None = None, *, gates: Gates = ()) -> str:
         """Return the report as one offline HTML page; with a path, also write it there, whole or not at all.
 
         Args:
@@ -64,12 +65,9 @@ class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
             InputError: A gate cannot be read, or names nothing that an audit has.
             OutputError: The path cannot be written.
         """
-        from auditor.report import html
-        from auditor.verdicts.gates import check_gates
+        return kept(report.render([self], gates=check_gates(self, gates)), path)
 
-        return kept(html.render([self], gates=check_gates(self, gates)), path)
-
-    def to_markdown(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+    def to_markdown(self: Any, path: str | os.PathLike[str] | None = None, *, gates: Gates = ()) -> str:
         """Return a summary for a pull request in GitHub-flavoured Markdown; with a path, also write it there.
 
         Args:
@@ -80,12 +78,9 @@ class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
             InputError: A gate cannot be read, or names nothing that an audit has.
             OutputError: The path cannot be written.
         """
-        from auditor.report import html
-        from auditor.verdicts.gates import check_gates
+        return kept(report.markdown(self, gates=check_gates(self, gates)), path)
 
-        return kept(html.markdown(self, gates=check_gates(self, gates)), path)
-
-    def to_junit(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+    def to_junit(self: Any, path: str | os.PathLike[str] | None = None, *, gates: Gates = ()) -> str:
         """Return the claim, the gates and the checks as JUnit XML for build servers; with a path, also write it there.
 
         Args:
@@ -96,12 +91,9 @@ class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
             InputError: A gate cannot be read, or names nothing that an audit has.
             OutputError: The path cannot be written.
         """
-        from auditor.report import ci
-        from auditor.verdicts.gates import check_gates
+        return kept(report.junit(self, gates=check_gates(self, gates)), path)
 
-        return kept(ci.junit(self, gates=check_gates(self, gates)), path)
-
-    def to_sarif(self, path: str | os.PathLike[str] | None = None, *, gates: "Gates" = ()) -> str:
+    def to_sarif(self: Any, path: str | os.PathLike[str] | None = None, *, gates: Gates = ()) -> str:
         """Return what somebody has to look at as SARIF 2.1.0 for code hosts; with a path, also write it there.
 
         Args:
@@ -112,12 +104,9 @@ class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
             InputError: A gate cannot be read, or names nothing that an audit has.
             OutputError: The path cannot be written.
         """
-        from auditor.report import ci
-        from auditor.verdicts.gates import check_gates
+        return kept(report.sarif(self, gates=check_gates(self, gates)), path)
 
-        return kept(ci.sarif(self, gates=check_gates(self, gates)), path)
-
-    def figure(self, name: str) -> "Figure | None":
+    def figure(self: Any, name: str) -> "Figure | None":
         """Return a figure of the report as a matplotlib ``Figure``, or null where this audit has no data for it.
 
         Args:
@@ -130,40 +119,62 @@ class AuditResult(_Shown, AuditDocument):  # noqa: D101 - that of the document
 
         return figures.figure(self, name)
 
-    def figures(self) -> "dict[str, Figure]":
+    def figures(self: Any) -> "dict[str, Figure]":
         """Return every figure that this audit has data for, by name, in the order of the report."""
         from auditor.report.figures.gallery import FIGURES
 
         drawn = {name: self.figure(name) for name in FIGURES}
         return {name: found for name, found in drawn.items() if found is not None}
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self: Any) -> str:
         """Return the card that a notebook shows."""
-        from auditor.report.html import card
-
-        return card(self)
+        return str(report.card(self))
 
 
 @dataclass(frozen=True, eq=False)
-class InstancesResult(_Shown, InstancesDocument):  # noqa: D101 - that of the document
+class AuditResult(_Reported, AuditDocument):  # noqa: D101 - that of the document
+    __doc__ = AuditDocument.__doc__
+
+    def to_cyclonedx(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the audit as a CycloneDX 1.6 bill of materials in JSON; with a path, also write it there.
+
+        It lists one model, whose card has each number with its interval, also of each slice, and what was declared. The
+        same result gives the same text.
+
+        Args:
+            path: Where to write it, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
+        return kept(report.cyclonedx(self), path)
+
+    def to_model_card(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the audit as part of a model card for the Hugging Face Hub; with a path, also write it there.
+
+        It begins with the metadata (``model-index``) that belongs at the top of the card, and goes on with a section in
+        Markdown.
+
+        Args:
+            path: Where to write it, whole or not at all.
+
+        Raises:
+            OutputError: The path cannot be written.
+        """
+        return kept(report.model_card(self), path)
+
+
+@dataclass(frozen=True, eq=False)
+class InstancesResult(_Reported, InstancesDocument):  # noqa: D101 - that of the document
     __doc__ = InstancesDocument.__doc__
 
-    def _repr_html_(self) -> str:
-        """Return the card that a notebook shows."""
-        from auditor.report.html import instances_card
-
-        return instances_card(self)
-
 
 @dataclass(frozen=True, eq=False)
-class RunsResult(_Shown, RunsDocument):  # noqa: D101 - that of the document
+class RunsResult(_Reported, RunsDocument):  # noqa: D101 - that of the document
     __doc__ = RunsDocument.__doc__
 
-    def _repr_html_(self) -> str:
-        """Return the card that a notebook shows."""
-        from auditor.report.html import runs_card
 
-        return runs_card(self)
+AnyResult = AuditResult | InstancesResult | RunsResult
 
 
 @dataclass(frozen=True)
@@ -213,6 +224,7 @@ def audit(
     model: str | None = None,
     strategy: str | None = None,
     utility: Utility | None = None,
+    context: Context | None = None,
     top_records: int = 10,
     source: str | None = None,
     command: str | None = None,
@@ -245,6 +257,7 @@ def audit(
         strategy: What several audits of one way of training share, such as ``DP, epsilon 10``; `compare_audits` takes
             them together.
         utility: How good the model is at its task; `compare_audits` sets it against what the model gives away.
+        context: What is declared of the release, for a reviewer; no number depends on it, and nothing of it is inferred.
         top_records: How many training records to name by id, the most exposed first, where they have ids and the losses
             tell anything; ``data["top_records"]`` says why there are none. Ids are personal data too: 0 names none, and
             1,000 is the most.
@@ -422,8 +435,8 @@ def compare_audits(
     return AuditsComparison.of(room.compare_audits(**given))
 
 
-def read_result(path: str | os.PathLike[str]) -> AuditResult:
-    """Read a result that `AuditResult.to_json` wrote, in this release or an earlier one.
+def read_result(path: str | os.PathLike[str]) -> AnyResult:
+    """Read a result that its `to_json` wrote, in this release or an earlier one: of one model, several, or many runs.
 
     Args:
         path: A JSON file of at most 64 MB. It may come from anyone: nothing in it is executed.
@@ -441,4 +454,6 @@ def read_result(path: str | os.PathLike[str]) -> AuditResult:
     """
     from auditor.results import reading as room
 
-    return AuditResult.of(room.read_result(path))
+    found = room.read_result(path, kinds=room.KINDS)
+    results = AuditResult, InstancesResult, RunsResult
+    return next(item for item in results if item.kind == found.kind).of(found)

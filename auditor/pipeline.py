@@ -9,12 +9,12 @@ from auditor.core.errors import InputError
 from auditor.core.options import Sample, StatedClaim
 from auditor.core.values import Estimate, Losses
 from auditor.curves.tradeoff import count
+from auditor.estimators.band import furthest, simultaneous_band
 from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
-from auditor.estimators.limits import MemberLimits
 from auditor.estimators.one_run import mechanism_bound
-from auditor.estimators.rates import certified_at, interval
+from auditor.estimators.rates import interval
 from auditor.estimators.registry import ESTIMATORS
 from auditor.results import views
 from auditor.results.document import AuditDocument, NamedCurve, provenance
@@ -54,6 +54,7 @@ def audit(asked: Asked) -> AuditDocument:
             seed=evidence.seed,
             source=asked.source and validate.shortened(asked.source),
             command=asked.command and validate.shortened(asked.command),
+            choices=asked.kept(),
         ),
         top_records=exposed.records,
     )
@@ -63,8 +64,8 @@ def audit(asked: Asked) -> AuditDocument:
     return result
 
 
-# What a headline may tell: the first of these that holds although all of them were looked at, and so share the error. The
-# last two are looked at where none of the others holds: they take longest.
+# What a headline may tell: whatever of these shows most, since all of them hold together and share the error. The last two
+# are looked at where none of the others holds: they take longest.
 _LOOKS, _HALF = 6, 0.5
 
 
@@ -72,8 +73,9 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     """Return which findings hold at the confidence of the audit with all of them together.
 
     Members count as draws, whether or not all of them were scored. ``names`` are those of estimates whose lower limit is
-    beyond what guessing gives (``auc.upper``: whose upper one is), each at a sixth of the error. ``reversed`` is the lower
-    limit of the advantage of an attacker who goes by high losses, likewise, or 0.
+    beyond what guessing gives (``auc.upper``: whose upper one is), each at a sixth of the error, and ``limits`` are some
+    of those limits. ``point`` is that of a band at every threshold at once, likewise, that is furthest from guessing, or null.
+    ``reversed`` is the lower limit of the advantage of an attacker who goes by high losses, likewise, or 0.
     """
     level = (1 - evidence.setting.confidence) / _LOOKS
     stricter = replace(evidence.setting, confidence=1 - level, members=Sample())
@@ -82,24 +84,19 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     sizes, confidence = (losses.n_member, losses.n_nonmember), stricter.confidence
     variance = area.details["standard_error"] ** 2
     low, high = interval(area.value or 0.0, variance, sizes=sizes, alpha=level)
-    limits = MemberLimits(Sample(), losses.n_member)
-    found = {
-        **{
-            f"tpr_at_fpr.{rate:g}": (certified_at(rate, losses, limits, level / 2)[0] or 0.0) > rate
-            for rate in stricter.rates
-        },
-        "advantage": _positive(advantage(counts, confidence=confidence)),
-        "epsilon_bound.clopper_pearson": _bound_is_shown(evidence, again, level),
-        "auc": low > _HALF,
-        "auc.upper": high < _HALF,
-    }
-    names, behind = [name for name, holds in found.items() if holds], 0.0
-    if not names:
+    gain = advantage(counts, confidence=confidence).lower or 0.0
+    point = furthest(simultaneous_band(losses, confidence=confidence, members=Sample()))
+    limits = {"advantage": gain} if gain > 0 else {}
+    limits |= {"auc": low} if low > _HALF else {}
+    names, behind = [*limits, *(["auc.upper"] if high < _HALF else [])], 0.0
+    if _bound_is_shown(evidence, again, level):
+        names.insert(0, "epsilon_bound.clopper_pearson")
+    if not names and point is None:
         names = [row.name for row in mechanism_bound(again) if _positive(row)]
-    if not names or names == ["auc.upper"]:
+    if point is None and (not names or names == ["auc.upper"]):
         swapped = Losses(member=losses.sorted_nonmember, nonmember=losses.sorted_member)
         behind = advantage(count(swapped), confidence=confidence).lower or 0.0
-    return {"looks": _LOOKS, "names": names, "reversed": behind}
+    return {"looks": _LOOKS, "names": names, "limits": limits, "point": point, "reversed": behind}
 
 
 def _bound_is_shown(evidence: Evidence, again: Evidence, level: float) -> bool:

@@ -144,12 +144,17 @@ def test_the_version(capsys):
     assert capsys.readouterr().out == f"auditor {auditor.__version__}\n"
 
 
-def test_the_demo_reports_two_models(tmp_path, capsys):
-    """The demo trains two models, writes one page comparing them and prints its path."""
+def test_the_demo_refutes_a_false_claim_and_not_a_true_one(tmp_path, capsys):
+    """The demo trains three models, writes one page comparing them and prints its path."""
     page = tmp_path / "demo.html"
     assert run("demo", "--html", page) == 0
     assert str(page) in capsys.readouterr().out
     text = page.read_text(encoding="utf-8")
-    assert "over-fitted" in text
-    assert "regularised" in text
+    for name, verdict in (
+        ("A forest that claims epsilon 0.5", "Claim refuted"),
+        ("A logistic regression", "No claim"),
+        ("The same trained with DP-SGD", "Claim not refuted"),
+    ):
+        row = text.partition(f"<bdi>{name}</bdi></a></th>")[2].partition("</tr>")[0]
+        assert verdict in row
     assert len(text) < 1_000_000

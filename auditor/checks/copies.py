@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from auditor.core.numbers import percent
 from auditor.core.registry import CheckSpec
-from auditor.core.values import Check, Floats, Losses, PerGroup, Status
+from auditor.core.values import WORST_FIRST, Check, Floats, Losses, PerGroup, Status
 from auditor.records.labels import codes
 
 DUPLICATES = CheckSpec(
@@ -29,7 +29,6 @@ DUPLICATES = CheckSpec(
     voids_result=True,
 )
 _SURELY = 0.01
-_ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
 
 
 def duplicates(losses: Losses) -> Check:
@@ -51,7 +50,7 @@ def duplicates(losses: Losses) -> Check:
     if not answers:
         message = "Records carry neither ids nor features, so duplicates cannot be looked for."
         return Check("duplicates", Status.UNKNOWN, message)
-    worst = min(answers, key=lambda answer: _ORDER.index(answer.status)).status
+    worst = min(answers, key=lambda answer: WORST_FIRST.index(answer.status)).status
     alike = " ".join(answer.message for answer in answers if answer.status is worst)
     return Check(
         "duplicates",

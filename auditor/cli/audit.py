@@ -1,5 +1,7 @@
-"""The commands about the result of an audit: `auditor audit`, `auditor report` and `auditor compare`."""
+"""The commands about the result of an audit: `auditor audit`, `report`, `verify` and `compare`."""
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,15 +10,16 @@ from typing import Any, Literal
 
 from auditor.cli import console, options as shared, settings
 from auditor.cli.options import (
-    AuditFiles,
     ClaimOptions,
     Columns,
     Common,
     Gates,
     LossColumns,
     Measured,
+    ModelFiles,
     Options,
     PageFiles,
+    Quietly,
     Sampled,
     argument,
     option,
@@ -25,6 +28,7 @@ from auditor.cli.options import (
 from auditor.core import options as choices
 from auditor.core.errors import InputError
 from auditor.core.values import Losses
+from auditor.results.document import CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
 from auditor.verdicts.gates import ExitCode, judged
 
 # --- The command `auditor compare`: several results beside each other, and the new one against the old ---
@@ -262,7 +266,7 @@ class _Trust(Options, title="Whether it can be trusted"):
 
 
 @dataclass(frozen=True)
-class _RankedFiles(AuditFiles):
+class _RankedFiles(ModelFiles):
     """Every form of the result, and the records by how exposed they look.
 
     Attributes:
@@ -303,6 +307,9 @@ class _ModelWords(Options, title="What the report says of the model"):
         utility: How good the model is at its task: auditor compare sets it against privacy.
         utility_name: What --utility is, such as 'test accuracy'.
         lower_is_better: Of --utility: a lower value is a better model (an error).
+        context: What is declared of the release, for a reviewer: a file (TOML or JSON) with any of release, exposed,
+            query_limits, privacy_unit, attacker, mitigations, owner, next_audit; in a configuration file also the table
+            [audit.context].
     """
 
     model_name: str | None = None
@@ -310,6 +317,20 @@ class _ModelWords(Options, title="What the report says of the model"):
     utility: float | None = None
     utility_name: str | None = None
     lower_is_better: bool = False
+    # A path as it was typed; a table of the file with settings as it is.
+    context: Any = option(parser=lambda said: said if isinstance(said, dict) else Path(said), metavar="FILE")
+
+    @property
+    def file(self) -> Path | None:
+        """The file with the context, if it is in one."""
+        return self.context if isinstance(self.context, Path) else None
+
+    def declared(self) -> choices.Context | None:
+        """Return what is declared of the release, or nothing where that was left open."""
+        if self.context is None:
+            return None
+        raw, named = settings.table_of(self.context)
+        return choices.Context.from_table(raw, named=named)
 
     def stated_utility(self) -> choices.Utility | None:
         """Return how good the model is, or nothing where that was left open."""
@@ -362,8 +383,8 @@ def audit(
     """
     from auditor import api
 
-    wanted, utility = gates.parsed(), words.stated_utility()
-    files.check(inputs=(*tables.files, trust.reference, claimed.schedule))
+    wanted, utility, context = gates.parsed(), words.stated_utility(), words.declared()
+    files.check(inputs=(*tables.files, trust.reference, claimed.schedule, words.file))
     claim, split = claimed.claim(), sampling.declared_split()
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
@@ -389,6 +410,7 @@ def audit(
             model=words.model_name,
             strategy=words.strategy,
             utility=utility,
+            context=context,
             top_records=files.top_records,
             source=source,
             command=console.command_line(),
@@ -396,7 +418,9 @@ def audit(
         )
     result = settings.recorded(result)
     ranked = files.ranked(losses, seed=measured.seed)
-    return files.write_all(result, judged(result, wanted), quiet=common.quiet, more=ranked)
+    return files.write_all(
+        result, judged(result, wanted), quiet=common.quiet, more=ranked | files.cards(result)
+    )
 
 
 @dataclass(frozen=True)
@@ -410,7 +434,7 @@ class _StoredResult(Options):
     result: Path = argument("RESULT")
 
 
-def report(stored: _StoredResult, gates: Gates, files: AuditFiles, common: Common) -> int:
+def report(stored: _StoredResult, gates: Gates, files: ModelFiles, common: Common) -> int:
     r"""Show a stored result again: print it, write its reports, and judge it by gates, without the losses.
 
     Examples:
@@ -431,4 +455,105 @@ def report(stored: _StoredResult, gates: Gates, files: AuditFiles, common: Commo
     wanted = gates.parsed()
     files.check(inputs=(stored.result,))
     found = read_result(stored.result)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, judged(found, wanted), quiet=common.quiet, more=files.cards(found))
+
+
+# --- The command `auditor verify`: is a result as it was written, and do its losses give its numbers? ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SameLosses(_LossTables, title="The losses that it was made of"):
+    """The losses to audit again, in the order in which they were audited.
+
+    Attributes:
+        losses: Table of losses, as auditor audit read it: the numbers are computed again from it.
+    """
+
+    losses: Path | None = None
+
+
+_NEARLY = 1e-9
+_MOST_TOLD = 20
+_COUNTS = ("n_member", "n_nonmember", "training_size", "delta", "confidence")
+
+
+def verify(stored: _StoredResult, tables: _SameLosses, shown: Quietly) -> int:
+    r"""Check that a result is as it was written, and with its losses that they give its numbers.
+
+    A hash shows that nothing changed since the result was written, and not who wrote it. Numbers computed again must agree
+    to 1e-9; the settings for that are in the result.
+
+    Examples:
+        Did anybody change this result?
+          auditor verify result.json
+
+        Do these losses give its numbers?
+          auditor verify result.json --losses losses.csv
+
+    Exit codes:
+        0 all agrees; 1 something does not; 2 bad input;
+        3 the result keeps no hash, or not the settings to compute it again.
+    """
+    from auditor.results.reading import raw_result
+
+    _, raw, content = raw_result(stored.result)
+    origin = raw["provenance"] if isinstance(raw.get("provenance"), dict) else {}
+    kept = origin.get(CONTENT_HASH)
+    found = [_compared("content", kept, kept and content_hash(json.loads(content)))]
+    if any(tables.files):
+        _, losses = tables.read()
+        found.append(_compared("losses", origin.get("input_sha256"), input_hash(losses)))
+        found += _again(stored.result, losses) if found[-1][0] else []
+    if not shown.quiet:
+        console.say("".join(f"✓ {words}\n" for ok, words in found if ok))
+    console.explain(f"{'?' if ok is None else '✕'} {words}" for ok, words in found if not ok)
+    states = [ok for ok, _ in found]
+    return ExitCode.FAILED if False in states else ExitCode.NOT_EVALUABLE if None in states else ExitCode.DONE
+
+
+def _compared(what: str, kept: object, now: object) -> tuple[bool | None, str]:
+    """Whether a hash is the one that the result keeps, null where it keeps none; and that in words."""
+    if not kept:
+        return None, f"SHA-256 of the {what}: no hash kept in this result."
+    same = kept == now
+    return same, f"SHA-256 of the {what}: {now}{'' if same else f', but the result keeps {kept!s:.64}'}."
+
+
+def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
+    """Whether the audit of these losses, made again, gives the numbers of the result; each that differs by itself."""
+    from auditor import api
+    from auditor.results.reading import read_result
+    from auditor.theory.asked import asked_again
+
+    result = read_result(path)
+    choices = result.provenance.get("choices")
+    if not choices:
+        return [(None, "Numbers: not computed again, since the result does not keep the settings for that.")]
+    again = api.audit(losses, **asked_again(choices))
+    # A verdict rests on checks too, and these may need files that nobody gave.
+    judged = not (choices.get("features") or choices.get("reference"))
+    old, new = (_numbers(item, judged=judged) for item in (result, again))
+    told: list[tuple[bool | None, str]] = [
+        (False, f"Number {name}: {old.get(name, 'missing')} in the result, {new.get(name, 'missing')} again.")
+        for name in old | new
+        if not _agree(old.get(name), new.get(name))
+    ]
+    if told:
+        return [*told[:_MOST_TOLD], (False, f"Numbers: {len(told):,} of {len(new):,} differ.")]
+    return [(True, f"Numbers: all {len(new):,} were computed again, and agree to 1e-9.")]
+
+
+def _numbers(result: AuditDocument, *, judged: bool) -> dict[str, Any]:
+    """Every number of a result by its name and place."""
+    found = {name: result.data.get(name) for name in _COUNTS}
+    for place, (label, item) in enumerate(result.by_slice):
+        named = " ".join((label, item.name, f"(estimate {place + 1})")).strip()
+        found |= {f"{end} of {named}": getattr(item, end) for end in ("value", "lower", "upper")}
+        found[f"ceiling of {named}"] = ceiling(item)
+    found |= {f"claimed {item.metric} ({place + 1})": item.value for place, item in enumerate(result.claims)}
+    return {**found, "verdict": result.verdict} if judged else found
+
+
+def _agree(x: Any, y: Any) -> bool:
+    numbers = isinstance(x, int | float) and isinstance(y, int | float)
+    return math.isclose(x, y, rel_tol=_NEARLY, abs_tol=_NEARLY) if numbers else bool(x == y)

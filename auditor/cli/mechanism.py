@@ -5,18 +5,14 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from auditor import theory
 from auditor.cli import console, options as shared, settings
 from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
-from auditor.core.values import Claim, Verdict
-from auditor.verdicts.gates import ExitCode
-
-if TYPE_CHECKING:
-    from auditor.api import InstancesResult, RunsResult
-
+from auditor.core.values import Claim
+from auditor.verdicts.gates import ExitCode, judged
 
 # --- The commands `auditor claim`, what a training promises, and `auditor parameters`, the training that keeps a promise ---
 
@@ -71,7 +67,9 @@ class _Promised(shared.Options):
         return tuple(found)
 
 
-def claim(training: shared.Training, asked: _Promised, files: shared.JsonFile, common: shared.Common) -> None:
+def claim(
+    training: shared.Training, asked: _Promised, files: shared.PageFiles, common: shared.Common
+) -> None:
     r"""Print what a DP-SGD training description promises, for both kinds of neighbours; JSON has every method.
 
     Examples:
@@ -86,6 +84,7 @@ def claim(training: shared.Training, asked: _Promised, files: shared.JsonFile, c
         Steps that differ, from a table:
           auditor claim --schedule steps.csv --delta 1e-5
     """
+    from auditor.report.html import claim_page
     from auditor.report.terminal import claims_text, to_json
 
     files.check(inputs=(training.schedule,))
@@ -95,16 +94,12 @@ def claim(training: shared.Training, asked: _Promised, files: shared.JsonFile, c
         further = asked.further(description, progress=move and partial(move, "Simulating"))
     claims = theory.overview(description, delta=delta, rates=rates, prior=prior)
     sentences = theory.in_words(claims, rates=rates, prior=prior)
-    table = claims_text(
-        description,
-        claims if asked.every_method else theory.leading(claims),
-        more=further,
-        sentences=sentences,
-        width=console.width(),
-        color=console.colour(),
-    )
+    shown: dict[str, Any] = {"more": further, "sentences": sentences}
+    led = claims if asked.every_method else theory.leading(claims)
+    table = claims_text(description, led, width=console.width(), color=console.colour(), **shown)
+    page = {} if files.html is None else {files.html: claim_page(description, led, **shown)}
     whole = to_json(description, (*claims, *further), delta=delta, prior=prior, sentences=sentences)
-    files.write(whole, shown=table + "\n", quiet=common.quiet)
+    files.write(whole, shown=table + "\n", quiet=common.quiet, texts=page)
 
 
 # --- The training that keeps a promise ---
@@ -203,18 +198,6 @@ def parameters(wish: _Wish, known: _Parameters, files: shared.JsonFile, common: 
 # --- The commands about a training algorithm: `auditor instances`, `auditor runs`, and `auditor power`, which plans audits ---
 
 
-def _deliver(found: "InstancesResult | RunsResult", files: shared.JsonFile, *, quiet: bool) -> int:
-    """Write a result about a training algorithm; return the exit code, explained where it is not 0."""
-    from auditor.report.terminal import algorithm_text
-
-    found = settings.recorded(found)
-    files.write(found.to_json(), shown=algorithm_text(found), quiet=quiet)
-    if found.verdict is not Verdict.REFUTED:
-        return ExitCode.DONE
-    console.explain(["The claim is refuted.", *(item.reason for item in found.comparisons if item.reason)])
-    return ExitCode.FAILED
-
-
 # --- Several models of one training algorithm ---
 
 
@@ -240,7 +223,8 @@ def instances(
     models: _Instances,
     measured: shared.Measured,
     claimed: shared.ClaimOptions,
-    files: shared.JsonFile,
+    gates: shared.Gates,
+    files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
     r"""Audit a training algorithm from several models that it trained, each on a fresh random split.
@@ -255,10 +239,14 @@ def instances(
             --independent-runs --claim-epsilon 2 --claim-delta 1e-5
 
     Exit codes:
-        0 done; 1 the claim is refuted; 2 bad input.
+        0 done, and every gate passed; 1 a gate failed or the claim is refuted;
+        2 bad input; 3 a gate asks for what cannot be evaluated.
+        If several apply: 2, then 1, then 3.
     """
-    from auditor.api import audit_instances, read_result
+    from auditor.api import audit_instances
+    from auditor.results.reading import read_result
 
+    wanted = gates.parsed()
     files.check(inputs=(*models.results, claimed.schedule))
     claim = claimed.claim()
     found = audit_instances(
@@ -271,7 +259,8 @@ def instances(
         together=choices.IndependentRuns() if models.independent_runs else None,
         seed=measured.seed,
     )
-    return _deliver(found, files, quiet=common.quiet)
+    found = settings.recorded(found)
+    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
 
 
 # --- Many runs of one training algorithm, with a canary and without ---
@@ -328,7 +317,8 @@ def runs(
     choice: _ThresholdChoice,
     measured: shared.Measured,
     claimed: shared.ClaimOptions,
-    files: shared.JsonFile,
+    gates: shared.Gates,
+    files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
     r"""Audit a training algorithm from many runs of it, with a canary and without.
@@ -352,11 +342,14 @@ def runs(
             --threshold-runs earlier.csv --delta 1e-5
 
     Exit codes:
-        0 done; 1 the claim is refuted; 2 bad input.
+        0 done, and every gate passed; 1 a gate failed or the claim is refuted;
+        2 bad input; 3 a gate asks for what cannot be evaluated.
+        If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_runs
     from auditor.mechanism.whole_curve import Sequential
 
+    wanted = gates.parsed()
     files.check(inputs=(scores.table, choice.threshold_runs, claimed.schedule))
     claim = claimed.claim()
     rule = choice.rule(higher_is_member=scores.higher_is_member, seed=measured.seed)
@@ -374,7 +367,8 @@ def runs(
     origin = {**found.provenance, "source": scores.table.name, "command": console.command_line()}
     told = {"higher_is_member": True} if scores.higher_is_member else {}
     found = dataclasses.replace(found, data={**found.data, **told}, provenance=origin)
-    return _deliver(found, files, quiet=common.quiet)
+    found = settings.recorded(found)
+    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
 
 
 # --- How many records, or runs, an audit takes ---

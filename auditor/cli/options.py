@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 
-from auditor.api import AuditResult
+from auditor.api import AnyResult, AuditResult
 from auditor.cli import console
 from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices
@@ -523,7 +523,7 @@ class AuditFiles(PageFiles):
 
     def write_all(
         self,
-        result: AuditResult,
+        result: AnyResult,
         gates: Sequence[GateOutcome],
         *,
         quiet: bool,
@@ -550,14 +550,37 @@ class AuditFiles(PageFiles):
         return exit_code(result, gates)
 
 
-def _shown(result: AuditResult, gates: Sequence[GateOutcome]) -> str:
+@dataclass(frozen=True)
+class ModelFiles(AuditFiles):
+    """Those of the audit of one model, which has cards too.
+
+    Attributes:
+        cyclonedx: Write a bill of materials with the model's card (CycloneDX 1.6).
+        model_card: Write metadata and a section for a model card on the Hugging Face Hub (Markdown).
+    """
+
+    cyclonedx: Path | None = None
+    model_card: Path | None = None
+
+    def cards(self, result: AnyResult) -> dict[Path, str | bytes]:
+        """Return the cards that were asked for, by where they go."""
+        wanted = given(self, "cyclonedx", "model_card")
+        if not wanted:
+            return {}
+        if not isinstance(result, AuditResult):
+            raise InputError(f"{wanted[0]} is for the audit of one model; leave it out here.")
+        made = ((self.cyclonedx, result.to_cyclonedx), (self.model_card, result.to_model_card))
+        return {path: make() for path, make in made if path is not None}
+
+
+def _shown(result: AnyResult, gates: Sequence[GateOutcome]) -> str:
     from auditor.report.terminal import audit_text
 
     passed = "".join(f"✓ {item.sentence}\n" for item in gates if item.passed)
     return f"{audit_text(result, width=console.width(least=_LEAST), color=console.colour(), gates=gates)}{passed}\n"
 
 
-def _reasons(result: AuditResult, gates: Sequence[GateOutcome]) -> list[str]:
+def _reasons(result: AnyResult, gates: Sequence[GateOutcome]) -> list[str]:
     """Why the exit code is not 0: the refuted claim, then the gates that failed, then those that cannot be evaluated."""
     from auditor.report.findings import verdict_sentence
 

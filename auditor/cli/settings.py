@@ -9,6 +9,7 @@ file sets, and where the exit code stops a pipeline that the file gave gates or 
 """
 
 import inspect
+import json
 import os
 import re
 import reprlib
@@ -27,12 +28,13 @@ from auditor.cli import console
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import read_bytes
+from auditor.results.reading import json_value
 from auditor.verdicts.gates import ExitCode
 
 if TYPE_CHECKING:
-    from auditor.api import AuditResult, InstancesResult, RunsResult
+    from auditor.api import AnyResult
 
-T = TypeVar("T", bound="AuditResult | InstancesResult | RunsResult")
+T = TypeVar("T", bound="AnyResult")
 
 # Why these belong on the command line alone.
 REFUSED = {
@@ -44,6 +46,7 @@ REFUSED = {
     "trust-pickle": "it lets a model run code",
     "trusted-type": "it lets a model run code",
 }
+_PATH_OR_TABLE = "context"  # what a file may hold as a table of its own
 # What can stop a pipeline.
 _STOPPING = {
     *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),
@@ -101,7 +104,8 @@ def _apply(context: Any, named: Path | None, *, none: bool) -> None:
     for key, value in own.items():
         kind = typing.get_args(signature.parameters[options[key].name].annotation)[0]
         where = f"configuration file {str(found.path)!r}: the key {key!r} in table {table}"
-        folder = found.path.parent if Path in (kind, *typing.get_args(kind)) else None
+        is_path = key == _PATH_OR_TABLE or Path in (kind, *typing.get_args(kind))
+        folder = found.path.parent if is_path else None
         context.default_map[options[key].name] = _typed(options[key], value, where=where, folder=folder)
     _USED.set(_Used(str(found.path), table, own))
 
@@ -113,6 +117,8 @@ def _options(command: Any) -> dict[str, Any]:
 
 def _typed(option: Any, value: Any, *, where: str, folder: Path | None) -> Any:
     """A setting as the command line would say it, so that the option reads it by itself."""
+    if option.name == _PATH_OR_TABLE and isinstance(value, dict):
+        return value
     parts = value if isinstance(value, list) and option.multiple else [value]
     if any(isinstance(part, dict | list) or isinstance(part, bool) != option.is_flag for part in parts):
         wanted = "true or false" if option.is_flag else "one value, neither true nor false"
@@ -222,17 +228,25 @@ def _read(path: Path) -> File | None:
     """Return what a file says; nothing of a pyproject.toml that does not speak of us, which may be as it likes."""
     most = _LARGEST_PROJECT if path.name == _PROJECT else _LARGEST
     content = read_bytes(path, what="configuration file", most=most)
+    named = f"configuration file {str(path)!r}"
     if path.name != _PROJECT:
-        return File(path, "", _parsed(path, content))
-    tool = _parsed(path, content).get("tool") if b"auditor" in content else None
+        return File(path, "", _of_toml(content, named=named))
+    tool = _of_toml(content, named=named).get("tool") if b"auditor" in content else None
     if not isinstance(tool, dict) or "auditor" not in tool:
         return None
     return File(path, "tool.auditor.", tool["auditor"])
 
 
-def _parsed(path: Path, content: bytes) -> dict[str, Any]:
+def table_of(source: Any) -> tuple[Any, str]:
+    """Return what a small file says, JSON by its ending or else TOML, or a table as it is; and how errors name it."""
+    if isinstance(source, dict):
+        return source, "table [audit.context]"
+    named, content = f"context file {str(source)!r}", read_bytes(source, what="context file", most=_LARGEST)
+    return (json_value if source.suffix.lower() == ".json" else _of_toml)(content, named=named), named
+
+
+def _of_toml(content: bytes, *, named: str) -> dict[str, Any]:
     """Return the tables of a file, if it is TOML."""
-    named = f"configuration file {str(path)!r}"
     try:
         text = content.decode("utf-8-sig")
         dotted = _DOTTED.search(text)
@@ -337,7 +351,8 @@ def recorded(result: T) -> T:
     used = _USED.get()
     if used is None or not used.settings:
         return result
-    config = {"file": used.file, "table": used.table, "settings": dict(used.settings)}
+    settings = json.loads(json.dumps(used.settings, default=str))  # TOML has dates
+    config = {"file": used.file, "table": used.table, "settings": settings}
     return replace(result, provenance={**result.provenance, "config": config})
 
 

@@ -3,10 +3,12 @@
 A choice is data; who computes with it is elsewhere. Each is checked when it is built.
 """
 
+import datetime as dt
+import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any, Self, get_args
@@ -15,7 +17,7 @@ import numpy as np
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.numbers import given
+from auditor.core.numbers import given, plain
 
 # --- Between which training sets ---
 
@@ -927,3 +929,121 @@ class Utility:
             raise InputError(f"utility name must be a text such as 'test accuracy', got {self.name!r}.")
         validate.name("utility name (--utility-name on the command line)", self.name)
         validate.instance("higher_is_better", self.higher_is_better, (bool,))
+
+
+# --- What is declared of the release, for a reviewer -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is declared of a model's release. No number depends on it, and nothing of it is inferred.
+
+    What is left out is shown as "not stated".
+
+    Attributes:
+        release: ``internal``, ``API``, ``open weights``, or other words.
+        exposed: What others get to see, such as labels, probabilities or weights.
+        query_limits: How many questions one caller may ask.
+        privacy_unit: Whose privacy is meant, such as a record, a person or a household.
+        attacker: What an attacker is thought to know and to have access to.
+        mitigations: What was done against leakage.
+        owner: Who answers for the model.
+        next_audit: When the next audit is due, as YYYY-MM-DD; a `datetime.date` goes in too.
+
+    Raises:
+        InputError: A field that is no text, empty or of more than 1,000 characters, or a date that is none.
+
+    >>> Context(release="API", next_audit="2027-01-31").next_audit
+    '2027-01-31'
+    """
+
+    release: str | None = None
+    exposed: str | None = None
+    query_limits: str | None = None
+    privacy_unit: str | None = None
+    attacker: str | None = None
+    mitigations: str | None = None
+    owner: str | None = None
+    next_audit: str | dt.date | None = None  # a text once built
+
+    def __post_init__(self) -> None:
+        if self.next_audit is not None:
+            object.__setattr__(self, "next_audit", _day(str(self.next_audit)))
+        for name, value in vars(self).items():
+            if value is not None and not (isinstance(value, str) and value.strip()):
+                raise InputError(
+                    f"{name} of the context must be a text that is not empty, got {value!r:.80}."
+                )
+            validate.name(f"{name} of the context", value)
+
+    @classmethod
+    def from_table(cls, raw: object, *, named: str) -> "Context":
+        """Return the context that a file states, its keys spelled with dashes or with underscores.
+
+        Args:
+            raw: A table of texts, as a TOML or JSON reader returns it.
+            named: What an error calls it.
+
+        Raises:
+            InputError: It is no table, has a key that is none or one twice, or a value that is none.
+        """
+        if not isinstance(raw, Mapping):
+            raise InputError(f"{named} must be a table of texts, got {raw!r:.80}.")
+        known = [item.name for item in fields(cls)]
+        keys = [validate.known(f"{named}: the key", str(key)[:80].replace("-", "_"), known) for key in raw]
+        stated = dict(zip(keys, raw.values(), strict=True))
+        if len(stated) < len(raw):
+            raise InputError(f"{named} states a field twice, with a dash and with an underscore; keep one.")
+        try:
+            return cls(**stated)
+        except InputError as error:
+            raise InputError(f"{named}: {error}") from None
+
+
+def _day(text: str) -> str:
+    try:
+        return dt.datetime.fromisoformat(text).date().isoformat()
+    except ValueError:
+        raise InputError(
+            f"next_audit of the context must be a date such as 2027-01-31, got {text!r:.80}."
+        ) from None
+
+
+# --- Choices as JSON, so that an audit can be made again --------------------------------------------
+
+
+def stored(choice: Any) -> Any:
+    """Return a choice as JSON holds it: its class by name, and its fields.
+
+    >>> stored(RandomSplit(stratified=True))
+    {'choice': 'RandomSplit', 'stratified': True}
+    """
+    if not is_dataclass(choice):
+        return json.loads(json.dumps(plain(choice), default=float))  # a decimal is a number too
+    return {
+        "choice": type(choice).__name__,
+        **{item.name: stored(getattr(choice, item.name)) for item in fields(choice)},
+    }
+
+
+def restored(raw: Any) -> Any:
+    """Return the choice that `stored` made JSON of; only classes of this module are built, whatever is asked for.
+
+    Raises:
+        InputError: There is no such choice, or not with these fields.
+
+    >>> restored({"choice": "RankGrid", "tails": "lower", "interval": {"choice": "Melded"}})
+    RankGrid(tails='lower', interval=Melded())
+    """
+    if isinstance(raw, list):
+        return tuple(map(restored, raw))
+    if not isinstance(raw, dict):
+        return raw
+    made = _STORED[validate.known("stored choice", raw.get("choice"), _STORED)]
+    try:
+        return made(**{key: restored(value) for key, value in raw.items() if key != "choice"})
+    except TypeError as error:
+        raise InputError(f"stored choice cannot be made again: {validate.one_line(error)}.") from None
+
+
+_STORED: dict[str, Any] = {name: item for name, item in globals().items() if is_dataclass(item)}

@@ -103,7 +103,6 @@ class Metric:
         hint: What it is in a few words, for the help of gates; empty where an audit of one model does not have it.
         absent: Why an audit may not have it, a clause; empty where every audit does.
         short: Its title in a short list, such as that of an audit of runs.
-        level: What that list says of it in place of an interval, where it has none.
     """
 
     name: str
@@ -125,7 +124,6 @@ class Metric:
     hint: str = ""
     absent: str = ""
     short: str = ""
-    level: str = ""
 
 
 @dataclass(frozen=True)

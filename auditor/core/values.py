@@ -93,6 +93,9 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
 
 
+WORST_FIRST = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
+
+
 class LossScale(Named):
     """What a loss is, so that the log-odds transform knows its way."""
 
@@ -431,6 +434,13 @@ class CurvePoint(TypedDict, total=False):
     allowed: float
 
 
+class Growth(TypedDict, total=False):
+    """The evidence against a claim as it grew: after so many pairs of runs, the log of the e-value."""
+
+    pairs: list[float]
+    log_evidence: list[float]
+
+
 class CurveRejected(TypedDict, total=False):
     """Whether the whole trade-off curve of the claimed training is rejected, and could have been."""
 
@@ -442,6 +452,7 @@ class CurveRejected(TypedDict, total=False):
     needed: float
     reason: str
     refuted_at_pair: float
+    growth: Growth
     point: CurvePoint
 
 

@@ -1,8 +1,9 @@
 """Limits of both error rates that hold at every threshold at once: what is read from them may be chosen by looking."""
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -141,6 +142,34 @@ def simultaneous_band(losses: Losses, *, confidence: float, members: Members) ->
         ]
     )
     return Band(above, below)
+
+
+def furthest(band: Band) -> dict[str, Any] | None:
+    """Return the rates of errors and of hits of the band whose ratio is largest at one end, and which; null if none shows any.
+
+    ``errors`` is an upper limit and ``hits`` a lower one: of false alarms and members recognised (``end`` is ``"low"``,
+    by low losses), or of members wrongly ruled out and others rightly (``"high"``). Chosen by looking, and honest: the
+    band holds everywhere at once.
+
+    >>> point = furthest(Band(np.array([[0.01, 0.5], [0.2, 0.9]]), np.zeros((2, 0))))
+    >>> [point[name] for name in ("errors", "hits", "end")]
+    [0.01, 0.2, 'low']
+    """
+    (fpr, tpr), found = band.above, []
+    for end, errors, hits in (("low", fpr, tpr), ("high", 1 - tpr, 1 - fpr)):
+        seen = (errors > 0) & (hits > errors)
+        if seen.any():
+            at = int(np.argmax(np.where(seen, hits / np.where(seen, errors, 1.0), 0.0)))
+            found.append({"errors": float(errors[at]), "hits": float(hits[at]), "end": end})
+    return max(found, key=_telling, default=None)
+
+
+_EXPECTED = 1.25  # who is recognised is told first, unless the other end says so many times as much
+
+
+def _telling(point: dict[str, Any]) -> float:
+    ratio: float = math.log(point["hits"] / point["errors"])
+    return ratio * (_EXPECTED if point["end"] == "low" else 1.0)
 
 
 def _counts(group: Floats, thresholds: Floats, side: Literal["left", "right"]) -> _Integers:

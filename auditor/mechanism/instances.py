@@ -14,7 +14,7 @@ from auditor.checks.copies import duplicates
 from auditor.checks.losses import direction, ties
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.values import Check, Estimate, Floats, Losses, Subject
+from auditor.core.values import WORST_FIRST, Check, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.estimators import guess_tests
 from auditor.estimators.guess_tests import largest_of_all_below
@@ -23,7 +23,7 @@ from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.rates import auc
 from auditor.records.labels import mechanism_reason, per_person
 from auditor.results.document import AuditDocument, InstancesDocument, NamedCurve, detail, find, input_hash
-from auditor.results.views import ATTACKS, InstanceRates, on_common_grid, rank_curves
+from auditor.results.views import ATTACKS, InstanceRates, against_claim, averaged, on_common_grid, rank_curves
 from auditor.theory.accountant import claimed_curve
 from auditor.theory.asked import SPLIT_NAMES, promises
 from auditor.verdicts.judging import judge, overall
@@ -39,15 +39,22 @@ _BY_PERSON = (
 )
 
 
-def _checks_of(instances: Sequence[_Instance]) -> tuple[Check, ...]:
-    """Return the checks of every audit; for bare losses those that need nothing else."""
-    found: list[Check] = []
-    for item in instances:
-        if isinstance(item, AuditDocument):
-            found += item.checks
-        else:
-            found += [direction(auc(count(item))), ties(item), duplicates(item)]
-    return tuple(found)
+def _checks_of(instance: _Instance) -> tuple[Check, ...]:
+    """Return the checks of an audit; of bare losses those that need nothing else."""
+    if isinstance(instance, AuditDocument):
+        return instance.checks
+    return direction(auc(count(instance))), ties(instance), duplicates(instance)
+
+
+def _at_worst(made: Sequence[Sequence[Check]]) -> tuple[Check, ...]:
+    """Return each check of the models where it came out worst, with which model that was where it is not fine."""
+    told = [
+        check if check.status is Status.OK else replace(check, message=f"Model {number}: {check.message}")
+        for number, one in enumerate(made, start=1)
+        for check in one
+    ]
+    by_name = {check.name: [one for one in told if one.name == check.name] for check in told}
+    return tuple(min(alike, key=lambda one: WORST_FIRST.index(one.status)) for alike in by_name.values())
 
 
 def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
@@ -457,11 +464,9 @@ def audit_instances(
     value = _point(evidence, stated_at, confidence, np.random.default_rng(seed))
     persons = _persons_refusal(found)
     refusal = _refusal(split) or persons
+    known = None if claim is None or audited is None else claimed_curve(claim, adjacency=audited.adjacency)
+    curve, rng = None if known is None else known.curve, np.random.default_rng([seed, 1])
     if pooled:
-        known = (
-            None if claim is None or audited is None else claimed_curve(claim, adjacency=audited.adjacency)
-        )
-        curve, rng = None if known is None else known.curve, np.random.default_rng([seed, 1])
         bound = _pooled(found, split, rng, delta=stated_at, confidence=confidence, curve=curve)
     else:
         bound = _bound(evidence, stated_at, confidence)
@@ -471,13 +476,17 @@ def audit_instances(
         bound = replace(bound, details={**bound.details, "not_for_claim": about})
     if refusal is not None:
         value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
-    judged = () if audited is None else (judge(audited, bound, checks=_checks_of(found)),)
+    made = [_checks_of(item) for item in found]
+    judged = () if audited is None else (judge(audited, bound, checks=sum(made, ())),)
+    whole = None if isinstance(claim, options.StatedClaim) else curve
     return InstancesDocument(
         data={**_data(found, evidence, stated_at, confidence, split, claim), **validate.several_looks(looks)},
         estimates=(bound, value, _log_mean_exp(evidence, stated_at)),
         claims=claims,
         comparisons=judged,
         verdict=overall(judged),
+        checks=_at_worst(made),
+        curves=(averaged(evidence), *against_claim(bound, audited, whole)),
         provenance={
             "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             "versions": {

@@ -21,6 +21,7 @@ from auditor.estimators.rates import auc
 from auditor.mechanism.training_runs import STOPPED
 from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
 from auditor.results.document import RunsDocument, input_hash, provenance
+from auditor.results.views import curves_of_runs
 from auditor.theory.accountant import claimed_curve
 from auditor.theory.asked import promises
 from auditor.theory.gaussian import gaussian_epsilon
@@ -481,11 +482,13 @@ def audit_runs(
     )
     shown = _Shown(found, stated_at, confidence, between)
     promised = None if claim is None else claimed_curve(claim, adjacency=between)
+    one_point = _says_one_point(claim, between)
+    whole = None if promised is None or one_point else promised.curve
     judging = judging_row(
         losses,
         test=test,
         promised=promised,
-        stated=None if audited is None or not _says_one_point(claim, between) else audited.value,
+        stated=audited.value if audited is not None and one_point else None,
         delta=stated_at,
         confidence=confidence,
         adjacency=between,
@@ -494,14 +497,11 @@ def audit_runs(
     reading = [_certified(shown, threshold), _katz(shown), _bayesian(shown), _gdp(shown)]
     if isinstance(test, Sequential):
         reading = [row.emptied(_FIXED_ONLY) for row in reading]
-    rows = (judging, *reading)
-    sampler = sampler_check(claim)
-    checks = (*_checks_of(losses), *((sampler,) if sampler is not None else ()))
+    checks = (*_checks_of(losses), *filter(None, [sampler_check(claim)]))
     comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
     counts, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
     origin = provenance(losses, seed=seed, source=None, command=None)
-    if threshold_runs is not None:
-        origin["threshold_runs_sha256"] = input_hash(threshold_runs)
+    origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
     return RunsDocument(
         data={
             "n_with": losses.n_member,
@@ -522,12 +522,13 @@ def audit_runs(
             "history": list(losses.history),
             **validate.several_looks(looks),
         },
-        estimates=rows,
+        estimates=(judging, *reading),
         claims=claims,
         comparisons=comparisons,
         checks=checks,
         verdict=overall(comparisons),
         provenance=origin,
+        curves=curves_of_runs(losses, judging, audited, whole, fixed=isinstance(test, FixedNumber)),
     )
 
 

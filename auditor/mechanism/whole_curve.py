@@ -208,6 +208,9 @@ def _in_random_order(losses: Losses, curve: TradeoffCurve) -> Bets:
     return bets
 
 
+_KEPT = 300  # points of the evidence as it grew
+
+
 def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float) -> dict[str, Any]:
     pairs = _pairs_in_order(losses)
     grid = Bets(betting.grid_lines(delta))
@@ -221,11 +224,13 @@ def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: f
     }
     if curve is None:
         return found
-    bets, refuted_at = Bets(Lines.of_curve(curve)), None
+    bets, refuted_at, grown = Bets(Lines.of_curve(curve)), None, []
     for pair in _settled(bets, losses):
+        grown.append(bets.log_evidence)
         if refuted_at is None and bets.most >= -math.log(alpha):
             refuted_at = pair
     needed = betting.pairs_needed(curve, alpha=alpha)
+    at = np.unique(np.linspace(1, pairs, min(pairs, _KEPT)).round().astype(int))
     said = {
         "decides": True,
         "rejected": refuted_at is not None,
@@ -233,6 +238,7 @@ def _by_bets(losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: f
         "p_value": math.exp(-bets.most),
         "e_value": math.exp(min(bets.log_evidence, 700.0)),
         "refuted_at_pair": refuted_at,
+        "growth": {"pairs": at.tolist(), "log_evidence": [grown[pair - 1] for pair in at]},
     }
     if not said["could_have_been"]:
         said["needed"] = None if needed is None else 2 * needed

@@ -8,8 +8,9 @@ __getattr__, __dir__, __all__ = face(
         "ci": "junit sarif",
         "comparison": "listed",
         "findings": "finding headline recognition verdict_sentence",
-        "html": "cited escaped glossary markdown methods_section render texts",
-        "view": "View gates_first view_of",
-        "terminal": "algorithm_text audit_text comparison_text plan_text",
+        "annex": "annex_of",
+        "html": "card cited cyclonedx escaped glossary markdown methods_section model_card render",
+        "view": "View gates_first texts view_of",
+        "terminal": "audit_text comparison_text plan_text",
     },
 )

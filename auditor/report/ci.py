@@ -19,9 +19,8 @@ from auditor._version import __version__
 from auditor.checks.registry import CHECKS
 from auditor.core.numbers import BRIEF, clean
 from auditor.core.values import Status, Verdict
-from auditor.report.html import texts
-from auditor.report.view import View, gates_first, view_of
-from auditor.results.document import AuditDocument, made_at
+from auditor.report.view import View, gates_first, texts, view_of
+from auditor.results.document import Document, made_at
 from auditor.verdicts.gates import ExitCode, GateOutcome, exit_code
 
 _brief = partial(clean, most=BRIEF)
@@ -92,7 +91,7 @@ def _items(shown: View, gates: Sequence[GateOutcome]) -> Iterator[_Item]:
 # --- JUnit XML, as Jenkins, GitLab and GitHub's actions take it ---
 
 
-def junit(result: AuditDocument, *, gates: Sequence[GateOutcome] = ()) -> str:
+def junit(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     """Return an audit as JUnit XML.
 
     Args:
@@ -160,7 +159,7 @@ _ENDED = {
 }
 
 
-def sarif(result: AuditDocument, *, gates: Sequence[GateOutcome] = ()) -> str:
+def sarif(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     """Return an audit's findings as SARIF 2.1.0.
 
     Args:
@@ -247,7 +246,7 @@ def _result(rule: str, item: _Item, used: Sequence[str], files: Sequence[str], m
     }
 
 
-def _files(result: AuditDocument) -> list[str]:
+def _files(result: Document) -> list[str]:
     """The audited files, members first, as references relative to wherever the log is read; none where none is known."""
     source = result.provenance.get("source") or ""
     if not source.strip():

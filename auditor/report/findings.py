@@ -11,12 +11,22 @@ from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role
-from auditor.core.values import Claim, Estimate, Status
+from auditor.core.values import Claim, Estimate, Status, Verdict
 from auditor.results import rows
-from auditor.results.document import AuditDocument, Document, band_point, ceiling, detail, find, powerless
+from auditor.results.document import (
+    AuditDocument,
+    Document,
+    PointData,
+    ceiling,
+    detail,
+    find,
+    furthest_point,
+    powerless,
+    shown_by,
+)
 from auditor.results.metrics import Sign, with_role
 from auditor.theory.attackers import humphries, precision_from_tpr, tpr_metric
-from auditor.theory.promises import belief_in_words, odds_in_words, out_of
+from auditor.theory.promises import belief_in_words, odds_in_words
 from auditor.verdicts.judging import failed_validity
 
 
@@ -37,23 +47,23 @@ _HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
 
 
-def finding(result: AuditDocument) -> Statement:
+def finding(result: Document) -> Statement:
     """Return what was found, in plain words.
 
-    Which rate is quoted is fixed by the number of records (the smallest rate that they resolve), not by how large
-    the finding is: quoting the most striking of several intervals would void its confidence. All that is looked at
-    shares the error (`auditor.pipeline.shown_together`): that anything is found at all is not owed to looking often.
+    All that is looked at shares the error (`auditor.pipeline.shown_together`): what shows most may be told, and that
+    anything is found at all is not owed to looking often.
     """
     failed = failed_validity(result.checks)
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
+        what = "the model" if result.kind is None else "the training algorithm"
         return Statement(
             _INVALID,
             f"The two groups cannot be compared as they are (failed check: {names}), so the numbers below do not measure"
-            " what the model gives away about its training records.",
+            f" what {what} gives away about its training records.",
         )
     words = rows.units(result.data)
-    for sign, look in _LOOKS:
+    for sign, look in _LOOKS if result.kind is None else _LOOKS[-1:]:
         if sentence := look(result, words):
             return Statement(sign, sentence)
     return _of_nothing(result, words)
@@ -66,7 +76,7 @@ def _level(estimate: Estimate) -> str:
     return f"At {numbers.percent(estimate.confidence)} confidence"
 
 
-def _above_zero(estimate: Estimate | None, result: AuditDocument) -> tuple[Estimate, float] | None:
+def _above_zero(estimate: Estimate | None, result: Document) -> tuple[Estimate, float] | None:
     """The estimate as evidence, with its lower end, where that is above 0 with all that was looked at."""
     row = rows.as_evidence(estimate, result)
     if row is None or not row.lower or row.lower <= 0 or not _is_shown(row.name, result):
@@ -74,39 +84,50 @@ def _above_zero(estimate: Estimate | None, result: AuditDocument) -> tuple[Estim
     return row, row.lower
 
 
-def _is_shown(name: str, result: AuditDocument) -> bool:
+def _is_shown(name: str, result: Document) -> bool:
     """Whether this holds together with all others that a headline looks at; each by itself in a result of old."""
-    together = result.data.get("shown")
+    together = shown_by(result)
     return together is None or name in together["names"]
 
 
-def _of_rate(result: AuditDocument, words: rows.Units) -> str:
-    found = rows.finest(result)
-    if found is None or found[1].lower is None or found[1].lower <= found[0]:
+def _of_rates(result: Document, words: rows.Units) -> str:
+    point = furthest_point(result)
+    if point is None:
         return ""
-    if not _is_shown(found[1].name, result):
-        return ""
-    rate, row = found
-    low = row.lower or 0.0
-    hits = "every one" if low >= 1 else f"at least {numbers.percent(low, toward='down')}"
+    base, hits, errors = rows.out_of_many(point["errors"], point["hits"])
+    many = "all" if hits >= base else f"at least {hits:,}"
+    level = f"At {numbers.percent(result.data['confidence'])} confidence"
+    if point["end"] == "high":
+        return (
+            f"{level}, an attacker can tell who was not in the training data: of {base:,} {words.others} {many} can be ruled"
+            f" out, while of {base:,} {words.members} at most {errors:,} {'is' if errors == 1 else 'are'} wrongly ruled out."
+        )
     return (
-        f"{_level(row)}, an attacker who accepts {numbers.odds(rate)} recognises {hits} of the {words.members};"
-        f" guessing would recognise {numbers.percent(rate)}."
+        f"{level}, an attacker can recognise {many} of {base:,} {words.members}, while of {base:,} {words.others} at most"
+        f" {errors:,} {'is' if errors == 1 else 'are'} falsely accused."
     )
 
 
-def _of_advantage(result: AuditDocument, words: rows.Units) -> str:
+def _limit(name: str, row: Estimate, result: Document) -> float:
+    """The lower limit with all that was looked at; that of the row itself in a result of old."""
+    together = shown_by(result)
+    limits: Any = {} if together is None else together.get("limits", {})
+    found: float = limits.get(name, row.lower)
+    return found
+
+
+def _of_advantage(result: Document, words: rows.Units) -> str:
     found = _above_zero(find(result, "advantage"), result)
     if found is None:
         return ""
-    points = numbers.percent(found[1], toward="down").rstrip("%")
+    points = numbers.percent(_limit("advantage", found[0], result), toward="down").rstrip("%")
     return (
         f"{_level(found[0])}, an attacker can recognise {words.members} at least {points} percentage points more often"
-        " than they raise false alarms; guessing gains nothing."
+        " than they falsely accuse others; without leakage the two would be equal."
     )
 
 
-def _of_bound(result: AuditDocument, words: rows.Units) -> str:
+def _of_bound(result: Document, words: rows.Units) -> str:
     found = _above_zero(with_role(Role.CERTIFIED, result), result)
     if found is None or detail(found[0], "approximate"):
         return ""
@@ -116,19 +137,20 @@ def _of_bound(result: AuditDocument, words: rows.Units) -> str:
     )
 
 
-def _of_auc(result: AuditDocument, words: rows.Units) -> str:
+def _of_auc(result: Document, words: rows.Units) -> str:
     row = rows.as_evidence(find(result, "auc"), result)
     if row is None or row.lower is None or not _HALF < row.lower <= 1 or not _is_shown("auc", result):
         return ""
     return (
         f"{_level(row)}, a random {words.member} has a lower loss than a random {words.other} at least"
-        f" {numbers.percent(row.lower, toward='down')} of the time; without any leakage it would be 50%."
+        f" {numbers.percent(_limit('auc', row, result), toward='down')} of the time; without any leakage it would be 50%."
     )
 
 
-def _of_swapped_groups(result: AuditDocument, words: rows.Units) -> str:
+def _of_swapped_groups(result: Document, words: rows.Units) -> str:
     row = rows.as_evidence(find(result, "auc"), result)
-    behind = (result.data.get("shown") or {}).get("reversed", 0.0)
+    together = shown_by(result)
+    behind = 0.0 if together is None else together["reversed"]
     by_ranks = row is not None and row.upper is not None and 0 <= row.upper < _HALF
     if row is None or not (behind > 0 or (by_ranks and _is_shown("auc.upper", result))):
         return ""
@@ -139,8 +161,8 @@ def _of_swapped_groups(result: AuditDocument, words: rows.Units) -> str:
     )
 
 
-def _of_one_run(result: AuditDocument, _words: rows.Units) -> str:
-    found = _above_zero(with_role(Role.JUDGE, result), result)
+def _of_training(result: Document, _words: rows.Units) -> str:
+    found = _above_zero(_bound_of(result, Role.JUDGE), result)
     if found is None:
         return ""
     bound = numbers.number(found[1], toward="down")
@@ -149,14 +171,19 @@ def _of_one_run(result: AuditDocument, _words: rows.Units) -> str:
 
 # The first that finds something is told.
 _LOOKS = (
-    *((_LEAK, look) for look in (_of_rate, _of_advantage, _of_bound, _of_auc)),
+    *((_LEAK, look) for look in (_of_rates, _of_advantage, _of_bound, _of_auc)),
     (_REVERSED, _of_swapped_groups),
-    (_LEAK, _of_one_run),
+    (_LEAK, _of_training),
 )
 
 
-def _of_nothing(result: AuditDocument, words: rows.Units) -> Statement:
-    found = with_role(Role.CERTIFIED, result)
+def _bound_of(result: Document, role: Role) -> Estimate | None:
+    """The bound of that role; that of an audit of a training algorithm is its first number, whichever the role."""
+    return with_role(role, result) if result.kind is None else next(iter(result.estimates), None)
+
+
+def _of_nothing(result: Document, words: rows.Units) -> Statement:
+    found = _bound_of(result, Role.CERTIFIED)
     row = rows.as_evidence(found, result) or found
     if row is None or row.lower is None:
         reason = (row.reason if row else None) or f"no bound could be computed from these {words.many}"
@@ -177,7 +204,7 @@ def _of_nothing(result: AuditDocument, words: rows.Units) -> Statement:
     return Statement(_NONE, f"{none} {reach}")
 
 
-def _is_finite(result: AuditDocument) -> bool:
+def _is_finite(result: Document) -> bool:
     """Whether numbers above zero stand beside the finding that chance alone can make."""
     return any(rows.is_finite(item) for item in result.estimates)
 
@@ -185,83 +212,43 @@ def _is_finite(result: AuditDocument) -> bool:
 # --- What was found, and what was promised, as counts of people or records: the form that readers understand best ---
 #
 # People grasp "61 out of 100" better than an epsilon (Nanayakkara et al. 2023, ODDS-TEXT). What is measured is told from
-# the certified lower limit at the finest false alarm rate that the records resolve, which their number alone decides.
+# the two rates that show most of all that hold together.
 
 
 _ROUNDING = 1e-9
-# What the attacker knows beforehand: a share of members among those looked at, and how it is said.
-_PRIORS = (
-    (0.5, "If half of the {words.many} that the attacker looks at are in the training data"),
-    (0.01, "If only 1 in 100 of them is"),
-)
+_PRIORS = (0.5, 0.01)  # what the attacker knows beforehand: a share of all that they look at
 
 
 def recognition(result: AuditDocument) -> dict[str, Any]:
-    """Return the sentences: of the measurement and of the certified bound, of the claim, and what they rest on."""
-    words, found = rows.units(result.data), rows.finest(result)
-    certified = rows.as_evidence(with_role(Role.CERTIFIED, result), result)
-    measured = [*(_measured(*found, words) if found else ()), *_bound_in_words(certified, words, result)]
-    row, reason = found[1] if found else certified, ""
-    if failed_validity(result.checks):
-        measured = []
-        reason = "A check that the comparison rests on failed, so nothing measured can be put in odds."
-    elif not measured:
-        reason = f"There are too few {words.others}, or too little was found, to put it in odds."
-    rests = _rests_on(row, words, result) if row is not None and measured else ""
-    return {"measured": measured, "reason": reason, "rests": rests, "claim": _promised(result)}
+    """Return the sentences: of the measurement, of the claim, and what they rest on."""
+    words = rows.units(result.data)
+    point = None if failed_validity(result.checks) else furthest_point(result)
+    row = rows.as_evidence(with_role(Role.CERTIFIED, result), result)
+    rests = _rests_on(row, words, result) if row is not None and point is not None else ""
+    measured = [] if point is None else _accused(point, words)
+    return {"measured": measured, "rests": rests, "claim": promised(result)}
 
 
 # --- What was measured ----------------------------------------------------------------------------
 
 
-def _measured(rate: float, row: Estimate, words: rows.Units) -> list[str]:
-    """Of so many members so many are recognised, and what an accusation is then worth."""
-    low = row.lower
-    if low is None or not 0 < rate < 1 or not 0 <= low <= 1:
-        return []
-    if low <= rate:
-        none = (
-            f"{_level(row)} it is not shown that an attacker who goes by low losses and falsely accuses at most"
-            f" {out_of(rate, toward='nearest')} {words.others} recognises more {words.members} than guessing would."
-        )
-        return [none]
-    base, hits, alarms = rows.out_of_many(rate, low)
+def _accused(point: PointData, words: rows.Units) -> list[str]:
+    """How often an attacker's word is right: by Bayes' rule, which keeps the limit and its confidence."""
+    claim = Claim(
+        tpr_metric(point["errors"]), point["hits"], None, Adjacency.REPLACE_ONE, "measured", proven=True
+    )
+    found = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
+    often, seldom = map(rows.at_least, found)
+    does, are = (
+        ("names those of lowest loss as in the training data", "in it")
+        if point["end"] == "low"
+        else ("rules out those of highest loss as not in the training data", "not in it")
+    )
     told = (
-        f"{_level(row)}: of {base:,} {words.members}, {'all' if hits >= base else f'at least {hits:,}'}"
-        f" {'is' if hits == 1 else 'are'} recognised; of {base:,} {words.others}, at most {alarms:,}"
-        f" {'is' if alarms == 1 else 'are'} falsely accused."
+        f"An attacker who {does} is right in at least {often} cases if half of all {words.many} that they look at are {are},"
+        f" and in at least {seldom} if only 1 in 100 is."
     )
-    return [told, *(_accused(rate, low, prior, said.format(words=words)) for prior, said in _PRIORS)]
-
-
-def _accused(rate: float, low: float, prior: float, said: str) -> str:
-    """How often an accusation is right: by Bayes' rule, which keeps the limit and its confidence."""
-    claim = Claim(tpr_metric(rate), low, None, Adjacency.REPLACE_ONE, "measured", proven=True)
-    right = precision_from_tpr(claim, fpr=rate, prior=prior).value or 0.0
-    return f"{said}, an accusation is right in at least {rows.at_least(right)} cases."
-
-
-def _bound_in_words(bound: Estimate | None, words: rows.Units, result: AuditDocument) -> list[str]:
-    """The two rates that the certified bound is the log-ratio of, or that say most of all that hold together."""
-    if bound is None or not bound.value or detail(bound, "approximate"):
-        return []
-    upper = str(detail(bound, "tail")) == "upper"
-    names = ("tnr_lower", "fnr_upper") if upper else ("tpr_lower", "fpr_upper")
-    many, few = (detail(bound, name) for name in names)
-    start, where = "The certified bound rests on one threshold", "it"
-    if detail(bound, "interval") == "Calibrated":
-        few, many = band_point(result, high=upper) or (None, None)
-        start, where = "Limits that hold at every threshold at once say most at one of them", "that one"
-    if few is None or many is None or not 0 < few < many <= 1:
-        return []
-    more, less = (words.others, words.members) if upper else (words.members, words.others)
-    base, hits, alarms = rows.out_of_many(few, many)
-    tail = " What stands out is who was not in the training data." if upper else ""
-    text = (
-        f"{start}. {_level(bound)}, at least {hits:,} out of {base:,} {more} have a loss"
-        f" {'above' if upper else 'below'} {where}, and at most {alarms:,} out of {base:,} {less} do.{tail}"
-    )
-    return [text]
+    return [told]
 
 
 def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
@@ -282,8 +269,8 @@ def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
 # --- What was promised ----------------------------------------------------------------------------
 
 
-def _promised(result: AuditDocument) -> list[str]:
-    """What the claim as it was made means for a person who decides about taking part."""
+def promised(result: Document) -> list[str]:
+    """Return what the claim as it was made means for a person who decides about taking part."""
     claim = next((item for item in result.claims if item.metric == "epsilon"), None)
     if claim is not None and not _is_promise(claim):
         claim = None
@@ -301,7 +288,7 @@ def _is_promise(claim: Claim) -> bool:
     return 0 <= claim.value < math.inf and 0 <= claim.delta < 1
 
 
-def _exact_advantage(result: AuditDocument) -> Claim | None:
+def _exact_advantage(result: Document) -> Claim | None:
     """The advantage that the claimed training allows, where it says more than any one epsilon of the claim does.
 
     The odds of one epsilon and delta allow an observer more than the training does, of which they are one line.
@@ -314,6 +301,29 @@ def _exact_advantage(result: AuditDocument) -> Claim | None:
     return gain if all(value is None or gain.value < value - _ROUNDING for value in implied) else None
 
 
+# --- What to do now: the state of an audit, each with its three lines in ``texts/now.toml`` ---
+
+
+_STATES = {_NONE: "nothing", _SMALL: "small", _NO_BOUND: "small", _REVERSED: "reversed", _INVALID: "failed"}
+
+
+def states(result: AuditDocument, found: Statement) -> tuple[str, ...]:
+    """Return what state the audit is in, the most urgent first: of the claim where there is one, and of the leak."""
+    if failed_validity(result.checks):
+        return ("failed",)
+    of_leak = _STATES.get(found.sign, "leak")
+    if result.verdict in (None, Verdict.NOT_EVALUABLE) and not (result.claims or result.comparisons):
+        return (of_leak,)
+    verdict = result.verdict or Verdict.NOT_EVALUABLE
+    judge, claim = with_role(Role.JUDGE, result), next(iter(result.claims), None)
+    top = ceiling(judge)
+    out_of_reach = (
+        top is not None and claim is not None and claim.metric == "epsilon" and top < (claim.value or 0)
+    )
+    of_claim = "weak" if verdict is Verdict.NOT_REFUTED and out_of_reach else verdict.value
+    return (of_claim, "leak") if of_leak == "leak" else (of_claim,)
+
+
 # --- The sentences of a report: the verdict, what it means, and which number leads ---
 
 
@@ -324,7 +334,7 @@ class Headline(NamedTuple):
     sentence: str
 
 
-def verdict_sentence(result: AuditDocument) -> str:
+def verdict_sentence(result: Document) -> str:
     """Return why the claim met its verdict, and in which form it was judged where that is not how it was made."""
     if result.verdict is None:
         if not result.claims and not result.comparisons:

@@ -2,42 +2,36 @@
 
 import base64
 import hashlib
+import json
 import re
-import tomllib
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from auditor._version import __version__
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.numbers import clean
+from auditor.core.options import DPSGD
 from auditor.core.registry import Role
-from auditor.core.values import Status, Verdict
+from auditor.core.values import Claim, Status, Verdict
 from auditor.records.labels import MIXED
-from auditor.report.findings import evidence_in_words, judged_as, recognition
-from auditor.report.view import (
-    ONE_JUDGES,
-    View,
-    counted,
-    gates_first,
-    settings_sentence,
-    to_read,
-    view_of,
-)
+from auditor.report.annex import annex_of
+from auditor.report.findings import promised, recognition
+from auditor.report.view import View, gates_first, settings_sentence, texts, view_of
 from auditor.results import metrics, rows
-from auditor.results.document import AuditDocument, Slice
+from auditor.results.document import AuditDocument, Document, Slice, furthest_point, made_at
 from auditor.results.metrics import Sign
-from auditor.results.rows import Row
+from auditor.results.views import claimed_line
 from auditor.risk.ranking import NOTE
+from auditor.theory.accountant import claimed_curve
 from auditor.verdicts.gates import ExitCode, GateOutcome
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from auditor.results.document import InstancesDocument, RunsDocument
 
 
 # --- Every page's frame: one offline file, escaped, with a policy that lets nothing in and only its own scripts run ---
@@ -107,11 +101,13 @@ def environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> "Environ
     }
     brief = partial(numbers.clean, most=numbers.BRIEF)
     found.filters |= {"whole": numbers.count, "brief": brief, "odds": _odds}
+    found.filters |= {"claim_name": rows.claim_name, "claim_value": rows.claim_value}
     found.filters |= {"row": rows.row_of, "row_with": _row_with}
+    found.tests["beyond_guessing"] = lambda row: metrics.beyond_guessing(row.estimate)
     return found
 
 
-def _row_with(found: AuditDocument | Slice, role: str) -> rows.Row | None:
+def _row_with(found: Document | Slice, role: str) -> rows.Row | None:
     """The row that has a role, such as ``CERTIFIED``."""
     return rows.row_of(found, metrics.named(Role[role]))
 
@@ -139,12 +135,12 @@ _GATE_SIGNS = {
 
 
 def render(
-    results: Sequence[AuditDocument], *, title: str = "Privacy audit", gates: Sequence[GateOutcome] = ()
+    results: Sequence[Document], *, title: str = "Privacy audit", gates: Sequence[GateOutcome] = ()
 ) -> str:
     """Return one or several audits as one offline HTML page.
 
     Args:
-        results: One audit gives a report; several give the same page with a table that compares them on top.
+        results: One audit gives a report; several of models give the same page with a table that compares them on top.
         title: The page's title.
         gates: What became of the gates of a pipeline, as `auditor.verdicts.gates.judged` says; shown with their outcomes.
 
@@ -153,10 +149,15 @@ def render(
     """
     if not results:
         raise InputError("a report needs at least one result, got 0.")
+    of_training = results[0].kind is not None
+    shown = _training if of_training else _audit
     return rendered(
-        "page.html.jinja",
+        "training.html.jinja" if of_training else "page.html.jinja",
         title=title,
-        audits=[_audit(view_of(result), index) for index, result in enumerate(results, start=1)],
+        audits=[
+            shown(view_of(result), index, brief=len(results) > 1)
+            for index, result in enumerate(results, start=1)
+        ],
         several=len(results) > 1,
         gates=gates,
         stopped=gates_first(gates),
@@ -165,22 +166,23 @@ def render(
     )
 
 
-def _audit(view: View, index: int) -> dict[str, Any]:
-    """What a page shows of one audit beside its view."""
+def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
+    """What a page shows of one audit beside its view; a brief one has no pictures that would be folded."""
     from auditor.report.figures import canvas, tradeoff
+    from auditor.report.figures.gallery import FIGURES
 
-    result, fits, key = view.result, metrics.fitted(view.result), f"audit-{index}"
-    return {
-        "view": view,
-        "key": key,
-        "number": index,
-        "figures": _figures(result, key=key),
+    result, fits = view.result, metrics.fitted(view.result)
+    point = furthest_point(result)
+    end = "low" if point is None else point["end"]
+    first = ("raw-losses", "tradeoff-log" if end == "low" else "tradeoff-high", "epsilons", "odds")
+    return _behind(view, index, names=first if brief else FIGURES) | {
+        "brief": brief,
+        "end": end,
         "runs_out": tradeoff.runs_out(result),
         "is_fitted": "gaussian" in canvas.curves(result),
         "odds": recognition(result),
         "fit": rows.fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
-        "methods": methods_section(view),
-        "settings": settings_sentence(result),
+        "annex": annex_of(view),
         # Slices of an older result of a census.
         "by_chance": any(rows.is_finite(item) for one in result.slices for item in one.estimates),
         "mixed": MIXED,
@@ -188,13 +190,57 @@ def _audit(view: View, index: int) -> dict[str, Any]:
     }
 
 
-def _figures(result: AuditDocument, *, key: str) -> dict[str, Any]:
-    """Return the figures that this audit has data for, by name, each an inline SVG."""
+def _training(view: View, index: int, *, brief: bool) -> dict[str, Any]:
+    """The same of the audit of a training algorithm."""
+    from auditor.report.figures.gallery import FIGURES
+
+    return _behind(view, index, names=FIGURES) | {"brief": brief, "promised": promised(view.result)}
+
+
+def _behind(view: View, index: int, *, names: Iterable[str]) -> dict[str, Any]:
+    """What every such page shows."""
+    key = f"audit-{index}"
+    return {
+        "view": view,
+        "key": key,
+        "number": index,
+        "figures": _figures(view.result, names=names, key=key),
+        "methods": methods_section(view),
+        "settings": settings_sentence(view.result),
+    }
+
+
+def claim_page(
+    training: DPSGD, claims: Sequence[Claim], *, more: Sequence[Claim], sentences: Sequence[str]
+) -> str:
+    """Return what a training promises as one offline HTML page.
+
+    Args:
+        training: Its description.
+        claims: What it promises, for every kind of neighbours.
+        more: The same quantities by other methods, for tables of their own.
+        sentences: The claims in words, for whom first.
+    """
+    from auditor.report.figures.gallery import FIGURES
+
+    tables = []
+    for adjacency, title in rows.NEIGHBOURS.items():
+        ours, others = ([item for item in told if item.adjacency is adjacency] for told in (claims, more))
+        found = claimed_curve(training, adjacency=adjacency)
+        drawn = Document({}, (), (), (), (), None, {}, claimed_line(ours[0], found.curve))
+        shown = _figures(drawn, names=FIGURES, key=str(adjacency)) if found.curve is not None else {}
+        tables.append({"title": title, "told": (ours, others), "figures": shown, "note": found.note})
+    about = {"training": training.in_words(), "advice": texts("what_now")["claim"]["promise"]}
+    return rendered("claim.html.jinja", tables=tables, sentences=sentences, **about)
+
+
+def _figures(result: Document, *, names: Iterable[str], key: str) -> dict[str, Any]:
+    """Return those of the figures that this audit has data for, by name, each an inline SVG."""
     from markupsafe import Markup
 
     from auditor.report.figures import canvas, gallery as figures
 
-    drawn = {name: figure for name in figures.FIGURES if (figure := figures.figure(result, name)) is not None}
+    drawn = {name: figure for name in names if (figure := figures.figure(result, name)) is not None}
     # Markup is right here: the text inside was escaped when the SVG was written.
     return {
         name: Markup(canvas.svg(figure, alt=figures.alt(result, name), key=f"{key}-{name}"))  # noqa: S704
@@ -203,13 +249,6 @@ def _figures(result: AuditDocument, *, key: str) -> dict[str, Any]:
 
 
 # --- How each number was made: its method, its equation and where that comes from, and the papers as a numbered list ---
-
-
-@cache
-def texts(name: str) -> Mapping[str, Any]:
-    """Return the tables of ``texts/NAME.toml`` by their keys, in their order."""
-    file = resources.files("auditor.report") / "texts" / f"{name}.toml"
-    return MappingProxyType(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
 def glossary() -> list[dict[str, str]]:
@@ -240,7 +279,7 @@ def cited(words: Iterable[str]) -> list[str]:
 
 def methods_section(view: View) -> dict[str, Any]:
     """Return what lies behind each number, those made alike under one heading, with its references by number."""
-    alike: dict[tuple[Any, ...], list[Row]] = {}
+    alike: dict[tuple[Any, ...], list[rows.Row]] = {}
     for row in view.rows:
         found, item = metrics.equation(row.estimate), row.estimate
         assumptions = tuple(text.rstrip(".") for text in item.assumptions)
@@ -262,7 +301,7 @@ def _cites(keys: Iterable[str], places: Mapping[str, int]) -> list[tuple[int, st
     return sorted((places[key], key) for key in keys)
 
 
-def _sources_beside(result: AuditDocument) -> Iterator[str]:
+def _sources_beside(result: Document) -> Iterator[str]:
     """What claims, checks and wording rest on, in the words in which they cite it."""
     for claim in result.claims:
         yield f"{claim.method} {claim.note}"
@@ -280,7 +319,7 @@ def _sources_beside(result: AuditDocument) -> Iterator[str]:
 # --- A result as a notebook shows it: a small card of plain elements, in the notebook's own colours ---
 
 
-def card(result: AuditDocument) -> str:
+def card(result: Document) -> str:
     """Return an audit as a card for notebooks."""
     shown = view_of(result)
     return rendered(
@@ -288,37 +327,10 @@ def card(result: AuditDocument) -> str:
         title=f"Privacy audit: {shown.model}",
         opening=[(item.sign, [item.sentence]) for item in shown.opening],
         rows=shown.numbers,
-        after=[shown.headline.sentence],
+        after=[shown.most_exposed, shown.headline.sentence, shown.not_made],
+        now=shown.now,
         checks=[f"{item.sign.word}: {item.title}. {item.message}" for item in shown.to_read],
-        whole=True,
     )
-
-
-def instances_card(result: "InstancesDocument") -> str:
-    """Return the audit of several models as a card for notebooks."""
-    judged = [item for item in result.comparisons if item.verdict is not None]
-    count, delta = numbers.count(result.data["n_instances"]), numbers.given(result.data["delta"])
-    return _card_of_training(
-        "several models", result, [item.reason for item in judged[:1]], [f"{count} models, delta {delta}"]
-    )
-
-
-def runs_card(result: "RunsDocument") -> str:
-    """Return the audit of many runs as a card for notebooks."""
-    reasons = [item.reason for item in result.comparisons]
-    sentences = [*judged_as(result), *reasons, *evidence_in_words(result)]
-    return _card_of_training(
-        "many runs", result, sentences, [counted(result)], after=[ONE_JUDGES], checks=to_read(result)
-    )
-
-
-def _card_of_training(
-    of: str, result: "InstancesDocument | RunsDocument", sentences: list[str], before: list[str], **more: Any
-) -> str:
-    opening = [(metrics.VERDICT[result.verdict], [*map(numbers.sentence, sentences), *before])]
-    rows, title = map(Row, result.estimates), f"Privacy audit of {of} of one training algorithm"
-    usual: dict[str, Any] = {"after": [], "checks": [], "whole": False}
-    return rendered("card.html.jinja", title=title, opening=opening, rows=list(rows), **usual | more)
 
 
 # --- The summary for a pull request, in GitHub-flavoured Markdown: foreign text in it is text and nothing else ---
@@ -352,7 +364,7 @@ def escaped(text: object) -> str:
     return safe.replace("\u200b", "&#8203;")
 
 
-def markdown(result: AuditDocument, *, gates: Sequence[GateOutcome] = ()) -> str:
+def markdown(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     """Return the summary of an audit for a pull request.
 
     Args:
@@ -367,3 +379,37 @@ def markdown(result: AuditDocument, *, gates: Sequence[GateOutcome] = ()) -> str
 @cache
 def _plain_environment() -> "Environment":
     return environment(escaped, autoescape=False)
+
+
+# --- A result as the cards of models hold it: CycloneDX 1.6, and a model card on the Hugging Face Hub ---
+
+
+def cyclonedx(result: AuditDocument) -> str:
+    """Return an audit as a CycloneDX 1.6 bill of materials of one model, with its card."""
+    view, made = view_of(result), made_at(result.provenance)
+    annex = annex_of(view)
+    serial = uuid.uuid5(uuid.NAMESPACE_OID, annex.sha256).urn  # the same for the same result
+    known = {"serial": serial, "made": made and made.isoformat(timespec="seconds"), "version": __version__}
+    text = _scalars().get_template("cyclonedx.json.jinja").render(view=view, annex=annex, **known)
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+
+
+def model_card(result: AuditDocument) -> str:
+    """Return an audit as part of a model card for the Hugging Face Hub: metadata in YAML, and a section in Markdown."""
+    view = view_of(result)
+    metadata = _scalars().get_template("model-card.yaml.jinja").render(view=view)
+    section = _plain_environment().get_template("model-card.md.jinja")
+    return f"{metadata}\n\n{section.render(shown=view, annex=annex_of(view))}\n"
+
+
+@cache
+def _scalars() -> "Environment":
+    found = environment(_scalar, autoescape=False)
+    found.filters["exact"] = lambda value: str(numbers.plain(value))
+    return found
+
+
+def _scalar(value: Any) -> str:
+    """A text or a number as JSON and YAML both read it: without a sign that hides, and 1e-5 with a point."""
+    shown = clean(value, most=numbers.BRIEF) if isinstance(value, str) else numbers.plain(value)
+    return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(shown, ensure_ascii=False))

@@ -2,30 +2,19 @@
 
 import io
 import json
-import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import numbers
 from auditor.core.numbers import count, given, number, percent, plain
 from auditor.core.options import DPSGD, SAMPLERS, Adjacency
-from auditor.core.values import Claim, Estimate, Status, Subject
+from auditor.core.values import Claim, Status, Subject
 from auditor.mechanism.planning import Plan
 from auditor.report.comparison import context as context_comparison
-from auditor.report.findings import evidence_in_words, judged_as
-from auditor.report.view import (
-    ONE_JUDGES,
-    View,
-    counted,
-    gates_first,
-    settings_sentence,
-    to_read,
-    view_of,
-)
-from auditor.results.document import SCHEMA_VERSION, AuditDocument, InstancesDocument, RunsDocument
-from auditor.results.metrics import VERDICT, Sign, metric
-from auditor.results.rows import Row
+from auditor.report.view import View, gates_first, settings_sentence, view_of
+from auditor.results import rows
+from auditor.results.document import SCHEMA_VERSION, Document
+from auditor.results.metrics import VERDICT, Sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,45 +75,7 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- An audit of a training algorithm by several models, or by many runs: its verdict, its counts, a line a number ---
-
-
-def algorithm_text(result: InstancesDocument | RunsDocument) -> str:
-    """Return the audit of a training algorithm as lines of text.
-
-    >>> from auditor.mechanism.runs import audit_runs
-    >>> from auditor.core.values import Losses
-    >>> runs = Losses(member=[0.1, 0.2, 0.3, 0.4], nonmember=[0.2, 0.3, 0.5, 0.6])
-    >>> print(algorithm_text(audit_runs(runs, delta=1e-5)).splitlines()[0][2:])
-    No claim to judge
-    """
-    sign = VERDICT[result.verdict]
-    reasons = [item.reason for item in result.comparisons]
-    found = [f"{sign.symbol} {sign.word}", *judged_as(result), *reasons, *evidence_in_words(result)]
-    if isinstance(result, InstancesDocument):
-        models, delta = numbers.count(result.data["n_instances"]), numbers.given(result.data["delta"])
-        lines = [f"{models} models of one training algorithm, delta {delta}"]
-        lines += _lines(result.estimates)
-    else:
-        lines = [counted(result), *_lines(result.estimates), ONE_JUDGES, *to_read(result)]
-    return numbers.clean("\n".join([*found, "", *lines])) + "\n"
-
-
-def _lines(estimates: Sequence[Estimate]) -> list[str]:
-    """A line for each number, one below the other, and why some have none."""
-    rows = [Row(item) for item in estimates]
-    width = max(len(row.metric.short) for row in rows)
-    lines = [f"  {row.metric.short:<{width}}  {_told(row)}" for row in rows]
-    reasons = dict.fromkeys(item.reason for item in estimates if item.reason)
-    return [*lines, *map(numbers.sentence, reasons)]
-
-
-def _told(row: Row) -> str:
-    if not row.has_value:
-        return row.value
-    if row.metric.level:
-        return f"{row.value}, {row.metric.level}"
-    return f"{row.value} ({row.interval}), about {row.about_fully}"
+# --- How everything is printed ---
 
 
 _TONES = {"bad": "bold red", "caution": "bold yellow", "good": "green", "plain": "bold"}
@@ -242,14 +193,6 @@ def _strategies(shown: dict[str, Any]) -> "Table":
 # --- What a training description promises, as a table for the terminal and as JSON ---
 
 
-_ABOUT = {
-    Adjacency.ADD_REMOVE: "One record added or removed (add-remove)",
-    Adjacency.REPLACE_ONE: "One record replaced (replace-one): a training record against a fresh one",
-}
-_NEAR_ONE = 0.999
-_AT = re.compile(r"(.*)_at_(fpr|prior)\.(.*)")
-
-
 def to_json(
     description: DPSGD,
     claims: Sequence[Claim],
@@ -333,11 +276,11 @@ def claims_text(
         console.print(description.in_words(), markup=False)
         console.print("Against an attacker who sees every iterate.", markup=False)
         notes: list[str] = []
-        for title, rows in (("", claims), ("Other methods. ", more)):
-            for adjacency in dict.fromkeys(claim.adjacency for claim in rows):
+        for title, told in (("", claims), ("Other methods. ", more)):
+            for adjacency in dict.fromkeys(claim.adjacency for claim in told):
                 console.print()
-                ours = [claim for claim in rows if claim.adjacency is adjacency]
-                _print_table(console, ours, notes, title=title + _ABOUT[adjacency])
+                ours = [claim for claim in told if claim.adjacency is adjacency]
+                _print_table(console, ours, notes, title=title + rows.NEIGHBOURS[adjacency])
         for index, note in enumerate(notes, start=1):
             console.print(f"({index}) {note}", markup=False)
         if sentences:
@@ -356,37 +299,14 @@ def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str], 
     table.columns[2].no_wrap = True
     for claim in claims:
         status = "not available" if claim.value is None else claim.status
-        _add(table, _name(claim), _value(claim) + _mark(notes, claim.note), status, claim.method)
+        _add(
+            table,
+            rows.claim_name(claim),
+            rows.claim_value(claim) + _mark(notes, claim.note),
+            status,
+            claim.method,
+        )
     console.print(table)
-
-
-def _name(claim: Claim) -> str:
-    at = _AT.fullmatch(claim.metric)
-    if claim.metric == "epsilon" and claim.delta is not None:
-        return f"Epsilon at delta {given(claim.delta)}"
-    if at is None:
-        return _short(claim.metric)
-    what, kind, where = at.groups()
-    if kind == "prior":
-        return f"{_short(what)} at prior {where}"
-    return f"TPR at {percent(float(where))} FPR" if what == "tpr" else claim.metric
-
-
-def _short(name: str) -> str:
-    return metric(name).short or metric(name).title
-
-
-def _value(claim: Claim) -> str:
-    # A bound stays one when it is rounded.
-    toward = ("down" if claim.metric == "bayes_security" else "up") if claim.proven else "nearest"
-    digits = 4
-    if claim.value is not None and _NEAR_ONE < claim.value < 1:
-        digits = min(15, 2 - math.floor(math.log10(1 - claim.value)))  # two digits of what is missing to 1
-    shown = number(claim.value, digits=digits, toward=toward)
-    if claim.lower is None or claim.upper is None or claim.confidence is None:
-        return shown
-    interval = f"[{number(claim.lower, digits=4)}, {number(claim.upper, digits=4)}]"
-    return f"{shown} {interval} ({percent(claim.confidence)})"
 
 
 def _mark(notes: list[str], note: str) -> str:
@@ -405,7 +325,7 @@ _NARROW = 80  # columns below which a table would cut its numbers
 
 
 def audit_text(
-    result: AuditDocument, *, width: int = 100, color: bool = False, gates: Sequence["GateOutcome"] = ()
+    result: Document, *, width: int = 100, color: bool = False, gates: Sequence["GateOutcome"] = ()
 ) -> str:
     """Return a result as lines of text: with a table of its numbers, or below 80 columns with a paragraph for each.
 
@@ -443,6 +363,11 @@ def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
     for sign, sentence in shown.opening:
         yield _signed(sign)
         yield _text(sentence)
+    if shown.most_exposed:
+        yield _text(shown.most_exposed)
+    yield _text("What now", style="bold")
+    for place, line in enumerate(shown.now, start=1):
+        yield _text(f"{place}. {line}")
 
 
 def _last(shown: View) -> Iterator["Text"]:

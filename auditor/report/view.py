@@ -6,27 +6,37 @@ Every text in it is plain and may hold anything: whoever writes it out escapes i
 
 import json
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.registry import Role
-from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Subject
+from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, Status, Subject
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.results import metrics, rows
-from auditor.results.document import AuditDocument, RunsDocument, TopRecord, find
-from auditor.results.metrics import STATUS, Sign
+from auditor.results.document import Document, Slice, SliceKind, TopRecord, find
+from auditor.results.metrics import Sign
 from auditor.results.rows import Row, Units
 from auditor.verdicts.gates import ExitCode, GateOutcome
 from auditor.verdicts.judging import failed_validity
 
+_TILES = 2
 _MOST = 8  # numbers, where a result has none of the main ones
 _MOST_EXPOSED = 100  # records that a reader looks through
-_WORST_FIRST = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
+
+
+@cache
+def texts(name: str) -> Mapping[str, Any]:
+    """Return the tables of ``texts/NAME.toml`` by their keys, in their order."""
+    file = resources.files("auditor.report") / "texts" / f"{name}.toml"
+    return MappingProxyType(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class CheckLine:
     @property
     def rank(self) -> int:
         """Its place in the order in which a reader should look."""
-        return _WORST_FIRST.index(self.status)
+        return WORST_FIRST.index(self.status)
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,11 @@ class ClaimLine:
 
     comparison: Comparison
     row: Row | None
+
+    @property
+    def judges(self) -> bool:
+        """Whether a verdict was reached here."""
+        return self.comparison.verdict is not None
 
     @property
     def claim(self) -> Claim:
@@ -122,12 +137,12 @@ class View:
         result: What the audit found.
     """
 
-    result: AuditDocument
+    result: Any
 
     @cached_property
     def model(self) -> str:
         """Name of the model."""
-        return str(self.result.data["model"]) if self.is_named else "Unnamed model"
+        return " ".join(str(self.result.data["model"]).split()) if self.is_named else "Unnamed model"
 
     @property
     def is_named(self) -> bool:
@@ -165,6 +180,32 @@ class View:
         return (self.verdict, self.finding) if self.claimed else (self.finding, self.verdict)
 
     @cached_property
+    def now(self) -> tuple[str, ...]:
+        """What to do now, in three lines: where a claim was judged and the model leaks, two on the claim and one on that."""
+        states = findings.states(self.result, self.finding)
+        first, *more = (texts("what_now")["audit"][state] for state in states)
+        return (*first[:2], more[0][0]) if more else tuple(first)
+
+    @cached_property
+    def most_exposed(self) -> str:
+        """Which group or class is certainly most exposed, of those whose interval excludes guessing; nothing where none is."""
+        found = [(low, one) for one in self.by_group if (low := exposure(one)) > _GUESSING]
+        if self.invalid or not found:
+            return ""
+        low, one = found[0]
+        whole = self.row("auc")
+        beside = "" if whole is None or not whole.has_value else f" (all {self.units.many}: {whole.value})"
+        kind = "" if one.kind is SliceKind.GROUP else f"{one.kind} "
+        return f"Most exposed: {kind}{numbers.tidy(one.label)}, AUC at least {numbers.number(low, toward='down')}{beside}."
+
+    @cached_property
+    def by_group(self) -> tuple[Slice, ...]:
+        """The slices by class or group, the most exposed first."""
+        slices: tuple[Slice, ...] = getattr(self.result, "slices", ())
+        found = (one for one in slices if one.kind is not SliceKind.PERCENTILE)
+        return tuple(sorted(found, key=exposure, reverse=True))
+
+    @cached_property
     def claims(self) -> tuple[ClaimLine, ...]:
         """Each claim beside the measurements, the claim as it was made first."""
         compared = [item.claim for item in self.result.comparisons]
@@ -190,14 +231,12 @@ class View:
         return tuple(sorted(loud, key=lambda item: item.rank))
 
     @property
-    def read_first(self) -> str:
-        """Which checks to read before relying on the audit, failures first, or nothing."""
-        parts = []
-        for status, kind in ((Status.FAIL, "failed check"), (Status.WARN, "warning")):
-            names = [item.title.lower() for item in self.to_read if item.status is status]
-            plural = "" if len(names) == 1 else "s"
-            parts += [f"{len(names)} {kind}{plural}: {', '.join(names)}"] if names else []
-        return f"Before you rely on this, read {'; '.join(parts)}." if parts else ""
+    def not_made(self) -> str:
+        """Which checks could not be made, so that nothing is known of what they look for; nothing where all were."""
+        names = [item.title.lower() for item in self.checks if item.status is Status.UNKNOWN]
+        if not names:
+            return ""
+        return f"{len(names)} of {len(self.checks)} checks could not be made: {', '.join(names)}."
 
     def row(self, name: str) -> Row | None:
         """Return the row of the estimate of that name, or null where the audit has none."""
@@ -230,10 +269,13 @@ class View:
 
     @cached_property
     def tiles(self) -> tuple[Row, ...]:
-        """The large numbers at the top of a page beside the one that leads."""
+        """The two large numbers at the top of a page beside the one that leads."""
         found = [find(self.result, item.name) for item in metrics.METRICS if item.tile]
         lead = self.headline.estimate
-        return tuple(Row(item) for item in found if item is not None and item is not lead and _tells(item))
+        others = (item for item in found if item is not None and item is not lead and _tells(item))
+        # Beside a finding no number stands that seems to deny it.
+        leaks = findings.states(self.result, self.finding)[-1] == "leak"
+        return tuple(Row(item) for item in others if not leaks or metrics.beyond_guessing(item))[:_TILES]
 
     @cached_property
     def numbers(self) -> tuple[Row, ...]:
@@ -254,7 +296,7 @@ class View:
     @property
     def exposed(self) -> tuple[TopRecord, ...]:
         """The training records that look most exposed, by id."""
-        return self.result.top_records[:_MOST_EXPOSED]
+        return tuple(self.result.top_records[:_MOST_EXPOSED])
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -267,11 +309,14 @@ class View:
     @cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Where the numbers come from: records, delta, confidence, input, release."""
-        data, origin = self.result.data, self.result.provenance
+        data, origin, several = self.result.data, self.result.provenance, self.result.kind == "instances"
         versions = origin.get("versions") or {}
         found = (
-            ("Training records scored", numbers.count(data.get("n_member"))),
-            ("Other records scored", numbers.count(data.get("n_nonmember"))),
+            ("Runs with the canary", numbers.count(data.get("n_with"))),
+            ("Runs without it", numbers.count(data.get("n_without"))),
+            ("Models", numbers.count(data.get("n_instances"))),
+            ("Training records scored", numbers.count(None if several else data.get("n_member"))),
+            ("Other records scored", numbers.count(None if several else data.get("n_nonmember"))),
             ("Counted as one unit", data.get("unit")),
             ("How membership was decided", data.get("split")),
             ("Delta", numbers.given(data.get("delta"))),
@@ -287,6 +332,71 @@ class View:
         )
 
 
+class TrainingView(View):
+    """The audit of a training algorithm, by several models or by many runs, in the same words."""
+
+    @cached_property
+    def now(self) -> tuple[str, ...]:
+        """What to do now, in at most three lines."""
+        return tuple(texts("what_now")[self.result.kind][str(self.result.verdict or "no_claim")])
+
+    @cached_property
+    def model(self) -> str:
+        """What was audited."""
+        return f"{'Many runs' if self.result.kind == 'runs' else 'Several models'} of one training algorithm"
+
+    @cached_property
+    def finding(self) -> Statement:
+        """What was found, and what was counted."""
+        found = super().finding
+        return found._replace(sentence=f"{found.sentence} {self.counted}")
+
+    @cached_property
+    def headline(self) -> Headline:
+        """The number that judges a claim, which is the first."""
+        by = ", by its whole curve" if self.result.kind == "runs" else ""
+        words = f"The first number judges a claim{by}; the others are for reading."
+        return Headline(next(iter(self.result.estimates), None), words)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+        """Every number, those about the training algorithm first."""
+        return super().groups[::-1]
+
+    @property
+    def numbers(self) -> tuple[Row, ...]:
+        """Every number: there are few."""
+        return self.rows
+
+    @cached_property
+    def counted(self) -> str:
+        """What was counted, in sentences."""
+        data, whole = self.result.data, numbers.count
+        about = f"delta {numbers.given(data.get('delta'))}"
+        if self.result.kind != "runs":
+            return f"{whole(data.get('n_instances'))} models of one training algorithm, {about}."
+        with_it, without = (whole(data.get(name)) for name in ("n_with", "n_without"))
+        judged = f"{with_it} runs with the canary and {without} without are judged, {about}, {data.get('adjacency')}."
+        if data.get("threshold") is None:
+            return f"{judged} The thresholds are at ranks fixed in advance."
+        chosen = "fixed in advance"
+        if data.get("chosen_on"):
+            chosen = "chosen on {} other runs with it and {} without".format(
+                *map(whole, data["chosen_on"]), ""
+            )
+        # Scores that are larger with the canary were negated when they were read, and so is the threshold.
+        higher = bool(data.get("higher_is_member"))
+        threshold = numbers.number(-data["threshold"] if higher else data["threshold"])
+        counts = zip(
+            ("true_positives", "false_positives"), (*(data.get("judged") or ()), None, None), strict=False
+        )
+        hits, alarms = (f"{whole(data.get(name))} of {whole(of)}" for name, of in counts)
+        return (
+            f"{judged} At one threshold, {threshold}, {chosen}: {hits} with it and {alarms} without have a score of at"
+            f" {'least' if higher else 'most'} that."
+        )
+
+
 _SAY = (
     (Subject.MODEL, "How far this model's losses on its training records differ from its losses on others."),
     (
@@ -296,15 +406,24 @@ _SAY = (
 )
 
 
+_GUESSING = 0.5
+
+
+def exposure(one: Slice) -> float:
+    """The lower limit of the AUC of a slice, 0 where it has none."""
+    row = find(one, "auc")
+    return 0.0 if row is None or row.lower is None else row.lower
+
+
 def _tells(item: Estimate) -> bool:
     """Whether a number has something to say: the bound on the algorithm only where it has a value."""
     return item.value is not None or metrics.metric(item.name).role is not Role.JUDGE
 
 
 @lru_cache(maxsize=8)
-def view_of(result: AuditDocument) -> View:
+def view_of(result: Document) -> View:
     """Return what every output shows of an audit; the outputs of one audit share it."""
-    return View(result)
+    return View(result) if result.kind is None else TrainingView(result)
 
 
 def gates_first(outcomes: Sequence[GateOutcome]) -> str:
@@ -324,43 +443,10 @@ def gates_first(outcomes: Sequence[GateOutcome]) -> str:
     return f"{which} the pipeline: {' and '.join(told)}."
 
 
-# --- What the audit of a training algorithm says beside its numbers ---
-
-
-ONE_JUDGES = "The first judges a claim, by its whole curve; the others are for reading."
-
-
-def to_read(result: RunsDocument) -> list[str]:
-    """Return the checks that are not fine, each with its sign in words."""
-    loud = (item for item in result.checks if item.status is not Status.OK)
-    return [f"{STATUS[item.status].word}: {item.message}" for item in loud]
-
-
-def counted(result: RunsDocument) -> str:
-    """Return what was counted, in sentences."""
-    data = result.data
-    first, second = data["judged"]
-    about = f"delta {numbers.given(data['delta'])}, {data['adjacency']}"
-    judged = f"{data['n_with']:,} runs with the canary and {data['n_without']:,} without are judged, {about}."
-    if data["threshold"] is None:
-        return f"{judged} The thresholds are at ranks fixed in advance."
-    chosen = "fixed in advance"
-    if data["chosen_on"] is not None:
-        chosen = "chosen on {:,} other runs with it and {:,} without".format(*data["chosen_on"])
-    # Scores that are larger with the canary were negated when they were read, and so is the threshold.
-    higher = bool(data.get("higher_is_member"))
-    side = "least" if higher else "most"
-    threshold = -data["threshold"] if higher else data["threshold"]
-    return (
-        f"{judged} At one threshold, {numbers.number(threshold)}, {chosen}: {data['true_positives']:,} of {first:,} with it"
-        f" and {data['false_positives']:,} of {second:,} without have a score of at {side} that."
-    )
-
-
 # --- What a configuration file set ---
 
 
-def settings_sentence(result: AuditDocument) -> str:
+def settings_sentence(result: Document) -> str:
     """Return what a file set for the audit, as names and values; nothing where none did."""
     config = result.provenance.get("config")
     if not isinstance(config, Mapping):

@@ -14,7 +14,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Protocol, TypedDict, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NotRequired,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    cast,
+)
 
 from auditor._version import __version__
 from auditor.core import validate
@@ -51,7 +62,9 @@ SCHEMA_VERSION = "3"
 # --- The parts of a result beside estimates, claims and checks ---
 
 
-_CURVES = r"^(empirical|band_lower|band_upper|gaussian|mixture|claim|claimed_training|ranks\.[a-z_]+)$"
+_CURVES = (
+    r"^(empirical|certified|band_lower|band_upper|gaussian|mixture|claim|claimed_training|ranks\.[a-z_]+)$"
+)
 _PER_BIN = SameLength("edges", less=1)
 NotNegative = Annotated[float, Must(minimum=0)]
 Hash = Annotated[str, Must(pattern="^[0-9a-f]{64}$")]
@@ -64,8 +77,8 @@ class NamedCurve:
     """One line of the trade-off plot.
 
     Attributes:
-        name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian``, ``mixture`` or ``claim``; or ``ranks.*``, what
-            an audit of several models needs of each.
+        name: ``empirical``, ``band_lower``, ``band_upper``, ``gaussian``, ``mixture`` or ``claim``; ``certified``, which
+            the curve of a training algorithm goes above; or ``ranks.*``, what an audit of several models needs of each.
         label: What the legend says.
         fpr: False positive rates, ascending.
         tpr: True positive rates, as many.
@@ -210,12 +223,29 @@ class UtilityData(TypedDict):
     higher_is_better: bool
 
 
+class PointData(TypedDict):
+    """The point of a band that is furthest from guessing: see `auditor.estimators.band.furthest`."""
+
+    errors: Rate
+    hits: Rate
+    end: Literal["low", "high"]
+
+
+class LimitsData(TypedDict, total=False):
+    """Lower limits at a share of the error, of what is beyond guessing."""
+
+    advantage: Rate
+    auc: Rate
+
+
 class ShownData(TypedDict):
     """What holds with all that a headline looks at: see `auditor.pipeline.shown_together`."""
 
     looks: Count
     names: list[str]
     reversed: NotNegative
+    limits: NotRequired[Annotated[LimitsData, Must(additionalProperties=False)]]
+    point: NotRequired[Annotated[PointData | None, Must(additionalProperties=False)]]
 
 
 class AuditData(TypedDict):
@@ -236,6 +266,7 @@ class AuditData(TypedDict):
         history: What was done to the losses, in order.
         strategy: What several audits of one way of training share.
         utility: How good the model is at its task.
+        context: What is declared of the release, as `auditor.Context` says it; null where nothing is.
         stratified: Whether the random split was stratified.
         inclusion: Probability of inclusion, for a split by coins.
         unit: What counts as one unit: a record or a person.
@@ -261,6 +292,7 @@ class AuditData(TypedDict):
     history: list[str]
     strategy: NotRequired[str | None]
     utility: NotRequired[Annotated[UtilityData | None, Must(additionalProperties=False)]]
+    context: NotRequired[Mapping[str, str | None] | None]
     stratified: NotRequired[bool]
     inclusion: NotRequired[Confidence | None]
     unit: NotRequired[str]
@@ -367,6 +399,8 @@ class Provenance(TypedDict, total=False):
         source: Where the losses come from.
         command: The command line, if there was one.
         config: What a configuration file set; not there where none did.
+        choices: The arguments that change a number, so that the audit can be made again; null where they are too long.
+        content_sha256: Of all else in the result; see `content_hash`.
     """
 
     created: Annotated[str, Must(format="date-time")]
@@ -376,6 +410,8 @@ class Provenance(TypedDict, total=False):
     source: str | None
     command: str | None
     config: Annotated[ConfigData | None, OR_TEXT]
+    choices: Mapping[str, Any] | None
+    content_sha256: Hash
 
 
 class ProvenanceOfInstances(TypedDict, total=False):
@@ -386,12 +422,14 @@ class ProvenanceOfInstances(TypedDict, total=False):
         versions: Of the packages that the numbers depend on.
         seed: Of everything random.
         inputs_sha256: Of the losses of each model.
+        content_sha256: Of all else in the result.
     """
 
     created: Annotated[str, Must(format="date-time")]
     versions: Mapping[str, str]
     seed: Count
     inputs_sha256: list[Hash]
+    content_sha256: Hash
 
 
 # --- The documents: what an audit of one model, of several models and of many runs found ---
@@ -424,6 +462,10 @@ class Document:
         estimates: In the order in which a report shows them.
         claims: What the training description promises.
         comparisons: Each claim beside the estimates.
+        checks: Whether the audit deserves trust.
+        verdict: On the claim; null without a claim.
+        provenance: Versions, input hashes, seed, command line, time.
+        curves: For the trade-off plot, thinned.
     """
 
     kind: ClassVar[str | None] = None  # as JSON says it
@@ -434,6 +476,10 @@ class Document:
     estimates: tuple[Estimate, ...]
     claims: tuple[Claim, ...]
     comparisons: tuple[Comparison, ...]
+    checks: tuple[Check, ...]
+    verdict: Verdict | None
+    provenance: Mapping[str, Any]
+    curves: tuple[NamedCurve, ...]
 
     def __post_init__(self) -> None:
         for name, value in cleaned_fields(self).items():
@@ -453,8 +499,7 @@ class Document:
         Raises:
             InputError: There is none; the message names the nearest.
         """
-        checks: tuple[Check, ...] = getattr(self, "checks", ())  # an audit of several models makes none
-        return named("check", name, checks)
+        return named("check", name, self.checks)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the estimates as a pandas DataFrame, one row each, indexed by name."""
@@ -469,7 +514,8 @@ class Document:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
         kind = {} if self.kind is None else {"kind": self.kind}
-        return {**kind, **{name: plain(getattr(self, name)) for name in self.keys}}
+        found = {**kind, **{name: plain(getattr(self, name)) for name in self.keys}}
+        return {**found, "provenance": {**found["provenance"], CONTENT_HASH: content_hash(found)}}
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the JSON text; with a path, also write it there, whole or not at all.
@@ -506,17 +552,20 @@ class AuditDocument(Document):
     )
 
     data: Annotated[Mapping[str, Any], Keys(AuditData)]
-    checks: tuple[Check, ...]
-    curves: tuple[NamedCurve, ...]
     histograms: tuple[Histogram, ...]
-    verdict: Verdict | None
     provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     schema_version: str = SCHEMA_VERSION
     slices: Annotated[tuple[Slice, ...], LATER] = ()
     top_records: Annotated[tuple[TopRecord, ...], LATER] = ()
 
+    @property
+    def by_slice(self) -> list[tuple[str, Estimate]]:
+        """Every estimate with the slice that it is of: first those of all records, whose slice is nothing."""
+        parts = [(f"{one.kind}: {one.label}", one.estimates) for one in self.slices]
+        return [(label, item) for label, items in (("", self.estimates), *parts) for item in items]
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class InstancesDocument(Document):
     """What several models of one training mechanism show together.
 
@@ -527,19 +576,25 @@ class InstancesDocument(Document):
         comparisons: The claim in the form that is judged, beside the certified bound.
         verdict: On the claim; null without a claim.
         provenance: Versions, input hashes, seed, time.
+        checks: Each check at its worst over the models.
+        curves: The rates averaged over the models, with the claimed curve, thinned.
     """
 
     public_name = "InstancesResult"
     kind = "instances"
-    keys = ("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "provenance")
+    keys = (
+        *("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks", "curves"),
+        "provenance",
+    )
 
     data: Annotated[Mapping[str, Any], Keys(InstancesData)]
-    verdict: Verdict | None
     provenance: Annotated[Mapping[str, Any], Keys(ProvenanceOfInstances)]
     schema_version: str = SCHEMA_VERSION
+    checks: Annotated[tuple[Check, ...], LATER] = ()
+    curves: Annotated[tuple[NamedCurve, ...], LATER] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RunsDocument(Document):
     """What many runs of one training mechanism show about it.
 
@@ -553,23 +608,23 @@ class RunsDocument(Document):
         checks: Whether the scores can show anything, and look like runs of their own.
         verdict: On the claim; null without a claim.
         provenance: Versions, input hash, seed, time.
+        curves: Measured, with its band where the number of runs was fixed, and the claimed curve, thinned.
     """
 
     public_name = "RunsResult"
     kind = "runs"
-    keys = ("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks", "provenance")
+    keys = InstancesDocument.keys
 
     data: Annotated[Mapping[str, Any], Keys(RunsData)]
-    checks: tuple[Check, ...]
-    verdict: Verdict | None
     provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     schema_version: str = SCHEMA_VERSION
+    curves: Annotated[tuple[NamedCurve, ...], LATER] = ()
 
 
 # --- Finding things in a result where any of them may be missing ---
 
 
-def find(result: "AuditDocument | Slice", name: str) -> Estimate | None:
+def find(result: "Document | Slice", name: str) -> Estimate | None:
     """Return the estimate of that name, or null where the audit, or the slice of one, has none."""
     return next((item for item in result.estimates if item.name == name), None)
 
@@ -582,20 +637,16 @@ def detail(of: Estimate | Check | None, *path: str) -> Any:
     return found
 
 
-def band_point(result: "AuditDocument", *, high: bool) -> tuple[float, float] | None:
-    """Return the rates of errors and of hits in the band whose ratio is largest; null where none shows anything.
+def furthest_point(result: "Document") -> PointData | None:
+    """Return the two rates that show most of all that hold together, or null: see `auditor.estimators.band.furthest`."""
+    shown = shown_by(result)
+    return None if shown is None else shown.get("point")
 
-    Both hold at the confidence of the band, with all others that are read from it: upper limit of the FPR and lower one
-    of the TPR, or of the FNR and TNR of those who are ruled out (``high``). Of a census or a subset, whose numbers are
-    about a finite training set, there is none.
-    """
-    curve = next((curve for curve in result.curves if curve.name == "band_lower"), None)
-    if curve is None or result.data.get("members") != "sample":
-        return None
-    rates = zip(curve.fpr, curve.tpr, strict=True)
-    pairs = [(1 - tpr, 1 - fpr) if high else (fpr, tpr) for fpr, tpr in rates]
-    found = max((pair for pair in pairs if pair[0] > 0), key=lambda pair: pair[1] / pair[0], default=None)
-    return found if found is not None and found[1] > found[0] else None
+
+def shown_by(result: "Document") -> ShownData | None:
+    """Return what holds with all that a headline looks at; null in a result of old."""
+    found = result.data.get("shown")
+    return cast("ShownData", found) if isinstance(found, dict) and "names" in found else None
 
 
 def ceiling(estimate: Estimate | None) -> float | None:
@@ -616,15 +667,30 @@ def powerless(estimate: Estimate | None) -> bool:
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "dp-accounting")
 
 
-def provenance(losses: Losses, *, seed: int, source: str | None, command: str | None) -> dict[str, Any]:
-    """Return the provenance of an audit of these losses; the time is UTC."""
+CONTENT_HASH = "content_sha256"
+
+
+def content_hash(raw: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a result's JSON but for this hash itself: keys sorted, no blanks, ASCII, floats as Python writes them.
+
+    It shows that nothing changed since the result was written, and not who wrote it.
+
+    >>> content_hash({"provenance": {"content_sha256": "is left out"}})[:12]
+    '838f379653ad'
+    """
+    origin = {key: item for key, item in raw["provenance"].items() if key != CONTENT_HASH}
+    text = json.dumps({**raw, "provenance": origin}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def provenance(losses: Losses, *, seed: int, **more: Any) -> dict[str, Any]:
+    """Return the provenance of an audit of these losses, with what else is known of it; the time is UTC."""
     return {
         "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         "versions": {"privacy-auditor": __version__, "python": platform.python_version(), **_versions()},
         "input_sha256": input_hash(losses),
-        "source": source,
         "seed": seed,
-        "command": command,
+        **more,
     }
 
 

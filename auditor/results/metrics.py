@@ -14,7 +14,7 @@ from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.registry import Equation, Metric, Registry, Role, Unit
 from auditor.core.values import Check, Estimate, Status, Subject, Verdict
-from auditor.results.document import AuditDocument, Slice, detail, find
+from auditor.results.document import AuditDocument, Document, Slice, detail, find
 
 # --- The entries ---
 
@@ -59,7 +59,7 @@ def _with_rates(entries: Iterable[Metric]) -> Iterator[Metric]:
         if item.name == _FAMILY:
             yield from (
                 _at_rate(item, 0.1),
-                replace(_at_rate(item, 0.01), tile=True),
+                _at_rate(item, 0.01),
                 _at_rate(item, 0.001),
             )
         yield item
@@ -112,6 +112,12 @@ def rate_of(estimate: Estimate) -> float | None:
     return named if stated is None else stated
 
 
+def beyond_guessing(estimate: Estimate) -> bool:
+    """Whether the lower limit of an estimate is beyond what guessing gives: 0, a half for the AUC, the rate of a TPR."""
+    guessing = 0.5 if estimate.name == "auc" else rate_of(estimate) or 0.0
+    return estimate.lower is not None and estimate.lower > guessing
+
+
 def equation(estimate: Estimate) -> Equation:
     """Return the equation of an estimate; an empty one where there is none, or where limits are approximate."""
     found = (item for item in describe(estimate).equations if item.method in estimate.method)
@@ -123,7 +129,7 @@ def named(role: Role) -> str:
     return next(item.name for item in METRICS if item.role is role)
 
 
-def with_role(role: Role, found: AuditDocument | Slice) -> Estimate | None:
+def with_role(role: Role, found: Document | Slice) -> Estimate | None:
     """Return the estimate that has a role in a result or in a slice of it, or null where there is none."""
     return find(found, named(role))
 
@@ -194,7 +200,7 @@ _UNKNOWN = {
 
 def advice(check: Check, data: Mapping[str, Any]) -> str:
     """Return what to do about a check; nothing where it is fine."""
-    if check.status is Status.OK:
+    if check.status is Status.OK or detail(check, "unit") == "runs":  # whose message says what to do
         return ""
     own = detail(check, "advice")
     if own:

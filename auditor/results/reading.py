@@ -7,7 +7,7 @@ Every release reads what the releases before it wrote; what a part did not have 
 import json
 import os
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.checks.registry import CHECKS, RUN_CHECKS
@@ -229,6 +229,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _READ = ("1", "2", document.SCHEMA_VERSION)
 _LARGEST_FILE = 64_000_000
+KINDS = (document.AuditDocument, document.InstancesDocument, document.RunsDocument)
 _OTHER_KINDS = {
     "instances": "the audit of several models",
     "runs": "the audit of many runs",
@@ -236,8 +237,12 @@ _OTHER_KINDS = {
 }
 
 
-def read_result(path: str | os.PathLike[str]) -> document.AuditDocument:
-    """Read a result that `AuditResult.to_json` wrote, in this release or an earlier one. See `auditor.read_result`."""
+def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes]:
+    """Return how errors name a result of any kind, its JSON, read within limits, and the bytes of its file.
+
+    Raises:
+        InputError: It cannot be read, or is no result of a known schema version.
+    """
     if not isinstance(path, str | os.PathLike) or isinstance(path, bytes):
         raise InputError(f"path must be a text or a path, got {path!r}.")
     named = f"result file {str(path)!r}"
@@ -246,20 +251,28 @@ def read_result(path: str | os.PathLike[str]) -> document.AuditDocument:
     if not isinstance(raw, dict) or "schema_version" not in raw:
         raise InputError(f"{named} is not an audit result: it has no schema_version.")
     _check_version(named, raw["schema_version"])
-    if "kind" in raw:
+    return named, raw, content
+
+
+def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.Document]] = KINDS[:1]) -> Any:
+    """Read a result of one of these kinds, by default the audit of one model. See `auditor.read_result`."""
+    named, raw, _ = raw_result(path)
+    by_key = {item.kind or "": item for item in kinds}
+    kind = by_key.get(str(raw.get("kind", "")))
+    if kind is None:
         about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
+    origin = raw.get("provenance")
+    if isinstance(origin, dict):  # the hash is made anew whenever a result is written
+        raw["provenance"] = {key: item for key, item in origin.items() if key != document.CONTENT_HASH}
     too_large = validate.problem(raw)
     if too_large is not None:
         raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
     try:
-        result: document.AuditDocument = read(
-            document.AuditDocument, {**raw, "schema_version": document.SCHEMA_VERSION}, closed=False
-        )
+        return read(kind, {**raw, "schema_version": document.SCHEMA_VERSION}, closed=False)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         words = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else validate.one_line(error)
         raise InputError(f"{named} is damaged: {words}.") from None
-    return result
 
 
 def _check_version(named: str, version: Any) -> None:

@@ -1,16 +1,18 @@
 """One estimate as the strings that every output shows, and the words for what an audit counted."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from auditor.core import numbers
+from auditor.core.options import Adjacency
 from auditor.core.registry import Metric, Role
 from auditor.core.values import FINITE, Claim, Estimate
 from auditor.results import metrics
-from auditor.results.document import AuditDocument, Slice, ceiling, detail, find, powerless
+from auditor.results.document import Document, Slice, ceiling, detail, find, powerless
 
 # --- The fits behind Epsilon*, in words: what to know before quoting it, and how they were tested ---
 
@@ -139,7 +141,7 @@ def is_finite(estimate: Estimate) -> bool:
     return any(FINITE in item for item in estimate.assumptions)
 
 
-def as_evidence(estimate: Estimate | None, result: AuditDocument) -> Estimate | None:
+def as_evidence(estimate: Estimate | None, result: Document) -> Estimate | None:
     """Return the estimate as evidence of leakage, with the members as draws; numbers that are none become null.
 
     A number that describes a finite training set is replaced by what was found beside it with the members as draws;
@@ -165,19 +167,6 @@ def as_evidence(estimate: Estimate | None, result: AuditDocument) -> Estimate | 
     )
 
 
-def finest(result: AuditDocument) -> tuple[float, Estimate] | None:
-    """Return the smallest false alarm rate that the records resolve, and its row as evidence; null where there is none."""
-    rows = [
-        (rate, as_evidence(item, result))
-        for item in result.estimates
-        if (rate := metrics.rate_of(item)) is not None
-    ]
-    resolved = [
-        (rate, item) for rate, item in rows if item and item.lower is not None and item.value is not None
-    ]
-    return min(resolved, key=lambda pair: pair[0], default=None)
-
-
 # --- What one unit of an audit is called: a record, or a person where one score stands for a person ---
 
 
@@ -192,6 +181,7 @@ class Units:
     others: str
 
 
+_RUNS = Units("runs", "run with the canary", "runs with the canary", "run without it", "runs without it")
 _RECORDS = Units("records", "training record", "training records", "other record", "other records")
 PERSONS = Units(
     "persons", "person in the training data", "persons in the training data", "other person", "other persons"
@@ -204,6 +194,8 @@ def units(data: Mapping[str, Any]) -> Units:
     >>> units({"unit": "person (mean loss)"}).members
     'persons in the training data'
     """
+    if "n_with" in data:
+        return _RUNS
     return PERSONS if str(data.get("unit")).startswith("person") else _RECORDS
 
 
@@ -257,6 +249,44 @@ def claim_words(claim: Claim) -> str:
     """Return a claimed epsilon with its delta and adjacency."""
     at = "" if claim.delta is None else f" at delta {numbers.given(claim.delta)}"
     return f"epsilon {numbers.given(claim.value)}{at} ({claim.adjacency})"
+
+
+NEIGHBOURS = {
+    Adjacency.ADD_REMOVE: "One record added or removed (add-remove)",
+    Adjacency.REPLACE_ONE: "One record replaced (replace-one): a training record against a fresh one",
+}
+_NEAR_ONE = 0.999
+_AT = re.compile(r"(.*)_at_(fpr|prior)\.(.*)")
+
+
+def claim_name(claim: Claim) -> str:
+    """Return what a promised number is called, with the delta, the rate or the prior that it is at."""
+    at = _AT.fullmatch(claim.metric)
+    if claim.metric == "epsilon" and claim.delta is not None:
+        return f"Epsilon at delta {numbers.given(claim.delta)}"
+    if at is None:
+        return _short(claim.metric)
+    what, kind, where = at.groups()
+    if kind == "prior":
+        return f"{_short(what)} at prior {where}"
+    return f"TPR at {numbers.percent(float(where))} FPR" if what == "tpr" else claim.metric
+
+
+def _short(name: str) -> str:
+    return metrics.metric(name).short or metrics.metric(name).title
+
+
+def claim_value(claim: Claim) -> str:
+    """Return a promised number, with its interval where it has one; a bound stays one when it is rounded."""
+    toward = ("down" if claim.metric == "bayes_security" else "up") if claim.proven else "nearest"
+    digits = 4
+    if claim.value is not None and _NEAR_ONE < claim.value < 1:
+        digits = min(15, 2 - math.floor(math.log10(1 - claim.value)))  # two digits of what is missing to 1
+    shown = numbers.number(claim.value, digits=digits, toward=toward)
+    if claim.lower is None or claim.upper is None or claim.confidence is None:
+        return shown
+    interval = f"[{numbers.number(claim.lower, digits=4)}, {numbers.number(claim.upper, digits=4)}]"
+    return f"{shown} {interval} ({numbers.percent(claim.confidence)})"
 
 
 _POINT = "point estimate"
@@ -391,12 +421,16 @@ class Row:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:
             if powerless(item):
-                return "too few records to certify anything"
+                return f"too few {self._counted} to certify anything"
             found = f"no evidence {level}"
         else:
             sure = "about" if detail(item, "approximate") else "certified"
             found = f"{'at least this' if self._condition else sure} {level}"
         return ", ".join(part for part in (found, self.ceiling) if part)
+
+    @property
+    def _counted(self) -> str:
+        return "runs" if detail(self.estimate, "unit") == "runs" else "records"
 
     @property
     def line(self) -> str:
@@ -438,7 +472,7 @@ class Row:
         if not self.has_value:
             return numbers.sentence(item.reason or "No reason was given")
         if self.metric.lower_bound and item.value == 0:
-            few = "There are too few records to certify anything."
+            few = f"There are too few {self._counted} to certify anything."
             none = "No evidence was found, which does not mean that there is nothing to find."
             return few if powerless(item) else none
         if self.is_rejected:
@@ -470,7 +504,8 @@ class Row:
                 f"Attained at a false alarm rate of {numbers.percent(place.get('fpr'))} and a miss rate of"
                 f" {numbers.percent(place.get('fnr'))}{on}."
             )
-        end = _ENDS.get(str(detail(item, "branch") or detail(item, "tail")))
+        ends = _ENDS if self._counted == "records" else {}
+        end = ends.get(str(detail(item, "branch") or detail(item, "tail")))
         pairs = (
             ("Without a limit on the rates", detail(item, "unclipped")),
             ("At rates that the records can show", detail(item, "supported", "value")),
@@ -482,7 +517,7 @@ class Row:
         return [*found, *([end] if end else []), *others]
 
 
-def row_of(found: AuditDocument | Slice, name: str) -> Row | None:
+def row_of(found: Document | Slice, name: str) -> Row | None:
     """Return the row of the estimate of that name, or null where there is none."""
     item = find(found, name)
     return None if item is None else Row(item)

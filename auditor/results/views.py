@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from auditor.core.errors import InputError
 from auditor.core.numbers import given, percent
-from auditor.core.options import Members
-from auditor.core.values import Claim, Density, FittedPair, Floats, Losses
-from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve
+from auditor.core.options import Members, Sample
+from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
+from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.estimators.band import simultaneous_band
 from auditor.estimators.certified import ranks
 from auditor.results.document import Histogram, NamedCurve
@@ -175,19 +175,49 @@ def curves(
     for name, label, fits in (("gaussian", "normal fit", pair), ("mixture", "mixture fit", mixture)):
         if fits is not None and min(fits.member.sd, fits.nonmember.sd) > 0:
             found.append(_named(name, label, TradeoffCurve.from_fits(fits, points=201, reach=8.0)))
+    return (*found, *claimed_line(claim, promised))
+
+
+def claimed_line(claim: Claim | None, promised: TradeoffCurve | None) -> tuple[NamedCurve, ...]:
+    """Return the line of a claim: its whole curve where there is one, else that of its epsilon and delta; none without."""
     if claim is not None and promised is not None:
         label = f"most that the claimed training allows, at every epsilon ({claim.adjacency})"
-        found.append(_named("claimed_training", label, _dense(promised)))
-    elif (
-        claim is not None
-        and claim.value is not None
-        and claim.delta is not None
-        and math.isfinite(claim.value)
-    ):
-        label = f"most that the claim allows (epsilon {given(claim.value)}, delta {given(claim.delta)}, {claim.adjacency})"
-        exact = TradeoffCurve.from_epsilon_delta(claim.value, delta=claim.delta)
-        found.append(_named("claim", label, _dense(exact)))
-    return tuple(found)
+        return (_named("claimed_training", label, _dense(promised)),)
+    if claim is None or claim.value is None or claim.delta is None or not math.isfinite(claim.value):
+        return ()
+    label = f"most that the claim allows (epsilon {given(claim.value)}, delta {given(claim.delta)}, {claim.adjacency})"
+    return (_named("claim", label, _dense(TradeoffCurve.from_epsilon_delta(claim.value, delta=claim.delta))),)
+
+
+def against_claim(
+    bound: Estimate, claim: Claim | None, promised: TradeoffCurve | None
+) -> tuple[NamedCurve, ...]:
+    """Return the line that a certified bound on a training algorithm stands for, and that of the claim."""
+    if not bound.lower or bound.delta is None:
+        return claimed_line(claim, promised)
+    label = f"certified: the true curve goes above this line (epsilon {given(bound.lower)}, delta {given(bound.delta)})"
+    exact = TradeoffCurve.from_epsilon_delta(bound.lower, delta=bound.delta)
+    return (_named("certified", label, _dense(exact)), *claimed_line(claim, promised))
+
+
+def curves_of_runs(
+    losses: Losses, bound: Estimate, claim: Claim | None, promised: TradeoffCurve | None, *, fixed: bool
+) -> tuple[NamedCurve, ...]:
+    """Return those lines and what the scores measure: with its band where the number of runs was fixed, as it needs."""
+    curve = _named("empirical", "measured, no interval", _empirical(count(losses)))
+    band = _band(losses, bound.confidence, Sample()) if fixed and bound.confidence else ()
+    return (curve, *band, *against_claim(bound, claim, promised))
+
+
+def averaged(found: InstanceRates) -> NamedCurve:
+    """Return the hits averaged over the models at the attacks' known error rates, both ends of the losses as one curve."""
+    hits, names = found.hits.mean(axis=0), np.array(found.names)
+    low, high = (names == name for name in _EXPECTED)
+    fpr = np.concatenate([[0.0], found.rates[low], 1 - hits[high], [1.0]])
+    tpr = np.concatenate([[0.0], hits[low], 1 - found.rates[high], [1.0]])
+    order = np.lexsort((tpr, fpr))
+    label = "measured, mean over the models, no interval"
+    return NamedCurve("empirical", label, _rounded(fpr[order]), _rounded(np.maximum.accumulate(tpr[order])))
 
 
 def _named(name: str, label: str, curve: TradeoffCurve) -> NamedCurve:

@@ -1,7 +1,8 @@
 """What an audit was asked: its choices, checked, with their defaults filled in."""
 
+import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, get_args, get_type_hints
@@ -30,8 +31,15 @@ _CHOICES = [
     "features",
     "reference",
     "utility",
+    "context",
 ]
 _SEVERAL = 2
+# Arguments that change a number, and can be kept as they are.
+_KEPT = [
+    *("delta", "confidence", "looks", "members", "split", "claim", "training_size", "threshold", "persons"),
+    *("mixture", "one_run_test", "seed"),
+]
+_LARGEST = 20_000  # characters: a noise for each of thousands of steps is not kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +69,7 @@ class Asked:
     model: str | None
     strategy: str | None
     utility: options.Utility | None
+    context: options.Context | None
     top_records: int
     source: str | None
     command: str | None
@@ -126,6 +135,7 @@ class Asked:
             "model": self.model,
             "strategy": self.strategy,
             "utility": None if self.utility is None else asdict(self.utility),
+            "context": None if self.context is None else asdict(self.context),
             **self.setting.described(found.losses),
             **validate.several_looks(self.looks),
             # What counts as one unit, and of how many independent ones the records are worth.
@@ -134,6 +144,23 @@ class Asked:
             "persons": list(found.persons) if found.named else None,
             "effective": list(found.persons if found.combined else found.effective) if found.named else None,
         }
+
+    def kept(self) -> dict[str, Any] | None:
+        """Return the arguments that change a number as JSON holds them, or null where they are too long to be kept."""
+        found = {name: options.stored(getattr(self, name)) for name in _KEPT}
+        found |= {"fpr": list(self.setting.rates)}
+        # Of these a result keeps nothing but that they were given: checks rest on them, no number does.
+        found |= {name: getattr(self, name) is not None for name in ("features", "reference")}
+        return found if len(json.dumps(found)) <= _LARGEST else None
+
+
+def asked_again(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `auditor.audit` that `Asked.kept` kept.
+
+    Raises:
+        InputError: What is kept is no argument.
+    """
+    return {name: options.restored(kept[name]) for name in (*_KEPT, "fpr") if name in kept}
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from auditor.checks.registry import CHECKS
 from auditor.core import numbers, validate
 from auditor.core.errors import InputError
 from auditor.core.registry import Role, Unit
-from auditor.core.values import Estimate, Status, Subject, Verdict
-from auditor.results.document import AuditDocument, ceiling, detail
+from auditor.core.values import WORST_FIRST, Estimate, Status, Subject, Verdict
+from auditor.results.document import Document, ceiling, detail
 from auditor.results.metrics import ABOUT, METRICS, describe
 from auditor.results.rows import Row
 from auditor.verdicts.judging import failed_validity, why_blind
@@ -39,7 +39,6 @@ from auditor.verdicts.judging import failed_validity, why_blind
 
 _CHECKS = "checks."
 _ENDS = {"value": "value", "lower": "lower end", "upper": "upper end"}
-_WORST_FIRST = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.OK)
 
 
 class _Found(NamedTuple):
@@ -50,7 +49,7 @@ class _Found(NamedTuple):
     reason: str = ""
 
 
-def found(name: str, *, gate: str, result: AuditDocument) -> _Found:
+def found(name: str, *, gate: str, result: Document) -> _Found:
     """Return what a name means in a result.
 
     Raises:
@@ -63,12 +62,12 @@ def found(name: str, *, gate: str, result: AuditDocument) -> _Found:
         return _Found(None, end, f"the result has {names.count(stem)} numbers named {stem}")
     if stem in names:
         return _Found(result.estimates[names.index(stem)], end)
-    if stem in METRICS and METRICS[stem].absent:
+    if result.kind is None and stem in METRICS and METRICS[stem].absent:
         return _Found(None, end, f"this audit has no {stem}: {METRICS[stem].absent}")
     raise _unknown(name, gate=gate, result=result)
 
 
-def _status(name: str, *, gate: str, result: AuditDocument) -> tuple[Status | None, str]:
+def _status(name: str, *, gate: str, result: Document) -> tuple[Status | None, str]:
     """Return how a check came out, the worst where there are several, or why there is none.
 
     Raises:
@@ -77,29 +76,31 @@ def _status(name: str, *, gate: str, result: AuditDocument) -> tuple[Status | No
     check = name.removeprefix(_CHECKS)
     outcomes = [item.status for item in result.checks if item.name == check]
     if outcomes:
-        return min(outcomes, key=_WORST_FIRST.index), ""
-    if check in CHECKS and CHECKS[check].absent:
+        return min(outcomes, key=WORST_FIRST.index), ""
+    if result.kind is None and check in CHECKS and CHECKS[check].absent:
         return None, f"the check {check} was not made: {CHECKS[check].absent}"
     raise _unknown(name, gate=gate, result=result)
 
 
-def known_names(result: AuditDocument) -> tuple[str, ...]:
+def known_names(result: Document) -> tuple[str, ...]:
     """Return every name that a gate on this result may have."""
-    estimates = [*(item.name for item in result.estimates), *(item.name for item in METRICS if item.absent)]
+    absent = [item.name for item in METRICS if item.absent and result.kind is None]
+    estimates = [*(item.name for item in result.estimates), *absent]
     ends = [f"{name}.{end}" for name in estimates for end in _ENDS]
-    checks = [*(item.name for item in result.checks), *(item.name for item in CHECKS if item.absent)]
-    checks = [_CHECKS + name for name in checks]
+    absent = [item.name for item in CHECKS if item.absent and result.kind is None]
+    checks = [_CHECKS + name for name in [*(item.name for item in result.checks), *absent]]
     return tuple(dict.fromkeys([*estimates, "verdict", *checks, *ends]))
 
 
-def _unknown(name: str, *, gate: str, result: AuditDocument) -> InputError:
+def _unknown(name: str, *, gate: str, result: Document) -> InputError:
     known = known_names(result)  # those that this audit has come first
     begun = next((whole for whole in known if whole.startswith(name.lower())), None)
     guess = validate.did_you_mean(begun or validate.nearest(name.lower(), known))
     estimates = ", ".join(estimate.name for estimate in result.estimates)
     checks = "".join(f", {_CHECKS}{check.name}" for check in result.checks)
+    like = "" if result.kind is None else " of this kind"
     return InputError(
-        f"gate {gate!r} names {name!r}, which no audit has{guess} The names are {estimates} (each alone, or with"
+        f"gate {gate!r} names {name!r}, which no audit{like} has{guess} The names are {estimates} (each alone, or with"
         f" .value, .lower or .upper), verdict{checks}."
     )
 
@@ -160,7 +161,7 @@ _UPWARD = (">", ">=")
 
 
 def _why_no_pass(
-    estimate: Estimate, *, result: AuditDocument, symbol: str, bound: float, holds: Callable[[float], bool]
+    estimate: Estimate, *, result: Document, symbol: str, bound: float, holds: Callable[[float], bool]
 ) -> str | None:
     """Return why a gate that does not hold says nothing, as a clause without a capital; null where it has passed.
 
@@ -244,7 +245,7 @@ class Gate:
     symbol: str
     bound: float | Verdict | Status
 
-    def judge(self, result: AuditDocument) -> "GateOutcome":
+    def judge(self, result: Document) -> "GateOutcome":
         """Return whether the gate holds for a result, in a code and a sentence.
 
         Raises:
@@ -254,7 +255,7 @@ class Gate:
             return self._of_verdict(result)
         return self._of_check(result) if isinstance(self.bound, Status) else self._of_number(result)
 
-    def _of_verdict(self, result: AuditDocument) -> "GateOutcome":
+    def _of_verdict(self, result: Document) -> "GateOutcome":
         undecided = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE)
         if result.verdict is None:
             return self._undecided("no claim was given, so there is no verdict")
@@ -262,7 +263,7 @@ class Gate:
             return self._undecided(f"the verdict is {result.verdict}", str(result.verdict))
         return self._decided(str(result.verdict), f"the verdict is {result.verdict}")
 
-    def _of_check(self, result: AuditDocument) -> "GateOutcome":
+    def _of_check(self, result: Document) -> "GateOutcome":
         actual, reason = _status(self.name, gate=self.text, result=result)
         if actual is None:
             return self._undecided(reason)
@@ -271,7 +272,7 @@ class Gate:
             return self._undecided(words, str(actual))
         return self._decided(str(actual), words)
 
-    def _of_number(self, result: AuditDocument) -> "GateOutcome":
+    def _of_number(self, result: Document) -> "GateOutcome":
         estimate, end, reason = found(self.name, gate=self.text, result=result)
         if estimate is None:
             return self._undecided(reason)
@@ -387,7 +388,7 @@ def _number(text: str, bound: str) -> float:
     return validate.number(f"number in the gate {text!r}", bound)
 
 
-def judged(result: AuditDocument, gates: Iterable[Gate]) -> tuple[GateOutcome, ...]:
+def judged(result: Document, gates: Iterable[Gate]) -> tuple[GateOutcome, ...]:
     """Return what becomes of each gate, in their order.
 
     Raises:
@@ -396,9 +397,7 @@ def judged(result: AuditDocument, gates: Iterable[Gate]) -> tuple[GateOutcome, .
     return tuple(gate.judge(result) for gate in gates)
 
 
-def check_gates(
-    result: AuditDocument, gates: str | Sequence[str | Gate | GateOutcome]
-) -> tuple[GateOutcome, ...]:
+def check_gates(result: Document, gates: str | Sequence[str | Gate | GateOutcome]) -> tuple[GateOutcome, ...]:
     """Judge a result by gates, as ``auditor audit --fail-if`` does.
 
     Args:
@@ -424,7 +423,7 @@ def check_gates(
     return tuple(item.judge(result) if isinstance(item, Gate) else item for item in read)
 
 
-def exit_code(result: AuditDocument, outcomes: Iterable[GateOutcome]) -> ExitCode:
+def exit_code(result: Document, outcomes: Iterable[GateOutcome]) -> ExitCode:
     """Return the exit code of an audit: a refuted claim fails with or without a gate."""
     codes = {outcome.code for outcome in outcomes}
     if result.verdict is Verdict.REFUTED or ExitCode.FAILED in codes:

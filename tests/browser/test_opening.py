@@ -23,7 +23,7 @@ return [...document.querySelectorAll('a')].map(e => [e.getAttribute('href'),
   document.getElementById((e.getAttribute('href') || '').slice(1)) !== null]);
 """
 _DRAWN = """
-return [...document.querySelectorAll('main svg')].map(e => [e.querySelectorAll('path, use, rect, circle').length,
+return [...document.querySelectorAll('main figure svg')].map(e => [e.querySelectorAll('path, use, rect, circle').length,
   e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || '']);
 """
 

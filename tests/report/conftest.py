@@ -181,6 +181,17 @@ def checks(**changed):
     return tuple(Check(name, *told) for name, told in (usual | changed).items())
 
 
+def shown_by(errors, hits, *, end="low"):
+    """What a headline looks at, all of it shown, with the point of the band that is furthest from guessing."""
+    names = ["epsilon_bound.clopper_pearson", "advantage", "auc", "epsilon_bound.one_run"]
+    return {
+        "looks": 6,
+        "names": names,
+        "reversed": 0.0,
+        "point": {"errors": errors, "hits": hits, "end": end},
+    }
+
+
 @pytest.fixture(scope="session")
 def overfitted():
     """A model that overfits, with no claim."""
@@ -200,6 +211,7 @@ def overfitted():
             "history": ["published transform"],
             "saturated": [0, 0],
             "claim": None,
+            "shown": shown_by(0.01, 0.123006),
         },
         estimates=estimates(),
         claims=(),
@@ -275,7 +287,7 @@ def nothing(overfitted):
     star = _estimate("epsilon_star.gaussian", None, delta=DELTA, details={"reason": "all losses are equal"})
     return replace(
         overfitted,
-        data=dict(overfitted.data) | {"model": None},
+        data={**{key: x for key, x in overfitted.data.items() if key != "shown"}, "model": None},
         estimates=estimates(bound=0.0, star=star, advantage=0.0, auc=0.5, hits=0.0),
         checks=checks(ties=(Status.FAIL, "All losses are equal.")),
         curves=(NamedCurve("empirical", "measured", (0.0, 1.0), (0.0, 1.0)),),
@@ -329,7 +341,7 @@ def hostile(refuted):
     return replace(
         refuted,
         data=dict.fromkeys(refuted.data, HOSTILE)
-        | {"n_nonmember": 2000, "delta": None, "confidence": None, "saturated": None},
+        | {"n_nonmember": 2000, "delta": None, "confidence": None, "saturated": None, "shown": None},
         estimates=(odd, empty),
         claims=(claim,),
         comparisons=(Comparison(claim, HOSTILE, Verdict.INCONCLUSIVE, HOSTILE),),

@@ -98,5 +98,9 @@ def test_several_models_have_a_card_too(rng):
     )
     told = read(result._repr_html_())
     # The claim, as it reads for one replaced record: 1e-5 (1 + e^0.2).
-    for words in ("8 models, delta 2.22e-5", "the training algorithm (replace-one)", "Epsilon-bar"):
+    for words in (
+        "8 models of one training algorithm, delta 2.22e-5",
+        "the training algorithm (replace-one)",
+        "Epsilon-bar",
+    ):
         assert words in told

@@ -13,7 +13,17 @@ from auditor.core import InputError
 from auditor.report.figures import TIP, canvas, gallery as figures, svg
 from auditor.results import Histogram, NamedCurve
 
-NAMES = ["tradeoff-log", "tradeoff-high", "tradeoff", "epsilons", "losses", "raw-losses", "quantiles", "odds"]
+NAMES = [
+    "tradeoff-log",
+    "tradeoff-high",
+    "tradeoff",
+    "growth",
+    "epsilons",
+    "losses",
+    "raw-losses",
+    "quantiles",
+    "odds",
+]
 
 
 QUANTILES = ("member_fitted", "member_observed", "nonmember_fitted", "nonmember_observed")
@@ -38,7 +48,9 @@ def test_every_audit_has_its_figures_and_words(name, fixture, request):
 def test_nothing_found_nothing_drawn(refuted, nothing):
     """Without its data a figure is null; all have words, and the names that the page and the notebooks go by."""
     assert list(figures.FIGURES) == NAMES
-    empty = replace(refuted, estimates=(), comparisons=(), curves=(), histograms=())
+    empty = replace(
+        refuted, estimates=(), comparisons=(), curves=(), histograms=(), data={**refuted.data, "shown": None}
+    )
     assert all(figures.figure(empty, name) is None for name in NAMES)
     assert all(figures.alt(empty, name) for name in NAMES)
     assert figures.histogram_figure(nothing) is not None  # without a fit there are no quantiles

@@ -5,17 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor.core import Check, Estimate, Status, Subject
+from auditor.core import Check, Status
 from auditor.report.figures import alt, figure
 
 
-def _result(result, rate, lower, *, value=None, checks=None, **data):
-    value, details = lower if value is None else value, {"rate": rate}
-    row = Estimate(
-        f"tpr_at_fpr.{rate:g}", value, lower, None, 0.95, "by hand", Subject.MODEL, details=details
-    )
-    checks = result.checks if checks is None else checks
-    return replace(result, estimates=(row,), data=dict(result.data) | data, checks=checks)
+def _result(result, rate, lower, *, end="low", **data):
+    point = None if lower is None else {"errors": rate, "hits": lower, "end": end}
+    return replace(result, data={**result.data, "shown": {"looks": 6, "names": [], "point": point}, **data})
 
 
 def _dots(axes):
@@ -62,10 +58,17 @@ def test_dots_are_the_certified_counts(overfitted, rate, lower, base, hits, alar
     assert right.get_xlabel() == f"at most {alarms:,} falsely accused"
 
 
-@pytest.mark.parametrize("lower", [0.01, 0.005, 0.0, None])
-def test_nothing_beyond_guessing(overfitted, lower):
+def test_those_who_are_ruled_out(overfitted):
+    """At the other end the left field holds the others who are ruled out, the right one the members who wrongly are."""
+    left, right = figure(_result(overfitted, 0.01, 0.123, end="high"), "odds").axes
+    assert left.get_title(loc="left") == "Of 100 other records"
+    assert left.get_xlabel() == "at least 12 ruled out"
+    assert right.get_xlabel() == "at most 1 wrongly so"
+
+
+def test_nothing_beyond_guessing(overfitted):
     """Where no more than guessing is certified, or a validity check failed, there are no dots."""
-    assert figure(_result(overfitted, 0.01, lower, value=0.3), "odds") is None
-    assert "nothing beyond guessing" in alt(_result(overfitted, 0.01, lower, value=0.3), "odds")
+    assert figure(_result(overfitted, 0.01, None), "odds") is None
+    assert "nothing beyond guessing" in alt(_result(overfitted, 0.01, None), "odds")
     failed = (Check("shift", Status.FAIL, "the groups differ"),)
-    assert figure(_result(overfitted, 0.01, 0.2, checks=failed), "odds") is None
+    assert figure(replace(_result(overfitted, 0.01, 0.2), checks=failed), "odds") is None

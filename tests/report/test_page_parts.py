@@ -62,7 +62,8 @@ def test_named_records(named, overfitted):
     """Records, or persons, are listed with their odds as people say them, and with the labels that any of them has."""
     shown = at_risk(named)
     assert "Record Place Group Person Odds , estimated" in shown
-    assert "patient-7 1 shared by 12 north anna 42 to 1" in shown
+    assert "12 training records with the same odds, who are not told apart 1 — — 42 to 1" in shown
+    assert "patient-7" not in shown
     assert "patient-3 2 — — 1 to 2" in shown
     assert "patient-9 3 south — over 1,000,000 to 1" in shown
     assert "not a certified probability for any one person" in shown
@@ -76,10 +77,13 @@ def test_named_records(named, overfitted):
 def test_slices(named):
     """Each slice has its size, a group of one in the singular, and each number its interval or its ceiling and delta."""
     shown = at_risk(named)
-    assert "ill 900 training records, 800 others 1.1 ceiling 3.1 delta 1e-5 0.7 0.6 to 0.8" in shown
+    assert (
+        "ill 900 training records, 800 others 0.7 0.6 to 0.8 excludes guessing 1.1 ceiling 3.1 0.3 0.2 to 0.4"
+        in shown
+    )
     assert "north 1 training record, 1,100 others" in shown
     assert "lowest 1% of losses 30 training records, 10 others 75% 60% to 90%" in shown
-    assert "of all scored records 75% are" in shown
+    assert "Of all scored records it is 75%." in shown
     none = at_risk(replace(named, slices=tuple(replace(item, compared=0) for item in named.slices)))
     assert "No slice has enough records for an interval." in none
     assert "Certified epsilon bound" not in none

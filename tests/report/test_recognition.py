@@ -6,10 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor.report import findings, recognition as told
+from auditor.report import finding, recognition as told
 from auditor.results import at_least, out_of_many
-
-RATE = "tpr_at_fpr.0.01"
 
 
 def _changed(result, name, **fields):
@@ -17,41 +15,39 @@ def _changed(result, name, **fields):
     return replace(result, estimates=rows)
 
 
-def test_the_threshold_of_the_certified_bound(overfitted):
-    """The two rates of the bound are rounded away from the leak, and their ratio stays; high losses are others'."""
-    name, rates = "epsilon_bound.clopper_pearson", (0.129, 0.0101)
-    for tail, keys, said in (
-        ("lower", ("tpr_lower", "fpr_upper"), "1,290 out of 10,000 training records have a loss below it"),
-        ("upper", ("tnr_lower", "fnr_upper"), "1,290 out of 10,000 other records have a loss above it"),
-    ):
-        details = {"tail": tail, **dict(zip(keys, rates, strict=True))}
-        assert said in told(_changed(overfitted, name, details=details))["measured"][-1]
-        approximate = _changed(overfitted, name, details=details | {"approximate": True})
-        assert "one threshold" not in " ".join(told(approximate)["measured"])
+def _shown(result, errors, hits, *, end="low", **data):
+    shown = {**result.data["shown"], "point": {"errors": errors, "hits": hits, "end": end}}
+    return replace(result, data={**result.data, "shown": shown, **data})
 
 
 def test_counts(overfitted):
-    """A certified TPR of 12.3% at 1% FPR is told in records, with what an accusation is worth by Bayes' rule."""
+    """The point furthest from guessing is told in records, with what the attacker's word is worth by Bayes' rule."""
     # 0.123006 / (0.123006 + 0.01) = 0.9248; 0.01 * 0.123006 / (0.01 * 0.123006 + 0.99 * 0.01) = 0.1105
-    first, half, few, *_ = told(overfitted)["measured"]
-    assert first == (
-        "At 95% confidence: of 100 training records, at least 12 are recognised; of 100 other records, at most 1 is falsely"
-        " accused."
+    level = "At 95% confidence, an attacker can"
+    assert finding(overfitted).sentence == (
+        f"{level} recognise at least 12 of 100 training records, while of 100 other records at most 1 is falsely accused."
     )
-    assert half.endswith("an accusation is right in at least 92 out of 100 cases.")
-    assert half.startswith("If half of the records that the attacker looks at are in the training data")
-    assert few == "If only 1 in 100 of them is, an accusation is right in at least 11 out of 100 cases."
-    # The limit is told and not the value; of persons, persons; a limit of 1 is all, one below the rate shows nothing.
-    assert told(_changed(overfitted, RATE, value=0.9))["measured"] == [first, half, few]
-    of_persons = told(replace(overfitted, data={**overfitted.data, "unit": "person (mean loss)"}))["measured"]
-    assert (
-        "of 100 persons in the training data, at least 12 are recognised; of 100 other persons"
-        in of_persons[0]
+    (sentence,) = told(overfitted)["measured"]
+    assert sentence == (
+        "An attacker who names those of lowest loss as in the training data is right in at least 92 out of 100 cases if half"
+        " of all records that they look at are in it, and in at least 11 out of 100 if only 1 in 100 is."
     )
-    assert "half of the persons" in of_persons[1]
-    assert "of 100 training records, all are" in told(_changed(overfitted, RATE, lower=1.0))["measured"][0]
-    (sentence,) = told(_changed(overfitted, RATE, lower=0.009))["measured"]
-    assert "it is not shown" in sentence
+    other = _shown(overfitted, 0.01, 0.123006, end="high")
+    assert finding(other).sentence == (
+        f"{level} tell who was not in the training data: of 100 other records at least 12 can be ruled out, while of 100"
+        " training records at most 1 is wrongly ruled out."
+    )
+    (sentence,) = told(other)["measured"]
+    assert sentence.startswith("An attacker who rules out those of highest loss as not in the training data")
+    assert "92 out of 100 cases if half of all records that they look at are not in it" in sentence
+    # Of persons, persons; a limit of 1 is all; without a point nothing is said.
+    persons = _shown(overfitted, 0.01, 0.123006, unit="person (mean loss)")
+    assert "12 of 100 persons in the training data, while of 100 other persons" in finding(persons).sentence
+    assert "half of all persons" in told(persons)["measured"][0]
+    assert "can recognise all of 100 training records" in finding(_shown(overfitted, 0.01, 1.0)).sentence
+    nothing = replace(overfitted, data={**overfitted.data, "shown": None})
+    assert told(nothing)["measured"] == []
+    assert told(nothing)["rests"] == ""
 
 
 def test_every_count_is_on_the_safe_side():
@@ -75,13 +71,13 @@ def test_a_share_keeps_two_digits():
         assert 0.95 * share <= hits / base <= share + 1e-9
 
 
-def test_an_accusation_by_counting():
-    """Bayes' rule agrees with counting accusations among many records, for any share of members."""
-    members, others, rate, low = 3_000, 97_000, 0.002, 0.25
+def test_an_accusation_by_counting(overfitted):
+    """Bayes' rule agrees with counting accusations among many records, of which 1 in 100 is a member."""
+    members, others, rate, low = 1_000, 99_000, 0.002, 0.25
     accused = members * low, others * rate
-    share = accused[0] / sum(accused)  # 750 of 944 accusations are right: 79.4%
-    said = findings._accused(rate, low, 0.03, "So")
-    assert said == f"So, an accusation is right in at least {math.floor(100 * share)} out of 100 cases."
+    share = accused[0] / sum(accused)  # 250 of 448 accusations are right: 55.8%
+    said = told(_shown(overfitted, rate, low))["measured"][0]
+    assert said.endswith(f"in at least {math.floor(100 * share)} out of 100 if only 1 in 100 is.")
 
 
 def test_the_claim_in_the_words_of_the_study(refuted, overfitted):
@@ -116,31 +112,18 @@ def test_an_advantage_that_says_no_more_is_passed_over(refuted, value):
     )
 
 
-def _census(result, *, drawn):
-    """The same result of a census: its limits are the observed rates, and beside them stands what is drawn."""
-
-    def row(item):
-        if not item.name.startswith("tpr_at_fpr") or item.value is None:
-            return item
-        about = "every training record was scored: the number compares this finite training set with the population"
-        kept = {"value": item.value, "lower": drawn, "upper": None}
-        details = {**item.details, "as_draws": kept} if drawn is not None else item.details
-        return replace(item, lower=item.value, assumptions=(about,), details=details)
-
-    return replace(result, estimates=tuple(row(item) for item in result.estimates))
-
-
 def test_a_census_is_told_with_its_members_as_draws(overfitted):
-    """The odds come from the limit that allows for chance in who was drawn, and say why the tables differ."""
-    found = told(_census(overfitted, drawn=0.05))
-    assert "of 100 training records, at least 5 are recognised" in found["measured"][0]
+    """What the odds rest on says that chance in who was drawn is allowed for, and why the tables differ."""
+    about = (
+        "every training record was scored: the number compares this finite training set with the population"
+    )
+    row = overfitted.estimate("epsilon_bound.clopper_pearson")
+    details = {**row.details, "as_draws": {"value": 1.1, "lower": 1.1, "upper": None}}
+    census = _changed(overfitted, row.name, assumptions=(about,), details=details)
+    found = told(census)
     assert "chance in which of them were drawn is allowed for" in found["rests"]
     assert "can be positive by chance alone" in found["rests"]
     assert "chance" not in told(overfitted)["rests"]
-    assert "it is not shown" in told(_census(overfitted, drawn=0.001))["measured"][0]
-    # Where an older result keeps only the numbers of the finite set nothing is told of them.
-    plain = replace(overfitted, data={**overfitted.data, "members": "census"})
-    assert told(_census(overfitted, drawn=None))["measured"] == told(plain)["measured"] == []
 
 
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan, None])

@@ -460,7 +460,10 @@ def test_the_json_is_what_its_schema_says(rng, given, tmp_path):
     assert raw == json.loads((tmp_path / "runs.json").read_text(encoding="utf-8"))
     assert list(check.iter_errors({**raw, "kind": "instances"})) != []
     assert list(check.iter_errors({**raw, "checks": None})) != []
+    read = auditor.read_result(tmp_path / "runs.json")
+    assert isinstance(read, auditor.RunsResult)
+    assert read.to_json() == result.to_json()
     with pytest.raises(
         InputError, match="holds the audit of many runs; give the result of one model's audit"
     ):
-        auditor.read_result(tmp_path / "runs.json")
+        auditor.compare_audits([tmp_path / "runs.json", tmp_path / "runs.json"])

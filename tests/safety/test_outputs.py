@@ -50,6 +50,8 @@ def test_every_text(result):
     assert MARK in formats.markdown(result.to_markdown(gates=gates))
     assert MARK in formats.junit(result.to_junit(gates=gates))
     assert MARK in formats.sarif(result.to_sarif(gates=gates))
+    assert MARK in formats.cyclonedx(result.to_cyclonedx())
+    assert MARK in formats.model_card(result.to_model_card())
     assert MARK in formats.html(result._repr_html_())
 
 

@@ -57,6 +57,7 @@ def carrier():
         model=_HERE,
         strategy=_HERE,
         utility=auditor.Utility(0.87, _HERE),
+        context=auditor.Context(*[_HERE] * 7, "2027-01-31"),
         source=_HERE,
         command=_HERE,
     ).to_dict()

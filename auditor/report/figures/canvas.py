@@ -15,7 +15,7 @@ import numpy.typing as npt
 from markupsafe import escape
 
 from auditor.core import numbers
-from auditor.results.document import AuditDocument, Histogram, NamedCurve
+from auditor.results.document import AuditDocument, Document, Histogram, NamedCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ _BETWEEN = 160  # points that make a straight line bend on a logarithmic scale
 _FARTHEST = 1e306  # beyond, the span of an axis would overflow
 
 
-def curves(result: AuditDocument) -> dict[str, NamedCurve]:
+def curves(result: Document) -> dict[str, NamedCurve]:
     """Return the curves that have at least two points, by name: the points that can be drawn, as arrays."""
     last = {curve.name: curve for curve in result.curves}
     points = {name: finite(curve.fpr, curve.tpr) for name, curve in last.items()}

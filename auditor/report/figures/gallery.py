@@ -5,9 +5,8 @@ nothing global changes. A figure for which the audit has no data is null.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from auditor.core import validate
 from auditor.report.figures import fit
@@ -15,6 +14,8 @@ from auditor.report.figures.epsilons import epsilons_figure, epsilons_words
 from auditor.report.figures.fit import histogram_figure, quantile_figure
 from auditor.report.figures.odds import odds_figure, odds_words
 from auditor.report.figures.tradeoff import (
+    growth_figure,
+    growth_words,
     tradeoff_figure,
     tradeoff_high_figure,
     tradeoff_high_words,
@@ -22,54 +23,36 @@ from auditor.report.figures.tradeoff import (
     tradeoff_log_words,
     tradeoff_words,
 )
-from auditor.results.document import AuditDocument
+from auditor.results.document import AuditDocument, Document
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class _FigureOf:
-    """How one figure of an audit is made.
-
-    Attributes:
-        title: What it is, in a few words.
-        draw: Returns the figure, or null where the audit has no data for it.
-        words: Returns what it shows with the main numbers of that audit, for those who cannot see it.
-    """
-
-    title: str
-    draw: "Callable[[AuditDocument], Figure | None]"
-    words: Callable[[AuditDocument], str]
-
-
-FIGURES: Mapping[str, _FigureOf] = MappingProxyType(
+# How each figure of an audit is drawn, or null where there are no data, and what it shows, for those who cannot see it.
+FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], str]]] = MappingProxyType(
     {
-        "tradeoff-log": _FigureOf(
-            "Claimed against measured, logarithmic axes", tradeoff_log_figure, tradeoff_log_words
-        ),
-        "tradeoff-high": _FigureOf(
-            "The other end: who was not in the training data", tradeoff_high_figure, tradeoff_high_words
-        ),
-        "tradeoff": _FigureOf("Claimed against measured, linear axes", tradeoff_figure, tradeoff_words),
-        "epsilons": _FigureOf("Epsilon values", epsilons_figure, epsilons_words),
-        "losses": _FigureOf(
-            "Losses with their fit",
+        "tradeoff-log": (tradeoff_log_figure, tradeoff_log_words),
+        "tradeoff-high": (tradeoff_high_figure, tradeoff_high_words),
+        "tradeoff": (tradeoff_figure, tradeoff_words),
+        "growth": (growth_figure, growth_words),
+        "epsilons": (epsilons_figure, epsilons_words),
+        "losses": (
             lambda result: histogram_figure(result, index=fit.fitted_index(result)),
             lambda result: fit.histogram_words(result, index=fit.fitted_index(result)),
         ),
-        "raw-losses": _FigureOf(
-            "Losses as given",
+        "raw-losses": (
             lambda result: histogram_figure(result, index=fit.raw_index(result)),
             lambda result: fit.histogram_words(result, index=fit.raw_index(result)),
         ),
-        "quantiles": _FigureOf("Quantiles of records and fit", quantile_figure, fit.quantile_words),
-        "odds": _FigureOf("Recognition in counts", odds_figure, odds_words),
+        "quantiles": (quantile_figure, fit.quantile_words),
+        "odds": (odds_figure, odds_words),
     }
 )
+_OF_TRAININGS = ("tradeoff-log", "tradeoff", "growth")
 
 
-def figure(result: AuditDocument, name: str) -> "Figure | None":
+def figure(result: Document, name: str) -> "Figure | None":
     """Return a figure of an audit, or null where the audit has no data for it.
 
     Args:
@@ -83,11 +66,11 @@ def figure(result: AuditDocument, name: str) -> "Figure | None":
     Traceback (most recent call last):
     auditor.core.errors.InputError: figure must be one of 'tradeoff-log', ...; did you mean 'tradeoff'?
     """
-    maker = FIGURES[validate.known("figure", name, FIGURES)]
-    return maker.draw(result)
+    draw, _ = FIGURES[validate.known("figure", name, FIGURES)]
+    return draw(result) if isinstance(result, AuditDocument) or name in _OF_TRAININGS else None
 
 
-def alt(result: AuditDocument, name: str) -> str:
+def alt(result: Document, name: str) -> str:
     """Return what a figure shows in words, with the main numbers of this audit.
 
     Args:
@@ -97,5 +80,5 @@ def alt(result: AuditDocument, name: str) -> str:
     Raises:
         InputError: There is no figure of that name; the message names the nearest.
     """
-    maker = FIGURES[validate.known("figure", name, FIGURES)]
-    return maker.words(result)
+    _, words = FIGURES[validate.known("figure", name, FIGURES)]
+    return words(result)

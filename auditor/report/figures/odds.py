@@ -1,17 +1,16 @@
 """What recognition means for people, as dots to count: after ODDS-VIS, Nanayakkara et al. 2023.
 
-On the left stand training records, with the certified share that is recognised; on the right others, with the share
-that is falsely accused at the same time.
+On the left stand those of whom the attacker is right, with the certified share that is recognised, or ruled out; on the
+right the others, with the share of errors at the same time.
 """
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from auditor.core import numbers
-from auditor.core.values import Estimate
 from auditor.report.figures.canvas import ACCENT, INK, NEUTRAL, WIDTH, sheet
-from auditor.results.document import AuditDocument
-from auditor.results.rows import finest, out_of_many, units
+from auditor.results.document import AuditDocument, furthest_point
+from auditor.results.rows import out_of_many, units
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
@@ -24,21 +23,28 @@ _PANEL = 1.76  # inches
 
 
 class _Counted(NamedTuple):
-    """A certified rate as counts out of a round number: the training records recognised, the others falsely accused."""
+    """Two certified rates as counts out of a round number, with what each is called."""
 
     base: int
     hits: int
-    alarms: int
-    row: Estimate
+    errors: int
+    of_hits: str
+    of_errors: str
+    rightly: str
+    wrongly: str
 
 
 def _counted(result: AuditDocument) -> _Counted | None:
     """Return the counts; null where nothing beyond guessing is certified, a validity check failed, or dots would be too many."""
-    rate, row = finest(result) or (0.0, None)
-    if row is None or failed_validity(result.checks) or not 0 < rate < (row.lower or 0) <= 1:
+    point, words = furthest_point(result), units(result.data)
+    if point is None or failed_validity(result.checks):
         return None
-    counts = out_of_many(rate, row.lower or 0)
-    return _Counted(*counts, row) if counts[0] in _WIDTHS else None  # more dots than anybody could look at
+    counts = out_of_many(point["errors"], point["hits"])
+    if counts[0] not in _WIDTHS:
+        return None  # more dots than anybody could look at
+    if point["end"] == "low":
+        return _Counted(*counts, words.members, words.others, "recognised", "falsely accused")
+    return _Counted(*counts, words.others, words.members, "ruled out", "wrongly so")
 
 
 def odds_figure(result: AuditDocument) -> "Figure | None":
@@ -46,12 +52,11 @@ def odds_figure(result: AuditDocument) -> "Figure | None":
     counts = _counted(result)
     if counts is None:
         return None
-    base, words = f"{counts.base:,}", units(result.data)
-    hits = "every one recognised" if counts.hits >= counts.base else f"at least {counts.hits:,} recognised"
-    alarms = f"at most {counts.alarms:,} falsely accused"
+    base = f"{counts.base:,}"
+    hits = "every one" if counts.hits >= counts.base else f"at least {counts.hits:,}"
     sides = (
-        (counts.hits, ACCENT, f"Of {base} {words.members}", hits),
-        (counts.alarms, INK, f"Of {base} {words.others}", alarms),
+        (counts.hits, ACCENT, f"Of {base} {counts.of_hits}", f"{hits} {counts.rightly}"),
+        (counts.errors, INK, f"Of {base} {counts.of_errors}", f"at most {counts.errors:,} {counts.wrongly}"),
     )
     wide = _WIDTHS[counts.base]
     tall = counts.base / wide / wide * _PANEL  # inches
@@ -105,13 +110,11 @@ def odds_words(result: AuditDocument) -> str:
     counts = _counted(result)
     if counts is None:
         return "Two fields of dots: nothing beyond guessing is certified."
-    confidence = counts.row.confidence
-    level = "" if confidence is None else f"At {numbers.percent(confidence, toward='down')} confidence: "
-    base, words = f"{counts.base:,}", units(result.data)
+    level, base = numbers.percent(result.data["confidence"], toward="down"), f"{counts.base:,}"
     hits = "every one is" if counts.hits >= counts.base else f"at least {_are(counts.hits)}"
     return (
-        f"Two fields of {base} dots. {level}of {base} {words.members} {hits} recognised, while of {base} {words.others} at"
-        f" most {_are(counts.alarms)} falsely accused. Guessing would recognise no more than it falsely accuses."
+        f"Two fields of {base} dots. At {level} confidence: of {base} {counts.of_hits} {hits} {counts.rightly}, while of"
+        f" {base} {counts.of_errors} at most {_are(counts.errors)} {counts.wrongly}."
     )
 
 

@@ -12,9 +12,9 @@ from auditor.core.registry import Role
 from auditor.core.values import Claim, Estimate
 from auditor.report.figures import canvas
 from auditor.results import metrics
-from auditor.results.document import AuditDocument, NamedCurve, band_point, detail
+from auditor.results.document import Document, NamedCurve, detail, furthest_point
 from auditor.results.metrics import with_role
-from auditor.results.rows import claim_words
+from auditor.results.rows import claim_words, units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,9 +29,12 @@ _WHOLE_CLAIM = (
 )
 
 
-def _reach(result: AuditDocument, *, high: bool = False) -> tuple[float, float]:
+def _reach(result: Document, *, high: bool = False) -> tuple[float, float]:
     """Return the finest rate that the records of one end can show, and the rate that the logarithmic axes begin at."""
     star, records = with_role(Role.PUBLISHED, result), result.data.get("n_member" if high else "n_nonmember")
+    if result.kind is not None:  # of many runs, or of the smallest of several models
+        sizes = result.data.get("n_without") or result.data.get("n_nonmember") or ()
+        records = min(filter(None, sizes), default=0) if isinstance(sizes, list | tuple) else sizes
     finest = 1 / max(records if records and math.isfinite(records) else 1000, 2)
     if not high:
         return finest, canvas.floor(finest, detail(star, "at", "fpr"))
@@ -40,20 +43,20 @@ def _reach(result: AuditDocument, *, high: bool = False) -> tuple[float, float]:
     return finest, max(canvas.floor(finest, place), _LEAST)
 
 
-def runs_out(result: AuditDocument) -> bool:
+def runs_out(result: Document) -> bool:
     """Return whether the logarithmic figure goes on where the records run out, so that a part of it is shaded."""
     finest, least = _reach(result)
     return least < finest
 
 
-def _drawn_claim(result: AuditDocument) -> Claim | None:
+def _drawn_claim(result: Document) -> Claim | None:
     """Return the claim that the dotted curve stands for: the one that was judged, else the first that was made."""
     judged = [item.claim for item in result.comparisons if item.verdict is not None]
     claims = [item for item in (*judged, *result.claims) if item.metric == "epsilon"]
     return next((item for item in claims if item.value is not None), None)
 
 
-def _quoted_rates(result: AuditDocument) -> list[tuple[float, Estimate]]:
+def _quoted_rates(result: Document) -> list[tuple[float, Estimate]]:
     """Return the ``tpr_at_fpr`` rows that have a certified lower limit, by rate."""
     rows = [(rate, item) for item in result.estimates if (rate := metrics.rate_of(item)) is not None]
     known = [(rate, item) for rate, item in rows if item.lower is not None and item.value is not None]
@@ -103,7 +106,7 @@ class _CertifiedPoint:
     @property
     def label(self) -> str:
         """What is marked, in a few words."""
-        return "The band says most here" if self.of_band else "Certified bound is read here"
+        return "Told in the headline" if self.of_band else "Certified bound is read here"
 
     @property
     def words(self) -> str:
@@ -116,27 +119,36 @@ class _CertifiedPoint:
         if not self.of_band:
             return f"{bound} is read where {where}"
         return (
-            f"The band says most where {where}. {bound} tests all thresholds together instead of limiting each rate: it is"
-            " sharper than the band and may lie outside it"
+            f"The headline tells that {where}, which holds with all else that was looked at. {bound} tests all thresholds"
+            " together instead of limiting each rate: it is sharper than the band and may lie outside it"
         )
 
 
-def _is_high(result: AuditDocument) -> bool:
-    """Return whether the certified bound comes from the high losses, which show who was not in the training data."""
-    row = with_role(Role.CERTIFIED, result)
-    return row is not None and (row.lower or 0) > 0 and detail(row, "tail") == "upper"
+def _is_high(result: Document) -> bool:
+    """Return whether what shows most comes from the high losses, which show who was not in the training data."""
+    row, point = with_role(Role.CERTIFIED, result), furthest_point(result)
+    if point is not None:
+        return point["end"] == "high"
+    return result.kind is None and row is not None and (row.lower or 0) > 0 and detail(row, "tail") == "upper"
 
 
-def _certified_point(result: AuditDocument) -> _CertifiedPoint | None:
+def _certified_point(result: Document) -> _CertifiedPoint | None:
     """Return where the certified bound is read; null without a bound above 0 that rests on two limits."""
     row = with_role(Role.CERTIFIED, result)
-    if row is None or not row.lower or row.lower <= 0 or detail(row, "approximate"):
+    if (
+        result.kind is not None
+        or row is None
+        or not row.lower
+        or row.lower <= 0
+        or detail(row, "approximate")
+    ):
         return None
     tail = str(detail(row, "tail"))
     errors, hits = (detail(row, name) for name in _RATES.get(tail, ("", "")))
     of_band = detail(row, "interval") == "Calibrated"
-    if of_band:
-        errors, hits = band_point(result, high=tail == "upper") or (None, None)
+    point = furthest_point(result) if of_band else None
+    if point is not None:
+        tail, errors, hits = "upper" if point["end"] == "high" else "lower", point["errors"], point["hits"]
     if errors is None or hits is None or not (0 <= errors <= 1 and 0 <= hits <= 1):
         return None
     return _CertifiedPoint(high=tail == "upper", errors=errors, hits=hits, value=row.lower, of_band=of_band)
@@ -157,11 +169,11 @@ def _turned(curves: Mapping[str, NamedCurve]) -> Mapping[str, NamedCurve]:
 _FAR, _NEAR = (0.5, 0.1, 0.01), (0.1, 0.01, 0.001, 1e-4)
 
 
-def tradeoff_words(result: AuditDocument) -> str:
+def tradeoff_words(result: Document) -> str:
     """Return what the figure on linear axes shows, with the rates of this audit."""
     finest, _ = _reach(result)
     parts = [
-        f"Trade-off curves on linear axes. {_READS}",
+        f"Trade-off curves on linear axes. {_reads(result)}",
         _rates(canvas.curves(result), _FAR, finest=finest),
         _claimed(result),
         _bound(result, high=_is_high(result)),
@@ -169,16 +181,16 @@ def tradeoff_words(result: AuditDocument) -> str:
     return " ".join(part for part in parts if part)
 
 
-def tradeoff_log_words(result: AuditDocument) -> str:
+def tradeoff_log_words(result: Document) -> str:
     """Return what the figure on logarithmic axes shows, with the quoted rates and where the records run out."""
     told = [f"{_rate_words(rate, row)}." for rate, row in _quoted_rates(result)]
     if _is_high(result):
         told.append("The certified bound comes from the other end of the curve.")
-    about = f"Trade-off curves on logarithmic axes. {_READS}"
+    about = f"Trade-off curves on logarithmic axes. {_reads(result)}"
     return _log_words(result, about, *told, errors="false alarms", high=False)
 
 
-def tradeoff_high_words(result: AuditDocument) -> str:
+def tradeoff_high_words(result: Document) -> str:
     """Return what the figure of the other end shows, with where the certified bound is read."""
     if not _is_high(result):
         return "The other end of the trade-off curves: the certified bound of this audit does not come from there."
@@ -186,11 +198,11 @@ def tradeoff_high_words(result: AuditDocument) -> str:
     return _log_words(result, about, errors="of training records wrongly cleared", high=True)
 
 
-def _log_words(result: AuditDocument, about: str, *told: str, errors: str, high: bool) -> str:
+def _log_words(result: Document, about: str, *told: str, errors: str, high: bool) -> str:
     finest, least = _reach(result, high=high)
     curves = canvas.curves(result)
     rates = _rates(_turned(curves) if high else curves, _NEAR, finest=finest, errors=errors)
-    end = f"Below {numbers.percent(finest)} {errors}, shaded, there are no records to measure with."
+    end = f"Below {numbers.percent(finest)} {errors}, shaded, there are no {units(result.data).many} to measure with."
     parts = [about, rates, _claimed(result), *told, _bound(result, high=high), end if least < finest else ""]
     return " ".join(part for part in parts if part)
 
@@ -199,9 +211,11 @@ _CLEARS = (
     "They show the share of other records that an attacker rightly says were not in the training data against the share"
     " of training records of which this is wrongly said."
 )
-_READS = (
-    "They show the share of training records that an attacker recognises against the share of false alarms."
-)
+
+
+def _reads(result: Document) -> str:
+    who = "runs with the canary" if result.kind == "runs" else "training records"
+    return f"They show the share of {who} that an attacker recognises against the share of false alarms."
 
 
 def _rates(
@@ -211,12 +225,12 @@ def _rates(
     return " ".join(f"At {numbers.percent(place)} {errors}: {_at(place, curves)}." for place in shown)
 
 
-def _bound(result: AuditDocument, *, high: bool) -> str:
+def _bound(result: Document, *, high: bool) -> str:
     point = _certified_point(result)
     return f"{point.words}." if point is not None and point.high is high else ""
 
 
-def _claimed(result: AuditDocument) -> str:
+def _claimed(result: Document) -> str:
     names = canvas.curves(result)
     claim = _drawn_claim(result) if {"claim", _WHOLE_CLAIM} & names.keys() else None
     if claim is None:
@@ -236,6 +250,7 @@ def _at(place: float, curves: Mapping[str, NamedCurve]) -> str:
     if {"band_lower", "band_upper"} <= curves.keys():
         parts.append(f"band {rate('band_lower', 'down')} to {rate('band_upper', 'up')}")
     names = (
+        ("certified", "certified to go above"),
         ("gaussian", "Gaussian fit"),
         ("mixture", "mixture fit"),
         ("claim", "most the claim allows"),
@@ -249,6 +264,7 @@ def _at(place: float, curves: Mapping[str, NamedCurve]) -> str:
 
 
 _LINES: dict[str, dict[str, Any]] = {
+    "certified": {"color": canvas.ACCENT, "linewidth": 1.2, "linestyle": canvas.DASHED, "zorder": 4},
     "empirical": {"color": canvas.ACCENT, "linewidth": 1.8, "zorder": 5},
     "gaussian": {"color": canvas.INK, "linewidth": 1.1, "linestyle": (0, (5, 2)), "zorder": 4},
     "mixture": {"color": canvas.INK, "linewidth": 1.1, "linestyle": (0, (5, 1.5, 1, 1.5)), "zorder": 4},
@@ -258,6 +274,7 @@ _LINES: dict[str, dict[str, Any]] = {
 _DECADES = 5  # as many are spelled out
 _WORDS = {
     "empirical": "Measured",
+    "certified": "Certified: the true curve\nrises above this somewhere",
     "gaussian": "Gaussian fit",
     "mixture": "Mixture fit",
     "claim": "Most the claim allows",
@@ -266,7 +283,7 @@ _WORDS = {
 
 
 def _draw_logarithmic(
-    panel: "Axes", curves: Mapping[str, NamedCurve], result: AuditDocument, *, finest: float, least: float
+    panel: "Axes", curves: Mapping[str, NamedCurve], result: Document, *, finest: float, least: float
 ) -> None:
     """All curves on logarithmic axes that begin at ``least``; the measured one begins at ``finest``, one record."""
     panel.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.15))
@@ -285,13 +302,13 @@ def _draw_logarithmic(
     )
     panel.plot([least, 1], [least, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
     if least < finest:
-        _shade(panel, least, finest)
+        _shade(panel, least, finest, units(result.data).many)
     canvas.percent_axes(panel)
     _space_decades(panel, least)
 
 
 def _draw_lines(
-    panel: "Axes", curves: Mapping[str, NamedCurve], result: AuditDocument, *, shape: Callable[[str], Any]
+    panel: "Axes", curves: Mapping[str, NamedCurve], result: Document, *, shape: Callable[[str], Any]
 ) -> None:
     """Every curve that there is, each with its label."""
     for name, style in _LINES.items():
@@ -299,7 +316,7 @@ def _draw_lines(
             panel.plot(*shape(name), label=_label(name, result), **style)
 
 
-def _label(name: str, result: AuditDocument) -> str:
+def _label(name: str, result: Document) -> str:
     claim = _drawn_claim(result) if name in {"claim", _WHOLE_CLAIM} else None
     if claim is None:
         row = next((item for item in result.estimates if metrics.describe(item).curve == name), None)
@@ -310,7 +327,7 @@ def _label(name: str, result: AuditDocument) -> str:
 
 
 def _draw_band(
-    panel: "Axes", curves: Mapping[str, NamedCurve], result: AuditDocument, *, shape: Callable[[Any], Any]
+    panel: "Axes", curves: Mapping[str, NamedCurve], result: Document, *, shape: Callable[[Any], Any]
 ) -> None:
     """The band between its two limits, where both are there."""
     if not {"band_lower", "band_upper"} <= curves.keys():
@@ -367,17 +384,16 @@ def _space_decades(panel: "Axes", least: float) -> None:
         axis.set_ticks(ticks)
 
 
-def _shade(panel: "Axes", least: float, finest: float) -> None:
-    panel.axvspan(
-        least, finest, color=canvas.NEUTRAL, alpha=0.13, linewidth=0, label="Finer than the records show"
-    )
+def _shade(panel: "Axes", least: float, finest: float, records: str) -> None:
+    words = f"Finer than the {records} show"
+    panel.axvspan(least, finest, color=canvas.NEUTRAL, alpha=0.13, linewidth=0, label=words)
     panel.axvline(finest, color=canvas.MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1.2)
 
 
 # --- The figures ---
 
 
-def tradeoff_figure(result: AuditDocument) -> "Figure | None":
+def tradeoff_figure(result: Document) -> "Figure | None":
     """Return hits against false alarms on linear axes: measured, its band, the fit, the claim, and guessing."""
     curves = canvas.curves(result)
     if not curves:
@@ -392,11 +408,19 @@ def tradeoff_figure(result: AuditDocument) -> "Figure | None":
             low, high = (point.errors, point.hits), (1 - point.hits, 1 - point.errors)
             _mark_bound(panel, point, at=high if point.high else low)
         canvas.percent_axes(panel)
+        _name_axes(panel, result, high=False)
         figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
-def tradeoff_log_figure(result: AuditDocument) -> "Figure | None":
+def _name_axes(panel: "Axes", result: Document, *, high: bool) -> None:
+    if high:
+        panel.set(xlabel="Training records wrongly cleared (FNR)", ylabel="Others cleared (TNR)")
+    elif result.kind == "runs":
+        panel.set(xlabel="Runs without the canary (FPR)", ylabel="Runs with the canary recognised (TPR)")
+
+
+def tradeoff_log_figure(result: Document) -> "Figure | None":
     """Return the same on logarithmic axes, where the rare false alarms are that matter for privacy.
 
     The measured curve stops where the non-members run out: a rate finer than one of them cannot be observed. The band
@@ -405,7 +429,7 @@ def tradeoff_log_figure(result: AuditDocument) -> "Figure | None":
     return _log_figure(result, high=False)
 
 
-def tradeoff_high_figure(result: AuditDocument) -> "Figure | None":
+def tradeoff_high_figure(result: Document) -> "Figure | None":
     """Return others cleared against training records wrongly cleared, on logarithmic axes.
 
     Null unless the certified bound comes from the high losses: then this end shows the leak that the usual figure, of
@@ -414,7 +438,7 @@ def tradeoff_high_figure(result: AuditDocument) -> "Figure | None":
     return _log_figure(result, high=True) if _is_high(result) else None
 
 
-def _log_figure(result: AuditDocument, *, high: bool) -> "Figure | None":
+def _log_figure(result: Document, *, high: bool) -> "Figure | None":
     curves, point = canvas.curves(result), _certified_point(result)
     if not curves:
         return None
@@ -427,13 +451,12 @@ def _log_figure(result: AuditDocument, *, high: bool) -> "Figure | None":
         if point is not None and point.high is high:
             _mark_bound(panel, point, at=(point.errors, point.hits), least=least)
         _mark_star(panel, with_role(Role.PUBLISHED, result), high=high, least=least)
-        if high:
-            panel.set(xlabel="Training records wrongly cleared (FNR)", ylabel="Others cleared (TNR)")
+        _name_axes(panel, result, high=high)
         figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
-def _mark_rates(panel: "Axes", result: AuditDocument, *, least: float) -> None:
+def _mark_rates(panel: "Axes", result: Document, *, least: float) -> None:
     """The quoted rates: what is certified there, a wedge, and above it what was observed, a ring.
 
     An attacker may choose between two thresholds by chance: the ring stands on the concave hull of the measured curve.
@@ -455,3 +478,50 @@ def _mark_rates(panel: "Axes", result: AuditDocument, *, least: float) -> None:
             (shown,) = panel.plot([rate], [y], markersize=4.6, linestyle="none", **mark, **look)
             canvas.tip(shown, _rate_words(rate, row))
             mark["label"] = "_again"
+
+
+# --- The evidence of runs that may stop at any time, as it grew ---
+
+
+def _grown(result: Document) -> tuple[canvas.Floats, canvas.Floats, float] | None:
+    """Pairs of runs, the evidence after them as a power of ten, and the power that refutes; null where none was kept."""
+    row, level = next(iter(result.estimates), None), result.data.get("confidence") or 0
+    found = detail(row, "claimed_curve", "growth") or {}
+    pairs, logs = canvas.finite(*(found.get(name) or () for name in ("pairs", "log_evidence")))
+    drawable = pairs.size > 0 and 0 < level < 1
+    return (pairs, logs / math.log(10), -math.log10(1 - level)) if drawable else None
+
+
+def _e_value(power: float, _: object = None) -> str:
+    return numbers.number(10.0 ** min(power, 300), digits=2)
+
+
+def growth_words(result: Document) -> str:
+    """Return how the evidence grew, in words."""
+    found = _grown(result)
+    if found is None:
+        return "No evidence against a claim was gathered pair by pair."
+    most, last, needed = (_e_value(float(power)) for power in (found[1].max(), found[1][-1], found[2]))
+    return (
+        f"The evidence against the claim, an e-value, over {numbers.count(found[0][-1])} pairs of runs: largest {most}, last"
+        f" {last}. Evidence of {needed} at any time refutes the claim."
+    )
+
+
+def growth_figure(result: Document) -> "Figure | None":
+    """Return the evidence against the claim, pair by pair, with the line that refutes it; null where none was kept."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    found = _grown(result)
+    if found is None:
+        return None
+    pairs, powers, needed = found
+    with canvas.axes() as (figure, panel):
+        panel.plot(pairs, powers, color=canvas.ACCENT, linewidth=1.8, label="Evidence (e-value)")
+        line: dict[str, Any] = {"color": canvas.INK, "linestyle": canvas.DASHED, "linewidth": 1.1}
+        panel.axhline(needed, label=f"Refutes the claim: {_e_value(needed)}", **line)
+        panel.set(xlabel="Pairs of runs", ylabel="Evidence against the claim", xlim=(0, pairs[-1]))
+        panel.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+        panel.yaxis.set_major_formatter(FuncFormatter(_e_value))
+        figure.legend(loc="outside lower center", ncols=2)
+    return figure

@@ -1,0 +1,270 @@
+"""The annex for a reviewer: what is declared, which attacks were run, what remains, and the cards of models."""
+
+import dataclasses
+import datetime as dt
+import hashlib
+import json
+import math
+import re
+
+import pytest
+import yaml
+from safety import formats
+
+import auditor
+from auditor import scores
+from auditor.core import Check, InputError, Status
+from auditor.report import annex_of, cyclonedx, model_card, render, texts, view_of
+
+LOSS, LABEL, REFERENCE, ATTRIBUTE, EXTRACTION, INVERSION, RECONSTRUCTION = range(7)
+
+
+def with_data(result, **more):
+    """The result with more in its data."""
+    return dataclasses.replace(result, data={**result.data, **more})
+
+
+def states(result):
+    """What became of each attack, in their order."""
+    return [attack.state for attack in annex_of(view_of(result)).coverage]
+
+
+# --- What is declared -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("release", 5, "release of the context must be a text that is not empty, got 5."),
+        ("owner", "  ", "owner of the context must be a text that is not empty"),
+        ("mitigations", ["dropout"], "mitigations of the context must be a text"),
+        ("exposed", "x" * 1001, "exposed of the context must have at most 1,000 characters, got 1,001."),
+        ("next_audit", "soon", "next_audit of the context must be a date such as 2027-01-31, got 'soon'."),
+        ("next_audit", "2027-02-30", "must be a date"),
+        ("next_audit", True, "must be a date"),
+    ],
+)
+def test_a_wrong_context_is_refused(field, value, words):
+    """Each field is a text of a sensible length, and the date is a date."""
+    with pytest.raises(InputError, match=re.escape(words)):
+        auditor.Context(**{field: value})
+
+
+@pytest.mark.parametrize(
+    "day", ["2027-01-31", dt.date(2027, 1, 31), dt.datetime(2027, 1, 31, 8, tzinfo=dt.UTC)]
+)
+def test_a_date_is_kept_as_a_text(day):
+    """However the date is given, the result says YYYY-MM-DD."""
+    assert auditor.Context(next_audit=day).next_audit == "2027-01-31"
+
+
+def test_the_context_is_kept_and_changes_no_number(tmp_path):
+    """A result holds what was stated, reads it back, and has the numbers of an audit without it."""
+    losses = auditor.Losses(member=[0.1, 0.2, 0.3, 0.1], nonmember=[0.4, 0.2, 0.9, 0.8])
+    plain, told = auditor.audit(losses), auditor.audit(losses, context=auditor.Context(release="API"))
+    told.to_json(tmp_path / "r.json")
+    stated = auditor.read_result(tmp_path / "r.json").data["context"]
+    assert stated.pop("release") == "API"
+    assert set(stated.values()) == {None}
+    assert plain.data["context"] is None
+    assert plain.to_dict()["estimates"] == told.to_dict()["estimates"]
+    with pytest.raises(InputError, match=r"context must be auditor\.Context or None, got"):
+        auditor.audit(losses, context={"release": "API"})
+
+
+def test_what_is_missing_is_not_stated(overfitted):
+    """Every field has its row on the page, with what was stated or "not stated"; nothing is inferred from the audit."""
+    result = with_data(overfitted, context={"release": "<b>API</b>", "owner": None})
+    rows = annex_of(view_of(result)).declared
+    assert [value for _, value in rows] == ["<b>API</b>", *["not stated"] * 7]
+    assert [value for _, value in annex_of(view_of(overfitted)).declared] == ["not stated"] * 8
+    page = render([result])
+    assert "<dt>Release</dt><dd><bdi>&lt;b&gt;API&lt;/b&gt;</bdi></dd>" in page
+    assert page.count("<bdi>not stated</bdi>") == 7
+
+
+# --- Which attacks were run -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("history", "ran", "without"),
+    [
+        ([], LOSS, []),
+        (["column 'loss' of losses.csv, membership from column 'member'"], LOSS, []),
+        (["negative log-odds of the true class from logits of Net (PyTorch)"], LOSS, [EXTRACTION]),
+        (["mean token log-loss of a language model"], LOSS, []),
+        (["squared error from a model", "log-likelihood ratio, Student's t, by 8 shadow models"], REFERENCE, [EXTRACTION]),
+        (["offline RMIA, a = 0.3, gamma = 1, 4 reference model(s), which must have been trained"], REFERENCE, []),
+        (["it was not offline RMIA, "], LOSS, []),
+    ],
+)  # fmt: skip
+def test_what_was_run_is_read_from_the_history(overfitted, history, ran, without):
+    """One attack was run; the others were not, but for what has no meaning for such losses."""
+    expected = ["not run"] * 7
+    expected[ran] = "run"
+    for place in without:
+        expected[place] = "not applicable"
+    assert states(with_data(overfitted, history=history)) == expected
+
+
+def test_labels_alone_are_their_own_attack():
+    """A model that answers with labels alone is attacked by the label, as its collected losses say."""
+
+    def hard(rows):
+        return [[1.0, 0.0] if row[0] > 0 else [0.0, 1.0] for row in rows]
+
+    x = [[1.0], [-1.0], [2.0], [-2.0]]
+    found = auditor.collect(hard, members=(x, [0, 1, 0, 1]), nonmembers=(x, [1, 1, 0, 0]), classes=[0, 1])
+    made = states(auditor.audit(found))
+    assert made[LABEL] == "run"
+    assert made[LOSS] == "not run"
+    assert made[EXTRACTION] == "not applicable"
+
+
+SHADOWS = scores.References(
+    member=[[-1.2, -1.0, 0.2, 0.1], [3.2, 3.0, 4.0, 4.3]],
+    nonmember=[[-1.3, -0.9, 0.2, 0.0], [3.9, 4.0, 5.1, 4.9]],
+    trained_on=([[True, True, False, False]] * 2,) * 2,
+)
+APART = scores.References(member=[0.8, 0.9], nonmember=[0.9, 1.2])
+ONLINE = scores.Population(loss=[0.5, 1.0, 1.5], reference=[[0.6] * 4] * 3, scale="log-odds")
+OFFLINE = scores.Population(loss=[0.5, 1.0, 1.5], reference=[0.6, 1.1, 1.2])
+
+
+@pytest.mark.parametrize(
+    ("score", "losses"),
+    [
+        (scores.likelihood_ratio(SHADOWS), [-1.0, 3.0]),
+        (scores.rmia(SHADOWS, population=ONLINE), [-1.0, 3.0]),
+        (scores.rmia(APART, population=OFFLINE), [0.1, 0.2]),
+        (scores.difficulty(APART), [0.1, 0.2]),
+    ],
+    ids=["likelihood ratio", "online RMIA", "offline RMIA", "difficulty"],
+)
+def test_scores_leave_the_words_by_which_they_are_known(overfitted, score, losses):
+    """Each attack with reference models is told by what its score itself writes into the history."""
+    scale = "log-odds" if min(losses) < 0 else "unknown"
+    scored = score(auditor.Losses(member=losses, nonmember=[0.9, 1.4], scale=scale))
+    made = states(with_data(overfitted, history=list(scored.history)))
+    assert [place for place, state in enumerate(made) if state == "run"] == [REFERENCE]
+
+
+def test_the_table_says_of_what_was_run_how_much(overfitted):
+    """Only the attack that was run has records, ceiling, confidence and finding; the others have dashes."""
+    found = formats.Markup(render([overfitted])).text
+    assert "run 2,000 training records, 2,000 other records 5.57 95% Leakage found" in found
+    assert "Attribute inference not run — — — —" in found
+    assert "tested negative" not in found
+
+
+# --- What remains ---------------------------------------------------------------------------------
+
+
+def test_every_state_has_a_sentence_and_none_is_safe(overfitted, nothing):
+    """Leak, nothing, too weak and invalid differ in what remains, and no sentence calls a model safe."""
+    words = texts("annex")["residual"]
+    assert not re.search(r"\b(safe|secure|no risk|private)\b", " ".join(words.values()))
+    invalid = dataclasses.replace(overfitted, checks=(Check("shift", Status.FAIL, "They differ."),))
+    small = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3], nonmember=[0.2, 0.1, 0.9]))
+    for result, key in (
+        (overfitted, "Leakage found"),
+        (nothing, "No evidence of leakage"),
+        (invalid, "Not a valid comparison"),
+        (small, "Too few to tell"),
+    ):
+        assert annex_of(view_of(result)).residual == words[key]
+        assert key == view_of(result).finding.sign.word
+
+
+# --- The hash of the content ----------------------------------------------------------------------
+
+
+def test_the_hash_is_that_of_the_content(overfitted):
+    """Whoever sorts the keys, leaves out blanks and the hash itself, and takes the SHA-256 finds the same; a page shows it."""
+    raw = json.loads(overfitted.to_json())
+    kept = raw["provenance"].pop("content_sha256")
+    text = json.dumps(raw, sort_keys=True, ensure_ascii=True, indent=None, separators=(",", ":"))
+    assert hashlib.sha256(text.encode("ascii")).hexdigest() == kept
+    assert f"<code>{kept}</code>" in render([overfitted])
+    assert json.loads(with_data(overfitted, n_member=1).to_json())["provenance"]["content_sha256"] != kept
+
+
+# --- The cards of models --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["overfitted", "refuted", "not_evaluable", "nothing", "named", "hostile"])
+def test_every_card_keeps_its_format(name, request):
+    """Whatever an audit found and whatever texts it holds, the cards are what their formats allow, and stay the same."""
+    result = request.getfixturevalue(name)
+    assert formats.cyclonedx(cyclonedx(result)) == cyclonedx(dataclasses.replace(result))
+    formats.model_card(model_card(result))
+
+
+def test_the_validator_refuses_what_is_no_card(overfitted):
+    """A value that is a number and no text, as a schema of 1.6 does not allow, is found."""
+    raw = json.loads(cyclonedx(overfitted))
+    raw["components"][0]["modelCard"]["quantitativeAnalysis"]["performanceMetrics"][0]["value"] = 1.0
+    with pytest.raises(AssertionError):
+        formats.cyclonedx(json.dumps(raw))
+
+
+def test_a_bill_of_materials_has_every_number(named):
+    """Each number with a value is there to the last digit, with the ends that it has; those of a slice name the slice."""
+    raw = json.loads(cyclonedx(with_data(named, context={"release": "API", "mitigations": "DP-SGD"})))
+    (component,) = raw["components"]
+    card = component["modelCard"]
+    metrics = card["quantitativeAnalysis"]["performanceMetrics"]
+    whole = {item["type"]: item for item in metrics if "slice" not in item}
+    assert component["type"] == "machine-learning-model"
+    assert component["name"] == "income-classifier v3"
+    assert set(whole) == {item.name for item in named.estimates if item.value is not None}
+    auc = whole["auc"]["confidenceInterval"]
+    assert (whole["auc"]["value"], auc["upperBound"]) == ("0.701", "0.717")
+    assert float(auc["lowerBound"]) == named.estimate("auc").lower
+    assert whole["bayes_security"]["confidenceInterval"] == {"upperBound": "0.77"}
+    assert "confidenceInterval" not in whole["epsilon_star.empirical"]
+    assert [item["value"] for item in metrics if item.get("slice") == "class: ill"] == ["1.1", "0.7", "0.3"]
+    assert card["considerations"]["useCases"] == ["Release: API", "Mitigations: DP-SGD"]
+    assert card["considerations"]["ethicalConsiderations"][0]["mitigationStrategy"] == "DP-SGD"
+    assert "Attribute inference: not run" in card["considerations"]["technicalLimitations"]
+    stated = {item["name"]: item["value"] for item in card["properties"]}
+    assert stated["auditor:declared:Who answers for it"] == "not stated"
+    assert "0.684 to 0.717 at 95% confidence; about this model" in stated["auditor:terms:auc"]
+
+
+def test_the_serial_number_is_that_of_the_content(overfitted):
+    """The same result has the same serial number, another result another."""
+    first, again, other = (
+        json.loads(cyclonedx(result))["serialNumber"]
+        for result in (overfitted, dataclasses.replace(overfitted), with_data(overfitted, n_member=1999))
+    )
+    assert first == again != other
+
+
+def test_a_model_card_has_the_numbers_as_numbers(overfitted):
+    """YAML reads each value as the number it is, 1e-05 and infinities too, with its interval in words beside it."""
+    tiny = dataclasses.replace(
+        overfitted.estimate("auc"), value=1e-05, lower=None, upper=None, confidence=None
+    )
+    endless = dataclasses.replace(
+        overfitted.estimate("advantage"), value=math.inf, lower=0.25, upper=math.inf
+    )
+    result = dataclasses.replace(overfitted, estimates=(tiny, endless))
+    text = model_card(result)
+    (model,) = yaml.safe_load(text.split("---\n")[1])["model-index"]
+    (found,) = model["results"]
+    first, second = found["metrics"]
+    assert (model["name"], found["task"]["type"]) == ("income-classifier v3", "membership-inference")
+    assert found["dataset"]["name"] == "2,000 training records and 2,000 other records"
+    assert (first["type"], first["value"]) == ("auc", 1e-05)
+    assert first["args"]["interval"].startswith("point estimate")
+    assert (second["value"], second["args"]["lower"]) == ("inf", 0.25)
+
+
+def test_a_name_cannot_leave_its_line(overfitted):
+    """A model's name of several lines is one line in every card, so that it starts no line of its own."""
+    result = with_data(overfitted, model='a\n::error::b\n---\n"x": <script>')
+    (model,) = yaml.safe_load(model_card(result).split("\n---\n")[0])["model-index"]
+    assert model["name"] == 'a ::error::b --- "x": <script>'
+    assert "\n::error::" not in model_card(result) + cyclonedx(result) + result.to_markdown()
+    assert "<script>" not in model_card(result).split("\n---\n")[1]

@@ -1,0 +1,116 @@
+"""What stands first on a page agrees with itself, whatever was audited."""
+
+import html
+import re
+
+import numpy as np
+import pytest
+
+import auditor
+from auditor.report import finding, render, view_of
+from auditor.verdicts import check_gates
+
+SPLITS = (auditor.UnknownSplit(), auditor.RandomSplit(), auditor.BernoulliSplit(0.5))
+MEMBERS = (auditor.Sample(), auditor.Census())
+GROUPS = np.array(["north", "south", "east"])
+
+
+def drawn(rng):
+    """An audit of any kind: leaking at either end, in one group alone, the wrong way round, or not; tied; small."""
+    sizes = rng.choice([3, 60, 150], 2)
+    shift = rng.choice([0.0, 0.0, 0.3, 1.0, 3.0, -1.0])
+    member, nonmember = rng.normal(-shift, 1, sizes[0]), rng.normal(0, 1, sizes[1])
+    kind = rng.integers(4)
+    if kind == 1:  # some non-members stand out
+        nonmember = nonmember + 6 * (rng.random(nonmember.size) < 0.15)
+    groups = [rng.choice(GROUPS, size) for size in sizes] if kind == 2 else None
+    if groups is not None:
+        member = np.where(groups[0] == "east", member - 5, member)
+    if kind == 3:
+        member, nonmember = np.round(member), np.round(nonmember)
+    claim = rng.choice(np.array([None, 0.1, 20.0], dtype=object))
+    return auditor.audit(
+        auditor.Losses(member, nonmember, group=None if groups is None else tuple(groups)),
+        delta=1e-5,
+        split=SPLITS[rng.integers(3)],
+        members=MEMBERS[rng.integers(2)],
+        claim=None if claim is None else auditor.StatedClaim(float(claim), 1e-5),
+    )
+
+
+def first_screen(page):
+    """Its words up to the first picture."""
+    start = page.index('class="verdict')
+    told = page[start : page.index('id="audit-1-measured"')]
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", told)))
+
+
+@pytest.fixture(scope="module")
+def audits():
+    """Two hundred audits of all kinds."""
+    rng = np.random.default_rng(19)
+    return [drawn(rng) for _ in range(200)]
+
+
+def test_it_agrees_with_itself(audits, monkeypatch):
+    """What is found is told with a limit beyond guessing, nothing denies it, and what to do now is about it."""
+    monkeypatch.setattr("auditor.report.html._figures", lambda *_, **__: {})
+    seen = set()
+    for result in audits:
+        said, told = finding(result), first_screen(render([result]))
+        seen.add(said.sign.word)
+        assert said.sentence in told
+        shown = view_of(result)
+        assert len(shown.now) == 3
+        assert all(line in told for line in shown.now)
+        assert len(shown.tiles) <= 2
+        if said.sign.word != "Leakage found":
+            continue
+        assert not re.search(r"not shown|(?<![\d.])0%|guessing would", told), told
+        assert any("remember less" in line for line in shown.now)
+        looked = result.data["shown"]
+        assert looked["point"] is not None or looked["names"]
+    assert seen >= {"Leakage found", "No evidence of leakage", "Too few to tell", "The wrong way round"}
+
+
+def test_the_point_that_is_told_is_in_the_data(audits):
+    """Its two rates are limits: the errors at least, and the hits at most, those that were seen at some threshold."""
+    for result in audits:
+        point = result.data["shown"]["point"]
+        if point is None or result.data["members"] != "sample":
+            continue
+        curve = next(item for item in result.curves if item.name == "empirical")
+        fpr, tpr = np.asarray(curve.fpr), np.asarray(curve.tpr)
+        errors, hits = (fpr, tpr) if point["end"] == "low" else (1 - tpr, 1 - fpr)
+        assert np.any((errors <= point["errors"]) & (hits >= point["hits"]))
+
+
+def test_the_group_that_is_named_is_the_most_exposed(audits):
+    """It has the largest lower limit of the AUC of all groups, above a half; where none is above, none is named."""
+    named = 0
+    for result in audits:
+        lows = {
+            one.label: one.estimate("auc").lower or 0.0 for one in result.slices if one.kind != "percentile"
+        }
+        told, shown = max(lows.values(), default=0.0), view_of(result)
+        if told <= 0.5 or shown.invalid:
+            assert shown.most_exposed == ""
+            continue
+        named += 1
+        (label,) = [label for label, low in lows.items() if low == told]
+        assert shown.most_exposed.startswith(f"Most exposed: {label}, AUC at least 0.")
+    assert named >= 5
+
+
+def test_a_gate_sees_the_number_of_its_tile(audits):
+    """A condition on a large number's name is judged by the number that stands there."""
+    seen = 0
+    for result in audits:
+        shown = view_of(result)
+        for row in (shown.lead, *shown.tiles):
+            if row is None or not row.has_value:
+                continue
+            (outcome,) = check_gates(result, [f"{row.name} > 1000"])
+            assert not outcome.passed or row.value in outcome.sentence
+            seen += outcome.passed
+    assert seen > 200
