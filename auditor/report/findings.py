@@ -90,13 +90,18 @@ def _is_shown(name: str, result: Document) -> bool:
     return together is None or name in together["names"]
 
 
+def _confidence(result: Document) -> str:
+    """The confidence of the audit as the start of a sentence, with all that was looked at."""
+    return f"At {numbers.percent(result.data['confidence'], toward='down')} confidence"
+
+
 def _of_rates(result: Document, words: rows.Units) -> str:
     point = furthest_point(result)
     if point is None:
         return ""
     base, hits, errors = rows.out_of_many(point["errors"], point["hits"])
     many = "all" if hits >= base else f"at least {hits:,}"
-    level = f"At {numbers.percent(result.data['confidence'])} confidence"
+    level = _confidence(result)
     if point["end"] == "high":
         return (
             f"{level}, an attacker can tell who was not in the training data: of {base:,} {words.others} {many} can be ruled"
@@ -225,14 +230,14 @@ def recognition(result: AuditDocument) -> dict[str, Any]:
     point = None if failed_validity(result.checks) else furthest_point(result)
     row = rows.as_evidence(with_role(Role.CERTIFIED, result), result)
     rests = _rests_on(row, words, result) if row is not None and point is not None else ""
-    measured = [] if point is None else _accused(point, words)
+    measured = [] if point is None else _accused(point, words, _confidence(result))
     return {"measured": measured, "rests": rests, "claim": promised(result)}
 
 
 # --- What was measured ----------------------------------------------------------------------------
 
 
-def _accused(point: PointData, words: rows.Units) -> list[str]:
+def _accused(point: PointData, words: rows.Units, level: str) -> list[str]:
     """How often an attacker's word is right: by Bayes' rule, which keeps the limit and its confidence."""
     claim = Claim(
         tpr_metric(point["errors"]), point["hits"], None, Adjacency.REPLACE_ONE, "measured", proven=True
@@ -245,8 +250,8 @@ def _accused(point: PointData, words: rows.Units) -> list[str]:
         else ("rules out those of highest loss as not in the training data", "not in it")
     )
     told = (
-        f"An attacker who {does} is right in at least {often} cases if half of all {words.many} that they look at are {are},"
-        f" and in at least {seldom} if only 1 in 100 is."
+        f"{level}, an attacker who {does} is right in at least {often} cases if half of all {words.many} that they look at"
+        f" are {are}, and in at least {seldom} if only 1 in 100 is."
     )
     return [told]
 

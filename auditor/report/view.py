@@ -194,9 +194,15 @@ class View:
             return ""
         low, one = found[0]
         whole = self.row("auc")
-        beside = "" if whole is None or not whole.has_value else f" (all {self.units.many}: {whole.value})"
+        beside = (
+            ""
+            if whole is None or not whole.has_value
+            else f" (all {self.units.many}: {whole.value} observed)"
+        )
+        level = numbers.percent(one.confidence, toward="down")
         kind = "" if one.kind is SliceKind.GROUP else f"{one.kind} "
-        return f"Most exposed: {kind}{numbers.tidy(one.label)}, AUC at least {numbers.number(low, toward='down')}{beside}."
+        least = f"AUC at least {numbers.number(low, toward='down')} at {level} confidence"
+        return f"Most exposed: {kind}{numbers.tidy(one.label)}, {least}{beside}."
 
     @cached_property
     def by_group(self) -> tuple[Slice, ...]:

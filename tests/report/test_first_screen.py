@@ -2,12 +2,14 @@
 
 import html
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import auditor
-from auditor.report import finding, render, view_of
+from auditor.core import Check, Status, Verdict
+from auditor.report import finding, render, texts, view_of
 from auditor.verdicts import check_gates
 
 SPLITS = (auditor.UnknownSplit(), auditor.RandomSplit(), auditor.BernoulliSplit(0.5))
@@ -114,3 +116,29 @@ def test_a_gate_sees_the_number_of_its_tile(audits):
             assert not outcome.passed or row.value in outcome.sentence
             seen += outcome.passed
     assert seen > 200
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ceiling", "state"),
+    [
+        (Verdict.REFUTED, 5.0, "refuted"),
+        (Verdict.NOT_REFUTED, 5.0, "not_refuted"),
+        (Verdict.NOT_REFUTED, 0.9, "weak"),  # the claim is 1: this audit could not have refuted it
+        (Verdict.INCONCLUSIVE, 5.0, "inconclusive"),
+        (Verdict.NOT_EVALUABLE, 5.0, "not_evaluable"),
+        (None, 5.0, "not_evaluable"),
+    ],
+)
+def test_what_to_do_fits_what_became_of_the_claim(refuted, verdict, ceiling, state):
+    """Two lines are on the claim, and one on the leak where there is one; all three where a check failed are on that."""
+    rows = tuple(
+        replace(row, details={**row.details, "ceiling": ceiling})
+        if row.name == "epsilon_bound.one_run"
+        else row
+        for row in refuted.estimates
+    )
+    result = replace(refuted, verdict=verdict, estimates=rows)
+    said = texts("what_now")["audit"]
+    assert view_of(result).now == (*said[state][:2], said["leak"][0])
+    failed = replace(result, checks=(Check("shift", Status.FAIL, "The groups differ."),))
+    assert view_of(failed).now == tuple(said["failed"])

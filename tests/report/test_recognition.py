@@ -29,7 +29,7 @@ def test_counts(overfitted):
     )
     (sentence,) = told(overfitted)["measured"]
     assert sentence == (
-        "An attacker who names those of lowest loss as in the training data is right in at least 92 out of 100 cases if half"
+        "At 95% confidence, an attacker who names those of lowest loss as in the training data is right in at least 92 out of 100 cases if half"
         " of all records that they look at are in it, and in at least 11 out of 100 if only 1 in 100 is."
     )
     other = _shown(overfitted, 0.01, 0.123006, end="high")
@@ -38,7 +38,9 @@ def test_counts(overfitted):
         " training records at most 1 is wrongly ruled out."
     )
     (sentence,) = told(other)["measured"]
-    assert sentence.startswith("An attacker who rules out those of highest loss as not in the training data")
+    assert sentence.startswith(
+        "At 95% confidence, an attacker who rules out those of highest loss as not in the training data"
+    )
     assert "92 out of 100 cases if half of all records that they look at are not in it" in sentence
     # Of persons, persons; a limit of 1 is all; without a point nothing is said.
     persons = _shown(overfitted, 0.01, 0.123006, unit="person (mean loss)")

@@ -17,7 +17,7 @@ from simulation import ALPHA, at_most, runs_for
 from auditor.core import Census, Losses, Sample, Subset
 from auditor.curves import TradeoffCurve
 from auditor.estimators import clopper_pearson
-from auditor.estimators.band import simultaneous_band
+from auditor.estimators.band import furthest, simultaneous_band
 from auditor.estimators.certified import is_exact
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 
@@ -155,3 +155,17 @@ def test_the_band_holds_everywhere_at_once(request, sizes, members):
         return (tpr(high, "right") < least - 1e-12).any() or (tpr(low, "left") > most + 1e-12).any()
 
     assert at_most(*rate_of(request, f"band, {sizes}, {members}", missed, seed=3, runs=100))
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("sizes", [(20, 30), (300, 300), (50, 5000)])
+def test_the_point_that_shows_most_is_seldom_too_good(request, sizes, mu):
+    """Chosen by looking, at either end, its hits exceed what the curve of two normals has at its errors in 5% at most."""
+
+    def missed(rng):
+        losses = Losses(rng.normal(-mu, 1, sizes[0]), rng.normal(0, 1, sizes[1]))
+        point = furthest(simultaneous_band(losses, confidence=1 - ALPHA, members=Sample()))
+        # The curve is its own reflection: both ends have the same one.
+        return point is not None and point["hits"] > stats.norm.cdf(stats.norm.ppf(point["errors"]) + mu)
+
+    assert at_most(*rate_of(request, f"point, {sizes}, {mu}", missed, seed=5, runs=100))

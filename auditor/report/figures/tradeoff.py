@@ -15,6 +15,7 @@ from auditor.results import metrics
 from auditor.results.document import Document, NamedCurve, detail, furthest_point
 from auditor.results.metrics import with_role
 from auditor.results.rows import claim_words, units
+from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,7 +147,7 @@ def _certified_point(result: Document) -> _CertifiedPoint | None:
     tail = str(detail(row, "tail"))
     errors, hits = (detail(row, name) for name in _RATES.get(tail, ("", "")))
     of_band = detail(row, "interval") == "Calibrated"
-    point = furthest_point(result) if of_band else None
+    point = None if failed_validity(result.checks) or not of_band else furthest_point(result)
     if point is not None:
         tail, errors, hits = "upper" if point["end"] == "high" else "lower", point["errors"], point["hits"]
     if errors is None or hits is None or not (0 <= errors <= 1 and 0 <= hits <= 1):
@@ -185,7 +186,7 @@ def tradeoff_log_words(result: Document) -> str:
     """Return what the figure on logarithmic axes shows, with the quoted rates and where the records run out."""
     told = [f"{_rate_words(rate, row)}." for rate, row in _quoted_rates(result)]
     if _is_high(result):
-        told.append("The certified bound comes from the other end of the curve.")
+        told.append("What shows most is the other end of the curve.")
     about = f"Trade-off curves on logarithmic axes. {_reads(result)}"
     return _log_words(result, about, *told, errors="false alarms", high=False)
 
@@ -193,7 +194,7 @@ def tradeoff_log_words(result: Document) -> str:
 def tradeoff_high_words(result: Document) -> str:
     """Return what the figure of the other end shows, with where the certified bound is read."""
     if not _is_high(result):
-        return "The other end of the trade-off curves: the certified bound of this audit does not come from there."
+        return "The other end of the trade-off curves: it is not what shows most in this audit."
     about = f"The other end of the trade-off curves on logarithmic axes. {_CLEARS}"
     return _log_words(result, about, errors="of training records wrongly cleared", high=True)
 
@@ -432,7 +433,7 @@ def tradeoff_log_figure(result: Document) -> "Figure | None":
 def tradeoff_high_figure(result: Document) -> "Figure | None":
     """Return others cleared against training records wrongly cleared, on logarithmic axes.
 
-    Null unless the certified bound comes from the high losses: then this end shows the leak that the usual figure, of
+    Null unless what shows most comes from the high losses: then this end shows the leak that the usual figure, of
     rare false alarms, need not show.
     """
     return _log_figure(result, high=True) if _is_high(result) else None
