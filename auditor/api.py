@@ -404,8 +404,8 @@ def compare_audits(
             ``utility``, ``utility_name``, ``higher_is_better``, ``strategy``, ``category`` and ``model`` say more.
         baseline: The result that the others are set against: the result itself, its file, its model, or its number
             from 1. By default the first of exactly two; none where there are more.
-        measure: Name of the estimate on the privacy axis. By default ``epsilon_star.gaussian``, or ``advantage`` where
-            an audit's fit is rejected.
+        measure: Name of the estimate on the privacy axis. By default ``advantage``, whose interval holds for any law and
+            puts the audits in an order as far as they are shown to differ.
         losses: What the results were made of, in any order, where all audits are of the same records with the same
             membership, by id: then each is compared with the baseline record by record, which sees far smaller changes. A
             result keeps a hash of its losses, so that no others are taken for them.

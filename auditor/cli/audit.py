@@ -47,7 +47,7 @@ class _ComparedResults(Options):
             AUC, or record by record with --losses; 3 if one cannot be compared with it.
         about: A table (.csv, .parquet) with a column result (file, model or number) and any of utility, utility_name,
             higher_is_better, strategy, category, model.
-        measure: Estimate on the privacy axis; default: epsilon_star.gaussian, or advantage where a fit is rejected.
+        measure: Estimate on the privacy axis; default: advantage.
         baseline: Result that the others are set against; default: the first of exactly two.
     """
 

@@ -8,8 +8,20 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
-from auditor.comparison.runs import Measurement, Run, chosen, find_run, measured, read_runs, with_table
-from auditor.comparison.strategies import Strategy, ranked, strategies, why_not_ranked
+from auditor.comparison.runs import (
+    COMPARED,
+    Ends,
+    Measurement,
+    Run,
+    error_share,
+    find_run,
+    interval_at,
+    measured,
+    read_runs,
+    too_narrow,
+    with_table,
+)
+from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_order, why_not_ranked
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import kept
@@ -126,8 +138,8 @@ class ComparedAudits:
         baseline: The audit that the others are set against, or null.
         changes: From the baseline to each other audit; empty without one.
         no_landscape: Why there is no privacy-utility landscape, or null.
-        measure_reason: Why it is another measure than people expect, where none was asked for; else null.
-        no_frontier: Why the strategies of the landscape are not ranked, or null.
+        no_frontier: Why the strategies of the landscape have no frontier, or null.
+        no_order: Why the strategies cannot be put in an order of what they give away, or null.
     """
 
     measure: str
@@ -137,7 +149,7 @@ class ComparedAudits:
     changes: tuple[RunChange, ...] = ()
     no_landscape: str | None = None
     no_frontier: str | None = None
-    measure_reason: str | None = None
+    no_order: str | None = None
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -149,6 +161,15 @@ class ComparedAudits:
         """The strategies on the Pareto frontier, in the order of their utility."""
         found = [item for item in self.strategies if item.on_frontier]
         return tuple(sorted(found, key=lambda item: item.utility.mean if item.utility else 0.0))
+
+    @property
+    def history(self) -> tuple[Measurement, ...]:
+        """Three or more usable audits of one scale, each made on a day of its own, the oldest first; else none."""
+        used = [item for item in self.measurements if item.reason is None]
+        days = {item.day for item in used if item.day is not None}
+        if self.no_order is not None or len(used) <= _PAIR or len(days) < len(used):
+            return ()
+        return tuple(sorted(used, key=lambda item: item.day or ""))
 
     @property
     def got_worse(self) -> bool | None:
@@ -176,12 +197,9 @@ class ComparedAudits:
         ]
         found: dict[str, Any] = {
             "kind": "comparison",
-            "comparison_version": "1",
+            "comparison_version": "2",
             "auditor_version": __version__,
-            **{
-                name: getattr(self, name)
-                for name in ("measure", "measure_reason", "no_landscape", "no_frontier")
-            },
+            **{name: getattr(self, name) for name in ("measure", "no_landscape", "no_frontier", "no_order")},
             "results": [_row(self, item) for item in self.measurements],
             "strategies": self.strategies,
             "frontier": [item.number for item in self.frontier],
@@ -212,7 +230,8 @@ def compare_audits(
     runs = read_runs(results)
     if about is not None:
         runs = with_table(runs, about)
-    measure, why = chosen(runs, measure)
+    names = list(dict.fromkeys(item.name for run in runs for item in run.result.estimates))
+    measure = COMPARED[0] if measure is None else validate.known("measure", measure, names)
     measurements = measured(runs, measure=measure)
     reason = _no_landscape(measurements)
     found = strategies(measurements, utilities=reason is None)
@@ -228,7 +247,7 @@ def compare_audits(
         changes=_changes(runs, base, _losses_of(runs, losses)),
         no_landscape=reason,
         no_frontier=unranked,
-        measure_reason=why,
+        no_order=why_no_order(found, measurements, measure=measure),
     )
 
 
@@ -330,12 +349,7 @@ def utility_title(comparison: "ComparedAudits") -> str:
 # again at that error from what the results keep. A difference of two one-sided bounds bounds nothing and is not stated.
 # The losses of both tell what the results do not: then `auditor.comparison.paired` compares them record by record.
 
-# Fixed before any audit is seen, and all of them decide: each gets an equal part of the error, so none is picked for
-# being striking. The advantage looks wherever a threshold can and holds for any law; the AUC sees a small change of
-# all records, for which the advantage's interval is too wide.
-COMPARED = ("advantage", "auc")
 PAIRED = "advantage.paired"  # decides alone where the losses were given
-_Interval = tuple[float, float]
 _WORDS = {
     "advantage": "the advantage of the best attacker who thresholds the loss",
     "auc": "the chance that a random training record has a lower loss than a random other record (AUC)",
@@ -378,8 +392,8 @@ def differences(
     Args:
         old: The audit of the older release.
         new: The audit of the newer release, by any records: the same, others, or some of both.
-        together: How many such comparisons are read together, 1 or more: each gets that part of the error (Bonferroni),
-            so that the stated confidence is that of all of them.
+        together: With how many newer audits, 1 or more, the older one is compared, this one among them: each audit gets a
+            part of the error (union bound), so that the stated confidence is that of all these comparisons.
         losses: What was audited, of the older and of the newer release, with the same ids: compared record by record.
 
     Raises:
@@ -460,7 +474,7 @@ def _difference(
     if old is None or new is None or old.value is None or new.value is None or reason is not None:
         return _not_comparable(name, old, new, reason or "a value is missing")
     confidence = min(item.confidence or 0.0 for item in (old, new))
-    share = (1 - confidence) / (2 * len(COMPARED) * together)
+    share = error_share(confidence, audits=together + 1)
     first, second = (
         interval_at(name, item, data=at, alpha=share) for item, at in zip((old, new), data, strict=True)
     )
@@ -479,7 +493,7 @@ def _for_all(together: int) -> str:
     return "" if together == 1 else f", for all {together} comparisons together"
 
 
-def _judged(name: str, values: _Interval, at: _Interval, *, confidence: float, together: int) -> Difference:
+def _judged(name: str, values: Ends, at: Ends, *, confidence: float, together: int) -> Difference:
     """A difference with the verdict that is read off its interval."""
     old, new = values
     lower, upper = at
@@ -550,7 +564,7 @@ def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reaso
     )
 
 
-def _sentence(name: str, values: _Interval, at: _Interval, verdict: Change, *, level: str) -> str:
+def _sentence(name: str, values: Ends, at: Ends, verdict: Change, *, level: str) -> str:
     went = f"from {unit(values[0])} to {unit(values[1])}"
     words = _WORDS[name]
     if verdict is Change.WORSE:
@@ -565,42 +579,6 @@ def _sentence(name: str, values: _Interval, at: _Interval, verdict: Change, *, l
         f"No change shown: {words} went {went}, and anything from a fall of {fall} to a rise of {rise} fits both audits"
         f" ({level})."
     )
-
-
-# --- The interval of one row of one audit at another error, from what its result keeps; the members count as draws ---
-
-_MOST = 2**30  # records
-
-
-def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha: float) -> _Interval | None:
-    """Return both ends, or null where the result does not keep what they rest on.
-
-    Args:
-        name: ``advantage`` or ``auc``.
-        estimate: The row of that name, with a value.
-        data: ``AuditResult.data``.
-        alpha: The error of the interval, in (0, 1).
-    """
-    from auditor.estimators.gap import gap_limits
-    from auditor.estimators.rates import interval
-
-    sizes, value = _sizes(data), estimate.value or 0.0
-    if sizes is None:
-        return None
-    if name == "advantage":
-        # In a census too: without its members' share of the error, two training sets would differ by chance alone.
-        return gap_limits(value, n_member=sizes[0], n_nonmember=sizes[1], alpha=alpha)
-    error = estimate.details.get("standard_error")
-    if error is None or not 0 <= error <= 1:
-        return None
-    return interval(value, error * error, sizes=sizes, alpha=alpha)
-
-
-def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:
-    sizes = data.get("n_member"), data.get("n_nonmember")
-    if not all(isinstance(size, int) and 1 < size < _MOST for size in sizes):
-        return None
-    return int(sizes[0] or 0), int(sizes[1] or 0)
 
 
 # --- Why two audits, or two numbers of theirs, have no difference that could be stated ---
@@ -666,7 +644,7 @@ def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:
     for which, result in (("older", old), ("newer", new)):
         if failed := failed_validity(result.checks):
             return f"a validity check of the {which} audit failed ({failed[0].name})"
-        if (blind := why_blind(result.checks) or _too_narrow(result)) is not None:
+        if (blind := why_blind(result.checks) or too_narrow(result)) is not None:
             return f"in the {which} audit {blind}"
     units = [str(result.data.get("unit", "record")) for result in (old, new)]
     if units[0] != units[1]:
@@ -677,13 +655,4 @@ def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:
             f"the intervals are about different things: the members are a {members[0]} in the older audit and a"
             f" {members[1]} in the newer"
         )
-    return None
-
-
-def _too_narrow(result: AuditDocument) -> str | None:
-    """Why the intervals of one audit are narrower than they say."""
-    for check in result.checks:
-        details = check.details
-        if check.name == "persons" and not details.get("combined") and (details.get("largest") or 1) > 1:
-            return "records of one person are counted as independent, so that the intervals are too narrow"
     return None

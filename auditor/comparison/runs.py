@@ -16,11 +16,10 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given
 from auditor.core.options import Adjacency, Utility
-from auditor.core.registry import Role
 from auditor.core.values import Estimate
 from auditor.records.labels import is_missing
-from auditor.results.document import AuditDocument, ceiling, detail, find
-from auditor.results.metrics import metric, named
+from auditor.results.document import AuditDocument, ceiling, detail, find, made_at
+from auditor.results.metrics import metric
 from auditor.verdicts.judging import failed_validity, why_blind
 
 # --- The audits of a comparison, each with what is known beside it: where it was read, its model, strategy and utility ---
@@ -291,7 +290,12 @@ def _truth(cell: Any) -> bool | None:
 # --- What each audit of a comparison says of the measure, and whether that can be set against the others ---
 
 
+# Fixed before any audit is seen, and all of them decide whether a release got worse: each gets an equal part of the error,
+# so none is picked for being striking. The advantage looks wherever a threshold can and holds for any law, so that it alone
+# puts audits in an order; the AUC sees a small change of all records, for which the advantage's interval is too wide.
+COMPARED = ("advantage", "auc")
 REJECTED = "fit rejected"  # a mark
+Ends = tuple[float, float]
 _DIGITS = 9  # in which two deltas must agree
 
 
@@ -303,12 +307,14 @@ class Scale(NamedTuple):
         adjacency: Of a number about the training algorithm, or null.
         unit: What is counted: a record or a person.
         method: How the number was made, or null where there is none.
+        members: What the members are: a sample, a census or a subset.
     """
 
     delta: float | None
     adjacency: Adjacency | None
     unit: str
     method: str | None
+    members: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,17 +326,28 @@ class Measurement:
         estimate: Of the measure, or null where the audit has none.
         reason: Why the audit takes no part in the landscape and its frontier, or null.
         marks: What a reader must know before comparing the value with the others.
+        ends: The interval of one of the two measures that decide; those of all audits hold at once, with
+            ``confidence``. Null for other measures, and where a result does not keep what its interval rests on.
+        confidence: The lowest of the audits; null where there are no ends.
     """
 
     run: Run
     estimate: Estimate | None
     reason: str | None
     marks: tuple[str, ...]
+    ends: Ends | None = None
+    confidence: float | None = None
 
     @property
     def value(self) -> float | None:
         """The value of the measure, or null."""
         return None if self.estimate is None else self.estimate.value
+
+    @property
+    def day(self) -> str | None:
+        """The day on which the audit was made, such as ``2026-03-01``, or null."""
+        made = made_at(self.run.result.provenance)
+        return None if made is None else made.date().isoformat()
 
     @property
     def scale(self) -> Scale:
@@ -372,31 +389,6 @@ def leakage(value: float, *, measure: str) -> float:
     return value if more_is_worse(measure) else -value
 
 
-def chosen(runs: Sequence[Run], measure: str | None) -> tuple[str, str | None]:
-    """Return the measure to compare by, and why it is another than people expect, or null.
-
-    Args:
-        runs: The audits.
-        measure: As asked for. Null for the published estimate, or for the advantage where a fit of that is rejected.
-
-    Raises:
-        InputError: No audit has the measure that was asked for.
-    """
-    names = list(dict.fromkeys(item.name for run in runs for item in run.result.estimates))
-    if measure is not None:
-        return validate.known("measure", measure, names), None
-    published, without_fit = named(Role.PUBLISHED), named(Role.WITHOUT_FIT)
-    if published not in names:
-        return (without_fit if without_fit in names or not names else names[0]), None
-    fits = [item for run in runs if (item := find(run.result, published)) is not None]
-    rejected = sum(bool(detail(item, "fit", "rejected")) for item in fits)
-    if not rejected or without_fit not in names:
-        return published, None
-    return without_fit, (
-        f"the fit that Epsilon* rests on is rejected in {rejected} of {len(runs)} audits, and the advantage needs no fit"
-    )
-
-
 def measured(runs: Sequence[Run], *, measure: str) -> tuple[Measurement, ...]:
     """Return what each audit says of the measure."""
     estimates = [find(run.result, measure) for run in runs]
@@ -404,17 +396,39 @@ def measured(runs: Sequence[Run], *, measure: str) -> tuple[Measurement, ...]:
     scales = [_scale(run, item) for run, item in zip(runs, estimates, strict=True)]
     used = [at for at, reason in zip(scales, reasons, strict=True) if reason is None]
     usual = [_most(values) for values in zip(*(used or scales), strict=True)]
+    levels = [item.confidence for item in estimates if item is not None and item.confidence is not None]
+    ends = [
+        _ends(run, item, confidence=min(levels, default=0.0), audits=len(runs)) if reason is None else None
+        for run, item, reason in zip(runs, estimates, reasons, strict=True)
+    ]
     return tuple(
-        Measurement(run, item, reason, _marks(item, at, usual))
-        for run, item, reason, at in zip(runs, estimates, reasons, scales, strict=True)
+        Measurement(run, item, reason, _marks(item, at, usual), end, None if end is None else min(levels))
+        for run, item, reason, at, end in zip(runs, estimates, reasons, scales, ends, strict=True)
     )
+
+
+def _ends(run: Run, estimate: Estimate | None, *, confidence: float, audits: int) -> Ends | None:
+    if estimate is None or estimate.name not in COMPARED or too_narrow(run.result) is not None:
+        return None
+    if not (0 < confidence < 1 and 0 <= (estimate.value or 0.0) <= 1):
+        return None
+    share = error_share(confidence, audits=audits)
+    return interval_at(estimate.name, estimate, data=run.result.data, alpha=share)
+
+
+def error_share(confidence: float, *, audits: int) -> float:
+    """Return the error of each interval, so that those of both measures of all audits hold at once."""
+    return (1 - confidence) / (len(COMPARED) * audits)
 
 
 def _scale(run: Run, estimate: Estimate | None) -> Scale:
     delta = None if estimate is None or estimate.delta is None else float(f"{estimate.delta:.{_DIGITS}g}")
     people = str(run.result.data.get("unit") or "").startswith("person")
     unit = "person" if people else "record"
-    return Scale(delta, getattr(estimate, "adjacency", None), unit, getattr(estimate, "method", None))
+    members = str(run.result.data.get("members", "sample"))
+    return Scale(
+        delta, getattr(estimate, "adjacency", None), unit, getattr(estimate, "method", None), members
+    )
 
 
 def _most(values: Sequence[object]) -> tuple[object, ...]:
@@ -447,6 +461,52 @@ def _marks(estimate: Estimate | None, at: Scale, usual: Sequence[tuple[object, .
         f"adjacency {at.adjacency or 'not stated'}",
         f"counted by {at.unit}",
         "another method",
+        f"members are a {at.members}",
     )
     found += [text for text, mine, most in zip(words, at, usual, strict=True) if (mine,) != most]
     return tuple(found)
+
+
+# --- The interval of one row of one audit at another error, from what its result keeps; the members count as draws ---
+
+_MOST = 2**30  # records
+
+
+def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha: float) -> Ends | None:
+    """Return both ends, or null where the result does not keep what they rest on.
+
+    Args:
+        name: ``advantage`` or ``auc``.
+        estimate: The row of that name, with a value.
+        data: ``AuditResult.data``.
+        alpha: The error of the interval, in (0, 1).
+    """
+    from auditor.estimators.gap import gap_limits
+    from auditor.estimators.rates import interval
+
+    sizes, value = _sizes(data), estimate.value or 0.0
+    if sizes is None:
+        return None
+    if name == "advantage":
+        # In a census too: without its members' share of the error, two training sets would differ by chance alone.
+        return gap_limits(value, n_member=sizes[0], n_nonmember=sizes[1], alpha=alpha)
+    error = estimate.details.get("standard_error")
+    if error is None or not 0 <= error <= 1:
+        return None
+    return interval(value, error * error, sizes=sizes, alpha=alpha)
+
+
+def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:
+    sizes = data.get("n_member"), data.get("n_nonmember")
+    if not all(isinstance(size, int) and 1 < size < _MOST for size in sizes):
+        return None
+    return int(sizes[0] or 0), int(sizes[1] or 0)
+
+
+def too_narrow(result: AuditDocument) -> str | None:
+    """Return why the intervals of an audit are narrower than they say, or null."""
+    for check in result.checks:
+        details = check.details
+        if check.name == "persons" and not details.get("combined") and (details.get("largest") or 1) > 1:
+            return "records of one person are counted as independent, so that the intervals are too narrow"
+    return None

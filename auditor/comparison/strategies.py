@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from auditor.comparison.runs import Measurement, Scale, higher_is_better, is_lower_bound, leakage
+from auditor.comparison.runs import COMPARED, Measurement, Scale, higher_is_better, is_lower_bound, leakage
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import distinct, given, number
@@ -161,6 +161,10 @@ class Strategy:
         on_frontier: Whether it is on the Pareto frontier.
         ceiling: Of lower bounds, the largest that each audit could have certified; null for other measures.
         marks: What a reader must know before comparing it with the others.
+        lower: No model of the strategy lies below it: the least lower end of their intervals, which hold at once for all
+            strategies; null where one of them has no interval.
+        upper: Likewise above.
+        confidence: With which all those intervals hold, or null.
     """
 
     number: int
@@ -173,6 +177,13 @@ class Strategy:
     on_frontier: bool = False
     ceiling: Spread | None = None
     marks: tuple[str, ...] = ()
+    lower: float | None = None
+    upper: float | None = None
+    confidence: float | None = None
+
+    def above(self, other: "Strategy") -> bool:
+        """Return whether every model of it is shown to have a larger value than every model of the other."""
+        return self.lower is not None and other.upper is not None and self.lower > other.upper
 
     @property
     def placed(self) -> bool:
@@ -210,6 +221,8 @@ def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> S
     taken = with_utility or used  # where some have a utility, both averages are over the same models
     useful = [item.run.utility.value for item in with_utility if item.run.utility is not None]
     mixed = len({item.scale for item in taken}) > 1
+    ends = [item.ends for item in taken if item.ends is not None]
+    known = bool(ends) and len(ends) == len(taken) and not mixed
     marks = dict.fromkeys(mark for item in taken for mark in (*item.marks, *([MIXED] if mixed else [])))
     return Strategy(
         number=place,
@@ -221,6 +234,9 @@ def _strategy(place: int, group: Sequence[Measurement], *, utilities: bool) -> S
         utility=_spread(useful),
         ceiling=_spread([item.ceiling for item in taken]),
         marks=tuple(marks),
+        lower=min(low for low, _ in ends) if known else None,
+        upper=max(high for _, high in ends) if known else None,
+        confidence=taken[0].confidence if known else None,
     )
 
 
@@ -282,21 +298,47 @@ def ranked(
 def why_not_ranked(
     found: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
 ) -> str | None:
-    """Return why the values of the strategies cannot be put in an order of leakage, or null where they can.
+    """Return why the strategies of the landscape cannot be put in an order of leakage, or null where they can.
 
     Args:
         found: From `strategies`.
         measurements: What they were made of.
         measure: Which estimate.
     """
-    used = {number for item in found if item.placed for number in item.runs}
-    placed = [item for item in measurements if item.run.number in used]
+    return _unlike([item for item in found if item.placed], measurements, measure=measure)
+
+
+def why_no_order(
+    found: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str
+) -> str | None:
+    """Return why the strategies cannot be put in an order by their intervals, or null where they can.
+
+    Args:
+        found: From `strategies`.
+        measurements: What they were made of.
+        measure: Which estimate.
+    """
+    used = [item for item in found if item.runs]
+    if len(used) < 2:  # noqa: PLR2004
+        return "fewer than two of them have a usable value"
+    if (unlike := _unlike(used, measurements, measure=measure)) is not None:
+        return unlike
+    if measure not in COMPARED:
+        return "these are point estimates, which no interval sets apart"
+    known = any(item.lower is not None for item in used)
+    return None if known else "no result keeps an interval that holds"
+
+
+def _unlike(used: Sequence[Strategy], measurements: Sequence[Measurement], *, measure: str) -> str | None:
+    """Why the values of these strategies are not on one scale."""
+    numbers = {number for item in used for number in item.runs}
+    taken = [item for item in measurements if item.run.number in numbers]
     if is_lower_bound(measure):
         return (
-            f"these are lower bounds{_ceilings(placed)}, and the truth may lie anywhere above each, so the lowest bound"
+            f"these are lower bounds{_ceilings(taken)}, and the truth may lie anywhere above each, so the lowest bound"
             " is not the lowest leakage"
         )
-    return _several_scales([item.scale for item in placed])
+    return _several_scales([item.scale for item in taken])
 
 
 def _ceilings(placed: Sequence[Measurement]) -> str:
@@ -322,6 +364,9 @@ def _several_scales(scales: Sequence[Scale]) -> str | None:
             f"the values were made by different methods ({methods[0]!r} and {methods[1]!r}), which are not on one scale; audit"
             " the older losses again with this version"
         )
+    members = sorted({item.members for item in scales})
+    if len(members) > 1:
+        return f"the members are a {members[0]} in some audits and a {members[1]} in others, so their numbers are about different things"
     deltas = sorted({item.delta for item in scales}, key=lambda delta: -1.0 if delta is None else delta)
     if len(deltas) < 2:  # noqa: PLR2004
         return None

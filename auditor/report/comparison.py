@@ -1,7 +1,10 @@
 """A comparison of several audits as one offline page, and as a cell of a notebook."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from auditor.comparison.compare import Change, Difference, measure_title, utility_title
@@ -11,6 +14,7 @@ from auditor.comparison.runs import (
     Run,
     higher_is_better,
     is_lower_bound,
+    leakage,
     more_is_worse,
 )
 from auditor.comparison.strategies import MIXED, Spread, Strategy
@@ -19,7 +23,7 @@ from auditor.core.registry import Role
 from auditor.core.values import Estimate, Status, Subject
 from auditor.report import html
 from auditor.report.figures import landscape
-from auditor.report.figures.landscape import CROWDED
+from auditor.report.figures.landscape import CROWDED, DENSE, NAMED
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import Sign, with_role
@@ -27,6 +31,8 @@ from auditor.results.rows import Row
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from auditor.comparison.compare import ComparedAudits, RunChange
 
 
@@ -40,7 +46,8 @@ _CHANGE = {
     Change.NOT_COMPARABLE: Sign("Not comparable", "?", "caution"),
     Change.NOT_JUDGED: Sign("Not judged", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
-_NO_BASELINE = Sign("No baseline", "–", "plain")  # noqa: RUF001 a dash is meant
+_NO_ORDER = Sign("No order shown", "≈", "plain")
+_PART = Sign("Order shown in part", "≈", "plain")
 # The gravest first: it gives the comparison its sign.
 _GRAVEST = (Change.WORSE, Change.NOT_COMPARABLE, Change.NO_CHANGE_SHOWN, Change.BETTER)
 _UNLIKE = 1.5  # ratio of the sizes of two audits from which on their records may be of other populations
@@ -65,15 +72,19 @@ def _plural(count: int, one: str, many: str) -> str:
 def _compared(comparison: "ComparedAudits") -> str:
     """Return what was compared, in a sentence or two."""
     runs, counts = comparison.runs, {item.given for item in comparison.strategies}
-    what = f"by {measure_title(comparison)}"
-    if comparison.measure_reason is not None:
-        what += f", since {comparison.measure_reason}"
+    what = f"by {_measure_words(comparison)}"
     audits = _plural(len(runs), "audit", "audits")
     if all(run.strategy is None for run in runs):
-        return f"{audits} are compared {what}. Each stands for itself: no strategies were named."
+        return f"{audits} are compared {what}."
     each = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
     of = _plural(len(comparison.strategies), "strategy", "strategies")
     return f"{audits} of {of}{'' if each == '1' else f', {each} of each,'} are compared {what}."
+
+
+def _measure_words(comparison: "ComparedAudits") -> str:
+    """What the measure is called inside a sentence."""
+    title = measure_title(comparison)
+    return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _bounds(comparison: "ComparedAudits") -> str:
@@ -175,23 +186,112 @@ def stopped(comparison: "ComparedAudits") -> list[str]:
     ]
 
 
-def _overall(comparison: "ComparedAudits") -> Sign:
-    """Return the sign of the comparison: of the gravest change, if there is a baseline."""
-    verdicts = {item.headline.verdict for item in comparison.changes}
-    found = next((item for item in _GRAVEST if item in verdicts), None)
-    return _NO_BASELINE if found is None else _CHANGE[found]
-
-
-def _change_sentences(comparison: "ComparedAudits") -> list[str]:
-    """Return whether anything got worse than the baseline, in sentences."""
+def _headline(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
+    """Return what leads the page: whether anything got worse than the baseline, or without one who gives most away."""
     base, changes = comparison.baseline, comparison.changes
     if base is None:
-        return ["No audit was named as the baseline, so nothing is said about what got worse."]
-    if len(changes) == 1:
-        (change,) = changes
-        about = f"{_called(change.run)} against the baseline, {_called(base)}."
-        return [change.headline.sentence, " ".join([about, *_order(base, change.run)])]
-    return _counted(base, changes)
+        sign, sentences = _ranking(comparison)
+        return sign, [*sentences, *_beaten(comparison)]
+    verdicts = {item.headline.verdict for item in changes}
+    sign = next(_CHANGE[item] for item in _GRAVEST if item in verdicts)
+    if len(changes) > 1:
+        return sign, [*_counted(base, changes), *_beaten(comparison)]
+    (change,) = changes
+    if change.headline.verdict is not Change.NOT_COMPARABLE:
+        sign = replace(sign, word=f"{change.run.title}: {sign.word[:1].lower()}{sign.word[1:]}")
+    about = f"{_called(change.run)} against the baseline, {_called(base)}."
+    return sign, [
+        change.headline.sentence,
+        " ".join([about, *_order(base, change.run)]),
+        *_beaten(comparison),
+    ]
+
+
+def _in_order(comparison: "ComparedAudits") -> list[Strategy]:
+    """The strategies with what gives most away first; those without a value last."""
+
+    def key(item: Strategy) -> float:
+        return math.inf if item.measure is None else -leakage(item.measure.mean, measure=comparison.measure)
+
+    return sorted(comparison.strategies, key=key)
+
+
+def _ranking(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
+    """Who gives most away, and who least, as far as the intervals show it."""
+    if comparison.no_order is not None:
+        return _NO_ORDER, [f"What these strategies give away is not put in an order: {comparison.no_order}."]
+    top, *rest = found = [item for item in _in_order(comparison) if item.measure is not None]
+    least = found[-1]
+    like = [f"“{item.name}”" for item in rest if not top.above(item)]
+    value = f"{_measure_words(comparison)} is {_interval_of(top, comparison)}"
+    sign = Sign(f"{top.name}: most leakage{_of_least_use(top, comparison)}", "▲", "caution")
+    first = f"“{top.name}” gives most away: its {value}, above {'the other' if len(rest) == 1 else f'all {len(rest)} others'}."
+    if like:
+        sign = _NO_ORDER if not any(one.above(two) for one in found for two in found) else _PART
+        first = (
+            f"“{top.name}” comes first, but is not shown to give away more than {listed(like)}: its {value}."
+        )
+    told = [first]
+    if len(found) > 2 and all(item.above(least) for item in found[:-1]):  # noqa: PLR2004
+        told.append(f"“{least.name}” gives least away: {_interval_of(least, comparison)}.")
+    return sign, [*told, f"The intervals of all audits hold at once at {_level(comparison)} confidence."]
+
+
+def _level(comparison: "ComparedAudits") -> str:
+    """The confidence of the strategies' intervals, or nothing where there are none."""
+    levels = {item.confidence for item in comparison.strategies if item.confidence is not None}
+    return numbers.percent(min(levels), toward="down") if levels else ""
+
+
+def _interval_of(item: Strategy, comparison: "ComparedAudits") -> str:
+    mean = metrics.shown_value(None if item.measure is None else item.measure.mean, name=comparison.measure)
+    return f"{mean} ({_ends(item, comparison)})" if item.lower is not None else mean
+
+
+def _ends(item: Strategy, comparison: "ComparedAudits") -> str:
+    low, high = (
+        metrics.shown_value(end, name=comparison.measure, toward=toward)
+        for end, toward in ((item.lower, "down"), (item.upper, "up"))
+    )
+    return numbers.MISSING if item.lower is None else f"{low} to {high}"
+
+
+def _of_least_use(top: Strategy, comparison: "ComparedAudits") -> str:
+    """That it is also the least useful, if so."""
+    others = [item for item in comparison.strategies if item.placed and item is not top]
+    least = min((_usefulness(item, comparison) for item in others), default=math.nan)
+    if comparison.no_landscape is not None or not _usefulness(top, comparison) < least:
+        return ""
+    return f", {'lowest' if higher_is_better(comparison.runs) else 'highest'} {utility_title(comparison)}"
+
+
+def _usefulness(item: Strategy, comparison: "ComparedAudits") -> float:
+    """The mean utility, as a number of which more is better."""
+    mean = math.nan if item.utility is None else item.utility.mean
+    return mean if higher_is_better(comparison.runs) else -mean
+
+
+def _beaten(comparison: "ComparedAudits") -> list[str]:
+    """Which strategies are shown to give away more than another that is at least as useful."""
+    if comparison.no_order is not None or comparison.no_landscape is not None:
+        return []
+    placed = [item for item in _in_order(comparison) if item.placed]
+    useful = partial(_usefulness, comparison=comparison)
+    by_best: dict[Strategy, list[Strategy]] = {}
+    for item in placed:
+        better = [other for other in placed if item.above(other) and useful(other) >= useful(item)]
+        if better:
+            by_best.setdefault(max(better, key=useful), []).append(item)
+    told = []
+    for best, worse in by_best.items():
+        values = [item.utility.mean for item in (best, max(worse, key=useful)) if item.utility is not None]
+        names = listed([f"“{item.name}”" for item in worse])
+        told.append(
+            f"“{best.name}” gives away less than {names}, and is at least as useful: {utility_title(comparison)}"
+            f" {numbers.number(values[0])} against {numbers.number(values[1])}{' at best' if len(worse) > 1 else ''} (point"
+            " estimates)."
+        )
+    return told
 
 
 def _counted(base: Run, changes: Sequence["RunChange"]) -> list[str]:
@@ -254,20 +354,31 @@ def _cell(text: str, *notes: str, by: float | str | None = None) -> _Cell:
     }
 
 
-def _strategy_row(item: Strategy, *, measure: str) -> dict[str, Any]:
-    """Return a strategy: its averages with their ranges, its instances, and whether it is on the frontier."""
+def _strategy_row(item: Strategy, comparison: "ComparedAudits") -> dict[str, Any]:
+    """Return a strategy: its averages with their ranges, its interval, what it is shown to exceed, and its instances."""
     used = len(item.runs)
     models = numbers.count(item.given) if used == item.given else f"{used} of {item.given}"
+    over = [other for other in comparison.strategies if item.above(other) and comparison.no_order is None]
     return {
         "number": item.number,
         "name": item.name,
         "category": item.category,
-        "measure": _spread(item.measure, name=measure, ceiling=item.ceiling),
+        "measure": _spread(item.measure, name=comparison.measure, ceiling=item.ceiling),
+        "ends": _cell(_ends(item, comparison), by=item.lower),
+        "whisker": (item.lower, item.measure and item.measure.mean, item.upper),
+        "above": _cell(_listed_numbers(over, comparison), by=float(-len(over))),
         "utility": _spread(item.utility, name="utility"),
         "models": _cell(models, by=float(used)),
         "frontier": _cell("On it" if item.on_frontier else "", by=0.0 if item.on_frontier else 1.0),
         "marks": list(item.marks),
     }
+
+
+def _listed_numbers(over: Sequence[Strategy], comparison: "ComparedAudits") -> str:
+    if not over:
+        return ""
+    whole = len(over) == len(comparison.strategies) - 1
+    return "all others" if whole and len(over) > 1 else ", ".join(str(item.number) for item in over)
 
 
 def _spread(spread: Spread | None, *, name: str, ceiling: Spread | None = None) -> _Cell:
@@ -398,9 +509,11 @@ def render(comparison: "ComparedAudits", *, title: str = "Privacy audits compare
         title: The page's title.
     """
     shown = context(comparison)
-    return html.rendered(
-        "comparison.html.jinja", scripts=("sort.js",), title=title, figure=_figure(comparison), **shown
-    )
+    figures = {
+        "figure": _drawn(landscape.landscape_figure(comparison), lambda: landscape.alt(comparison)),
+        "time": _drawn(landscape.history_figure(comparison), lambda: " ".join(shown["history"])),
+    }
+    return html.rendered("comparison.html.jinja", scripts=("sort.js",), title=title, **figures, **shown)
 
 
 def cell(comparison: "ComparedAudits") -> str:
@@ -416,25 +529,34 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         command_line: Whether to name the options of the command alone, and not those of Python beside them.
     """
     deltas = {item.scale.delta for item in comparison.measurements if item.value is not None}
+    sign, sentences = _headline(comparison)
+    kinds = Counter(item.category for item in comparison.strategies if item.placed)
+    placed = kinds.total()
     return {
         "count": len(comparison.runs),
         "runs": comparison.runs,
-        "sign": _overall(comparison),
+        "sign": sign,
         "compared": _compared(comparison),
         "frontier": _frontier(comparison),
         "hints": _hints(comparison, command_line=command_line),
         "warnings": _warnings(comparison),
-        "changes": _change_sentences(comparison),
+        "changes": sentences,
         "baseline": comparison.baseline and _called(comparison.baseline),
         "measure": measure_title(comparison),
         "bounds_what": _bounds(comparison),
         "ranked": comparison.no_frontier is None,
         "measure_name": comparison.measure,
         "utility": utility_title(comparison),
+        "kinds": len(kinds) > 1,
+        "utility_given": any(run.utility is not None for run in comparison.runs),
         "notes": _notes(comparison),
-        "strategies": [_strategy_row(item, measure=comparison.measure) for item in comparison.strategies],
+        "strategies": [_strategy_row(item, comparison) for item in _in_order(comparison)],
+        "level": _level(comparison),
+        "history": _history(comparison),
+        "densities": max(kinds.values(), default=0) >= DENSE,
         "several_instances": any(item.given > 1 for item in comparison.strategies),
-        "crowded": sum(item.placed for item in comparison.strategies) > CROWDED,
+        "crowded": placed > CROWDED,
+        "named": placed <= NAMED,
         "logarithmic": landscape.logarithmic(comparison) is not None,
         "marked": any(item.marks for item in comparison.strategies),
         "left_out": _left_out(comparison),
@@ -447,16 +569,35 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
     }
 
 
-def _figure(comparison: "ComparedAudits") -> Any:
+def _drawn(figure: "Figure | None", alt: Callable[[], str]) -> Any:
     from markupsafe import Markup
 
     from auditor.report.figures.canvas import svg
 
-    drawn = landscape.landscape_figure(comparison)
-    if drawn is None:
-        return None
     # Markup is right here: the text inside was escaped when the SVG was written.
-    return Markup(svg(drawn, alt=landscape.alt(comparison), key="landscape"))  # noqa: S704
+    return None if figure is None else Markup(svg(figure, alt=alt()))  # noqa: S704
+
+
+def _history(comparison: "ComparedAudits") -> list[str]:
+    """What the audits show over time, from the first to the last, and the days themselves for who cannot see them."""
+    if not (told := comparison.history):
+        return []
+    first, last = told[0], told[-1]
+    shown = partial(metrics.shown_value, name=comparison.measure)
+    rose = first.ends and last.ends and first.ends[1] < last.ends[0]
+    fell = first.ends and last.ends and last.ends[1] < first.ends[0]
+    is_shown = (
+        "is shown to have risen"
+        if rose
+        else "is shown to have fallen"
+        if fell
+        else "is not shown to have changed"
+    )
+    went = f"its {_measure_words(comparison)} went from {shown(first.value)} to {shown(last.value)}, and {is_shown}."
+    return [
+        f"From {_called(first.run)} ({first.day}) to {_called(last.run)} ({last.day}), {went}",
+        f"{len(told)} audits by the day on which they were made; lines reach over intervals that hold at once.",
+    ]
 
 
 def _notes(comparison: "ComparedAudits") -> list[str]:

@@ -57,7 +57,7 @@ def test_the_interval_of_the_advantage_is_that_of_both_at_half_the_error(two, to
     """
     old, new = (replace(item, data={**item.data, "members": members}) for item in two)
     found = differences(old, new, together=together)[0]
-    error = 0.05 / 2 / 2 / together
+    error = 0.05 / 2 / (1 + together)
     values = [item.estimate("advantage").value for item in two]
     old, new = (gap_limits(value, n_member=3000, n_nonmember=1500, alpha=error) for value in values)
     assert found.value == pytest.approx(values[1] - values[0])

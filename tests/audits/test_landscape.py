@@ -60,36 +60,44 @@ def test_the_frontier_is_straight_between_its_corners(spread_out):
     assert (x.min(), x.max()) == (0.01, 50.0)
 
 
-def test_there_is_a_density_for_three_strategies_that_differ(spread_out):
-    """A category has a density from three different strategies on; otherwise it has its ticks alone."""
-    points = [
-        (0.1, 0.5, "many"),
-        (0.2, 0.6, "many"),
-        (0.4, 0.7, "many"),
-        (0.3, 0.1, "few"),
-        (0.5, 0.2, "few"),
-    ]
-    points += [(0.6, 0.4, "same")] * 3
-    _, above, beside = landscape.landscape_figure(spread_out(points)).axes
-    for side, along in ((above, 0), (beside, 1)):
-        curves = [line for line in side.lines if len(line.get_xdata()) > 20]
-        assert len(curves) == 1
-        heights = np.asarray(curves[0].get_data()[1 - along])
-        assert heights.max() == pytest.approx(1)
-        ticks = np.concatenate([line.get_data()[along] for line in side.lines if len(line.get_xdata()) <= 20])
-        assert sorted(ticks) == sorted(point[along] for point in points)
-
-
-def test_the_density_is_that_of_a_plain_kernel_estimate(spread_out):
-    """On a linear axis the curve is a Gaussian kernel estimate with Scott's width, computed here by hand."""
-    values = np.array([1.0, 2.0, 4.0, 4.5])
-    found = spread_out([(x, 0.1 * place, "a") for place, x in enumerate(values)])
-    _, above, _ = landscape.landscape_figure(found).axes
-    (curve,) = [line for line in above.lines if len(line.get_xdata()) > 20]
-    x, y = curve.get_data()
+def test_there_is_a_density_for_eight_strategies_that_differ(spread_out):
+    """A kind of eight different strategies has a density, that of a Gaussian kernel with Scott's width; fewer have none."""
+    values = np.array([1.0, 2.0, 4.0, 4.5, 2.5, 3.0, 1.5, 3.5])
+    many = [(x, 0.1 * place, "many") for place, x in enumerate(values)]
+    same = [(3.0, 0.4, "same")] * 8
+    few = [(0.5 * place, 0.05 * place, "few") for place in range(7)]
+    _, above, beside = landscape.landscape_figure(spread_out([*many, *same, *few])).axes
+    assert len(above.lines) == len(beside.lines) == 1
+    x, y = above.lines[0].get_data()
     width = values.std(ddof=1) * values.size ** (-1 / 5)
     expected = np.exp(-0.5 * ((np.asarray(x)[:, None] - values) / width) ** 2).sum(axis=1)
     np.testing.assert_allclose(y, expected / expected.max(), rtol=1e-9)
+    assert len(landscape.landscape_figure(spread_out(few)).axes) == 1
+
+
+def test_up_to_twelve_points_say_their_names(spread_out):
+    """Each point of a few has the name of its strategy, and no name lies on another or leaves the picture."""
+    points = [(0.1 + 0.02 * place, 0.5 + 0.004 * place, "a") for place in range(12)]
+    figure = landscape.landscape_figure(spread_out(points))
+    figure.draw_without_rendering()
+    texts = {text.get_text(): text.get_window_extent().padded(-1.5) for text in figure.axes[0].texts}
+    assert set(texts) == {f"s{place}" for place in range(12)}
+    boxes = list(texts.values())
+    assert not [one for place, one in enumerate(boxes) if one.count_overlaps(boxes[:place])]
+    for box in boxes:
+        assert figure.bbox.containsx(box.x0)
+        assert figure.bbox.containsx(box.x1)
+
+
+def test_the_intervals_of_the_table_are_drawn(six):
+    """A broad line reaches over the intervals of all models of a strategy, from the least end to the largest."""
+    found = compare_audits(six)
+    drawn = [
+        tuple(line.get_xdata())
+        for line in landscape.landscape_figure(found).axes[0].lines
+        if line.get_alpha()
+    ]
+    assert drawn == [(item.lower, item.upper) for item in found.strategies]
 
 
 def test_left_and_up_are_better_whatever_the_measure(spread_out):
@@ -121,7 +129,7 @@ def test_a_marked_strategy_is_hollow(six, valued):
 def test_values_on_several_scales_are_drawn_without_a_frontier(trained):
     """Epsilons at two deltas are points of one picture, and no line ranks them."""
     results = [trained(0.2, 1, "a", 0.5), trained(0.4, 2, "b", 0.6), trained(0.9, 3, "c", 0.7, delta=1e-3)]
-    found = compare_audits(results)
+    found = compare_audits(results, measure="epsilon_star.gaussian")
     axes = landscape.landscape_figure(found).axes[0]
     assert len(markers(axes)) == 3
     assert not [line for line in axes.lines if "rontier" in str(line.get_label())]

@@ -49,6 +49,9 @@ def test_every_result_and_its_provenance_is_on_the_page(whole, six):
     assert found.to_html() == found.to_html()
 
 
+STAR = "epsilon_star.gaussian"
+
+
 def dated(result, day):
     """The same result, made on that day."""
     return replace(result, provenance={**result.provenance, "created": f"2026-01-0{day}T00:00:00+00:00"})
@@ -69,16 +72,9 @@ def pages(six, trained, valued):
     return [
         (compare_audits(later[::-1]), ["The baseline was audited after it"], []),
         (compare_audits(later), [], ["The baseline was audited after it"]),
-        (
-            compare_audits(six),
-            [models, "Epsilons are at delta 1e-5.", "at 95% confidence"],
-            [],
-        ),
-        (
-            compare_audits(mixed),
-            ["at 95% confidence", "delta 0.001"],
-            ["Epsilons are at delta"],
-        ),
+        (compare_audits(six, measure=STAR), [models, "Epsilons are at delta 1e-5."], ["hold at once at"]),
+        (compare_audits(six), [models, "hold at once at 95% confidence"], ["Epsilons are at delta"]),
+        (compare_audits(mixed, measure=STAR), ["delta 0.001"], ["Epsilons are at delta"]),
         (compare_audits(six, measure="epsilon_bound.one_run"), [], [models]),
         (bounds["conditional"], ["hold only if the trade-off curve is Gaussian"], [certified]),
         (bounds["approximate"], ["which certify nothing"], [certified]),
@@ -97,11 +93,55 @@ def test_nothing_worse_is_said_with_what_cannot_be_compared(six, failed):
     """Two results lead with their sentence; where none is worse and one cannot be compared, both are said."""
     found = compare_audits([six[0], six[5]])
     text = Page(found.to_html()).text
-    assert text.index("More leakage") < text.index(found.changes[0].headline.sentence)
+    assert text.index("over3: more leakage") < text.index(found.changes[0].headline.sentence)
     text = Page(compare_audits([six[5], six[0], failed(six[1])], baseline=1).to_html()).text
     none = "None of 2 audits is shown to give away more than the baseline, 1. over3."
     assert f"{none} 1 of them cannot be compared" in text
     assert "Not comparable: 3. plain1." in text
+
+
+def test_without_a_baseline_the_page_ranks_and_names(trained):
+    """The one above all others leads, with its utility; whom another beats in both is named; overlaps are no order."""
+    forest, boosting = (
+        trained(1.6, 1, None, 0.81, model="Forest"),
+        trained(0.7, 2, None, 0.86, model="Boosting"),
+    )
+    line, twin = trained(0.0, 3, None, 0.84, model="Line"), trained(1.6, 4, None, 0.9, model="Twin")
+    text = Page(compare_audits([line, forest, boosting]).to_html()).text
+    assert "Forest: most leakage, lowest test accuracy" in text
+    assert re.search(
+        "“Forest” gives most away: its membership advantage is 0[.][56].* above all 2 others", text
+    )
+    assert "“Line” gives least away: 0" in text
+    assert (
+        "“Boosting” gives away less than “Forest”, and is at least as useful: test accuracy 0.86 against 0.81"
+        in text
+    )
+    assert "hold at once at 95% confidence" in text
+    text = Page(compare_audits([forest, twin, line]).to_html()).text
+    assert "Order shown in part" in text
+    assert re.search(
+        "“(Twin|Forest)” comes first, but is not shown to give away more than “(Twin|Forest)”:", text
+    )
+    assert "most leakage" not in text
+    quiet = compare_audits([line, trained(0.05, 5, None, 0.8, model="Quiet"), trained(0.0, 6, None, 0.7)])
+    assert "No order shown" in Page(quiet.to_html()).text
+    assert "at least as useful" not in Page(quiet.to_html()).text
+
+
+def test_releases_on_days_of_their_own_have_a_history(six):
+    """Three audits on three days are shown in order with what changed; two days, or two audits on one day, show none."""
+    made = [dated(item, day) for item, day in ((six[5], 3), (six[0], 1), (six[1], 2))]
+    found = compare_audits(made)
+    assert [item.day for item in found.history] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    text = Page(found.to_html()).text
+    assert re.search(
+        r"From 2\. private1 \(2026-01-01\) to 1\. over3 \(2026-01-03\), .* is shown to have risen", text
+    )
+    for fewer in (made[:2], [*made[:2], dated(six[1], 1)]):
+        found = compare_audits(fewer)
+        assert found.history == ()
+        assert "Over time" not in Page(found.to_html()).text
 
 
 BOUND = "epsilon_bound.clopper_pearson"

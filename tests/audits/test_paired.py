@@ -130,8 +130,10 @@ def test_values_by_two_methods_are_not_ranked(trained, valued):
     """A strategy is not called better by a value that was made in another way."""
     results = [trained(shift, 1, name, 0.7) for shift, name in ((0.2, "a"), (0.5, "b"))]
     assert compare_audits(results).no_frontier is None
-    mixed = compare_audits([valued(results[0], method="an earlier one"), results[1]])
-    assert "made by different methods ('an earlier one' and" in mixed.no_frontier
+    mixed = compare_audits([valued(results[0], "advantage", method="an earlier one"), results[1]])
+    for reason in (mixed.no_frontier, mixed.no_order):
+        assert "made by different methods ('an earlier one' and" in reason
+    assert mixed.history == ()
 
 
 def test_a_failed_audit_is_not_compared_with_its_losses_either(releases, failed):

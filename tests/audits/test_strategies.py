@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from auditor import Check, InputError, Status, Subject
+from auditor import Check, InputError, Status, Subject, compare_audits
 from auditor.comparison import MIXED, leakage, measured, more_is_worse, ranked, read_runs, why_not_ranked
 from auditor.comparison.strategies import strategies
 from auditor.core import Adjacency
+from auditor.estimators import gap_limits
 
 STAR = "epsilon_star.gaussian"
 
@@ -234,3 +235,33 @@ def test_the_same_losses_are_one_instance(trained):
     results = [trained(0.2, 1, "a", 0.5), trained(0.2, 1, "a", 0.5, delta=1e-3)]
     with pytest.raises(InputError, match="results 1 and 2 of strategy 'a' are audits of the same losses"):
         placed(results)
+
+
+def test_intervals_of_all_audits_hold_at_once(six, valued):
+    """Six audits and two quantities share the error; a strategy's ends are the outermost of its models."""
+    found = compare_audits(six)
+    ends = [
+        gap_limits(item.estimate("advantage").value, n_member=600, n_nonmember=600, alpha=0.05 / 2 / 6)
+        for item in six
+    ]
+    np.testing.assert_allclose([item.ends for item in found.measurements], ends)
+    for item, places in zip(found.strategies, ([0], [1, 2], [3, 4, 5]), strict=True):
+        assert item.lower == pytest.approx(min(ends[place][0] for place in places))
+        assert item.upper == pytest.approx(max(ends[place][1] for place in places))
+        assert item.confidence == 0.95
+    private, _, over = found.strategies
+    assert over.above(private)
+    assert not private.above(over)
+    odd = valued(six[0], "advantage", value=1.5)
+    assert compare_audits([odd, *six[1:]]).strategies[0].lower is None
+
+
+def test_a_census_and_a_sample_are_not_on_one_scale(trained):
+    """The advantage on a whole training set and on a sample of one are about different things."""
+    results = [trained(0.2, 1, "a", 0.7), trained(0.9, 2, "b", 0.8, members="census")]
+    found = compare_audits(results)
+    assert "a census in some audits and a sample in others" in found.no_order
+    assert [item.marks for item in found.measurements] == [
+        ("members are a sample",),
+        ("members are a census",),
+    ]

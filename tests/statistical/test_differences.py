@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 from simulation import outside, result_of, seldom
 
+from auditor import compare_audits
 from auditor.comparison import Change, SameRecords, attack_change, differences, headline, mcnemar_interval
 from auditor.core import Census, Losses, Sample
 from auditor.curves import count
@@ -97,6 +98,17 @@ def test_many_comparisons_hold_together(simulated):
         return any(verdict(first, item, together=8) is not Change.NO_CHANGE_SHOWN for item in others)
 
     assert seldom(simulated(alarm, seed=36, runs=(40, 500)))
+
+
+def test_an_order_is_seldom_shown_where_there_is_none(simulated):
+    """Of six models that leak alike, any is put above another in at most 5% of the runs, whichever two are looked at."""
+
+    def ordered(rng):
+        audits = [result(rng.normal(-0.5, 1, N), rng.normal(size=N)) for _ in range(6)]
+        found = compare_audits(audits).strategies
+        return any(one.above(two) for one in found for two in found)
+
+    assert seldom(simulated(ordered, seed=37, runs=(40, 1000)))
 
 
 def test_independence_wrongly_assumed_would_be_caught(simulated):

@@ -1,18 +1,17 @@
-"""The privacy-utility landscape of several audits as a matplotlib ``Figure``: Negoescu et al. 2024, Figures 1 and 2.
+"""Several audits as matplotlib figures: the privacy-utility landscape (Negoescu et al. 2024, Figures 1 and 2), and a history.
 
-Each point is a strategy, averaged over its instances; bars reach from the least to the largest of them; the line is
-the Pareto frontier, where the values can be ranked; a lower bound has an arrow towards more; along the axes stand the
-densities of the categories. Up and left are better.
+Each point is a strategy, averaged over its instances; lines reach over the intervals of all its models, and bars from the
+least to the largest of them; the dashed line is the Pareto frontier, where the values can be ranked; a lower bound has an
+arrow towards more. Along the axes stand the densities of categories of many strategies. Up and left are better.
 """
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from auditor.comparison.compare import measure_title, utility_title
-from auditor.comparison.runs import higher_is_better, is_lower_bound, more_is_worse
+from auditor.comparison.runs import COMPARED, higher_is_better, is_lower_bound, more_is_worse
 from auditor.comparison.strategies import Spread, Strategy
 from auditor.core import numbers
 from auditor.report.figures import canvas
@@ -27,19 +26,17 @@ if TYPE_CHECKING:
 # --- Labels beside the points of a figure, kept apart from each other ---
 
 
+NAMED = 12  # strategies up to which each has its name at its point, and from which on its number
 CROWDED = 40  # labels from which on some may be left out
 
-# Around a point, in points of the figure: the place that is farthest from everything else is taken.
-_PLACES = 10.0 * np.array(
-    [(1, 0.8), (-1, 0.8), (1, -0.8), (-1, -0.8), (0, 1.1), (0, -1.1), (1.2, 0), (-1.2, 0)]
-)
-_APART = 8.0  # between two labels, at least, where some may be left out
+# Around a point: the first place where nothing else is, or else where least of anything is hidden.
+_PLACES = np.array([(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)])
+_AWAY = 7.0  # points of the figure from a point to its label
+_SIDES = {-1: ("right", "top"), 0: ("center", "center"), 1: ("left", "bottom")}
 
 
-def _write_numbers(
-    figure: "Figure", axes: "Axes", points: "Sequence[_Point]", line: Sequence[tuple[float, float]]
-) -> None:
-    """Write the number of each strategy beside its point, away from other points, numbers and the line.
+def _write_labels(figure: "Figure", axes: "Axes", points: "Sequence[_Point]", line: canvas.Floats) -> None:
+    """Write the name of each strategy, or of many its number, beside its point, away from points, labels and the line.
 
     Of more than `CROWDED` strategies those on the frontier have one in any case, and others where there is room.
 
@@ -47,27 +44,57 @@ def _write_numbers(
         figure: Laid out here, so that distances on paper are known; nothing may move afterwards.
         axes: Where the points are.
         points: The strategies.
-        line: Points along the frontier.
+        line: Shape (n, 2), along the frontier.
     """
     with canvas.any_letter():
         figure.draw_without_rendering()
-    centres = [(item.x.mean, item.y.mean) for item in points]
-    there = axes.transData.transform([*centres, *line]) * 72 / figure.dpi
+    scale = figure.dpi / 72
+    centres = np.array([(item.x.mean, item.y.mean) for item in points])
+    there = axes.transData.transform(np.vstack([centres, line]))
+    taken = np.vstack([np.hstack([there - 3 * scale, there + 3 * scale]), _bars(axes, points, pad=scale)])
+    frame = np.asarray(axes.get_window_extent().extents)
     for place in sorted(range(len(points)), key=lambda place: not points[place].strategy.on_frontier):
-        others = np.delete(there, place, axis=0)
-        far = np.linalg.norm((there[place] + _PLACES)[:, None] - others, axis=2).min(axis=1, initial=math.inf)
-        best = int(far.argmax())
         item = points[place].strategy
-        if len(points) > CROWDED and not item.on_frontier and far[best] < _APART:
+        words = canvas.one_line(item.name, most=26) if len(points) <= NAMED else str(item.number)
+        look: dict[str, Any] = {"fontsize": 7.5, "color": canvas.INK, "zorder": 6, "annotation_clip": False}
+        label = axes.annotate(words, centres[place], xytext=(0, 0), textcoords="offset points", **look)
+        with canvas.any_letter():
+            size = np.asarray(label.get_window_extent().size)
+        low = there[place] + _PLACES * _AWAY * scale + (_PLACES - 1) / 2 * size
+        boxes = np.hstack([low, low + size])
+        hidden = _shared(boxes, np.delete(taken, place, axis=0)).sum(axis=1)
+        hidden += size.prod() - _shared(boxes, frame[None]).sum(axis=1)
+        best = int(hidden.argmin())
+        if len(points) > CROWDED and not item.on_frontier and hidden[best] > 0:
+            label.remove()
             continue
-        there = np.vstack([there, there[place] + _PLACES[best]])
-        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5, "color": canvas.INK}
-        at: dict[str, Any] = {
-            "xytext": _PLACES[best],
-            "textcoords": "offset points",
-            "annotation_clip": False,
-        }
-        axes.annotate(str(item.number), centres[place], zorder=6, **at, **look)
+        taken = np.vstack([taken, boxes[best]])
+        x, y = _PLACES[best]
+        label.set(position=(x * _AWAY, y * _AWAY), ha=_SIDES[x][0], va=_SIDES[y][1])
+
+
+def _bars(axes: "Axes", points: "Sequence[_Point]", *, pad: float) -> canvas.Floats:
+    """Where the lines and bars of the points are, as boxes."""
+    ends = [
+        ((min(spans), item.y.mean), (max(spans), item.y.mean))
+        for item in points
+        for spans in [[item.x.least, item.x.most, *_interval(item)]]
+    ]
+    ends += [((item.x.mean, item.y.least), (item.x.mean, item.y.most)) for item in points]
+    low, high = (axes.transData.transform(np.array(side)) for side in zip(*ends, strict=True))
+    return np.hstack([np.minimum(low, high) - pad, np.maximum(low, high) + pad])
+
+
+def _interval(item: "_Point") -> tuple[float, ...]:
+    """Both ends, or nothing."""
+    return tuple(end for end in (item.strategy.lower, item.strategy.upper) if end is not None)
+
+
+def _shared(boxes: canvas.Floats, others: canvas.Floats) -> canvas.Floats:
+    """The area that each box shares with each of the others; boxes are left, bottom, right, top."""
+    low = np.maximum(boxes[:, None, :2], others[:, :2])
+    high = np.minimum(boxes[:, None, 2:], others[:, 2:])
+    return np.asarray(np.clip(high - low, 0, None).prod(axis=2))
 
 
 # --- The words of the privacy-utility landscape: its axes, what a point says, and the whole picture for who cannot see it ---
@@ -116,9 +143,8 @@ def alt(comparison: "ComparedAudits") -> str:
     span = f"from {_value(min(values), comparison)} to {_value(max(values), comparison)}"
     return (
         f"Privacy-utility landscape of {len(points)} strategies: {measure_title(comparison)}{of} {span} against"
-        f" {utility_title(comparison)} from {numbers.number(min(useful))} to {numbers.number(max(useful))}, with the"
-        f" range over instances, and the density of each category along the axes. {_frontier(comparison)} The table of"
-        " strategies has every number."
+        f" {utility_title(comparison)} from {numbers.number(min(useful))} to {numbers.number(max(useful))}."
+        f" {_frontier(comparison)} The table of strategies has every number."
     )
 
 
@@ -136,7 +162,7 @@ def _frontier(comparison: "ComparedAudits") -> str:
 
 _SIZE = (7.2, 5.6)
 _WIDE = 30.0  # a larger ratio of the measures needs a logarithmic axis
-_LEAST = 3  # strategies for a density
+DENSE = 8  # strategies for a density
 _STYLES = (
     ("o", canvas.ACCENT),
     ("s", canvas.INK),
@@ -183,30 +209,35 @@ def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    groups = categories(comparison.strategies)
+    by_group = [[item for item in points if item.category == category] for category in groups]
+    crowds = [mine for mine in by_group if len(mine) >= DENSE]
     with mpl.rc_context(canvas.STYLE):
         figure = Figure(figsize=_SIZE, layout="constrained")
-        grid = figure.add_gridspec(2, 2, width_ratios=(6, 1), height_ratios=(1, 6))
-        axes = figure.add_subplot(grid[1, 0])
+        grid = figure.add_gridspec(2, 2, width_ratios=(6, 1), height_ratios=(1, 6)) if crowds else None
+        axes = figure.add_subplot(grid[1, 0]) if grid else figure.add_subplot()
         axes.set_axisbelow(True)
         _scale(axes, logarithmic(comparison))
-        groups = categories(comparison.strategies)
-        for place, category in enumerate(groups):
-            mine = [item for item in points if item.category == category]
-            _draw(axes, mine, comparison, place=place)
+        for place, mine in enumerate(by_group):
+            _draw(axes, mine, comparison, place=place, named=len(groups) > 1)
         if is_lower_bound(comparison.measure):
             _draw_arrows(axes, points)
         line = _draw_frontier(axes, [item for item in points if item.strategy.on_frontier])
         _orient(axes, comparison)
         axes.set(xlabel=_axis_words(comparison), ylabel=_utility_words(comparison))
         axes.yaxis.label.set_rotation_mode("anchor")
-        _margins(figure, axes, grid, points, groups)
-        figure.legend(loc="outside lower center", ncols=2)
-        _write_numbers(figure, axes, points, line)
+        if grid:
+            _margins(figure, axes, grid, by_group)
+        if axes.get_legend_handles_labels()[1]:
+            figure.legend(loc="outside lower center", ncols=2)
+        _write_labels(figure, axes, points, line)
     return figure
 
 
 def logarithmic(comparison: "ComparedAudits") -> float | None:
     """Return how far from 0 the axis of the measure begins to be logarithmic, or null where it is linear."""
+    if comparison.measure in COMPARED:
+        return None  # from 0 to 1
     ends = np.array([end for item in _points(comparison) for end in (item.x.least, item.x.most)])
     positive = ends[ends > 0]
     if not positive.size or (ends < 0).any() or positive.max() <= _WIDE * positive.min():
@@ -232,7 +263,9 @@ def _scale(axes: "Axes", from_zero: float | None) -> None:
     axes.margins(0.09)
 
 
-def _draw(axes: "Axes", points: Sequence[_Point], comparison: "ComparedAudits", *, place: int) -> None:
+def _draw(
+    axes: "Axes", points: Sequence[_Point], comparison: "ComparedAudits", *, place: int, named: bool
+) -> None:
     mark, colour = _STYLES[place]
     x, y = ([getattr(item, axis).mean for item in points] for axis in ("x", "y"))
     bars: dict[str, Any] = {
@@ -244,8 +277,11 @@ def _draw(axes: "Axes", points: Sequence[_Point], comparison: "ComparedAudits", 
     }
     axes.errorbar(x, y, **bars, linestyle="none", elinewidth=0.9, capsize=2, ecolor=colour, zorder=4)
     style: dict[str, Any] = {"color": colour, "marker": mark, "linestyle": "none", "markersize": 5.5}
-    axes.plot([], [], **style, label=canvas.one_line(points[0].category))
+    if named:
+        axes.plot([], [], **style, label=canvas.one_line(points[0].category))
     for item in points:
+        if ends := _interval(item):
+            axes.plot(ends, [item.y.mean] * 2, color=colour, linewidth=2, alpha=0.35)
         face = canvas.CARD if item.strategy.marks else colour
         (point,) = axes.plot(item.x.mean, item.y.mean, **style, markerfacecolor=face, zorder=5)
         canvas.tip(point, tip_words(item, comparison))
@@ -265,10 +301,10 @@ def _draw_arrows(axes: "Axes", points: Sequence[_Point]) -> None:
         axes.annotate("", place, xytext=(20, 0), textcoords="offset points", arrowprops=style, zorder=3)
 
 
-def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> list[tuple[float, float]]:
+def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> canvas.Floats:
     """Draw it straight in the plane, and so bent on a logarithmic axis; return points along it."""
     if not corners:
-        return []
+        return np.empty((0, 2))
     along = sorted(corners, key=lambda item: item.y.mean)
     x, y = (np.array([getattr(item, axis).mean for item in along]) for axis in ("x", "y"))
     steps = np.arange(0, x.size - 1 + 1e-9, 1 / 40) if x.size > 1 else np.zeros(1)
@@ -279,7 +315,7 @@ def _draw_frontier(axes: "Axes", corners: Sequence[_Point]) -> list[tuple[float,
     )
     ring: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "linestyle": "none", "zorder": 4}
     axes.plot(x, y, color=canvas.INK, markersize=10.5, markeredgewidth=0.9, label="On the frontier", **ring)
-    return list(zip(line[0].tolist(), line[1].tolist(), strict=True))
+    return np.stack(line, axis=1)
 
 
 def _orient(axes: "Axes", comparison: "ComparedAudits") -> None:
@@ -293,49 +329,56 @@ def _orient(axes: "Axes", comparison: "ComparedAudits") -> None:
 # --- Densities along the axes ------------------------------------------------------------------------
 
 
-def _margins(
-    figure: "Figure", axes: "Axes", grid: Any, points: Sequence[_Point], groups: Sequence[str]
-) -> None:
+def _margins(figure: "Figure", axes: "Axes", grid: Any, by_group: Sequence[Sequence[_Point]]) -> None:
     above = figure.add_subplot(grid[0, 0], sharex=axes)
     beside = figure.add_subplot(grid[1, 1], sharey=axes)
-    for side in (above, beside):
-        side.axis("off")
     limits = axes.get_xlim(), axes.get_ylim()
-    for place, category in enumerate(groups):
-        mine = [item for item in points if item.category == category]
-        level = 0.12 * (place + 1)
-        for side, axis, limit, flip in ((above, "x", limits[0], False), (beside, "y", limits[1], True)):
-            values = np.array([getattr(item, axis).mean for item in mine])
-            _margin(side, values, limit, place=place, flip=flip, level=level)
-    above.set_ylim(-0.12 * (len(groups) + 1), 1.05)
-    beside.set_xlim(-0.12 * (len(groups) + 1), 1.05)
+    for side, axis, limit in ((above, "x", limits[0]), (beside, "y", limits[1])):
+        side.axis("off")
+        for place, mine in enumerate(by_group):
+            curve = _density(np.array([getattr(item, axis).mean for item in mine]), limit, side, axis=axis)
+            if curve is not None:
+                look: dict[str, Any] = {"color": _STYLES[place][1], "linestyle": _LINES[place]}
+                side.plot(*(curve if axis == "x" else curve[::-1]), linewidth=1.2, **look)
     axes.set(xlim=limits[0], ylim=limits[1])
 
 
-def _margin(
-    side: "Axes", values: canvas.Floats, limits: tuple[float, float], *, place: int, flip: bool, level: float
-) -> None:
-    """A density where there are strategies enough, and a tick for each strategy."""
-    colour, line = _STYLES[place][1], _LINES[place]
-    ticks = values, np.full(values.size, -level)
-    style: dict[str, Any] = {"color": colour, "linestyle": "none", "markersize": 5, "markeredgewidth": 1}
-    side.plot(*(ticks[::-1] if flip else ticks), marker="_" if flip else "|", **style)
-    transform = (side.yaxis if flip else side.xaxis).get_transform()
-    curve = _density(values, limits, transform)
-    if curve is not None:
-        side.plot(*(curve[::-1] if flip else curve), color=colour, linewidth=1.2, linestyle=line)
-
-
 def _density(
-    values: canvas.Floats, limits: tuple[float, float], transform: Any
+    values: canvas.Floats, limits: tuple[float, float], side: "Axes", *, axis: str
 ) -> tuple[canvas.Floats, canvas.Floats] | None:
     """A kernel density on the scale of the axis, its peak at 1; null for too few values, or for equal ones."""
     from scipy.stats import gaussian_kde
 
+    transform = getattr(side, f"{axis}axis").get_transform()
     seen = np.asarray(transform.transform(values), dtype=np.float64)
-    if seen.size < _LEAST or float(np.ptp(seen)) <= 1e-9 * max(1.0, float(np.abs(seen).max())):
+    if seen.size < DENSE or float(np.ptp(seen)) <= 1e-9 * max(1.0, float(np.abs(seen).max())):
         return None
     low, high = (float(end) for end in np.sort(transform.transform(np.array(limits))))
     grid = np.linspace(low, high, 160)
     height = gaussian_kde(seen)(grid)
     return np.asarray(transform.inverted().transform(grid), dtype=np.float64), height / height.max()
+
+
+# --- The same strategies over time -------------------------------------------------------------------
+
+
+def history_figure(comparison: "ComparedAudits") -> "Figure | None":
+    """Return what each audit measured in the order in which they were made, or null where they have no order in time."""
+    told = comparison.history
+    if not told:
+        return None
+    with canvas.axes((canvas.WIDTH * 1.8, 3.2)) as (figure, axes):
+        places = np.arange(len(told))
+        ends = np.array([item.ends or (item.value, item.value) for item in told], dtype=np.float64)
+        values = np.array([item.value for item in told], dtype=np.float64)
+        axes.vlines(places, *ends.T, color=canvas.ACCENT, linewidth=2, alpha=0.35)
+        axes.plot(places, values, color=canvas.MUTED, linewidth=0.9, zorder=3)
+        for place, item in enumerate(told):
+            (point,) = axes.plot(place, values[place], "o", color=canvas.ACCENT, markersize=5.5, zorder=4)
+            canvas.tip(point, f"{item.run.title}, {item.day}, {_value(values[place], comparison)}")
+        every = -(-len(told) // NAMED)
+        words = [f"{canvas.one_line(item.run.title, most=14)}\n{item.day}" for item in told[::every]]
+        axes.set_xticks(places[::every], words, fontsize=7)
+        axes.set(ylabel=canvas.one_line(measure_title(comparison)), xlim=(-0.5, len(told) - 0.5))
+        axes.grid(visible=False, axis="x")
+    return figure
