@@ -593,7 +593,7 @@ def _history(comparison: "ComparedAudits") -> list[str]:
         if fell
         else "is not shown to have changed"
     )
-    went = f"its {_measure_words(comparison)} went from {shown(first.value)} to {shown(last.value)}, and {is_shown}."
+    went = f"the {_measure_words(comparison)} went from {shown(first.value)} to {shown(last.value)}, and {is_shown}."
     return [
         f"From {_called(first.run)} ({first.day}) to {_called(last.run)} ({last.day}), {went}",
         f"{len(told)} audits by the day on which they were made; lines reach over intervals that hold at once.",
