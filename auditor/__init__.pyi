@@ -5,9 +5,11 @@ from auditor.api import (
     AuditsComparison as AuditsComparison,
     InstancesResult as InstancesResult,
     RunsResult as RunsResult,
+    assert_gates as assert_gates,
     audit as audit,
     audit_instances as audit_instances,
     audit_runs as audit_runs,
+    compare as compare,
     compare_audits as compare_audits,
     read_result as read_result,
 )
@@ -20,7 +22,11 @@ from auditor.collectors.base.tasks import (
 )
 from auditor.collectors.models.loading import load_model as load_model
 from auditor.collectors.served.endpoint import Endpoint as Endpoint
-from auditor.collectors.streaming.collecting import collect as collect, collect_to as collect_to
+from auditor.collectors.streaming.collecting import (
+    collect as collect,
+    collect_to as collect_to,
+    losses_from_probabilities as losses_from_probabilities,
+)
 from auditor.collectors.streaming.engines import LocalEngine as LocalEngine
 from auditor.collectors.streaming.ray import RayEngine as RayEngine
 from auditor.collectors.streaming.run import CollectedReport as CollectedReport

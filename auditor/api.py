@@ -4,12 +4,16 @@ Everything below returns plain documents; here each is given its page, its card 
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy.typing as npt
+
 from auditor import report
 from auditor.comparison.compare import ComparedAudits
+from auditor.core import numbers
+from auditor.core.errors import InputError
 from auditor.core.files import kept
 from auditor.core.options import (
     Adjacency,
@@ -28,7 +32,7 @@ from auditor.core.options import (
     UnknownSplit,
     Utility,
 )
-from auditor.core.values import Losses
+from auditor.core.values import Estimate, Losses, Verdict
 from auditor.results.document import AuditDocument, InstancesDocument, RunsDocument
 from auditor.theory.asked import Asked
 from auditor.verdicts.gates import Gate, GateOutcome, check_gates
@@ -106,6 +110,28 @@ class _Reported(_Shown):
         """
         return kept(report.sarif(self, gates=check_gates(self, gates)), path)
 
+    def __str__(self: Any) -> str:
+        """Return what the terminal shows."""
+        return str(report.audit_text(self))
+
+    def __repr__(self: Any) -> str:
+        """Say in one line what was audited and what was found."""
+        shown = report.view_of(self)
+        return f"{type(self).__name__}({numbers.clean(shown.model)!r}: {shown.opening[0][0].word})"
+
+    def __getitem__(self: Any, name: str) -> Estimate:
+        """Return the estimate of that name, such as ``result["auc"]``.
+
+        Raises:
+            InputError: There is none; the message names the nearest.
+        """
+        found: Estimate = self.estimate(name)
+        return found
+
+    def plot(self: Any, name: str | None = None) -> "Figure | None":
+        """Return a figure of the report, by default the first that there is; see `figure`."""
+        return self.figure(name) if name is not None else next(iter(self.figures().values()), None)
+
     def figure(self: Any, name: str) -> "Figure | None":
         """Return a figure of the report as a matplotlib ``Figure``, or null where this audit has no data for it.
 
@@ -131,7 +157,7 @@ class _Reported(_Shown):
         return str(report.card(self))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditResult(_Reported, AuditDocument):  # noqa: D101 - that of the document
     __doc__ = AuditDocument.__doc__
 
@@ -164,12 +190,12 @@ class AuditResult(_Reported, AuditDocument):  # noqa: D101 - that of the documen
         return kept(report.model_card(self), path)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class InstancesResult(_Reported, InstancesDocument):  # noqa: D101 - that of the document
     __doc__ = InstancesDocument.__doc__
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunsResult(_Reported, RunsDocument):  # noqa: D101 - that of the document
     __doc__ = RunsDocument.__doc__
 
@@ -177,7 +203,7 @@ class RunsResult(_Reported, RunsDocument):  # noqa: D101 - that of the document
 AnyResult = AuditResult | InstancesResult | RunsResult
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditsComparison(_Shown, ComparedAudits):  # noqa: D101 - that of the document
     __doc__ = ComparedAudits.__doc__
 
@@ -197,6 +223,15 @@ class AuditsComparison(_Shown, ComparedAudits):  # noqa: D101 - that of the docu
 
         return landscape_figure(self)
 
+    def __str__(self) -> str:
+        """Return what the terminal shows."""
+        return str(report.comparison_text(self))
+
+    def __repr__(self) -> str:
+        """Say in one line how many audits were compared, and by what."""
+        against = "" if self.baseline is None else f" against {numbers.clean(self.baseline.title)!r}"
+        return f"AuditsComparison({len(self.runs)} audits by {self.measure}{against})"
+
     def _repr_html_(self) -> str:
         from auditor.report.comparison import cell
 
@@ -204,7 +239,8 @@ class AuditsComparison(_Shown, ComparedAudits):  # noqa: D101 - that of the docu
 
 
 def audit(
-    losses: Losses,
+    losses: Losses | npt.ArrayLike | Any,
+    nonmember: npt.ArrayLike | None = None,
     *,
     delta: float | None = None,
     confidence: float = 0.95,
@@ -233,7 +269,10 @@ def audit(
     """Audit a model from its losses.
 
     Args:
-        losses: Per-record losses, smaller meaning more like a member.
+        losses: Per-record losses, smaller meaning more like a member: `Losses`; or the losses of the members, with those of
+            the others as ``nonmember``; or a table with the columns ``loss`` and ``member``, or its path, as `read_losses`
+            takes them.
+        nonmember: The losses of the non-members, where ``losses`` are those of the members alone.
         delta: In [0, 1). By default the delta of a stated claim, otherwise 1/(n ln n) with n the training size.
         confidence: Of every interval, in (0, 1).
         looks: How often this claim or gate is looked at, in this audit and others like it, 1 or more: they share the
@@ -275,10 +314,40 @@ def audit(
     >>> 0 < result.estimate("epsilon_bound.clopper_pearson").lower < 4.38
     True
     """
-    asked = Asked(**locals())  # every argument by its name, and nothing else yet
+    given = locals()  # every argument by its name, and nothing else yet
+    given["losses"] = _losses_of(losses, given.pop("nonmember"))
+    asked = Asked(**given)
     from auditor import pipeline
 
     return AuditResult.of(pipeline.audit(asked))
+
+
+def _losses_of(given: Any, nonmember: Any) -> Losses:
+    """What people hand to an audit first, as `Losses`, where it can mean one thing only."""
+    if nonmember is None:
+        if isinstance(given, Losses):
+            return given
+        if (
+            isinstance(given, str | os.PathLike | Mapping)
+            or hasattr(given, "columns")
+            or hasattr(given, "schema")
+        ):
+            from auditor.collectors.tables.reading import read_losses
+
+            return read_losses(given)
+    elif not isinstance(given, Losses):
+        for name, group in (("member", given), ("nonmember", nonmember)):
+            if getattr(group, "ndim", 1) > 1:
+                raise InputError(
+                    f"{name} losses must be one number for each record, got shape {group.shape}; probabilities and logits"
+                    " become losses by auditor.losses_from_probabilities."
+                )
+        return Losses(member=given, nonmember=nonmember)
+    raise InputError(
+        "losses must be auditor.Losses(member=..., nonmember=...), the losses of members and of non-members as two arrays, or"
+        " a table with the columns loss and member or its path (auditor.read_losses takes other names, auditor.from_columns"
+        f" arrays), got one {type(given).__name__}{' and another argument' if nonmember is not None else ''}."
+    )
 
 
 def audit_instances(
@@ -433,6 +502,35 @@ def compare_audits(
     from auditor.comparison import compare as room
 
     return AuditsComparison.of(room.compare_audits(**given))
+
+
+compare = compare_audits  # as the command is called
+
+
+def assert_gates(result: "AnyResult", gates: Gates) -> None:
+    """Raise an ``AssertionError`` where a gate stops the pipeline, or the claim is refuted: a test of a model, in one line.
+
+    Args:
+        result: Of an audit of whatever kind.
+        gates: As `auditor.check_gates` takes them, such as ``["advantage > 0.3", "auc.lower > 0.6"]``: each stops when its
+            condition is true, and also when it cannot be evaluated.
+
+    Raises:
+        AssertionError: With a sentence for each reason.
+        InputError: A gate cannot be read, or names nothing that an audit has.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> assert_gates(audit(rng.normal(-1, 1, 1000), rng.normal(0, 1, 1000), delta=1e-5), "auc > 0.7")
+    Traceback (most recent call last):
+        ...
+    AssertionError: auc > 0.7: ...
+    """
+    stopped = [f"{item.gate.text}: {item.sentence}" for item in check_gates(result, gates) if item.code]
+    if result.verdict is Verdict.REFUTED:
+        stopped.insert(0, f"The claim is refuted. {report.verdict_sentence(result)}")
+    if stopped:
+        raise AssertionError("\n".join(stopped))
 
 
 def read_result(path: str | os.PathLike[str]) -> AnyResult:

@@ -7,7 +7,11 @@ from auditor.collectors.base.tasks import (
 )
 from auditor.collectors.models.loading import load_model as load_model
 from auditor.collectors.served.endpoint import Endpoint as Endpoint
-from auditor.collectors.streaming.collecting import collect as collect, collect_to as collect_to
+from auditor.collectors.streaming.collecting import (
+    collect as collect,
+    collect_to as collect_to,
+    losses_from_probabilities as losses_from_probabilities,
+)
 from auditor.collectors.streaming.engines import LocalEngine as LocalEngine
 from auditor.collectors.streaming.ray import RayEngine as RayEngine
 from auditor.collectors.streaming.run import CollectedReport as CollectedReport

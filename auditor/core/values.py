@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import numpy.typing as npt
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency, Named
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 
@@ -229,6 +232,25 @@ class Losses:
         taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **labels}
         history = (*self.history, step) if step else self.history
         return replace(self, **taken, saturated=(0, 0), history=history)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each record, members first: ``loss``, ``member`` (1 or 0) and the labels there are.
+
+        >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1], id=(["a", "b"], ["c", "d"]))
+        >>> losses.to_frame().iloc[0].to_dict()
+        {'loss': 0.1, 'member': 1, 'id': 'a'}
+        """
+        import pandas as pd
+
+        membership = np.repeat([1, 0], [self.n_member, self.n_nonmember])
+        labels = {name: pair for name in PER_RECORD if (pair := getattr(self, name)) is not None}
+        return pd.DataFrame(
+            {
+                "loss": np.concatenate([self.member, self.nonmember]),
+                "member": membership,
+                **{name: [*pair.member, *pair.nonmember] for name, pair in labels.items()},
+            }
+        )
 
     @cached_property
     def sorted_member(self) -> Floats:

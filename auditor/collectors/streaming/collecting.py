@@ -141,6 +141,61 @@ def collect(
     )
 
 
+def losses_from_probabilities(
+    probabilities: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    member: npt.ArrayLike,
+    classes: Sequence[Any] | None = None,
+    output: Output = Output.PROBABILITIES,
+    id: npt.ArrayLike | None = None,  # noqa: A002  # the name of the field in Losses
+    group: npt.ArrayLike | None = None,
+    person: npt.ArrayLike | None = None,
+) -> Losses:
+    """Return the losses of outputs that are at hand: the negative log-odds of the true class.
+
+    Args:
+        probabilities: What one model returned for members and non-members, shape (n, K), or (n,) for class 1 of two.
+        y: The true labels, shape (n,).
+        member: 1 for a record that this very model was trained on and 0 for one that it never saw, shape (n,). Of a
+            cross-validation each fold has a model of its own, with the records of its fold as non-members.
+        classes: The label of each column; default 0, 1, ...
+        output: `Output.LOGITS` where they are logits, which lose no precision; or log-probabilities.
+        id: Optional record ids, shape (n,).
+        group: Optional slices to report by, shape (n,).
+        person: Optional data subject of each record, shape (n,).
+
+    Raises:
+        InputError: Numbers that are not what ``output`` says, labels that are no class, lengths that do not match, or
+            fewer than two records in a group.
+
+    Source: Negoescu et al. 2024, footnote 1.
+
+    >>> losses = losses_from_probabilities([0.6, 0.9, 0.2, 0.6], [1, 1, 0, 0], member=[1, 1, 0, 0])
+    >>> losses.member.round(3), losses.nonmember.round(3)
+    (array([-0.405, -2.197]), array([-1.386,  0.405]))
+    """
+    rows, target = np.asarray(probabilities), np.asarray(y)
+    mask = validate.membership("member", validate.column("member", member))
+    labels = {
+        name: validate.column(name, column)
+        for name, column in (("id", id), ("group", group), ("person", person))
+        if column is not None
+    }
+    columns = {"probabilities": rows, "y": target, "member": mask, **labels}
+    validate.same_length(list(columns), [len(np.atleast_1d(column)) for column in columns.values()])
+    found = collect(
+        np.asarray,
+        members=(rows[mask], target[mask]),
+        nonmembers=(rows[~mask], target[~mask]),
+        classes=classes,
+        output=output,
+    )
+    # The outputs are no features: records that look alike to the model need not be the same.
+    known: dict[str, Any] = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
+    return replace(found, fingerprint=None, **known)
+
+
 def _from_tables(model: Any, **arguments: Any) -> Losses:
     """Return the losses of tables: those that `collect_to` would write."""
     with tempfile.TemporaryDirectory(prefix="auditor-") as folder:

@@ -1,0 +1,102 @@
+"""What people type first works, or says how."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import auditor
+
+MEMBER, OTHERS = np.random.default_rng(3).normal(size=(2, 300)) - [[1.0], [0.0]]
+
+
+@pytest.fixture(scope="module")
+def result():
+    """An audit of two arrays."""
+    return auditor.audit(MEMBER, OTHERS, delta=1e-5, model="m")
+
+
+def test_arrays_tables_and_paths_are_audited(result, tmp_path):
+    """Two arrays, a table of columns, its file and `Losses` are the same audit."""
+    losses = auditor.Losses(member=MEMBER, nonmember=OTHERS)
+    frame = losses.to_frame()
+    frame.to_csv(tmp_path / "losses.csv", index=False)
+    for given in (
+        losses,
+        frame,
+        frame.to_dict("list"),
+        tmp_path / "losses.csv",
+        str(tmp_path / "losses.csv"),
+    ):
+        again = auditor.audit(given, delta=1e-5)
+        assert [item.value for item in again.estimates] == [item.value for item in result.estimates]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((MEMBER,), "got one ndarray"),
+        ((None,), "auditor.read_losses takes other names"),
+        ((auditor.Losses(member=MEMBER, nonmember=OTHERS), OTHERS), "got one Losses and another argument"),
+        (
+            (np.ones((9, 2)), np.ones((9, 2))),
+            "shape (9, 2); probabilities and logits become losses by auditor.losses_from",
+        ),
+        (({"loss": [0.1, 0.2]},), "'member'"),
+    ],
+)
+def test_what_could_mean_two_things_is_refused_with_the_way(given, words):
+    """What is no losses is one sentence that names what takes it, and shows nobody's loss."""
+    with pytest.raises(auditor.InputError) as caught:
+        auditor.audit(*given)
+    assert words in str(caught.value)
+    assert "0." not in str(caught.value).replace("0.1", "")
+
+
+def test_a_result_prints_as_the_terminal_shows_it(result):
+    """`print` says what the terminal says; `repr` is one short line; a comparison likewise."""
+    assert str(result) == auditor.report.audit_text(result)
+    assert repr(result) == "AuditResult('m': Leakage found)"
+    found = auditor.compare([result, auditor.audit(MEMBER + 1, OTHERS, delta=1e-5)])
+    assert found.got_worse is False
+    assert repr(found) == "AuditsComparison(2 audits by advantage against 'm')"
+    assert str(found) == auditor.report.comparison_text(found)
+
+
+def test_numbers_and_pictures_by_name(result):
+    """`result["auc"]` is the estimate, a wrong name is told the nearest, `plot` draws the figure of the report."""
+    assert result["auc"] is result.estimate("auc")
+    with pytest.raises(auditor.InputError, match="did you mean 'auc'"):
+        result["uac"]
+    assert result.plot("losses").axes
+    assert result.plot().axes
+
+
+@pytest.mark.parametrize("logits", [False, True])
+def test_outputs_at_hand_become_losses(logits):
+    """Two classes and several: the negative log-odds of the true class, against scipy; labels and ids stay aligned."""
+    rng = np.random.default_rng(4)
+    scores, y, member = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), np.arange(40) % 2
+    rows = scores if logits else special.softmax(scores, axis=1)
+    output = auditor.Output.LOGITS if logits else auditor.Output.PROBABILITIES
+    names = np.array([f"r{place}" for place in range(40)])
+    found = auditor.losses_from_probabilities(rows, y, member=member, output=output, id=names)
+    chosen = special.softmax(scores, axis=1)[np.arange(40), y]
+    np.testing.assert_allclose(found.member, -special.logit(chosen)[member == 1], rtol=1e-9)
+    np.testing.assert_allclose(found.nonmember, -special.logit(chosen)[member == 0], rtol=1e-9)
+    assert found.id.member.tolist() == names[member == 1].tolist()
+    assert (found.fingerprint, found.scale) == (None, auditor.LossScale.LOG_ODDS)
+    with pytest.raises(auditor.InputError, match="must have the same length: probabilities has 40, y has 39"):
+        auditor.losses_from_probabilities(rows, y[1:], member=member, output=output)
+
+
+def test_gates_as_an_assertion(result):
+    """Nothing where no gate stops; one that is met or cannot be evaluated, and a refuted claim, are an assertion."""
+    auditor.assert_gates(result, ["auc < 0.5"])
+    with pytest.raises(AssertionError, match=r"^auc > 0.6: .*"):
+        auditor.assert_gates(result, ["auc > 0.6", "auc < 0.5"])
+    with pytest.raises(AssertionError, match=r"epsilon_bound.one_run > 1: "):
+        auditor.assert_gates(result, "epsilon_bound.one_run > 1")
+    claim = auditor.StatedClaim(epsilon=0.1, delta=0)
+    far = auditor.audit(MEMBER - 9, OTHERS, split=auditor.RandomSplit(), claim=claim)
+    with pytest.raises(AssertionError, match="^The claim is refuted"):
+        auditor.assert_gates(far, [])
