@@ -98,5 +98,5 @@ def test_gates_as_an_assertion(result):
         auditor.assert_gates(result, "epsilon_bound.one_run > 1")
     claim = auditor.StatedClaim(epsilon=0.1, delta=0)
     far = auditor.audit(MEMBER - 9, OTHERS, split=auditor.RandomSplit(), claim=claim)
-    with pytest.raises(AssertionError, match="^The claim is refuted"):
+    with pytest.raises(AssertionError, match=r"^The claim is refuted"):
         auditor.assert_gates(far, [])
