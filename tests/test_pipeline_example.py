@@ -1,4 +1,4 @@
-"""What a pipeline does: the README's gate, word for word, lets a quiet model pass and stops everything else."""
+"""What a pipeline does: the gate of the documentation, the action and the template, each word for word, stops all but a quiet model."""
 
 import os
 import re
@@ -11,12 +11,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+import yaml
 
 from auditor.cli import app
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-SCRIPT = re.search(r"<!-- command: pipeline -->\n```sh\n(.*?)```", README, re.DOTALL)[1]
-WORKFLOWS = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/how-to/pipelines.md").read_text(encoding="utf-8")
+SCRIPTS = {
+    "page": re.search(r"<!-- command: pipeline -->\n```sh\n(.*?)```", PAGE, re.DOTALL)[1],
+    "action": yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["runs"]["steps"][-1]["run"],
+    "template": yaml.safe_load((ROOT / "templates/privacy-audit.gitlab-ci.yml").read_text(encoding="utf-8"))[
+        ".privacy-audit"
+    ]["script"][-1],
+}
+GATES = "epsilon_bound.clopper_pearson > 1\nauc.upper > 0.6\n"
+WORKFLOWS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 REPORTS = ("privacy.html", "privacy.json", "privacy.md", "privacy.xml", "privacy.sarif")
 N = 1000
 
@@ -37,52 +46,63 @@ def tables():
     }
 
 
-def stop(folder, text=None):
-    """Run the README's script in bash, as a pipeline does; return the exit code and what it said."""
+def stop(folder, text, script):
+    """Run a script in bash, as a pipeline does; return the exit code and what it said."""
     if text is not None:
         (folder / "losses.csv").write_text(text, encoding="utf-8")
-    programs = folder / "bin"
-    programs.mkdir()
+    programs = folder / ".privacy-auditor/bin"
+    programs.mkdir(parents=True)
     (programs / "auditor").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m auditor "$@"\n')
     (programs / "auditor").chmod(0o755)
     found = subprocess.run(
-        ["/bin/bash", "-euo", "pipefail", "-c", f"{SCRIPT}\necho released"],
+        ["/bin/bash", "-euo", "pipefail", "-c", f"({script}\n)\necho released"],
         check=False,
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "CI": "true"},
+        env={
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "CI": "true",
+            "LOSSES": "losses.csv",
+            "GATES": GATES,
+            "OPTIONS": "--delta=1e-5\n",
+            "REPORTS": ".",
+            "RUNNER_TEMP": ".",
+            "GITHUB_STEP_SUMMARY": "summary.md",
+        },
     )
     assert (found.returncode == 0) == (found.stdout == "released\n")
     return found
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "why"),
+    ("script", "name", "code", "why"),
     [
-        ("leaking", 1, "gate 'epsilon_bound.clopper_pearson > 1' failed"),
-        ("quiet", 0, ""),
-        ("broken", 2, "first at row 7"),
-        (None, 2, "does not exist"),
-        ("same records", 3, "cannot be evaluated, so it does not pass"),
-        ("too few", 1, "gate 'auc.upper > 0.6' failed"),
+        ("page", None, 2, "does not exist"),
+        ("page", "same records", 3, "cannot be evaluated, so it does not pass"),
+        ("page", "too few", 1, "gate 'auc.upper > 0.6' failed"),
+        *((script, "leaking", 1, "gate 'epsilon_bound.clopper_pearson > 1' failed") for script in SCRIPTS),
+        *((script, "quiet", 0, "") for script in SCRIPTS),
+        *((script, "broken", 2, "first at row 7") for script in SCRIPTS),
     ],
 )
-def test_only_a_quiet_model_is_released(tables, tmp_path, name, code, why):
+def test_only_a_quiet_model_is_released(tables, tmp_path, script, name, code, why):
     """Leaking: 1. Quiet: 0. Broken or missing: 2. Not evaluable: 3. And the reason is told in any case."""
-    found = stop(tmp_path, None if name is None else tables[name])
+    found = stop(tmp_path, None if name is None else tables[name], SCRIPTS[script])
     assert found.returncode == code, found.stderr
     assert why in found.stderr
     assert "Traceback" not in found.stderr
     assert (found.stderr == "") == (code == 0)
     # Where there was an audit, all reports are written, also to those who have to explain the stop; otherwise none is.
-    assert {path for path in REPORTS if (tmp_path / path).exists()} == (set() if code == 2 else set(REPORTS))
+    asked = {path for path in REPORTS if path in SCRIPTS[script]}
+    assert {path for path in REPORTS if (tmp_path / path).exists()} == (set() if code == 2 else asked)
+    assert len(asked) > 2
 
 
 @pytest.mark.parametrize("text", WORKFLOWS)
 def test_the_workflows_parse(text):
     """Both workflows are YAML, and every auditor command in them is taken by the command's own parser."""
-    yaml = pytest.importorskip("yaml")
     found = yaml.safe_load(text)
     if "jobs" in found:
         steps = found["jobs"]["privacy"]["steps"]

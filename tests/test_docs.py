@@ -1,0 +1,135 @@
+"""Every block of the README and of the documentation's pages does what it says."""
+
+import importlib.util
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+
+import auditor
+from auditor.cli import app
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted(ROOT.glob("docs/**/*.md"))
+}
+PAGES = {"README.md": README} | DOCS
+COMMANDS = typer.main.get_command(app.app).commands
+
+
+def blocks(text):
+    """The blocks of code on a page: the marker before it, the language, and what is in it."""
+    return re.findall(r"(<!-- command: \w+ -->\n)?```(\w+)\n(.*?)```", text, re.DOTALL)
+
+
+def lines_of(text):
+    """The commands of a block, each unfolded to one line."""
+    return text.replace("\\\n", " ").splitlines()
+
+
+def are_run(text):
+    """The blocks of a page that are run, each with its language."""
+    return [
+        (language, code)
+        for marker, language, code in blocks(text)
+        if language == "python" or (language == "sh" and not marker)
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name, text in PAGES.items() if are_run(text)])
+def test_the_blocks_run_in_order(name, tmp_path, monkeypatch, capsys):
+    """Each page in a folder and a namespace of its own: Python, and `auditor` commands; what is said to be printed is."""
+    monkeypatch.chdir(tmp_path)
+    names, text = {}, ""
+    for language, code in are_run(PAGES[name]):
+        text += code
+        if language == "python":
+            exec(compile(code, name, "exec"), names)  # noqa: S102 - our own pages
+            continue
+        for line in lines_of(code):
+            command, _, exits = line.partition(" # exits ")
+            assert command.startswith("auditor "), line
+            assert app.run(shlex.split(command)[1:]) == int(exits or 0), (line, capsys.readouterr().err)
+    printed = capsys.readouterr().out
+    assert [
+        words for words in re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE) if words not in printed
+    ] == []
+    for page in re.findall(r'(?:--html |to_html\(")([\w-]+\.html)', text):
+        assert (tmp_path / page).read_bytes()[:15] == b"<!doctype html>"
+        assert (tmp_path / page).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["demo", "tests"])
+def test_the_two_commands_are_there_once(name):
+    """Both commands exist once, on one line, and begin by making their own environment."""
+    found = [text for command, _, text in blocks(README) if f"command: {name}" in command]
+    assert len(found) == 1
+    assert found[0].startswith("python3 -m venv ")
+    assert found[0].count("\n") == 1
+
+
+def test_what_needs_a_server_is_taken_by_the_parser_too():
+    """Commands that are only shown (a server, a language model) have options that exist."""
+    shown = [
+        line[2:]
+        for page in PAGES.values()
+        for _, language, text in blocks(page)
+        if language == "console"
+        for line in lines_of(text)
+        if line.startswith("$ auditor ")
+    ]
+    assert len(shown) > 2
+    for line in shown:
+        _, name, *words = shlex.split(line)
+        assert COMMANDS[name].make_context(name, words).params
+
+
+def test_what_is_pointed_to_exists():
+    """Every path in the repository that the README links to is there, and pictures have words for who cannot see them."""
+    links = re.findall(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", README)
+    places = [place for _, _, place in links if "://" not in place]
+    assert "reports/sample/report.png" in places
+    assert [place for place in places if not (ROOT / place).exists()] == []
+    assert all(len(words) > 20 for picture, words, _ in links if picture)
+    # The package index has them as addresses, all below the project's home.
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert set(re.findall(r"https://github.com/[\w-]+/[\w-]+", project)) == {
+        tomllib.loads(project)["project"]["urls"]["Home"]
+    }
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_option_and_name_on_a_page_exists(name):
+    """An option in the running text belongs to some command, and what is called auditor.something is there."""
+    prose = re.sub(r"```.*?```|^ +options: .*?$", "", PAGES[name], flags=re.DOTALL | re.MULTILINE)
+    known = {option for command in COMMANDS.values() for param in command.params for option in param.opts}
+    assert (
+        set(re.findall(r"(?<![\w!<-])--[a-z][a-z-]+[a-z]", prose)) - known - {"--install-completion"} == set()
+    )
+    named = set(re.findall(r"\bauditor\.([A-Za-z_]+)\b", PAGES[name])) - {"toml"}
+    assert [
+        one for one in named if not hasattr(auditor, one) and not importlib.util.find_spec(f"auditor.{one}")
+    ] == []
+
+
+def test_the_reference_has_every_public_name_once():
+    """What the package and its families offer is in the reference, each name in one place."""
+    told = [
+        found
+        for name, text in DOCS.items()
+        if name.startswith("docs/reference/")
+        for found in re.findall(r"^::: auditor\.(.*)$", text, re.MULTILINE)
+    ]
+    families = {
+        family: importlib.import_module(f"auditor.{family}") for family in ("theory", "scores", "sensitivity")
+    }
+    wanted = set(auditor.__all__) - {"canaries", "__version__"}
+    wanted |= {f"{name}.{one}" for name, family in families.items() for one in family.__all__}
+    assert len(told) == len(set(told))
+    assert wanted <= set(told)
+    assert set(auditor.collectors.__all__) <= set(auditor.__all__)
