@@ -100,7 +100,10 @@ def _command_line() -> str:
         for param in sorted(command.get_params(context), key=lambda param: param.param_type_name):
             found = param.get_help_record(context)
             if found is not None:
-                title = getattr(param, "rich_help_panel", None) or "General"
+                title = "Arguments" if param.param_type_name == "argument" else "Options"
+                title = (
+                    "General" if param.name == "help" else getattr(param, "rich_help_panel", None) or title
+                )
                 option, words = (html.escape(text).replace("|", "&#124;") for text in found)
                 sections.setdefault(title, []).append(f"| <code>{option}</code> | {words} |")
         for title, rows in sections.items():

@@ -13,12 +13,11 @@ import auditor
 from auditor.cli import app
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCS = {
+PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for path in sorted(ROOT.glob("docs/**/*.md"))
+    for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
 }
-PAGES = {"README.md": README} | DOCS
+README = PAGES["README.md"]
 COMMANDS = typer.main.get_command(app.app).commands
 
 
@@ -73,17 +72,18 @@ def test_the_two_commands_are_there_once(name):
     assert found[0].count("\n") == 1
 
 
-def test_what_needs_a_server_is_taken_by_the_parser_too():
-    """Commands that are only shown (a server, a language model) have options that exist."""
+def test_what_is_only_shown_is_taken_by_the_parser_too():
+    """Commands that need a server, a language model or a pipeline have options that exist."""
     shown = [
-        line[2:]
+        found
         for page in PAGES.values()
         for _, language, text in blocks(page)
-        if language == "console"
-        for line in lines_of(text)
-        if line.startswith("$ auditor ")
+        if language in {"console", "yaml"}
+        for found in re.findall(
+            r"^(?:\$| *-(?: run:)?) (auditor .*)", "\n".join(lines_of(text)), re.MULTILINE
+        )
     ]
-    assert len(shown) > 2
+    assert len(shown) > 8
     for line in shown:
         _, name, *words = shlex.split(line)
         assert COMMANDS[name].make_context(name, words).params
@@ -121,8 +121,8 @@ def test_the_reference_has_every_public_name_once():
     """What the package and its families offer is in the reference, each name in one place."""
     told = [
         found
-        for name, text in DOCS.items()
-        if name.startswith("docs/reference/")
+        for name, text in PAGES.items()
+        if "/reference/" in name
         for found in re.findall(r"^::: auditor\.(.*)$", text, re.MULTILINE)
     ]
     families = {
