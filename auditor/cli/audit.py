@@ -24,6 +24,7 @@ from auditor.cli.options import (
     argument,
     option,
     refuse,
+    table_or_coverage,
 )
 from auditor.core import options as choices
 from auditor.core.errors import InputError
@@ -136,21 +137,28 @@ class _LossTables(Columns, LossColumns, title="The losses"):
     """One table of losses, or one for each group.
 
     Attributes:
-        losses: Table of losses (.csv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column.
-        member_file: Table of member losses, instead of LOSSES.
-        nonmember_file: Table of non-member losses.
+        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column; - for
+            CSV from standard input.
+        members: Table of member losses, instead of LOSSES.
+        nonmembers: Table of non-member losses.
         label_column: Column of true classes, to report by class.
     """
 
     losses: Path | None = argument("LOSSES", default=None)
-    member_file: Path | None = None
-    nonmember_file: Path | None = None
+    members: Any = option(parser=table_or_coverage, metavar="FILE", also=["--member-file"])
+    nonmembers: Path | None = option(also=["--nonmember-file"])
     label_column: str | None = None
 
     @property
     def files(self) -> tuple[Path | None, ...]:
         """Every table, where it was given."""
-        return self.losses, self.member_file, self.nonmember_file
+        members = None if isinstance(self.members, str) else self.members
+        return self.losses, members, self.nonmembers
+
+    @property
+    def coverage(self) -> Any:
+        """What --members says where it names no table: how many of the training records were scored."""
+        return self.members if isinstance(self.members, str) else None
 
     def read(self) -> tuple[str, Losses]:
         """Return where the losses come from and the losses."""
@@ -162,7 +170,7 @@ class _LossTables(Columns, LossColumns, title="The losses"):
             case (None, Path() as members, Path() as nonmembers):
                 found = collectors.read_loss_pair(members, nonmembers, **self.columns())
                 return f"{members.name} (members), {nonmembers.name} (non-members)", found
-        raise InputError("give either one LOSSES table, or both --member-file and --nonmember-file.")
+        raise InputError("give either one LOSSES table, or both --members and --nonmembers.")
 
     def read_features(self, columns: str | None) -> Any:
         """Return the feature columns of the tables that the losses are in, if any were named."""
@@ -178,7 +186,7 @@ class _LossTables(Columns, LossColumns, title="The losses"):
             )
         # Files of one group may still have a column that says which one.
         others = [self.member_column, *others]
-        pair: Any = self.member_file, self.nonmember_file
+        pair: Any = self.files[1:]
         return collectors.read_feature_pair(*pair, columns=wanted, not_features=others)
 
 
@@ -362,7 +370,7 @@ def audit(
 
         Members and non-members in two files, with scores where larger is more like
         a member:
-          auditor audit --member-file train.csv --nonmember-file holdout.csv \
+          auditor audit --members train.csv --nonmembers holdout.csv \
             --loss-column score --higher-is-member
 
         Is what is claimed true? Membership was drawn at random, so it can be judged:
@@ -396,7 +404,7 @@ def audit(
             delta=measured.delta,
             confidence=measured.confidence,
             looks=measured.looks,
-            members=sampling.scored_members(),
+            members=sampling.scored_members(tables.coverage),
             split=split,
             claim=claim,
             training_size=sampling.training_size,

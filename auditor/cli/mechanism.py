@@ -389,6 +389,7 @@ class _Plan(shared.Sampled):
         mu: Assume scores of two normals so many standard deviations apart.
         attack_epsilon: Assume guesses as right as randomised response of this epsilon.
         chance: Chance of reaching the target that is wanted.
+        members: The same as --member-coverage, as it was called before.
     """
 
     epsilon: float | None = None
@@ -401,6 +402,7 @@ class _Plan(shared.Sampled):
     mu: float | None = None
     attack_epsilon: float | None = None
     chance: float = 0.8
+    members: choices.Coverage | None = shared.option(hidden=True)
 
     def attack(self) -> Any:
         """Return the attack that is assumed."""
@@ -448,16 +450,16 @@ def power(asked: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, co
     from auditor.report.terminal import plan_text
 
     files.check(inputs=(claimed.schedule,))
-    if asked.members != "subset":
-        shared.refuse(
-            asked, "training_size", goes="with --members subset: a plan for a sample does not depend on it"
-        )
+    members = asked.scored_members(asked.members)
+    if not isinstance(members, choices.Subset):
+        goes = "with --member-coverage subset: a plan for a sample does not depend on it"
+        shared.refuse(asked, "training_size", goes=goes)
     plan = records_needed(
         asked.epsilon,
         delta=asked.delta,
         claim=claimed.claim(),
         confidence=asked.confidence,
-        members=asked.scored_members(),
+        members=members,
         attack=asked.attack(),
         power=asked.chance,
         **asked.how(),

@@ -17,7 +17,7 @@ from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, write_all
-from auditor.core.options import DPSGD, SAMPLERS, Sampling
+from auditor.core.options import DPSGD, SAMPLERS, Coverage, Sampling
 from auditor.core.values import Losses, Verdict
 from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, parse
 
@@ -38,7 +38,7 @@ class Options:
 
 
 def option(*, default: Any = None, **more: Any) -> Any:
-    """Return a field of a group with what else `typer.Option` takes."""
+    """Return a field of a group with what else `typer.Option` takes; ``also`` are other spellings."""
     return dataclasses.field(default=default, metadata={"option": more})
 
 
@@ -77,7 +77,7 @@ def _of_group(group: Any) -> dict[str, inspect.Parameter]:
         else:
             more |= item.metadata.get("option", {})
             # Spelled out, so that a flag has no --no-...
-            about = typer.Option(spelled(name), *more.pop("short", ()), **more)
+            about = typer.Option(spelled(name), *more.pop("also", ()), **more)
         found[name] = inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -133,7 +133,7 @@ class Quietly(Options, title="General"):
         debug: Show the traceback of an error.
     """
 
-    quiet: bool = option(default=False, short=["-q"])
+    quiet: bool = option(default=False, also=["-q"])
     debug: bool = False
 
 
@@ -213,6 +213,15 @@ def split(
 Split = Literal["unknown", "random", "bernoulli"]
 
 
+def table_or_coverage(said: str) -> Any:
+    """Return the path of a table of members; or one of the words that ``--members`` took before it meant one.
+
+    >>> table_or_coverage("census"), table_or_coverage("./census").name
+    ('census', 'census')
+    """
+    return said if said in typing.get_args(Coverage) else Path(said)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Options):
     """What the scored records are of all records, and how membership was decided.
@@ -220,24 +229,30 @@ class Sampled(Options):
     Attributes:
         split: How membership was decided.
         inclusion: Probability of inclusion, for --split bernoulli.
-        members: Whether every training record was scored, a sample, or a random subset of --training-size.
+        member_coverage: Whether every training record was scored (census), a sample (default), or a random subset of
+            --training-size.
         training_size: Number of training records; default: number of member losses.
     """
 
     split: Split = "unknown"
     inclusion: float | None = None
-    members: Literal["census", "sample", "subset"] = "sample"
+    member_coverage: Coverage | None = None
     training_size: int | None = None
 
-    def scored_members(self) -> choices.Members:
-        """Return what the scored members are."""
-        if self.members == "subset":
+    def scored_members(self, said: Coverage | None = None) -> choices.Members:
+        """Return what the scored members are; ``said`` is what ``--members`` says in the meaning that it had before."""
+        if said is not None and self.member_coverage not in (None, said):
+            raise InputError(
+                f"--members {said} contradicts --member-coverage {self.member_coverage}; leave it out."
+            )
+        coverage = said or self.member_coverage or "sample"
+        if coverage == "subset":
             if self.training_size is None:
                 raise InputError(
-                    "--members subset needs --training-size: the number of records it was drawn from."
+                    "--member-coverage subset needs --training-size: the number of records it was drawn from."
                 )
             return choices.Subset(of=self.training_size)
-        return choices.Census() if self.members == "census" else choices.Sample()
+        return choices.Census() if coverage == "census" else choices.Sample()
 
 
 @dataclass(frozen=True)
@@ -493,7 +508,8 @@ class JsonFile(Options, title="What is written"):
         if self.json == _STDOUT:
             console.hand_out(data)
         elif not quiet:
-            console.say(shown)
+            written = [str(path) for path in (*files, self.json) if path is not None]
+            console.say(shown + (f"Wrote {', '.join(written)}.\n" if written else ""))
 
 
 @dataclass(frozen=True)
