@@ -183,8 +183,8 @@ class View:
     def now(self) -> tuple[str, ...]:
         """What to do now, in three lines: where a claim was judged and the model leaks, two on the claim and one on that."""
         states = findings.states(self.result, self.finding)
-        first, *more = (texts("what_now")["audit"][state] for state in states)
-        return (*first[:2], more[0][0]) if more else tuple(first)
+        first, last = (texts("what_now")["audit"][states[place]] for place in (0, -1))
+        return (*first[:2], last[0]) if states[1:] == ("leak",) else tuple(first)
 
     @cached_property
     def most_exposed(self) -> str:

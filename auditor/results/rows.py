@@ -17,6 +17,7 @@ from auditor.results.document import Document, Slice, ceiling, detail, find, pow
 # --- The fits behind Epsilon*, in words: what to know before quoting it, and how they were tested ---
 
 
+_FAR = 10  # nats between a fitted and a measured curve: how much more says nothing more
 _FEW = 50  # held-out records below which the test has no force
 _SIDES = {"member": "Members", "nonmember": "Non-members"}
 
@@ -29,8 +30,8 @@ def within_noise(star: Estimate) -> str | None:
     if floor <= 0:
         return "An Epsilon* of 0 is no evidence of leakage."
     return (
-        f"On this many records chance alone gives an Epsilon* of up to {numbers.number(floor, toward='up')} (19 times"
-        " in 20, between two groups without any difference), so the value found is no evidence."
+        f"On this many records chance alone gives an Epsilon* of up to {numbers.number(floor, toward='up')} in 19 of 20"
+        " cases, so the value found is no evidence."
     )
 
 
@@ -69,9 +70,10 @@ def gap_words(star: Estimate | None) -> str:
     if not gap:
         return ""
     place = "" if where is None else f" (at a false alarm rate of {numbers.percent(where)})"
+    most = f"up to {numbers.number(abs(gap))} nats" if abs(gap) <= _FAR else f"more than {_FAR} nats"
     return (
-        f"Where there are records to compare with, the fitted trade-off curve lies up to {numbers.number(abs(gap))} nats of"
-        f" epsilon {'above' if gap > 0 else 'below'} the measured one{place}."
+        f"Where it can be compared with the records, the fitted trade-off curve lies {most} of epsilon"
+        f" {'above' if gap > 0 else 'below'} the measured one{place}."
     )
 
 
@@ -247,8 +249,8 @@ def at_least(share: float) -> str:
 
 def claim_words(claim: Claim) -> str:
     """Return a claimed epsilon with its delta and adjacency."""
-    at = "" if claim.delta is None else f" at delta {numbers.given(claim.delta)}"
-    return f"epsilon {numbers.given(claim.value)}{at} ({claim.adjacency})"
+    at = "" if claim.delta is None else f"delta {numbers.given(claim.delta)}, "
+    return f"epsilon {numbers.given(claim.value)} ({at}{claim.adjacency})"
 
 
 NEIGHBOURS = {
@@ -393,7 +395,7 @@ class Row:
 
     @property
     def confidence(self) -> str:
-        """The confidence with what it hangs on, or that the number is a point estimate."""
+        """The confidence with its condition, or that the number is a point estimate."""
         if not self.has_value:
             return numbers.MISSING
         level = self.estimate.confidence
@@ -401,7 +403,7 @@ class Row:
 
     @property
     def _condition(self) -> str:
-        """What the stated confidence hangs on, where it hangs on something that no audit can check."""
+        """The condition of the stated confidence, where it has one that no audit can check."""
         if detail(self.estimate, "conditional"):
             return ", if the curve is Gaussian"
         return ", if the fit holds" if self.metric.curve and self.estimate.lower is not None else ""
