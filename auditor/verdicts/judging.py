@@ -157,7 +157,7 @@ def why_blind(checks: Iterable[Check]) -> str | None:
 def _why_no_judge(estimate: Estimate) -> str | None:
     if estimate.subject is not Subject.MECHANISM:
         return (
-            "it is about the model, and the claim is about the training mechanism; declare how membership was decided"
+            "it is about the model, and the claim is about the training algorithm; declare how membership was decided"
             f" and use {metrics.named(Role.JUDGE)}"
         )
     if estimate.details.get("conditional"):
