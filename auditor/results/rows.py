@@ -455,11 +455,12 @@ class Row:
 
     @property
     def context(self) -> str:
-        """What the number is about, what guessing and the accuracy give, and what chance alone can do."""
+        """What the number is about, at which delta, what guessing and the accuracy give, and what chance alone can do."""
         guessing = self.metric.guessing
         base = detail(self.estimate, "accuracy_baseline")
         alone = "" if base is None else f"right and wrong answers alone give {numbers.number(base)}"
-        parts = (f"about {self.about}", guessing and f"guessing gives {guessing}", alone, self._by_chance)
+        at = "" if self.estimate.delta is None else f"delta {self.delta}"
+        parts = (f"about {self.about}", at, guessing and f"guessing gives {guessing}", alone, self._by_chance)
         return "; ".join(part for part in parts if part)
 
     @property
@@ -510,7 +511,6 @@ class Row:
         end = ends.get(str(detail(item, "branch") or detail(item, "tail")))
         pairs = (
             ("Without a limit on the rates", detail(item, "unclipped")),
-            ("At rates that the records can show", detail(item, "supported", "value")),
             ("By the best region instead of a threshold", detail(item, "best_region")),
             ("On losses that were not rescaled", detail(item, "scale_free")),
             ("Average between two groups without any difference", detail(item, "noise_floor", "mean")),
