@@ -45,10 +45,9 @@ def star_notes(star: Estimate) -> list[str]:
         )
     elif detail(star, "at", "reached_by_data") is False:
         shown = detail(star, "supported", "value")
-        instead = (
-            "" if shown is None else f"; at rates that the records can show it is {numbers.number(shown)}"
-        )
-        notes.append(f"It is read off the fitted curves beyond what the records can show{instead}.")
+        notes.append("It is read off the fitted curves beyond what the records can show.")
+        if shown is not None:
+            notes.append(f"At rates that the records can show it is {numbers.number(shown)}.")
     return notes
 
 
