@@ -557,8 +557,8 @@ def _refusal(split: options.MembershipSplit) -> str | None:
             " coin was scored"
         )
     return (
-        "it was not declared how membership was decided; a statement about the training algorithm needs a fresh,"
-        " uniformly random split for every instance, and the auditor's word for it"
+        "it was not declared how membership was decided; only a fresh, uniformly random split for every instance,"
+        " declared so, says something of it"
     )
 
 

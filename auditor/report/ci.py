@@ -203,7 +203,7 @@ def _rule(rule: str) -> dict[str, Any]:
     """Return what a log says of a rule."""
     name = rule.removeprefix(_CHECK)
     spec = CHECKS.get(name.replace("-", "_"))
-    question = "Does this audit deserve trust?" if spec is None else spec.title
+    question = "Can these numbers be relied on?" if spec is None else spec.title
     words = texts("rules").get(rule) or texts("rules")["check/*"]
     told = {"{name}": name, "{question}": question}
     short = re.sub(r"\{name\}|\{question\}", lambda match: told[match[0]], words["short"])

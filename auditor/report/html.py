@@ -174,7 +174,7 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
     result, fits = view.result, metrics.fitted(view.result)
     point = furthest_point(result)
     end = "low" if point is None else point["end"]
-    first = ("raw-losses", "tradeoff-log" if end == "low" else "tradeoff-high", "epsilons", "odds")
+    first = ("raw-losses", "tradeoff-log" if end == "low" else "tradeoff-high", "epsilons")
     return _behind(view, index, names=first if brief else FIGURES) | {
         "brief": brief,
         "end": end,

@@ -183,8 +183,8 @@ class View:
     def now(self) -> tuple[str, ...]:
         """What to do now, in three lines: where a claim was judged and the model leaks, two on the claim and one on that."""
         states = findings.states(self.result, self.finding)
-        first, *more = (texts("what_now")["audit"][state] for state in states)
-        return (*first[:2], more[0][0]) if more else tuple(first)
+        first, last = (texts("what_now")["audit"][states[place]] for place in (0, -1))
+        return (*first[:2], last[0]) if states[1:] == ("leak",) else tuple(first)
 
     @cached_property
     def most_exposed(self) -> str:
@@ -287,17 +287,9 @@ class View:
     def numbers(self) -> tuple[Row, ...]:
         """The few numbers of a summary, the one that leads first."""
         estimates, lead = self.result.estimates, self.headline.estimate
-        rates = [(metrics.rate_of(item), item) for item in estimates if item.lower is not None]
-        known = [(rate, item) for rate, item in rates if rate is not None]
-        finest = min(known, key=lambda pair: pair[0], default=(None, None))[1]
         judged = bool(self.result.claims or self.result.comparisons)
-        chosen = [
-            item
-            for item in estimates
-            if (metrics.metric(item.name).main or item is finest) and (judged or _tells(item))
-        ]
-        ordered = sorted(chosen or estimates[:_MOST], key=lambda item: item is not lead)
-        return tuple(map(Row, ordered))
+        main = [item for item in estimates if metrics.metric(item.name).main and (judged or _tells(item))]
+        return tuple(map(Row, sorted(main or estimates[:_MOST], key=lambda item: item is not lead)))
 
     @property
     def exposed(self) -> tuple[TopRecord, ...]:

@@ -462,7 +462,7 @@ class Document:
         estimates: In the order in which a report shows them.
         claims: What the training description promises.
         comparisons: Each claim beside the estimates.
-        checks: Whether the audit deserves trust.
+        checks: Whether the numbers can be relied on.
         verdict: On the claim; null without a claim.
         provenance: Versions, input hashes, seed, command line, time.
         curves: For the trade-off plot, thinned.
@@ -536,7 +536,7 @@ class AuditDocument(Document):
         estimates: In the order in which a report shows them.
         claims: What the training description promises.
         comparisons: Each claim beside the estimates.
-        checks: Whether the audit deserves trust.
+        checks: Whether the numbers can be relied on.
         slices: The audit by group and by loss percentile, with one error probability for all.
         curves: For the trade-off plot, thinned.
         histograms: Binned losses.

@@ -256,12 +256,15 @@ class Gate:
         return self._of_check(result) if isinstance(self.bound, Status) else self._of_number(result)
 
     def _of_verdict(self, result: Document) -> "GateOutcome":
-        undecided = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE)
         if result.verdict is None:
             return self._undecided("no claim was given, so there is no verdict")
-        if result.verdict in undecided and result.verdict is not self.bound:
-            return self._undecided(f"the verdict is {result.verdict}", str(result.verdict))
-        return self._decided(str(result.verdict), f"the verdict is {result.verdict}")
+        words = f"the verdict is {result.verdict.replace('_', ' ')}"
+        if (
+            result.verdict in (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE)
+            and result.verdict is not self.bound
+        ):
+            return self._undecided(words, str(result.verdict))
+        return self._decided(str(result.verdict), words)
 
     def _of_check(self, result: Document) -> "GateOutcome":
         actual, reason = _status(self.name, gate=self.text, result=result)
