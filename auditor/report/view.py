@@ -425,8 +425,17 @@ class PromiseView(View):
 
     @cached_property
     def finding(self) -> Statement:
-        """What is promised, in the first words on it."""
-        return Statement(metrics.PROMISED, " ".join(self.result.in_words[:2]))
+        """What is promised, in the first words on an attacker."""
+        return Statement(metrics.PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
+
+    @cached_property
+    def promise(self) -> str:
+        """Epsilon for both kinds of neighbours, as far as there is one."""
+        shown = [row for row in self.rows if row.name == "epsilon" and row.has_value]
+        told = " and ".join(f"{row.value} at delta {row.delta} ({row.adjacency})" for row in shown)
+        return (
+            f"Epsilon at most {told}, if the training is as described." if told else "No epsilon can be told."
+        )
 
     @cached_property
     def verdict(self) -> Statement:

@@ -221,7 +221,8 @@ def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
     buffer = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.hashsalt": key or "figure"}), any_letter():
         # Not `savefig`, which goes through the whole drawing once before it draws.
-        FigureCanvasSVG(figure).print_svg(buffer, metadata=_NO_METADATA)
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(buffer, metadata=_NO_METADATA)
     text = buffer.getvalue()
     key = key or "f" + hashlib.sha256((alt + text).encode("utf-8", "replace")).hexdigest()[:10]
     return _opening(text, alt=alt, key=key) + _body(text, key=key)
