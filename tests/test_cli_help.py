@@ -18,7 +18,7 @@ LINES = [
     for line in command.epilog.replace("\\\n", "").splitlines()
     if line.strip().startswith("auditor ")
 ]
-WITH_CODES = {"audit", "report", "compare", "instances", "runs", "power", "collect", "verify"}
+WITH_CODES = {"audit", "claim", "report", "compare", "instances", "runs", "power", "collect", "verify"}
 
 
 def words_of(line):

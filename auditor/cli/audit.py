@@ -28,6 +28,7 @@ from auditor.cli.options import (
 )
 from auditor.core import options as choices
 from auditor.core.errors import InputError
+from auditor.core.numbers import clean
 from auditor.core.values import Losses
 from auditor.results.document import CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
 from auditor.verdicts.gates import ExitCode, judged
@@ -464,6 +465,42 @@ def report(stored: _StoredResult, gates: Gates, files: ModelFiles, common: Commo
     files.check(inputs=(stored.result,))
     found = read_result(stored.result)
     return files.write_all(found, judged(found, wanted), quiet=common.quiet, more=files.cards(found))
+
+
+# --- The command `auditor site`: a folder of results as pages that link to each other ---
+
+
+@dataclass(frozen=True)
+class _Folder(Options):
+    """The results, and where the pages go.
+
+    Attributes:
+        folder: Folder of results (.json), in it or in folders below.
+        out: Folder for the pages: a new or an empty one, or an earlier site, which is replaced.
+    """
+
+    folder: Path = argument("FOLDER")
+    out: Path = option(default=Path("site"))
+
+
+def site(asked: _Folder, shown: Quietly) -> None:
+    """Make one static site of a folder of results: an index, a page for each, and a comparison.
+
+    Examples:
+        Share all results of a team as files that need no server:
+          auditor site results --out public
+
+        Make it again when results were added: an earlier site is replaced:
+          auditor site results --out public --quiet
+    """
+    from auditor.report.folder import site as written
+
+    found = written(asked.folder, asked.out)
+    if not shown.quiet:
+        told = [*(f"Skipped: {reason}" for reason in found.skipped), f"Wrote {len(found.pages)} pages."]
+        console.say(
+            "".join(f"{clean(line)}\n" for line in [*told, f"Begin with {asked.out / found.pages[0]}"])
+        )
 
 
 # --- The command `auditor verify`: is a result as it was written, and do its losses give its numbers? ---

@@ -544,6 +544,7 @@ class AuditFiles(PageFiles):
         *,
         quiet: bool,
         more: Mapping[Path, str | bytes] | None = None,
+        text: str | None = None,
     ) -> ExitCode:
         """Make every text first, so that the files appear together or not at all; print, explain, return the exit code.
 
@@ -552,6 +553,7 @@ class AuditFiles(PageFiles):
             gates: What became of the gates.
             quiet: Whether only JSON that was asked for, and the reason for an exit code other than 0, are printed.
             more: Other files with their contents, written with the rest.
+            text: What a person reads first; default: the result as text.
         """
         makers = (
             (self.html, result.to_html),
@@ -560,7 +562,7 @@ class AuditFiles(PageFiles):
             (self.sarif, result.to_sarif),
         )
         texts = dict(more or {}) | {path: make(gates=gates) for path, make in makers if path is not None}
-        shown = "" if quiet or self.json == _STDOUT else _shown(result, gates)
+        shown = "" if quiet or self.json == _STDOUT else _shown(result, gates, text)
         self.write(result.to_json(), shown=shown, quiet=quiet, texts=texts)
         console.explain(_reasons(result, gates))
         return exit_code(result, gates)
@@ -589,11 +591,12 @@ class ModelFiles(AuditFiles):
         return {path: make() for path, make in made if path is not None}
 
 
-def _shown(result: AnyResult, gates: Sequence[GateOutcome]) -> str:
+def _shown(result: AnyResult, gates: Sequence[GateOutcome], text: str | None) -> str:
     from auditor.report.terminal import audit_text
 
     passed = "".join(f"✓ {item.sentence}\n" for item in gates if item.passed)
-    return f"{audit_text(result, width=console.width(least=_LEAST), color=console.colour(), gates=gates)}{passed}\n"
+    shown = text or audit_text(result, width=console.width(least=_LEAST), color=console.colour(), gates=gates)
+    return f"{shown}{passed}\n"
 
 
 def _reasons(result: AnyResult, gates: Sequence[GateOutcome]) -> list[str]:

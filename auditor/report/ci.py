@@ -105,7 +105,7 @@ def junit(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     )
     counts = {"tests": str(len(items)), "failures": failures, "errors": errors, "time": _TIME}
     suites = ET.Element("testsuites", {"name": "auditor", **counts})
-    named = {"name": _brief(f"Privacy audit: {shown.model}"), **counts, "skipped": skipped}
+    named = {"name": _brief(shown.heading), **counts, "skipped": skipped}
     # The schema asks for a time without a zone.
     when = {"timestamp": made.replace(tzinfo=None, microsecond=0).isoformat()} if made else {}
     suite = ET.SubElement(suites, "testsuite", named | when)

@@ -171,6 +171,8 @@ VERDICT = {
     None: Sign("No claim to judge", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
 
+PROMISED = Sign("Promised, not measured", "–", "plain")  # noqa: RUF001
+
 STATUS = {
     Status.OK: Sign("OK", "✓", "good"),
     Status.WARN: Sign("Warning", "!", "caution"),

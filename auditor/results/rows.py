@@ -333,9 +333,17 @@ class Row:
         return bool(detail(self.estimate, "fit", "rejected"))
 
     @property
+    def promised(self) -> str | None:
+        """Whether a number that a training promises is proven; null for all that was measured."""
+        found: str | None = detail(self.estimate, "promised")
+        return found
+
+    @property
     def toward(self) -> str:
         """How the value is rounded: a bound as the bound that it is, and what was observed to the nearest."""
         item = self.estimate
+        if self.promised == "proven":
+            return "up" if self.metric.more_is_worse else "down"
         if not self.metric.lower_bound or item.lower == item.upper:
             return "nearest"
         if item.value == item.lower:
@@ -398,7 +406,7 @@ class Row:
         if not self.has_value:
             return numbers.MISSING
         level = self.estimate.confidence
-        return _POINT if level is None else numbers.percent(level) + self._condition
+        return self.promised or _POINT if level is None else numbers.percent(level) + self._condition
 
     @property
     def _condition(self) -> str:
@@ -413,6 +421,8 @@ class Row:
         item = self.estimate
         if not self.has_value:
             return f"no value: {numbers.tidy(item.reason or 'no reason was given')}"
+        if self.promised:
+            return f"promised, {self.promised}"
         if item.confidence is None:
             return ", ".join([_POINT, *self._no_interval])
         level = f"at {numbers.percent(item.confidence)} confidence{self._condition}"
