@@ -35,8 +35,10 @@ from auditor.estimators import (
     one_run_bound,
     steinke_bound,
 )
-from auditor.mechanism import GaussianAttack, RandomisedResponse, ceiling, records_needed
-from auditor.records import Features, fingerprints, per_person
+from auditor.mechanism.planned_audits import GaussianAttack, RandomisedResponse
+from auditor.mechanism.planning import ceiling, records_needed
+from auditor.records.features import Features, fingerprints
+from auditor.records.labels import per_person
 from auditor.scores import Population, References
 from auditor.verdicts import check_gates, parse
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from auditor.records import Features
+from auditor.records.features import Features
 
 
 @pytest.mark.parametrize(

@@ -28,18 +28,16 @@ from auditor.estimators import (
     one_run_bound,
     rejects,
 )
-from auditor.mechanism import (
-    FixedNumber,
+from auditor.mechanism.planned_audits import (
     GaussianAttack,
     OneRunAudit,
     PerfectAttack,
     RandomisedResponse,
-    Sequential,
-    audit_runs,
-    ceiling,
     coin_p_value,
-    records_needed,
 )
+from auditor.mechanism.planning import ceiling, records_needed
+from auditor.mechanism.runs import audit_runs
+from auditor.mechanism.whole_curve import FixedNumber, Sequential
 from auditor.report import plan_text
 
 CEILINGS = {n: separated_epsilon(n, 0.05) for n in (10**2, 10**3, 10**4, 10**6)}

@@ -8,7 +8,7 @@ from auditor.core import Losses, Melded, RankGrid
 from auditor.curves import count
 from auditor.estimators import advantage, auc, clopper_pearson
 from auditor.results import SliceKind
-from auditor.risk import bands, slices_of
+from auditor.risk.slices import bands, slices_of
 
 BOUND = "epsilon_bound.clopper_pearson"
 MELDED = RankGrid(interval=Melded())

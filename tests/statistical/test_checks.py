@@ -14,7 +14,7 @@ from auditor.checks.populations import _linear
 from auditor.core import Losses, Melded, PerGroup, RankGrid, Status
 from auditor.curves import count
 from auditor.estimators import auc
-from auditor.records import Features
+from auditor.records.features import Features
 
 LEVEL = 0.01  # of every check here
 

@@ -8,7 +8,7 @@ from auditor.checks import persons
 from auditor.core import EachRecord, Losses, Melded, OnePerPerson, RankGrid, Status
 from auditor.curves import count
 from auditor.estimators import auc, clopper_pearson
-from auditor.records import mechanism_reason, per_person
+from auditor.records.labels import mechanism_reason, per_person
 
 MELDED = RankGrid(interval=Melded())
 

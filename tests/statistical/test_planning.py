@@ -5,7 +5,9 @@ import pytest
 
 from auditor.core import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, Sample, StatedClaim
 from auditor.estimators import JointTest, clopper_pearson, draw_guesses, one_run_bound, pure_p_value
-from auditor.mechanism import FixedNumber, GaussianAttack, RandomisedResponse, Sequential, records_needed
+from auditor.mechanism.planned_audits import GaussianAttack, RandomisedResponse
+from auditor.mechanism.planning import records_needed
+from auditor.mechanism.whole_curve import FixedNumber, Sequential
 from auditor.theory import claimed_curve
 
 NORMALS, ANSWERS = GaussianAttack(1.5), RandomisedResponse(2.5)

@@ -9,7 +9,7 @@ from auditor.core import Losses
 from auditor.curves import count
 from auditor.estimators import auc, lower_limit, upper_limit
 from auditor.results import SliceKind
-from auditor.risk import slices_of
+from auditor.risk.slices import slices_of
 
 GROUPS = 20
 LAWS = {

@@ -1,7 +1,9 @@
 """Losses through an endpoint without a trial before, so that every request is one that the test expects."""
 
-from auditor.collectors.base import Classification, ModelScorer, Records, assembled, in_batches
-from auditor.collectors.streaming import predictor
+from auditor.collectors.base.records import Records
+from auditor.collectors.base.scorer import ModelScorer, assembled, in_batches
+from auditor.collectors.base.tasks import Classification
+from auditor.collectors.streaming.scorers import predictor
 
 
 def collected(endpoint, *, members, nonmembers, task=None, repeats=1, batch_size=None):

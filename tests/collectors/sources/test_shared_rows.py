@@ -8,7 +8,8 @@ import pytest
 from collectors.common import refused
 
 from auditor import Classification, SquaredError
-from auditor.collectors.tables import RecordTable, SharedRows, open_groups
+from auditor.collectors.tables.opening import RecordTable, open_groups
+from auditor.collectors.tables.shared_rows import SharedRows
 
 
 def seen(first, second, *, step=7, task=None, **names):
