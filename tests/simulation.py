@@ -7,8 +7,9 @@ from scipy import stats
 
 from auditor import AuditResult, audit
 from auditor.core import ClopperPearson, Sample
-from auditor.estimators import Counts, MemberLimits, threshold_bound
+from auditor.estimators.certified import Counts, threshold_bound
 from auditor.estimators.evidence import Evidence
+from auditor.estimators.limits import MemberLimits
 from auditor.estimators.registry import ESTIMATORS
 from auditor.pipeline import shown_together
 from auditor.theory.asked import Asked

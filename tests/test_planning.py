@@ -20,14 +20,9 @@ from auditor.core import (
     Subset,
     UnknownSplit,
 )
-from auditor.estimators import (
-    biased_p_value,
-    clopper_pearson,
-    grid_ceiling,
-    of_epsilon_delta,
-    one_run_bound,
-    rejects,
-)
+from auditor.estimators.certified import clopper_pearson, grid_ceiling
+from auditor.estimators.guess_tests import biased_p_value, of_epsilon_delta, rejects
+from auditor.estimators.one_run import one_run_bound
 from auditor.mechanism.planned_audits import (
     GaussianAttack,
     OneRunAudit,

@@ -6,7 +6,8 @@ from oracles import brute_force_curve
 from scipy import stats
 
 from auditor.core import Losses
-from auditor.curves import TradeoffCurve, count, fit_gaussian_pair
+from auditor.curves.gaussian import fit_gaussian_pair
+from auditor.curves.tradeoff import TradeoffCurve, count
 
 
 @pytest.mark.parametrize("size", [2, 6, 1000])

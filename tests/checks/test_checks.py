@@ -15,8 +15,14 @@ from auditor.core import (
     Status,
     UnknownSplit,
 )
-from auditor.curves import condensed, count, fit_gaussian, fit_gaussian_pair, fit_mixture_pair, published
-from auditor.estimators import alternatives, auc, clopper_pearson, one_run_bound, parametric
+from auditor.curves.gaussian import fit_gaussian, fit_gaussian_pair
+from auditor.curves.mixture import condensed, fit_mixture_pair
+from auditor.curves.tradeoff import count
+from auditor.curves.transforms import published
+from auditor.estimators.certified import clopper_pearson
+from auditor.estimators.epsilon_star import alternatives, parametric
+from auditor.estimators.one_run import one_run_bound
+from auditor.estimators.rates import auc
 from auditor.results import Row, advice
 
 

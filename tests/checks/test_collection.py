@@ -11,7 +11,7 @@ from auditor.collectors import Output, RecordTable, collect, collect_to
 from auditor.collectors.base.scorer import BY_CHANCE, reader_notes
 from auditor.collectors.tables.reading import read_losses
 from auditor.core import Losses, OnePerPerson, Status
-from auditor.curves import log_odds, published
+from auditor.curves.transforms import log_odds, published
 from auditor.records.labels import per_person
 from auditor.report import audit_text
 

@@ -20,17 +20,21 @@ from auditor.core import (
     Verdict,
 )
 from auditor.core.options import Adjacency, IndependentRuns
-from auditor.curves import TradeoffCurve
-from auditor.estimators import epsilon_bound, of_gdp, one_run_bound, rejects, steinke_bound
+from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators.guess_tests import (
     curve_p_value,
+    epsilon_bound,
     fdp_bound,
     of_curve,
     of_epsilon_delta,
+    of_gdp,
     pure_bound,
     pure_p_value,
+    rejects,
+    steinke_bound,
 )
 from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
+from auditor.estimators.one_run import one_run_bound
 
 
 def guesses_of(right, orders):

@@ -9,7 +9,7 @@ from scipy import stats
 
 from auditor import DPSGD
 from auditor.core import Losses
-from auditor.curves import TradeoffCurve
+from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import joint_test
 from auditor.estimators.joint_test import _PANEL, _TAIL, JointTest
 from auditor.theory import claimed_curve

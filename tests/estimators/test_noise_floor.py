@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from auditor.core import Losses
-from auditor.curves import fit_gaussian, published
-from auditor.estimators import gaussian_supremum, noise_floor
+from auditor.curves.gaussian import fit_gaussian
+from auditor.curves.transforms import published
+from auditor.estimators.epsilon_star import noise_floor
+from auditor.estimators.supremum import gaussian_supremum
 
 
 @pytest.mark.parametrize(

@@ -18,19 +18,19 @@ from auditor.core import (
     Subject,
     UnknownSplit,
 )
-from auditor.curves import TradeoffCurve
-from auditor.estimators import (
+from auditor.curves.tradeoff import TradeoffCurve
+from auditor.estimators.gdp import gdp_of_guesses
+from auditor.estimators.guess_tests import (
     biased_bound,
     biased_p_value,
-    draw_guesses,
     epsilon_bound,
-    gdp_of_guesses,
     of_curve,
-    one_run_bound,
     rejects,
     steinke_bound,
     steinke_p_value,
 )
+from auditor.estimators.guesses import draw_guesses
+from auditor.estimators.one_run import one_run_bound
 from auditor.theory import gaussian_epsilon
 
 

@@ -9,8 +9,9 @@ from simulation import outside, result_of, seldom
 
 from auditor.comparison import Change, SameRecords, attack_change, differences, headline, mcnemar_interval
 from auditor.core import Census, Losses, Sample
-from auditor.curves import count
-from auditor.estimators import advantage, auc
+from auditor.curves.tradeoff import count
+from auditor.estimators.gap import advantage
+from auditor.estimators.rates import auc
 
 N = 600
 

@@ -22,7 +22,8 @@ from auditor.core import (
     Split,
     Subset,
 )
-from auditor.estimators import certified, clopper_pearson
+from auditor.estimators import certified
+from auditor.estimators.certified import clopper_pearson
 
 
 @pytest.mark.parametrize(

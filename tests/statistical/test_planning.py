@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from auditor.core import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, Sample, StatedClaim
-from auditor.estimators import JointTest, clopper_pearson, draw_guesses, one_run_bound, pure_p_value
+from auditor.estimators.certified import clopper_pearson
+from auditor.estimators.guess_tests import pure_p_value
+from auditor.estimators.guesses import draw_guesses
+from auditor.estimators.joint_test import JointTest
+from auditor.estimators.one_run import one_run_bound
 from auditor.mechanism.planned_audits import GaussianAttack, RandomisedResponse
 from auditor.mechanism.planning import records_needed
 from auditor.mechanism.whole_curve import FixedNumber, Sequential

@@ -16,7 +16,8 @@ from simulation import ALPHA, seldom
 
 from auditor import audit_runs
 from auditor.core import ClopperPearson, Katz, Losses, Sample, Split
-from auditor.estimators import Counts, MemberLimits, most_telling, threshold_bound
+from auditor.estimators.certified import Counts, most_telling, threshold_bound
+from auditor.estimators.limits import MemberLimits
 from auditor.mechanism.runs import _mu, credible_lower
 from auditor.theory import gaussian_epsilon
 
