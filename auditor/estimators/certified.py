@@ -619,13 +619,8 @@ def _split_bound(
     losses: Losses, delta: float, alpha: float, rule: options.Split, members: options.Members
 ) -> tuple[_Candidate, float]:
     """Return the bound that the judging part certifies, and its ceiling."""
-    rng = np.random.default_rng(rule.seed)
-    parts = [halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)]
-    (choose1, judge1), (choose0, judge0) = parts
-    choosing = Losses(member=choose1, nonmember=choose0)
-    chosen = options.FixedThreshold(most_telling(choosing, delta, alpha))
-    judging = Losses(member=judge1, nonmember=judge0)
-    n0 = judging.n_nonmember
+    choosing, judging, threshold = split_by(rule, losses, delta, alpha)
+    chosen, n0 = options.FixedThreshold(threshold), judging.n_nonmember
     limits = best = MemberLimits(options.Sample(), judging.n_member)
     # Told beside the record that it was chosen at: a result holds no raw losses.
     note: dict[str, Any] = {"threshold": just_above(losses, chosen.threshold)}
@@ -643,16 +638,23 @@ def _split_bound(
     )
 
 
-def halves(values: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return a random part of so large a share, and the rest."""
-    first = round(share * values.size)
-    if (least := min(first, values.size - first)) < 2:  # noqa: PLR2004
-        raise InputError(
-            f"records on each side of a split must be 2 or more, got {least} at fraction {share:g}; give more of them, or"
-            " another fraction."
-        )
-    order = rng.permutation(values.size)
-    return values[order[:first]], values[order[first:]]
+def split_by(rule: options.Split, losses: Losses, delta: float, alpha: float) -> tuple[Losses, Losses, float]:
+    """Return the part that chooses the threshold, the part that is judged, and the threshold.
+
+    Raises:
+        InputError: A side of the split with fewer than 2 records of a group.
+    """
+    rng, parts = np.random.default_rng(rule.seed), []
+    for values in (losses.member, losses.nonmember):
+        first = round(rule.fraction * values.size)
+        if (least := min(first, values.size - first)) < 2:  # noqa: PLR2004
+            raise InputError(
+                f"records on each side of a split must be 2 or more, got {least} at fraction {rule.fraction:g}; give more"
+                " of them, or another fraction."
+            )
+        parts.append(np.split(values[rng.permutation(values.size)], [first]))
+    choosing, judging = (Losses(*side) for side in zip(*parts, strict=True))
+    return choosing, judging, most_telling(choosing, delta, alpha)
 
 
 def most_telling(losses: Losses, delta: float, alpha: float) -> float:

@@ -169,21 +169,18 @@ def _roles(table: RecordTable, opened: sources.Table) -> _Roles:
         InputError: A column that is missing or there twice, that plays two parts which exclude each other, or no
             feature at all.
     """
-
-    def column(name: str, what: str) -> str:
-        return validate.column_name(name, what=what, file=opened.place, options=opened.names)
-
     beside = {
-        part: column(name, what)
+        part: opened.named(name, what=what)
         for part, what in _MEANING.items()
         if (name := getattr(table, part)) is not None and (name != part or name in opened.names)
     }
     member = beside.pop("member", None)
-    labels = tuple(column(name, "labels") for name in table.label or ())
+    labels = tuple(opened.named(name, what="labels") for name in table.label or ())
     alone = isinstance(table.features, str)
     others = {*labels, *beside.values(), member, *opened.asides}
     names = table.features or [name for name in opened.names if name not in others]
-    features = tuple(column(name, "features") for name in ([names] if isinstance(names, str) else names))
+    listed = [names] if isinstance(names, str) else names
+    features = tuple(opened.named(name, what="features") for name in listed)
     if not features:
         raise InputError(
             f"{opened.place} must have a column of features beside the others, got"
@@ -347,9 +344,7 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
     if member is None:
         table = replace(table, member=table.member or "member")
         hint = "Name the column of membership if it is called otherwise, or give members and non-members as two tables."
-        validate.column_name(
-            str(table.member), what="membership", file=found.place, options=found.names, hint=hint
-        )
+        found.named(str(table.member), what="membership", hint=hint)
     if task is not None and table.label is None:
         raise InputError(
             f"label must name the column of true labels of {found.place}, got none; its columns are"

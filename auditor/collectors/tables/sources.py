@@ -91,6 +91,12 @@ class Table(ABC):
         """The table in a history, which may leave the house."""
         return self.path.name if self.path else "a table in memory"
 
+    def named(self, name: str, *, what: str, hint: str = "", argument: str = "") -> str:
+        """Return the name of a column that is there exactly once; see `validate.column_name`."""
+        if not isinstance(name, str):
+            raise InputError(f"{argument} must be the name of a column, got {name!r}.")
+        return validate.column_name(name, what=what, file=self.place, options=self.names, hint=hint)
+
     @abstractmethod
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> Reader:
         """Return a reader of some columns; those in ``text`` stay text where the table has text.
