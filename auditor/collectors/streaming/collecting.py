@@ -98,18 +98,23 @@ def collect(
     """
     if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
         _refuse_pairs(ids=ids, groups=groups, persons=persons)
-        return _from_tables(
-            model,
-            members=members,
-            nonmembers=nonmembers,
-            records=records,
-            task=task,
-            classes=classes,
-            output=output,
-            batch_size=batch_size,
-            repeats=repeats,
-            allow_shared_rows=allow_shared_rows,
-        )
+        with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
+            report = collect_to(
+                Path(folder) / "losses.parquet",
+                model,
+                members=members,  # type: ignore[arg-type]  # pairs are refused there
+                nonmembers=nonmembers,  # type: ignore[arg-type]
+                records=records,
+                task=task,
+                classes=classes,
+                output=output,
+                batch_size=batch_size,
+                repeats=repeats,
+                allow_shared_rows=allow_shared_rows,
+            )
+            for sentence in report.warnings:
+                warnings.warn(sentence, stacklevel=2)
+            return read_losses(report.path)
     task = Classification() if task is None else task
     model = opened_model(model)
     member = _group("member", "members", members, task)
@@ -139,15 +144,6 @@ def collect(
     return assembled(
         first, nonmember=second, words=scorer.words, scale=task.scale, labels=labels, noticed=noticed
     )
-
-
-def _from_tables(model: Any, **arguments: Any) -> Losses:
-    """Return the losses of tables: those that `collect_to` would write."""
-    with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
-        report = collect_to(Path(folder) / "losses.parquet", model, **arguments)
-        for sentence in report.warnings:
-            warnings.warn(sentence, stacklevel=3)
-        return read_losses(report.path)
 
 
 def _refuse_pairs(**pairs: Any) -> None:
