@@ -19,7 +19,6 @@ from auditor.core import (
     Losses,
     Melded,
     OnePerPerson,
-    RandomSplit,
     RankGrid,
     Split,
     StatedClaim,
@@ -32,10 +31,9 @@ from auditor.curves.transforms import logit_map
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.gdp import model_gdp
 from auditor.estimators.guess_tests import epsilon_bound, steinke_bound
-from auditor.estimators.one_run import one_run_bound
 from auditor.estimators.supremum import gaussian_supremum, mixture_supremum
 from auditor.mechanism.planned_audits import GaussianAttack, RandomisedResponse
-from auditor.mechanism.planning import ceiling, records_needed
+from auditor.mechanism.planning import records_needed
 from auditor.records.features import Features, fingerprints
 from auditor.records.labels import per_person
 from auditor.scores import Population, References
@@ -143,7 +141,6 @@ CASES = {
     "delta must be above 0 when there is no clip, got 0:": lambda: mixture_supremum(UNIT, UNIT, delta=0.0),
     "correct guesses <= guesses <= bits must hold, got 5, 12 and 10": lambda: epsilon_bound(bits=10, guesses=12, correct=5, delta=0, alpha=0.05),
     "correct guesses <= guesses": lambda: steinke_bound(bits=10, guesses=5, correct=6, delta=0.0, alpha=0.05),
-    r"test must be auditor\.Steinke or auditor\.FDP or": lambda: one_run_bound(TWO, split=RandomSplit(), delta=0.0, rng=rng(), test="fdp"),
     # Curves.
     r"weights must sum to 1, got 0\.9": lambda: MixtureOfGaussians((0.5, 0.4), (0.0, 1.0), (1.0, 1.0)),
     r"weights must be above 0, got -0\.5": lambda: MixtureOfGaussians((1.5, -0.5), (0.0, 1.0), (1.0, 1.0)),
@@ -213,7 +210,6 @@ CASES = {
     "attack must be .*PerfectAttack": lambda: needed(attack="perfect"),
     "mu must be above 0": lambda: GaussianAttack(0.0),
     "epsilon of the randomised response must be above 0": lambda: RandomisedResponse(-1.0),
-    "n_member must be a whole number of 2 or more, got 1": lambda: ceiling(1, 9, delta=0.0),
     # Several models, and many runs.
     "at least 2 models": lambda: models(TWO),
     "instances must be a sequence": lambda: auditor.audit_instances(TWO, delta=1e-5),

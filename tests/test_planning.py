@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from oracles import gaussian_mechanism_epsilon, separated_epsilon
+from simulation import one_run_bound
 
 from auditor.core import (
     DPSGD,
@@ -22,7 +23,6 @@ from auditor.core import (
 )
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
 from auditor.estimators.guess_tests import biased_p_value, of_epsilon_delta, rejects
-from auditor.estimators.one_run import one_run_bound
 from auditor.mechanism.planned_audits import (
     GaussianAttack,
     OneRunAudit,
@@ -30,7 +30,7 @@ from auditor.mechanism.planned_audits import (
     RandomisedResponse,
     coin_p_value,
 )
-from auditor.mechanism.planning import ceiling, records_needed
+from auditor.mechanism.planning import _certifying, records_needed
 from auditor.mechanism.runs import audit_runs
 from auditor.mechanism.whole_curve import FixedNumber, Sequential
 from auditor.report import plan_text
@@ -45,6 +45,12 @@ def separated(n_member, n_nonmember):
 
 
 # --- Ceilings ------------------------------------------------------------------------------------------
+
+
+def ceiling(*sizes, delta, members=None, split=None):
+    """What a plan says that so many records can certify at most."""
+    audit = _certifying(1.0, delta, 1 - 0.95, members or Sample(), split or UnknownSplit())
+    return audit.ceiling(*sizes)
 
 
 @pytest.mark.parametrize(("n", "expected"), CEILINGS.items())

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulation import one_run_bound
 
 from auditor import audit, checks, collect
 from auditor.core import (
@@ -21,7 +22,6 @@ from auditor.curves.tradeoff import count
 from auditor.curves.transforms import published
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.epsilon_star import alternatives, parametric
-from auditor.estimators.one_run import one_run_bound
 from auditor.estimators.rates import auc
 from auditor.results import Row, advice
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy import special, stats
-from simulation import ALPHA
+from simulation import ALPHA, one_run_bound
 
 from auditor import audit, audit_instances, audit_runs
 from auditor.core import (
@@ -34,7 +34,6 @@ from auditor.estimators.guess_tests import (
     steinke_bound,
 )
 from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
-from auditor.estimators.one_run import one_run_bound
 
 
 def guesses_of(right, orders):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from oracles import steinke_p_value as slow_p_value
 from scipy import stats
+from simulation import one_run_bound
 
 from auditor.core import (
     FDP,
@@ -30,7 +31,6 @@ from auditor.estimators.guess_tests import (
     steinke_p_value,
 )
 from auditor.estimators.guesses import draw_guesses
-from auditor.estimators.one_run import one_run_bound
 from auditor.theory import gaussian_epsilon
 
 

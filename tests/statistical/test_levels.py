@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 from scipy import special
-from simulation import ALPHA, at_most, runs_for
+from simulation import ALPHA, at_most, one_run_bound, runs_for
 
 from auditor import DPSGD, Sequential, audit, audit_instances, audit_runs
 from auditor.core import BernoulliSplit, Losses, PerGroup, RandomSplit, StatedClaim, Verdict
@@ -27,7 +27,6 @@ from auditor.estimators.guess_tests import (
 )
 from auditor.estimators.guesses import draw_guesses
 from auditor.estimators.joint_test import of_curve
-from auditor.estimators.one_run import one_run_bound
 from auditor.theory import claimed_curve
 
 GAUSSIAN = claimed_curve(DPSGD(1.0, 1.0, 1)).curve

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from simulation import one_run_bound
 
 from auditor.core import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, Sample, StatedClaim
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.guess_tests import pure_p_value
 from auditor.estimators.guesses import draw_guesses
 from auditor.estimators.joint_test import JointTest
-from auditor.estimators.one_run import one_run_bound
 from auditor.mechanism.planned_audits import GaussianAttack, RandomisedResponse
 from auditor.mechanism.planning import records_needed
 from auditor.mechanism.whole_curve import FixedNumber, Sequential
