@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -121,12 +121,9 @@ class Collection:
 
     def _asked(self) -> Manifest:
         size = self.batch_size or self._scorer.records_at_once or _BATCH
+        told = partial(self.progress, "Reading")
         counts, digests = output.survey(
-            self.sources,
-            scorer=self._scorer,
-            step=size,
-            watch=self.watch,
-            progress=lambda done, total: self.progress("Reading", done, total),
+            self.sources, scorer=self._scorer, step=size, watch=self.watch, progress=told
         )
         return Manifest(
             model=self._scorer.identity,
@@ -246,13 +243,9 @@ class Collection:
     def _merged(self, work: Scoring, found: output.Totals, manifest: Manifest) -> CollectedMetadata:
         if self._target.exists() and not self.overwrite:
             raise output.refused_output(self._target, "appeared while the records were scored")
+        told = partial(self.progress, "Merging")
         return output.merge(
-            work,
-            found,
-            target=self._target,
-            scorer=self._scorer,
-            manifest=manifest,
-            progress=lambda done, total: self.progress("Merging", done, total),
+            work, found, target=self._target, scorer=self._scorer, manifest=manifest, progress=told
         )
 
     @contextmanager

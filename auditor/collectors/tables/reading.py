@@ -136,9 +136,6 @@ def _of_groups(
 # --- Files of losses ---
 
 
-_MEANING = {"id": "record ids", "group": "slices", "person": "data subjects", "label": "true classes"}
-
-
 def read_losses(
     path: str | os.PathLike[str] | Any,
     *,
@@ -191,7 +188,8 @@ def read_losses(
     own = table.names if collected else ()
     if label_column is None and "label" in own:
         label_column = "label"
-    labels = _labels(table, id=id_column, group=group_column, person=person_column, label=label_column)
+    asked = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
+    labels = table.beside(asked, ending="_column")
     names = [_loss_name(loss_column, table), _member_name(member_column, table)]
     known = [name for name in ("fingerprint", "correct") if name in own]
     columns = table.columns([*names, *labels.values(), *known], text=list(labels.values()))
@@ -265,7 +263,7 @@ def read_loss_pair(
     refuse_same(member_path, nonmember_path)
     tables = [open_table(path) for path in (member_path, nonmember_path)]
     wanted = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
-    found = [_labels(table, **wanted) for table in tables]
+    found = [table.beside(wanted, ending="_column") for table in tables]
     shared = {field: name for field, name in found[0].items() if field in found[1]}
     losses, labels, texts = [], [], list(shared.values())
     for table, group in zip(tables, (True, False), strict=True):
@@ -312,15 +310,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _labels(table: Table, **names: str | None) -> dict[str, str]:
-    """Return which label columns to read: the default names if present, any other name in any case."""
-    return {
-        field: table.named(name, what=_MEANING[field], argument=f"{field}_column")
-        for field, name in names.items()
-        if name is not None and (name != field or name in table.names)
-    }
 
 
 _TWO_ARRAYS = ("member", "nonmember")
