@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, count_records, per_group, spelled
-from auditor.collectors.base.scorer import ModelScorer, Scorer, assembled, distinct_classes, in_batches
+from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.scorers import (
@@ -140,10 +140,7 @@ def collect(
         noticed = tried.warnings
         for sentence in (*noticed, *tried.provisional):
             warnings.warn(sentence, stacklevel=2)
-    first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
-    return assembled(
-        first, nonmember=second, words=scorer.words, scale=task.scale, labels=labels, noticed=noticed
-    )
+    return losses_of(scorer, (member, nonmember), size=size, labels=labels, noticed=noticed)
 
 
 def _refuse_pairs(**pairs: Any) -> None:
