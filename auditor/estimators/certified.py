@@ -343,7 +343,8 @@ def _grid_bound(
     lower, upper = _tails(hits, rule)
     if isinstance(rule.interval, options.Calibrated):
         drawn = not is_exact(hits.members, hits.nonmembers, alpha, members)
-        test = CalibratedTest(hits, _statistic(hits, delta, alpha, rule, members), drawn)
+        law = Statistic(hits.members, hits.nonmembers, delta, alpha, members, rule.tails)
+        test = CalibratedTest(hits, law, drawn)
         if test.epsilon_bound == 0:
             return _Candidate(0.0)
         name, at = test.best
@@ -411,12 +412,6 @@ def is_exact(n_member: int, n_nonmember: int, alpha: float, members: options.Mem
     return sample and n_member + n_nonmember <= _EXACT_UP_TO and alpha > _SMALLEST
 
 
-def _statistic(
-    hits: Hits, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
-) -> Statistic:
-    return Statistic(hits.members, hits.nonmembers, delta, alpha, members, rule.tails)
-
-
 def positive_bounds(
     audits: Sequence[Losses], *, delta: float, confidence: float, rule: options.ThresholdRule
 ) -> int:
@@ -431,7 +426,8 @@ def positive_bounds(
         return sum((bound.value or 0.0) > 0 for bound in bounds)
     alike: dict[Statistic, list[Hits]] = {}
     for hits in map(Hits.of, audits):
-        alike.setdefault(_statistic(hits, delta, 1 - confidence, rule, options.Sample()), []).append(hits)
+        law = Statistic(hits.members, hits.nonmembers, delta, 1 - confidence, tails=rule.tails)
+        alike.setdefault(law, []).append(hits)
     return sum(_positive(law, every) for law, every in alike.items())
 
 
