@@ -179,10 +179,8 @@ def _planned(names: Sequence[str], schemas: Mapping[str, Any]) -> dict[str, Colu
     Raises:
         InputError: A file without one of the columns, with two of that name, or with another kind of cells.
     """
-    (first, schema), *others = schemas.items()
-    kinds = [[schema.field(schema.names.index(name)).type for name in names]]
-    common = pa.schema(zip(names, map(_plain_type, kinds[0]), strict=True))
-    for place, schema in others:
+    first, kinds, common = next(iter(schemas)), [], pa.schema([])
+    for place, schema in schemas.items():
         hint = f"Every part must have the columns of {first}."
         for name in names:
             validate.column_name(name, what="records", file=place, options=schema.names, hint=hint)
