@@ -99,6 +99,7 @@ def bound_of(
     Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2024; the orders of guesses, `AnyGuesses`
     and the biased coins are [own], derived where they are computed.
 
+    >>> import numpy as np
     >>> from auditor.core.options import AnyGuesses, RandomSplit
     >>> from auditor.core.values import Losses
     >>> from auditor.estimators.guesses import draw_guesses
