@@ -46,17 +46,24 @@ from auditor.core import (
     ThresholdRule,
     validate,
 )
-from auditor.curves.gaussian import fit_gaussian_pair
-from auditor.curves.tradeoff import count
-from auditor.estimators.certified import clopper_pearson, is_exact
-from auditor.estimators.epsilon_star import parametric
+from auditor.curves import count, fit_gaussian_pair
+from auditor.estimators import (
+    advantage,
+    auc,
+    bayes_security,
+    clopper_pearson,
+    draw_guesses,
+    lower_limit,
+    parametric,
+    pure_p_value,
+    tpr_at_fpr,
+    upper_limit,
+)
+from auditor.estimators.certified import is_exact
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
-from auditor.estimators.gap import advantage, bayes_security
-from auditor.estimators.guess_tests import PURE_STEP, pure_p_value
-from auditor.estimators.guesses import Guesses, draw_guesses
-from auditor.estimators.limits import lower_limit, upper_limit
+from auditor.estimators.guess_tests import PURE_STEP
+from auditor.estimators.guesses import Guesses
 from auditor.estimators.one_run import one_run_bound
-from auditor.estimators.rates import auc, tpr_at_fpr
 from auditor.theory import gaussian_epsilon
 
 Floats = np.ndarray

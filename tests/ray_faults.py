@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from auditor.collectors.base.records import Batch, Records
-from auditor.collectors.base.tasks import BatchLosses
+from auditor.collectors.base import Batch, BatchLosses, Records
 from auditor.core import InputError, LossScale
 
 

@@ -7,13 +7,16 @@ from scipy import stats
 
 from auditor import AuditResult, audit
 from auditor.core import FDP, AnyGuesses, ClopperPearson, Sample
-from auditor.estimators import one_run
-from auditor.estimators.certified import Counts, threshold_bound
-from auditor.estimators.evidence import Evidence
-from auditor.estimators.guesses import draw_guesses
-from auditor.estimators.limits import MemberLimits
+from auditor.estimators import (
+    ESTIMATORS,
+    Counts,
+    Evidence,
+    MemberLimits,
+    draw_guesses,
+    one_run,
+    threshold_bound,
+)
 from auditor.estimators.one_run import needs_fair_coins
-from auditor.estimators.registry import ESTIMATORS
 from auditor.pipeline import shown_together
 from auditor.theory.asked import Asked
 

@@ -24,18 +24,17 @@ from auditor.core import (
     StatedClaim,
     Subset,
 )
-from auditor.curves.gaussian import Gaussian
-from auditor.curves.mixture import MixtureOfGaussians, fit_mixture_pair
-from auditor.curves.tradeoff import TradeoffCurve
-from auditor.curves.transforms import logit_map
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.gdp import model_gdp
-from auditor.estimators.guess_tests import epsilon_bound, steinke_bound
-from auditor.estimators.supremum import gaussian_supremum, mixture_supremum
-from auditor.mechanism.planned_audits import GaussianAttack, RandomisedResponse
-from auditor.mechanism.planning import records_needed
-from auditor.records.features import Features, fingerprints
-from auditor.records.labels import per_person
+from auditor.curves import Gaussian, MixtureOfGaussians, TradeoffCurve, fit_mixture_pair, logit_map
+from auditor.estimators import (
+    clopper_pearson,
+    epsilon_bound,
+    gaussian_supremum,
+    mixture_supremum,
+    model_gdp,
+    steinke_bound,
+)
+from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
+from auditor.records import Features, fingerprints, per_person
 from auditor.scores import Population, References
 from auditor.verdicts import check_gates, parse
 

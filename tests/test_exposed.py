@@ -6,8 +6,8 @@ from scipy import stats
 
 import auditor
 from auditor.core import Check, EachRecord, Losses, Status
-from auditor.records.labels import per_person
-from auditor.risk.ranking import most_exposed, rank_records
+from auditor.records import per_person
+from auditor.risk import most_exposed, rank_records
 
 
 def named_losses(rng, n=800, shift=1.5, **labels):

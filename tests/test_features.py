@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from auditor.records.features import Features
+from auditor.records import Features
 
 
 @pytest.mark.parametrize(

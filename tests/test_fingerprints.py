@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
 
-from auditor.records.features import Features, fingerprints
+from auditor.records import Features, fingerprints
 
 
 def equal(member, nonmember):

@@ -22,7 +22,7 @@ from auditor.core import (
     UnknownSplit,
     Verdict,
 )
-from auditor.mechanism.instances import certified, instance_values, log_mean_exp, point
+from auditor.mechanism import certified, instance_values, log_mean_exp, point
 from auditor.report import audit_text
 from auditor.results import InstanceRates, input_hash, on_common_grid, rank_curves
 from auditor.verdicts import judge

@@ -10,15 +10,7 @@ from statsmodels.stats.anova import anova_lm
 import auditor
 from auditor.checks import persons
 from auditor.core import EachRecord, Losses, OnePerPerson, PerGroup, Status
-from auditor.records.labels import (
-    MIXED,
-    claim_reason,
-    codes,
-    effective_numbers,
-    mechanism_reason,
-    per_person,
-    text,
-)
+from auditor.records import MIXED, claim_reason, codes, effective_numbers, mechanism_reason, per_person, text
 
 
 def clustered(rng, n=60, people=17):

@@ -21,18 +21,19 @@ from auditor.core import (
     Subset,
     UnknownSplit,
 )
-from auditor.estimators.certified import clopper_pearson, grid_ceiling
-from auditor.estimators.guess_tests import biased_p_value, of_epsilon_delta, rejects
-from auditor.mechanism.planned_audits import (
+from auditor.estimators import biased_p_value, clopper_pearson, grid_ceiling, of_epsilon_delta, rejects
+from auditor.mechanism import (
+    FixedNumber,
     GaussianAttack,
     OneRunAudit,
     PerfectAttack,
     RandomisedResponse,
+    Sequential,
+    audit_runs,
     coin_p_value,
+    records_needed,
 )
-from auditor.mechanism.planning import _certifying, records_needed
-from auditor.mechanism.runs import audit_runs
-from auditor.mechanism.whole_curve import FixedNumber, Sequential
+from auditor.mechanism.planning import _certifying
 from auditor.report import plan_text
 
 CEILINGS = {n: separated_epsilon(n, 0.05) for n in (10**2, 10**3, 10**4, 10**6)}

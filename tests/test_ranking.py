@@ -10,7 +10,8 @@ from pyarrow import parquet
 from scipy import stats
 
 from auditor.core import InputError, Losses, OutputError
-from auditor.risk.ranking import COLUMN, NOTE, _isotonic, estimate, rank_records
+from auditor.risk import COLUMN, NOTE, estimate, rank_records
+from auditor.risk.ranking import _isotonic
 
 
 def normals(rng, n1, n0, shift=1.0):

@@ -11,8 +11,7 @@ import auditor
 from auditor.checks import CHECKS
 from auditor.cli import app
 from auditor.core import Check, CheckSpec, Equation, Estimate, Losses, Metric, Status, Subject
-from auditor.estimators.evidence import Estimator
-from auditor.estimators.registry import ESTIMATORS
+from auditor.estimators import ESTIMATORS, Estimator
 from auditor.report import audit_text, glossary, render
 from auditor.results import METRICS, describe, result_schema
 

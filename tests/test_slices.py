@@ -5,12 +5,10 @@ import pytest
 from scipy import stats
 
 from auditor.core import Losses, Melded, RankGrid
-from auditor.curves.tradeoff import count
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.gap import advantage
-from auditor.estimators.rates import auc
+from auditor.curves import count
+from auditor.estimators import advantage, auc, clopper_pearson
 from auditor.results import SliceKind
-from auditor.risk.slices import bands, slices_of
+from auditor.risk import bands, slices_of
 
 BOUND = "epsilon_bound.clopper_pearson"
 MELDED = RankGrid(interval=Melded())

@@ -6,8 +6,7 @@ from oracles import brute_force_curve
 from scipy import stats
 
 from auditor.core import Losses
-from auditor.curves.gaussian import fit_gaussian_pair
-from auditor.curves.tradeoff import TradeoffCurve, count
+from auditor.curves import TradeoffCurve, count, fit_gaussian_pair
 
 
 @pytest.mark.parametrize("size", [2, 6, 1000])

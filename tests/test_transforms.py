@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 from auditor.core import Losses, LossScale
-from auditor.curves.gaussian import fit_gaussian
-from auditor.curves.transforms import chain, log_odds, logit_map, normalise, published, shift
-from auditor.estimators.supremum import gaussian_supremum
+from auditor.curves import chain, fit_gaussian, log_odds, logit_map, normalise, published, shift
+from auditor.estimators import gaussian_supremum
 
 EVERY = {
     "normalise": normalise,

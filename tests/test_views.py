@@ -9,10 +9,8 @@ from scipy import stats
 
 import auditor
 from auditor.core import DPSGD, Adjacency, Claim, Losses, Sample
-from auditor.curves.gaussian import fit_gaussian_pair
-from auditor.curves.tradeoff import count
-from auditor.curves.transforms import published
-from auditor.estimators.epsilon_star import fit_gap
+from auditor.curves import count, fit_gaussian_pair, published
+from auditor.estimators import fit_gap
 from auditor.results import curves, histograms
 from auditor.theory import claimed_curve
 

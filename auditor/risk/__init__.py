@@ -1,1 +1,11 @@
 """Who is at risk: the audit by group and by loss, and the records most exposed."""
+
+from auditor.core.lazy import face
+
+__getattr__, __dir__, __all__ = face(
+    __name__,
+    {
+        "ranking": "COLUMN NOTE estimate most_exposed rank_records",
+        "slices": "bands slices_of",
+    },
+)

@@ -13,8 +13,8 @@ import pandas as pd
 from scipy import stats
 
 import auditor
-from auditor.curves.gaussian import Gaussian
-from auditor.estimators.supremum import gaussian_supremum
+from auditor.curves import Gaussian
+from auditor.estimators import gaussian_supremum
 
 __all__ = [
     "EMPIRICAL_CLIP",

@@ -26,9 +26,8 @@ from scipy import stats
 import auditor
 from auditor import theory
 from auditor.core import ClopperPearson, Melded, RankGrid, Split
-from auditor.estimators import joint_test
+from auditor.estimators import clopper_pearson, joint_test
 from auditor.estimators.betting import Bets, Lines
-from auditor.estimators.certified import clopper_pearson
 from auditor.theory import claimed_curve
 
 DELTA = 1e-5

@@ -9,7 +9,7 @@ from scipy import stats
 import auditor
 from auditor.comparison import COMPARED, Change, differences, headline
 from auditor.core import InputError, Status
-from auditor.estimators.gap import gap_limits
+from auditor.estimators import gap_limits
 
 
 def audited(rng, shift, n=3000, **options):

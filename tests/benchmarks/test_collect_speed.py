@@ -18,10 +18,8 @@ import pytest
 from stopwatch import best_time
 
 import auditor
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import ModelScorer, in_batches
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base import Classification, ModelScorer, Records, in_batches
+from auditor.collectors.streaming import predictor
 
 FEATURES, WIDTH = 20, 512  # of the records, and of the hidden layers of the networks
 

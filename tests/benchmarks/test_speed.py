@@ -14,11 +14,8 @@ from stopwatch import best_time
 
 import auditor
 from auditor.core import Losses, Melded, Mixture, RankGrid
-from auditor.curves.gaussian import Gaussian
-from auditor.curves.mixture import fit_mixture_pair
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.epsilon_star import parametric
-from auditor.estimators.supremum import gaussian_supremum
+from auditor.curves import Gaussian, fit_mixture_pair
+from auditor.estimators import clopper_pearson, gaussian_supremum, parametric
 from auditor.scores import Population, References, rmia
 
 pytestmark = pytest.mark.long

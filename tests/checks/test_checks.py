@@ -16,13 +16,8 @@ from auditor.core import (
     Status,
     UnknownSplit,
 )
-from auditor.curves.gaussian import fit_gaussian, fit_gaussian_pair
-from auditor.curves.mixture import condensed, fit_mixture_pair
-from auditor.curves.tradeoff import count
-from auditor.curves.transforms import published
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.epsilon_star import alternatives, parametric
-from auditor.estimators.rates import auc
+from auditor.curves import condensed, count, fit_gaussian, fit_gaussian_pair, fit_mixture_pair, published
+from auditor.estimators import alternatives, auc, clopper_pearson, parametric
 from auditor.results import Row, advice
 
 

@@ -8,11 +8,11 @@ import pytest
 import auditor
 from auditor import checks
 from auditor.collectors import Output, RecordTable, collect, collect_to
-from auditor.collectors.base.scorer import BY_CHANCE, reader_notes
-from auditor.collectors.tables.reading import read_losses
+from auditor.collectors.base import BY_CHANCE, reader_notes
+from auditor.collectors.tables import read_losses
 from auditor.core import Losses, OnePerPerson, Status
-from auditor.curves.transforms import log_odds, published
-from auditor.records.labels import per_person
+from auditor.curves import log_odds, published
+from auditor.records import per_person
 from auditor.report import audit_text
 
 NOTES = ("the model answers differently on repeat: use repeats=.", "the outputs are hard labels")

@@ -12,7 +12,7 @@ from auditor import checks
 from auditor.checks import twins
 from auditor.checks.copies import _sum_of_coins, by_chance
 from auditor.core import Losses, PerGroup, Status
-from auditor.records.features import Features, fingerprints
+from auditor.records import Features, fingerprints
 
 
 def losses_of(member, nonmember, **labels):

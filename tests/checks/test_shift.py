@@ -7,7 +7,7 @@ from scipy import sparse
 
 from auditor.checks import encoded, shift
 from auditor.core import PerGroup, Status
-from auditor.records.features import Features
+from auditor.records import Features
 
 
 def test_a_shift_fails_and_names_the_feature(rng):

@@ -7,7 +7,7 @@ from collectors.common import refused
 from scipy import sparse
 
 from auditor.collectors import collect
-from auditor.collectors.base.records import Records, bad_value
+from auditor.collectors.base import Records, bad_value
 
 sklearn = pytest.importorskip("sklearn")
 

@@ -24,8 +24,7 @@ from auditor.collectors import (
     read_losses,
     read_schedule,
 )
-from auditor.collectors.tables.opening import open_groups
-from auditor.collectors.tables.sources import readable
+from auditor.collectors.tables import open_groups, readable
 
 COLUMNS = {
     "loss": [0.1, 0.9, 1 / 3, 0.7],

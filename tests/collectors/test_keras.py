@@ -7,9 +7,9 @@ from collectors.common import QUIET, from_logits, refused
 
 from auditor import InputError
 from auditor.collectors import Output, collect
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.models.loading import load_model
-from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base import Classification
+from auditor.collectors.models import load_model
+from auditor.collectors.streaming import predictor
 
 # Deprecation is warned of inside TensorFlow, and of distutils.
 pytestmark = [*QUIET, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

@@ -29,9 +29,9 @@ from sklearn.svm import LinearSVC
 
 from auditor import InputError
 from auditor.collectors import collect
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.models.loading import load_model
-from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base import Classification
+from auditor.collectors.models import load_model
+from auditor.collectors.streaming import predictor
 
 pytestmark = QUIET
 

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 from collectors.common import refused
 
-from auditor.collectors.base.outputs import Output
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.tasks import BatchLosses, finite_pair, true_class_loss
+from auditor.collectors.base import BatchLosses, Output, Records, finite_pair, true_class_loss
 
 mpmath.mp.dps = 60  # the exact values of doubles, with digits to spare
 

@@ -6,7 +6,7 @@ import pytest
 from collectors.common import refused
 from scipy import sparse
 
-from auditor.collectors.base.records import Records, column_array, matrix
+from auditor.collectors.base import Records, column_array, matrix
 
 CITIES = pd.DataFrame({"a": [1, 2], "city": ["Rome", "Oslo"]})
 TABLE = [[1.0, 2.0], [3.0, 4.0]]

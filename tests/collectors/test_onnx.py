@@ -15,10 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from auditor.collectors import collect
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.models.loading import load_model
-from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base import Classification, Records
+from auditor.collectors.models import load_model
+from auditor.collectors.streaming import predictor
 
 pytestmark = QUIET
 

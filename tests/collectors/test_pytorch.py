@@ -10,9 +10,8 @@ from collectors.common import QUIET, from_logits, refused
 from scipy.special import log_softmax
 
 from auditor.collectors import Output, collect
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base import Classification, Records
+from auditor.collectors.streaming import predictor
 
 pytestmark = QUIET
 

@@ -6,7 +6,7 @@ import pytest
 from collectors.common import refused, write
 
 from auditor.collectors import read_feature_pair, read_features, read_losses
-from auditor.records.features import Features, fingerprints
+from auditor.records import Features, fingerprints
 
 FRAME = pd.DataFrame(
     {

@@ -29,11 +29,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from auditor import LossScale
 from auditor.collectors import collect
-from auditor.collectors.base.outputs import agreement
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import ModelScorer, in_batches
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base import Classification, ModelScorer, Records, agreement, in_batches
+from auditor.collectors.streaming import predictor
 
 N = 120
 NAMES = list("abcd")

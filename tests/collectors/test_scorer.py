@@ -6,9 +6,7 @@ from collectors.common import refused
 
 from auditor import Classification, MultiLabel
 from auditor.collectors import Output, collect
-from auditor.collectors.base.outputs import Output as Kind, Widened
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import ModelScorer, Predictor, in_batches
+from auditor.collectors.base import ModelScorer, Output as Kind, Predictor, Records, Widened, in_batches
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.25, 0.5, 0.25]])
 Y = np.array([0, 1, 2, 1])

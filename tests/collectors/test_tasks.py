@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from auditor import LossScale
 from auditor.collectors import Classification, GaussianLogLoss, MultiLabel, Output, SquaredError, collect
-from auditor.collectors.base.records import Records
+from auditor.collectors.base import Records
 
 pytestmark = QUIET
 

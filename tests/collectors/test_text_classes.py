@@ -6,11 +6,9 @@ from collectors.common import refused
 from sklearn.linear_model import LogisticRegression
 
 from auditor.collectors import MultiLabel, RecordTable, collect_to
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.streaming.collecting import typed_classes
-from auditor.collectors.tables.opening import open_groups
-from auditor.collectors.tables.reading import read_losses
+from auditor.collectors.base import Classification, Records
+from auditor.collectors.streaming import typed_classes
+from auditor.collectors.tables import open_groups, read_losses
 
 RNG = np.random.default_rng(0)
 N = 40

@@ -8,8 +8,8 @@ import pytest
 from pyarrow import csv
 
 from auditor.collectors import Classification, Output, RecordTable, collect, collect_to, read_losses
-from auditor.collectors.base.records import Records, sampled, sampled_groups, spread
-from auditor.collectors.tables.opening import open_groups
+from auditor.collectors.base import Records, sampled, sampled_groups, spread
+from auditor.collectors.tables import open_groups
 
 
 def written(folder, frames, kind):

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from simulation import runs_for
 
 from auditor import DPSGD
-from auditor.curves.tradeoff import TradeoffCurve
+from auditor.curves import TradeoffCurve
 from auditor.estimators.betting import Bets, Lines, epsilon_bound, epsilon_ceiling, grid_lines, pairs_needed
 from auditor.theory import claimed_curve
 

@@ -26,10 +26,16 @@ from auditor.core import (
     Split,
     Subset,
 )
-from auditor.estimators import certified
-from auditor.estimators.certified import clopper_pearson, ranks
-from auditor.estimators.limits import lower_count, lower_limit, upper_count, upper_limit
-from auditor.estimators.rates import tpr_at_fpr
+from auditor.estimators import (
+    certified,
+    clopper_pearson,
+    lower_count,
+    lower_limit,
+    ranks,
+    tpr_at_fpr,
+    upper_count,
+    upper_limit,
+)
 
 TWO_LIMITS = RankGrid(interval=ClopperPearson())
 MELDED = RankGrid(interval=Melded())

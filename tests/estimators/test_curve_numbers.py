@@ -10,11 +10,18 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from auditor.core import Census, Losses, Sample, Subset
-from auditor.curves.tradeoff import count
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.gap import advantage, bayes_security, gap_limits
-from auditor.estimators.limits import lower_limit, upper_limit
-from auditor.estimators.rates import auc, guaranteed_rank, tpr_at_fpr
+from auditor.curves import count
+from auditor.estimators import (
+    advantage,
+    auc,
+    bayes_security,
+    clopper_pearson,
+    gap_limits,
+    guaranteed_rank,
+    lower_limit,
+    tpr_at_fpr,
+    upper_limit,
+)
 from auditor.results.rows import Row
 
 

@@ -8,11 +8,8 @@ from oracles import brute_force_curve, epsilon_of_rates
 from scipy import stats
 
 from auditor.core import Census, Losses
-from auditor.curves.gaussian import Gaussian, fit_gaussian, fit_gaussian_pair
-from auditor.curves.transforms import published
-from auditor.estimators.epsilon_star import largest_lower_bound, parametric, standard_error
-from auditor.estimators.rates import empirical
-from auditor.estimators.supremum import gaussian_supremum
+from auditor.curves import Gaussian, fit_gaussian, fit_gaussian_pair, published
+from auditor.estimators import empirical, gaussian_supremum, largest_lower_bound, parametric, standard_error
 
 
 def gamma_losses(n):

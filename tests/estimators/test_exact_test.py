@@ -9,7 +9,7 @@ from scipy import stats
 from simulation import ALPHA, at_most, runs_for
 
 from auditor.core import Census, Losses, Subset
-from auditor.curves.tradeoff import TradeoffCurve
+from auditor.curves import TradeoffCurve
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic, least_epsilons
 
 

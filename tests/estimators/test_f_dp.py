@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.curves.tradeoff import TradeoffCurve
-from auditor.estimators.guess_tests import epsilon_bound, of_curve, of_epsilon_delta, of_gdp, rejects
+from auditor.curves import TradeoffCurve
+from auditor.estimators import epsilon_bound, of_curve, of_epsilon_delta, of_gdp, rejects
 from auditor.theory import gaussian_epsilon
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings, strategies as st
 from oracles import best_threshold_epsilon, epsilon_on_a_grid, gaussian_mechanism_epsilon
 
 from auditor.core import InputError
-from auditor.curves.gaussian import Gaussian
-from auditor.estimators.supremum import best_region, gaussian_supremum, mixture_supremum
+from auditor.curves import Gaussian
+from auditor.estimators import best_region, gaussian_supremum, mixture_supremum
 
 UNIT = Gaussian(0.0, 1.0)
 SUPREMA = [gaussian_supremum, mixture_supremum]

@@ -9,10 +9,7 @@ from oracles import exact_binomial_upper, gaussian_mechanism_epsilon
 from scipy import special
 
 from auditor.core import BernoulliSplit, Census, Losses, RandomSplit, Subject
-from auditor.estimators.certified import ranks
-from auditor.estimators.gdp import gdp_of_guesses, model_gdp
-from auditor.estimators.guess_tests import of_gdp, rejects
-from auditor.estimators.guesses import draw_guesses
+from auditor.estimators import draw_guesses, gdp_of_guesses, model_gdp, of_gdp, ranks, rejects
 
 FAR = Losses(member=np.linspace(0, 1, 300), nonmember=np.linspace(2, 3, 300))
 

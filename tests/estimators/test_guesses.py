@@ -20,11 +20,11 @@ from auditor.core import (
     Verdict,
 )
 from auditor.core.options import Adjacency, IndependentRuns
-from auditor.curves.tradeoff import TradeoffCurve
-from auditor.estimators.guess_tests import (
+from auditor.curves import TradeoffCurve
+from auditor.estimators import (
     curve_p_value,
+    draw_guesses,
     epsilon_bound,
-    fdp_bound,
     of_curve,
     of_epsilon_delta,
     of_gdp,
@@ -33,7 +33,8 @@ from auditor.estimators.guess_tests import (
     rejects,
     steinke_bound,
 )
-from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
+from auditor.estimators.guess_tests import fdp_bound
+from auditor.estimators.guesses import Guesses, GuessSet, pair_orders
 
 
 def guesses_of(right, orders):

@@ -8,10 +8,8 @@ import pytest
 from scipy import stats
 
 from auditor.core import Census, Losses, Mixture
-from auditor.curves.gaussian import fit_gaussian_pair
-from auditor.curves.mixture import MixtureOfGaussians, fit_mixture, fit_mixture_pair
-from auditor.estimators import supremum
-from auditor.estimators.epsilon_star import QuantileVariance, parametric
+from auditor.curves import MixtureOfGaussians, fit_gaussian_pair, fit_mixture, fit_mixture_pair
+from auditor.estimators import QuantileVariance, parametric, supremum
 
 MEMBERS = MixtureOfGaussians((0.3, 0.7), (0.0, 3.0), (1.0, 1.0))
 OTHERS = MixtureOfGaussians((0.2, 0.8), (0.5, 4.0), (1.0, 1.2))

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from auditor.curves.gaussian import Gaussian
-from auditor.curves.mixture import MixtureOfGaussians
-from auditor.estimators.supremum import gaussian_supremum, mixture_supremum
+from auditor.curves import Gaussian, MixtureOfGaussians
+from auditor.estimators import gaussian_supremum, mixture_supremum
 
 UNIT = MixtureOfGaussians((1.0,), (0.0,), (1.0,))
 # Far from monotone: the numerator has a narrow and a distant component, so that every branch has several maxima.

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from auditor.core import Losses
-from auditor.curves.gaussian import fit_gaussian
-from auditor.curves.transforms import published
-from auditor.estimators.epsilon_star import noise_floor
-from auditor.estimators.supremum import gaussian_supremum
+from auditor.curves import fit_gaussian, published
+from auditor.estimators import gaussian_supremum, noise_floor
 
 
 @pytest.mark.parametrize(

@@ -19,18 +19,18 @@ from auditor.core import (
     Subject,
     UnknownSplit,
 )
-from auditor.curves.tradeoff import TradeoffCurve
-from auditor.estimators.gdp import gdp_of_guesses
-from auditor.estimators.guess_tests import (
+from auditor.curves import TradeoffCurve
+from auditor.estimators import (
     biased_bound,
     biased_p_value,
+    draw_guesses,
     epsilon_bound,
+    gdp_of_guesses,
     of_curve,
     rejects,
     steinke_bound,
     steinke_p_value,
 )
-from auditor.estimators.guesses import draw_guesses
 from auditor.theory import gaussian_epsilon
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auditor.core import Losses, PerGroup
-from auditor.estimators.guesses import random_pairs
+from auditor.estimators import random_pairs
 
 
 def in_strata(rng, sizes, names):

@@ -5,9 +5,7 @@ import pytest
 
 import auditor
 from auditor.core import FixedThreshold, Losses, Split
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.limits import just_above, just_below
-from auditor.estimators.rates import tpr_at_fpr
+from auditor.estimators import clopper_pearson, just_above, just_below, tpr_at_fpr
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-3, 1.0, 1e300])

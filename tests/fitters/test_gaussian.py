@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.curves.gaussian import Gaussian, fit_gaussian, held_out_tests
+from auditor.curves import Gaussian, fit_gaussian, held_out_tests
 
 
 def test_moments_are_scipys(rng):

@@ -6,7 +6,7 @@ from scipy import stats
 
 import auditor
 from auditor.core import Losses
-from auditor.curves.gaussian import (
+from auditor.curves import (
     SAMPLE_SIZES,
     Gaussian,
     distance_test,

@@ -9,8 +9,14 @@ from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 from auditor.core import Losses, Mixture
-from auditor.curves.gaussian import Gaussian, fit_gaussian
-from auditor.curves.mixture import MixtureOfGaussians, condensed, fit_mixture, fit_mixture_pair
+from auditor.curves import (
+    Gaussian,
+    MixtureOfGaussians,
+    condensed,
+    fit_gaussian,
+    fit_mixture,
+    fit_mixture_pair,
+)
 
 THREE = MixtureOfGaussians(weights=(0.5, 0.3, 0.2), means=(-1.0, 2.0, 2.5), sds=(1.0, 0.25, 3.0))
 

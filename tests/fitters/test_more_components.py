@@ -5,8 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from auditor.curves.gaussian import Gaussian, distance_test, fit_gaussian
-from auditor.curves.mixture import MixtureOfGaussians, combined_test, fit_mixture, log_evidence
+from auditor.curves import (
+    Gaussian,
+    MixtureOfGaussians,
+    combined_test,
+    distance_test,
+    fit_gaussian,
+    fit_mixture,
+    log_evidence,
+)
 
 ONE = MixtureOfGaussians((1.0,), (0.0,), (1.0,))
 TWO = MixtureOfGaussians((0.5, 0.5), (-1.0, 1.0), (1.0, 0.5))

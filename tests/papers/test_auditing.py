@@ -20,7 +20,7 @@ from scipy import integrate, special, stats
 
 import auditor
 from auditor import DPSGD, Adjacency, TradeoffCurve, theory
-from auditor.estimators.limits import lower_limit, upper_limit
+from auditor.estimators import lower_limit, upper_limit
 from auditor.theory import advanced_sharper, basic, optimal
 
 NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")

@@ -19,10 +19,16 @@ from oracles import best_threshold_epsilon, brute_force_curve, epsilon_of_rates
 from scipy import stats
 
 import auditor
-from auditor.curves.gaussian import Gaussian, fit_gaussian, held_out_tests, partition, two_sample_ks
-from auditor.curves.transforms import log_odds, published
-from auditor.estimators.rates import empirical
-from auditor.estimators.supremum import gaussian_supremum
+from auditor.curves import (
+    Gaussian,
+    fit_gaussian,
+    held_out_tests,
+    log_odds,
+    partition,
+    published,
+    two_sample_ks,
+)
+from auditor.estimators import empirical, gaussian_supremum
 
 DELTA, CLIP, EMPIRICAL_CLIP = 1e-5, 1e-5, 1e-3
 MEMBER = stats.gamma(2, scale=5)

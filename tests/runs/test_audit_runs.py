@@ -24,7 +24,7 @@ from auditor.core import (
     Subject,
     Verdict,
 )
-from auditor.estimators.certified import clopper_pearson
+from auditor.estimators import clopper_pearson
 from auditor.mechanism import whole_curve
 from auditor.results import runs_schema
 from auditor.verdicts import judge

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.estimators.certified import Counts
-from auditor.estimators.limits import upper_limit
-from auditor.mechanism.runs import credible_lower, log_posterior_below
+from auditor.estimators import Counts, upper_limit
+from auditor.mechanism import credible_lower, log_posterior_below
 
 
 def by_mpmath(epsilon, counts, delta):

@@ -14,7 +14,7 @@ import run_tasks
 
 import auditor
 from auditor.core import AuditorError, InputError, OutputError
-from auditor.mechanism.run_cases import Progress, Reporter, number_of_workers
+from auditor.mechanism import Progress, Reporter, number_of_workers
 
 
 def plain(results):

@@ -12,7 +12,7 @@ import run_tasks
 
 import auditor
 from auditor.core import InputError
-from auditor.mechanism.run_cases import fingerprint
+from auditor.mechanism import fingerprint
 
 SOURCE = '''
 def train(with_canary, seed, noise=1.0, *, power=(1, 2)):

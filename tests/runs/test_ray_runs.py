@@ -10,7 +10,7 @@ import run_tasks
 from run_tasks import Below
 
 import auditor
-from auditor.collectors.streaming.ray import ray_session
+from auditor.collectors.streaming import ray_session
 from auditor.core import InputError
 
 # Ray leaves files and processes to the garbage collector.

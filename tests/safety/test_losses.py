@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.curves.transforms import log_odds, published
+from auditor.curves import log_odds, published
 from auditor.report import audit_text, render
 
 N = 300

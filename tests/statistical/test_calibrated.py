@@ -15,9 +15,10 @@ from scipy import stats
 from simulation import ALPHA, at_most, runs_for
 
 from auditor.core import Census, Losses, Sample, Subset
-from auditor.curves.tradeoff import TradeoffCurve
+from auditor.curves import TradeoffCurve
+from auditor.estimators import clopper_pearson
 from auditor.estimators.band import Band, furthest, simultaneous_band
-from auditor.estimators.certified import clopper_pearson, is_exact
+from auditor.estimators.certified import is_exact
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 
 DELTA = 1e-3

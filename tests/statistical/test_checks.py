@@ -12,9 +12,9 @@ from auditor import checks
 from auditor.checks import twins
 from auditor.checks.populations import _linear
 from auditor.core import Losses, Melded, PerGroup, RankGrid, Status
-from auditor.curves.tradeoff import count
-from auditor.estimators.rates import auc
-from auditor.records.features import Features
+from auditor.curves import count
+from auditor.estimators import auc
+from auditor.records import Features
 
 LEVEL = 0.01  # of every check here
 

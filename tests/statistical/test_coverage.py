@@ -21,13 +21,17 @@ from auditor.core import (
     Split,
     Subset,
 )
-from auditor.curves.gaussian import Gaussian, fit_gaussian, fit_gaussian_pair
-from auditor.curves.tradeoff import count
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.epsilon_star import largest_lower_bound, parametric, standard_error
-from auditor.estimators.gap import advantage
-from auditor.estimators.rates import auc, tpr_at_fpr
-from auditor.estimators.supremum import gaussian_supremum
+from auditor.curves import Gaussian, count, fit_gaussian, fit_gaussian_pair
+from auditor.estimators import (
+    advantage,
+    auc,
+    clopper_pearson,
+    gaussian_supremum,
+    largest_lower_bound,
+    parametric,
+    standard_error,
+    tpr_at_fpr,
+)
 from auditor.results import views
 
 MELDED, TWO_LIMITS = RankGrid(interval=Melded()), RankGrid(interval=ClopperPearson())

@@ -9,9 +9,8 @@ from simulation import outside, result_of, seldom
 
 from auditor.comparison import Change, SameRecords, attack_change, differences, headline, mcnemar_interval
 from auditor.core import Census, Losses, Sample
-from auditor.curves.tradeoff import count
-from auditor.estimators.gap import advantage
-from auditor.estimators.rates import auc
+from auditor.curves import count
+from auditor.estimators import advantage, auc
 
 N = 600
 

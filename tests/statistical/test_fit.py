@@ -12,11 +12,17 @@ from simulation import seldom
 from statsmodels.stats.diagnostic import lilliefors
 
 from auditor.core import Losses, Mixture
-from auditor.curves.gaussian import fit_gaussian, fit_gaussian_pair, held_out_tests
-from auditor.curves.mixture import MixtureOfGaussians, fit_mixture, fit_mixture_pair, log_evidence
-from auditor.curves.transforms import published
-from auditor.estimators import supremum
-from auditor.estimators.epsilon_star import parametric
+from auditor.curves import (
+    MixtureOfGaussians,
+    fit_gaussian,
+    fit_gaussian_pair,
+    fit_mixture,
+    fit_mixture_pair,
+    held_out_tests,
+    log_evidence,
+    published,
+)
+from auditor.estimators import parametric, supremum
 
 NORMAL = MixtureOfGaussians((1.0,), (0.0,), (1.0,))
 TWO = MixtureOfGaussians((0.3, 0.7), (0.0, 3.0), (1.0, 1.0))

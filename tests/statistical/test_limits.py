@@ -22,8 +22,7 @@ from auditor.core import (
     Split,
     Subset,
 )
-from auditor.estimators import certified
-from auditor.estimators.certified import clopper_pearson
+from auditor.estimators import certified, clopper_pearson
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,17 @@ from scipy import special, stats
 from simulation import ALPHA, one_run_bound, seldom
 
 from auditor.core import FDP, AnyGuesses, BernoulliSplit, Losses, PerGroup, RandomSplit, Steinke
-from auditor.curves.tradeoff import TradeoffCurve
-from auditor.estimators.gdp import gdp_of_guesses, model_gdp
-from auditor.estimators.guess_tests import epsilon_bound, of_curve, of_gdp, rejects, steinke_bound
-from auditor.estimators.guesses import draw_guesses
+from auditor.curves import TradeoffCurve
+from auditor.estimators import (
+    draw_guesses,
+    epsilon_bound,
+    gdp_of_guesses,
+    model_gdp,
+    of_curve,
+    of_gdp,
+    rejects,
+    steinke_bound,
+)
 from auditor.theory import gaussian_epsilon
 
 TESTS = [Steinke(), FDP(), AnyGuesses()]

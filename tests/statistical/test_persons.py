@@ -6,10 +6,9 @@ from simulation import outside, seldom
 
 from auditor.checks import persons
 from auditor.core import EachRecord, Losses, Melded, OnePerPerson, RankGrid, Status
-from auditor.curves.tradeoff import count
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.rates import auc
-from auditor.records.labels import mechanism_reason, per_person
+from auditor.curves import count
+from auditor.estimators import auc, clopper_pearson
+from auditor.records import mechanism_reason, per_person
 
 MELDED = RankGrid(interval=Melded())
 

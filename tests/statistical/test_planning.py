@@ -5,13 +5,8 @@ import pytest
 from simulation import one_run_bound
 
 from auditor.core import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, Sample, StatedClaim
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.guess_tests import pure_p_value
-from auditor.estimators.guesses import draw_guesses
-from auditor.estimators.joint_test import JointTest
-from auditor.mechanism.planned_audits import GaussianAttack, RandomisedResponse
-from auditor.mechanism.planning import records_needed
-from auditor.mechanism.whole_curve import FixedNumber, Sequential
+from auditor.estimators import JointTest, clopper_pearson, draw_guesses, pure_p_value
+from auditor.mechanism import FixedNumber, GaussianAttack, RandomisedResponse, Sequential, records_needed
 from auditor.theory import claimed_curve
 
 NORMALS, ANSWERS = GaussianAttack(1.5), RandomisedResponse(2.5)

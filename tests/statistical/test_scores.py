@@ -8,9 +8,8 @@ from scipy import stats
 from simulation import ALPHA, seldom
 
 from auditor.core import ClopperPearson, Losses, RankGrid
-from auditor.curves.tradeoff import count
-from auditor.estimators.certified import clopper_pearson
-from auditor.estimators.rates import auc
+from auditor.curves import count
+from auditor.estimators import auc, clopper_pearson
 from auditor.scores import (
     Gaussian,
     Population,

@@ -6,11 +6,10 @@ from scipy import stats
 from simulation import outside, seldom
 
 from auditor.core import Losses
-from auditor.curves.tradeoff import count
-from auditor.estimators.limits import lower_limit, upper_limit
-from auditor.estimators.rates import auc
+from auditor.curves import count
+from auditor.estimators import auc, lower_limit, upper_limit
 from auditor.results import SliceKind
-from auditor.risk.slices import slices_of
+from auditor.risk import slices_of
 
 GROUPS = 20
 LAWS = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.curves.tradeoff import TradeoffCurve
+from auditor.curves import TradeoffCurve
 from auditor.theory import (
     amplified,
     epsilon_from_curve,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.curves.tradeoff import TradeoffCurve
+from auditor.curves import TradeoffCurve
 from auditor.theory import (
     advantage_from_curve,
     advantage_from_renyi,

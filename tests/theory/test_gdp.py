@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from theory.references import EXACT
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
-from auditor.curves.tradeoff import TradeoffCurve
+from auditor.curves import TradeoffCurve
 from auditor.theory import (
     composed_mu,
     gdp_curve,

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from auditor.core import DPSGD, Adjacency, InputError, StatedClaim
-from auditor.curves.tradeoff import TradeoffCurve
-from auditor.estimators.guess_tests import of_curve, of_gdp, rejects
+from auditor.curves import TradeoffCurve
+from auditor.estimators import of_curve, of_gdp, rejects
 from auditor.theory import accountant as sampled, claimed_curve, epsilon, gaussian_epsilon
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE

@@ -8,7 +8,7 @@ from theory.references import stated
 
 from auditor import theory as t
 from auditor.core import DPSGD, Adjacency, Claim, FixedSizeSampling, InputError
-from auditor.curves.tradeoff import TradeoffCurve
+from auditor.curves import TradeoffCurve
 from auditor.theory import Corollary7, MomentMatched
 
 RUN, FIXED = DPSGD(1.0, 0.1, 3), FixedSizeSampling()

@@ -1,9 +1,7 @@
 """Losses through an endpoint without a trial before, so that every request is one that the test expects."""
 
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import ModelScorer, losses_of
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base import Classification, ModelScorer, Records, losses_of
+from auditor.collectors.streaming import predictor
 
 
 def collected(endpoint, *, members, nonmembers, task=None, repeats=1, batch_size=None):

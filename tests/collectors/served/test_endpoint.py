@@ -11,8 +11,7 @@ from collectors.served.scoring import collected
 
 import auditor
 from auditor.collectors import Output
-from auditor.collectors.served.endpoint import Endpoint
-from auditor.collectors.served.protocols import KServeV1, KServeV2
+from auditor.collectors.served import Endpoint, KServeV1, KServeV2
 
 URL = "https://models.example/v2/models/income"
 GROUPS = dict.fromkeys(("members", "nonmembers"), (np.zeros((2, 1)), [0, 1]))

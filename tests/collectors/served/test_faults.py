@@ -9,10 +9,9 @@ from collectors.common import refused
 from collectors.served.scoring import collected
 
 from auditor.collectors import Classification
-from auditor.collectors.base.records import Records
-from auditor.collectors.served.endpoint import Endpoint
-from auditor.collectors.served.protocols import MLflow, Template
-from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base import Records
+from auditor.collectors.served import Endpoint, MLflow, Template
+from auditor.collectors.streaming import predictor
 
 N = 600
 

@@ -8,8 +8,8 @@ import pytest
 from collectors.common import refused
 from scipy.sparse import csr_matrix
 
-from auditor.collectors.base.records import Records
-from auditor.collectors.served.payload import json_payload, json_text
+from auditor.collectors.base import Records
+from auditor.collectors.served import json_payload, json_text
 
 
 def of(features, **kwargs):

@@ -10,13 +10,9 @@ import pytest
 from collectors.common import refused
 
 from auditor.collectors import Classification, MultiLabel, Output, SquaredError
-from auditor.collectors.base.records import Records
-from auditor.collectors.base.scorer import ModelScorer
-from auditor.collectors.base.tasks import BatchLosses, better_order, reordered
-from auditor.collectors.served.endpoint import Endpoint
-from auditor.collectors.served.protocols import MLflow
-from auditor.collectors.streaming.scorers import predictor
-from auditor.collectors.streaming.trial import Preflight, preflight
+from auditor.collectors.base import BatchLosses, ModelScorer, Records, better_order, reordered
+from auditor.collectors.served import Endpoint, MLflow
+from auditor.collectors.streaming import Preflight, predictor, preflight
 from auditor.core import LossScale
 
 

@@ -7,8 +7,7 @@ from collectors.common import refused
 from collectors.served.scoring import collected
 
 from auditor.collectors import GaussianLogLoss, MultiLabel, Output, SquaredError
-from auditor.collectors.served.endpoint import Endpoint
-from auditor.collectors.served.protocols import KServeV1, KServeV2, MLflow, Template
+from auditor.collectors.served import Endpoint, KServeV1, KServeV2, MLflow, Template
 
 NAMES = ["age", "hours", "gain", "loss"]
 

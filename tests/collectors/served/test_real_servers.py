@@ -15,9 +15,8 @@ from servers.running import programs, running, trained
 from sklearn.datasets import load_iris
 
 import auditor
-from auditor.collectors.base.outputs import Output
-from auditor.collectors.served.endpoint import Endpoint
-from auditor.collectors.served.protocols import KServeV1, KServeV2
+from auditor.collectors.base import Output
+from auditor.collectors.served import Endpoint, KServeV1, KServeV2
 
 FEATURES, LABELS = load_iris(return_X_y=True)
 MEMBERS, NONMEMBERS = (FEATURES[::2], LABELS[::2]), (FEATURES[1::2], LABELS[1::2])

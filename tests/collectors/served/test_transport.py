@@ -18,7 +18,7 @@ import pytest
 from collectors.common import refused
 
 from auditor import InputError
-from auditor.collectors.served.transport import Connection, Request, Transport
+from auditor.collectors.served import Connection, Request, Transport
 
 SECRET = "tok-5e1f-very-secret"  # noqa: S105 - of no server
 CERTIFICATE = Path(__file__).with_name("localhost.pem")

@@ -9,7 +9,7 @@ from collectors.common import KINDS, refused, text, write
 from pyarrow import csv
 
 from auditor import Classification, InputError
-from auditor.collectors.tables.opening import RecordTable, open_source
+from auditor.collectors.tables import RecordTable, open_source
 
 COLUMNS = {
     "x": np.linspace(0, 1, 300),

@@ -5,7 +5,7 @@ import pytest
 from collectors.common import KINDS, refused, write
 
 from auditor import Classification
-from auditor.collectors.tables.opening import RecordTable, open_groups
+from auditor.collectors.tables import RecordTable, open_groups
 
 FRAME = pd.DataFrame({"a": [1, 2, 3, 4], "b": [0.5, 1.5, 2.5, 3.5], "y": [0, 1, 0, 1]})
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from collectors.common import refused
 
-from auditor.collectors.tables.opening import RecordTable
+from auditor.collectors.tables import RecordTable
 
 
 def test_the_value_is_frozen_and_does_not_show_its_data():

@@ -8,8 +8,7 @@ import pytest
 from collectors.common import refused
 
 from auditor import Classification, SquaredError
-from auditor.collectors.tables.opening import RecordTable, open_groups
-from auditor.collectors.tables.shared_rows import SharedRows
+from auditor.collectors.tables import RecordTable, SharedRows, open_groups
 
 
 def seen(first, second, *, step=7, task=None, **names):

@@ -10,8 +10,8 @@ from collectors.common import refused, write
 from pyarrow import dataset
 
 from auditor import Classification
-from auditor.collectors.streaming.collecting import collect
-from auditor.collectors.tables.opening import RecordTable, open_source
+from auditor.collectors.streaming import collect
+from auditor.collectors.tables import RecordTable, open_source
 
 N = 1000
 

@@ -8,7 +8,7 @@ from collectors.common import refused, text, write
 from pyarrow import parquet
 
 from auditor import Classification, MultiLabel, SquaredError
-from auditor.collectors.tables.opening import RecordTable, open_source
+from auditor.collectors.tables import RecordTable, open_source
 
 
 def opened(data, task=None, **names):

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from collectors.streaming.fakes import FakeScorer, asked, digest, part_numbers, parts_of, stream_to, tables
 
-from auditor.collectors.tables.collected import read_metadata
+from auditor.collectors.tables import read_metadata
 from auditor.core import InputError
 
 STEPS = ((os, "fsync"), (Path, "replace"), (Path, "unlink"), (Path, "rmdir"), (Path, "mkdir"), (os, "open"))

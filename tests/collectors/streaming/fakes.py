@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from auditor.collectors.base.records import Batch, Records
-from auditor.collectors.base.tasks import BatchLosses
-from auditor.collectors.streaming.run import Collection
-from auditor.collectors.streaming.trial import Preflight
+from auditor.collectors.base import Batch, BatchLosses, Records
+from auditor.collectors.streaming import Collection, Preflight
 from auditor.core import LossScale
-from auditor.records.features import Features, fingerprints
+from auditor.records import Features, fingerprints
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, asked, digest, parts_of, stream_to, tables
 from pyarrow import parquet
 
-from auditor.collectors.streaming.output import locked
-from auditor.collectors.tables.collected import read_metadata
+from auditor.collectors.streaming import locked
+from auditor.collectors.tables import read_metadata
 from auditor.core import InputError, OutputError, whole
 
 

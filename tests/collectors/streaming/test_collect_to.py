@@ -10,10 +10,9 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, FakeSource, asked, digest, parts_of, stream_to, tables
 from pyarrow import parquet
 
-from auditor.collectors.base.scorer import losses_of
-from auditor.collectors.base.tasks import finite_pair
-from auditor.collectors.streaming.units import Scoring, part_path, unit_size
-from auditor.collectors.tables.collected import read_metadata
+from auditor.collectors.base import finite_pair, losses_of
+from auditor.collectors.streaming import Scoring, part_path, unit_size
+from auditor.collectors.tables import read_metadata
 from auditor.core import InputError, OutputError
 
 EVERY = 102  # records in the two tables

@@ -8,8 +8,7 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, stream_to, tables
 from pyarrow import parquet
 
-from auditor.collectors.tables.collected import read_metadata
-from auditor.collectors.tables.reading import read_losses
+from auditor.collectors.tables import read_losses, read_metadata
 from auditor.core import InputError, LossScale
 
 

@@ -11,10 +11,16 @@ import pyarrow as pa
 import pytest
 from collectors.streaming.fakes import FakeScorer, tables
 
-from auditor.collectors.base.tasks import BatchLosses
-from auditor.collectors.streaming import output
-from auditor.collectors.streaming.output import locked, refuse_other_model
-from auditor.collectors.streaming.units import Unit, read_part, read_stretch, write_part
+from auditor.collectors.base import BatchLosses
+from auditor.collectors.streaming import (
+    Unit,
+    locked,
+    output,
+    read_part,
+    read_stretch,
+    refuse_other_model,
+    write_part,
+)
 from auditor.core import InputError, LossScale, OutputError
 
 UNIT = Unit(3, 0, 0, 5)

@@ -19,12 +19,17 @@ import pytest
 from ray_faults import Deadly, EachItsOwn, FirstColumn, Heavy, Table, ThreadCount
 
 import auditor
-from auditor.collectors.base.scorer import ModelScorer
-from auditor.collectors.base.tasks import Classification
-from auditor.collectors.streaming.engines import attempted, result_of
-from auditor.collectors.streaming.ray import RayEngine, ray_session
-from auditor.collectors.streaming.scorers import predictor
-from auditor.collectors.streaming.units import Scoring, part_path, read_part
+from auditor.collectors.base import Classification, ModelScorer
+from auditor.collectors.streaming import (
+    RayEngine,
+    Scoring,
+    attempted,
+    part_path,
+    predictor,
+    ray_session,
+    read_part,
+    result_of,
+)
 from auditor.core import InputError, MissingExtraError
 
 # Ray leaves files and processes to the garbage collector.

@@ -8,8 +8,8 @@ from collectors.common import refused
 from collectors.texts import world
 from collectors.texts.completions_server import answered
 
-from auditor.collectors.base.records import Records
-from auditor.collectors.texts.endpoints import EchoedPrompt, PromptLogProbs
+from auditor.collectors.base import Records
+from auditor.collectors.texts import EchoedPrompt, PromptLogProbs
 
 TEXTS = world.TEXTS[:3]
 RECORDS = Records("member", TEXTS, np.zeros(3), first_row=40)

@@ -9,9 +9,16 @@ from collectors.common import refused
 from collectors.texts import world
 from collectors.texts.world import by_hand, equal, letters, logs, net, records
 
-from auditor.collectors.texts.models import LongTexts, causal_model
-from auditor.collectors.texts.scorer import collect_texts, text_scorer
-from auditor.collectors.texts.scores import MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
+from auditor.collectors.texts import (
+    LongTexts,
+    MeanTokenLoss,
+    MinK,
+    SumTokenLoss,
+    ZlibRatio,
+    causal_model,
+    collect_texts,
+    text_scorer,
+)
 
 TEXTS = world.TEXTS
 NETWORKS = "auditor.collectors.texts.models"

@@ -8,10 +8,8 @@ from collectors.common import refused
 from collectors.texts import world
 from collectors.texts.world import letters, net, records
 
-from auditor.collectors.base.records import Records
-from auditor.collectors.texts.models import causal_model
-from auditor.collectors.texts.scorer import collect_texts
-from auditor.collectors.texts.scores import MinK, plain_texts
+from auditor.collectors.base import Records
+from auditor.collectors.texts import MinK, causal_model, collect_texts, plain_texts
 
 TEXTS = world.TEXTS
 

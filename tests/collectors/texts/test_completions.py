@@ -8,10 +8,8 @@ from collectors.common import refused
 from collectors.texts import world
 from collectors.texts.completions_server import serving
 
-from auditor.collectors.base.records import Records
-from auditor.collectors.texts.endpoints import CompletionsEndpoint
-from auditor.collectors.texts.models import LongTexts
-from auditor.collectors.texts.scorer import collect_texts, text_scorer
+from auditor.collectors.base import Records
+from auditor.collectors.texts import CompletionsEndpoint, LongTexts, collect_texts, text_scorer
 
 GROUPS = {"members": world.TEXTS[:3], "nonmembers": world.TEXTS[3:]}
 

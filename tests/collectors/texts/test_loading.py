@@ -7,7 +7,7 @@ import pytest
 from collectors.common import refused
 from collectors.texts import world
 
-from auditor.collectors.texts.models import load_language_model
+from auditor.collectors.texts import load_language_model
 
 
 @pytest.fixture(autouse=True)

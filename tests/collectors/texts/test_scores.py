@@ -9,7 +9,7 @@ from collectors.common import refused
 from hypothesis import given, strategies as st
 
 from auditor import LossScale
-from auditor.collectors.texts.scores import SCORES, MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
+from auditor.collectors.texts import SCORES, MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
 
 LOGS = np.array([-0.5, -4.0, -1.0, -2.5, -2.0])  # sums to -10
 LOG_LISTS = st.lists(st.floats(-50, 0), min_size=1, max_size=60)

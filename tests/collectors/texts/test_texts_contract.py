@@ -8,10 +8,16 @@ from collectors.texts import world
 from collectors.texts.completions_server import serving
 
 from auditor import LossScale
-from auditor.collectors.texts.endpoints import CompletionsEndpoint, PromptLogProbs
-from auditor.collectors.texts.models import load_language_model
-from auditor.collectors.texts.scorer import collect_texts
-from auditor.collectors.texts.scores import MeanTokenLoss, MinK, SumTokenLoss, ZlibRatio
+from auditor.collectors.texts import (
+    CompletionsEndpoint,
+    MeanTokenLoss,
+    MinK,
+    PromptLogProbs,
+    SumTokenLoss,
+    ZlibRatio,
+    collect_texts,
+    load_language_model,
+)
 
 IDS = (["a", "b", "c"], ["d", "e", "f"])
 GROUPS = {"members": world.TEXTS[:3], "nonmembers": world.TEXTS[3:]}

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from auditor.collectors.base.records import Records
+from auditor.collectors.base import Records
 
 TEXTS = [
     "the cat sat on the mat",
