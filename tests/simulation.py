@@ -6,17 +6,10 @@ import numpy as np
 from scipy import stats
 
 from auditor import AuditResult, audit
-from auditor.core import FDP, AnyGuesses, ClopperPearson, Sample
-from auditor.estimators import (
-    ESTIMATORS,
-    Counts,
-    Evidence,
-    MemberLimits,
-    draw_guesses,
-    one_run,
-    threshold_bound,
-)
-from auditor.estimators.one_run import needs_fair_coins
+from auditor.core import ClopperPearson, Sample
+from auditor.estimators import Counts, MemberLimits, threshold_bound
+from auditor.estimators.evidence import Evidence
+from auditor.estimators.registry import ESTIMATORS
 from auditor.pipeline import shown_together
 from auditor.theory.asked import Asked
 
@@ -53,15 +46,6 @@ def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, inter
 
 
 _LOOKED_AT = ("certified bound", "one run", "measured rates", "guaranteed rates")
-
-
-def one_run_bound(losses, *, split, delta, rng, test=None, confidence=0.95, curve=None, claimed=None):
-    """The bound of guesses that are drawn for the test; by default the one that an audit takes."""
-    test = test or (FDP() if delta else AnyGuesses())
-    guesses = draw_guesses(losses, split=split, rng=rng, thin=needs_fair_coins(test, delta))
-    return one_run.bound_of(
-        guesses, test=test, delta=delta, confidence=confidence, curve=curve, claimed=claimed
-    )
 
 
 def looked_at(losses, **asked):

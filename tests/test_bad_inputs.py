@@ -19,6 +19,7 @@ from auditor.core import (
     Losses,
     Melded,
     OnePerPerson,
+    RandomSplit,
     RankGrid,
     Split,
     StatedClaim,
@@ -31,6 +32,7 @@ from auditor.estimators import (
     gaussian_supremum,
     mixture_supremum,
     model_gdp,
+    one_run_bound,
     steinke_bound,
 )
 from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
@@ -140,6 +142,7 @@ CASES = {
     "delta must be above 0 when there is no clip, got 0:": lambda: mixture_supremum(UNIT, UNIT, delta=0.0),
     "correct guesses <= guesses <= bits must hold, got 5, 12 and 10": lambda: epsilon_bound(bits=10, guesses=12, correct=5, delta=0, alpha=0.05),
     "correct guesses <= guesses": lambda: steinke_bound(bits=10, guesses=5, correct=6, delta=0.0, alpha=0.05),
+    r"test must be auditor\.Steinke or auditor\.FDP or": lambda: one_run_bound(TWO, split=RandomSplit(), delta=0.0, rng=rng(), test="fdp"),
     # Curves.
     r"weights must sum to 1, got 0\.9": lambda: MixtureOfGaussians((0.5, 0.4), (0.0, 1.0), (1.0, 1.0)),
     r"weights must be above 0, got -0\.5": lambda: MixtureOfGaussians((1.5, -0.5), (0.0, 1.0), (1.0, 1.0)),

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from oracles import gaussian_mechanism_epsilon, separated_epsilon
-from simulation import one_run_bound
 
 from auditor.core import (
     DPSGD,
@@ -21,7 +20,14 @@ from auditor.core import (
     Subset,
     UnknownSplit,
 )
-from auditor.estimators import biased_p_value, clopper_pearson, grid_ceiling, of_epsilon_delta, rejects
+from auditor.estimators import (
+    biased_p_value,
+    clopper_pearson,
+    grid_ceiling,
+    of_epsilon_delta,
+    one_run_bound,
+    rejects,
+)
 from auditor.mechanism import (
     FixedNumber,
     GaussianAttack,

@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = face(
         "limits": ("MemberLimits just_above just_below lower_count lower_limit upper_count upper_limit"),
         "guesses": "draw_guesses random_pairs",
         "joint_test": "JointTest",
+        "one_run": "one_run_bound",
         "rates": "auc empirical guaranteed_rank tpr_at_fpr",
         "registry": "ESTIMATORS",
         "supremum": "best_region gaussian_supremum mixture_supremum",

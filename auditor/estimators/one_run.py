@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from auditor.core import options
-from auditor.core.values import Estimate, Subject
+import numpy as np
+
+from auditor.core import options, validate
+from auditor.core.values import Estimate, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import guess_tests
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.guess_tests import biased_bound, first_enough, steinke_bound
-from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses
+from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
 from auditor.records.labels import claim_reason, mechanism_reason
 
 
@@ -25,9 +27,9 @@ def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     asked, delta, claim = evidence.setting, stated_delta(evidence), evidence.audited
     # A claim without a finite epsilon at delta 0 is judged by its whole curve there.
     whole = claim is not None and not math.isfinite(math.inf if claim.value is None else claim.value)
-    test = asked.one_run_test or (options.FDP() if delta or whole else options.AnyGuesses())
+    test = options.FDP() if asked.one_run_test is None and whole else _test(asked.one_run_test, delta)
     found = bound_of(
-        evidence.fair_guesses if needs_fair_coins(test, delta) else evidence.draw_guesses(thin=False),
+        evidence.fair_guesses if _fair(test, delta) else evidence.draw_guesses(thin=False),
         test=test,
         delta=delta,
         confidence=asked.confidence,
@@ -37,8 +39,15 @@ def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     return (of_units(found, evidence),)
 
 
-def needs_fair_coins(test: options.OneRunTest, delta: float) -> bool:
-    """Return whether the test needs fair coins: for a bound at a delta, and for the recursion at any."""
+def _test(test: options.OneRunTest | None, delta: float) -> options.OneRunTest:
+    """The test that was asked for, or the strongest that fits."""
+    if test is None:
+        return options.FDP() if delta else options.AnyGuesses()
+    return test
+
+
+def _fair(test: options.OneRunTest, delta: float) -> bool:
+    """Whether the test needs fair coins: for a bound at a delta, and for the recursion at any."""
     return isinstance(test, options.FDP) or (delta > 0 and not isinstance(test, options.AnyGuesses))
 
 
@@ -74,6 +83,55 @@ _CURVE_NEEDS_FDP = (
 )
 
 
+def one_run_bound(
+    losses: Losses,
+    *,
+    split: options.MembershipSplit,
+    delta: float,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+    test: options.OneRunTest | None = None,
+    curve: TradeoffCurve | None = None,
+    claimed: float | None = None,
+) -> Estimate:
+    """Return the lower bound on the mechanism's epsilon that the declared split supports.
+
+    Args:
+        losses: Smaller means more like a member.
+        split: How membership was decided. `RandomSplit` gives the replace-one adjacency, `BernoulliSplit` the
+            add/remove adjacency, `UnknownSplit` an estimate without a value and the reason. A stratified
+            `RandomSplit` pairs within the strata named by ``losses.group``. Of unequal coins so many are kept for a
+            bound at a delta above 0 that the rest are fair; at delta 0 all are guessed, by a Poisson-binomial law.
+        delta: In [0, 1).
+        confidence: In (0, 1).
+        rng: Draws the pairs, breaks ties and thins.
+        test: By default `FDP` at a delta above 0 and `AnyGuesses` at 0; or `Steinke`. The bound of `AnyGuesses` is
+            stated at delta 0 whatever is asked.
+        curve: The whole claimed trade-off curve, for the adjacency that the split audits and for both orders of two
+            neighbours. With `FDP`, ``details["claimed_curve"]`` says whether the same guesses reject it. That costs
+            no further error: whenever one of the two statements is wrong, the mechanism's true curve was rejected.
+        claimed: A claimed pure epsilon, whose p-value `AnyGuesses` gives.
+
+    Raises:
+        InputError: delta outside [0, 1), confidence outside (0, 1), or a test that is not one.
+
+    Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2024; the orders of guesses, `AnyGuesses`
+    and the biased coins are [own], derived where they are computed.
+
+    >>> from auditor.core.options import RandomSplit
+    >>> losses = Losses(member=np.linspace(0, 1, 100), nonmember=np.linspace(2, 3, 100))
+    >>> estimate = one_run_bound(losses, split=RandomSplit(), delta=1e-5, rng=np.random.default_rng(0))
+    >>> estimate.value == estimate.details["ceiling"]
+    True
+    """
+    delta = validate.fraction("delta", delta, zero=True)
+    confidence = validate.confidence(confidence)
+    test = _test(test, delta)
+    validate.instance("test", test, (options.Steinke, options.FDP, options.AnyGuesses))
+    guesses = draw_guesses(losses, split=split, rng=rng, thin=_fair(test, delta))
+    return bound_of(guesses, test=test, delta=delta, confidence=confidence, curve=curve, claimed=claimed)
+
+
 def bound_of(
     guesses: Guesses | NoGuesses,
     *,
@@ -83,32 +141,7 @@ def bound_of(
     curve: TradeoffCurve | None,
     claimed: float | None,
 ) -> Estimate:
-    """Return the lower bound on the mechanism's epsilon that guesses support.
-
-    Args:
-        guesses: Those that the declared split gives. Of unequal coins so many are kept for a bound at a delta above 0
-            that the rest are fair; at delta 0 all are guessed, by a Poisson-binomial law.
-        test: The bound of `AnyGuesses` is stated at delta 0 whatever is asked.
-        delta: In [0, 1).
-        confidence: In (0, 1).
-        curve: The whole claimed trade-off curve, for the adjacency that the split audits and for both orders of two
-            neighbours. With `FDP`, ``details["claimed_curve"]`` says whether the same guesses reject it. That costs
-            no further error: whenever one of the two statements is wrong, the mechanism's true curve was rejected.
-        claimed: A claimed pure epsilon, whose p-value `AnyGuesses` gives.
-
-    Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2024; the orders of guesses, `AnyGuesses`
-    and the biased coins are [own], derived where they are computed.
-
-    >>> import numpy as np
-    >>> from auditor.core.options import AnyGuesses, RandomSplit
-    >>> from auditor.core.values import Losses
-    >>> from auditor.estimators.guesses import draw_guesses
-    >>> losses, rng = Losses(member=np.linspace(0, 1, 100), nonmember=np.linspace(2, 3, 100)), np.random.default_rng(0)
-    >>> guesses = draw_guesses(losses, split=RandomSplit(), rng=rng, thin=False)
-    >>> found = bound_of(guesses, test=AnyGuesses(), delta=0.0, confidence=0.95, curve=None, claimed=None)
-    >>> found.value == found.details["ceiling"]
-    True
-    """
+    """Return the bound by guesses that were drawn; see `one_run_bound`."""
     alpha, delta = 1 - confidence, 0.0 if isinstance(test, options.AnyGuesses) else delta
     if isinstance(guesses, NoGuesses):
         method, about = "one-run audit", Subject.MECHANISM

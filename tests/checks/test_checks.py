@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from simulation import one_run_bound
 
 from auditor import audit, checks, collect
 from auditor.core import (
@@ -17,7 +16,7 @@ from auditor.core import (
     UnknownSplit,
 )
 from auditor.curves import condensed, count, fit_gaussian, fit_gaussian_pair, fit_mixture_pair, published
-from auditor.estimators import alternatives, auc, clopper_pearson, parametric
+from auditor.estimators import alternatives, auc, clopper_pearson, one_run_bound, parametric
 from auditor.results import Row, advice
 
 

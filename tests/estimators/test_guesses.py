@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy import special, stats
-from simulation import ALPHA, one_run_bound
+from simulation import ALPHA
 
 from auditor import audit, audit_instances, audit_runs
 from auditor.core import (
@@ -28,6 +28,7 @@ from auditor.estimators import (
     of_curve,
     of_epsilon_delta,
     of_gdp,
+    one_run_bound,
     pure_bound,
     pure_p_value,
     rejects,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from oracles import steinke_p_value as slow_p_value
 from scipy import stats
-from simulation import one_run_bound
 
 from auditor.core import (
     FDP,
@@ -27,6 +26,7 @@ from auditor.estimators import (
     epsilon_bound,
     gdp_of_guesses,
     of_curve,
+    one_run_bound,
     rejects,
     steinke_bound,
     steinke_p_value,

@@ -10,13 +10,21 @@ import math
 import numpy as np
 import pytest
 from scipy import special
-from simulation import ALPHA, at_most, one_run_bound, runs_for
+from simulation import ALPHA, at_most, runs_for
 
 from auditor import DPSGD, Sequential, audit, audit_instances, audit_runs
 from auditor.core import BernoulliSplit, Losses, PerGroup, RandomSplit, StatedClaim, Verdict
 from auditor.core.options import IndependentRuns
 from auditor.curves import TradeoffCurve
-from auditor.estimators import draw_guesses, of_epsilon_delta, of_gdp, pure_bound, pure_p_value, rejects
+from auditor.estimators import (
+    draw_guesses,
+    of_epsilon_delta,
+    of_gdp,
+    one_run_bound,
+    pure_bound,
+    pure_p_value,
+    rejects,
+)
 from auditor.estimators.betting import Bets, Lines
 from auditor.estimators.guess_tests import PURE_STEP
 from auditor.estimators.joint_test import of_curve

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import special, stats
-from simulation import ALPHA, one_run_bound, seldom
+from simulation import ALPHA, seldom
 
 from auditor.core import FDP, AnyGuesses, BernoulliSplit, Losses, PerGroup, RandomSplit, Steinke
 from auditor.curves import TradeoffCurve
@@ -16,6 +16,7 @@ from auditor.estimators import (
     model_gdp,
     of_curve,
     of_gdp,
+    one_run_bound,
     rejects,
     steinke_bound,
 )

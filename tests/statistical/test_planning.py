@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from simulation import one_run_bound
 
 from auditor.core import DPSGD, BernoulliSplit, Census, Losses, RandomSplit, Sample, StatedClaim
-from auditor.estimators import JointTest, clopper_pearson, draw_guesses, pure_p_value
+from auditor.estimators import JointTest, clopper_pearson, draw_guesses, one_run_bound, pure_p_value
 from auditor.mechanism import FixedNumber, GaussianAttack, RandomisedResponse, Sequential, records_needed
 from auditor.theory import claimed_curve
 
