@@ -35,7 +35,7 @@ from auditor.estimators import (
     one_run_bound,
     steinke_bound,
 )
-from auditor.mechanism import GaussianAttack, RandomisedResponse, ceiling, records_needed
+from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
 from auditor.scores import Population, References
 from auditor.verdicts import check_gates, parse
@@ -212,7 +212,6 @@ CASES = {
     "attack must be .*PerfectAttack": lambda: needed(attack="perfect"),
     "mu must be above 0": lambda: GaussianAttack(0.0),
     "epsilon of the randomised response must be above 0": lambda: RandomisedResponse(-1.0),
-    "n_member must be a whole number of 2 or more, got 1": lambda: ceiling(1, 9, delta=0.0),
     # Several models, and many runs.
     "at least 2 models": lambda: models(TWO),
     "instances must be a sequence": lambda: auditor.audit_instances(TWO, delta=1e-5),

@@ -379,7 +379,7 @@ def test_a_label_column_in_only_one_of_two_files_is_left_out_and_said(tmp_path):
     losses = read_loss_pair(first, second)
     assert losses.id is None
     assert losses.history[-1] == "left out, because only one of the files has it: id"
-    with refused(r"'key' is not in .*b.csv', which has 'loss'. Name the column of record"):
+    with refused(r"'key' is not in .*b.csv', which has 'loss'. Name the column of ids"):
         read_loss_pair(text(tmp_path / "a.csv", "loss,key\n0.1,x\n0.2,y\n"), second, id_column="key")
 
 

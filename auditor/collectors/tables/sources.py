@@ -23,6 +23,9 @@ Column = npt.NDArray[Any]
 FROM_ZERO = "counting from 0"
 BELOW_HEADER = "counting from 0 below the header"
 
+# Columns beside the features, by the names that they have unless others are given.
+_PARTS = {"id": "ids", "group": "slices", "person": "persons", "label": "classes", "member": "membership"}
+
 # --- A table: named columns, of which stretches of rows are read, or all of them ---
 
 
@@ -90,6 +93,20 @@ class Table(ABC):
     def title(self) -> str:
         """The table in a history, which may leave the house."""
         return self.path.name if self.path else "a table in memory"
+
+    def named(self, name: str, *, what: str, hint: str = "", argument: str = "") -> str:
+        """Return the name of a column that is there exactly once; see `validate.column_name`."""
+        if not isinstance(name, str):
+            raise InputError(f"{argument} must be the name of a column, got {name!r}.")
+        return validate.column_name(name, what=what, file=self.place, options=self.names, hint=hint)
+
+    def beside(self, asked: Mapping[str, str | None], *, ending: str = "") -> dict[str, str]:
+        """Return which columns say what is known beside the records: default names if they are there, others in any case."""
+        return {
+            part: self.named(name, what=_PARTS[part], argument=f"{part}{ending}")
+            for part, name in asked.items()
+            if name is not None and (name != part or name in self.names)
+        }
 
     @abstractmethod
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> Reader:
