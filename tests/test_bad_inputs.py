@@ -113,7 +113,7 @@ CASES = {
     r"interval must be auditor\.Calibrated or auditor\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Katz()),
     r"interval must be auditor\.ClopperPearson or auditor\.Katz or": lambda: FixedThreshold(0.0, Melded()),
     # The audit.
-    r"losses must be auditor\.Losses, got 'x.csv'": lambda: auditor.audit("x.csv"),
+    r"file 'x.csv' does not exist": lambda: auditor.audit("x.csv"),
     "delta must be finite, got nan": lambda: auditor.audit(TEN, delta=math.nan),
     "delta must be finite, got an integer": lambda: auditor.audit(TEN, delta=10**400),
     "confidence must lie in": lambda: auditor.audit(TEN, confidence=0.0),

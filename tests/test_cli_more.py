@@ -1,5 +1,6 @@
 """The command line beyond the first audit: mixtures, persons, features, placebo, ranking, instances, power."""
 
+import io
 import json
 
 import numpy as np
@@ -86,6 +87,25 @@ def test_mixtures_and_other_tests(table, capsys):
     plain, lowest = (next(row for row in found if row["name"] == bound) for found in others)
     assert plain["value"] > rows[bound]["value"] > lowest["value"]
     assert run("audit", table, "--melded", "--clopper-pearson") == 2
+
+
+def test_losses_come_from_standard_input(table, capsys, monkeypatch):
+    """`-` is a CSV from standard input, features too: the same losses; what is wrong with it is said of standard input."""
+    features = ("--features", "age,income")
+    plain = audited(table, capsys, *features)
+    names = ("audit", "-", *features)
+    for content, words in (
+        (table.read_bytes(), ""),
+        (b"", "standard input is empty"),
+        (b"a\n1\n", "standard input"),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        if words:
+            assert words in refused(capsys, *names)
+        else:
+            found = answer(capsys, *names)
+            assert found["provenance"]["input_sha256"] == plain["provenance"]["input_sha256"]
+            assert found["checks"] == plain["checks"]
 
 
 def test_the_ranking_is_written(table):

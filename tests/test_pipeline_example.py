@@ -62,7 +62,7 @@ def stop(folder, text=None):
     [
         ("leaking", 1, "gate 'epsilon_bound.clopper_pearson > 1' failed"),
         ("quiet", 0, ""),
-        ("broken", 2, "first at row 7"),
+        ("broken", 2, "first at row 9"),
         (None, 2, "does not exist"),
         ("same records", 3, "cannot be evaluated, so it does not pass"),
         ("too few", 1, "gate 'auc.upper > 0.6' failed"),

@@ -2,14 +2,19 @@
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from auditor.cli import console, options as shared, settings
 from auditor.cli.options import (
+    STANDARD,
     ClaimOptions,
     Columns,
     Common,
@@ -27,7 +32,7 @@ from auditor.cli.options import (
     table_or_coverage,
 )
 from auditor.core import options as choices
-from auditor.core.errors import InputError
+from auditor.core.errors import AuditorError, InputError
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
 from auditor.results.document import CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
@@ -157,9 +162,29 @@ class _LossTables(Columns, LossColumns, title="The losses"):
         return self.losses, members, self.nonmembers
 
     @property
+    def inputs(self) -> tuple[Path | None, ...]:
+        """The same, but for standard input, which no output can replace."""
+        return tuple(None if path == STANDARD else path for path in self.files)
+
+    @property
     def coverage(self) -> Any:
         """What --members says where it names no table: how many of the training records were scored."""
         return self.members if isinstance(self.members, str) else None
+
+    @contextmanager
+    def at_hand(self) -> Iterator["_LossTables"]:
+        """Yield the same tables, with standard input in a file for as long as it is read."""
+        if self.losses != STANDARD:
+            yield self
+            return
+        with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
+            path = Path(folder) / "standard input.csv"
+            with path.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            try:
+                yield replace(self, losses=path)
+            except AuditorError as error:
+                raise type(error)(str(error).replace(f"file {str(path)!r}", "standard input")) from None
 
     def read(self) -> tuple[str, Losses]:
         """Return where the losses come from and the losses."""
@@ -393,11 +418,13 @@ def audit(
     from auditor import api
 
     wanted, utility, context = gates.parsed(), words.stated_utility(), words.declared()
-    files.check(inputs=(*tables.files, trust.reference, claimed.schedule, words.file))
+    files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, words.file))
     claim, split = claimed.claim(), sampling.declared_split()
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
-    source, losses = tables.read()
+    with tables.at_hand() as opened:
+        source, losses = opened.read()
+        features = opened.read_features(trust.features)
     announce("Auditing ...")
     with console.progress(quiet=common.quiet) as move:
         result = api.audit(
@@ -413,7 +440,7 @@ def audit(
             one_run_test=measured.guess_test(split=sampling.split),
             threshold=measured.threshold(),
             mixture=measured.mixtures(),
-            features=tables.read_features(trust.features),
+            features=features,
             reference=None if trust.reference is None else tables.read_table(trust.reference),
             seed=measured.seed,
             model=words.model_name,
@@ -546,7 +573,8 @@ def verify(stored: _StoredResult, tables: _SameLosses, shown: Quietly) -> int:
     kept = origin.get(CONTENT_HASH)
     found = [_compared("content", kept, kept and content_hash(json.loads(content)))]
     if any(tables.files):
-        _, losses = tables.read()
+        with tables.at_hand() as opened:
+            _, losses = opened.read()
         found.append(_compared("losses", origin.get("input_sha256"), input_hash(losses)))
         found += _again(stored.result, losses) if found[-1][0] else []
     if not shown.quiet:

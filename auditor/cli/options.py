@@ -461,7 +461,7 @@ class Gates(Options, title="When to stop a pipeline"):
 
 _LEAST = 30  # columns of a terminal that a result can be read on
 
-_STDOUT = Path("-")
+STANDARD = Path("-")  # input or output
 
 
 @dataclass(frozen=True)
@@ -485,11 +485,11 @@ class JsonFile(Options, title="What is written"):
             OutputError: A path cannot be written, is an input, or is named twice.
         """
         for name, path in vars(self).items():
-            if path == _STDOUT and name != "json":
+            if path == STANDARD and name != "json":
                 raise InputError(
                     f"{spelled(name)} - is not offered: it goes to a file; name one, or use --json - for the data."
                 )
-        paths = [path for path in vars(self).values() if isinstance(path, Path) and path != _STDOUT]
+        paths = [path for path in vars(self).values() if isinstance(path, Path) and path != STANDARD]
         check_writable(paths, inputs=[*(path for path in inputs if path is not None), *used_file()])
 
     def write(
@@ -504,8 +504,8 @@ class JsonFile(Options, title="What is written"):
             texts: Other files with their contents.
         """
         files = dict(texts or {})
-        write_all(files if self.json in (None, _STDOUT) else {**files, self.json: data})
-        if self.json == _STDOUT:
+        write_all(files if self.json in (None, STANDARD) else {**files, self.json: data})
+        if self.json == STANDARD:
             console.hand_out(data)
         elif not quiet:
             written = [str(path) for path in (*files, self.json) if path is not None]
@@ -562,7 +562,7 @@ class AuditFiles(PageFiles):
             (self.sarif, result.to_sarif),
         )
         texts = dict(more or {}) | {path: make(gates=gates) for path, make in makers if path is not None}
-        shown = "" if quiet or self.json == _STDOUT else _shown(result, gates, text)
+        shown = "" if quiet or self.json == STANDARD else _shown(result, gates, text)
         self.write(result.to_json(), shown=shown, quiet=quiet, texts=texts)
         console.explain(_reasons(result, gates))
         return exit_code(result, gates)

@@ -59,7 +59,7 @@ def _file(path: Path) -> sources.Table:
         return arrow.ParquetTable(sources.parts(path), place=f"folder {str(path)!r}", path=path)
     if kind == ".parquet":
         return arrow.ParquetTable((path,), place=place, path=path)
-    return (csv.CsvTable if kind == ".csv" else arrow.IpcTable)(path, place=place)
+    return (csv.CsvTable if kind in sources.TEXTS else arrow.IpcTable)(path, place=place)
 
 
 # --- Tables of records to score: which of their columns play which part, and the records a stretch at a time ---
@@ -75,7 +75,7 @@ class RecordTable:
     pandas takes for missing (a blank, NA, NaN, null and the like). Ids, groups and persons of a CSV stay text.
 
     Attributes:
-        data: The path of a ``.csv``, ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
+        data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
             ``.parquet`` parts (in the order of their names); a pandas or polars DataFrame; a pyarrow Table or Dataset;
             or a dictionary of arrays by name.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
@@ -266,8 +266,8 @@ class TableSource:
             if bad.any():
                 raise InputError(
                     f"label column {name!r} of {self.name} must have a label in each row, got {int(bad.sum())} that are"
-                    f" missing or infinite (first at row {start + int(np.argmax(bad))}, {self.rows}); leave those rows"
-                    " out."
+                    f" missing or infinite (first at {validate.at_row(start + int(np.argmax(bad)), self.rows)}); leave those"
+                    " rows out."
                 )
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 

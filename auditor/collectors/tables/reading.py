@@ -153,7 +153,7 @@ def read_losses(
     together with its true classes, fingerprints and which records were classified correctly they are what `auditor.collect` would have returned.
 
     Args:
-        path: A ``.csv`` (UTF-8, commas, one line of names), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
+        path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
             arrays are the columns; never pickled), or a folder of ``.parquet`` parts. An ``.npz`` with the arrays
             ``member`` and ``nonmember`` and no loss column holds the losses of the two groups. Or a pandas or polars
             DataFrame, a pyarrow Table or Dataset, or a dictionary of columns.
@@ -297,8 +297,8 @@ def _losses(column: Column, table: Table, name: str) -> Floats:
 def _loss_name(name: str, table: Table) -> str:
     """Return the name of the column of losses, or say what the file has, and what is probably wrong with its header."""
     hint = ""
-    if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|"):
-        hint = "The columns must be separated by commas."
+    if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|,"):
+        hint = "The columns must be separated by commas, or in a .tsv by tabulators."
     elif table.names and all(map(_is_number, table.names)):
         hint = "The first line must hold the names of the columns."
     return table.named(name, what="losses", hint=hint, argument="loss_column")
@@ -498,7 +498,7 @@ def _of_steps(column: Column, table: Table, name: str) -> Floats:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"{_place(name, table)} must be {words} in every row, got {found[row]:g} (row {row}, {table.rows}); correct"
-                " that step."
+                f"{_place(name, table)} must be {words} in every row, got {found[row]:g} ({validate.at_row(row, table.rows)});"
+                " correct that step."
             )
     return found
