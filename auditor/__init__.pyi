@@ -3,6 +3,7 @@ from auditor._version import __version__ as __version__
 from auditor.api import (
     AuditResult as AuditResult,
     AuditsComparison as AuditsComparison,
+    ClaimResult as ClaimResult,
     InstancesResult as InstancesResult,
     RunsResult as RunsResult,
     assert_gates as assert_gates,

@@ -33,7 +33,7 @@ from auditor.core.options import (
     Utility,
 )
 from auditor.core.values import Estimate, Losses, Verdict
-from auditor.results.document import AuditDocument, InstancesDocument, RunsDocument
+from auditor.results.document import AuditDocument, ClaimDocument, InstancesDocument, RunsDocument
 from auditor.theory.asked import Asked
 from auditor.verdicts.gates import Gate, GateOutcome, check_gates
 
@@ -200,7 +200,12 @@ class RunsResult(_Reported, RunsDocument):  # noqa: D101 - that of the document
     __doc__ = RunsDocument.__doc__
 
 
-AnyResult = AuditResult | InstancesResult | RunsResult
+@dataclass(frozen=True, eq=False, repr=False)
+class ClaimResult(_Reported, ClaimDocument):  # noqa: D101 - that of the document
+    __doc__ = ClaimDocument.__doc__
+
+
+AnyResult = AuditResult | InstancesResult | RunsResult | ClaimResult
 
 
 @dataclass(frozen=True, repr=False)
@@ -553,5 +558,5 @@ def read_result(path: str | os.PathLike[str]) -> AnyResult:
     from auditor.results import reading as room
 
     found = room.read_result(path, kinds=room.KINDS)
-    results = AuditResult, InstancesResult, RunsResult
+    results = AuditResult, InstancesResult, RunsResult, ClaimResult
     return next(item for item in results if item.kind == found.kind).of(found)

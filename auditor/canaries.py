@@ -254,7 +254,7 @@ def read_coins(path: str | os.PathLike[str] | Any) -> Canaries:
     """
     table = open_table(path)
     for name, what in (("id", "ids"), ("member", "coins")):
-        validate.column_name(name, what=what, file=table.place, options=table.names)
+        table.named(name, what=what)
     columns = table.columns(["id", "member"], text=["id"])
     member = marks(columns["member"], place=f"column 'member' of {table.place}", rows=table.rows)
     return Canaries(None, None, columns["id"], member)

@@ -101,9 +101,8 @@ def _command_line() -> str:
             found = param.get_help_record(context)
             if found is not None:
                 title = "Arguments" if param.param_type_name == "argument" else "Options"
-                title = (
-                    "General" if param.name == "help" else getattr(param, "rich_help_panel", None) or title
-                )
+                title = getattr(param, "rich_help_panel", None) or title
+                title = "General" if param.opts[-1].startswith("--help") else title
                 option, words = (html.escape(text).replace("|", "&#124;") for text in found)
                 sections.setdefault(title, []).append(f"| <code>{option}</code> | {words} |")
         for title, rows in sections.items():

@@ -52,16 +52,18 @@ from auditor.estimators import (
     auc,
     bayes_security,
     clopper_pearson,
+    draw_guesses,
     lower_limit,
-    one_run_bound,
     parametric,
+    pure_p_value,
     tpr_at_fpr,
     upper_limit,
 )
 from auditor.estimators.certified import is_exact
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
-from auditor.estimators.guess_tests import PURE_STEP, pure_p_value
-from auditor.estimators.guesses import Guesses, draw_guesses
+from auditor.estimators.guess_tests import PURE_STEP
+from auditor.estimators.guesses import Guesses
+from auditor.estimators.one_run import one_run_bound
 from auditor.theory import gaussian_epsilon
 
 Floats = np.ndarray

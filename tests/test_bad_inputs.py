@@ -35,7 +35,7 @@ from auditor.estimators import (
     one_run_bound,
     steinke_bound,
 )
-from auditor.mechanism import GaussianAttack, RandomisedResponse, ceiling, records_needed
+from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
 from auditor.scores import Population, References
 from auditor.verdicts import check_gates, parse
@@ -113,7 +113,7 @@ CASES = {
     r"interval must be auditor\.Calibrated or auditor\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Katz()),
     r"interval must be auditor\.ClopperPearson or auditor\.Katz or": lambda: FixedThreshold(0.0, Melded()),
     # The audit.
-    r"losses must be auditor\.Losses, got 'x.csv'": lambda: auditor.audit("x.csv"),
+    r"file 'x.csv' does not exist": lambda: auditor.audit("x.csv"),
     "delta must be finite, got nan": lambda: auditor.audit(TEN, delta=math.nan),
     "delta must be finite, got an integer": lambda: auditor.audit(TEN, delta=10**400),
     "confidence must lie in": lambda: auditor.audit(TEN, confidence=0.0),
@@ -212,7 +212,6 @@ CASES = {
     "attack must be .*PerfectAttack": lambda: needed(attack="perfect"),
     "mu must be above 0": lambda: GaussianAttack(0.0),
     "epsilon of the randomised response must be above 0": lambda: RandomisedResponse(-1.0),
-    "n_member must be a whole number of 2 or more, got 1": lambda: ceiling(1, 9, delta=0.0),
     # Several models, and many runs.
     "at least 2 models": lambda: models(TWO),
     "instances must be a sequence": lambda: auditor.audit_instances(TWO, delta=1e-5),

@@ -82,7 +82,7 @@ def test_bad_files(tmp_path, capsys, name):
         (("--claim-points", "x:0.1"), ["claimed epsilon of point 1 must be a number", "'x'"]),
         (("--split", "bernoulli"), ["--inclusion"]),
         (("--inclusion", "0.5"), ["--split bernoulli"]),
-        (("--member-file", "a.csv"), ["LOSSES", "--nonmember-file"]),
+        (("--member-file", "a.csv"), ["LOSSES", "--nonmembers"]),
         (("--json", "/dev/null"), ["is not an ordinary file"]),
         (("--html", "{folder}/" + 300 * "a"), ["is not a path that can be written"]),
         (("--split", "unknown", "--stratified"), ["--split random"]),

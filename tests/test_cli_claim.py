@@ -1,9 +1,12 @@
 """`auditor claim`: the table, the JSON, the words, and what it refuses."""
 
 import json
+from xml.etree import ElementTree as ET
 
 import pytest
 from command_line import answer, refused, run
+
+import auditor
 
 RUN = ("--noise-multiplier", "1", "--sampling-rate", "0.01", "--steps", "1000")
 CLAIM = ("claim", *RUN, "--delta", "1e-5")
@@ -68,7 +71,7 @@ def test_shuffled_batches(capsys):
     assert [row["value"] for row in shuffled["claims"]] == [row["value"] for row in poisson["claims"]]
     assert not any(row["proven"] for row in shuffled["claims"])
     fixed = (answer(capsys, *CLAIM, *said) for said in (["--fixed-size"], ["--sampler", "fixed-size"]))
-    assert next(fixed) == next(fixed)
+    assert {**next(fixed), "provenance": {}} == {**next(fixed), "provenance": {}}
     assert "--fixed-size contradicts --sampler shuffled" in refused(
         capsys, *CLAIM, "--fixed-size", "--sampler", "shuffled"
     )
@@ -79,6 +82,64 @@ def test_prior_and_rates(capsys):
     found = answer(capsys, *CLAIM, "--prior", "0.1", "--fpr", "0.05")
     metrics = {row["metric"] for row in found["claims"]}
     assert {"success_rate_at_prior.0.1", "tpr_at_fpr.0.05"} <= metrics
+
+
+# One unsampled step with noise 1: mu is 1, and 2 for a replaced record; the advantage is 2 Phi(mu/2) - 1.
+STEP = ("claim", "--noise-multiplier", "1", "--sampling-rate", "1", "--steps", "1", "--delta", "1e-5")
+
+
+@pytest.mark.parametrize(
+    ("gate", "code", "words"),
+    [
+        (
+            "mu > 1.5",
+            1,
+            "mu.replace-one is 2 (promised, proven, about the training algorithm, replace-one), above 1.5",
+        ),
+        ("mu.add-remove > 1.5", 0, ""),
+        ("mu.replace-one.value <= 2", 1, "at most 2: gate 'mu.replace-one.value <= 2' failed"),
+        ("advantage > 0.6827", 0, ""),
+        ("advantage > 0.6826", 1, "advantage.replace-one is 0.683 (promised"),
+        ("bayes_security < 0.3174", 1, "bayes_security.replace-one is 0.317 (promised"),
+        ("epsilon.add-remove.lower > 1", 3, "epsilon has no lower end here"),
+        ("mu == refuted", 2, "compares 'mu' with a word"),
+        ("auc > 1", 2, "names 'auc', which no audit of this kind has. The names are epsilon.add-remove, "),
+    ],
+)
+def test_gates(capsys, gate, code, words):
+    """A promised number passes or fails exactly, without a kind of neighbours for both; an unknown name is one error."""
+    assert run(*STEP, "--quiet", "--fail-if", gate) == code
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == int(code != 0)
+
+
+def test_every_output(tmp_path, capsys):
+    """Markdown, JUnit and SARIF say what is promised and which gate stopped; a stored claim gives the same page again."""
+    paths = {name: tmp_path / f"claim.{name}" for name in ("json", "html", "markdown", "junit", "sarif")}
+    asked = [word for name, path in paths.items() for word in (f"--{name}", path)]
+    gate = ("--fail-if", "advantage > 0.6", "--fail-if", "epsilon > 1e9")
+    assert run(*STEP, *asked, *gate) == 1
+    assert "✓ epsilon.add-remove is" in capsys.readouterr().out
+    text = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+    assert text["markdown"].startswith(
+        "## Privacy claim: DP-SGD with noise multiplier 1, sampling rate 1 and 1 step"
+    )
+    assert (
+        "| Membership advantage | 0.683 | promised, proven | — | the training algorithm (replace-one) |"
+        in text["markdown"]
+    )
+    suite = ET.fromstring(text["junit"])[0]  # noqa: S314 - our own
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["5", "1", "0", "1"]
+    assert [item["ruleId"] for item in json.loads(text["sarif"])["runs"][0]["results"]] == ["gate/failed"]
+    assert "<h1>DP-SGD with noise multiplier 1" in text["html"]
+    again = tmp_path / "again.html"
+    assert run("report", paths["json"], "--html", again, *gate) == 1
+    assert "replace-one" in capsys.readouterr().out
+    assert again.read_text(encoding="utf-8") == text["html"]
+    assert run("verify", paths["json"]) == 0
+    assert isinstance(auditor.read_result(paths["json"]), auditor.ClaimResult)
+    assert auditor.read_result(paths["json"]).to_json() == text["json"]
 
 
 @pytest.mark.parametrize(

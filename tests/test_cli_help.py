@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 import typer
-from command_line import refused
+from command_line import answer, refused
 
-from auditor.cli import app
+from auditor.cli import app, console
 
 GROUP = typer.main.get_command(app.app)
 COMMANDS = GROUP.commands
@@ -18,7 +18,7 @@ LINES = [
     for line in command.epilog.replace("\\\n", "").splitlines()
     if line.strip().startswith("auditor ")
 ]
-WITH_CODES = {"audit", "report", "compare", "instances", "runs", "power", "collect", "verify"}
+WITH_CODES = {"audit", "claim", "report", "compare", "instances", "runs", "power", "collect", "verify"}
 
 
 def words_of(line):
@@ -58,17 +58,28 @@ def test_every_example_needs_its_files_alone(line, tmp_path, monkeypatch, capsys
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_the_help_shows_examples_and_the_exit_codes(name, capsys):
-    """Three spellings show the same: every option once, the exit codes, and the examples at the end."""
+    """Three spellings show the same: examples and exit codes, then each option once; of very many the rest on request."""
     shown_by = {shown(*words, capsys=capsys) for words in (["help", name], [name, "--help"], [name, "-h"])}
     assert len(shown_by) == 1
     text = shown_by.pop()
-    assert text.endswith(COMMANDS[name].epilog + "\n")
+    assert text.index(COMMANDS[name].epilog) < text.index("\nGeneral:\n")
     assert ("\nExit codes:\n" in text) == (name in WITH_CODES)
     assert "\x1b" not in text
-    options = [param for param in COMMANDS[name].params if param.param_type_name == "option"]
-    above = text.split("Examples:")[0]
-    rows = [line.split()[0].rstrip(",") for line in above.splitlines() if line.startswith("  -")]
-    assert len(rows) == len(set(rows)) == len(options) + 1
+    context = typer.Context(COMMANDS[name], info_name=name)
+    options = [
+        param
+        for param in COMMANDS[name].get_params(context)
+        if param.param_type_name == "option" and not param.hidden
+    ]
+    whole = shown(name, "--help-all", capsys=capsys) if "--help-all" in text else text
+    for words in (text, whole):
+        rows = [
+            line.split()[0].rstrip(",")
+            for line in words.split(COMMANDS[name].epilog)[1].splitlines()
+            if line.startswith("  -")
+        ]
+        assert len(rows) == len(set(rows))
+        assert len(rows) == len(options) if words is whole else 8 <= len(rows) <= 20
 
 
 def test_the_bare_command_says_where_to_begin(capsys):
@@ -140,3 +151,29 @@ def test_every_number_that_is_offered_exists(rng):
     names = {estimate.name for estimate in found.estimates}
     assert names == set(offered())
     assert {check.name for check in found.checks} <= {item.name for item in CHECKS if item.hint}
+
+
+def test_no_name_commands_a_build_server(capsys):
+    """A line that would begin with a command of a build server begins with a backslash, on both streams; others stay."""
+    console.say("::error::x\n a :: b\n  ##vso[x]\n## heading\n")
+    console.explain(["::stop-commands::x"])
+    printed = capsys.readouterr()
+    assert printed.out == "\\::error::x\n a :: b\n  \\##vso[x]\n## heading\n"
+    assert printed.err == "\\::stop-commands::x\n"
+
+
+def test_members_are_a_table_and_the_old_words_are_still_read(tmp_path, monkeypatch, capsys):
+    """`--members census` is `--member-coverage census`; a file of that name is `./census`; what was written is said."""
+    monkeypatch.chdir(tmp_path)
+    rows = "loss,member\n" + "".join(f"{place % 17 / 7},{place % 2}\n" for place in range(400))
+    (tmp_path / "losses.csv").write_text(rows)
+    found = [
+        answer(capsys, "audit", "losses.csv", "--delta", "1e-5", *words)
+        for words in (("--members", "census"), ("--member-coverage", "census"), ())
+    ]
+    assert [item["data"]["members"] for item in found] == ["census", "census", "sample"]
+    files = ("--members", "./census", "--nonmembers", "losses.csv")
+    assert "'census'" in refused(capsys, "audit", *files)  # a table, and none that is there
+    assert "Wrote r.json.\n" in shown(
+        "audit", "losses.csv", "--delta", "1e-5", "--json", "r.json", capsys=capsys
+    )

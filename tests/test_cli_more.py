@@ -1,5 +1,6 @@
 """The command line beyond the first audit: mixtures, persons, features, placebo, ranking, instances, power."""
 
+import io
 import json
 
 import numpy as np
@@ -88,6 +89,25 @@ def test_mixtures_and_other_tests(table, capsys):
     assert run("audit", table, "--melded", "--clopper-pearson") == 2
 
 
+def test_losses_come_from_standard_input(table, capsys, monkeypatch):
+    """`-` is a CSV from standard input, features too: the same losses; what is wrong with it is said of standard input."""
+    features = ("--features", "age,income")
+    plain = audited(table, capsys, *features)
+    names = ("audit", "-", *features)
+    for content, words in (
+        (table.read_bytes(), ""),
+        (b"", "standard input is empty"),
+        (b"a\n1\n", "standard input"),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        if words:
+            assert words in refused(capsys, *names)
+        else:
+            found = answer(capsys, *names)
+            assert found["provenance"]["input_sha256"] == plain["provenance"]["input_sha256"]
+            assert found["checks"] == plain["checks"]
+
+
 def test_the_ranking_is_written(table):
     """The ranked records go to their file, with ids that no spreadsheet runs."""
     target = table.with_name("ranking.csv")
@@ -164,9 +184,10 @@ def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
         ("audit {table} --features owner,age --person-column owner", "must not name 'owner'"),
         ("audit {table} --reference {table}", "reference losses are the audited losses"),
         ("audit {table} --members subset", "--training-size"),
+        ("audit {table} --members census --member-coverage sample", "contradicts --member-coverage sample"),
         ("audit {table} --schedule {table} --steps 3", "cannot stand beside --steps"),
         ("audit {table} --ranking ranking.txt", ".csv or .parquet"),
-        ("power --epsilon 1 --delta 1e-5 --training-size 300", "--members subset"),
+        ("power --epsilon 1 --delta 1e-5 --training-size 300", "--member-coverage subset"),
         ("power --epsilon 1 --delta 1e-5 --mu 1 --attack-epsilon 1", "--attack-epsilon"),
         ("power --epsilon 1 --delta 1e-5 --sequential", "--sequential goes with --runs"),
         ("power --epsilon 1 --delta 1e-5 --canaries --split random", "--canaries is --split bernoulli"),

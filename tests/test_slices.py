@@ -55,8 +55,8 @@ def test_bands_hold_what_a_sort_puts_there(rng):
     order = np.argsort(np.concatenate([losses.member, losses.nonmember]))
     inside = order < 700
     ends = [0, 20, 100, 200, 500, 1000, 1500, 1800, 1900, 1980, 2000]
-    assert [part.label for part in found[:2]] == ["lowest 1% of losses", "losses from 1% to 5%"]
-    assert found[-1].label == "highest 1% of losses"
+    assert [part.label for part in found[:2]] == ["lowest 1% of losses", "lowest 1% to 5% of losses"]
+    assert [part.label for part in found[-2:]] == ["highest 1% to 5% of losses", "highest 1% of losses"]
     for part, start, end in zip(found, ends[:-1], ends[1:], strict=True):
         members = int(inside[start:end].sum())
         item = part.estimate("member_share")
@@ -136,7 +136,7 @@ def test_ties_stay_in_one_band():
     assert [(part.n_member, part.n_nonmember) for part in found] == [(60, 100), (30, 100), (10, 100)]
     assert [part.label for part in found] == [
         "lowest 40% of losses",
-        "losses from 40% to 72.5%",
+        "lowest 40% to 72.5% of losses",
         "highest 27.5% of losses",
     ]
 

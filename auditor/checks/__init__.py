@@ -1,4 +1,4 @@
-"""Checks: does this audit deserve trust? Each answers one question with a sentence for a privacy reviewer."""
+"""Checks: can the numbers be relied on? Each answers one question with a sentence for a privacy reviewer."""
 
 from auditor.core.lazy import face
 

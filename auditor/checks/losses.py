@@ -1,11 +1,11 @@
-"""Checks of the losses and of what was found on them; each asks one question about whether the audit deserves trust."""
+"""Checks of the losses and of what was found on them; each asks one question about whether its numbers can be relied on."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from auditor.core.numbers import apart, number, percent, sentence
+from auditor.core.numbers import apart, given, number, percent, sentence
 from auditor.core.options import EachRecord
 from auditor.core.registry import CheckSpec
 from auditor.core.values import Check, Claim, Estimate, FittedPair, Floats, Losses, Status
@@ -382,24 +382,24 @@ def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Chec
         curve = mechanism.details.get("claimed_curve") or {}
         if curve.get("rejected") or curve.get("could_have_been"):
             message = (
-                "A perfect attack on these records would have had the claim's whole trade-off curve rejected: the audit had"
-                " room to refute it."
+                "On these records a perfect attack would have had the claim's whole trade-off curve rejected, so this audit"
+                " could have refuted it."
             )
             return Check("power", Status.OK, message, details)
         ceiling = mechanism.details["ceiling"]
         stated, top = apart(claim.value, ceiling)
         perfect = (
-            f"A perfect attack on these records would show an epsilon of {top} for the training algorithm"
+            f"On these records a perfect attack would show an epsilon of {top} for the training algorithm (delta"
+            f" {given(mechanism.delta)})."
         )
         if not math.isfinite(claim.value) or ceiling <= claim.value:
-            message = (
-                f"{perfect} by this method, not above the claim of {stated}: the audit cannot refute it."
-            )
+            message = f"{perfect} That is not above the claim of {stated}, so this audit cannot refute it."
             return Check("power", Status.WARN, message, details)
-        message = f"{perfect}, above the claim of {stated}: the audit had room to refute it."
+        message = f"{perfect} That is above the claim of {stated}, so this audit could have refuted it."
         return Check("power", Status.OK, message, details)
     top = number(ceiling, toward="down")
-    message = f"With these numbers of records, a perfect attack would be certified at {top} by this method."
+    at = f"an epsilon of {top} (delta {given(certified.delta)})"
+    message = f"With this many records a perfect attack would be certified at {at}."
     if ceiling < _SMALL:
         message += " That is too little to find most leaks."
         return Check("power", Status.WARN, message, details)
@@ -411,11 +411,11 @@ def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Chec
 
 SENSITIVITY = CheckSpec(
     name="sensitivity",
-    title="Does Epsilon* hang on a few records, or on the transform?",
-    hint="whether the estimate hangs on a few records",
+    title="Do a few records, or the scaling of the losses, decide Epsilon*?",
+    hint="whether a few records decide the estimate",
     advice={
         "warn": "Decide by the certified bound, which moves little with single records.",
-        "unknown": "Nothing hangs on this check where Epsilon* has no value: decide by the certified bound.",
+        "unknown": "Without a value of Epsilon* there is nothing to check: decide by the certified bound.",
     },
     run=lambda evidence: sensitivity(evidence.estimate("epsilon_star.gaussian")),
 )
@@ -423,8 +423,8 @@ _LARGEST_MOVE = 0.10
 # Moves below this many nats are noise at any realistic number of records.
 _NOISE = 0.05
 _VARIANTS = {
-    "without_extremes": "without the most extreme 0.1% of each group",
-    "scale_free": "with the scale-free transform",
+    "without_extremes": "Without the most extreme 0.1% of each group",
+    "scale_free": "With the scale-free transform",
 }
 
 
@@ -432,22 +432,24 @@ def sensitivity(star: Estimate) -> Check:
     """Warn when the published value moves by more than 10% without its extreme records or with the other transform."""
     if star.value is None:
         return Check(
-            "sensitivity", Status.UNKNOWN, f"There is no parametric Epsilon* to vary: {star.reason}."
+            "sensitivity",
+            Status.UNKNOWN,
+            f"Epsilon* of the Gaussian fit has no value to vary: {star.reason}.",
         )
     others = {name: star.details[name] for name in _VARIANTS}
     details = {"value": star.value, **others}
     moved = [
-        f"{number(other)} {_VARIANTS[name]}"
+        f"{_VARIANTS[name]} it is {number(other)}."
         for name, other in others.items()
         if abs(star.value - other) > max(_NOISE, _LARGEST_MOVE * max(star.value, other))
     ]
     if moved:
         message = (
-            f"The parametric Epsilon* of {number(star.value)} becomes {' and '.join(moved)}: it hangs on a few records or"
-            " on the transform, so do not base a decision on it alone."
+            f"Epsilon* of the Gaussian fit is {number(star.value)}. {' '.join(moved)} A few records, or the scaling of the"
+            " losses, decide it: base no decision on it alone."
         )
         return Check("sensitivity", Status.WARN, message, details)
-    message = "The parametric Epsilon* moves by less than 10% without the extreme records and with the other transform."
+    message = "Epsilon* of the Gaussian fit moves by less than 10% without the extreme records and with another scaling."
     return Check("sensitivity", Status.OK, message, details)
 
 
@@ -458,8 +460,8 @@ _MIXTURE_REJECTED = (
     "Decide by the certified bound and not by Epsilon*: neither normals nor mixtures describe these losses."
 )
 _MIXTURE_STANDS = (
-    "Decide by the certified bound. The mixture describes the bulk of the losses, but its Epsilon* hangs on few records in"
-    " the tails and has no known error."
+    "Decide by the certified bound. The mixture describes most of the losses, but a few records in the tails decide its"
+    " Epsilon*, whose error is not known."
 )
 GOODNESS_OF_FIT = CheckSpec(
     name="goodness_of_fit",
@@ -503,7 +505,7 @@ def goodness_of_fit(pair: FittedPair, mixture: FittedPair | None = None) -> Chec
     details = _details(pair)
     if mixture is not None:
         details["mixture"] = {**_details(mixture), "components": _components(mixture)}
-    status, message = _of_normals(pair, alone=mixture is None)
+    status, message = _of_normals(pair)
     if mixture is None or status is Status.UNKNOWN:
         return Check("goodness_of_fit", status, message, details)
     status = Status.WARN if mixture.rejected else status
@@ -526,16 +528,11 @@ def _rejected(pair: FittedPair) -> str:
     return f"The {' and the '.join(name for name, fit in sides if fit.rejected)} losses"
 
 
-def _of_normals(pair: FittedPair, *, alone: bool) -> tuple[Status, str]:
+def _of_normals(pair: FittedPair) -> tuple[Status, str]:
     if pair.rejected:
-        instead = (
-            ": rely on the certified bound, which assumes no shape"
-            if alone
-            else " where it is read off normals"
-        )
         return Status.WARN, (
-            f"{_rejected(pair)} do not look normal after the published transform, so the"
-            f" parametric Epsilon* may be far off in either direction{instead}."
+            f"{_rejected(pair)} do not look normal after the published transform, so Epsilon* of the Gaussian fit may be far"
+            " off in either direction."
         )
     if min(pair.member.sd, pair.nonmember.sd) == 0:
         return (
@@ -546,7 +543,7 @@ def _of_normals(pair: FittedPair, *, alone: bool) -> tuple[Status, str]:
     if held_out < _ENOUGH_HELD_OUT:
         return Status.UNKNOWN, (
             f"Only {held_out} held-out record{'s were' if held_out > 1 else ' was'} there to test the fit on, too few to"
-            " reject much: do not rely on the parametric Epsilon*."
+            " reject much: do not rely on Epsilon* of the Gaussian fit."
         )
     return (
         Status.OK,
@@ -559,8 +556,7 @@ def _of_mixtures(mixture: FittedPair) -> str:
     sizes = f"{components['member']} for the members and {components['nonmember']} for the non-members"
     if mixture.rejected:
         return (
-            f"{_rejected(mixture)} do not look like a mixture of normals either (components taken: {sizes}):"
-            " rely on the certified bound, which assumes no shape."
+            f"{_rejected(mixture)} do not look like a mixture of normals either (components taken: {sizes})."
         )
     return (
         f"Mixtures of normals are not rejected (components: {sizes}), so their Epsilon* can be read; that is not proof"

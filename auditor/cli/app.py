@@ -1,5 +1,6 @@
 """The command line: which commands there are, and how every one of them begins and ends."""
 
+import copy
 import functools
 import inspect
 import sys
@@ -14,7 +15,7 @@ from typer.models import OptionInfo
 
 from auditor._version import __version__
 from auditor.cli import console, sentences, settings
-from auditor.cli.audit import audit, compare, report, verify
+from auditor.cli.audit import audit, compare, report, site, verify
 from auditor.cli.canaries import canaries
 from auditor.cli.collect import collect
 from auditor.cli.mechanism import claim, instances, parameters, power, runs
@@ -38,31 +39,62 @@ def _help_option(command: Any, context: Any) -> Any:
     return found
 
 
-def _print_help(context: Any, param: Any, value: bool) -> None:  # noqa: ARG001, FBT001 - of the parser's protocol
+def _print_help(context: Any, param: Any, value: bool) -> None:  # noqa: FBT001 - of the parser's protocol
     if value and not context.resilient_parsing:
+        context.meta[_WHOLE] = param.name == _WHOLE
         console.say(context.get_help() + "\n")
         context.exit()
 
 
+_WHOLE = "help_all"
+_LONG = 24  # options from which on a command's help begins with those that most people need
+_FIRST = {
+    *("members", "nonmembers", "loss_column", "label_column", "split", "features", "reference"),
+    *("records", "label", "classes", "task", "output", "out", "text_column", "protocol"),
+    *("sequential", "adjacency", "independent_runs", "epsilon", "runs", "canaries", "chance"),
+    *("claim_epsilon", "claim_delta", "noise_multiplier", "delta", "fail_if", "model_name"),
+    *("json", "html", "markdown", "quiet", "help", _WHOLE),
+}
+
+
 class Command(TyperCommand):
-    """A command whose help has its options in sections: a group of options has the title of its class."""
+    """A command whose help begins with examples, and has its options in sections, with the title of their group's class."""
 
     get_help_option: Any = _help_option
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return what the command takes: where that is much, with an option that shows all of it."""
+        found = list(super().get_params(ctx))
+        if len(found) > _LONG:
+            whole = copy.copy(self.get_help_option(ctx))
+            whole.name, whole.opts, whole.help = _WHOLE, ["--help-all"], f"Show all {len(found)} options."
+            found.append(whole)
+        return found
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples before the options."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        formatter.write(f"{self.epilog}\n")
+        self.format_options(ctx, formatter)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, section by section."""
+        """Write arguments and options, section by section; of very many those that most people need."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        for param in sorted(self.get_params(ctx), key=lambda param: param.param_type_name):  # arguments first
+        params = self.get_params(ctx)
+        short = len(params) > _LONG and not ctx.meta.get(_WHOLE)
+        for param in sorted(params, key=lambda param: param.param_type_name):  # arguments first
             record = param.get_help_record(ctx)
             title = "Arguments" if param.param_type_name == "argument" else "Options"
-            title = "General" if param.name == "help" else getattr(param, "rich_help_panel", None) or title
-            if record is not None:
+            title = (
+                "General"
+                if param.name in {"help", _WHOLE}
+                else getattr(param, "rich_help_panel", None) or title
+            )
+            first = param.name in _FIRST or param.param_type_name == "argument"
+            if record is not None and (first or not short):
                 sections.setdefault(title, []).append(record)
         _write(formatter, sections)
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the parser's protocol
-        """Write the examples as they stand, so that each can be pasted."""
-        formatter.write(f"{self.epilog}\n")
 
 
 class Group(TyperGroup):
@@ -85,7 +117,9 @@ class Group(TyperGroup):
             sections.setdefault(command.rich_help_panel, []).append(row)
         _write(formatter, sections)
 
-    format_epilog = Command.format_epilog
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the parser's protocol
+        """Write the examples as they stand, so that each can be pasted."""
+        formatter.write(f"{self.epilog}\n")
 
 
 def _write(formatter: Any, sections: dict[str, list[tuple[str, str]]]) -> None:
@@ -159,7 +193,7 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
 
 # In the order in which somebody meets them.
 _COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Audit a model": (demo, collect, audit, report, verify, compare, instances, runs, canaries),
+    "Audit a model": (demo, collect, audit, report, site, verify, compare, instances, runs, canaries),
     "Promise and plan": (claim, parameters, power),
     "Set up": (init, schema),
 }

@@ -2,14 +2,19 @@
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from auditor.cli import console, options as shared, settings
 from auditor.cli.options import (
+    STANDARD,
     ClaimOptions,
     Columns,
     Common,
@@ -24,9 +29,11 @@ from auditor.cli.options import (
     argument,
     option,
     refuse,
+    table_or_coverage,
 )
 from auditor.core import options as choices
-from auditor.core.errors import InputError
+from auditor.core.errors import AuditorError, InputError
+from auditor.core.numbers import clean
 from auditor.core.values import Losses
 from auditor.results.document import CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
 from auditor.verdicts.gates import ExitCode, judged
@@ -136,21 +143,48 @@ class _LossTables(Columns, LossColumns, title="The losses"):
     """One table of losses, or one for each group.
 
     Attributes:
-        losses: Table of losses (.csv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column.
-        member_file: Table of member losses, instead of LOSSES.
-        nonmember_file: Table of non-member losses.
+        losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column; - for
+            CSV from standard input.
+        members: Table of member losses, instead of LOSSES.
+        nonmembers: Table of non-member losses.
         label_column: Column of true classes, to report by class.
     """
 
     losses: Path | None = argument("LOSSES", default=None)
-    member_file: Path | None = None
-    nonmember_file: Path | None = None
+    members: Any = option(parser=table_or_coverage, metavar="FILE", also=["--member-file"])
+    nonmembers: Path | None = option(also=["--nonmember-file"])
     label_column: str | None = None
 
     @property
     def files(self) -> tuple[Path | None, ...]:
         """Every table, where it was given."""
-        return self.losses, self.member_file, self.nonmember_file
+        members = None if isinstance(self.members, str) else self.members
+        return self.losses, members, self.nonmembers
+
+    @property
+    def inputs(self) -> tuple[Path | None, ...]:
+        """The same, but for standard input, which no output can replace."""
+        return tuple(None if path == STANDARD else path for path in self.files)
+
+    @property
+    def coverage(self) -> Any:
+        """What --members says where it names no table: how many of the training records were scored."""
+        return self.members if isinstance(self.members, str) else None
+
+    @contextmanager
+    def at_hand(self) -> Iterator["_LossTables"]:
+        """Yield the same tables, with standard input in a file for as long as it is read."""
+        if self.losses != STANDARD:
+            yield self
+            return
+        with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
+            path = Path(folder) / "standard input.csv"
+            with path.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            try:
+                yield replace(self, losses=path)
+            except AuditorError as error:
+                raise type(error)(str(error).replace(f"file {str(path)!r}", "standard input")) from None
 
     def read(self) -> tuple[str, Losses]:
         """Return where the losses come from and the losses."""
@@ -162,7 +196,7 @@ class _LossTables(Columns, LossColumns, title="The losses"):
             case (None, Path() as members, Path() as nonmembers):
                 found = collectors.read_loss_pair(members, nonmembers, **self.columns())
                 return f"{members.name} (members), {nonmembers.name} (non-members)", found
-        raise InputError("give either one LOSSES table, or both --member-file and --nonmember-file.")
+        raise InputError("give either one LOSSES table, or both --members and --nonmembers.")
 
     def read_features(self, columns: str | None) -> Any:
         """Return the feature columns of the tables that the losses are in, if any were named."""
@@ -178,7 +212,7 @@ class _LossTables(Columns, LossColumns, title="The losses"):
             )
         # Files of one group may still have a column that says which one.
         others = [self.member_column, *others]
-        pair: Any = self.member_file, self.nonmember_file
+        pair: Any = self.files[1:]
         return collectors.read_feature_pair(*pair, columns=wanted, not_features=others)
 
 
@@ -362,7 +396,7 @@ def audit(
 
         Members and non-members in two files, with scores where larger is more like
         a member:
-          auditor audit --member-file train.csv --nonmember-file holdout.csv \
+          auditor audit --members train.csv --nonmembers holdout.csv \
             --loss-column score --higher-is-member
 
         Is what is claimed true? Membership was drawn at random, so it can be judged:
@@ -384,11 +418,13 @@ def audit(
     from auditor import api
 
     wanted, utility, context = gates.parsed(), words.stated_utility(), words.declared()
-    files.check(inputs=(*tables.files, trust.reference, claimed.schedule, words.file))
+    files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, words.file))
     claim, split = claimed.claim(), sampling.declared_split()
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
-    source, losses = tables.read()
+    with tables.at_hand() as opened:
+        source, losses = opened.read()
+        features = opened.read_features(trust.features)
     announce("Auditing ...")
     with console.progress(quiet=common.quiet) as move:
         result = api.audit(
@@ -396,7 +432,7 @@ def audit(
             delta=measured.delta,
             confidence=measured.confidence,
             looks=measured.looks,
-            members=sampling.scored_members(),
+            members=sampling.scored_members(tables.coverage),
             split=split,
             claim=claim,
             training_size=sampling.training_size,
@@ -404,7 +440,7 @@ def audit(
             one_run_test=measured.guess_test(split=sampling.split),
             threshold=measured.threshold(),
             mixture=measured.mixtures(),
-            features=tables.read_features(trust.features),
+            features=features,
             reference=None if trust.reference is None else tables.read_table(trust.reference),
             seed=measured.seed,
             model=words.model_name,
@@ -458,6 +494,42 @@ def report(stored: _StoredResult, gates: Gates, files: ModelFiles, common: Commo
     return files.write_all(found, judged(found, wanted), quiet=common.quiet, more=files.cards(found))
 
 
+# --- The command `auditor site`: a folder of results as pages that link to each other ---
+
+
+@dataclass(frozen=True)
+class _Folder(Options):
+    """The results, and where the pages go.
+
+    Attributes:
+        folder: Folder of results (.json), in it or in folders below.
+        out: Folder for the pages: a new or an empty one, or an earlier site, which is replaced.
+    """
+
+    folder: Path = argument("FOLDER")
+    out: Path = option(default=Path("site"))
+
+
+def site(asked: _Folder, shown: Quietly) -> None:
+    """Make one static site of a folder of results: an index, a page for each, and a comparison.
+
+    Examples:
+        Share all results of a team as files that need no server:
+          auditor site results --out public
+
+        Make it again when results were added: an earlier site is replaced:
+          auditor site results --out public --quiet
+    """
+    from auditor.report.folder import site as written
+
+    found = written(asked.folder, asked.out)
+    if not shown.quiet:
+        told = [*(f"Skipped: {reason}" for reason in found.skipped), f"Wrote {len(found.pages)} pages."]
+        console.say(
+            "".join(f"{clean(line)}\n" for line in [*told, f"Begin with {asked.out / found.pages[0]}"])
+        )
+
+
 # --- The command `auditor verify`: is a result as it was written, and do its losses give its numbers? ---
 
 
@@ -501,7 +573,8 @@ def verify(stored: _StoredResult, tables: _SameLosses, shown: Quietly) -> int:
     kept = origin.get(CONTENT_HASH)
     found = [_compared("content", kept, kept and content_hash(json.loads(content)))]
     if any(tables.files):
-        _, losses = tables.read()
+        with tables.at_hand() as opened:
+            _, losses = opened.read()
         found.append(_compared("losses", origin.get("input_sha256"), input_hash(losses)))
         found += _again(stored.result, losses) if found[-1][0] else []
     if not shown.quiet:

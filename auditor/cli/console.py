@@ -38,8 +38,13 @@ def command_line() -> str:
 # --- Standard output, and what a terminal can show ---
 
 
+def _no_commands(text: str) -> str:
+    """The same text, no line of which a build server takes for a command of its own."""
+    return re.sub(r"(?m)^(\s*)(?=::|##\[|##vso\[|##teamcity\[)", r"\1\\", text)
+
+
 def say(text: str) -> None:
-    """Print to standard output.
+    """Print to standard output; a name that the text begins a line with cannot command a build server.
 
     Raises:
         OutputError: It is closed or full. A reader that went away (as ``head`` does) is no error.
@@ -47,7 +52,7 @@ def say(text: str) -> None:
     if sys.stdout is None:
         raise OutputError("standard output is closed; open it, or write to files and add --quiet.")
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_no_commands(text))
         sys.stdout.flush()
     except BrokenPipeError:
         # Nobody reads any more: let the interpreter's own flush at exit go nowhere.
@@ -130,7 +135,7 @@ def explain(sentences: Iterable[str]) -> None:
         return
     for sentence in sentences:
         try:
-            print(" ".join(clean(sentence).split()), file=sys.stderr)  # noqa: T201 - this is the terminal
+            print(_no_commands(" ".join(clean(sentence).split())), file=sys.stderr)  # noqa: T201 - this is the terminal
         except OSError:
             return  # nobody can be told; the exit code remains
 

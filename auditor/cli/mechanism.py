@@ -2,16 +2,19 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from auditor import theory
+from auditor.api import ClaimResult
 from auditor.cli import console, options as shared, settings
 from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
-from auditor.core.values import Claim
+from auditor.core.values import Claim, Estimate, Subject
+from auditor.results.document import made_now
 from auditor.verdicts.gates import ExitCode, judged
 
 # --- The commands `auditor claim`, what a training promises, and `auditor parameters`, the training that keeps a promise ---
@@ -68,8 +71,12 @@ class _Promised(shared.Options):
 
 
 def claim(
-    training: shared.Training, asked: _Promised, files: shared.PageFiles, common: shared.Common
-) -> None:
+    training: shared.Training,
+    asked: _Promised,
+    gates: shared.Gates,
+    files: shared.AuditFiles,
+    common: shared.Common,
+) -> int:
     r"""Print what a DP-SGD training description promises, for both kinds of neighbours; JSON has every method.
 
     Examples:
@@ -83,23 +90,75 @@ def claim(
 
         Steps that differ, from a table:
           auditor claim --schedule steps.csv --delta 1e-5
-    """
-    from auditor.report.html import claim_page
-    from auditor.report.terminal import claims_text, to_json
 
+        Stop a pipeline that promises too little, for both kinds of neighbours or for one:
+          auditor claim --schedule steps.csv --delta 1e-5 --fail-if "epsilon > 8" \
+            --fail-if "advantage.replace-one > 0.3"
+
+    Exit codes:
+        0 done, and every gate passed; 1 a gate failed; 2 bad input;
+        3 a gate asks for what cannot be evaluated.
+        If several apply: 2, then 1, then 3.
+    """
+    from auditor.report.terminal import claims_text
+
+    wanted = gates.parsed()
     files.check(inputs=(training.schedule,))
     rates, delta, prior = asked.rates(), asked.delta, asked.prior
     description = training.described()
     with console.progress(quiet=common.quiet) as move:
         further = asked.further(description, progress=move and partial(move, "Simulating"))
     claims = theory.overview(description, delta=delta, rates=rates, prior=prior)
-    sentences = theory.in_words(claims, rates=rates, prior=prior)
-    shown: dict[str, Any] = {"more": further, "sentences": sentences}
+    found = settings.recorded(_result(description, claims, further, asked))
     led = claims if asked.every_method else theory.leading(claims)
+    shown: dict[str, Any] = {"more": further, "sentences": found.in_words}
     table = claims_text(description, led, width=console.width(), color=console.colour(), **shown)
-    page = {} if files.html is None else {files.html: claim_page(description, led, **shown)}
-    whole = to_json(description, (*claims, *further), delta=delta, prior=prior, sentences=sentences)
-    files.write(whole, shown=table + "\n", quiet=common.quiet, texts=page)
+    return files.write_all(found, judged(found, wanted), quiet=common.quiet, text=f"{table}\n")
+
+
+def _result(
+    training: choices.DPSGD, claims: Sequence[Claim], further: Sequence[Claim], asked: _Promised
+) -> ClaimResult:
+    """What is promised, with the best number of each kind for gates, and the curves for a page."""
+    from auditor.report.terminal import described
+    from auditor.results.views import claimed_line
+
+    best: dict[tuple[choices.Adjacency, str], Claim] = {}
+    for item in theory.leading(claims):
+        best.setdefault(
+            (item.adjacency, item.metric), item
+        )  # of two for mu the proven one, which is the first
+    whole = {kind: theory.claimed_curve(training, adjacency=kind) for kind in choices.Adjacency}
+    return ClaimResult(
+        data={
+            "claim": training.in_words(),
+            "delta": asked.delta,
+            "notes": {str(kind): item.note for kind, item in whole.items()},
+        },
+        description=described(training),
+        delta=asked.delta,
+        prior=asked.prior,
+        estimates=tuple(map(_for_gates, best.values())),
+        claims=(*claims, *further),
+        in_words=theory.in_words(claims, rates=asked.rates(), prior=asked.prior),
+        curves=tuple(
+            dataclasses.replace(line, name=str(kind))
+            for kind, item in whole.items()
+            if item.curve is not None
+            for line in claimed_line(best[kind, "epsilon"], item.curve)
+        ),
+        provenance={**made_now(), "command": console.command_line()},
+    )
+
+
+def _for_gates(claim: Claim) -> Estimate:
+    details = {"promised": claim.status} | ({"reason": claim.note} if claim.value is None else {})
+    about: dict[str, Any] = {
+        "subject": Subject.MECHANISM,
+        "delta": claim.delta,
+        "adjacency": claim.adjacency,
+    }
+    return Estimate(claim.metric, claim.value, None, None, None, claim.method, details=details, **about)
 
 
 # --- The training that keeps a promise ---
@@ -389,6 +448,7 @@ class _Plan(shared.Sampled):
         mu: Assume scores of two normals so many standard deviations apart.
         attack_epsilon: Assume guesses as right as randomised response of this epsilon.
         chance: Chance of reaching the target that is wanted.
+        members: The same as --member-coverage, as it was called before.
     """
 
     epsilon: float | None = None
@@ -401,6 +461,7 @@ class _Plan(shared.Sampled):
     mu: float | None = None
     attack_epsilon: float | None = None
     chance: float = 0.8
+    members: choices.Coverage | None = shared.option(hidden=True)
 
     def attack(self) -> Any:
         """Return the attack that is assumed."""
@@ -448,16 +509,16 @@ def power(asked: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, co
     from auditor.report.terminal import plan_text
 
     files.check(inputs=(claimed.schedule,))
-    if asked.members != "subset":
-        shared.refuse(
-            asked, "training_size", goes="with --members subset: a plan for a sample does not depend on it"
-        )
+    members = asked.scored_members(asked.members)
+    if not isinstance(members, choices.Subset):
+        goes = "with --member-coverage subset: a plan for a sample does not depend on it"
+        shared.refuse(asked, "training_size", goes=goes)
     plan = records_needed(
         asked.epsilon,
         delta=asked.delta,
         claim=claimed.claim(),
         confidence=asked.confidence,
-        members=asked.scored_members(),
+        members=members,
         attack=asked.attack(),
         power=asked.chance,
         **asked.how(),

@@ -17,7 +17,7 @@ from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, write_all
-from auditor.core.options import DPSGD, SAMPLERS, Sampling
+from auditor.core.options import DPSGD, SAMPLERS, Coverage, Sampling
 from auditor.core.values import Losses, Verdict
 from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, parse
 
@@ -38,7 +38,7 @@ class Options:
 
 
 def option(*, default: Any = None, **more: Any) -> Any:
-    """Return a field of a group with what else `typer.Option` takes."""
+    """Return a field of a group with what else `typer.Option` takes; ``also`` are other spellings."""
     return dataclasses.field(default=default, metadata={"option": more})
 
 
@@ -77,7 +77,7 @@ def _of_group(group: Any) -> dict[str, inspect.Parameter]:
         else:
             more |= item.metadata.get("option", {})
             # Spelled out, so that a flag has no --no-...
-            about = typer.Option(spelled(name), *more.pop("short", ()), **more)
+            about = typer.Option(spelled(name), *more.pop("also", ()), **more)
         found[name] = inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -133,7 +133,7 @@ class Quietly(Options, title="General"):
         debug: Show the traceback of an error.
     """
 
-    quiet: bool = option(default=False, short=["-q"])
+    quiet: bool = option(default=False, also=["-q"])
     debug: bool = False
 
 
@@ -213,6 +213,15 @@ def split(
 Split = Literal["unknown", "random", "bernoulli"]
 
 
+def table_or_coverage(said: str) -> Any:
+    """Return the path of a table of members; or one of the words that ``--members`` took before it meant one.
+
+    >>> table_or_coverage("census"), table_or_coverage("./census").name
+    ('census', 'census')
+    """
+    return said if said in typing.get_args(Coverage) else Path(said)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Options):
     """What the scored records are of all records, and how membership was decided.
@@ -220,24 +229,30 @@ class Sampled(Options):
     Attributes:
         split: How membership was decided.
         inclusion: Probability of inclusion, for --split bernoulli.
-        members: Whether every training record was scored, a sample, or a random subset of --training-size.
+        member_coverage: Whether every training record was scored (census), a sample (default), or a random subset of
+            --training-size.
         training_size: Number of training records; default: number of member losses.
     """
 
     split: Split = "unknown"
     inclusion: float | None = None
-    members: Literal["census", "sample", "subset"] = "sample"
+    member_coverage: Coverage | None = None
     training_size: int | None = None
 
-    def scored_members(self) -> choices.Members:
-        """Return what the scored members are."""
-        if self.members == "subset":
+    def scored_members(self, said: Coverage | None = None) -> choices.Members:
+        """Return what the scored members are; ``said`` is what ``--members`` says in the meaning that it had before."""
+        if said is not None and self.member_coverage not in (None, said):
+            raise InputError(
+                f"--members {said} contradicts --member-coverage {self.member_coverage}; leave it out."
+            )
+        coverage = said or self.member_coverage or "sample"
+        if coverage == "subset":
             if self.training_size is None:
                 raise InputError(
-                    "--members subset needs --training-size: the number of records it was drawn from."
+                    "--member-coverage subset needs --training-size: the number of records it was drawn from."
                 )
             return choices.Subset(of=self.training_size)
-        return choices.Census() if self.members == "census" else choices.Sample()
+        return choices.Census() if coverage == "census" else choices.Sample()
 
 
 @dataclass(frozen=True)
@@ -446,7 +461,7 @@ class Gates(Options, title="When to stop a pipeline"):
 
 _LEAST = 30  # columns of a terminal that a result can be read on
 
-_STDOUT = Path("-")
+STANDARD = Path("-")  # input or output
 
 
 @dataclass(frozen=True)
@@ -470,11 +485,11 @@ class JsonFile(Options, title="What is written"):
             OutputError: A path cannot be written, is an input, or is named twice.
         """
         for name, path in vars(self).items():
-            if path == _STDOUT and name != "json":
+            if path == STANDARD and name != "json":
                 raise InputError(
                     f"{spelled(name)} - is not offered: it goes to a file; name one, or use --json - for the data."
                 )
-        paths = [path for path in vars(self).values() if isinstance(path, Path) and path != _STDOUT]
+        paths = [path for path in vars(self).values() if isinstance(path, Path) and path != STANDARD]
         check_writable(paths, inputs=[*(path for path in inputs if path is not None), *used_file()])
 
     def write(
@@ -489,11 +504,12 @@ class JsonFile(Options, title="What is written"):
             texts: Other files with their contents.
         """
         files = dict(texts or {})
-        write_all(files if self.json in (None, _STDOUT) else {**files, self.json: data})
-        if self.json == _STDOUT:
+        write_all(files if self.json in (None, STANDARD) else {**files, self.json: data})
+        if self.json == STANDARD:
             console.hand_out(data)
         elif not quiet:
-            console.say(shown)
+            written = [str(path) for path in (*files, self.json) if path is not None]
+            console.say(shown + (f"Wrote {', '.join(written)}.\n" if written else ""))
 
 
 @dataclass(frozen=True)
@@ -528,6 +544,7 @@ class AuditFiles(PageFiles):
         *,
         quiet: bool,
         more: Mapping[Path, str | bytes] | None = None,
+        text: str | None = None,
     ) -> ExitCode:
         """Make every text first, so that the files appear together or not at all; print, explain, return the exit code.
 
@@ -536,6 +553,7 @@ class AuditFiles(PageFiles):
             gates: What became of the gates.
             quiet: Whether only JSON that was asked for, and the reason for an exit code other than 0, are printed.
             more: Other files with their contents, written with the rest.
+            text: What a person reads first; default: the result as text.
         """
         makers = (
             (self.html, result.to_html),
@@ -544,7 +562,7 @@ class AuditFiles(PageFiles):
             (self.sarif, result.to_sarif),
         )
         texts = dict(more or {}) | {path: make(gates=gates) for path, make in makers if path is not None}
-        shown = "" if quiet or self.json == _STDOUT else _shown(result, gates)
+        shown = "" if quiet or self.json == STANDARD else _shown(result, gates, text)
         self.write(result.to_json(), shown=shown, quiet=quiet, texts=texts)
         console.explain(_reasons(result, gates))
         return exit_code(result, gates)
@@ -573,11 +591,12 @@ class ModelFiles(AuditFiles):
         return {path: make() for path, make in made if path is not None}
 
 
-def _shown(result: AnyResult, gates: Sequence[GateOutcome]) -> str:
+def _shown(result: AnyResult, gates: Sequence[GateOutcome], text: str | None) -> str:
     from auditor.report.terminal import audit_text
 
     passed = "".join(f"✓ {item.sentence}\n" for item in gates if item.passed)
-    return f"{audit_text(result, width=console.width(least=_LEAST), color=console.colour(), gates=gates)}{passed}\n"
+    shown = text or audit_text(result, width=console.width(least=_LEAST), color=console.colour(), gates=gates)
+    return f"{shown}{passed}\n"
 
 
 def _reasons(result: AnyResult, gates: Sequence[GateOutcome]) -> list[str]:

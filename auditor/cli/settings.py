@@ -28,6 +28,7 @@ from auditor.cli import console
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import read_bytes
+from auditor.core.options import Coverage
 from auditor.results.reading import json_value
 from auditor.verdicts.gates import ExitCode
 
@@ -47,6 +48,7 @@ REFUSED = {
     "trusted-type": "it lets a model run code",
 }
 _PATH_OR_TABLE = "context"  # what a file may hold as a table of its own
+_WORDS = typing.get_args(Coverage)  # what `--members` may say beside a path
 # What can stop a pipeline.
 _STOPPING = {
     *("fail-if", "fail-if-worse", "claim-epsilon", "claim-delta", "claim-mu", "claim-rho", "claim-points"),
@@ -104,7 +106,8 @@ def _apply(context: Any, named: Path | None, *, none: bool) -> None:
     for key, value in own.items():
         kind = typing.get_args(signature.parameters[options[key].name].annotation)[0]
         where = f"configuration file {str(found.path)!r}: the key {key!r} in table {table}"
-        is_path = key == _PATH_OR_TABLE or Path in (kind, *typing.get_args(kind))
+        # What is read by a parser of its own is a path, or something else that the parser knows.
+        is_path = Path in (kind, *typing.get_args(kind)) or (kind is Any and value not in _WORDS)
         folder = found.path.parent if is_path else None
         context.default_map[options[key].name] = _typed(options[key], value, where=where, folder=folder)
     _USED.set(_Used(str(found.path), table, own))

@@ -223,7 +223,7 @@ def with_table(found: Sequence[Run], about: Any) -> tuple[Run, ...]:
     updated: dict[int, Run] = {}
     for place, cells in enumerate(zip(*columns, strict=True)):
         row = dict(zip(names, cells, strict=True))
-        where = f"(row {place} of {table.place}, {table.rows})"
+        where = f"({validate.at_row(place, table.rows)}, of {table.place})"
         try:
             run = _updated(found, row)
         except InputError as error:

@@ -151,6 +151,26 @@ def write_all(texts: Mapping[Path, str | bytes]) -> None:
             draft.unlink(missing_ok=True)
 
 
+def write_folder(path: Path, texts: Mapping[str, str]) -> None:
+    """Write a folder that holds these texts by their names and nothing else, whole or not at all; one that is there goes.
+
+    Raises:
+        OutputError: The path cannot be written.
+    """
+    target = _resolved(path)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".auditor-", suffix=".tmp") as beside:
+            new, old = Path(beside, "new"), Path(beside, "old")
+            new.mkdir()
+            for name, text in texts.items():
+                (new / name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+            if target.exists():
+                target.rename(old)
+            new.rename(target)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -472,6 +472,7 @@ class Subset:
         object.__setattr__(self, "of", validate.at_least("of", self.of, least=2))
 
 
+Coverage = Literal["census", "sample", "subset"]  # how many of the training records were scored
 Members = Sample | Census | Subset
 
 

@@ -130,13 +130,23 @@ def did_you_mean(option: str | None) -> str:
     return "." if option is None else f"; did you mean {option!r}?"
 
 
-def _first_bad(bad: npt.NDArray[np.bool_], rows: str = "counting from 0") -> str:
-    return f"first at row {int(np.argmax(bad))}, {rows}"
+FROM_ZERO, WITH_HEADER = "counting from 0", "the header being row 1"  # how rows are counted
 
 
-def _finite(
-    said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = "counting from 0"
-) -> _Floats:
+def at_row(row: int, rows: str = FROM_ZERO) -> str:
+    """Return where a row is: in a file with a header as an editor or a spreadsheet shows it.
+
+    >>> at_row(7), at_row(7, WITH_HEADER)
+    ('row 7, counting from 0', 'row 9, the header being row 1')
+    """
+    return f"row {row + 2 * (rows == WITH_HEADER)}, {rows}"
+
+
+def _first_bad(bad: npt.NDArray[np.bool_], rows: str = FROM_ZERO) -> str:
+    return f"first at {at_row(int(np.argmax(bad)), rows)}"
+
+
+def _finite(said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = FROM_ZERO) -> _Floats:
     """Return float64 numbers, of which none is missing or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         array = np.asarray(values, dtype=np.float64)
@@ -205,7 +215,7 @@ def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
         raise InputError(f"columns must have the same length: {listed}.")
 
 
-def finite_column(place: str, values: object, *, rows: str = "counting from 0") -> _Floats:
+def finite_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floats:
     """Return a finite 1-D float64 column; ``place`` names it and ``rows`` says how its rows are counted."""
     raw = column(place, values)
     if raw.dtype.kind not in "fiub":

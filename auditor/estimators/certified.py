@@ -8,7 +8,7 @@ Choosing the best of many thresholds on the same data breaks the level; the rule
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -101,7 +101,8 @@ def clopper_pearson(
     match rule:
         case options.RankGrid():
             rule = in_reach(rule, losses.n_member, losses.n_nonmember, alpha=alpha, members=members)
-            found = _grid_bound(losses, delta=delta, alpha=alpha, rule=rule, members=members)
+            hits = Hits.of(losses, _ranks_of(rule))
+            found = _with_threshold(_grid_bound(hits, delta, alpha, rule, members), losses)
             sizes = losses.n_member, losses.n_nonmember
             most = grid_ceiling(*sizes, delta=delta, alpha=alpha, rule=rule, members=members)
         case options.FixedThreshold():
@@ -326,25 +327,35 @@ class Ranked:
         return (ranks + 1, self.ranked - ranks), (hits, self.others - hits + 1)
 
 
+def _ranks_of(rule: options.RankGrid) -> Callable[[int], _Counts1D]:
+    return dense_ranks if isinstance(rule.interval, options.Calibrated) else ranks
+
+
+def _tails(hits: Hits, rule: options.RankGrid) -> tuple[Ranked, Ranked]:
+    n1, n0, ks = hits.members, hits.nonmembers, _ranks_of(rule)
+    return Ranked(ks(n0), n0, hits.below, n1, "lower"), Ranked(ks(n1), n1, hits.above, n0, "upper")
+
+
 def _grid_bound(
-    losses: Losses, *, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
+    hits: Hits, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
 ) -> _Candidate:
     """Return the best candidate of all ranks and tails; minus infinity where nothing is above delta."""
+    lower, upper = _tails(hits, rule)
     if isinstance(rule.interval, options.Calibrated):
-        found = _calibrated(Hits.of(losses), delta=delta, alpha=alpha, rule=rule, members=members)
-        return _with_threshold(found, losses)
-    limits = MemberLimits(members, losses.n_member)
-    n1, n0 = losses.n_member, losses.n_nonmember
-    tails = []
-    for name, ks in _tail_ranks(n1, n0, rule, limits):
-        if name == "lower":
-            hits = np.searchsorted(losses.sorted_member, losses.sorted_nonmember[ks], side="left")
-            tails.append(Ranked(ks, n0, hits, n1, name))
-        else:
-            thresholds = losses.sorted_member[n1 - 1 - ks]
-            hits = n0 - np.searchsorted(losses.sorted_nonmember, thresholds, side="right")
-            tails.append(Ranked(ks, n1, hits, n0, name))
-    return _with_threshold(_best(tails, limits, delta=delta, alpha=alpha, rule=rule), losses)
+        drawn = not is_exact(hits.members, hits.nonmembers, alpha, members)
+        law = Statistic(hits.members, hits.nonmembers, delta, alpha, members, rule.tails)
+        test = CalibratedTest(hits, law, drawn)
+        if test.epsilon_bound == 0:
+            return _Candidate(0.0)
+        name, at = test.best
+        shown = _counts(lower if name == "lower" else upper, at)
+        return _Candidate(test.epsilon_bound, {**shown, "p_value": test.p_value(0.0)})
+    limits = MemberLimits(members, hits.members)
+    if limits.known:
+        # In a census the FNR above the largest member is exactly 0, leakage or not: start at rank 1.
+        upper = upper.at(np.arange(1, upper.ranks.size))
+    tails = [tail for tail in (lower, upper) if rule.tails in ("both", tail.name)]
+    return _best(tails, limits, delta=delta, alpha=alpha, rule=rule)
 
 
 def _with_threshold(found: _Candidate, losses: Losses) -> _Candidate:
@@ -371,16 +382,8 @@ def grid_ceiling(
 ) -> float:
     """Return the bound of a perfect attack: the most that these numbers of records can certify."""
     rule = in_reach(rule, n_member, n_nonmember, alpha=alpha, members=members)
-    if isinstance(rule.interval, options.Calibrated):
-        perfect = Hits.perfect(n_member, n_nonmember)
-        return _calibrated(perfect, delta=delta, alpha=alpha, rule=rule, members=members).epsilon
-    limits = MemberLimits(members, n_member)
-    sizes = {"lower": (n_nonmember, n_member), "upper": (n_member, n_nonmember)}
-    tails = [
-        Ranked(ks, sizes[name][0], np.full(ks.size, sizes[name][1]), sizes[name][1], name)
-        for name, ks in _tail_ranks(n_member, n_nonmember, rule, limits)
-    ]
-    return max(0.0, _best(tails, limits, delta=delta, alpha=alpha, rule=rule).epsilon)
+    perfect = Hits.perfect(n_member, n_nonmember, _ranks_of(rule))
+    return max(0.0, _grid_bound(perfect, delta, alpha, rule, members).epsilon)
 
 
 # Records of both groups up to which the p-value is computed exactly, beyond which a draw of audits is quicker: a bound and
@@ -409,28 +412,6 @@ def is_exact(n_member: int, n_nonmember: int, alpha: float, members: options.Mem
     return sample and n_member + n_nonmember <= _EXACT_UP_TO and alpha > _SMALLEST
 
 
-def _statistic(
-    hits: Hits, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
-) -> Statistic:
-    return Statistic(hits.members, hits.nonmembers, delta, alpha, members, rule.tails)
-
-
-def _calibrated(
-    hits: Hits, *, delta: float, alpha: float, rule: options.RankGrid, members: options.Members
-) -> _Candidate:
-    """What every rank of both tails refutes together, with the counts of the rank that says most."""
-    drawn = not is_exact(hits.members, hits.nonmembers, alpha, members)
-    test = CalibratedTest(hits, _statistic(hits, delta, alpha, rule, members), drawn)
-    bound = test.epsilon_bound
-    if bound == 0:
-        return _Candidate(0.0)
-    tail, at = test.best
-    own, other = (hits.nonmembers, hits.members) if tail == "lower" else (hits.members, hits.nonmembers)
-    ks, found = dense_ranks(own), hits.below if tail == "lower" else hits.above
-    shown = {**_counts(Ranked(ks, own, found, other, tail), at), "p_value": test.p_value(0.0)}
-    return _Candidate(bound, shown)
-
-
 def positive_bounds(
     audits: Sequence[Losses], *, delta: float, confidence: float, rule: options.ThresholdRule
 ) -> int:
@@ -445,7 +426,8 @@ def positive_bounds(
         return sum((bound.value or 0.0) > 0 for bound in bounds)
     alike: dict[Statistic, list[Hits]] = {}
     for hits in map(Hits.of, audits):
-        alike.setdefault(_statistic(hits, delta, 1 - confidence, rule, options.Sample()), []).append(hits)
+        law = Statistic(hits.members, hits.nonmembers, delta, 1 - confidence, tails=rule.tails)
+        alike.setdefault(law, []).append(hits)
     return sum(_positive(law, every) for law, every in alike.items())
 
 
@@ -463,16 +445,6 @@ def _positive(law: Statistic, every: list[Hits]) -> int:
         middle = min(low + reach, (low + high) // 2)
         low, high = (middle, high) if positive(middle) else (low, middle)
     return low
-
-
-def _tail_ranks(
-    n1: int, n0: int, rule: options.RankGrid, limits: MemberLimits
-) -> Iterator[tuple[str, _Counts1D]]:
-    if rule.tails != "upper":
-        yield "lower", ranks(n0)
-    if rule.tails != "lower":
-        # In a census the FNR above the largest member is exactly 0, leakage or not: start at rank 1.
-        yield "upper", ranks(n1)[1 if limits.known else 0 :]
 
 
 def _best(
@@ -643,13 +615,8 @@ def _split_bound(
     losses: Losses, delta: float, alpha: float, rule: options.Split, members: options.Members
 ) -> tuple[_Candidate, float]:
     """Return the bound that the judging part certifies, and its ceiling."""
-    rng = np.random.default_rng(rule.seed)
-    parts = [halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)]
-    (choose1, judge1), (choose0, judge0) = parts
-    choosing = Losses(member=choose1, nonmember=choose0)
-    chosen = options.FixedThreshold(most_telling(choosing, delta, alpha))
-    judging = Losses(member=judge1, nonmember=judge0)
-    n0 = judging.n_nonmember
+    choosing, judging, threshold = split_by(rule, losses, delta, alpha)
+    chosen, n0 = options.FixedThreshold(threshold), judging.n_nonmember
     limits = best = MemberLimits(options.Sample(), judging.n_member)
     # Told beside the record that it was chosen at: a result holds no raw losses.
     note: dict[str, Any] = {"threshold": just_above(losses, chosen.threshold)}
@@ -667,16 +634,23 @@ def _split_bound(
     )
 
 
-def halves(values: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return a random part of so large a share, and the rest."""
-    first = round(share * values.size)
-    if (least := min(first, values.size - first)) < 2:  # noqa: PLR2004
-        raise InputError(
-            f"records on each side of a split must be 2 or more, got {least} at fraction {share:g}; give more of them, or"
-            " another fraction."
-        )
-    order = rng.permutation(values.size)
-    return values[order[:first]], values[order[first:]]
+def split_by(rule: options.Split, losses: Losses, delta: float, alpha: float) -> tuple[Losses, Losses, float]:
+    """Return the part that chooses the threshold, the part that is judged, and the threshold.
+
+    Raises:
+        InputError: A side of the split with fewer than 2 records of a group.
+    """
+    rng, parts = np.random.default_rng(rule.seed), []
+    for values in (losses.member, losses.nonmember):
+        first = round(rule.fraction * values.size)
+        if (least := min(first, values.size - first)) < 2:  # noqa: PLR2004
+            raise InputError(
+                f"records on each side of a split must be 2 or more, got {least} at fraction {rule.fraction:g}; give more"
+                " of them, or another fraction."
+            )
+        parts.append(np.split(values[rng.permutation(values.size)], [first]))
+    choosing, judging = (Losses(*side) for side in zip(*parts, strict=True))
+    return choosing, judging, most_telling(choosing, delta, alpha)
 
 
 def most_telling(losses: Losses, delta: float, alpha: float) -> float:

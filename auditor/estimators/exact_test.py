@@ -26,7 +26,7 @@ from the law (`least_epsilons`), at any size and for members of a finite trainin
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -68,9 +68,12 @@ def dense_ranks(size: int) -> _Integers:
     return ranks_below_half(size, growth=_GROWTH)
 
 
+_Ranks = Callable[[int], _Integers]  # from the size of a group
+
+
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """How many of the other group lie strictly beyond the order statistics of either group, at `dense_ranks`.
+    """How many of the other group lie strictly beyond the order statistics of either group, at some ranks.
 
     Attributes:
         members: n1.
@@ -85,19 +88,19 @@ class Hits:
     above: _Integers
 
     @classmethod
-    def of(cls, losses: Losses) -> "Hits":
-        """Count them; smaller scores mean more like a member."""
+    def of(cls, losses: Losses, ranks: _Ranks = dense_ranks) -> "Hits":
+        """Count them at the ranks of both sizes; smaller scores mean more like a member."""
         member, nonmember = losses.sorted_member, losses.sorted_nonmember
         n1, n0 = member.size, nonmember.size
-        below = np.searchsorted(member, nonmember[dense_ranks(n0)], side="left")
-        above = n0 - np.searchsorted(nonmember, member[n1 - 1 - dense_ranks(n1)], side="right")
+        below = np.searchsorted(member, nonmember[ranks(n0)], side="left")
+        above = n0 - np.searchsorted(nonmember, member[n1 - 1 - ranks(n1)], side="right")
         return cls(n1, n0, below, above)
 
     @classmethod
-    def perfect(cls, members: int, nonmembers: int) -> "Hits":
+    def perfect(cls, members: int, nonmembers: int, ranks: _Ranks = dense_ranks) -> "Hits":
         """Those of an attack that tells all members from all non-members."""
-        below = np.full(dense_ranks(nonmembers).size, members)
-        return cls(members, nonmembers, below, np.full(dense_ranks(members).size, nonmembers))
+        below = np.full(ranks(nonmembers).size, members)
+        return cls(members, nonmembers, below, np.full(ranks(members).size, nonmembers))
 
 
 class _Side(NamedTuple):

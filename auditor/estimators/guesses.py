@@ -26,8 +26,8 @@ _SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 _CONTRADICTION = 1e-3
 _FAIR = 0.5
 _UNDECLARED = (
-    "it was not declared how membership was decided; a statement about the training algorithm needs members and"
-    " non-members split uniformly at random, or independent inclusion coins, and the auditor's word for it"
+    "it was not declared how membership was decided; only members drawn uniformly at random, or by independent coins,"
+    " and declared so, say something of it"
 )
 _NO_STRATA = (
     "a stratified split ties the coins of different strata together, and the losses carry no group labels to pair"

@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = face(
         "planned_audits": (
             "GaussianAttack ModelAudit OneRunAudit PerfectAttack RandomisedResponse RunsAudit SequentialAudit coin_p_value"
         ),
-        "planning": "Plan ceiling records_needed",
+        "planning": "Plan records_needed",
         "run_cases": "Progress Reporter fingerprint number_of_workers",
         "whole_curve": "FixedNumber Sequential",
         "runs": "audit_runs credible_lower log_posterior_below",

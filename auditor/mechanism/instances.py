@@ -1,15 +1,12 @@
 """audit_instances(): several models of one training mechanism, and the claim on the mechanism."""
 
-import datetime as dt
 import math
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
 
-from auditor._version import __version__
 from auditor.checks.copies import duplicates
 from auditor.checks.losses import direction, ties
 from auditor.core import options, validate
@@ -22,7 +19,15 @@ from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.rates import auc
 from auditor.records.labels import mechanism_reason, per_person
-from auditor.results.document import AuditDocument, InstancesDocument, NamedCurve, detail, find, input_hash
+from auditor.results.document import (
+    AuditDocument,
+    InstancesDocument,
+    NamedCurve,
+    detail,
+    find,
+    input_hash,
+    made_now,
+)
 from auditor.results.views import ATTACKS, InstanceRates, against_claim, averaged, on_common_grid, rank_curves
 from auditor.theory.accountant import claimed_curve
 from auditor.theory.asked import SPLIT_NAMES, promises
@@ -487,16 +492,7 @@ def audit_instances(
         verdict=overall(judged),
         checks=_at_worst(made),
         curves=(averaged(evidence), *against_claim(bound, audited, whole)),
-        provenance={
-            "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-            "versions": {
-                "privacy-auditor": __version__,
-                "python": platform.python_version(),
-                "numpy": np.__version__,
-            },
-            "inputs_sha256": hashes,
-            "seed": seed,
-        },
+        provenance={**made_now(), "inputs_sha256": hashes, "seed": seed},
     )
 
 
@@ -557,8 +553,8 @@ def _refusal(split: options.MembershipSplit) -> str | None:
             " coin was scored"
         )
     return (
-        "it was not declared how membership was decided; a statement about the training algorithm needs a fresh,"
-        " uniformly random split for every instance, and the auditor's word for it"
+        "it was not declared how membership was decided; only a fresh, uniformly random split for every instance,"
+        " declared so, says something of it"
     )
 
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -571,26 +571,38 @@ _MOST_RUNS = 2**15
 _UNSEEN = 2e-12  # of a threshold's law, which the test leaves out
 
 
+_RATES = special.expit(np.linspace(-30, 30, 601))
+
+
 @dataclass(frozen=True, eq=False)
-class RunsAudit:
-    """`auditor.audit_runs` on a fixed number of runs; n counts those of one world."""
+class _OfRuns:
+    """What both audits of many runs are: a claimed curve, and the error of refuting it."""
 
     whole: TradeoffCurve
     alpha: float
     adjacency: options.Adjacency
 
-    counted, marks = "runs of each kind", _doubling(_MOST_RUNS)
+    estimate: ClassVar[str]
+    method: ClassVar[str]
 
     @property
     def about(self) -> dict[str, Any]:
         """What a plan says of the audit."""
-        return _of_runs(
-            self.adjacency, ORDER_STATISTICS, "every threshold at once, both tails calibrated together"
-        )
+        said = {"subject": Subject.MECHANISM, "adjacency": self.adjacency, "unit": "runs"}
+        return {**said, "estimate": self.estimate, "method": self.method}
 
     def in_reach(self, attack: Attack) -> bool:
-        """Return whether any number of runs could do."""
-        return _beyond(attack, self.whole)
+        """Return whether any number of runs could do: whether the attack shows more than the curve allows anywhere."""
+        allowed = np.interp(_RATES, self.whole.fpr, self.whole.tpr)
+        return bool(np.any(attack.tpr(_RATES) > allowed + _ALIKE))
+
+
+@dataclass(frozen=True, eq=False)
+class RunsAudit(_OfRuns):
+    """`auditor.audit_runs` on a fixed number of runs; n counts those of one world."""
+
+    counted, marks = "runs of each kind", _doubling(_MOST_RUNS)
+    estimate, method = ORDER_STATISTICS, "every threshold at once, both tails calibrated together"
 
     def chance(self, n: int, attack: Attack) -> float:
         """Return the chance that n runs with the canary and n without refute the claim."""
@@ -610,23 +622,11 @@ _MOST_PAIRS, _SETTLED, _AUDITS = 2000, 12_000, (20, 300)
 
 
 @dataclass(frozen=True, eq=False)
-class SequentialAudit:
+class SequentialAudit(_OfRuns):
     """`auditor.audit_runs` with `Sequential()`; n counts pairs of runs."""
 
-    whole: TradeoffCurve
-    alpha: float
-    adjacency: options.Adjacency
-
     counted, marks = "pairs of runs", (_MOST_PAIRS,)
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What a plan says of the audit."""
-        return _of_runs(self.adjacency, SEQUENTIAL, "bets on pairs of runs in the order of their numbers")
-
-    def in_reach(self, attack: Attack) -> bool:
-        """Return whether any number of runs could do."""
-        return _beyond(attack, self.whole)
+    estimate, method = SEQUENTIAL, "bets on pairs of runs in the order of their numbers"
 
     def chance(self, n: int, attack: Attack) -> float:
         """Return the chance that the claim is refuted by the n-th pair, if not before."""
@@ -648,24 +648,6 @@ def _refuted_after(audit: SequentialAudit, attack: Attack) -> _Counts:
             bets.add(*map(float, attack.losses(np.array([attack.fpr(rng.random(1))[0], rng.random()]))))
         found.append(bets.pairs)
     return np.array(found)
-
-
-_RATES = special.expit(np.linspace(-30, 30, 601))
-
-
-def _beyond(attack: Attack, curve: TradeoffCurve) -> bool:
-    """Whether the attack shows more than the curve allows anywhere."""
-    return bool(np.any(attack.tpr(_RATES) > np.interp(_RATES, curve.fpr, curve.tpr) + _ALIKE))
-
-
-def _of_runs(adjacency: options.Adjacency, estimate: str, method: str) -> dict[str, Any]:
-    return {
-        "subject": Subject.MECHANISM,
-        "adjacency": adjacency,
-        "estimate": estimate,
-        "method": method,
-        "unit": "runs",
-    }
 
 
 Audit = ModelAudit | OneRunAudit | RunsAudit | SequentialAudit

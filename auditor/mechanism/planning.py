@@ -156,39 +156,6 @@ def records_needed(
     )
 
 
-def ceiling(
-    n_member: int,
-    n_nonmember: int,
-    *,
-    delta: float,
-    confidence: float = 0.95,
-    members: options.Members = options.Sample(),  # noqa: B008 - a frozen value
-    split: options.MembershipSplit = options.UnknownSplit(),  # noqa: B008
-) -> float:
-    """Return the most that so many records can certify: what a perfect attack would show.
-
-    Args:
-        n_member: Members, 2 or more.
-        n_nonmember: Non-members, 2 or more.
-        delta: In [0, 1).
-        confidence: Of the bound, in (0, 1).
-        members: What the scored members are.
-        split: How membership was decided; see `records_needed`.
-
-    Raises:
-        InputError: An argument that cannot be used; the message says which and why.
-
-    >>> round(ceiling(1000, 1000, delta=0.0), 2)
-    6.5
-    """
-    sizes = [
-        validate.at_least(name, size, least=2)
-        for name, size in (("n_member", n_member), ("n_nonmember", n_nonmember))
-    ]
-    alpha = 1 - validate.confidence(confidence)
-    return _certifying(1.0, delta, alpha, members, split).ceiling(sizes[0], sizes[1])
-
-
 def _certifying(
     epsilon: float, delta: float, alpha: float, members: options.Members, split: options.MembershipSplit
 ) -> ModelAudit | OneRunAudit:

@@ -14,7 +14,7 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import count
-from auditor.estimators.certified import Counts, clopper_pearson, halves, most_telling, threshold_bound
+from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by, threshold_bound
 from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
@@ -226,13 +226,8 @@ def _judged(
                 )
             return _Judged(losses, "FixedThreshold", rule.threshold)
         case options.Split():
-            rng = np.random.default_rng(rule.seed)
-            (choose1, judge1), (choose0, judge0) = (
-                halves(values, rule.fraction, rng) for values in (losses.member, losses.nonmember)
-            )
-            chosen = most_telling(Losses(member=choose1, nonmember=choose0), delta, alpha)
-            rest = Losses(member=judge1, nonmember=judge0)
-            return _Judged(rest, "Split", chosen, (choose1.size, choose0.size))
+            choosing, rest, chosen = split_by(rule, losses, delta, alpha)
+            return _Judged(rest, "Split", chosen, (choosing.n_member, choosing.n_nonmember))
 
 
 def _on_others(

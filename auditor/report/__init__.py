@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = face(
         "comparison": "listed",
         "findings": "finding headline recognition verdict_sentence",
         "annex": "annex_of",
+        "folder": "site",
         "html": "card cited cyclonedx escaped glossary markdown methods_section model_card render",
         "view": "View gates_first texts view_of",
         "terminal": "audit_text comparison_text plan_text",

@@ -6,6 +6,7 @@ What was run is read from the history of the losses; "not run" never means that 
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from auditor.report.findings import states
 from auditor.report.view import View, texts
 from auditor.results.document import CONTENT_HASH
 
@@ -53,7 +54,7 @@ def annex_of(view: View) -> Annex:
             Attack(kind["name"], state.get(name, "not run"), kind["because"] if name in without else "")
             for name, kind in kinds.items()
         ],
-        words["residual"].get(view.finding.sign.word, words["residual"]["other"]),
+        words["residual"][states(view.result, view.finding)[-1]],
         view.result.to_dict()["provenance"][CONTENT_HASH],
     )
 

@@ -105,7 +105,7 @@ def junit(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     )
     counts = {"tests": str(len(items)), "failures": failures, "errors": errors, "time": _TIME}
     suites = ET.Element("testsuites", {"name": "auditor", **counts})
-    named = {"name": _brief(f"Privacy audit: {shown.model}"), **counts, "skipped": skipped}
+    named = {"name": _brief(shown.heading), **counts, "skipped": skipped}
     # The schema asks for a time without a zone.
     when = {"timestamp": made.replace(tzinfo=None, microsecond=0).isoformat()} if made else {}
     suite = ET.SubElement(suites, "testsuite", named | when)
@@ -203,7 +203,7 @@ def _rule(rule: str) -> dict[str, Any]:
     """Return what a log says of a rule."""
     name = rule.removeprefix(_CHECK)
     spec = CHECKS.get(name.replace("-", "_"))
-    question = "Does this audit deserve trust?" if spec is None else spec.title
+    question = "Can these numbers be relied on?" if spec is None else spec.title
     words = texts("rules").get(rule) or texts("rules")["check/*"]
     told = {"{name}": name, "{question}": question}
     short = re.sub(r"\{name\}|\{question\}", lambda match: told[match[0]], words["short"])

@@ -11,8 +11,8 @@ from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
 from auditor.core.registry import Role
-from auditor.core.values import Claim, Estimate, Status, Verdict
-from auditor.results import rows
+from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
+from auditor.results import metrics, rows
 from auditor.results.document import (
     AuditDocument,
     Document,
@@ -27,7 +27,7 @@ from auditor.results.document import (
 from auditor.results.metrics import Sign, with_role
 from auditor.theory.attackers import humphries, precision_from_tpr, tpr_metric
 from auditor.theory.promises import belief_in_words, odds_in_words
-from auditor.verdicts.judging import failed_validity
+from auditor.verdicts.judging import failed_validity, why_blind
 
 
 class Statement(NamedTuple):
@@ -59,8 +59,8 @@ def finding(result: Document) -> Statement:
         what = "the model" if result.kind is None else "the training algorithm"
         return Statement(
             _INVALID,
-            f"The two groups cannot be compared as they are (failed check: {names}), so the numbers below do not measure"
-            f" what {what} gives away about its training records.",
+            f"The two groups cannot be compared as they are (failed check: {names}). The numbers do not measure what"
+            f" {what} gives away about its training records.",
         )
     words = rows.units(result.data)
     for sign, look in _LOOKS if result.kind is None else _LOOKS[-1:]:
@@ -137,8 +137,8 @@ def _of_bound(result: Document, words: rows.Units) -> str:
     if found is None or detail(found[0], "approximate"):
         return ""
     return (
-        f"{_level(found[0])}, the losses of this model tell {words.members} from others: the certified bound is epsilon"
-        f" {numbers.number(found[1], toward='down')}, where 0 would be no evidence."
+        f"{_level(found[0])}, the losses of this model tell {words.members} from others: its certified epsilon is at least"
+        f" {numbers.number(found[1], toward='down')} (delta {numbers.given(found[0].delta)})."
     )
 
 
@@ -159,10 +159,12 @@ def _of_swapped_groups(result: Document, words: rows.Units) -> str:
     by_ranks = row is not None and row.upper is not None and 0 <= row.upper < _HALF
     if row is None or not (behind > 0 or (by_ranks and _is_shown("auc.upper", result))):
         return ""
-    gain = f" (certified: an advantage of at least {numbers.percent(behind, toward='down')} for whoever goes by high losses)"
+    gain = (
+        f": whoever goes by high losses has an advantage of at least {numbers.percent(behind, toward='down')}"
+    )
     return (
-        f"{_level(row)}, {words.members} have higher losses than {words.others}{gain if behind > 0 else ''}, the opposite"
-        " of memorisation: check that the two groups were not swapped."
+        f"{_level(row)}, {words.members} have higher losses than {words.others}{gain if behind > 0 else ''}. That is the"
+        " opposite of memorisation: check that the two groups were not swapped."
     )
 
 
@@ -170,8 +172,8 @@ def _of_training(result: Document, _words: rows.Units) -> str:
     found = _above_zero(_bound_of(result, Role.JUDGE), result)
     if found is None:
         return ""
-    bound = numbers.number(found[1], toward="down")
-    return f"{_level(found[0])}, the training algorithm's epsilon is at least {bound}."
+    bound, at = numbers.number(found[1], toward="down"), f"delta {numbers.given(found[0].delta)}"
+    return f"{_level(found[0])}, the training algorithm's epsilon is at least {bound} ({at}, {found[0].adjacency})."
 
 
 # The first that finds something is told.
@@ -193,20 +195,37 @@ def _of_nothing(result: Document, words: rows.Units) -> Statement:
     if row is None or row.lower is None:
         reason = (row.reason if row else None) or f"no bound could be computed from these {words.many}"
         return Statement(_NO_BOUND, f"This audit has no bound to report. {numbers.sentence(reason)}")
-    none = "No evidence of leakage found; this is not proof of privacy."
+    told = [
+        f"{_level(row)}, nothing shows that an attacker does better than guessing. This is not proof of privacy."
+    ]
+    told += [text for text in (_alone(result),) if text]
     if _is_finite(result):
-        none += " Numbers that describe this finite training set can be positive by chance alone."
-    top = ceiling(row)
-    if top is None:
-        return Statement(_NONE, none)
-    most = numbers.number(top, toward="down")
+        told.append("Numbers that describe this finite training set can be positive by chance alone.")
+    top, blind = ceiling(row), why_blind(result.checks)
+    if top is None or blind is not None:
+        return Statement(_NONE, " ".join([*told, *map(numbers.sentence, filter(None, [blind]))]))
     if powerless(row):
-        return Statement(_SMALL, f"{none} There are too few {words.many} to certify anything.")
-    if top < _LITTLE:
-        reach = f"With so few {words.many} the audit could not have certified an epsilon above {most}, however much leaks."
-        return Statement(_SMALL, f"{none} {reach}")
-    reach = f"With this many {words.many} the audit could have certified an epsilon of up to {most}."
-    return Statement(_NONE, f"{none} {reach}")
+        told.append(f"There are too few {words.many} to certify anything.")
+    else:
+        most = f"{numbers.number(top, toward='down')} (delta {numbers.given(row.delta)})"
+        reach = "could have certified an epsilon of up to"
+        how_many = "so few" if top < _LITTLE else "this many"
+        told.append(f"With {how_many} {words.many} the audit {reach} {most}.")
+    return Statement(_SMALL if top < _LITTLE else _NONE, " ".join(told))
+
+
+def _alone(result: Document) -> str:
+    """Which numbers are beyond guessing by themselves, although all that is looked at together is not: they may be by chance."""
+    together = shown_by(result)
+    sure = (item for item in result.estimates if item.confidence and not rows.is_finite(item))
+    alone = [item for item in sure if metrics.beyond_guessing(item)]
+    if together is None or not alone:
+        return ""
+    level = numbers.percent(alone[0].confidence, toward="down")
+    return (
+        f"Beyond guessing when taken alone, at {level} confidence: {', '.join(metrics.describe(item).title for item in alone)}."
+        f" The {together['looks']} looks behind this finding together are not, so it may be chance."
+    )
 
 
 def _is_finite(result: Document) -> bool:
@@ -244,14 +263,10 @@ def _accused(point: PointData, words: rows.Units, level: str) -> list[str]:
     )
     found = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
     often, seldom = map(rows.at_least, found)
-    does, are = (
-        ("names those of lowest loss as in the training data", "in it")
-        if point["end"] == "low"
-        else ("rules out those of highest loss as not in the training data", "not in it")
-    )
+    end, are = ("lowest", words.members) if point["end"] == "low" else ("highest", words.others)
     told = (
-        f"{level}, an attacker who {does} is right in at least {often} cases if half of all {words.many} that they look at"
-        f" are {are}, and in at least {seldom} if only 1 in 100 is."
+        f"{level}, an attacker who takes those of {end} loss for {are} is right in at least {often} cases if half of the"
+        f" {words.many} they look at are {are}. If only 1 in 100 is, it is at least {seldom}."
     )
     return [told]
 
@@ -306,14 +321,14 @@ def _exact_advantage(result: Document) -> Claim | None:
     return gain if all(value is None or gain.value < value - _ROUNDING for value in implied) else None
 
 
-# --- What to do now: the state of an audit, each with its three lines in ``texts/now.toml`` ---
+# --- What to do now: the state of an audit, each with its three lines in ``texts/what_now.toml`` ---
 
 
 _STATES = {_NONE: "nothing", _SMALL: "small", _NO_BOUND: "small", _REVERSED: "reversed", _INVALID: "failed"}
 
 
 def states(result: AuditDocument, found: Statement) -> tuple[str, ...]:
-    """Return what state the audit is in, the most urgent first: of the claim where there is one, and of the leak."""
+    """Return what state the audit is in: first what became of the claim where there is one, and last what was found."""
     if failed_validity(result.checks):
         return ("failed",)
     of_leak = _STATES.get(found.sign, "leak")
@@ -326,7 +341,7 @@ def states(result: AuditDocument, found: Statement) -> tuple[str, ...]:
         top is not None and claim is not None and claim.metric == "epsilon" and top < (claim.value or 0)
     )
     of_claim = "weak" if verdict is Verdict.NOT_REFUTED and out_of_reach else verdict.value
-    return (of_claim, "leak") if of_leak == "leak" else (of_claim,)
+    return (of_claim, of_leak)
 
 
 # --- The sentences of a report: the verdict, what it means, and which number leads ---
@@ -345,27 +360,29 @@ def verdict_sentence(result: Document) -> str:
         if not result.claims and not result.comparisons:
             return "No claim was given, so there is nothing to refute."
         return "The claim was not judged: no measurement here is about the training algorithm."
-    reasons = [item.reason for item in result.comparisons if item.verdict is result.verdict]
-    told = [*map(numbers.sentence, reasons[:1]), *judged_as(result), *evidence_in_words(result)]
-    return " ".join(told)
+    judged = [item for item in result.comparisons if item.verdict is result.verdict][:1]
+    return " ".join([text for item in judged for text in _judged(item, result)] + _evidence(result))
 
 
-def judged_as(result: Document) -> list[str]:
-    """Return in which form the claim was judged, where that is not how it was made."""
+_CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")
+
+
+def _judged(item: Comparison, result: Document) -> list[str]:
+    """The claim as it was made, in the form in which it was judged where that is another, and why it met its verdict."""
+    forms = [claim for claim in (*result.claims[:1], item.claim) if claim.value is not None]
+    told = list(dict.fromkeys(map(rows.claim_words, forms)))
+    if item.verdict is Verdict.NOT_EVALUABLE:
+        told = told[:1]
+    at = told[-1][told[-1].index(" (") :] if told else ""  # not said again of what was measured
+    reason = numbers.sentence(item.reason).replace(at, "", 1)
+    return [*(words.format(form) for words, form in zip(_CLAIMED, told, strict=False)), reason]
+
+
+def _evidence(result: Document) -> list[str]:
+    """How much evidence there is against the claim, and how many looks share the error."""
     found = []
     for item in result.comparisons:
-        forms = [(claim.delta, claim.adjacency) for claim in (*result.claims[:1], item.claim)]
-        if item.verdict is not None and len(set(forms)) > 1 and item.claim.value is not None:
-            as_made, judged = map(rows.claim_words, (result.claims[0], item.claim))
-            found.append(f"Claimed: {as_made}; judged as {judged}, which it implies.")
-    return found
-
-
-def evidence_in_words(result: Document) -> list[str]:
-    """Return how much evidence there is against the claim, and how many looks share the error."""
-    found = []
-    for item in result.comparisons:
-        if item.p_value is not None:
+        if item.p_value is not None and item.p_value < 1:
             p_value = numbers.number(item.p_value, toward="up")
             e_value = (
                 "" if item.e_value is None else f", its e-value {numbers.number(item.e_value, toward='down')}"
@@ -376,8 +393,8 @@ def evidence_in_words(result: Document) -> list[str]:
         level = result.data["confidence"]
         together = numbers.percent(1 - looks * (1 - level))
         found.append(
-            f"This is one of {looks:,} declared looks: each holds at {numbers.percent(level, toward='down')}, so that all"
-            f" of them together hold at {together}."
+            f"This is one of {looks:,} declared looks: each holds at {numbers.percent(level, toward='down')} confidence, all"
+            f" of them together at {together}."
         )
     return found
 
@@ -400,19 +417,23 @@ def _lead(result: AuditDocument) -> Headline:
         return Headline(bound, "A validity check failed, so no number here measures leakage.")
     if star is None or star.value is None:
         reason = (star.reason if star else None) or "it was not computed"
-        why = f"Epsilon* has no value ({numbers.tidy(reason).rstrip('.')})"
-        return Headline(bound, f"{why}, so the certified bound leads.")
+        return Headline(
+            bound, f"The certified bound leads: Epsilon* has no value ({numbers.tidy(reason).rstrip('.')})."
+        )
     if detail(star, "fit", "rejected") is True:
-        why = "The Gaussian fit is rejected by its test, so the certified bound leads; it needs no fit."
-        return Headline(bound, f"{why} {rows.gap_words(star)}".strip())
+        return Headline(
+            bound, "The certified bound leads: the Gaussian fit behind Epsilon* is rejected by its test."
+        )
     blunted = _blunted(result)
     if blunted:
-        return Headline(bound, f"{blunted} The certified bound leads; it needs no fit.")
+        return Headline(bound, f"The certified bound leads, which needs no fit. {blunted}")
     noise = rows.within_noise(star)
     if noise is not None or detail(star, "lower_reason") is not None:
         why = noise or "Epsilon* has no interval here."
-        return Headline(bound, f"{why} The certified bound leads; it allows for chance.")
-    return Headline(star, " ".join(["An estimate that trusts the Gaussian fit.", *rows.star_notes(star)]))
+        return Headline(bound, f"The certified bound leads, which allows for chance. {why}")
+    return Headline(
+        star, " ".join(["Epsilon* is an estimate, as good as the Gaussian fit.", *rows.star_notes(star)])
+    )
 
 
 def _blunted(result: AuditDocument) -> str | None:

@@ -6,6 +6,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,8 @@ from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.numbers import clean
-from auditor.core.options import DPSGD
 from auditor.core.registry import Role
-from auditor.core.values import Claim, Status, Verdict
+from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
 from auditor.report.findings import promised, recognition
@@ -25,9 +25,8 @@ from auditor.report.view import View, gates_first, settings_sentence, texts, vie
 from auditor.results import metrics, rows
 from auditor.results.document import AuditDocument, Document, Slice, furthest_point, made_at
 from auditor.results.metrics import Sign
-from auditor.results.views import claimed_line
 from auditor.risk.ranking import NOTE
-from auditor.theory.accountant import claimed_curve
+from auditor.theory.promises import leading
 from auditor.verdicts.gates import ExitCode, GateOutcome
 
 if TYPE_CHECKING:
@@ -149,10 +148,13 @@ def render(
     """
     if not results:
         raise InputError("a report needs at least one result, got 0.")
-    of_training = results[0].kind is not None
-    shown = _training if of_training else _audit
+    pages: Mapping[str | None, Any] = {
+        None: ("page.html.jinja", _audit),
+        "claim": ("claim.html.jinja", _promise),
+    }
+    template, shown = pages.get(results[0].kind, ("training.html.jinja", _training))
     return rendered(
-        "training.html.jinja" if of_training else "page.html.jinja",
+        template,
         title=title,
         audits=[
             shown(view_of(result), index, brief=len(results) > 1)
@@ -174,7 +176,7 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
     result, fits = view.result, metrics.fitted(view.result)
     point = furthest_point(result)
     end = "low" if point is None else point["end"]
-    first = ("raw-losses", "tradeoff-log" if end == "low" else "tradeoff-high", "epsilons", "odds")
+    first = ("raw-losses", "tradeoff-log" if end == "low" else "tradeoff-high", "epsilons")
     return _behind(view, index, names=first if brief else FIGURES) | {
         "brief": brief,
         "end": end,
@@ -210,28 +212,20 @@ def _behind(view: View, index: int, *, names: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def claim_page(
-    training: DPSGD, claims: Sequence[Claim], *, more: Sequence[Claim], sentences: Sequence[str]
-) -> str:
-    """Return what a training promises as one offline HTML page.
-
-    Args:
-        training: Its description.
-        claims: What it promises, for every kind of neighbours.
-        more: The same quantities by other methods, for tables of their own.
-        sentences: The claims in words, for whom first.
-    """
+def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa: ARG001 - as of the others
+    """The same of what a training promises: the best numbers and all others for both kinds of neighbours, with the curves."""
     from auditor.report.figures.gallery import FIGURES
 
-    tables = []
+    result, best, tables = view.result, leading(view.result.claims), []
     for adjacency, title in rows.NEIGHBOURS.items():
-        ours, others = ([item for item in told if item.adjacency is adjacency] for told in (claims, more))
-        found = claimed_curve(training, adjacency=adjacency)
-        drawn = Document({}, (), (), (), (), None, {}, claimed_line(ours[0], found.curve))
-        shown = _figures(drawn, names=FIGURES, key=str(adjacency)) if found.curve is not None else {}
-        tables.append({"title": title, "told": (ours, others), "figures": shown, "note": found.note})
-    about = {"training": training.in_words(), "advice": texts("what_now")["claim"]["promise"]}
-    return rendered("claim.html.jinja", tables=tables, sentences=sentences, **about)
+        ours = [item for item in result.claims if item.adjacency is adjacency]
+        told = [item for item in ours if item in best], [item for item in ours if item not in best]
+        lines = tuple(
+            replace(item, name="claimed_training") for item in result.curves if item.name == adjacency
+        )
+        figures = _figures(Document({}, (), (), (), (), None, {}, lines), names=FIGURES, key=adjacency)
+        tables.append({"title": title, "told": told, "figures": figures, "adjacency": adjacency})
+    return {"view": view, "tables": tables}
 
 
 def _figures(result: Document, *, names: Iterable[str], key: str) -> dict[str, Any]:

@@ -193,37 +193,6 @@ def _strategies(shown: dict[str, Any]) -> "Table":
 # --- What a training description promises, as a table for the terminal and as JSON ---
 
 
-def to_json(
-    description: DPSGD,
-    claims: Sequence[Claim],
-    *,
-    delta: float | None = None,
-    prior: float = 0.5,
-    sentences: Sequence[str] = (),
-) -> str:
-    """Return the description and its claims as JSON text.
-
-    Args:
-        description: The training run; one that differs from step to step is told by its kinds of steps.
-        claims: What it promises.
-        delta: The delta that was asked for.
-        prior: The prior that the success rates are for.
-        sentences: The claims in words.
-
-    >>> '"steps": 10' in to_json(DPSGD(noise_multiplier=1.0, sampling_rate=0.1, steps=10), [])
-    True
-    """
-    found: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "description": _described(description),
-        "delta": delta,
-        "prior": prior,
-        "claims": [{**vars(claim), "status": claim.status} for claim in claims],
-        "in_words": list(sentences),
-    }
-    return json.dumps(plain(found), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
 def found_to_json(found: "FoundParameter") -> str:
     """Return a parameter that was found for a promise as JSON text."""
     content: dict[str, Any] = {
@@ -231,15 +200,15 @@ def found_to_json(found: "FoundParameter") -> str:
         "name": found.name,
         "value": found.value,
         "wanted": found.target.in_words(),
-        "description": _described(found.training),
+        "description": described(found.training),
         "promise": {**vars(found.promise), "status": found.promise.status},
         "exact": None if found.exact is None else {**vars(found.exact), "status": found.exact.status},
     }
     return json.dumps(plain(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _described(description: DPSGD) -> dict[str, Any]:
-    """The run as JSON-like values; a parameter that differs from step to step is null and stands in the phases."""
+def described(description: DPSGD) -> dict[str, Any]:
+    """Return the run as JSON-like values; a parameter that differs from step to step is null and stands in the phases."""
     names = ("noise_multiplier", "sampling_rate", "clipping_norm")
     values = {name: getattr(description, name) for name in names}
     return {
@@ -395,5 +364,6 @@ def _numbers(shown: View) -> "Table":
     short = {Subject.MODEL: "model", Subject.MECHANISM: "training"}
     for row in shown.in_order:
         top, about = row.ceiling.removeprefix("ceiling "), short[row.estimate.subject]
+        about = row.adjacency if row.promised else about  # of the training too, and twice
         _add(table, row.title, row.value, row.ends, row.confidence, top, row.delta, about)
     return table

@@ -145,6 +145,11 @@ class View:
         return " ".join(str(self.result.data["model"]).split()) if self.is_named else "Unnamed model"
 
     @property
+    def heading(self) -> str:
+        """What stands above everything else."""
+        return f"Privacy audit: {self.model}"
+
+    @property
     def is_named(self) -> bool:
         """Whether the model was given a name."""
         return bool(str(self.result.data.get("model") or "").strip())
@@ -175,7 +180,7 @@ class View:
         return bool(self.result.claims or self.result.comparisons or self.result.data.get("claim"))
 
     @property
-    def opening(self) -> tuple[Statement, Statement]:
+    def opening(self) -> tuple[Statement, ...]:
         """What every output says first: the finding and the verdict, that one first where there is a claim."""
         return (self.verdict, self.finding) if self.claimed else (self.finding, self.verdict)
 
@@ -183,8 +188,8 @@ class View:
     def now(self) -> tuple[str, ...]:
         """What to do now, in three lines: where a claim was judged and the model leaks, two on the claim and one on that."""
         states = findings.states(self.result, self.finding)
-        first, *more = (texts("what_now")["audit"][state] for state in states)
-        return (*first[:2], more[0][0]) if more else tuple(first)
+        first, last = (texts("what_now")["audit"][states[place]] for place in (0, -1))
+        return (*first[:2], last[0]) if states[1:] == ("leak",) else tuple(first)
 
     @cached_property
     def most_exposed(self) -> str:
@@ -287,17 +292,9 @@ class View:
     def numbers(self) -> tuple[Row, ...]:
         """The few numbers of a summary, the one that leads first."""
         estimates, lead = self.result.estimates, self.headline.estimate
-        rates = [(metrics.rate_of(item), item) for item in estimates if item.lower is not None]
-        known = [(rate, item) for rate, item in rates if rate is not None]
-        finest = min(known, key=lambda pair: pair[0], default=(None, None))[1]
         judged = bool(self.result.claims or self.result.comparisons)
-        chosen = [
-            item
-            for item in estimates
-            if (metrics.metric(item.name).main or item is finest) and (judged or _tells(item))
-        ]
-        ordered = sorted(chosen or estimates[:_MOST], key=lambda item: item is not lead)
-        return tuple(map(Row, ordered))
+        main = [item for item in estimates if metrics.metric(item.name).main and (judged or _tells(item))]
+        return tuple(map(Row, sorted(main or estimates[:_MOST], key=lambda item: item is not lead)))
 
     @property
     def exposed(self) -> tuple[TopRecord, ...]:
@@ -348,8 +345,10 @@ class TrainingView(View):
 
     @cached_property
     def model(self) -> str:
-        """What was audited."""
-        return f"{'Many runs' if self.result.kind == 'runs' else 'Several models'} of one training algorithm"
+        """What was claimed of the training, or else the file of its scores, and how it was audited."""
+        told = self.result.data.get("claim") or self.result.provenance.get("source")
+        named = numbers.tidy(" ".join(str(told or "One training algorithm").split()))
+        return f"{named}: {'many runs' if self.result.kind == 'runs' else 'several models'}"
 
     @cached_property
     def finding(self) -> Statement:
@@ -403,6 +402,59 @@ class TrainingView(View):
         )
 
 
+class PromiseView(View):
+    """What a training promises, of which nothing was measured, in the same words."""
+
+    @property
+    def now(self) -> tuple[str, ...]:
+        """What to do now."""
+        return tuple(texts("what_now")["claim"]["promise"])
+
+    @cached_property
+    def model(self) -> str:
+        """The training."""
+        return numbers.tidy(" ".join(str(self.result.data.get("claim") or "A training").split()))
+
+    @cached_property
+    def finding(self) -> Statement:
+        """What is promised, in the first words on an attacker."""
+        return Statement(metrics.PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
+
+    @cached_property
+    def promise(self) -> str:
+        """Epsilon for both kinds of neighbours, as far as there is one."""
+        shown = [row for row in self.rows if row.name == "epsilon" and row.has_value]
+        told = " and ".join(f"{row.value} at delta {row.delta} ({row.adjacency})" for row in shown)
+        return (
+            f"Epsilon at most {told}, if the training is as described." if told else "No epsilon can be told."
+        )
+
+    @cached_property
+    def verdict(self) -> Statement:
+        """The same: nothing was measured that could judge it."""
+        return self.finding
+
+    @property
+    def opening(self) -> tuple[Statement, ...]:
+        """What every output says first."""
+        return (self.finding,)
+
+    @property
+    def heading(self) -> str:
+        """What stands above everything else."""
+        return f"Privacy claim: {self.model}"
+
+    @property
+    def numbers(self) -> tuple[Row, ...]:
+        """Every number: there are few."""
+        return self.rows
+
+    @property
+    def headline(self) -> Headline:
+        """No number leads."""
+        return Headline(None, "Nothing here was measured: it holds if the training is as described.")
+
+
 _SAY = (
     (Subject.MODEL, "How far this model's losses on its training records differ from its losses on others."),
     (
@@ -429,7 +481,7 @@ def _tells(item: Estimate) -> bool:
 @lru_cache(maxsize=8)
 def view_of(result: Document) -> View:
     """Return what every output shows of an audit; the outputs of one audit share it."""
-    return View(result) if result.kind is None else TrainingView(result)
+    return {None: View, "claim": PromiseView}.get(result.kind, TrainingView)(result)
 
 
 def gates_first(outcomes: Sequence[GateOutcome]) -> str:

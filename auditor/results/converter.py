@@ -177,7 +177,7 @@ def read(cls: Any, raw: Any, *, closed: bool = True) -> Any:
         if name in raw or LATER not in hint.marks
     }
     for name in raw if closed else ():
-        if name not in hints:
+        if name not in hints and not isinstance(getattr(cls, name, None), property):
             raise ValueError(f"has the unknown key {name[:40]!r}")
     for name, hint in hints.items():
         for mark in hint.marks:

@@ -462,7 +462,7 @@ class Document:
         estimates: In the order in which a report shows them.
         claims: What the training description promises.
         comparisons: Each claim beside the estimates.
-        checks: Whether the audit deserves trust.
+        checks: Whether the numbers can be relied on.
         verdict: On the claim; null without a claim.
         provenance: Versions, input hashes, seed, command line, time.
         curves: For the trade-off plot, thinned.
@@ -536,7 +536,7 @@ class AuditDocument(Document):
         estimates: In the order in which a report shows them.
         claims: What the training description promises.
         comparisons: Each claim beside the estimates.
-        checks: Whether the audit deserves trust.
+        checks: Whether the numbers can be relied on.
         slices: The audit by group and by loss percentile, with one error probability for all.
         curves: For the trade-off plot, thinned.
         histograms: Binned losses.
@@ -621,6 +621,48 @@ class RunsDocument(Document):
     curves: Annotated[tuple[NamedCurve, ...], LATER] = ()
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClaimDocument(Document):
+    """What a training promises: nothing here was measured.
+
+    Attributes:
+        data: The training in words, delta, and what to know of each curve.
+        description: The training run.
+        delta: That epsilon is stated at.
+        prior: That the success rates are for.
+        estimates: The best number for each quantity and kind of neighbours, such as ``epsilon.add-remove``: gates ask of it.
+        claims: Each quantity by every method, for both kinds of neighbours.
+        in_words: The claims in words, for whom first.
+        curves: The whole trade-off curve for each kind of neighbours, where there is one, by its name.
+        provenance: Versions and time.
+    """
+
+    public_name = "ClaimResult"
+    kind = "claim"
+    keys = (
+        *("schema_version", "data", "description", "delta", "prior", "estimates", "claims", "in_words"),
+        *("curves", "provenance"),
+    )
+
+    description: Mapping[str, Any]
+    delta: float
+    prior: float
+    in_words: tuple[str, ...]
+    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
+    schema_version: str = SCHEMA_VERSION
+    comparisons: Annotated[tuple[Comparison, ...], LATER] = ()
+    checks: Annotated[tuple[Check, ...], LATER] = ()
+    verdict: Annotated[Verdict | None, LATER] = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, with the status of each claim."""
+        found = super().to_dict()
+        for row, claim in zip(found["claims"], self.claims, strict=True):
+            row["status"] = claim.status
+        found["provenance"][CONTENT_HASH] = content_hash(found)
+        return found
+
+
 # --- Finding things in a result where any of them may be missing ---
 
 
@@ -685,13 +727,13 @@ def content_hash(raw: Mapping[str, Any]) -> str:
 
 def provenance(losses: Losses, *, seed: int, **more: Any) -> dict[str, Any]:
     """Return the provenance of an audit of these losses, with what else is known of it; the time is UTC."""
-    return {
-        "created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "versions": {"privacy-auditor": __version__, "python": platform.python_version(), **_versions()},
-        "input_sha256": input_hash(losses),
-        "seed": seed,
-        **more,
-    }
+    return {**made_now(), "input_sha256": input_hash(losses), "seed": seed, **more}
+
+
+def made_now() -> dict[str, Any]:
+    """Return the provenance of whatever is made now: when, in UTC, and by which versions."""
+    versions = {"privacy-auditor": __version__, "python": platform.python_version(), **_versions()}
+    return {"created": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), "versions": versions}
 
 
 def made_at(provenance: Mapping[str, Any]) -> dt.datetime | None:

@@ -171,6 +171,8 @@ VERDICT = {
     None: Sign("No claim to judge", "–", "plain"),  # noqa: RUF001 a dash is meant
 }
 
+PROMISED = Sign("Promised, not measured", "–", "plain")  # noqa: RUF001
+
 STATUS = {
     Status.OK: Sign("OK", "✓", "good"),
     Status.WARN: Sign("Warning", "!", "caution"),
@@ -193,7 +195,7 @@ def check_title(name: str) -> str:
 _UNKNOWN = {
     Status.FAIL: "Find the cause and audit again before you rely on the numbers that it concerns.",
     Status.WARN: "Keep this in mind with every number that it concerns.",
-    Status.UNKNOWN: "Ask for what is missing, and audit again if a decision hangs on it.",
+    Status.UNKNOWN: "Ask for what is missing, and audit again if a decision depends on it.",
     Status.OK: "",
 }
 

@@ -229,10 +229,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _READ = ("1", "2", document.SCHEMA_VERSION)
 _LARGEST_FILE = 64_000_000
-KINDS = (document.AuditDocument, document.InstancesDocument, document.RunsDocument)
+KINDS = (
+    document.AuditDocument,
+    document.InstancesDocument,
+    document.RunsDocument,
+    document.ClaimDocument,
+)
 _OTHER_KINDS = {
     "instances": "the audit of several models",
     "runs": "the audit of many runs",
+    "claim": "what a training promises",
     "comparison": "a comparison of audits",
 }
 

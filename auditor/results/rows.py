@@ -17,6 +17,7 @@ from auditor.results.document import Document, Slice, ceiling, detail, find, pow
 # --- The fits behind Epsilon*, in words: what to know before quoting it, and how they were tested ---
 
 
+_FAR = 10  # nats between a fitted and a measured curve: how much more says nothing more
 _FEW = 50  # held-out records below which the test has no force
 _SIDES = {"member": "Members", "nonmember": "Non-members"}
 
@@ -29,8 +30,8 @@ def within_noise(star: Estimate) -> str | None:
     if floor <= 0:
         return "An Epsilon* of 0 is no evidence of leakage."
     return (
-        f"On this many records chance alone gives an Epsilon* of up to {numbers.number(floor, toward='up')} (19 times"
-        " in 20, between two groups without any difference), so the value found is no evidence."
+        f"On this many records chance alone gives an Epsilon* of up to {numbers.number(floor, toward='up')} in 19 of 20"
+        " cases, so the value found is no evidence."
     )
 
 
@@ -44,10 +45,9 @@ def star_notes(star: Estimate) -> list[str]:
         )
     elif detail(star, "at", "reached_by_data") is False:
         shown = detail(star, "supported", "value")
-        instead = (
-            "" if shown is None else f"; at rates that the records can show it is {numbers.number(shown)}"
-        )
-        notes.append(f"It is read off the fitted curves beyond what the records can show{instead}.")
+        notes.append("It is read off the fitted curves beyond what the records can show.")
+        if shown is not None:
+            notes.append(f"At rates that the records can show it is {numbers.number(shown)}.")
     return notes
 
 
@@ -69,9 +69,10 @@ def gap_words(star: Estimate | None) -> str:
     if not gap:
         return ""
     place = "" if where is None else f" (at a false alarm rate of {numbers.percent(where)})"
+    most = f"up to {numbers.number(abs(gap))} nats" if abs(gap) <= _FAR else f"more than {_FAR} nats"
     return (
-        f"Where there are records to compare with, the fitted trade-off curve lies up to {numbers.number(abs(gap))} nats of"
-        f" epsilon {'above' if gap > 0 else 'below'} the measured one{place}."
+        f"Where it can be compared with the records, the fitted trade-off curve lies {most} of epsilon"
+        f" {'above' if gap > 0 else 'below'} the measured one{place}."
     )
 
 
@@ -247,8 +248,8 @@ def at_least(share: float) -> str:
 
 def claim_words(claim: Claim) -> str:
     """Return a claimed epsilon with its delta and adjacency."""
-    at = "" if claim.delta is None else f" at delta {numbers.given(claim.delta)}"
-    return f"epsilon {numbers.given(claim.value)}{at} ({claim.adjacency})"
+    at = "" if claim.delta is None else f"delta {numbers.given(claim.delta)}, "
+    return f"epsilon {numbers.given(claim.value)} ({at}{claim.adjacency})"
 
 
 NEIGHBOURS = {
@@ -332,9 +333,17 @@ class Row:
         return bool(detail(self.estimate, "fit", "rejected"))
 
     @property
+    def promised(self) -> str | None:
+        """Whether a number that a training promises is proven; null for all that was measured."""
+        found: str | None = detail(self.estimate, "promised")
+        return found
+
+    @property
     def toward(self) -> str:
         """How the value is rounded: a bound as the bound that it is, and what was observed to the nearest."""
         item = self.estimate
+        if self.promised == "proven":
+            return "up" if self.metric.more_is_worse else "down"
         if not self.metric.lower_bound or item.lower == item.upper:
             return "nearest"
         if item.value == item.lower:
@@ -393,15 +402,15 @@ class Row:
 
     @property
     def confidence(self) -> str:
-        """The confidence with what it hangs on, or that the number is a point estimate."""
+        """The confidence with its condition, or that the number is a point estimate."""
         if not self.has_value:
             return numbers.MISSING
         level = self.estimate.confidence
-        return _POINT if level is None else numbers.percent(level) + self._condition
+        return self.promised or _POINT if level is None else numbers.percent(level) + self._condition
 
     @property
     def _condition(self) -> str:
-        """What the stated confidence hangs on, where it hangs on something that no audit can check."""
+        """The condition of the stated confidence, where it has one that no audit can check."""
         if detail(self.estimate, "conditional"):
             return ", if the curve is Gaussian"
         return ", if the fit holds" if self.metric.curve and self.estimate.lower is not None else ""
@@ -412,6 +421,8 @@ class Row:
         item = self.estimate
         if not self.has_value:
             return f"no value: {numbers.tidy(item.reason or 'no reason was given')}"
+        if self.promised:
+            return f"promised, {self.promised}"
         if item.confidence is None:
             return ", ".join([_POINT, *self._no_interval])
         level = f"at {numbers.percent(item.confidence)} confidence{self._condition}"
@@ -453,11 +464,12 @@ class Row:
 
     @property
     def context(self) -> str:
-        """What the number is about, what guessing and the accuracy give, and what chance alone can do."""
+        """What the number is about, at which delta, what guessing and the accuracy give, and what chance alone can do."""
         guessing = self.metric.guessing
         base = detail(self.estimate, "accuracy_baseline")
         alone = "" if base is None else f"right and wrong answers alone give {numbers.number(base)}"
-        parts = (f"about {self.about}", guessing and f"guessing gives {guessing}", alone, self._by_chance)
+        at = "" if self.estimate.delta is None else f"delta {self.delta}"
+        parts = (f"about {self.about}", at, guessing and f"guessing gives {guessing}", alone, self._by_chance)
         return "; ".join(part for part in parts if part)
 
     @property
@@ -508,7 +520,6 @@ class Row:
         end = ends.get(str(detail(item, "branch") or detail(item, "tail")))
         pairs = (
             ("Without a limit on the rates", detail(item, "unclipped")),
-            ("At rates that the records can show", detail(item, "supported", "value")),
             ("By the best region instead of a threshold", detail(item, "best_region")),
             ("On losses that were not rescaled", detail(item, "scale_free")),
             ("Average between two groups without any difference", detail(item, "noise_floor", "mean")),

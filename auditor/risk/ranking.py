@@ -293,32 +293,24 @@ def _why_none(found: PersonsFound, checks: Iterable[Check], most: int) -> str | 
 
 
 def _named(ranking: Ranking, *, persons: bool, most: int) -> tuple[TopRecord, ...]:
-    first = ranking.top(most)
+    first, ranks = ranking.top(most), ranking.rank.member
     rows = np.array([item["row"] for item in first])
-    shared = {
-        rank: int((ranking.rank.member == rank).sum())
-        for rank in dict.fromkeys(item["rank"] for item in first)
-    }
-    columns = {name: getattr(ranking.losses, name) for name in _LABELS}
-    missing = {
-        name: np.ones(rows.size, dtype=bool) if pair is None else text(pair.member[rows])[1]
-        for name, pair in columns.items()
-    }
-    found = []
-    for at, item in enumerate(first):
-        labels = {name: None if missing[name][at] else item.get(name) for name in missing}
-        name = labels["person"] if persons else labels["id"]
-        found.append(
-            TopRecord(
-                rank=item["rank"],
-                id=str(name or labels["id"] or _UNNAMED),
-                group=labels["group"],
-                person=labels["person"],
-                odds=item["odds"],
-                shared=shared[item["rank"]],
-            )
+    for name in _LABELS:
+        if (pair := getattr(ranking.losses, name)) is not None:
+            for item, missing in zip(first, text(pair.member[rows])[1].tolist(), strict=True):
+                item[name] = None if missing else item[name]
+    shared = {rank: int((ranks == rank).sum()) for rank in {item["rank"] for item in first}}
+    return tuple(
+        TopRecord(
+            rank=item["rank"],
+            id=str((item.get("person") if persons else None) or item.get("id") or _UNNAMED),
+            group=item.get("group"),
+            person=item.get("person"),
+            odds=item["odds"],
+            shared=shared[item["rank"]],
         )
-    return tuple(found)
+        for item in first
+    )
 
 
 # --- The likelihood ratio of membership as a function of the loss: monotone, unless bands of losses clearly tell more ---

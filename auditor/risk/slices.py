@@ -193,11 +193,11 @@ def bands(losses: Losses, least: int, quantiles: tuple[float, ...]) -> Iterator[
 
 
 def _label(start: int, end: int, size: int) -> str:
-    if start == 0:
-        return f"lowest {percent(end / size)} of losses"
-    if end == size:
-        return f"highest {percent((size - start) / size)} of losses"
-    return f"losses from {percent(start / size)} to {percent(end / size)}"
+    end_named, ranks = (
+        ("lowest", (start, end)) if start < size / 2 else ("highest", (size - end, size - start))
+    )
+    near, far = (percent(round(rank / size, 3)) for rank in ranks)
+    return f"{end_named} {f'{near} to ' if ranks[0] else ''}{far} of losses"
 
 
 def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:

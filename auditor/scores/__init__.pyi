@@ -12,7 +12,6 @@ from auditor.scores.calibrated import (
     fit_quantile_regression as fit_quantile_regression,
     likelihood_ratio as likelihood_ratio,
     rmia as rmia,
-    rmia_score as rmia_score,
 )
 from auditor.scores.references import (
     HoldOut as HoldOut,

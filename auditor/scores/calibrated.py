@@ -116,27 +116,6 @@ def rmia(reference: References, *, population: Population, a: float = 0.3, gamma
     return attacked
 
 
-def rmia_score(log_ratio: Floats, population: Floats, *, gamma: float = 1.0) -> Floats:
-    """Return the published score of each record, in [0, 1]: higher is more like a member.
-
-    Args:
-        log_ratio: Shape (n,), log P - log Phat of the records.
-        population: Shape (m,), the same of the population.
-        gamma: Above 0.
-
-    Raises:
-        InputError: gamma not above 0.
-
-    >>> rmia_score(np.array([-1.0, 0.5]), np.array([0.0, -2.0]))
-    array([0.5, 1. ])
-    """
-    bar = math.log(validate.positive("gamma", gamma))
-    ranked = np.sort(np.asarray(population, dtype=np.float64))
-    return np.asarray(
-        np.searchsorted(ranked, np.asarray(log_ratio, dtype=np.float64) - bar, side="left") / ranked.size
-    )
-
-
 def _scale(name: str, losses: Losses, others: tuple[Floats, ...]) -> LossScale:
     """What all these losses are."""
     if losses.scale is LossScale.LOG_ODDS:

@@ -57,7 +57,8 @@ class TorchSensitivityTracker(ModelSteps):
     """
 
     _framework = ("PyTorch", "torch")
-    _hook: "_StepHook | None" = None
+    _hook: Callable[[Any], None] | None = None
+    _undo: Callable[[], None]
 
     def attach(self, optimizer: Any) -> None:
         """Let every update of an Opacus optimizer end a step, after its own hook, the accountant's.
@@ -86,17 +87,30 @@ class TorchSensitivityTracker(ModelSteps):
             )
         self._same_norm(optimizer)
 
-        def before(stepping: Any) -> None:
-            self._same_norm(stepping)
-            self._observed()
+        earlier = optimizer.step_hook
 
-        self._hook = _StepHook(optimizer, before=before, after=self.end_step)
+        def around(stepping: Any) -> None:
+            on = self._hook is around  # and not detached, where a hook around this one still passes on to it
+            if on:  # refused before the accountant counts the step
+                self._same_norm(stepping)
+                self._observed()
+            if earlier is not None:
+                earlier(stepping)
+            if on:
+                self.end_step()
+
+        def undo() -> None:
+            if optimizer.step_hook is around:
+                optimizer.attach_step_hook(earlier)
+
+        self._hook, self._undo = around, undo
+        optimizer.attach_step_hook(around)
 
     def detach(self) -> None:
         """Let the optimizer go on without this tracker, whose steps stay; nothing happens where none is attached."""
         if self._hook is not None:
-            self._hook.remove()
             self._hook = None
+            self._undo()
 
     def watch(self, batches: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Yield the batches of a loader, each observed just before it is handed out.
@@ -288,31 +302,6 @@ class _Watched:
 
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-
-
-class _StepHook:
-    """A hook on Opacus's optimizer around the one that was there."""
-
-    def __init__(self, optimizer: Any, *, before: Callable[[Any], None], after: Callable[[], None]) -> None:
-        self._optimizer, self._before, self._after = optimizer, before, after
-        self._earlier = optimizer.step_hook
-        self._on = True
-        optimizer.attach_step_hook(self)
-
-    def __call__(self, stepping: Any) -> None:
-        on = self._on
-        if on:  # refused before the accountant counts the step
-            self._before(stepping)
-        if self._earlier is not None:
-            self._earlier(stepping)
-        if on:
-            self._after()
-
-    def remove(self) -> None:
-        """Restore the earlier hook; where another was put around this one, only pass on to it."""
-        self._on = False
-        if self._optimizer.step_hook is self:
-            self._optimizer.attach_step_hook(self._earlier)
 
 
 def _of_opacus(hook: Any) -> bool:

@@ -64,7 +64,7 @@ class Columns:
         Raises:
             InputError: As in the class.
 
-        >>> Columns.extremes(3, low=0.0, high=1.0).count
+        >>> len(Columns.extremes(3, low=0.0, high=1.0).values)
         2
         """
         low, high = np.atleast_1d(low), np.atleast_1d(high)
@@ -89,11 +89,6 @@ class Columns:
         """
         return cls(columns, np.eye(len(_indices(columns))))
 
-    @property
-    def count(self) -> int:
-        """How many completions a record has."""
-        return len(self.values)
-
     def rows(self, width: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Return the completions as rows of the features' width (0 elsewhere), and where they overwrite a record.
 
@@ -107,7 +102,7 @@ class Columns:
             raise InputError(
                 f"completions must name columns of the features, got column {max(self.columns)} of {width}, counting from 0."
             )
-        rows, written = np.zeros((self.count, width)), np.zeros(width, dtype=bool)
+        rows, written = np.zeros((len(self.values), width)), np.zeros(width, dtype=bool)
         rows[:, self.columns], written[list(self.columns)] = self.values, True
         return rows, written
 
@@ -165,11 +160,6 @@ class Rewritten:
         values = tuple(self.values)
         _at_least_two(1 + any(not np.array_equal(values[0], value) for value in values[1:]) if values else 0)
         object.__setattr__(self, "values", values)
-
-    @property
-    def count(self) -> int:
-        """How many completions a record has."""
-        return len(self.values)
 
     def batches(self, features: Batch, _write: Any = None) -> list[Batch]:
         """Return the batch once for each value.
@@ -638,7 +628,7 @@ class ModelSteps(_Steps, ABC):
 
     def _points(self, features: Any, labels: Any) -> Any:
         """Return one clipped gradient for each record and completion, shape (records, completions, parameters)."""
-        count = self._completions.count
+        count = len(self._completions.values)
         records = self._interleaved(self._completions.batches(features, self._write))
         try:
             return self._clipped(self._gradients(records, self._interleaved([labels] * count)), count)
@@ -655,7 +645,7 @@ class ModelSteps(_Steps, ABC):
         parameters = self._sizes()
         if not parameters:
             raise InputError("model must have a parameter that is trained, got none; are all of them frozen?")
-        rows = max(1, self._most // (parameters * self._completions.count))
+        rows = max(1, self._most // (parameters * len(self._completions.values)))
         return [slice(start, start + rows) for start in range(0, records, rows)]
 
     def _checked(self, features: Any, labels: Any) -> None:

@@ -212,6 +212,7 @@ def _accounted(phases: tuple[Phase, ...], *, delta: float, pair: StepPair) -> tu
     return math.inf, None
 
 
+@lru_cache(maxsize=8)
 def _discretised(phases: tuple[Phase, ...], pair: StepPair) -> tuple[tuple[Kind, ...], _Grid | None]:
     """Return kinds of steps and how to discretise them; no grid beyond the accountant's range."""
     if not _in_range(phases):

@@ -20,7 +20,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ def found(name: str, *, gate: str, result: Document) -> _Found:
     Raises:
         InputError: No audit has it; the message names the nearest.
     """
-    names = [estimate.name for estimate in result.estimates]
+    names = _names(result)
     head, _, last = name.rpartition(".")
     stem, end = (head, last) if last in _ENDS and name not in names else (name, "value")
     if names.count(stem) > 1:  # in a result that somebody made: whichever was taken, another might not pass
@@ -65,6 +65,12 @@ def found(name: str, *, gate: str, result: Document) -> _Found:
     if result.kind is None and stem in METRICS and METRICS[stem].absent:
         return _Found(None, end, f"this audit has no {stem}: {METRICS[stem].absent}")
     raise _unknown(name, gate=gate, result=result)
+
+
+def _names(result: Document) -> list[str]:
+    """The names of all estimates; what a training promises has each twice, for two kinds of neighbours."""
+    twice = result.kind == "claim"
+    return [f"{item.name}.{item.adjacency}" if twice else item.name for item in result.estimates]
 
 
 def _status(name: str, *, gate: str, result: Document) -> tuple[Status | None, str]:
@@ -85,7 +91,7 @@ def _status(name: str, *, gate: str, result: Document) -> tuple[Status | None, s
 def known_names(result: Document) -> tuple[str, ...]:
     """Return every name that a gate on this result may have."""
     absent = [item.name for item in METRICS if item.absent and result.kind is None]
-    estimates = [*(item.name for item in result.estimates), *absent]
+    estimates = [*_names(result), *absent]
     ends = [f"{name}.{end}" for name in estimates for end in _ENDS]
     absent = [item.name for item in CHECKS if item.absent and result.kind is None]
     checks = [_CHECKS + name for name in [*(item.name for item in result.checks), *absent]]
@@ -96,7 +102,7 @@ def _unknown(name: str, *, gate: str, result: Document) -> InputError:
     known = known_names(result)  # those that this audit has come first
     begun = next((whole for whole in known if whole.startswith(name.lower())), None)
     guess = validate.did_you_mean(begun or validate.nearest(name.lower(), known))
-    estimates = ", ".join(estimate.name for estimate in result.estimates)
+    estimates = ", ".join(_names(result))
     checks = "".join(f", {_CHECKS}{check.name}" for check in result.checks)
     like = "" if result.kind is None else " of this kind"
     return InputError(
@@ -256,12 +262,15 @@ class Gate:
         return self._of_check(result) if isinstance(self.bound, Status) else self._of_number(result)
 
     def _of_verdict(self, result: Document) -> "GateOutcome":
-        undecided = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE)
         if result.verdict is None:
             return self._undecided("no claim was given, so there is no verdict")
-        if result.verdict in undecided and result.verdict is not self.bound:
-            return self._undecided(f"the verdict is {result.verdict}", str(result.verdict))
-        return self._decided(str(result.verdict), f"the verdict is {result.verdict}")
+        words = f"the verdict is {result.verdict.replace('_', ' ')}"
+        if (
+            result.verdict in (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE)
+            and result.verdict is not self.bound
+        ):
+            return self._undecided(words, str(result.verdict))
+        return self._decided(str(result.verdict), words)
 
     def _of_check(self, result: Document) -> "GateOutcome":
         actual, reason = _status(self.name, gate=self.text, result=result)
@@ -394,7 +403,15 @@ def judged(result: Document, gates: Iterable[Gate]) -> tuple[GateOutcome, ...]:
     Raises:
         InputError: A gate names nothing that an audit has.
     """
-    return tuple(gate.judge(result) for gate in gates)
+    return tuple(each.judge(result) for gate in gates for each in _for_all_neighbours(gate, result))
+
+
+def _for_all_neighbours(gate: Gate, result: Document) -> list[Gate]:
+    """The gate; of a promise that it names without the kind of neighbours, one for each kind."""
+    meant = [
+        name for name in _names(result) if result.kind == "claim" and name.rpartition(".")[0] == gate.name
+    ]
+    return [replace(gate, name=name) for name in meant] or [gate]
 
 
 def check_gates(result: Document, gates: str | Sequence[str | Gate | GateOutcome]) -> tuple[GateOutcome, ...]:
@@ -420,7 +437,8 @@ def check_gates(result: Document, gates: str | Sequence[str | Gate | GateOutcome
     if not isinstance(listed, list | tuple):
         raise InputError(f"gates must be a list of texts such as 'auc > 0.6', got {gates!r}.")
     read = [item if isinstance(item, Gate | GateOutcome) else parse(item) for item in listed]
-    return tuple(item.judge(result) if isinstance(item, Gate) else item for item in read)
+    outcomes = ((item,) if isinstance(item, GateOutcome) else judged(result, [item]) for item in read)
+    return tuple(outcome for found in outcomes for outcome in found)
 
 
 def exit_code(result: Document, outcomes: Iterable[GateOutcome]) -> ExitCode:

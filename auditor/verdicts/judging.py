@@ -22,8 +22,8 @@ from auditor.results import metrics
 _LEAST_P, _NEARLY_ONE = 1e-300, 1e-6  # of a p-value, and of the log of one that is nearly 1
 _MOST_DECISIVE_FIRST = (Verdict.REFUTED, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.NOT_EVALUABLE)
 _ABOUT_THE_MODEL = (
-    "The measurement describes this model; the claim is about the training algorithm. A larger value does not refute"
-    " the claim, and a smaller one does not support it."
+    "The measurement describes this model, the claim the training algorithm: a larger value does not refute the claim,"
+    " and a smaller one does not support it."
 )
 
 
@@ -67,10 +67,9 @@ def _weak(judged: Comparison, by_name: Mapping[str, Estimate]) -> str:
     if model.lower <= judged.claim.value or model.lower <= (mechanism.lower or 0.0) + _FAR:
         return ""
     return (
-        f"This audit is weak: the losses of this model certify an epsilon of {number(model.lower, toward='down')} for the"
-        f" model itself ({percent(model.confidence, toward='down')} confidence, delta {given(model.delta)}), far more than"
-        " these guesses show of the training algorithm. Planted canaries (auditor canaries) or many runs (auditor runs)"
-        " test it harder."
+        f"This audit is a weak test of the claim: of this model alone its losses certify {number(model.lower, toward='down')}"
+        f" at {percent(model.confidence, toward='down')} confidence (delta {given(model.delta)}), far more than the guesses"
+        " show of the training algorithm. Planted canaries (auditor canaries) or many runs (auditor runs) test it harder."
     )
 
 
@@ -158,7 +157,7 @@ def why_blind(checks: Iterable[Check]) -> str | None:
 def _why_no_judge(estimate: Estimate) -> str | None:
     if estimate.subject is not Subject.MECHANISM:
         return (
-            "it is about the model, and the claim is about the training mechanism; declare how membership was decided"
+            "it is about the model, and the claim is about the training algorithm; declare how membership was decided"
             f" and use {metrics.named(Role.JUDGE)}"
         )
     if estimate.details.get("conditional"):
@@ -192,7 +191,7 @@ def _verdict(
         return _by_curve(claim, curve, estimate) if curve["rejected"] or saw_nothing is None else saw_nothing
     if claim.value is None:
         form = "these runs audit" if _unit(estimate) == "runs" else "this split audits"
-        reason = f"In the form that {form}, the claim promises nothing: {claim.note}"
+        reason = f"On the scale that {form}, the claim promises nothing: {claim.note}"
         return Verdict.INCONCLUSIVE, reason
     if estimate.lower is None:
         why = estimate.details["lower_reason"]
@@ -207,7 +206,7 @@ def _why_not_evaluable(claim: Claim, estimate: Estimate, failed: Sequence[Check]
     if failed:
         return f"A validity check failed ({failed[0].name}): {failed[0].message}"
     if estimate.value is None:
-        return f"No statement about the training algorithm is possible: {estimate.reason}."
+        return f"Nothing can be said of the training algorithm: {estimate.reason}."
     unfit = estimate.details.get("not_for_claim")
     if unfit is not None:
         return f"The bound is about something else than the claim: {unfit}."
@@ -225,12 +224,12 @@ def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tup
         )
     if not curve["could_have_been"]:
         return Verdict.INCONCLUSIVE, (
-            f"A perfect attack on these runs would not have contradicted the claimed trade-off curve {level}: the audit had"
-            f" no power to refute it.{_needed(curve, 'runs')}"
+            "This audit could not have refuted the claim: on these runs even a perfect attack would not have contradicted"
+            f" the claimed trade-off curve {level}.{_needed(curve, 'runs')}"
         )
     return Verdict.NOT_REFUTED, (
-        f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}); a perfect attack"
-        " would have. This does not prove the claim."
+        f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}). A perfect attack would have."
+        f" {_NO_PROOF}"
     )
 
 
@@ -254,43 +253,43 @@ def _needed(curve: Mapping[str, Any], unit: str) -> str:
     if "needed" not in curve:
         return ""
     if curve["needed"] is None:
-        return f" No number of {unit} that was looked at would do."
-    return f" About {curve['needed']:,} {unit} would do, if the attack were perfect."
+        return f" No practical number of {unit} could."
+    return f" With a perfect attack, about {curve['needed']:,} {unit} could."
 
 
 def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict, str]:
     """Bound against claim, and ceiling against claim."""
     bound, ceiling = estimate.lower or 0.0, estimate.details.get("ceiling", math.inf)
-    stated, shown = apart(claimed, bound)
+    _, shown = apart(claimed, bound)
     top = number(ceiling, toward="down")
     level = f"at {percent(estimate.confidence, toward='down')} confidence"
     at = f"delta {given(estimate.delta)}, {claim.adjacency}"
     if bound > claimed:
-        return Verdict.REFUTED, (
-            f"The training algorithm's epsilon is at least {shown} {level} ({at}), above the claimed {stated}."
-        )
+        return Verdict.REFUTED, f"Measured: epsilon at least {shown} {level} ({at})."
     curve = estimate.details.get("claimed_curve") or {}
     if curve.get("rejected"):
         return Verdict.REFUTED, (
-            f"The guesses are more often right than the claimed training allows at any delta ({level}, {claim.adjacency}):"
-            f" its whole trade-off curve is rejected, although the bound of {shown} at this delta alone is not above"
-            f" the claimed {stated}."
+            f"The guesses are right more often than the claim allows: its whole trade-off curve is rejected {level}. By"
+            f" itself the bound on epsilon, {shown} ({at}), would not refute it."
         )
     if ceiling <= claimed and not curve.get("could_have_been"):
         needed = _needed(curve, "pairs" if claim.adjacency is Adjacency.REPLACE_ONE else "records")
         return Verdict.INCONCLUSIVE, (
-            f"A perfect attack on these {_unit(estimate)} would have shown {top} by this method ({at}), not above the claimed"
-            f" {stated}: the audit had no power to refute it.{needed}"
+            f"This audit could not have refuted the claim: on these {_unit(estimate)} even a perfect attack would have shown"
+            f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at}).{needed}"
         )
     if ceiling <= claimed:
         return Verdict.NOT_REFUTED, (
-            f"The guesses are not more often right than the claimed training allows ({level}, {claim.adjacency}); a perfect"
-            " attack would have had its whole trade-off curve rejected. This does not prove the claim."
+            f"The guesses are not right more often than the claim allows {level} ({at}). A perfect attack would have been:"
+            f" its whole trade-off curve would have been rejected. {_NO_PROOF}"
         )
+    measured = f"epsilon at least {shown}" if bound > 0 else "no evidence of an epsilon above 0"
     return Verdict.NOT_REFUTED, (
-        f"The lower bound of {shown} {level} ({at}) does not exceed the claimed {stated}; a perfect attack would have"
-        f" shown {top}. This does not prove the claim."
+        f"Measured: {measured} {level} ({at}). A perfect attack would have shown {top}. {_NO_PROOF}"
     )
+
+
+_NO_PROOF = "This does not prove the claim."
 
 
 def _unit(estimate: Estimate) -> str:

@@ -33,7 +33,7 @@ def page(request, pages):
     return pages.path(request.param)
 
 
-@pytest.fixture(scope="session", params=[kind for kind in KINDS if kind != "card"])
+@pytest.fixture(scope="session", params=[kind for kind in KINDS if kind not in {"card", "site"}])
 def whole_page(request, pages):
-    """Each kind of page that is ours from its first line to its last."""
+    """Each kind of page of a result that is ours from its first line to its last."""
     return pages.path(request.param)

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 import numpy as np
+from command_line import run
 from report.conftest import HOSTILE
 
 import auditor
 from auditor import compare_audits
-from auditor.report import render
+from auditor.report import render, site
 from auditor.verdicts import check_gates
 
-_NAMES = "refuted nothing hostile several real other_end demo comparison card"
+_NAMES = "refuted nothing hostile several real other_end demo comparison card claim site"
 KINDS = tuple(_NAMES.split())
 
 
@@ -38,6 +39,8 @@ class Pages:
             "real": lambda: _with_gates(real()),
             "other_end": lambda: render([other_end()]),
             "comparison": lambda: compared().to_html(),
+            "claim": lambda: _claim(Path(self._folder) / "claim.json").to_html(gates=["epsilon > 1"]),
+            "site": lambda: _site(Path(self._folder) / "results", self._result("hostile")),
             "card": lambda: _NOTEBOOK.format(
                 "".join(self._result(item)._repr_html_() for item in ("refuted", "hostile"))
             ),
@@ -49,6 +52,22 @@ def _demo():
     from auditor.cli import run_demo
 
     return render(run_demo())
+
+
+def _claim(path):
+    asked = "--noise-multiplier 1 --sampling-rate 1 --steps 1 --delta 1e-5 --compositions --quiet"
+    assert run("claim", *asked.split(), "--json", path) == 0
+    return auditor.read_result(path)
+
+
+def _site(folder, hostile):
+    folder.mkdir(exist_ok=True)
+    hostile.to_json(folder / "hostile.json")
+    _claim(folder / "claim.json")
+    altered = real().to_json().replace("income", "Income")
+    (folder / "altered.json").write_text(altered, encoding="utf-8")
+    out = folder.with_name("site")
+    return (out / site(folder, out).pages[0]).read_text(encoding="utf-8")
 
 
 # What a notebook's page is to the card of a result: somebody else's page, with a theme of its own.

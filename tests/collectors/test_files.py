@@ -2,8 +2,10 @@
 
 import dataclasses
 import gc
+import gzip
 import os
 import pickle
+import re
 import zipfile
 from pathlib import Path
 
@@ -62,13 +64,13 @@ HOLED, ENDLESS = [0.1, 0.2, 0.3, np.nan, np.nan], [0.1, 0.2, 0.3, np.inf, -np.in
             "^column 'loss' is not in .*x{}', .*did you mean 'Losses'",
         ),
         ({"loss": [0.1]}, "'member' is not in .*, which has 'loss'.*give the two files as members and"),
-        ({"loss": HOLED, "member": MARKS}, r"'loss' of .*x{}' .*got 2 NaN or blank \(first at row 3"),
-        ({"loss": ENDLESS, "member": MARKS}, r"got 2 infinite \(first at row 3, counting"),
+        ({"loss": HOLED, "member": MARKS}, r"'loss' of .*x{}' .*got 2 NaN or blank \(first at row 3,"),
+        ({"loss": ENDLESS, "member": MARKS}, r"got 2 infinite \(first at row 3, "),
         (
             {"loss": FOUR, "member": [1, 0, 7, 0]},
             rf"'member' of .*x{{}}' .*got 7 \(first at row 2, .*; {FIX}",
         ),
-        ({"loss": FOUR, "member": [1.0, 0.0, np.nan, 0.0]}, "must hold only 0 .*got nan .*row 2"),
+        ({"loss": FOUR, "member": [1.0, 0.0, np.nan, 0.0]}, "must hold only 0 .*got nan .*row 2,"),
         ({"loss": FOUR, "member": [0] * 4}, rf"got 4 records and no member \(1\); {FIX}, or give the two"),
         ({"loss": [0.1, 0.2, 0.3], "member": [0, 1, 1]}, "at least 2 records, got 1"),
         ({"loss": np.array([], float), "member": np.array([], int)}, "column 'loss' of .* is empty"),
@@ -76,6 +78,8 @@ HOLED, ENDLESS = [0.1, 0.2, 0.3, np.nan, np.nan], [0.1, 0.2, 0.3, np.inf, -np.in
 )
 def test_columns_that_are_no_losses_are_one_sentence(tmp_path, kind, columns, words):
     """The sentence names the file, the column, what is wrong with the row of the file, and the fix."""
+    if kind == ".csv":  # where rows are those of an editor
+        words = re.sub(r"row (\d),", lambda row: f"row {int(row[1]) + 2},", words)
     with refused(words.format(kind)):
         read_losses(write(tmp_path / f"x{kind}", columns))
 
@@ -103,7 +107,7 @@ READERS = {
         ("a\0b.csv", None, r"\\x00.* must have a name without NUL characters"),
         (os.fsdecode(b"\xff.npz"), None, r"\\udcff.* must have a name in UTF-8; rename it or its folder\.$"),
         *((f"x{kind}", None, r"is refused: .* files may be pickled.*save the") for kind in PICKLED),
-        *((name, None, r"must end in \.csv, \.parquet, \.npz, \.arr") for name in ("x.txt", "x.csv.gz", "x")),
+        *((name, None, r"must end in \.csv, \.tsv, .*, \.npz, \.arr") for name in ("x.txt", "x.gz", "x")),
     ],
 )
 def test_what_is_no_table_is_one_sentence(tmp_path, read, name, content, words):
@@ -254,18 +258,18 @@ def test_csv_dialects_give_the_same_losses(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("0.1,1\n0.2\n0.3,1\n", "must have 2 fields in each row, got 1 in row 1, .* below the header"),
-        ("0.1,1\n0.2,0\n0,3,1\n", "must have 2 fields in each row, got 3 in row 2"),
-        ("0.1,1\n0.2,0\nlow,1\n", r"'loss' of .*x.csv' must .* numbers, got 'low' \(first at row 2, "),
-        ('"0,1",1\n0.2,0\n', r"must hold numbers, got '0,1' \(first at row 0,.*decimal point"),
+        ("0.1,1\n0.2\n0.3,1\n", "must have 2 fields in each row, got 1 in row 3, the header being row 1"),
+        ("0.1,1\n0.2,0\n0,3,1\n", "must have 2 fields in each row, got 3 in row 4"),
+        ("0.1,1\n0.2,0\nlow,1\n", r"'loss' of .*x.csv' must .* numbers, got 'low' \(first at row 4, "),
+        ('"0,1",1\n0.2,0\n', r"must hold numbers, got '0,1' \(first at row 2,.*decimal point"),
         ("0.1,1\ntrue,0\n", r"column 'loss' .* must hold numbers, got 'true'"),
         ("0.1,1\n1_0,0\n", r"column 'loss' .* must hold numbers, got '1_0'"),
-        ("0.1,1\n,0\nNA,0\n", r"'loss' .* got 2 NaN or blank \(first at row 1, counting from 0 below"),
-        ("0.1,yes\n0.2,no\n", r"'member' .* got 'yes' \(first at row 0.*; code members as 1 and"),
+        ("0.1,1\n,0\nNA,0\n", r"'loss' .* got 2 NaN or blank \(first at row 3, the header being"),
+        ("0.1,yes\n0.2,no\n", r"'member' .* got 'yes' \(first at row 2.*; code members as 1 and"),
     ],
 )
 def test_bad_rows_of_a_csv_are_refused_in_one_sentence(tmp_path, content, words):
-    """The sentence names the file, the column, the row below the header and the fix."""
+    """The sentence names the file, the column, the row as an editor shows it, and the fix."""
     with refused(words):
         read_losses(text(tmp_path / "x.csv", f"loss,member\n{content}"))
 
@@ -287,18 +291,35 @@ def test_bad_csv_files_are_refused_in_one_sentence(tmp_path, content, words):
         read_losses(text(tmp_path / "x.csv", content))
 
 
+def test_tabulators_and_compressed_text_are_read_as_the_csv_is(tmp_path):
+    """The same losses from .csv, .tsv, .csv.gz and .tsv.gz; a compressed file that breaks off is one sentence."""
+    rows = "loss,member,id\n" + "".join(f"{place / 8},{place % 2},a{place}\n" for place in range(40))
+    expected = read_losses(text(tmp_path / "x.csv", rows))
+    for suffix, content in ((".tsv", rows.replace(",", "\t")), (".csv", rows)):
+        plain, packed = tmp_path / f"y{suffix}", tmp_path / f"y{suffix}.gz"
+        text(plain, content)
+        packed.write_bytes(gzip.compress(content.encode()))
+        for path in (plain, packed):
+            found = read_losses(path)
+            np.testing.assert_array_equal(found.member, expected.member)
+            assert found.id.nonmember.tolist() == expected.id.nonmember.tolist()
+        packed.write_bytes(packed.read_bytes()[:-12])
+        with refused(f"y{suffix}.gz' is not a whole {suffix}.gz file"):
+            read_losses(packed)
+
+
 def test_a_bad_value_far_below_the_first_block_is_found(tmp_path):
     """Types are not guessed from the first rows: a word two megabytes down is named with its row."""
     rows = [f"{value:.8f},{value % 2}" for value in range(120_000)]
     rows[119_000] = "oops,0"
-    with refused(r"got 'oops' \(first at row 119000,"):
+    with refused(r"got 'oops' \(first at row 119002,"):
         read_losses(text(tmp_path / "x.csv", "loss,member\n" + "\n".join(rows)))
 
 
 def test_a_blank_line_in_a_file_of_losses_alone_is_a_missing_loss(tmp_path):
     """With one column a blank line cannot be told from a blank value, so it is not dropped."""
     whole = text(tmp_path / "a.csv", "loss\n0.1\n0.2\n")
-    with refused(r"column 'loss' of .*b.csv' .* got 1 NaN or blank \(first at row 1"):
+    with refused(r"column 'loss' of .*b.csv' .* got 1 NaN or blank \(first at row 3"):
         read_loss_pair(whole, text(tmp_path / "b.csv", "loss\n0.1\n\n0.2\n"))
 
 
@@ -379,19 +400,19 @@ def test_a_label_column_in_only_one_of_two_files_is_left_out_and_said(tmp_path):
     losses = read_loss_pair(first, second)
     assert losses.id is None
     assert losses.history[-1] == "left out, because only one of the files has it: id"
-    with refused(r"'key' is not in .*b.csv', which has 'loss'. Name the column of record"):
+    with refused(r"'key' is not in .*b.csv', which has 'loss'. Name the column of ids"):
         read_loss_pair(text(tmp_path / "a.csv", "loss,key\n0.1,x\n0.2,y\n"), second, id_column="key")
 
 
 @pytest.mark.parametrize(
     ("inside", "outside", "words"),
     [
-        ("100", "000", r"'member' of .*a.csv' must be 1 in every row .*, got 0 \(first at row 1.*; 2 such"),
-        ("111", "100", r"'member' of .*b.csv' must be 0 in every row .*, got 1 \(first at row 0.*; 1 such"),
-        ("000", "111", r"'member' of .*a.csv' must be 1 in every row .*, got 0 \(first at row 0.*; 3 such"),
-        (["1", "anna", "1"], "000", "'member' of .*a.csv' must .* at row 1, "),
-        (["1", "", "1"], "000", "'member' of .*a.csv' must .* at row 1, "),
-        ("112", "000", "'member' of .*a.csv' must .* at row 2, "),
+        ("100", "000", r"'member' of .*a.csv' must be 1 in every row .*, got 0 \(first at row 3.*; 2 such"),
+        ("111", "100", r"'member' of .*b.csv' must be 0 in every row .*, got 1 \(first at row 2.*; 1 such"),
+        ("000", "111", r"'member' of .*a.csv' must be 1 in every row .*, got 0 \(first at row 2.*; 3 such"),
+        (["1", "anna", "1"], "000", "'member' of .*a.csv' must .* at row 3, "),
+        (["1", "", "1"], "000", "'member' of .*a.csv' must .* at row 3, "),
+        ("112", "000", "'member' of .*a.csv' must .* at row 4, "),
     ],
 )
 def test_a_file_of_one_group_that_marks_the_other_is_refused(tmp_path, inside, outside, words):

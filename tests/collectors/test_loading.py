@@ -100,9 +100,9 @@ def test_a_pickle_is_refused_before_anything_in_it_runs(tmp_path, suffix):
 
 IDENTITY = """
 import sys
-from auditor.collectors.models import load_model
-from auditor.collectors.streaming import predictor
-from auditor.collectors.base import Classification
+from auditor.collectors.models.loading import load_model
+from auditor.collectors.streaming.scorers import predictor
+from auditor.collectors.base.tasks import Classification
 for path in sys.argv[1:]:
     print(predictor(load_model(path, trust_pickle=True), task=Classification()).identity)
 """

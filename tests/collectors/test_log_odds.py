@@ -5,13 +5,7 @@ import numpy as np
 import pytest
 from collectors.common import refused
 
-from auditor.collectors.base import (
-    BatchLosses,
-    Output,
-    Records,
-    finite_pair,
-    true_class_loss,
-)
+from auditor.collectors.base import BatchLosses, Output, Records, finite_pair, true_class_loss
 
 mpmath.mp.dps = 60  # the exact values of doubles, with digits to spare
 

@@ -21,16 +21,21 @@ from auditor.core import (
 )
 from auditor.core.options import Adjacency, IndependentRuns
 from auditor.curves import TradeoffCurve
-from auditor.estimators import epsilon_bound, of_gdp, one_run_bound, rejects, steinke_bound
-from auditor.estimators.guess_tests import (
+from auditor.estimators import (
     curve_p_value,
-    fdp_bound,
+    draw_guesses,
+    epsilon_bound,
     of_curve,
     of_epsilon_delta,
+    of_gdp,
+    one_run_bound,
     pure_bound,
     pure_p_value,
+    rejects,
+    steinke_bound,
 )
-from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
+from auditor.estimators.guess_tests import fdp_bound
+from auditor.estimators.guesses import Guesses, GuessSet, pair_orders
 
 
 def guesses_of(right, orders):

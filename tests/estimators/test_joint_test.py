@@ -10,8 +10,8 @@ from scipy import stats
 from auditor import DPSGD
 from auditor.core import Losses
 from auditor.curves import TradeoffCurve
-from auditor.estimators import joint_test
-from auditor.estimators.joint_test import _PANEL, _TAIL, JointTest
+from auditor.estimators import JointTest, joint_test
+from auditor.estimators.joint_test import _PANEL, _TAIL
 from auditor.theory import claimed_curve
 
 GAUSSIAN = claimed_curve(DPSGD(1.0, 1.0, 1)).curve

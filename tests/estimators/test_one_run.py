@@ -121,7 +121,7 @@ def test_every_test_has_a_ceiling_that_a_perfect_attack_reaches(rng, test, split
 @pytest.mark.parametrize(
     ("split", "losses", "reason"),
     [
-        (UnknownSplit(), FAR, "not declared .* split uniformly at random"),
+        (UnknownSplit(), FAR, "not declared .* drawn uniformly at random"),
         # A balanced sample of coins of .9 has other odds than declared.
         (BernoulliSplit(0.9), FAR, "300 members among 600 .* coins of probability 0.9"),
         (RandomSplit(stratified=True), FAR, "no group labels"),

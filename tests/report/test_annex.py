@@ -160,20 +160,21 @@ def test_the_table_says_of_what_was_run_how_much(overfitted):
 # --- What remains ---------------------------------------------------------------------------------
 
 
-def test_every_state_has_a_sentence_and_none_is_safe(overfitted, nothing):
+def test_every_state_has_a_sentence_and_none_is_safe(overfitted, not_evaluable, nothing):
     """Leak, nothing, too weak and invalid differ in what remains, and no sentence calls a model safe."""
     words = texts("annex")["residual"]
     assert not re.search(r"\b(safe|secure|no risk|private)\b", " ".join(words.values()))
     invalid = dataclasses.replace(overfitted, checks=(Check("shift", Status.FAIL, "They differ."),))
     small = auditor.audit(auditor.Losses(member=[0.1, 0.2, 0.3], nonmember=[0.2, 0.1, 0.9]))
-    for result, key in (
-        (overfitted, "Leakage found"),
-        (nothing, "No evidence of leakage"),
-        (invalid, "Not a valid comparison"),
-        (small, "Too few to tell"),
+    for result, key, sign in (
+        (overfitted, "leak", "Leakage found"),
+        (not_evaluable, "leak", "Leakage found"),  # whatever became of the claim
+        (nothing, "nothing", "No evidence of leakage"),
+        (invalid, "failed", "Not a valid comparison"),
+        (small, "small", "Too few to tell"),
     ):
         assert annex_of(view_of(result)).residual == words[key]
-        assert key == view_of(result).finding.sign.word
+        assert sign == view_of(result).finding.sign.word
 
 
 # --- The hash of the content ----------------------------------------------------------------------

@@ -22,7 +22,6 @@ NAMES = [
     "losses",
     "raw-losses",
     "quantiles",
-    "odds",
 ]
 
 
@@ -155,7 +154,7 @@ def test_tradeoff_words(refuted):
     words = figures.alt(replace(refuted, curves=curves), "tradeoff-log")
     # At 10%: 0.1 * 0.71119 = 7.1119%, down; 0.30001 + 0.1 * 0.69999 = 37.0009%, up; 0.1 * 2 = 20%.
     assert "At 10% false alarms: measured 10%, band 7.11% to 37.1%, most the claim allows 20%" in words
-    assert "The claim is epsilon 1 at delta 2.6e-5 (replace-one)." in words
+    assert "The claim is epsilon 1 (delta 2.6e-5, replace-one)." in words
     assert "Below 0.05% false alarms, shaded" in words
 
 

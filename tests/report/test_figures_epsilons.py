@@ -87,7 +87,7 @@ def test_claim_stands_only_where_it_was_judged(refuted):
     model, mechanism = ([text.get_text() for text in axes.texts] for axes in figure.axes)
     assert not any("claim" in text for text in model)
     assert "claim 1" in mechanism
-    assert "judged against: Claimed epsilon 1 at delta 1e-5 (replace-one)" in figures.alt(judged, "epsilons")
+    assert "judged against: Claimed epsilon 1 (delta 1e-5, replace-one)" in figures.alt(judged, "epsilons")
 
 
 def test_ceiling_within_reach_and_beyond(refuted):

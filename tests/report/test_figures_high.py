@@ -75,7 +75,7 @@ def test_where_the_bound_is_read(overfitted):
     assert _square(high, "tradeoff-log") is None
     said = _lines(high, "tradeoff-high")["Certified bound is read here"].get_gid().removeprefix(TIP)
     assert (
-        "at most 1.23% of the training records are wrongly cleared and at least 23.4% of the others" in said
+        "at most 1.23% of the training records are wrongly ruled out and at least 23.4% of the others" in said
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import auditor
 from auditor.core import Check, Status, Verdict
-from auditor.report import finding, render, texts, view_of
+from auditor.report import audit_text, card, finding, markdown, render, texts, view_of
 from auditor.verdicts import check_gates
 
 SPLITS = (auditor.UnknownSplit(), auditor.RandomSplit(), auditor.BernoulliSplit(0.5))
@@ -73,6 +73,26 @@ def test_it_agrees_with_itself(audits, monkeypatch):
         looked = result.data["shown"]
         assert looked["point"] is not None or looked["names"]
     assert seen >= {"Leakage found", "No evidence of leakage", "Too few to tell", "The wrong way round"}
+
+
+def test_what_is_beyond_guessing_alone_is_told(audits):
+    """Where nothing is found, each number whose own limit is beyond guessing is named, and that it may be chance, everywhere."""
+    named = 0
+    for result in audits:
+        said, shown = finding(result), view_of(result)
+        if said.sign.word not in ("No evidence of leakage", "Too few to tell"):
+            continue
+        guessing = {"auc": 0.5} | {f"tpr_at_fpr.{rate}": rate for rate in (0.1, 0.01, 0.001)}
+        for row in shown.rows:
+            if (row.estimate.lower or 0.0) <= guessing.get(row.name, 0.0):
+                continue
+            finite = any("finite training set" in item for item in row.estimate.assumptions)
+            assert ("can be positive by chance alone" if finite else f"{row.title}") in said.sentence
+            assert "by chance alone" in said.sentence or "so it may be chance." in said.sentence
+            named += not finite
+        for output in (audit_text(result, width=10_000), markdown(result).replace("\\", ""), card(result)):
+            assert said.sentence in html.unescape(output)
+    assert named >= 3
 
 
 def test_the_point_that_is_told_is_in_the_data(audits):

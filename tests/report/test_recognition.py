@@ -29,8 +29,9 @@ def test_counts(overfitted):
     )
     (sentence,) = told(overfitted)["measured"]
     assert sentence == (
-        "At 95% confidence, an attacker who names those of lowest loss as in the training data is right in at least 92 out of 100 cases if half"
-        " of all records that they look at are in it, and in at least 11 out of 100 if only 1 in 100 is."
+        "At 95% confidence, an attacker who takes those of lowest loss for training records is right in at least 92 out of"
+        " 100 cases if half of the records they look at are training records. If only 1 in 100 is, it is at least 11 out of"
+        " 100."
     )
     other = _shown(overfitted, 0.01, 0.123006, end="high")
     assert finding(other).sentence == (
@@ -39,13 +40,13 @@ def test_counts(overfitted):
     )
     (sentence,) = told(other)["measured"]
     assert sentence.startswith(
-        "At 95% confidence, an attacker who rules out those of highest loss as not in the training data"
+        "At 95% confidence, an attacker who takes those of highest loss for other records"
     )
-    assert "92 out of 100 cases if half of all records that they look at are not in it" in sentence
+    assert "92 out of 100 cases if half of the records they look at are other records." in sentence
     # Of persons, persons; a limit of 1 is all; without a point nothing is said.
     persons = _shown(overfitted, 0.01, 0.123006, unit="person (mean loss)")
     assert "12 of 100 persons in the training data, while of 100 other persons" in finding(persons).sentence
-    assert "half of all persons" in told(persons)["measured"][0]
+    assert "half of the persons they look at" in told(persons)["measured"][0]
     assert "can recognise all of 100 training records" in finding(_shown(overfitted, 0.01, 1.0)).sentence
     nothing = replace(overfitted, data={**overfitted.data, "shown": None})
     assert told(nothing)["measured"] == []
@@ -65,6 +66,22 @@ def test_every_count_is_on_the_safe_side():
         assert hits / alarms >= 0.95 * low / rate or base == 1_000_000
 
 
+@pytest.mark.parametrize(
+    ("rate", "low", "counts"),
+    [
+        (0.05, 1.0, (100, 100, 5)),
+        (0.001, 0.0209, (1_000, 20, 1)),
+        (0.0025, 0.5, (10_000, 5_000, 25)),  # 500 and 3 out of 1,000 would tell five sixths of the ratio
+        (0.00333, 0.5, (10_000, 5_000, 34)),  # 33.3 accused: rounded up
+        (0.0001, 0.9999, (10_000, 9_999, 1)),
+        (0.07, 0.29, (100, 29, 7)),  # 0.07 * 100 and 0.29 * 100 are not whole in binary
+    ],
+)
+def test_counts_are_rounded_against_the_finding(rate, low, counts):
+    """The smallest round number is taken in which whole numbers keep the ratio: hits rounded down, false alarms up."""
+    assert out_of_many(rate, low) == counts
+
+
 def test_a_share_keeps_two_digits():
     """A lower limit is rounded down by at most a twentieth of itself: 1.9 in 100 is not told as 1 out of 100."""
     assert at_least(0.0193) == "19 out of 1,000"
@@ -79,7 +96,7 @@ def test_an_accusation_by_counting(overfitted):
     accused = members * low, others * rate
     share = accused[0] / sum(accused)  # 250 of 448 accusations are right: 55.8%
     said = told(_shown(overfitted, rate, low))["measured"][0]
-    assert said.endswith(f"in at least {math.floor(100 * share)} out of 100 if only 1 in 100 is.")
+    assert said.endswith(f"If only 1 in 100 is, it is at least {math.floor(100 * share)} out of 100.")
 
 
 def test_the_claim_in_the_words_of_the_study(refuted, overfitted):

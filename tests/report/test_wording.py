@@ -30,17 +30,21 @@ RATES = ("tpr_at_fpr.0.1", "tpr_at_fpr.0.01", "tpr_at_fpr.0.001")
 
 @pytest.mark.parametrize("verdict", [None, *Verdict])
 def test_what_became_of_a_claim(overfitted, refuted, verdict):
-    """A verdict is told with its reason, and with the form in which a claim was judged that was made in another."""
+    """A verdict is told with the claim, each form of it in a sentence, and its reason; what was not judged has one form."""
     if verdict is None:
         assert verdict_sentence(overfitted) == "No claim was given, so there is nothing to refute."
         return
     judged = replace(refuted.comparisons[0], verdict=verdict, reason="told")
     result = replace(refuted, comparisons=(judged,), verdict=verdict)
-    assert verdict_sentence(result) == "Told."
+    assert verdict_sentence(result) == "Claimed: epsilon 1 (delta 2.6e-5, replace-one). Told."
     made = replace(refuted.claims[0], value=0.5, delta=1e-5, adjacency=Adjacency.ADD_REMOVE)
-    forms = "epsilon 0.5 at delta 1e-5 (add-remove); judged as epsilon 1 at delta 2.6e-5 (replace-one)"
     said = verdict_sentence(replace(result, claims=(made,)))
-    assert said == f"Told. Claimed: {forms}, which it implies."
+    scale = " On the scale of this audit that is epsilon 1 (delta 2.6e-5, replace-one)."
+    form = "" if verdict is Verdict.NOT_EVALUABLE else scale
+    assert said == f"Claimed: epsilon 0.5 (delta 1e-5, add-remove).{form} Told."
+    measured = replace(judged, reason="measured: epsilon at least 3 (delta 2.6e-5, replace-one)")
+    told = verdict_sentence(replace(result, comparisons=(measured,)))
+    assert told == "Claimed: epsilon 1 (delta 2.6e-5, replace-one). Measured: epsilon at least 3."
 
 
 # --- What was found -------------------------------------------------------------------------------
@@ -56,7 +60,7 @@ ONE_RUN = {"value": 0.4, "lower": 0.4, "confidence": 0.95, "adjacency": "replace
     [
         # Without a point of the band the advantage speaks, then the certified bound, the AUC, the one-run bound.
         ("overfitted", (), {}, "22.9 percentage points"),
-        ("overfitted", (*RATES, "advantage"), {}, "certified bound is epsilon 1.29"),
+        ("overfitted", (*RATES, "advantage"), {}, "epsilon is at least 1.29 (delta 1e-5)."),
         ("overfitted", (*RATES, "advantage", BOUND), {}, "at least 68.4% of the time"),
         (
             *("overfitted", (*RATES, "advantage", BOUND)),
@@ -64,7 +68,7 @@ ONE_RUN = {"value": 0.4, "lower": 0.4, "confidence": 0.95, "adjacency": "replace
             "training algorithm's epsilon is at least 0.4",
         ),
         ("nothing", (), {"auc": {"lower": 0.2, "upper": 0.4}}, "swapped"),
-        ("nothing", (), {}, "No evidence of leakage found; this is not proof of privacy."),
+        ("nothing", (), {}, "nothing shows that an attacker does better than guessing. This is not proof of"),
         ("nothing", (), {}, "5.57"),
         (
             "nothing",
@@ -134,7 +138,7 @@ def test_meaning_on_pure_noise(n):
     rng, found, runs = np.random.default_rng(20), 0, 60
     for _ in range(runs):
         shown = looked_at(Losses(member=rng.normal(size=n), nonmember=rng.normal(size=n)))
-        found += not finding(shown).sentence.startswith("No evidence")
+        found += not finding(shown).sign.word.startswith("No evidence")
     assert found <= 0.05 * runs + 2 * np.sqrt(0.05 * 0.95 * runs)
 
 

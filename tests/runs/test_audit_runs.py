@@ -262,7 +262,7 @@ def test_the_verdict_follows_bound_and_ceiling(rng, epsilon, verdict):
     # Bound and verdict agree: what is refuted lies at or below the bound, what is not at or above it.
     assert row.value >= epsilon if verdict is Verdict.REFUTED else row.value <= epsilon
     if verdict is Verdict.INCONCLUSIVE:
-        assert "runs would do" in judged.reason
+        assert "runs could." in judged.reason
         more = shifted(rng, by=100.0, runs=row.details["claimed_curve"]["needed"] // 2)
         assert audited(more, claim=StatedClaim(epsilon, 1e-5)).verdict is Verdict.REFUTED
 
@@ -298,7 +298,7 @@ def test_runs_in_their_order_refute_at_any_time(rng):
     assert right.verdict is Verdict.NOT_REFUTED
     few = audited(shifted(rng, by=4.0, runs=4), claim=claim, test=auditor.Sequential())
     assert few.verdict is Verdict.INCONCLUSIVE
-    assert "runs would do" in few.comparisons[0].reason
+    assert "runs could." in few.comparisons[0].reason
     runs = shifted(rng, runs=20)
     for wrong, words in (
         (Losses(member=np.sort(runs.member), nonmember=runs.nonmember), "got sorted scores of the runs with"),
@@ -358,7 +358,7 @@ def test_a_claim_on_replaced_records_says_nothing_about_added_ones(rng, claim):
     result = audited(shifted(rng), claim=claim)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.comparisons[0].reason.startswith(
-        "In the form that these runs audit, the claim promises nothing"
+        "On the scale that these runs audit, the claim promises nothing"
     )
 
 

@@ -16,10 +16,17 @@ from auditor import DPSGD, Sequential, audit, audit_instances, audit_runs
 from auditor.core import BernoulliSplit, Losses, PerGroup, RandomSplit, StatedClaim, Verdict
 from auditor.core.options import IndependentRuns
 from auditor.curves import TradeoffCurve
-from auditor.estimators import of_gdp, one_run_bound, rejects
+from auditor.estimators import (
+    draw_guesses,
+    of_epsilon_delta,
+    of_gdp,
+    one_run_bound,
+    pure_bound,
+    pure_p_value,
+    rejects,
+)
 from auditor.estimators.betting import Bets, Lines
-from auditor.estimators.guess_tests import PURE_STEP, of_epsilon_delta, pure_bound, pure_p_value
-from auditor.estimators.guesses import draw_guesses
+from auditor.estimators.guess_tests import PURE_STEP
 from auditor.estimators.joint_test import of_curve
 from auditor.theory import claimed_curve
 

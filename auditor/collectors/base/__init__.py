@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = face(
     {
         "outputs": "Output Widened agreement",
         "records": "Batch Records bad_value column_array matrix sampled sampled_groups spread",
-        "scorer": "BY_CHANCE ModelScorer Predictor assembled in_batches reader_notes",
+        "scorer": "BY_CHANCE ModelScorer Predictor losses_of in_batches reader_notes",
         "tasks": "BatchLosses Classification better_order concatenated reordered finite_pair true_class_loss",
     },
 )

@@ -188,16 +188,17 @@ BY_CHANCE = "natural twins, which are no more than chance gives"
 _HARD = "the outputs are hard labels (only 0 and 1), so this is a weaker 0/1-loss audit"
 
 
-def assembled(
-    member: BatchLosses,
+def losses_of(
+    scorer: Scorer,
+    groups: Sequence[Records],
     *,
-    nonmember: BatchLosses,
-    words: str,
-    scale: LossScale,
+    size: int | None,
     labels: dict[str, PerGroup | None],
     noticed: Sequence[str] = (),
+    aside: str = "",
 ) -> Losses:
-    """Return the losses of both groups with what a reader must know about them, ``noticed`` sentences included."""
+    """Return the losses of members and non-members with what a reader must know, ``noticed`` sentences included."""
+    member, nonmember = (in_batches(scorer, group, size=size) for group in groups)
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
     hard = member.hard and nonmember.hard
     correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]
@@ -206,9 +207,9 @@ def assembled(
         member=first,
         nonmember=second,
         **labels,
-        scale=scale,
+        scale=scorer.scale,
         saturated=saturated,
-        history=(*collection_history(words, saturated=saturated, hard=hard), *noticed),
+        history=(*collection_history(f"{scorer.words}{aside}", saturated=saturated, hard=hard), *noticed),
         notes=reader_notes(noticed, hard=hard),
         correct=PerGroup(*correct) if correct else None,
     )

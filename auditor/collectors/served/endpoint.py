@@ -251,16 +251,11 @@ def predictor(
     model = ServedModel(endpoint, task=task, output=output, sample=sample)
     # One round of requests: what is lost when the server dies is what was under way.
     batch = max(_LEAST_BATCH, endpoint.concurrency * model.records_per_request)
+    unit: int = 10 ** (len(str(batch)) - 2)  # of two digits, so that it does not hang on a byte of the sample
     return Predictor(
         predict=model,
         source=f"the {model.output or 'predictions'} that endpoint {endpoint.shown!r} returned ({model.protocol_name})",
         output=model.output,
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
-        records_at_once=_round(batch),
+        records_at_once=batch // unit * unit,
     )
-
-
-def _round(count: int) -> int:
-    """Return a count of two digits, so that it does not hang on a byte of the sample."""
-    unit: int = 10 ** max(0, len(str(count)) - 2)
-    return count // unit * unit

@@ -18,7 +18,6 @@ from auditor.core.errors import InputError
 
 
 _WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-_TABLE = 2  # dimensions
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, count_records, per_group, spelled
-from auditor.collectors.base.scorer import ModelScorer, Scorer, assembled, distinct_classes, in_batches
+from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.scorers import (
@@ -98,18 +98,23 @@ def collect(
     """
     if records is not None or isinstance(members, RecordTable) or isinstance(nonmembers, RecordTable):
         _refuse_pairs(ids=ids, groups=groups, persons=persons)
-        return _from_tables(
-            model,
-            members=members,
-            nonmembers=nonmembers,
-            records=records,
-            task=task,
-            classes=classes,
-            output=output,
-            batch_size=batch_size,
-            repeats=repeats,
-            allow_shared_rows=allow_shared_rows,
-        )
+        with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
+            report = collect_to(
+                Path(folder) / "losses.parquet",
+                model,
+                members=members,  # type: ignore[arg-type]  # pairs are refused there
+                nonmembers=nonmembers,  # type: ignore[arg-type]
+                records=records,
+                task=task,
+                classes=classes,
+                output=output,
+                batch_size=batch_size,
+                repeats=repeats,
+                allow_shared_rows=allow_shared_rows,
+            )
+            for sentence in report.warnings:
+                warnings.warn(sentence, stacklevel=2)
+            return read_losses(report.path)
     task = Classification() if task is None else task
     model = opened_model(model)
     member = _group("member", "members", members, task)
@@ -135,10 +140,7 @@ def collect(
         noticed = tried.warnings
         for sentence in (*noticed, *tried.provisional):
             warnings.warn(sentence, stacklevel=2)
-    first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
-    return assembled(
-        first, nonmember=second, words=scorer.words, scale=task.scale, labels=labels, noticed=noticed
-    )
+    return losses_of(scorer, (member, nonmember), size=size, labels=labels, noticed=noticed)
 
 
 def losses_from_probabilities(
@@ -194,15 +196,6 @@ def losses_from_probabilities(
     # The outputs are no features: records that look alike to the model need not be the same.
     known: dict[str, Any] = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
     return replace(found, fingerprint=None, **known)
-
-
-def _from_tables(model: Any, **arguments: Any) -> Losses:
-    """Return the losses of tables: those that `collect_to` would write."""
-    with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
-        report = collect_to(Path(folder) / "losses.parquet", model, **arguments)
-        for sentence in report.warnings:
-            warnings.warn(sentence, stacklevel=3)
-        return read_losses(report.path)
 
 
 def _refuse_pairs(**pairs: Any) -> None:

@@ -25,7 +25,6 @@ from auditor.collectors.tables.collected import (
     CollectedMetadata,
     Manifest,
     metadata_text,
-    read_manifest,
     read_metadata,
     what_changed,
     write_manifest,
@@ -468,55 +467,27 @@ else:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@dataclass(frozen=True)
-class Workplace:
-    """A folder of parts. It is a collection's from the manifest's writing to its removal, which comes last.
+MANIFEST = (
+    "manifest.json"  # which makes a folder a collection's, from its writing to its removal, which comes last
+)
 
-    Attributes:
-        folder: Where it is.
-    """
 
-    folder: Path
+def begin(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest into a folder without parts."""
+    clear(folder)
+    write_manifest(folder / MANIFEST, manifest)
 
-    @property
-    def _manifest(self) -> Path:
-        return self.folder / "manifest.json"
 
-    def manifest(self) -> Manifest | None:
-        """Return what was begun here, if anything was.
+def clear(folder: Path) -> None:
+    """Remove what a collection wrote here, if one did; nothing else is touched."""
+    if (folder / MANIFEST).exists():
+        _remove([*parts_in(folder), folder / MANIFEST])
+    sweep(folder)
 
-        Raises:
-            InputError: It cannot be read.
-        """
-        return read_manifest(self._manifest)
 
-    def refuse_foreign(self) -> None:
-        """Refuse files that have the names of parts where no manifest says whose they are.
-
-        Raises:
-            InputError: They are not of a collection.
-        """
-        found = parts_in(self.folder)
-        if found and not self._manifest.exists():
-            raise InputError(
-                f"folder {str(self.folder)!r} must hold an interrupted collection or no parts, got {found[0].name!r}"
-                " without a manifest; move it away, or name another output."
-            )
-
-    def begin(self, manifest: Manifest) -> None:
-        """Write the manifest into a folder without parts."""
-        self.clear()
-        write_manifest(self._manifest, manifest)
-
-    def clear(self) -> None:
-        """Remove what a collection wrote here, if one did; nothing else is touched."""
-        if self._manifest.exists():
-            _remove([*parts_in(self.folder), self._manifest])
-        self.sweep()
-
-    def sweep(self) -> None:
-        """Remove what a process that was killed left unfinished."""
-        _remove(drafts(self.folder))
+def sweep(folder: Path) -> None:
+    """Remove what a process that was killed left unfinished."""
+    _remove(drafts(folder))
 
 
 def _remove(paths: Iterable[Path]) -> None:

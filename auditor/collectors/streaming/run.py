@@ -1,10 +1,11 @@
 """One long collection: what is there already, what is left to do, and the file in the end."""
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from auditor.collectors.base.records import Batch, Records, Source, sampled_grou
 from auditor.collectors.base.scorer import Scorer
 from auditor.collectors.streaming import output
 from auditor.collectors.streaming.engines import Engine, LocalEngine
-from auditor.collectors.streaming.output import Workplace, locked
+from auditor.collectors.streaming.output import MANIFEST, locked
 from auditor.collectors.streaming.trial import Preflight
 from auditor.collectors.streaming.units import Scoring, Unit, part_path, parts_in, read_part, unit_size
-from auditor.collectors.tables.collected import CollectedMetadata, Manifest, plain_setting, what_changed
+from auditor.collectors.tables.collected import CollectedMetadata, Manifest, read_manifest, what_changed
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import check_writable
 
@@ -89,9 +90,9 @@ class Collection:
             OutputError: A file that cannot be written, or that another process is writing.
             KeyboardInterrupt: Stopped; its message says how to go on.
         """
-        with locked(self._place.folder):
+        with locked(self._folder):
             there = output.existing(self._target, overwrite=self.overwrite)
-            begun = self._place.manifest()
+            begun = read_manifest(self._folder / MANIFEST)
             asked = self._as_before(self._asked(), there.manifest if there else None, begun)
             if there is not None:
                 return self._already(there, asked, begun)
@@ -109,8 +110,8 @@ class Collection:
         return target
 
     @cached_property
-    def _place(self) -> Workplace:
-        return Workplace(self._target.with_name(f"{self._target.name}.parts"))
+    def _folder(self) -> Path:
+        return self._target.with_name(f"{self._target.name}.parts")
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -120,12 +121,9 @@ class Collection:
 
     def _asked(self) -> Manifest:
         size = self.batch_size or self._scorer.records_at_once or _BATCH
+        told = partial(self.progress, "Reading")
         counts, digests = output.survey(
-            self.sources,
-            scorer=self._scorer,
-            step=size,
-            watch=self.watch,
-            progress=lambda done, total: self.progress("Reading", done, total),
+            self.sources, scorer=self._scorer, step=size, watch=self.watch, progress=told
         )
         return Manifest(
             model=self._scorer.identity,
@@ -133,7 +131,7 @@ class Collection:
             data=digests,
             records=tuple(map(len, self.sources)),
             counts=counts,
-            setting=plain_setting(self.setting),
+            setting=json.loads(json.dumps(dict(self.setting))),  # as it comes back from a file
             batch_size=size,
             unit_size=unit_size(self.sources, batch_size=size),
         )
@@ -153,21 +151,26 @@ class Collection:
         output.refuse_another(self._target, there, asked=asked, scorer=self._scorer, source=first)
         self.announce(f"{self._target.name} is complete already: nothing is scored.")
         if begun is not None and begun.key == asked.key:
-            self._place.clear()  # what a killed process left
+            output.clear(self._folder)  # what a killed process left
         return self._report(there, scored_now=0)
 
     def _going_on(self, begun: Manifest | None, asked: Manifest, work: Scoring) -> set[Unit]:
         """Return the units whose parts are on disk; none to begin anew."""
-        self._place.refuse_foreign()
+        parts = parts_in(work.folder)
+        if parts and begun is None:
+            raise InputError(
+                f"folder {str(work.folder)!r} must hold an interrupted collection or no parts, got {parts[0].name!r}"
+                " without a manifest; move it away, or name another output."
+            )
         changed = begun and what_changed(begun, asked)
         if begun is None or changed:
-            if changed and parts_in(work.folder) and not self.overwrite:
+            if changed and parts and not self.overwrite:
                 raise InputError(
                     f"folder {str(work.folder)!r} holds losses of an interrupted collection, but {changed}; give what it"
                     " was begun with, delete the folder to begin anew, or name another output."
                 )
             return set()
-        self._place.sweep()
+        output.sweep(work.folder)
         done = set()
         for unit in work.units:
             path = part_path(work.folder, unit)
@@ -184,7 +187,7 @@ class Collection:
         work = Scoring(
             self.scorer,
             tuple(self.sources),
-            folder=self._place.folder,
+            folder=self._folder,
             batch_size=asked.batch_size,
             unit_size=asked.unit_size,
             key=asked.key,
@@ -207,14 +210,14 @@ class Collection:
         output.refuse_other_data(found, manifest, folder=work.folder)
         with self._saying_what_is_kept(done, total):
             said = self._merged(work, found, manifest)
-        self._place.clear()
+        output.clear(self._folder)
         return self._report(said, scored_now=total - resumed)
 
     def _begun(self, asked: Manifest) -> Manifest:
         if self.trial is not None:
             tried = self.trial(self._scorer, sampled_groups(self.sources))
             asked = replace(asked, warnings=tried.warnings, deterministic=tried.deterministic)
-        self._place.begin(asked)
+        output.begin(self._folder, asked)
         return asked
 
     def _refuse_other_model(self, manifest: Manifest, work: Scoring, done: set[Unit]) -> None:
@@ -240,13 +243,9 @@ class Collection:
     def _merged(self, work: Scoring, found: output.Totals, manifest: Manifest) -> CollectedMetadata:
         if self._target.exists() and not self.overwrite:
             raise output.refused_output(self._target, "appeared while the records were scored")
+        told = partial(self.progress, "Merging")
         return output.merge(
-            work,
-            found,
-            target=self._target,
-            scorer=self._scorer,
-            manifest=manifest,
-            progress=lambda done, total: self.progress("Merging", done, total),
+            work, found, target=self._target, scorer=self._scorer, manifest=manifest, progress=told
         )
 
     @contextmanager
@@ -255,7 +254,7 @@ class Collection:
 
         def how_to_go_on() -> str:
             return (
-                f"{sum(map(len, done)):,} of {total:,} records are scored and kept in {self._place.folder.name!r}, and the"
+                f"{sum(map(len, done)):,} of {total:,} records are scored and kept in {self._folder.name!r}, and the"
                 " same call, of the same model and tables, goes on from there"
             )
 

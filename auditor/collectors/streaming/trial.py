@@ -121,9 +121,6 @@ class Preflight:
     Attributes:
         records: How many records were tried.
         deterministic: Whether the same records, asked for again, gave the same losses.
-        same_alone: Whether a record alone gave the same loss as among others; none where answers are random.
-        sums_to_one: Whether the probabilities of a record sum to one (to 1e-5); none where they are not probabilities.
-        hard_labels: Whether all outputs are certain: labels, or probabilities of exactly 0 and 1.
         suggested_classes: The class of each output column in an order that explains the labels far better than the
             given one; none where that stands.
         seconds_per_record: Wall-clock time, about, in a long collection.
@@ -133,29 +130,20 @@ class Preflight:
 
     records: int
     deterministic: bool
-    same_alone: bool | None
-    sums_to_one: bool | None
-    hard_labels: bool
     suggested_classes: tuple[Any, ...] | None
     seconds_per_record: float
     warnings: tuple[str, ...]
     provisional: tuple[str, ...] = ()
 
-    def seconds(self, n: int) -> float:
-        """Return about how many seconds ``n`` records will take."""
-        return n * self.seconds_per_record
-
     def in_words(self, n: int) -> str:
         """Return the time in a sentence.
 
-        >>> Preflight(10, True, True, True, False, None, 0.002, ()).in_words(300_000)
+        >>> Preflight(10, True, None, 0.002, ()).in_words(300_000)
         '300,000 records will take about 10 minutes (2 ms each); 10 were tried.'
         """
         each = self.seconds_per_record
         rate = f"{1e3 * each:.2g} ms each" if each >= 1e-3 else f"{1 / max(each, 1e-9):,.0f} a second"  # noqa: PLR2004
-        return (
-            f"{n:,} records will take about {duration(self.seconds(n))} ({rate}); {self.records} were tried."
-        )
+        return f"{n:,} records will take about {duration(n * each)} ({rate}); {self.records} were tried."
 
 
 def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
@@ -177,8 +165,8 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     >>> from auditor.collectors.streaming.scorers import predictor
     >>> model = predictor(lambda x: np.stack([1 - x, x], axis=1), task=Classification())
     >>> found = preflight(ModelScorer(model), [Records("member", np.linspace(0.1, 0.9, 20), np.arange(20) // 10)])
-    >>> found.deterministic, found.hard_labels, found.warnings
-    (True, False, ())
+    >>> found.deterministic, found.warnings, found.provisional
+    (True, (), ())
     """
     some = spread(groups, most=_SOME // len(groups))
     _refuse_unknown_order(scorer, some)
@@ -189,23 +177,21 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     most = [trial.score(group) for group in some] if more else [first]
     apart = _gap(first.losses, again.losses, scorer.scale)
-    sums, order = _off_one(scorer, most), _suggestion(scorer, most)
-    found = Preflight(
-        records=sum(len(answer.records) for answer in most),
+    head = replace(first.losses, loss=first.losses.loss[:1], saturated=first.losses.saturated[:1])
+    by_batch = apart is None and _gap(head, alone.losses, scorer.scale) is not None
+    off_one, order = 0.0, None
+    if _has_classes(scorer):
+        outputs = np.concatenate([answer.outputs for answer in most if answer.outputs is not None])
+        off_one, order = _off_one(outputs, scorer), _suggestion(outputs, scorer, most)
+    tried = sum(len(answer.records) for answer in most)
+    hard = concatenated([answer.losses for answer in most]).hard
+    return Preflight(
+        records=tried,
         deterministic=apart is None,
-        same_alone=None
-        if apart is not None
-        else _gap(_head(first.losses), alone.losses, scorer.scale) is None,
-        sums_to_one=None if sums is None else sums <= _SUM,
-        hard_labels=concatenated([answer.losses for answer in most]).hard,
         suggested_classes=order,
         seconds_per_record=trial.seconds_per_record(),
-        warnings=(),
-    )
-    return replace(
-        found,
-        warnings=tuple(_warnings(found, scorer, apart=apart, off_one=sums)),
-        provisional=tuple(_provisional(found, scorer)),
+        warnings=tuple(_warnings(scorer, apart=apart, by_batch=by_batch, off_one=off_one, order=order)),
+        provisional=tuple(_provisional(scorer, tried)) if hard else (),
     )
 
 
@@ -228,25 +214,17 @@ def _has_classes(scorer: Scorer) -> TypeGuard[ModelScorer]:
     return isinstance(scorer, ModelScorer) and isinstance(scorer.task, Classification)
 
 
-def _head(losses: BatchLosses) -> BatchLosses:
-    return replace(losses, loss=losses.loss[:1], saturated=losses.saturated[:1])
-
-
-def _off_one(scorer: Scorer, answers: Sequence[_Answer]) -> float | None:
+def _off_one(outputs: npt.NDArray[Any], scorer: ModelScorer) -> float:
     """Return how far the probabilities of a record are from summing to one, at most."""
-    if not _has_classes(scorer):
-        return None
-    outputs = [answer.outputs for answer in answers if answer.outputs is not None]
-    if outputs[0].ndim == 1 or scorer.output is not Output.PROBABILITIES:
-        return None
-    return max(float(np.abs(values.astype(np.float64).sum(axis=1) - 1).max()) for values in outputs)
+    if outputs.ndim == 1 or scorer.output is not Output.PROBABILITIES:
+        return 0.0
+    return float(np.abs(outputs.astype(np.float64).sum(axis=1) - 1).max())
 
 
-def _suggestion(scorer: Scorer, answers: Sequence[_Answer]) -> tuple[Any, ...] | None:
+def _suggestion(
+    outputs: npt.NDArray[Any], scorer: ModelScorer, answers: Sequence[_Answer]
+) -> tuple[Any, ...] | None:
     """Return the classes in an order that explains the labels far better, if there is one."""
-    if not _has_classes(scorer):
-        return None
-    outputs = np.concatenate([answer.outputs for answer in answers if answer.outputs is not None])
     with np.errstate(over="ignore"):  # logits beyond the doubles
         probabilities = _as_probabilities(outputs.astype(np.float64), scorer.output)
     known = scorer.known_classes
@@ -258,7 +236,7 @@ def _suggestion(scorer: Scorer, answers: Sequence[_Answer]) -> tuple[Any, ...] |
 
 
 def _warnings(
-    found: Preflight, scorer: Scorer, *, apart: float | None, off_one: float | None
+    scorer: Scorer, *, apart: float | None, by_batch: bool, off_one: float, order: tuple[Any, ...] | None
 ) -> Iterator[str]:
     """Yield what a reader of the losses must know."""
     if apart is not None:
@@ -272,22 +250,22 @@ def _warnings(
             f"the model answers differently on repeat: the losses of the same records differed by up to {apart:.2g};"
             f" {then}."
         )
-    if found.same_alone is False:
+    if by_batch:
         yield (
             "the model answers differently about a record alone than among others, so that losses depend on the batch;"
             " check that it is not in training mode and that nothing is normalised over the batch."
         )
-    if off_one is not None and off_one > _SUM:
+    if off_one > _SUM:
         yield (
             f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the losses;"
             " have the model return all digits."
         )
-    if found.suggested_classes is not None:
+    if order is not None:
         own = isinstance(scorer, ModelScorer) and scorer.predictor.classes is not None
         fix = (
             "the model itself says its order, so check how the labels were encoded"
             if own
-            else f"check classes= (--classes){_perhaps(found.suggested_classes)}"
+            else f"check classes= (--classes){_perhaps(order)}"
         )
         yield (
             "the labels look as if the output columns were in another order of the classes, which explains them far"
@@ -295,14 +273,15 @@ def _warnings(
         )
 
 
-def _provisional(found: Preflight, scorer: Scorer) -> Iterator[str]:
-    """Yield what looks so on the records that were tried."""
+def _provisional(scorer: Scorer, tried: int) -> Iterator[str]:
+    """Yield what looks so on the records that were tried, whose outputs are all labels."""
     served = _server(scorer)
-    accepted = served is not None and served.endpoint.labels is not None  # the history says what it means
-    if found.hard_labels and not accepted:
+    if (
+        served is None or served.endpoint.labels is None
+    ):  # else they are accepted, and the history says what it means
         fix = served.fix if served else "have the model return probabilities or logits"
         yield (
-            f"all outputs for {found.records} records are exactly 0 or 1, as of a model that returns labels, which leaves"
+            f"all outputs for {tried} records are exactly 0 or 1, as of a model that returns labels, which leaves"
             f" a weaker 0/1-loss audit; {fix}."
         )
 

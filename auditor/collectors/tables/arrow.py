@@ -10,7 +10,6 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -180,10 +179,8 @@ def _planned(names: Sequence[str], schemas: Mapping[str, Any]) -> dict[str, Colu
     Raises:
         InputError: A file without one of the columns, with two of that name, or with another kind of cells.
     """
-    (first, schema), *others = schemas.items()
-    kinds = [[schema.field(schema.names.index(name)).type for name in names]]
-    common = pa.schema(zip(names, map(_plain_type, kinds[0]), strict=True))
-    for place, schema in others:
+    first, kinds, common = next(iter(schemas)), [], pa.schema([])
+    for place, schema in schemas.items():
         hint = f"Every part must have the columns of {first}."
         for name in names:
             validate.column_name(name, what="records", file=place, options=schema.names, hint=hint)
@@ -361,10 +358,11 @@ class _BatchStretch:
 class SchemaTable(BatchTable):
     """A table whose columns are those of the first of its schemas."""
 
-    @property
-    @abstractmethod
-    def schemas(self) -> Mapping[str, Any]:
-        """The Arrow schema of each file, by how error sentences call the file."""
+    def __init__(self, schemas: Mapping[str, Any], *, place: str, path: Path | None = None) -> None:
+        """Keep the Arrow schema of each file, by how error sentences call the file."""
+        first = next(iter(schemas.values()))
+        super().__init__(first.names, place=place, path=path)
+        self._schemas, self.asides = schemas, _asides(first)
 
     @abstractmethod
     def sizes(self) -> list[int]:
@@ -383,7 +381,7 @@ class SchemaTable(BatchTable):
 
     def whole_reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:  # noqa: ARG002 - text is text here
         """Return a reader that knows what the schemas say, which is enough to read all rows at once."""
-        return BatchReader(self, _planned(names, self.schemas), self.sizes())
+        return BatchReader(self, _planned(names, self._schemas), self.sizes())
 
 
 _ROWS = 2**16  # of a batch
@@ -394,14 +392,8 @@ class ArrowTable(SchemaTable):
 
     def __init__(self, data: Any, *, place: str) -> None:
         """Keep the data."""
-        super().__init__(data.schema.names, place=place)
-        self.asides = _asides(data.schema)
+        super().__init__({place: data.schema}, place=place)
         self._data = data
-
-    @property
-    def schemas(self) -> Mapping[str, Any]:
-        """The Arrow schema."""
-        return {self.place: self._data.schema}
 
     def sizes(self) -> list[int]:
         """Return how many rows there are."""
@@ -426,15 +418,9 @@ class IpcTable(SchemaTable):
 
     def __init__(self, path: Path, *, place: str) -> None:
         """Read the schema."""
-        super().__init__((), place=place, path=path)
+        self.path = path
         with self._opened(()) as opened:
-            self._schema = opened.schema
-        self.names, self.asides = self._schema.names, _asides(self._schema)
-
-    @property
-    def schemas(self) -> Mapping[str, Any]:
-        """The Arrow schema."""
-        return {self.place: self._schema}
+            super().__init__({place: opened.schema}, place=place, path=path)
 
     def sizes(self) -> list[int]:
         """Return how many rows each block has."""
@@ -483,30 +469,16 @@ class ParquetTable(SchemaTable):
     """A Parquet file, or several one after another, whose blocks are their row groups."""
 
     def __init__(self, files: Sequence[Path], *, place: str, path: Path) -> None:
-        """Read the schemas."""
-        self._files = tuple(files)
-        super().__init__((), place=place, path=path)
-        first = next(iter(self.schemas.values()))
-        self.names, self.asides = first.names, _asides(first)
-
-    @cached_property
-    def schemas(self) -> Mapping[str, Any]:
-        """The Arrow schema of each file."""
-        found = {}
-        for file in self._files:
+        """Read the schemas, and where the row groups are."""
+        schemas: dict[str, Any] = {}
+        self._groups: list[_RowGroup] = []
+        for file in files:
             with _opened(file) as opened:
-                found[f"file {str(file)!r}"] = opened.schema_arrow
-        return found
-
-    @cached_property
-    def _groups(self) -> list[_RowGroup]:
-        found = []
-        for file in self._files:
-            with _opened(file) as opened:
+                schemas[f"file {str(file)!r}"] = opened.schema_arrow
                 for at in range(opened.metadata.num_row_groups):
                     group = opened.metadata.row_group(at)
-                    found.append(_RowGroup(file, at, group.num_rows, group.total_byte_size))
-        return found
+                    self._groups.append(_RowGroup(file, at, group.num_rows, group.total_byte_size))
+        super().__init__(schemas, place=place, path=path)
 
     def sizes(self) -> list[int]:
         """Return how many rows each row group has."""

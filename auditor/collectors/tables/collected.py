@@ -63,12 +63,6 @@ class Manifest:
         return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
-def plain_setting(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a setting in values of JSON, as it is when it comes back from a file."""
-    result: dict[str, Any] = json.loads(json.dumps(dict(setting)))
-    return result
-
-
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Write a manifest, whole or not at all."""
     with whole(path, folder=path.parent) as draft:

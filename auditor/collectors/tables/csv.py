@@ -1,35 +1,39 @@
 """CSV files: whole columns, and records that are read onwards in constant memory."""
 
 import csv
+import gzip
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow
 
 from auditor.collectors.tables.arrow import BatchReader, BatchTable, ColumnPlan, plain_array
-from auditor.collectors.tables.sources import BELOW_HEADER, Column, Kind, readable
+from auditor.collectors.tables.sources import Column, Kind, kind_of, readable
+from auditor.core import validate
 from auditor.core.errors import InputError
 
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
 
 
 class CsvTable(BatchTable):
-    """Comma-separated UTF-8 text with one line of column names, which may be surrounded by spaces.
+    """UTF-8 text, separated by commas or (``.tsv``) tabulators, with one line of column names, which may be surrounded by spaces.
 
     The types of records are settled in one look at the whole file.
     """
 
-    rows = BELOW_HEADER
+    rows = validate.WITH_HEADER
     blank = np.nan  # as pandas has it where it reads a CSV
     path: Path
 
     def __init__(self, path: Path, *, place: str) -> None:
         """Read the names."""
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            lines = csv.reader(stream)
+        self._separator = "\t" if kind_of(path).startswith(".tsv") else ","
+        with _text(path) as stream:
+            lines = csv.reader(stream, delimiter=self._separator)
             header = next((fields for fields in lines if fields), [])
             self._header_lines = lines.line_num
         super().__init__([name.strip().strip('"').strip() for name in header], place=place, path=path)
@@ -87,7 +91,7 @@ class CsvTable(BatchTable):
             ),
             # A blank line is a missing loss where there is only one column, and nothing elsewhere.
             "parse_options": arrow.ParseOptions(
-                newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+                delimiter=self._separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
             ),
             "convert_options": arrow.ConvertOptions(
                 include_columns=keys,
@@ -99,7 +103,7 @@ class CsvTable(BatchTable):
     def _refuse_open_quote(self) -> None:
         """Refuse a file with an odd number of quotation marks."""
         # A quote that is never closed would silently swallow every row below it.
-        with self.path.open("rb") as stream:
+        with _opened(self.path) as stream:
             count = sum(block.count(b'"') for block in iter(lambda: stream.read(2**20), b""))
         if count % 2:
             raise InputError(
@@ -108,15 +112,24 @@ class CsvTable(BatchTable):
             )
 
     def _refuse_ragged(self) -> None:
-        with self.path.open(encoding="utf-8-sig", newline="") as stream:
-            lines = (fields for fields in csv.reader(stream) if fields)
+        with _text(self.path) as stream:
+            lines = (fields for fields in csv.reader(stream, delimiter=self._separator) if fields)
             next(lines)
             for row, fields in enumerate(lines):
                 if len(fields) != len(self.names):
                     raise InputError(
-                        f"{self.place} must have {len(self.names)} fields in each row, got {len(fields)} in row {row},"
-                        f" {self.rows}; quote text that holds commas, or write the file again."
+                        f"{self.place} must have {len(self.names)} fields in each row, got {len(fields)} in"
+                        f" {validate.at_row(row, self.rows)}; quote text that holds the separator, or write the file again."
                     )
+
+
+def _opened(path: Path) -> Any:
+    """The bytes of a file, as they were before it was compressed."""
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _text(path: Path) -> IO[str]:
+    return io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="")
 
 
 # --- Cells of text as what they spell ---

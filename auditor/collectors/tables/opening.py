@@ -59,7 +59,7 @@ def _file(path: Path) -> sources.Table:
         return arrow.ParquetTable(sources.parts(path), place=f"folder {str(path)!r}", path=path)
     if kind == ".parquet":
         return arrow.ParquetTable((path,), place=place, path=path)
-    return (csv.CsvTable if kind == ".csv" else arrow.IpcTable)(path, place=place)
+    return (csv.CsvTable if kind in sources.TEXTS else arrow.IpcTable)(path, place=place)
 
 
 # --- Tables of records to score: which of their columns play which part, and the records a stretch at a time ---
@@ -75,7 +75,7 @@ class RecordTable:
     pandas takes for missing (a blank, NA, NaN, null and the like). Ids, groups and persons of a CSV stay text.
 
     Attributes:
-        data: The path of a ``.csv``, ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
+        data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
             ``.parquet`` parts (in the order of their names); a pandas or polars DataFrame; a pyarrow Table or Dataset;
             or a dictionary of arrays by name.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
@@ -106,7 +106,7 @@ class RecordTable:
     member: str | None = "member"
 
     def __post_init__(self) -> None:
-        for argument in ("label", "features", *_MEANING):
+        for argument in ("label", "features", *_BESIDE):
             value = getattr(self, argument)
             if value is None:
                 continue
@@ -115,18 +115,18 @@ class RecordTable:
                 object.__setattr__(self, argument, names)
 
 
-_MEANING = {"id": "record ids", "group": "slices", "person": "data subjects", "member": "membership"}
+_BESIDE = ("id", "group", "person", "member")
 
 
 def _names(argument: str, value: Any) -> tuple[str, ...]:
     """Return the names of columns that an argument holds: one, or several different ones where there may be several."""
     several = (
-        argument not in _MEANING and isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+        argument not in _BESIDE and isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
     )
     names = tuple(value) if several else (value,)
     good = names and all(isinstance(name, str) and name.strip() for name in names)
     if not good or len(set(names)) < len(names):
-        lists = "" if argument in _MEANING else ", or a list of different names"
+        lists = "" if argument in _BESIDE else ", or a list of different names"
         raise InputError(f"{argument} must be the name of a column{lists}, got {value!r}.")
     return names
 
@@ -169,21 +169,14 @@ def _roles(table: RecordTable, opened: sources.Table) -> _Roles:
         InputError: A column that is missing or there twice, that plays two parts which exclude each other, or no
             feature at all.
     """
-
-    def column(name: str, what: str) -> str:
-        return validate.column_name(name, what=what, file=opened.place, options=opened.names)
-
-    beside = {
-        part: column(name, what)
-        for part, what in _MEANING.items()
-        if (name := getattr(table, part)) is not None and (name != part or name in opened.names)
-    }
+    beside = opened.beside({part: getattr(table, part) for part in _BESIDE})
     member = beside.pop("member", None)
-    labels = tuple(column(name, "labels") for name in table.label or ())
+    labels = tuple(opened.named(name, what="labels") for name in table.label or ())
     alone = isinstance(table.features, str)
     others = {*labels, *beside.values(), member, *opened.asides}
     names = table.features or [name for name in opened.names if name not in others]
-    features = tuple(column(name, "features") for name in ([names] if isinstance(names, str) else names))
+    listed = [names] if isinstance(names, str) else names
+    features = tuple(opened.named(name, what="features") for name in listed)
     if not features:
         raise InputError(
             f"{opened.place} must have a column of features beside the others, got"
@@ -273,8 +266,8 @@ class TableSource:
             if bad.any():
                 raise InputError(
                     f"label column {name!r} of {self.name} must have a label in each row, got {int(bad.sum())} that are"
-                    f" missing or infinite (first at row {start + int(np.argmax(bad))}, {self.rows}); leave those rows"
-                    " out."
+                    f" missing or infinite (first at {validate.at_row(start + int(np.argmax(bad)), self.rows)}); leave those"
+                    " rows out."
                 )
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
@@ -347,9 +340,7 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
     if member is None:
         table = replace(table, member=table.member or "member")
         hint = "Name the column of membership if it is called otherwise, or give members and non-members as two tables."
-        validate.column_name(
-            str(table.member), what="membership", file=found.place, options=found.names, hint=hint
-        )
+        found.named(str(table.member), what="membership", hint=hint)
     if task is not None and table.label is None:
         raise InputError(
             f"label must name the column of true labels of {found.place}, got none; its columns are"

@@ -29,9 +29,8 @@ def _place(name: str, table: Table) -> str:
 
 def _member_name(name: str, table: Table) -> str:
     """Return the name of the membership column, or list what the file has."""
-    refuse_no_names(member_column=name)
     hint = f"Name the column of membership if it is called otherwise{_TWO_FILES}."
-    return validate.column_name(name, what="membership", file=table.place, options=table.names, hint=hint)
+    return table.named(name, what="membership", hint=hint, argument="member_column")
 
 
 def _membership(column: Column, table: Table, name: str) -> npt.NDArray[np.bool_]:
@@ -48,13 +47,6 @@ def _with_both(mask: npt.NDArray[np.bool_], *, place: str, fix: str = "") -> npt
             f"{place} must mark both groups, got {mask.size} records and no {kind}; {validate.CODING}{fix}."
         )
     return mask
-
-
-def refuse_no_names(**arguments: object) -> None:
-    """Refuse column names that are no text."""
-    for argument, name in arguments.items():
-        if not isinstance(name, str):
-            raise InputError(f"{argument} must be the name of a column, got {name!r}.")
 
 
 # --- A loss column and a 0/1 membership column become `Losses` ---
@@ -144,9 +136,6 @@ def _of_groups(
 # --- Files of losses ---
 
 
-_MEANING = {"id": "record ids", "group": "slices", "person": "data subjects", "label": "true classes"}
-
-
 def read_losses(
     path: str | os.PathLike[str] | Any,
     *,
@@ -164,7 +153,7 @@ def read_losses(
     together with its true classes, fingerprints and which records were classified correctly they are what `auditor.collect` would have returned.
 
     Args:
-        path: A ``.csv`` (UTF-8, commas, one line of names), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
+        path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
             arrays are the columns; never pickled), or a folder of ``.parquet`` parts. An ``.npz`` with the arrays
             ``member`` and ``nonmember`` and no loss column holds the losses of the two groups. Or a pandas or polars
             DataFrame, a pyarrow Table or Dataset, or a dictionary of columns.
@@ -199,7 +188,8 @@ def read_losses(
     own = table.names if collected else ()
     if label_column is None and "label" in own:
         label_column = "label"
-    labels = _labels(table, id=id_column, group=group_column, person=person_column, label=label_column)
+    asked = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
+    labels = table.beside(asked, ending="_column")
     names = [_loss_name(loss_column, table), _member_name(member_column, table)]
     known = [name for name in ("fingerprint", "correct") if name in own]
     columns = table.columns([*names, *labels.values(), *known], text=list(labels.values()))
@@ -273,7 +263,7 @@ def read_loss_pair(
     refuse_same(member_path, nonmember_path)
     tables = [open_table(path) for path in (member_path, nonmember_path)]
     wanted = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
-    found = [_labels(table, **wanted) for table in tables]
+    found = [table.beside(wanted, ending="_column") for table in tables]
     shared = {field: name for field, name in found[0].items() if field in found[1]}
     losses, labels, texts = [], [], list(shared.values())
     for table, group in zip(tables, (True, False), strict=True):
@@ -295,8 +285,7 @@ def _refuse_mixed(table: Table, name: str | None, *, group: bool) -> None:
     """Refuse a file of one group whose membership column says that it holds others."""
     if name is None or (name == "member" and name not in table.names):
         return
-    refuse_no_names(member_column=name)
-    validate.column_name(name, what="membership", file=table.place, options=table.names)
+    table.named(name, what="membership", argument="member_column")
     marks(table.columns([name])[name], place=_place(name, table), rows=table.rows, group=group)
 
 
@@ -307,13 +296,12 @@ def _losses(column: Column, table: Table, name: str) -> Floats:
 
 def _loss_name(name: str, table: Table) -> str:
     """Return the name of the column of losses, or say what the file has, and what is probably wrong with its header."""
-    refuse_no_names(loss_column=name)
     hint = ""
-    if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|"):
-        hint = "The columns must be separated by commas."
+    if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|,"):
+        hint = "The columns must be separated by commas, or in a .tsv by tabulators."
     elif table.names and all(map(_is_number, table.names)):
         hint = "The first line must hold the names of the columns."
-    return validate.column_name(name, what="losses", file=table.place, options=table.names, hint=hint)
+    return table.named(name, what="losses", hint=hint, argument="loss_column")
 
 
 def _is_number(text: str) -> bool:
@@ -322,19 +310,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _labels(table: Table, **names: str | None) -> dict[str, str]:
-    """Return which label columns to read: the default names if present, any other name in any case."""
-    result = {}
-    for field, name in names.items():
-        if name is None or (name == field and name not in table.names):
-            continue
-        refuse_no_names(**{f"{field}_column": name})
-        result[field] = validate.column_name(
-            name, what=_MEANING[field], file=table.place, options=table.names
-        )
-    return result
 
 
 _TWO_ARRAYS = ("member", "nonmember")
@@ -428,18 +403,14 @@ def _feature_names(
         if isinstance(names, str) or not isinstance(names, Sequence) or (names is columns and not columns):
             raise InputError(f"{argument} must be a list of names of columns, got {names!r}.")
     for name in columns:
-        refuse_no_names(columns=name)
-        if not name.strip():
+        if not str(name).strip():
             raise InputError(f"columns must hold no empty name, got {list(columns)!r}; take it out.")
         if name in (*not_features, *others) and name in table.names:
             raise InputError(
                 f"columns must not name {name!r} in {table.place}, which is a column of losses, membership, ids or persons:"
                 " naming it makes any leak look like a shift; name columns that describe the records."
             )
-    return [
-        validate.column_name(name, what="features", file=table.place, options=table.names)
-        for name in dict.fromkeys(columns)
-    ]
+    return [table.named(name, what="features", argument="columns") for name in dict.fromkeys(columns)]
 
 
 def _feature_columns(table: Table, names: list[str]) -> dict[str, Column]:
@@ -495,9 +466,7 @@ def read_schedule(
     known = {found.casefold() for found in table.names}
     names = [*_NEEDED, *(name for name in _OPTIONAL if name in known)]
     for name in names:
-        validate.column_name(
-            name, what=name.replace("_", " "), file=table.place, options=table.names, hint=_SCHEDULE_HINT
-        )
+        table.named(name, what=name.replace("_", " "), hint=_SCHEDULE_HINT)
     found = {name: _of_steps(column, table, name) for name, column in table.columns(names).items()}
     if not found[_NEEDED[0]].size:
         raise InputError(
@@ -529,7 +498,7 @@ def _of_steps(column: Column, table: Table, name: str) -> Floats:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
-                f"{_place(name, table)} must be {words} in every row, got {found[row]:g} (row {row}, {table.rows}); correct"
-                " that step."
+                f"{_place(name, table)} must be {words} in every row, got {found[row]:g} ({validate.at_row(row, table.rows)});"
+                " correct that step."
             )
     return found

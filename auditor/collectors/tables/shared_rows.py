@@ -26,6 +26,7 @@ _NEVER = 1e-6  # and below which they are refused
 _MOST = 0.01  # of the records of the smaller group that an excess may be, and not be refused
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # keeps the hash of a label apart from that of the features
 _WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
+_TOO_MANY = "more than natural twins explain, so that some records seem to be in both groups"
 _ALLOW = "or allow it with allow_shared_rows=True (--allow-shared-rows)"
 
 
@@ -85,17 +86,20 @@ class SharedRows:
                 f" and label (first {by_content.where}), and have {by_content.different:,} different contents where a"
                 f" random split of all records gives about {by_content.chance.expected:,.1f}"
             )
-            if by_content.refused and not allow:
+            p = by_content.chance.p_more(by_content.different)
+            excess = by_content.different - by_content.chance.expected
+            whole = p < _SURELY and by_content.share == 1
+            if not allow and (whole or (p < _NEVER and excess > _MOST * by_content.smaller)):
                 raise InputError(
                     f"members and non-members must be different records, got {seen}, far more than natural twins explain;"
                     f" take them out of one group, {_ALLOW}."
                 )
-            warnings.append(f"there are {seen}: {by_content.reason}.")
+            warnings.append(f"there are {seen}: {_TOO_MANY if p < _SURELY else BY_CHANCE}.")
         return warnings
 
     def _id(self, found: "_Overlap") -> str:
         """The first shared id."""
-        name, row = found.first[0]
+        name, row = found.first
         source = next(source for source in self._sources if source.name == name)
         return repr(source.read(row, row + 1).columns["id"].tolist()[0])
 
@@ -142,7 +146,8 @@ class _Overlap:
         different: Different values that both have.
         counts: How many non-members have a value of a member, and how many members one of a non-member.
         share: Of the records of the smaller group, those with a value of the other.
-        first: Table and row of the first such non-member, and of the first member with its value.
+        first: Table and row of the first such non-member.
+        where: The same in words, and of the first member with its value.
         smaller: Records in the smaller group.
         chance: How many different values a random split gives both.
     """
@@ -150,29 +155,10 @@ class _Overlap:
     different: int
     counts: tuple[int, int]
     share: float
-    first: tuple[tuple[str, int], tuple[str, int]]
+    first: tuple[str, int]
+    where: str
     smaller: int
     chance: "ByChance"
-
-    @property
-    def refused(self) -> bool:
-        """Whether natural twins cannot explain it."""
-        p = self.chance.p_more(self.different)
-        excess = self.different - self.chance.expected
-        return (p < _NEVER and excess > _MOST * self.smaller) or (p < _SURELY and self.share == 1)
-
-    @property
-    def reason(self) -> str:
-        """What explains it."""
-        if self.chance.p_more(self.different) < _SURELY:
-            return "more than natural twins explain, so that some records seem to be in both groups"
-        return BY_CHANCE
-
-    @property
-    def where(self) -> str:
-        """The first two rows, in words."""
-        (one, row), (other, there) = self.first
-        return f"row {row} of {one} and row {there} of {other}, counting from 0"
 
 
 def _overlap(nonmembers: list[_Piece], members: list[_Piece]) -> _Overlap | None:
@@ -187,15 +173,14 @@ def _overlap(nonmembers: list[_Piece], members: list[_Piece]) -> _Overlap | None
     if not within[0].any():
         return None
     shared = np.unique(groups[0][within[0]])
-    first = next(_places(nonmembers, shared))
-    second = next(_places(members, np.array([first[2]])))
+    one, row, value = next(_places(nonmembers, shared))
+    other, there, _ = next(_places(members, np.array([value])))
+    where = f"row {row} of {one} and row {there} of {other}, counting from 0"
     counts = int(within[0].sum()), int(within[1].sum())
     smaller = 0 if groups[0].size <= groups[1].size else 1
     share = counts[smaller] / groups[smaller].size
     chance = by_chance(_repeats(groups), n1=groups[1].size, n0=groups[0].size)
-    return _Overlap(
-        shared.size, counts, share, (first[:2], second[:2]), smaller=groups[smaller].size, chance=chance
-    )
+    return _Overlap(shared.size, counts, share, (one, row), where, groups[smaller].size, chance)
 
 
 def _repeats(groups: Sequence[_Hashes]) -> npt.NDArray[np.int64]:

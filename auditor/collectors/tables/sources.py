@@ -20,8 +20,8 @@ from auditor.records.labels import is_missing
 
 Column = npt.NDArray[Any]
 
-FROM_ZERO = "counting from 0"
-BELOW_HEADER = "counting from 0 below the header"
+# Columns beside the features, by the names that they have unless others are given.
+_PARTS = {"id": "ids", "group": "slices", "person": "persons", "label": "classes", "member": "membership"}
 
 # --- A table: named columns, of which stretches of rows are read, or all of them ---
 
@@ -79,7 +79,7 @@ class Table(ABC):
         path: Its file or folder, whose damage may show only while it is read; none in memory.
     """
 
-    rows = FROM_ZERO
+    rows = validate.FROM_ZERO
     asides: frozenset[str] = frozenset()
 
     def __init__(self, names: Sequence[str], *, place: str, path: Path | None = None) -> None:
@@ -90,6 +90,20 @@ class Table(ABC):
     def title(self) -> str:
         """The table in a history, which may leave the house."""
         return self.path.name if self.path else "a table in memory"
+
+    def named(self, name: str, *, what: str, hint: str = "", argument: str = "") -> str:
+        """Return the name of a column that is there exactly once; see `validate.column_name`."""
+        if not isinstance(name, str):
+            raise InputError(f"{argument} must be the name of a column, got {name!r}.")
+        return validate.column_name(name, what=what, file=self.place, options=self.names, hint=hint)
+
+    def beside(self, asked: Mapping[str, str | None], *, ending: str = "") -> dict[str, str]:
+        """Return which columns say what is known beside the records: default names if they are there, others in any case."""
+        return {
+            part: self.named(name, what=_PARTS[part], argument=f"{part}{ending}")
+            for part, name in asked.items()
+            if name is not None and (name != part or name in self.names)
+        }
 
     @abstractmethod
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> Reader:
@@ -123,7 +137,8 @@ class Table(ABC):
 # --- The file of a table: its kind, after the checks that need no parsing, and what may be wrong with it ---
 
 
-_SUFFIXES = (".csv", ".parquet", ".npz", ".arrow", ".feather")
+TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_SUFFIXES = (*TEXTS, ".parquet", ".npz", ".arrow", ".feather")
 FOLDER = "folder"  # of Parquet parts
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
@@ -160,13 +175,23 @@ def refuse_same(first: Any, second: Any) -> None:
         )
 
 
+def kind_of(path: Path) -> str:
+    """Return the extension of a file, in small letters, with the one before it where the last says that it is compressed.
+
+    >>> kind_of(Path("a.b.CSV.gz")), kind_of(Path("losses.parquet"))
+    ('.csv.gz', '.parquet')
+    """
+    last = path.suffix.lower()
+    return Path(path.stem).suffix.lower() + last if last == ".gz" else last
+
+
 def checked_kind(path: Path) -> str:
     """Return the extension of a table's file, or `FOLDER`.
 
     Raises:
         InputError: A file that is missing, empty, of an unknown kind, or may be pickled.
     """
-    suffix = path.suffix.lower()
+    suffix = kind_of(path)
     if suffix in _PICKLES:
         raise InputError(
             f"file {str(path)!r} is refused: {suffix} files may be pickled, and loading a pickle runs whatever code is in"
@@ -219,14 +244,14 @@ def readable(path: Path | None) -> Iterator[None]:
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
-    file, kind = f"file {str(path)!r}", path.suffix.lower()
+    file, kind = f"file {str(path)!r}", kind_of(path)
     reason = getattr(error, "strerror", None)
     if reason:
         denied = getattr(error, "errno", None) in (errno.EACCES, errno.EPERM)
         check = "its permissions" if denied else "the name and the folder"
         return InputError(f"{file} cannot be read: {reason}; check {check}.")
-    if isinstance(error, UnicodeDecodeError) and kind == ".csv":
-        return InputError(f"{file} is not UTF-8 text; save it again as a UTF-8 .csv file.")
+    if isinstance(error, UnicodeDecodeError) and kind in TEXTS:
+        return InputError(f"{file} is not UTF-8 text; save it again as a UTF-8 {kind} file.")
     words = validate.one_line(error, longest=200) or type(error).__name__
     if isinstance(error, MemoryError):
         return InputError(
@@ -268,7 +293,7 @@ def numbers(
             result[row] = words[word] if word in words else float(word.replace("_", "?"))
         except ValueError:
             raise InputError(
-                f"{place} must hold numbers, got {str(value)!r} (first at row {first_row + row}, {rows}); {fix}."
+                f"{place} must hold numbers, got {str(value)!r} (first at {validate.at_row(first_row + row, rows)}); {fix}."
             ) from None
     return result
 
@@ -289,8 +314,8 @@ def marks(
         if group is not None:
             must = f"be {int(group)} in every row of a table of {'members' if group else 'non-members'}"
         raise InputError(
-            f"{place} must {must}, got {values[row]:g} (first at row {first_row + row}, {rows}; {count} such values up to"
-            f" row {first_row + values.size - 1}); {fix}."
+            f"{place} must {must}, got {values[row]:g} (first at {validate.at_row(first_row + row, rows)}; {count} such"
+            f" values up to {validate.at_row(first_row + values.size - 1, rows)}); {fix}."
         )
     return np.asarray(values == 1)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -238,7 +237,7 @@ class CompletionsEndpoint(Connection):
         if not isinstance(self.model, str) or not self.model.strip():
             raise InputError(f"model must be the name of the model on the server, got {self.model!r}.")
         validate.instance("form", self.form, (EchoedPrompt, PromptLogProbs))
-        if urlsplit(self.url).path.rstrip("/").endswith("/chat/completions"):
+        if super().path.endswith("/chat/completions"):
             raise InputError(
                 f"url must be of completions, got {self.shown!r}, where texts are not evaluable: a chat gives no"
                 " log-probabilities of what it is told; name the address that ends in /v1/completions."
@@ -247,9 +246,7 @@ class CompletionsEndpoint(Connection):
     @property
     def path(self) -> str:
         """The path of the completions."""
-        own = urlsplit(self.url).path.rstrip("/")
-        if not own:
-            return "/v1/completions"
+        own = super().path or "/v1"
         return f"{own}/completions" if own.endswith("/v1") else own
 
 

@@ -253,8 +253,12 @@ class Network:
     @property
     def room(self) -> int:
         """How many logits the texts that run at once should have together."""
+        return _ROOM if self._device.type == "cpu" else _ROOM * _DEVICE
+
+    @property
+    def _device(self) -> Any:
         weight = next(self._module.parameters(), None)
-        return _ROOM if weight is None or weight.device.type == "cpu" else _ROOM * _DEVICE
+        return self._torch.device("cpu") if weight is None else weight.device
 
     @property
     def longest(self) -> int | None:
@@ -273,8 +277,8 @@ class Network:
 
     def log_probabilities(self, batch: Sequence[Sequence[int]]) -> list[Floats]:
         """Return the log-probability of every token but the first, for texts that are run at once."""
-        with self._undisturbed() as device:
-            ids, mask = self._padded(batch, device)
+        with evaluating(self._module):
+            ids, mask = self._padded(batch)
             logits = self._logits(ids, mask)
             rows = zip(logits, ids, map(len, batch), strict=True)
             return [self._of_targets(row[: end - 1], own[1:end]).cpu().numpy() for row, own, end in rows]
@@ -313,28 +317,21 @@ class Network:
             )
         return logits
 
-    def _padded(self, batch: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
+    def _padded(self, batch: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """Token ids filled up on the right, where a causal model does not look, and the mask of the true ones."""
         pad, rows = self._torch.nn.utils.rnn.pad_sequence, [self._torch.tensor(tokens) for tokens in batch]
         mask = pad([self._torch.ones_like(row) for row in rows], batch_first=True)
-        return pad(rows, batch_first=True).to(device), mask.to(device)
-
-    @contextlib.contextmanager
-    def _undisturbed(self) -> Iterator[Any]:
-        """Evaluation mode and no gradients, on the device of the weights; the mode of every part is put back."""
-        weight = next(self._module.parameters(), None)
-        with evaluating(self._module):
-            yield self._torch.device("cpu") if weight is None else weight.device
+        return pad(rows, batch_first=True).to(self._device), mask.to(self._device)
 
     def _tried(self) -> tuple[int, float]:
         """Two texts that differ in the last token only: a causal model gives the tokens before it the same logits."""
         length = min(_PROBE, self.longest or _PROBE)
         first = [place % 2 for place in range(length)]
         second = [*first[:-1], 1 - first[-1]]
-        with self._undisturbed() as device:
+        with evaluating(self._module):
             must = "model must take token ids of shape (texts, tokens)"
             with explained(f"{must}, but {self.name} refused {(2, length)}"):
-                logits = self._logits(*self._padded([first, second], device))
+                logits = self._logits(*self._padded([first, second]))
             early = logits[:, :-1].to("cpu", self._torch.float64)
         eps = float(self._torch.finfo(logits.dtype).eps)
         if float((early[0] - early[1]).abs().max()) > _ROUNDINGS * eps * (1 + float(early.abs().max())):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.base.records import Records, count_records, per_group
-from auditor.collectors.base.scorer import assembled, in_batches
+from auditor.collectors.base.scorer import losses_of
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
 from auditor.collectors.texts.models import CausalModel, LongTexts, causal_model
@@ -184,11 +184,8 @@ def collect_texts(
     )
     # What cannot be scored is found in all texts before the model spends any time.
     cut = (scorer.reader.check(member), scorer.reader.check(nonmember))
-    first, second = (in_batches(scorer, group, size=size) for group in (member, nonmember))
     counts = f" ({cut[0]} member and {cut[1]} non-member texts were)" if any(cut) else ""
-    return assembled(
-        first, nonmember=second, words=f"{scorer.words}{counts}", scale=scorer.scale, labels=labels
-    )
+    return losses_of(scorer, (member, nonmember), size=size, labels=labels, aside=counts)
 
 
 def _group(name: str, argument: str, texts: Any) -> Records:

@@ -214,10 +214,15 @@ def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
         key: Prefix of the ids inside; must differ between figures on one page. Default: from the content.
     """
     import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
+    for patch in (figure.patch, *(panel.patch for panel in figure.axes)):
+        patch.set(facecolor="none", edgecolor="none")
     buffer = io.StringIO()
     with mpl.rc_context({**STYLE, "svg.hashsalt": key or "figure"}), any_letter():
-        figure.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
+        # Not `savefig`, which goes through the whole drawing once before it draws.
+        canvas: Any = FigureCanvasSVG(figure)
+        canvas.print_svg(buffer, metadata=_NO_METADATA)
     text = buffer.getvalue()
     key = key or "f" + hashlib.sha256((alt + text).encode("utf-8", "replace")).hexdigest()[:10]
     return _opening(text, alt=alt, key=key) + _body(text, key=key)

@@ -12,7 +12,6 @@ from auditor.core import validate
 from auditor.report.figures import fit
 from auditor.report.figures.epsilons import epsilons_figure, epsilons_words
 from auditor.report.figures.fit import histogram_figure, quantile_figure
-from auditor.report.figures.odds import odds_figure, odds_words
 from auditor.report.figures.tradeoff import (
     growth_figure,
     growth_words,
@@ -46,7 +45,6 @@ FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], st
             lambda result: fit.histogram_words(result, index=fit.raw_index(result)),
         ),
         "quantiles": (quantile_figure, fit.quantile_words),
-        "odds": (odds_figure, odds_words),
     }
 )
 _OF_TRAININGS = ("tradeoff-log", "tradeoff", "growth")

@@ -116,7 +116,7 @@ class _CertifiedPoint:
         bound = f"The certified bound {numbers.number(self.value, toward='down')}"
         where = f"at most {most} are false alarms and at least {least} of the training records are recognised"
         if self.high:
-            where = f"at most {most} of the training records are wrongly cleared and at least {least} of the others are cleared"
+            where = f"at most {most} of the training records are wrongly ruled out and at least {least} of the others are ruled out"
         if not self.of_band:
             return f"{bound} is read where {where}"
         return (
@@ -196,7 +196,7 @@ def tradeoff_high_words(result: Document) -> str:
     if not _is_high(result):
         return "The other end of the trade-off curves: it is not what shows most in this audit."
     about = f"The other end of the trade-off curves on logarithmic axes. {_CLEARS}"
-    return _log_words(result, about, errors="of training records wrongly cleared", high=True)
+    return _log_words(result, about, errors="of training records wrongly ruled out", high=True)
 
 
 def _log_words(result: Document, about: str, *told: str, errors: str, high: bool) -> str:
@@ -356,7 +356,7 @@ def _mark_star(panel: "Axes", star: Estimate | None, *, high: bool, least: float
     (ring,) = panel.plot(
         [x], [y], label="Epsilon* is read here", color=canvas.INK, linestyle="none", clip_on=False, **look
     )
-    errors = "of the training records wrongly cleared" if high else "false alarms"
+    errors = "of the training records wrongly ruled out" if high else "false alarms"
     canvas.tip(ring, f"Epsilon* {numbers.number(star.value)} is read here, at {numbers.percent(x)} {errors}")
 
 
@@ -386,7 +386,7 @@ def _space_decades(panel: "Axes", least: float) -> None:
 
 
 def _shade(panel: "Axes", least: float, finest: float, records: str) -> None:
-    words = f"Finer than the {records} show"
+    words = f"Too few {records} to measure"
     panel.axvspan(least, finest, color=canvas.NEUTRAL, alpha=0.13, linewidth=0, label=words)
     panel.axvline(finest, color=canvas.MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1.2)
 
@@ -416,7 +416,7 @@ def tradeoff_figure(result: Document) -> "Figure | None":
 
 def _name_axes(panel: "Axes", result: Document, *, high: bool) -> None:
     if high:
-        panel.set(xlabel="Training records wrongly cleared (FNR)", ylabel="Others cleared (TNR)")
+        panel.set(xlabel="Training records wrongly ruled out (FNR)", ylabel="Others ruled out (TNR)")
     elif result.kind == "runs":
         panel.set(xlabel="Runs without the canary (FPR)", ylabel="Runs with the canary recognised (TPR)")
 
@@ -431,7 +431,7 @@ def tradeoff_log_figure(result: Document) -> "Figure | None":
 
 
 def tradeoff_high_figure(result: Document) -> "Figure | None":
-    """Return others cleared against training records wrongly cleared, on logarithmic axes.
+    """Return others ruled out against training records wrongly ruled out, on logarithmic axes.
 
     Null unless what shows most comes from the high losses: then this end shows the leak that the usual figure, of
     rare false alarms, need not show.

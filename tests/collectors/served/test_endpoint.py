@@ -169,7 +169,7 @@ def test_collectors_load_nothing_before_it_is_needed():
     """Describing an endpoint, and the families of collectors, need neither clients, frameworks nor tables."""
     heavy = ("httpx", "pandas", "scipy", "sklearn", "pyarrow", "torch", "transformers", "tokenizers")
     code = (
-        "import sys, auditor.collectors.texts; from auditor.collectors.served import Endpoint; Endpoint('http://h');"
+        "import sys, auditor.collectors.texts.scorer; from auditor.collectors.served.endpoint import Endpoint; Endpoint('http://h');"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

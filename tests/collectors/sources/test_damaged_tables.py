@@ -75,7 +75,7 @@ def test_a_ragged_row_far_down_is_found_before_any_record_is_given(tmp_path):
     rows = ["1.5,0"] * 900_000
     rows[-1] = "1.5,0,7"
     path = text(tmp_path / "x.csv", "x,y\n" + "\n".join(rows))
-    with refused("got 3 in row 899999, counting from 0 below the header"):
+    with refused("got 3 in row 900001, the header being row 1"):
         opened(path)
 
 

@@ -10,7 +10,7 @@ import pytest
 from collectors.streaming.fakes import FakeScorer, FakeSource, asked, digest, parts_of, stream_to, tables
 from pyarrow import parquet
 
-from auditor.collectors.base import assembled, concatenated, finite_pair
+from auditor.collectors.base import finite_pair, losses_of
 from auditor.collectors.streaming import Scoring, part_path, unit_size
 from auditor.collectors.tables import read_metadata
 from auditor.core import InputError, OutputError
@@ -34,9 +34,9 @@ def test_the_file_holds_what_memory_would_hold(tmp_path):
     path = tmp_path / "losses.parquet"
     report = stream_to(path, scorer=FakeScorer(), sources=tables())
     scorer, sources = FakeScorer(), tables()
-    whole = [scorer.score(source.read(0, len(source)).records) for source in sources]
-    first, second = finite_pair(concatenated(whole[:1]), concatenated(whole[1:]))
-    expected = assembled(whole[0], nonmember=whole[1], words=scorer.words, scale=scorer.scale, labels={})
+    groups = [source.read(0, len(source)).records for source in sources]
+    first, second = finite_pair(*map(scorer.score, groups))
+    expected = losses_of(scorer, groups, size=None, labels={})
     table = parquet.read_table(path).to_pydict()
     assert table["loss"] == [*first, *second]
     assert table["member"] == [True] * 57 + [False] * 45

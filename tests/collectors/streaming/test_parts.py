@@ -105,7 +105,7 @@ def test_the_lock_is_let_go_by_a_process_that_dies(tmp_path):
     """While another process holds a folder it is refused; once that process is killed it is free."""
     folder = tmp_path / "losses.parquet.parts"
     code = (
-        "import sys, pathlib, time\nfrom auditor.collectors.streaming import locked\n"
+        "import sys, pathlib, time\nfrom auditor.collectors.streaming.output import locked\n"
         "with locked(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE) as holder:

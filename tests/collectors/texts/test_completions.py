@@ -9,12 +9,7 @@ from collectors.texts import world
 from collectors.texts.completions_server import serving
 
 from auditor.collectors.base import Records
-from auditor.collectors.texts import (
-    CompletionsEndpoint,
-    LongTexts,
-    collect_texts,
-    text_scorer,
-)
+from auditor.collectors.texts import CompletionsEndpoint, LongTexts, collect_texts, text_scorer
 
 GROUPS = {"members": world.TEXTS[:3], "nonmembers": world.TEXTS[3:]}
 

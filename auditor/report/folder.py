@@ -1,0 +1,110 @@
+"""A folder of results as one static site: an index, a page for each result, and one that compares the audits."""
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from auditor.comparison.compare import compare_audits
+from auditor.core.errors import InputError, OutputError
+from auditor.core.files import unwritable, write_folder
+from auditor.report import comparison
+from auditor.report.html import render, rendered
+from auditor.report.view import view_of
+from auditor.results.document import CONTENT_HASH, content_hash, made_at
+from auditor.results.reading import KINDS, raw_result, read_result
+
+_INDEX, _COMPARISON = "index.html", "comparison.html"
+_PAGE = re.compile(r"(index|comparison|[a-z0-9-]+-[0-9a-f]{16})\.html")
+_OURS = "<!-- index of a site by auditor -->"  # as in its template
+_LONGEST = 40  # letters of a model's name in that of its page
+
+
+class Site(NamedTuple):
+    """What was written: the names of the pages, the index first; and what was skipped, a sentence for each file."""
+
+    pages: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+def site(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Site:
+    """Write a folder of results as one static site, which needs no network and no server.
+
+    Args:
+        folder: Where the results are (.json), in it or in folders below. Links that lead out of it are not followed.
+        out: Where the site goes, whole or not at all: a new folder, an empty one, or an earlier site, which is replaced.
+
+    Raises:
+        InputError: There is no result in the folder.
+        OutputError: The site cannot be written there, or other files are there.
+    """
+    _check_free(Path(out))
+    entries: dict[str, dict[str, Any]] = {}
+    skipped = []
+    for path in _json_files(Path(folder)):
+        try:
+            entry = _entry(path, root=Path(folder))
+        except InputError as error:
+            skipped.append(str(error))
+            continue
+        if entry["page"] in entries:
+            skipped.append(f"result file {str(path)!r} is the same as another one.")
+        entries.setdefault(entry["page"], entry)
+    if not entries:
+        why = f"; of {len(skipped)} other files the first: {skipped[0]}" if skipped else "."
+        raise InputError(f"folder {str(folder)!r} holds no result (.json){why}")
+    newest = sorted(entries.values(), key=lambda item: (item["date"], item["page"]), reverse=True)
+    texts = {item["page"]: render([item["view"].result]) for item in newest}
+    # The oldest first: of two it is the baseline.
+    audits = [item["view"].result for item in reversed(newest) if item["view"].result.kind is None]
+    why = ""
+    if audits[1:]:
+        try:
+            texts[_COMPARISON] = comparison.render(compare_audits(audits))
+        except InputError as error:
+            why = str(error)
+    shown = sorted(newest, key=lambda item: item["view"].model.casefold())
+    index = rendered("site.html.jinja", entries=shown, compared=_COMPARISON in texts, why=why)
+    write_folder(Path(out), {_INDEX: index, **texts})
+    return Site((_INDEX, *texts), tuple(skipped))
+
+
+def _check_free(out: Path) -> None:
+    """Refuse a folder that holds anything but an earlier site."""
+    try:
+        there = list(out.iterdir()) if out.exists() else []
+        ours = all(_PAGE.fullmatch(path.name) and path.is_file() for path in there)
+        ours = not there or (ours and _OURS in (out / _INDEX).read_text("utf-8", "replace"))
+    except OSError as error:
+        raise unwritable(out, error) from None
+    if not ours:
+        raise OutputError(
+            f"output path {str(out)!r} holds other files than a site; name a new or an empty folder."
+        )
+
+
+def _json_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise InputError(f"folder {str(folder)!r} does not exist; name one with results (.json).")
+    files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return sorted(path for path in files if path.suffix.lower() == ".json")
+
+
+def _entry(path: Path, *, root: Path) -> dict[str, Any]:
+    """A result as the index shows it."""
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise InputError(f"result file {str(path)!r} is a link that leads out of the folder.")
+    _, raw, content = raw_result(path)
+    view = view_of(read_result(path, kinds=KINDS))
+    made, kept = made_at(view.result.provenance), raw["provenance"].get(CONTENT_HASH)
+    date = made.strftime("%Y-%m-%d %H:%M") if made else ""
+    words = re.sub(r"[^a-z0-9]+", "-", f"{view.model[:_LONGEST].lower()} {date[:10]}").strip("-")
+    return {
+        "view": view,
+        "date": date,
+        "page": f"{words or 'result'}-{hashlib.sha256(content).hexdigest()[:16]}.html",
+        "sentence": re.split(r"(?<=\.) (?=[A-Z0-9])", view.opening[0].sentence, maxsplit=1)[0],
+        "altered": bool(kept) and content_hash(json.loads(content)) != kept,
+    }

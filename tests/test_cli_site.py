@@ -1,0 +1,133 @@
+"""`auditor site`: a folder of results as pages that link to each other."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from command_line import refused, run
+from report.conftest import HOSTILE
+from safety.formats import Markup
+
+import auditor
+from auditor.report import site
+
+
+def written(folder, *, name, model, shift=1.0, created="2026-01-02T03:04:05+00:00"):
+    """Write an audit of so large a leak, made at that time."""
+    rng = np.random.default_rng(len(name))
+    losses = auditor.Losses(member=rng.normal(-shift, 1, 300), nonmember=rng.normal(0, 1, 300))
+    found = auditor.audit(losses, model=model)
+    raw = {**found.to_dict(), "provenance": {**found.provenance, "created": created}}
+    path = folder / name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    return auditor.read_result(path).to_json(path)
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Two audits of one model, a hostile one, runs, and a claim, in folders; an altered one, a copy, and other files."""
+    folder = tmp_path / "results"
+    old = written(folder, name="old.json", model="Release")
+    written(
+        folder / "deep" / "er", name="new.json", model="Release", shift=2.0, created="2026-03-02T00:00:00Z"
+    )
+    written(folder, name="hostile.json", model=HOSTILE)
+    rng = np.random.default_rng(5)
+    runs = auditor.Losses(member=rng.normal(-1, 1, 50), nonmember=rng.normal(0, 1, 50))
+    auditor.audit_runs(runs, delta=1e-5).to_json(folder / "runs.json")
+    training = ("--noise-multiplier", 1, "--sampling-rate", 1, "--steps", 1, "--delta", 1e-5)
+    assert run("claim", *training, "--json", folder / "claim.json", "--quiet") == 0
+    (folder / "altered.json").write_text(old.replace("Release", "Altered"), encoding="utf-8")
+    (folder / "copy.json").write_text(old, encoding="utf-8")
+    (folder / "package.json").write_text("{}", encoding="utf-8")
+    (folder / "notes.txt").write_text("{}", encoding="utf-8")
+    (tmp_path / "outside.json").write_text(old.replace("Release", "Outside"), encoding="utf-8")
+    (folder / "link.json").symlink_to(tmp_path / "outside.json")
+    (folder / "loop").symlink_to(folder, target_is_directory=True)
+    return folder
+
+
+def test_a_site(results, tmp_path, capsys):
+    """The index leads to a page for each result and a comparison, offline; what is no result is named."""
+    out = tmp_path / "public"
+    assert run("site", results, "--out", out) == 0
+    said = capsys.readouterr().out
+    for words in (
+        "package.json' is not an audit",
+        "link.json' is a link that leads out",
+        "is the same as another one",
+    ):
+        assert words in said
+    pages = {path.name: path.read_text(encoding="utf-8") for path in out.iterdir()}
+    assert len(pages) == 8
+    assert all(re.fullmatch(r"[a-z0-9-]+\.html", name) for name in pages)
+    links = {
+        name: [to["href"] for _, to in Markup(text).elements if "href" in to] for name, text in pages.items()
+    }
+    ids = {name: {of.get("id") for _, of in Markup(text).elements} for name, text in pages.items()}
+    for name, found in links.items():
+        assert [to for to in found if to.startswith("#") and to[1:] not in ids[name]] == []
+        assert [
+            to
+            for to in found
+            if not to.startswith(("#", "data:")) and (name != "index.html" or to not in pages)
+        ] == []
+        assert "default-src 'none'" in pages[name]
+    assert set(links["index.html"]) >= pages.keys() - {"index.html"}
+    index = pages["index.html"]
+    assert "<script" not in index
+    assert HOSTILE not in index
+    # By model, and the newest of one model first.
+    dates = re.findall(r'Made \(UTC\)">([^<]+)', index)
+    rows = [re.sub("<[^>]+>", " ", text) for text in index.split("<tr")[2:]]
+    releases = [place for place, text in enumerate(rows) if "Release" in text]
+    assert [dates[place] for place in releases] == ["2026-03-02 00:00", "2026-01-02 03:04"]
+    assert releases[1] == releases[0] + 1
+    assert [text for text in rows if "altered" in text] == [text for text in rows if "Altered" in text]
+    assert any("promised, proven" in text and "DP-SGD" in text for text in rows)
+    # The row of the runs has the number that its sentence tells.
+    (told,) = (text for text in rows if "many runs" in text)
+    bound = auditor.read_result(results / "runs.json").estimates[0]
+    assert told.count(f"{bound.lower:.2f}") == 2
+    page = next(name for name in pages if name.startswith("release-2026-03"))
+    assert pages[page] == auditor.read_result(results / "deep" / "er" / "new.json").to_html()
+
+
+def test_a_site_again(results, tmp_path):
+    """The same results give the same site, which replaces the earlier one, and nothing else that is there."""
+    out = tmp_path / "public"
+    first = site(results, out)
+    texts = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert sorted(first.pages) == sorted(texts)
+    (results / "runs.json").unlink()
+    assert site(results, out).pages == tuple(name for name in first.pages if "many-runs" not in name)
+    assert {name: texts[name] for name in texts if (out / name).exists()} | {"index.html": b""} == {
+        path.name: b"" if path.name == "index.html" else path.read_bytes() for path in out.iterdir()
+    }
+    (out / "mine.html").write_text("mine", encoding="utf-8")
+    with pytest.raises(auditor.OutputError, match="holds other files than a site"):
+        site(results, out)
+    assert (out / "mine.html").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_what_cannot_be_a_site(results, tmp_path, capsys):
+    """One sentence, and nothing is written: no result, a folder that is in use, a folder that nobody may write to."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "holds no result (.json)." in refused(capsys, "site", empty, "--out", tmp_path / "public")
+    (empty / "package.json").write_text("{}", encoding="utf-8")
+    assert "of 1 other files the first: result file" in refused(
+        capsys, "site", empty, "--out", tmp_path / "public"
+    )
+    assert "holds other files than a site" in refused(capsys, "site", results, "--out", results)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "index.html").write_text("<p>Somebody else's", encoding="utf-8")
+    assert "holds other files than a site" in refused(capsys, "site", results, "--out", foreign)
+    assert "Not a directory" in refused(capsys, "site", results, "--out", results / "old.json")
+    assert "No such file" in refused(capsys, "site", results, "--out", tmp_path / "not" / "there")
+    assert not (tmp_path / "public").exists()
+    assert [path.name for path in foreign.iterdir()] == ["index.html"]
