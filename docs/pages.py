@@ -78,11 +78,17 @@ def _numbers() -> str:
     for key, title in _GROUPS.items():
         parts.append(f"## {title}")
         for name, metric in told[key].items():
-            words = f"**{metric['title']}.** " if "title" in metric else ""
+            words = f"**{_plain(metric['title'])}.** " if "title" in metric else ""
             if words or "sentence" in metric:
-                parts.append(f"### `{name}`\n\n{words}{metric.get('sentence', '')}")
-            parts += [f"> {one['text'].strip()}\n>\n> {one['source']}" for one in metric.get("equations", ())]
+                parts.append(f"### `{name}`\n\n{words}{_plain(metric.get('sentence', ''))}")
+            equations = metric.get("equations", ())
+            parts += [f"> {_plain(one['text'])}\n>\n> {_plain(one['source'])}" for one in equations]
     return "\n\n".join(parts).replace("{rate}", "r").replace("{odds}", "a share r of false alarms")
+
+
+def _plain(words: str) -> str:
+    """Words in which nothing is Markdown."""
+    return html.escape(words.strip()).replace("*", "&#42;")
 
 
 def _command_line() -> str:

@@ -13,8 +13,9 @@ import auditor
 from auditor.cli import app
 
 ROOT = Path(__file__).parents[1]
+# Each command unfolded to one line.
 PAGES = {
-    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8").replace("\\\n", " ")
     for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
 }
 README = PAGES["README.md"]
@@ -24,11 +25,6 @@ COMMANDS = typer.main.get_command(app.app).commands
 def blocks(text):
     """The blocks of code on a page: the marker before it, the language, and what is in it."""
     return re.findall(r"(<!-- command: \w+ -->\n)?```(\w+)\n(.*?)```", text, re.DOTALL)
-
-
-def lines_of(text):
-    """The commands of a block, each unfolded to one line."""
-    return text.replace("\\\n", " ").splitlines()
 
 
 def are_run(text):
@@ -50,11 +46,11 @@ def test_the_blocks_run_in_order(name, tmp_path, monkeypatch, capsys):
         if language == "python":
             exec(compile(code, name, "exec"), names)  # noqa: S102 - our own pages
             continue
-        for line in lines_of(code):
+        for line in code.splitlines():
             command, _, exits = line.partition(" # exits ")
             assert command.startswith("auditor "), line
             assert app.run(shlex.split(command)[1:]) == int(exits or 0), (line, capsys.readouterr().err)
-    printed = capsys.readouterr().out
+    printed = capsys.readouterr().out.splitlines()
     assert [
         words for words in re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE) if words not in printed
     ] == []
@@ -79,9 +75,7 @@ def test_what_is_only_shown_is_taken_by_the_parser_too():
         for page in PAGES.values()
         for _, language, text in blocks(page)
         if language in {"console", "yaml"}
-        for found in re.findall(
-            r"^(?:\$| *-(?: run:)?) (auditor .*)", "\n".join(lines_of(text)), re.MULTILINE
-        )
+        for found in re.findall(r"^(?:\$| *-(?: run:)?) (auditor .*)", text, re.MULTILINE)
     ]
     assert len(shown) > 8
     for line in shown:
