@@ -3,6 +3,7 @@
 Everything below returns plain documents; here each is given its page, its card and its other forms, once.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from auditor import report
 from auditor.comparison.compare import ComparedAudits
 from auditor.core import numbers
-from auditor.core.errors import InputError
+from auditor.core.errors import InputError, MissingExtraError
 from auditor.core.files import kept
 from auditor.core.options import (
     Adjacency,
@@ -131,6 +132,32 @@ class _Reported(_Shown):
     def plot(self: Any, name: str | None = None) -> "Figure | None":
         """Return a figure of the report, by default the first that there is; see `figure`."""
         return self.figure(name) if name is not None else next(iter(self.figures().values()), None)
+
+    def log_to_mlflow(self: Any, *, folder: str = "privacy") -> None:
+        """Log the numbers with their ends as metrics, and the JSON and the page as artifacts, to the active MLflow run.
+
+        Args:
+            folder: Of the artifacts, and what the names of metrics and the tag of the verdict begin with.
+
+        Raises:
+            MissingExtraError: MLflow is not installed.
+        """
+        try:
+            import mlflow
+        except ImportError as error:
+            raise MissingExtraError(
+                "logging to MLflow needs MLflow, which cannot be imported here: pip install 'privacy-auditor[mlflow]'."
+            ) from error
+        metrics = {
+            f"{folder}.{item.name}{'' if end == 'value' else f'.{end}'}": number
+            for item in self.estimates
+            for end in ("value", "lower", "upper")
+            if (number := getattr(item, end)) is not None and math.isfinite(number)
+        }
+        mlflow.log_metrics(metrics)
+        mlflow.set_tag(f"{folder}.verdict", self.verdict or "no claim")
+        mlflow.log_text(self.to_json(), f"{folder}/result.json")
+        mlflow.log_text(self.to_html(), f"{folder}/report.html")
 
     def figure(self: Any, name: str) -> "Figure | None":
         """Return a figure of the report as a matplotlib ``Figure``, or null where this audit has no data for it.

@@ -100,3 +100,21 @@ def test_gates_as_an_assertion(result):
     far = auditor.audit(MEMBER - 9, OTHERS, split=auditor.RandomSplit(), claim=claim)
     with pytest.raises(AssertionError, match=r"^The claim is refuted"):
         auditor.assert_gates(far, [])
+
+
+def test_results_are_logged_to_mlflow(result, tmp_path, monkeypatch):
+    """The active run gets every finite number under its name, the verdict, the JSON and the page."""
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    import mlflow
+
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+    with mlflow.start_run() as run:
+        result.log_to_mlflow()
+    logged = mlflow.get_run(run.info.run_id).data
+    assert logged.metrics["privacy.auc"] == pytest.approx(result["auc"].value)
+    assert logged.metrics["privacy.auc.lower"] == pytest.approx(result["auc"].lower)
+    assert "privacy.epsilon_bound.one_run" not in logged.metrics  # which has no value here
+    assert logged.tags["privacy.verdict"] == "no claim"
+    pages = [path.name for path in tmp_path.rglob("privacy/*")]
+    assert sorted(pages) == ["report.html", "result.json"]

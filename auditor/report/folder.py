@@ -105,6 +105,6 @@ def _entry(path: Path, *, root: Path) -> dict[str, Any]:
         "view": view,
         "date": date,
         "page": f"{words or 'result'}-{hashlib.sha256(content).hexdigest()[:16]}.html",
-        "sentence": re.split(r"(?<=\.) (?=[A-Z0-9])", view.opening[0].sentence, maxsplit=1)[0],
+        "sentence": view.opening[0].sentence,
         "altered": bool(kept) and content_hash(json.loads(content)) != kept,
     }
