@@ -31,6 +31,7 @@ from auditor.verdicts.gates import ExitCode, GateOutcome
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.figure import Figure
 
 
 # --- Every page's frame: one offline file, escaped, with a policy that lets nothing in and only its own scripts run ---
@@ -230,16 +231,23 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
 
 def _figures(result: Document, *, names: Iterable[str], key: str) -> dict[str, Any]:
     """Return those of the figures that this audit has data for, by name, each an inline SVG."""
+    from auditor.report.figures import gallery as figures
+
+    return {
+        name: drawn(figure, figures.alt(result, name), key=f"{key}-{name}")
+        for name in names
+        if (figure := figures.figure(result, name)) is not None
+    }
+
+
+def drawn(figure: "Figure", alt: str, *, key: str | None = None) -> Any:
+    """Return a figure as an inline SVG, told in words too."""
     from markupsafe import Markup
 
-    from auditor.report.figures import canvas, gallery as figures
+    from auditor.report.figures import canvas
 
-    drawn = {name: figure for name in names if (figure := figures.figure(result, name)) is not None}
     # Markup is right here: the text inside was escaped when the SVG was written.
-    return {
-        name: Markup(canvas.svg(figure, alt=figures.alt(result, name), key=f"{key}-{name}"))  # noqa: S704
-        for name, figure in drawn.items()
-    }
+    return Markup(canvas.svg(figure, alt=alt, key=key))  # noqa: S704
 
 
 # --- How each number was made: its method, its equation and where that comes from, and the papers as a numbered list ---
