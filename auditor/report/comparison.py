@@ -428,13 +428,8 @@ def _bound_row(run: Run) -> dict[str, Any]:
     }
 
 
-def _change_rows(change: "RunChange") -> list[dict[str, Any]]:
-    """Return what changed from the baseline to one audit: what has a difference, and the deciding quantities always."""
-    shown = [item for item in change.differences if item.value is not None or item.decides]
-    return [_difference(change.run, item) for item in shown]
-
-
 def _difference(run: Run, item: Difference) -> dict[str, Any]:
+    """Return what changed from the baseline to one audit."""
     kind = item.name
     old, new = (metrics.shown_value(x, name=kind) for x in (item.old, item.new))
     interval = numbers.MISSING
@@ -465,13 +460,12 @@ def _signed(x: float, *, toward: str = "nearest") -> str:
     return f"+{shown}" if x > 0 else f"−{shown}" if x < 0 else shown  # noqa: RUF001 the true minus sign
 
 
-def _not_compared(comparison: "ComparedAudits") -> list[dict[str, Any]]:
+def _not_compared(stated: Sequence[tuple[Run, Difference]]) -> list[dict[str, Any]]:
     """Return the quantities without a difference, once for each reason."""
     found: dict[str, dict[str, None]] = {}
-    for change in comparison.changes:
-        for item in change.differences:
-            if item.value is None and not item.decides:
-                found.setdefault(item.reason, {})[_title(change.run, item.name)] = None
+    for run, item in stated:
+        if item.value is None and not item.decides:
+            found.setdefault(item.reason, {})[_title(run, item.name)] = None
     return [
         {"names": ", ".join(names), "reason": numbers.sentence(reason)} for reason, names in found.items()
     ]
@@ -518,6 +512,7 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
     """
     deltas = {item.scale.delta for item in comparison.measurements if item.value is not None}
     sign, sentences = _headline(comparison)
+    stated = [(change.run, item) for change in comparison.changes for item in change.differences]
     kinds = Counter(item.category for item in comparison.strategies if item.placed)
     placed = kinds.total()
     return {
@@ -549,10 +544,13 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "marked": any(item.marks for item in comparison.strategies),
         "left_out": _left_out(comparison),
         "audits": [_audit_row(item) for item in comparison.measurements],
-        "differences": [row for item in comparison.changes for row in _change_rows(item)],
+        # What has a difference, and the deciding quantities always.
+        "differences": [
+            _difference(*item) for item in stated if item[1].value is not None or item[1].decides
+        ],
         "delta": numbers.given(deltas.pop() if len(deltas) == 1 else None),
-        "decided": _decided(comparison),
-        "not_compared": _not_compared(comparison),
+        "decided": _decided([item for _, item in stated if item.value is not None]),
+        "not_compared": _not_compared(stated),
         "bounds": [_bound_row(run) for run in comparison.runs],
     }
 
@@ -580,14 +578,21 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
     subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
     found = [_ABOUT_ALGORITHM if subjects == {Subject.MECHANISM} else _ABOUT_MODELS]
     if is_lower_bound(comparison.measure):
-        found.append(_bounds_note(comparison))
+        found.append(
+            f"These are {_bounds(comparison)}: what the models give away may lie anywhere above. Bounds of audits with"
+            " different ceilings are not on one scale, so a low bound may only mean few records."
+        )
+        if any(len(item.runs) > 1 for item in comparison.strategies):
+            found[-1] += (
+                " Each holds for its own model alone, so that the mean over several models is itself no bound."
+            )
     elif any(item.given > 1 for item in comparison.strategies):
         found.append(
             "A point is the mean over the models of one strategy: a point estimate. The bars reach from the smallest to the"
             " largest model: a range, which is no confidence interval and grows with the number of models."
         )
-    marks = {mark.partition(" ")[0] for item in comparison.measurements for mark in item.marks}
-    marks |= {mark.partition(" ")[0] for item in comparison.strategies for mark in item.marks}
+    told = [item.marks for item in comparison.measurements] + [item.marks for item in comparison.strategies]
+    marks = {mark.partition(" ")[0] for marks in told for mark in marks}
     meaning = {
         "fit": "“Fit rejected” marks a number that trusts a fitted curve which a test rejects: do not choose by it.",
         "delta": "A delta marks numbers that are not at the delta of most: an epsilon at a smaller delta is larger.",
@@ -602,16 +607,6 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
             "Of this measure a larger value is better; its axis runs backwards, so that left is still better."
         )
     return found
-
-
-def _bounds_note(comparison: "ComparedAudits") -> str:
-    found = (
-        f"These are {_bounds(comparison)}: what the models give away may lie anywhere above. Bounds of audits with"
-        " different ceilings are not on one scale, so a low bound may only mean few records."
-    )
-    several = any(len(item.runs) > 1 for item in comparison.strategies)
-    more = " Each holds for its own model alone, so that the mean over several models is itself no bound."
-    return found + (more if several else "")
 
 
 def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
@@ -630,9 +625,8 @@ def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
     ]
 
 
-def _decided(comparison: "ComparedAudits") -> dict[str, Any] | None:
+def _decided(stated: Sequence[Difference]) -> dict[str, Any] | None:
     """How the differences were found, each way told once, and what they assume."""
-    stated = [item for change in comparison.changes for item in change.differences if item.value is not None]
     if not stated:
         return None
     assumptions = dict.fromkeys(text for item in stated for text in item.assumptions)

@@ -121,9 +121,8 @@ def _corners(x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
     """The same line without the points inside a level or an upright piece."""
     if x.size < 3:  # noqa: PLR2004
         return x, y
-    new = np.concatenate(
-        [[True], (np.diff(x) != 0) | (np.diff(y) != 0)]
-    )  # a doubled corner would count as inside
+    # A doubled corner would count as inside.
+    new = np.concatenate([[True], (np.diff(x) != 0) | (np.diff(y) != 0)])
     x, y = x[new], y[new]
     inside = ((x[:-2] == x[1:-1]) & (x[1:-1] == x[2:])) | ((y[:-2] == y[1:-1]) & (y[1:-1] == y[2:]))
     keep = np.concatenate([[True], ~inside, [True]])
@@ -225,10 +224,8 @@ def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
 def any_letter() -> Iterator[None]:
     """Draw letters that the drawing font lacks without a warning: on a page the browser's own fonts show them."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        warnings.filterwarnings(
-            "ignore", message="Matplotlib currently does not support", category=UserWarning
-        )
+        lacking = "Glyph .* missing from|Matplotlib currently does not support"
+        warnings.filterwarnings("ignore", message=lacking, category=UserWarning)
         yield
 
 

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 # --- What an audit of a model says along its trade-off curve: how far it reaches, which rates it quotes, which claim ---
 
 
-_WHOLE_CLAIM = (
-    "claimed_training"  # the curve of a claimed training, where "claim" is that of one epsilon and delta
-)
+# The curve of a claimed training, where "claim" is that of one epsilon and delta.
+_WHOLE_CLAIM = "claimed_training"
 
 
 def _reach(result: Document, *, high: bool = False) -> tuple[float, float]:
@@ -66,9 +65,8 @@ def _quoted_rates(result: Document) -> list[tuple[float, Estimate]]:
 
 def _rate_words(rate: float, row: Estimate) -> str:
     """Return a quoted rate in words: what is certified there, and what was observed."""
-    level = (
-        "" if row.confidence is None else f" at {numbers.percent(row.confidence, toward='down')} confidence"
-    )
+    sure = numbers.percent(row.confidence, toward="down")
+    level = "" if row.confidence is None else f" at {sure} confidence"
     return (
         f"With false alarms certified at most {numbers.percent(rate)}: recognised at least {numbers.percent(row.lower, toward='down')}"
         f"{level}, observed {numbers.percent(row.value)} at that rate"
@@ -135,14 +133,8 @@ def _is_high(result: Document) -> bool:
 
 def _certified_point(result: Document) -> _CertifiedPoint | None:
     """Return where the certified bound is read; null without a bound above 0 that rests on two limits."""
-    row = with_role(Role.CERTIFIED, result)
-    if (
-        result.kind is not None
-        or row is None
-        or not row.lower
-        or row.lower <= 0
-        or detail(row, "approximate")
-    ):
+    row = None if result.kind is not None else with_role(Role.CERTIFIED, result)
+    if row is None or not row.lower or row.lower <= 0 or detail(row, "approximate"):
         return None
     tail = str(detail(row, "tail"))
     errors, hits = (detail(row, name) for name in _RATES.get(tail, ("", "")))
