@@ -52,12 +52,8 @@ def duplicates(losses: Losses) -> Check:
         return Check("duplicates", Status.UNKNOWN, message)
     worst = min(answers, key=lambda answer: WORST_FIRST.index(answer.status)).status
     alike = " ".join(answer.message for answer in answers if answer.status is worst)
-    return Check(
-        "duplicates",
-        worst,
-        alike,
-        {name: value for answer in answers for name, value in answer.details.items()},
-    )
+    details = {name: value for answer in answers for name, value in answer.details.items()}
+    return Check("duplicates", worst, alike, details)
 
 
 def _by_id(ids: PerGroup) -> Check:

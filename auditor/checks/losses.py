@@ -33,13 +33,11 @@ def direction(auc: Estimate) -> Check:
     """Warn when members clearly have the higher losses, as they do when the two files are swapped."""
     details = {"auc": auc.value, "auc_upper": auc.upper}
     if auc.upper is not None and auc.upper < 0.5:  # noqa: PLR2004 - chance
-        return Check(
-            "direction",
-            Status.WARN,
+        message = (
             "Members have clearly higher losses than non-members, the wrong way round: check that the two groups are"
-            " not swapped, and that a smaller loss means a better prediction (otherwise say that higher is member).",
-            details,
+            " not swapped, and that a smaller loss means a better prediction (otherwise say that higher is member)."
         )
+        return Check("direction", Status.WARN, message, details)
     return Check("direction", Status.OK, "Member losses are not higher than non-member losses.", details)
 
 
@@ -69,14 +67,15 @@ def ties(losses: Losses) -> Check:
     groups = (losses.sorted_member, losses.sorted_nonmember)
     runs = [_longest_run(group) for group in groups]
     shares = [length / group.size for (length, _), group in zip(runs, groups, strict=True)]
+    piled = [length > 1 and share > _MANY for (length, _), share in zip(runs, shares, strict=True)]
     pooled = np.sort(np.concatenate(groups), kind="stable")  # a merge, since both are sorted
     distinct = 1 + int((pooled[1:] != pooled[:-1]).sum())
     details = {
         "member_share": shares[0],
         "nonmember_share": shares[1],
         # One record's loss stays out of the result; a value that many share is no record's own.
-        "member_value": runs[0][1] if _piled(runs[0][0], shares[0]) else None,
-        "nonmember_value": runs[1][1] if _piled(runs[1][0], shares[1]) else None,
+        "member_value": runs[0][1] if piled[0] else None,
+        "nonmember_value": runs[1][1] if piled[1] else None,
         "distinct": distinct,
         "all_equal": distinct == 1,
     }
@@ -86,9 +85,8 @@ def ties(losses: Losses) -> Check:
             " loss was computed from probabilities or logits, not from labels."
         )
         return Check("ties", Status.WARN, message, details)
-    piled = any(_piled(length, share) for (length, _), share in zip(runs, shares, strict=True))
     rounded = distinct < _MOSTLY * (pooled.size - sum(length for length, _ in runs))
-    if not piled and not rounded:
+    if not any(piled) and not rounded:
         return Check("ties", Status.OK, "At most 1% of either group shares one loss.", details)
     # Where the piles differ, what is named is the larger one's.
     value = runs[int(np.argmax(shares))][1]
@@ -108,10 +106,6 @@ def _longest_run(ordered: Floats) -> tuple[int, float]:
     lengths = np.diff(np.append(starts, ordered.size))
     at = int(np.argmax(lengths))
     return int(lengths[at]), float(ordered[starts[at]])
-
-
-def _piled(length: int, share: float) -> bool:
-    return length > 1 and share > _MANY
 
 
 _MASKED = (
@@ -321,14 +315,12 @@ def _answer(found: PersonsFound) -> tuple[Status, str]:
             " differently than chance explains: scores that combine more records differ without any leak, so the"
             " comparison is not valid. Keep equally many records of each person, or audit each record."
         )
-    both = (
-        ""
-        if not found.in_both
-        else (
+    both = ""
+    if found.in_both:
+        both = (
             f" {found.in_both:,} person(s) have records in both groups: what was learnt about them may also show in their"
             " non-member records, so the leak may be larger than measured."
         )
-    )
     if found.largest > 1 and isinstance(found.choice, EachRecord):
         members, others = (f"{int(number):,}" for number in found.effective)
         return Status.WARN, (
@@ -431,11 +423,8 @@ _VARIANTS = {
 def sensitivity(star: Estimate) -> Check:
     """Warn when the published value moves by more than 10% without its extreme records or with the other transform."""
     if star.value is None:
-        return Check(
-            "sensitivity",
-            Status.UNKNOWN,
-            f"Epsilon* of the Gaussian fit has no value to vary: {star.reason}.",
-        )
+        message = f"Epsilon* of the Gaussian fit has no value to vary: {star.reason}."
+        return Check("sensitivity", Status.UNKNOWN, message)
     others = {name: star.details[name] for name in _VARIANTS}
     details = {"value": star.value, **others}
     moved = [

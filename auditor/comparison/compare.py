@@ -86,7 +86,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class _Headline:
+class Headline:
     """What the rows that decide show together.
 
     Attributes:
@@ -122,7 +122,7 @@ class RunChange:
     differences: tuple[Difference, ...]
 
     @property
-    def headline(self) -> _Headline:
+    def headline(self) -> Headline:
         """What the quantities that decide show together, fixed in advance."""
         return headline(self.differences)
 
@@ -430,7 +430,7 @@ def differences(
     return (*paired, *(replace(row, decides=row.name in COMPARED and losses is None) for row in rows))
 
 
-def headline(found: Iterable[Difference]) -> _Headline:
+def headline(found: Iterable[Difference]) -> Headline:
     """Return whether a release got worse: what the rows that decide show.
 
     Where one of them is not comparable the others can say that it is worse, and nothing else.
@@ -447,12 +447,12 @@ def headline(found: Iterable[Difference]) -> _Headline:
     verdict = next(one for one in order if any(item.verdict is one for item in rows))
     told = [item for item in rows if item.verdict is verdict]
     if verdict is Change.NOT_COMPARABLE:
-        return _Headline(verdict, told[0].sentence, None, told[0].reason)
+        return Headline(verdict, told[0].sentence, None, told[0].reason)
     sentences = [item.sentence for item in told]
     if verdict is Change.NO_CHANGE_SHOWN:
         sentences[1:] = [f"Nor does {_WORDS[item.name]} show one." for item in told[1:]]
     known = [item for item in rows if item.confidence is not None]
-    return _Headline(
+    return Headline(
         verdict,
         " ".join(sentences),
         min(item.confidence or 0.0 for item in known),
@@ -486,7 +486,9 @@ def _difference(
     )
     ends = second[0] - first[1], second[1] - first[0]
     found = _judged(name, (old.value, new.value), ends, confidence=confidence, together=together)
-    return replace(found, reason=reason, assumptions=(*_own_assumptions(old, new), *_ASSUMPTIONS))
+    # Less what holds of a row alone: here the members of a census count as draws.
+    own = [item for item in dict.fromkeys((*old.assumptions, *new.assumptions)) if FINITE not in item]
+    return replace(found, reason=reason, assumptions=(*own, *_ASSUMPTIONS))
 
 
 def _for_all(together: int) -> str:
@@ -542,12 +544,6 @@ def _paired(
         replace(attack, sentence=told, reason=_EXACT, assumptions=_OF_PAIRS, decides=True),
         replace(area, sentence=f"Not judged: {_DELONG}.", reason=_DELONG, verdict=Change.NOT_JUDGED),
     )
-
-
-def _own_assumptions(old: Estimate, new: Estimate) -> tuple[str, ...]:
-    """Those of both rows, less what holds of a row alone: here the members of a census count as draws."""
-    both = dict.fromkeys((*old.assumptions, *new.assumptions))
-    return tuple(item for item in both if FINITE not in item)
 
 
 def _not_comparable(name: str, old: Estimate | None, new: Estimate | None, reason: str) -> Difference:

@@ -87,12 +87,8 @@ def _points(utility: Sequence[float], privacy_loss: Sequence[float]) -> list[_Po
     for at, (u, loss) in enumerate(zip(utility, privacy_loss, strict=True)):
         endless = loss == math.inf
         try:
-            found.append(
-                (
-                    Fraction(validate.number("utility", u)),
-                    None if endless else Fraction(validate.number("privacy_loss", loss)),
-                )
-            )
+            cost = None if endless else Fraction(validate.number("privacy_loss", loss))
+            found.append((Fraction(validate.number("utility", u)), cost))
         except InputError as error:
             raise InputError(f"{str(error).removesuffix('.')} (strategy {at}, counting from 0).") from None
     return found
@@ -284,9 +280,7 @@ def ranked(
         measurements: What they were made of.
         measure: Which estimate.
     """
-    placed = [item for item in found if item.measure is not None and item.utility is not None]
-    if not placed:
-        return tuple(found)
+    placed = [item for item in found if item.placed]
     sign = 1.0 if higher_is_better(item.run for item in measurements) else -1.0
     utility = [sign * item.utility.mean for item in placed if item.utility is not None]
     loss = [leakage(item.measure.mean, measure=measure) for item in placed if item.measure is not None]

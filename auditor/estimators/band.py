@@ -67,7 +67,6 @@ def _limits_at(ranks: _Integers, size: int, level: float) -> tuple[Floats, Float
 class _Known:
     """The distribution function of one group, from how many of its records lie below a threshold or at it."""
 
-    size: int
     ranks: _Integers
     lower: Floats
     upper: Floats
@@ -75,7 +74,7 @@ class _Known:
     @classmethod
     def of(cls, size: int, alpha: float) -> "_Known":
         ranks = ranks_of_both_ends(size)
-        return cls(size, ranks, *_limits_at(ranks, size, local_level(size, alpha)))
+        return cls(ranks, *_limits_at(ranks, size, local_level(size, alpha)))
 
     def at_least(self, counts: _Integers) -> Floats:
         """The lower limit: that at the last ranked record among so many."""
@@ -119,13 +118,11 @@ def simultaneous_band(losses: Losses, *, confidence: float, members: Members) ->
     census = isinstance(members, Census)
     alpha = (1 - confidence) / (1 if census else 2)
     wrongly = _Known.of(nonmember.size, alpha)
-    every = np.arange(1, member.size + 1)
-    known = every / member.size
-    rightly = (
-        _Known(member.size, every - 1, known, np.append(0.0, known[:-1]))
-        if census
-        else _Known.of(member.size, alpha)
-    )
+    if census:
+        known = np.arange(member.size + 1) / member.size
+        rightly = _Known(np.arange(member.size), known[1:], known[:-1])
+    else:
+        rightly = _Known.of(member.size, alpha)
     at_others, at_own = nonmember[wrongly.ranks], member[ranks_of_both_ends(member.size)]
     # Called are those below a non-member, or up to a member; not called are those above either.
     above = np.array(

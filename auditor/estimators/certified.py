@@ -120,11 +120,9 @@ def clopper_pearson(
     details = {"rule": type(rule).__name__, "interval": type(interval).__name__, "ceiling": most}
     if isinstance(interval, options.Katz | options.Jeffreys):
         details["approximate"] = True
-    estimate = Estimate(
-        name="epsilon_bound.clopper_pearson",
-        value=value,
-        lower=value,
-        upper=None,
+    estimate = Estimate.at_least(
+        "epsilon_bound.clopper_pearson",
+        value,
         confidence=confidence,
         method=f"{_LIMITS[type(interval)]}, {_RULES[type(rule)]}",
         subject=Subject.MODEL,

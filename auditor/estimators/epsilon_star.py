@@ -40,20 +40,20 @@ def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
             "q95": float(np.quantile(floor, 0.95)),
             "permutations": int(floor.size),
         }
-    return (
-        parametric(pair, delta=asked.delta, confidence=asked.confidence, members=asked.members, extra=extra),
-    )
+    return (_as_asked(evidence, pair, extra),)
 
 
 def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the Epsilon* of two fitted mixtures, where they were asked for."""
-    asked, pair = evidence.setting, evidence.mixtures
-    if pair is None:
-        return ()
+    pair = evidence.mixtures
     # Without the floor: that of two normals is far below what mixtures find between groups that do not differ.
-    extra = fit_gap(evidence.counts, pair)
-    return (
-        parametric(pair, delta=asked.delta, confidence=asked.confidence, members=asked.members, extra=extra),
+    return () if pair is None else (_as_asked(evidence, pair, fit_gap(evidence.counts, pair)),)
+
+
+def _as_asked(evidence: Evidence, pair: FittedPair, extra: dict[str, Any]) -> Estimate:
+    asked = evidence.setting
+    return parametric(
+        pair, delta=asked.delta, confidence=asked.confidence, members=asked.members, extra=extra
     )
 
 

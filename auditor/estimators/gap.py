@@ -106,11 +106,9 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
     if threshold_advantage.value is None or threshold_advantage.lower is None:
         raise ValueError("an advantage without a value has no Bayes security")
     kept = threshold_advantage.details.get("as_draws")
-    draws = (
-        {}
-        if kept is None
-        else {"as_draws": {"value": 1.0 - kept["value"], "lower": None, "upper": 1.0 - kept["lower"]}}
-    )
+    draws = {}
+    if kept is not None:
+        draws["as_draws"] = {"value": 1.0 - kept["value"], "lower": None, "upper": 1.0 - kept["lower"]}
     return Estimate(
         name="bayes_security",
         value=1.0 - threshold_advantage.value,
@@ -130,9 +128,8 @@ def bayes_security(threshold_advantage: Estimate) -> Estimate:
 # --- Both limits, from the observed gap and the sizes of the groups alone ---
 
 _PRECISION = 1e-6
-_SLACK = (
-    0.035  # of the distance to the limit by an inequality: so much the upper one may lie beyond the supremum
-)
+# Of the distance to the limit by an inequality: so much the upper one may lie beyond the supremum.
+_SLACK = 0.035
 # Of 1/n1 + 1/n0: groups of unequal size that make it smaller than this would take too many cells.
 _FINEST = 6e-4
 

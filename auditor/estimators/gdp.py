@@ -140,10 +140,8 @@ def gdp_of_guesses(guesses: Guesses | NoGuesses, delta: float, alpha: float) -> 
     share, bits = alpha / len(guesses.sets), guesses.bits
 
     def refuted(item: GuessSet, mu: float) -> bool:
-        right = item.guesses, item.correct
-        return guess_tests.rejects(
-            guess_tests.of_gdp(mu), bits=bits, guesses=right[0], correct=right[1], alpha=share
-        )
+        curve = guess_tests.of_gdp(mu)
+        return guess_tests.rejects(curve, bits=bits, guesses=item.guesses, correct=item.correct, alpha=share)
 
     (mu, best), (perfect, _) = (
         guess_tests.largest_by_any(sets, refuted, guess_tests.LARGEST_MU)
@@ -170,9 +168,9 @@ def _over_the_grid(losses: Losses, alpha: float) -> _Found:
     false_alarms, misses = np.concatenate([low, accepted]), np.concatenate([missed, high])
     fpr, fnr = upper_limit(false_alarms, nonmember.size, level), upper_limit(misses, member.size, level)
     mu = _mu(fpr, fnr)
-    fewest_alarms, fewest_misses = np.append(low, 0 * accepted), np.append(0 * missed, high)
+    fewest = np.append(low, 0 * accepted), np.append(0 * missed, high)
     perfect = _mu(
-        upper_limit(fewest_alarms, nonmember.size, level), upper_limit(fewest_misses, member.size, level)
+        *(upper_limit(k, n, level) for k, n in zip(fewest, (nonmember.size, member.size), strict=True))
     )
     best = int(np.argmax(mu))
     lower = best < low.size

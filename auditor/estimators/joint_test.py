@@ -303,11 +303,8 @@ class _Tail:
 
     def log_p_of(self, hits: _Integers) -> Floats:
         """Return about the same of one count at each rank, shape (r,), without a table of all counts."""
-        tails = np.where(
-            hits[:, None] == 0,
-            1.0,
-            special.bdtrc(np.maximum(hits[:, None] - 1.0, 0), self.others, self.allowed(self._rates)),
-        )
+        below, rates = hits[:, None] - 1.0, self.allowed(self._rates)
+        tails = np.where(below < 0, 1.0, special.bdtrc(np.maximum(below, 0), self.others, rates))
         return np.asarray(np.minimum(np.log(tails @ _WEIGHTS), 0.0))
 
     @cached_property

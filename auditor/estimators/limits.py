@@ -1,5 +1,6 @@
 """Exact one-sided limits of rates and counts, vectorised, and what they say of members that were sampled or all scored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -229,12 +230,9 @@ def just_below(losses: Losses, threshold: float) -> float | None:
     >>> just_below(losses, 0.4567), just_below(losses, 0.1234)
     (0.3, -0.07)
     """
-    groups = losses.sorted_member, losses.sorted_nonmember
-    places = [int(np.searchsorted(group, threshold, side="left")) for group in groups]
-    smaller = [float(group[at - 1]) for group, at in zip(groups, places, strict=True) if at > 0]
-    if smaller:
-        return _between(max(smaller), threshold)
-    return _between(threshold - _reach(threshold, max(float(group[-1]) for group in groups)), threshold)
+    # In the mirror what lies below lies above.
+    found = _above([-group[::-1] for group in (losses.sorted_member, losses.sorted_nonmember)], -threshold)
+    return None if found is None else 0.0 - found
 
 
 def just_above(losses: Losses, threshold: float) -> float | None:
@@ -243,22 +241,16 @@ def just_above(losses: Losses, threshold: float) -> float | None:
     >>> just_above(Losses(member=[0.1234, 0.5], nonmember=[0.4567, 0.9]), 0.1234)
     0.3
     """
-    groups = losses.sorted_member, losses.sorted_nonmember
-    places = [int(np.searchsorted(group, threshold, side="right")) for group in groups]
+    return _above([losses.sorted_member, losses.sorted_nonmember], threshold)
+
+
+def _above(groups: Sequence[Floats], low: float) -> float | None:
+    """The number of fewest digits between this one and the next larger of any group, near the middle."""
+    places = [int(np.searchsorted(group, low, side="right")) for group in groups]
     larger = [float(group[at]) for group, at in zip(groups, places, strict=True) if at < group.size]
-    if larger:
-        return _between(threshold, min(larger))
-    return _between(threshold, threshold + _reach(threshold, min(float(group[0]) for group in groups)))
-
-
-def _reach(threshold: float, other: float) -> float:
-    """How far to look beyond the last loss: about as far as the losses reach."""
-    return abs(threshold / 2 - other / 2) or abs(threshold) or 1.0
-
-
-def _between(low: float, high: float) -> float | None:
-    """The number of fewest digits strictly between, near the middle."""
-    low, high = max(low, -_LARGEST), min(high, _LARGEST)
+    # Beyond the last loss, about as far as the losses reach.
+    reach = abs(low / 2 - min(float(group[0]) for group in groups) / 2) or abs(low) or 1.0
+    high = min(larger, default=min(low + reach, _LARGEST))
     middle = low / 2 + high / 2
     numbers = (float(f"{middle:.{digits}g}") for digits in range(1, _DIGITS + 1))
     return next((number for number in numbers if low < number < high), None)

@@ -3,6 +3,7 @@
 import math
 import operator
 from bisect import bisect_left, bisect_right
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,9 @@ def measured_rates(evidence: Evidence) -> tuple[Estimate, ...]:
 
 def guaranteed_rates(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the true positive rate at each of the false positive rates that were asked for."""
-    asked = evidence.setting
-    return tuple(
-        tpr_at_fpr(
-            evidence.losses,
-            rate=rate,
-            confidence=asked.confidence,
-            members=asked.members,
-            counts=evidence.counts,
-        )
-        for rate in asked.rates
-    )
+    asked, losses = evidence.setting, evidence.losses
+    alike = partial(tpr_at_fpr, confidence=asked.confidence, members=asked.members, counts=evidence.counts)
+    return tuple(alike(losses, rate=rate) for rate in asked.rates)
 
 
 # --- ``tpr_at_fpr.*``: how many members are recognised at a false positive rate ---
@@ -257,10 +250,8 @@ def interval(value: float, variance: float, *, sizes: tuple[int, int], alpha: fl
     if 0 < value < 1 and variance > 0:
         half = z * math.sqrt(variance) / (value * (1 - value))
         centre = float(special.logit(value))
-        low, high = (
-            min(low, float(special.expit(centre - half))),
-            max(high, float(special.expit(centre + half))),
-        )
+        low = min(low, float(special.expit(centre - half)))
+        high = max(high, float(special.expit(centre + half)))
     if min(sizes) < _FEW:
         # Both intervals lean on many records: with few, allow for all that two distribution functions can be off.
         band = sum(math.sqrt(math.log(4 / alpha) / (2 * n)) for n in sizes)

@@ -188,12 +188,8 @@ def _quadratic_roots(a: float, b: float, c: float, level: float) -> tuple[float,
     if discriminant < 0:
         return ()
     half = -0.5 * (b + math.copysign(math.sqrt(discriminant), b))
-    roots = []
-    if a != 0 and math.isfinite(half / a):
-        roots.append(half / a)
-    if half != 0 and math.isfinite(constant / half):
-        roots.append(constant / half)
-    return tuple(roots)
+    ratios = (top / bottom for top, bottom in ((half, a), (constant, half)) if bottom != 0)
+    return tuple(filter(math.isfinite, ratios))
 
 
 def _falling_root(surplus: Callable[[float], float]) -> float | None:

@@ -364,9 +364,8 @@ class OneRunAudit:
             if self._fair:
                 found.append(math.log(left) - math.log1p(-rate) if left > 0 else 0.0)
             else:
-                p_value = partial(
-                    coin_p_value, self._kinds(item), round(rate * item.guesses), self._inclusion
-                )
+                right = round(rate * item.guesses)
+                p_value = partial(coin_p_value, self._kinds(item), right, self._inclusion)
                 found.append(guess_tests.largest_refuted(p_value, _FAIR, grid=_WIDE))
         return max(found)
 

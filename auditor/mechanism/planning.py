@@ -162,7 +162,6 @@ def _certifying(
     """The audit whose bound on epsilon is planned."""
     epsilon, delta = validate.positive("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
     validate.instance("members", members, get_args(options.Members))
-    validate.instance("split", split, get_args(options.MembershipSplit))
     if isinstance(split, options.UnknownSplit):
         return ModelAudit(epsilon, delta, alpha, members)
     return OneRunAudit(split, alpha, epsilon, delta)

@@ -1,7 +1,7 @@
 """audit_runs(): the scores of many runs, and the claim on the mechanism that made them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -9,6 +9,7 @@ from scipy import optimize, special
 
 from auditor import theory
 from auditor.checks.copies import all_equal, repeats, repetitions_allowed
+from auditor.checks.losses import direction
 from auditor.checks.sampler import sampler_check
 from auditor.core import options, validate
 from auditor.core.errors import InputError
@@ -136,9 +137,6 @@ def _angle(x: Floats) -> Floats:
 # --- Whether the scores of many runs can show anything, and whether they look like runs of their own ---
 
 
-_CHANCE = 0.5
-
-
 def _checks_of(losses: Losses) -> tuple[Check, ...]:
     """Return the checks on the scores of all runs.
 
@@ -146,16 +144,14 @@ def _checks_of(losses: Losses) -> tuple[Check, ...]:
     >>> [(check.name, str(check.status)) for check in _checks_of(losses)]
     [('direction', 'ok'), ('ties', 'ok'), ('repeats', 'fail')]
     """
-    found, equal = auc(count(losses)), all_equal(losses)
-    swapped = found.upper is not None and found.upper < _CHANCE
+    found, equal = direction(auc(count(losses))), all_equal(losses)
     message = (
         "Runs with the canary have clearly higher scores than runs without, the wrong way round: check that the two worlds"
         " are not swapped, and return the negative of a score that is larger with the canary."
-        if swapped
+        if found.status is Status.WARN
         else "Runs with the canary do not have the higher scores."
     )
-    details = {"auc": found.value, "auc_upper": found.upper, "unit": "runs"}
-    direction = Check("direction", Status.WARN if swapped else Status.OK, message, details)
+    swapped = replace(found, message=message, details={**found.details, "unit": "runs"})
     message = (
         "All scores are equal: this score tells nothing about the canary, and the certified bound is 0."
         if equal
@@ -163,7 +159,7 @@ def _checks_of(losses: Losses) -> tuple[Check, ...]:
     )
     details = {"all_equal": equal, "unit": "runs"}
     ties = Check("ties", Status.WARN if equal else Status.OK, message, details)
-    return direction, ties, repeats(losses)
+    return swapped, ties, repeats(losses)
 
 
 # --- One threshold, chosen without the runs that are judged by it, and the counts that it gives ---

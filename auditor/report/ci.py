@@ -149,9 +149,8 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _CHECK = "check/"
 _LONGEST_RULE_NAME = 100
 _LONGEST_NAME = 255  # characters of a file name
-_PAIR = re.compile(
-    r"(.+) \(members\), (.+) \(non-members\)", re.DOTALL
-)  # how the two files of one audit are told
+# How the two files of one audit are told.
+_PAIR = re.compile(r"(.+) \(members\), (.+) \(non-members\)", re.DOTALL)
 _ENDED = {
     ExitCode.DONE: "done",
     ExitCode.FAILED: "a gate failed or the claim is refuted",

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,7 @@ from auditor.results.rows import Row
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from auditor.comparison.compare import ComparedAudits, RunChange
+    from auditor.comparison.compare import ComparedAudits, Headline, RunChange
 
 
 # --- The sentences of a comparison: what was compared, what is on the frontier, and whether anything got worse ---
@@ -144,17 +142,13 @@ def _hints(comparison: "ComparedAudits", *, command_line: bool = False) -> list[
     return found
 
 
-def _rejected(comparison: "ComparedAudits") -> list["Measurement"]:
-    return [item for item in comparison.measurements if item.reason is None and REJECTED in item.marks]
-
-
 def _warnings(comparison: "ComparedAudits") -> list[str]:
     """Return what to know before choosing or deciding by these numbers, in sentences."""
     found = []
-    if rejected := _rejected(comparison):
-        used = [item for item in comparison.measurements if item.reason is None]
+    used = [item for item in comparison.measurements if item.reason is None]
+    if rejected := sum(REJECTED in item.marks for item in used):
         found.append(
-            f"In {len(rejected)} of {len(used)} audits the fit that Epsilon* rests on is rejected: do not choose by it. The"
+            f"In {rejected} of {len(used)} audits the fit that Epsilon* rests on is rejected: do not choose by it. The"
             " advantage and the AUC need no fit."
         )
     others = [item.run for item in comparison.changes if item.headline.confidence is not None]
@@ -234,12 +228,15 @@ def _ranking(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
     told = [first]
     if len(found) > 2 and all(item.above(least) for item in found[:-1]):  # noqa: PLR2004
         told.append(f"“{least.name}” gives least away: {_interval_of(least, comparison)}.")
-    return sign, [*told, f"The intervals of all audits hold at once at {_level(comparison)} confidence."]
+    return sign, [
+        *told,
+        f"The intervals of all audits hold at once at {_level(comparison.strategies)} confidence.",
+    ]
 
 
-def _level(comparison: "ComparedAudits") -> str:
-    """The confidence of the strategies' intervals, or nothing where there are none."""
-    levels = {item.confidence for item in comparison.strategies if item.confidence is not None}
+def _level(stated: "Sequence[Strategy | Difference | Headline]") -> str:
+    """The confidence at which all of these hold at once, that of the least certain; nothing where none has one."""
+    levels = [item.confidence for item in stated if item.confidence is not None]
     return numbers.percent(min(levels), toward="down") if levels else ""
 
 
@@ -307,20 +304,13 @@ def _counted(base: Run, changes: Sequence["RunChange"]) -> list[str]:
     if not worse:
         first = f"None of {len(changes)} audits is shown to give away more than the baseline"
     rest = f" {unknown} of them cannot be compared with it." if unknown else ""
+    level = _level([item.headline for item in changes])
+    together = f"All of this holds at once at {level} confidence: the intervals are made wider for it."
     return [
         f"{first}, {_called(base)}.{rest}",
         *(f"{_CHANGE[verdict].word}: {listed(found)}." for verdict, found in names.items() if found),
-        *_together(changes),
+        *([together] if level else []),
     ]
-
-
-def _together(changes: Sequence["RunChange"]) -> list[str]:
-    """At which confidence the statements hold all at once: that of the least certain, as each has its part of the error."""
-    levels = [item.headline.confidence for item in changes if item.headline.confidence is not None]
-    if not levels:
-        return []
-    level = numbers.percent(min(levels), toward="down")
-    return [f"All of this holds at once at {level} confidence: the intervals are made wider for it."]
 
 
 def _called(run: Run) -> str:
@@ -406,11 +396,9 @@ def _audit_row(item: Measurement) -> dict[str, Any]:
     return {
         "run": run,
         "strategy": _cell(run.strategy or numbers.MISSING, run.category or "", by=run.strategy),
-        "utility": _cell(
-            numbers.MISSING if utility is None else numbers.number(utility.value),
-            "" if utility is None else utility.name,
-            by=None if utility is None else utility.value,
-        ),
+        "utility": _cell(numbers.MISSING)
+        if utility is None
+        else _cell(numbers.number(utility.value), utility.name, by=utility.value),
         "measure": _measured(estimate),
         "auc": _measured(find(run.result, "auc")),
         "advantage": _measured(find(run.result, "advantage")),
@@ -440,27 +428,21 @@ def _bound_row(run: Run) -> dict[str, Any]:
     }
 
 
-def _change_rows(change: "RunChange") -> list[dict[str, Any]]:
-    """Return what changed from the baseline to one audit: what has a difference, and the deciding quantities always."""
-    shown = [item for item in change.differences if item.value is not None or item.decides]
-    return [_difference(change.run, item) for item in shown]
-
-
 def _difference(run: Run, item: Difference) -> dict[str, Any]:
+    """Return what changed from the baseline to one audit."""
     kind = item.name
     old, new = (metrics.shown_value(x, name=kind) for x in (item.old, item.new))
     interval = numbers.MISSING
     if item.lower is not None and item.upper is not None:
         interval = f"{_signed(item.lower, toward='down')} to {_signed(item.upper, toward='up')}"
-    level = numbers.percent(item.confidence, toward="down")
-    at = "" if item.confidence is None else f"at {level} confidence"
+    level = _level([item])
     return {
         "run": run,
         "quantity": _cell(_title(run, kind), "decides" if item.decides else "", by=kind),
         "old": _cell(old, by=item.old),
         "new": _cell(new, by=item.new),
         "difference": _cell(numbers.MISSING if item.value is None else _signed(item.value), by=item.value),
-        "interval": _cell(interval, at, by=item.lower),
+        "interval": _cell(interval, f"at {level} confidence" if level else "", by=item.lower),
         "sign": _CHANGE[item.verdict],
         "reason": numbers.sentence(item.reason) if item.value is None else "",
     }
@@ -478,13 +460,12 @@ def _signed(x: float, *, toward: str = "nearest") -> str:
     return f"+{shown}" if x > 0 else f"−{shown}" if x < 0 else shown  # noqa: RUF001 the true minus sign
 
 
-def _not_compared(comparison: "ComparedAudits") -> list[dict[str, Any]]:
+def _not_compared(stated: Sequence[tuple[Run, Difference]]) -> list[dict[str, Any]]:
     """Return the quantities without a difference, once for each reason."""
     found: dict[str, dict[str, None]] = {}
-    for change in comparison.changes:
-        for item in change.differences:
-            if item.value is None and not item.decides:
-                found.setdefault(item.reason, {})[_title(change.run, item.name)] = None
+    for run, item in stated:
+        if item.value is None and not item.decides:
+            found.setdefault(item.reason, {})[_title(run, item.name)] = None
     return [
         {"names": ", ".join(names), "reason": numbers.sentence(reason)} for reason, names in found.items()
     ]
@@ -509,9 +490,10 @@ def render(comparison: "ComparedAudits", *, title: str = "Privacy audits compare
         title: The page's title.
     """
     shown = context(comparison)
+    plane, history = landscape.landscape_figure(comparison), landscape.history_figure(comparison)
     figures = {
-        "figure": _drawn(landscape.landscape_figure(comparison), lambda: landscape.alt(comparison)),
-        "time": _drawn(landscape.history_figure(comparison), lambda: " ".join(shown["history"])),
+        "figure": plane and html.drawn(plane, landscape.alt(comparison)),
+        "time": history and html.drawn(history, " ".join(shown["history"])),
     }
     return html.rendered("comparison.html.jinja", scripts=("sort.js",), title=title, **figures, **shown)
 
@@ -530,6 +512,7 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
     """
     deltas = {item.scale.delta for item in comparison.measurements if item.value is not None}
     sign, sentences = _headline(comparison)
+    stated = [(change.run, item) for change in comparison.changes for item in change.differences]
     kinds = Counter(item.category for item in comparison.strategies if item.placed)
     placed = kinds.total()
     return {
@@ -551,7 +534,7 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "utility_given": any(run.utility is not None for run in comparison.runs),
         "notes": _notes(comparison),
         "strategies": [_strategy_row(item, comparison) for item in _in_order(comparison)],
-        "level": _level(comparison),
+        "level": _level(comparison.strategies),
         "history": _history(comparison),
         "densities": max(kinds.values(), default=0) >= DENSE,
         "several_instances": any(item.given > 1 for item in comparison.strategies),
@@ -561,21 +544,15 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "marked": any(item.marks for item in comparison.strategies),
         "left_out": _left_out(comparison),
         "audits": [_audit_row(item) for item in comparison.measurements],
-        "differences": [row for item in comparison.changes for row in _change_rows(item)],
+        # What has a difference, and the deciding quantities always.
+        "differences": [
+            _difference(*item) for item in stated if item[1].value is not None or item[1].decides
+        ],
         "delta": numbers.given(deltas.pop() if len(deltas) == 1 else None),
-        "decided": _decided(comparison),
-        "not_compared": _not_compared(comparison),
+        "decided": _decided([item for _, item in stated if item.value is not None]),
+        "not_compared": _not_compared(stated),
         "bounds": [_bound_row(run) for run in comparison.runs],
     }
-
-
-def _drawn(figure: "Figure | None", alt: Callable[[], str]) -> Any:
-    from markupsafe import Markup
-
-    from auditor.report.figures.canvas import svg
-
-    # Markup is right here: the text inside was escaped when the SVG was written.
-    return None if figure is None else Markup(svg(figure, alt=alt()))  # noqa: S704
 
 
 def _history(comparison: "ComparedAudits") -> list[str]:
@@ -586,14 +563,10 @@ def _history(comparison: "ComparedAudits") -> list[str]:
     shown = partial(metrics.shown_value, name=comparison.measure)
     rose = first.ends and last.ends and first.ends[1] < last.ends[0]
     fell = first.ends and last.ends and last.ends[1] < first.ends[0]
-    is_shown = (
-        "is shown to have risen"
-        if rose
-        else "is shown to have fallen"
-        if fell
-        else "is not shown to have changed"
+    changed = (
+        f"shown to have {'risen' if rose else 'fallen'}" if rose or fell else "not shown to have changed"
     )
-    went = f"the {_measure_words(comparison)} went from {shown(first.value)} to {shown(last.value)}, and {is_shown}."
+    went = f"the {_measure_words(comparison)} went from {shown(first.value)} to {shown(last.value)}, and is {changed}."
     return [
         f"From {_called(first.run)} ({first.day}) to {_called(last.run)} ({last.day}), {went}",
         f"{len(told)} audits by the day on which they were made; lines reach over intervals that hold at once.",
@@ -602,16 +575,24 @@ def _history(comparison: "ComparedAudits") -> list[str]:
 
 def _notes(comparison: "ComparedAudits") -> list[str]:
     """What a reader must know of the picture before choosing a strategy by it."""
-    found = [_ABOUT_ALGORITHM if _about_algorithm(comparison) else _ABOUT_MODELS]
+    subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
+    found = [_ABOUT_ALGORITHM if subjects == {Subject.MECHANISM} else _ABOUT_MODELS]
     if is_lower_bound(comparison.measure):
-        found.append(_bounds_note(comparison))
+        found.append(
+            f"These are {_bounds(comparison)}: what the models give away may lie anywhere above. Bounds of audits with"
+            " different ceilings are not on one scale, so a low bound may only mean few records."
+        )
+        if any(len(item.runs) > 1 for item in comparison.strategies):
+            found[-1] += (
+                " Each holds for its own model alone, so that the mean over several models is itself no bound."
+            )
     elif any(item.given > 1 for item in comparison.strategies):
         found.append(
             "A point is the mean over the models of one strategy: a point estimate. The bars reach from the smallest to the"
             " largest model: a range, which is no confidence interval and grows with the number of models."
         )
-    marks = {mark.partition(" ")[0] for item in comparison.measurements for mark in item.marks}
-    marks |= {mark.partition(" ")[0] for item in comparison.strategies for mark in item.marks}
+    told = [item.marks for item in comparison.measurements] + [item.marks for item in comparison.strategies]
+    marks = {mark.partition(" ")[0] for marks in told for mark in marks}
     meaning = {
         "fit": "“Fit rejected” marks a number that trusts a fitted curve which a test rejects: do not choose by it.",
         "delta": "A delta marks numbers that are not at the delta of most: an epsilon at a smaller delta is larger.",
@@ -626,21 +607,6 @@ def _notes(comparison: "ComparedAudits") -> list[str]:
             "Of this measure a larger value is better; its axis runs backwards, so that left is still better."
         )
     return found
-
-
-def _bounds_note(comparison: "ComparedAudits") -> str:
-    found = (
-        f"These are {_bounds(comparison)}: what the models give away may lie anywhere above. Bounds of audits with"
-        " different ceilings are not on one scale, so a low bound may only mean few records."
-    )
-    several = any(len(item.runs) > 1 for item in comparison.strategies)
-    more = " Each holds for its own model alone, so that the mean over several models is itself no bound."
-    return found + (more if several else "")
-
-
-def _about_algorithm(comparison: "ComparedAudits") -> bool:
-    subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
-    return subjects == {Subject.MECHANISM}
 
 
 def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
@@ -659,9 +625,8 @@ def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
     ]
 
 
-def _decided(comparison: "ComparedAudits") -> dict[str, Any] | None:
+def _decided(stated: Sequence[Difference]) -> dict[str, Any] | None:
     """How the differences were found, each way told once, and what they assume."""
-    stated = [item for change in comparison.changes for item in change.differences if item.value is not None]
     if not stated:
         return None
     assumptions = dict.fromkeys(text for item in stated for text in item.assumptions)

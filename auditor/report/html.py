@@ -31,6 +31,7 @@ from auditor.verdicts.gates import ExitCode, GateOutcome
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.figure import Figure
 
 
 # --- Every page's frame: one offline file, escaped, with a policy that lets nothing in and only its own scripts run ---
@@ -58,14 +59,8 @@ def _policy(scripts: Sequence[str]) -> str:
     """The content security policy: nothing is loaded, and no script runs but those with these hashes."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{found}'" for found in hashes)
-    parts = [
-        "default-src 'none'",
-        "style-src 'unsafe-inline'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ]
-    return "; ".join([*parts, f"script-src {allowed}"] if allowed else parts)
+    own = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"{own}; script-src {allowed}" if allowed else own
 
 
 @cache
@@ -230,16 +225,23 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
 
 def _figures(result: Document, *, names: Iterable[str], key: str) -> dict[str, Any]:
     """Return those of the figures that this audit has data for, by name, each an inline SVG."""
+    from auditor.report.figures import gallery as figures
+
+    return {
+        name: drawn(figure, figures.alt(result, name), key=f"{key}-{name}")
+        for name in names
+        if (figure := figures.figure(result, name)) is not None
+    }
+
+
+def drawn(figure: "Figure", alt: str, *, key: str | None = None) -> Any:
+    """Return a figure as an inline SVG, told in words too."""
     from markupsafe import Markup
 
-    from auditor.report.figures import canvas, gallery as figures
+    from auditor.report.figures import canvas
 
-    drawn = {name: figure for name in names if (figure := figures.figure(result, name)) is not None}
     # Markup is right here: the text inside was escaped when the SVG was written.
-    return {
-        name: Markup(canvas.svg(figure, alt=figures.alt(result, name), key=f"{key}-{name}"))  # noqa: S704
-        for name, figure in drawn.items()
-    }
+    return Markup(canvas.svg(figure, alt=alt, key=key))  # noqa: S704
 
 
 # --- How each number was made: its method, its equation and where that comes from, and the papers as a numbered list ---
@@ -334,9 +336,8 @@ _MARKS = re.compile(r"[\\`*\[\]{}|<>&~^$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|#(?
 _NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "$": "&#36;"}  # the others get a backslash
 _STARTS = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=#])")  # what makes a line a list, a heading or a rule
 _ADDRESS = re.compile(r"(?<=[A-Za-z])://|\bwww\.", re.IGNORECASE)
-_REFERS = re.compile(
-    r"([@#!%])(?=[\w\"'-])|(:)(?=[^\W\d])"
-)  # a person, an issue, a request, a milestone, a picture
+# A person, an issue, a request, a milestone, a picture.
+_REFERS = re.compile(r"([@#!%])(?=[\w\"'-])|(:)(?=[^\W\d])")
 _LONGEST = 500  # characters of one foreign text: a summary that nobody can read is none
 
 
@@ -347,9 +348,8 @@ def escaped(text: object) -> str:
     'a &#124; b \\*c\\* @&#8203;everyone # &lt;b&gt;'
     """
     line = re.sub(r"\s+", " ", clean(text, most=_LONGEST)).strip()
-    held = _REFERS.sub(
-        lambda found: f"{found[0]}\u200b", _ADDRESS.sub(lambda found: "\u200b".join(found[0]), line)
-    )
+    spaced = _ADDRESS.sub(lambda found: "\u200b".join(found[0]), line)
+    held = _REFERS.sub(lambda found: f"{found[0]}\u200b", spaced)
     safe = _MARKS.sub(lambda found: _NAMED.get(found[0], f"\\{found[0]}"), held)
     start = _STARTS.match(safe)
     if start is not None:

@@ -268,13 +268,8 @@ def _print_table(console: "Console", claims: Sequence[Claim], notes: list[str], 
     table.columns[2].no_wrap = True
     for claim in claims:
         status = "not available" if claim.value is None else claim.status
-        _add(
-            table,
-            rows.claim_name(claim),
-            rows.claim_value(claim) + _mark(notes, claim.note),
-            status,
-            claim.method,
-        )
+        value = rows.claim_value(claim) + _mark(notes, claim.note)
+        _add(table, rows.claim_name(claim), value, status, claim.method)
     console.print(table)
 
 

@@ -198,12 +198,9 @@ class View:
         if self.invalid or not found:
             return ""
         low, one = found[0]
-        whole = self.row("auc")
-        beside = (
-            ""
-            if whole is None or not whole.has_value
-            else f" (all {self.units.many}: {whole.value} observed)"
-        )
+        whole, beside = self.row("auc"), ""
+        if whole is not None and whole.has_value:
+            beside = f" (all {self.units.many}: {whole.value} observed)"
         level = numbers.percent(one.confidence, toward="down")
         kind = "" if one.kind is SliceKind.GROUP else f"{one.kind} "
         least = f"AUC at least {numbers.number(low, toward='down')} at {level} confidence"
@@ -386,9 +383,8 @@ class TrainingView(View):
             return f"{judged} The thresholds are at ranks fixed in advance."
         chosen = "fixed in advance"
         if data.get("chosen_on"):
-            chosen = "chosen on {} other runs with it and {} without".format(
-                *map(whole, data["chosen_on"]), ""
-            )
+            told = *map(whole, data["chosen_on"]), ""
+            chosen = f"chosen on {told[0]} other runs with it and {told[1]} without"
         # Scores that are larger with the canary were negated when they were read, and so is the threshold.
         higher = bool(data.get("higher_is_member"))
         threshold = numbers.number(-data["threshold"] if higher else data["threshold"])

@@ -21,7 +21,6 @@ from typing import (
     ClassVar,
     Literal,
     NotRequired,
-    Protocol,
     TypedDict,
     TypeVar,
     cast,
@@ -194,22 +193,14 @@ class Slice:
             "n_nonmember": self.n_nonmember,
         }
         for item in self.estimates:
+            row[item.name] = item.value
             if item.name == "epsilon_bound.clopper_pearson":
-                row |= {"epsilon_bound.clopper_pearson": item.value, "ceiling": item.details.get("ceiling")}
+                row["ceiling"] = item.details.get("ceiling")
             else:
-                row |= {
-                    item.name: item.value,
-                    f"{item.name}_lower": item.lower,
-                    f"{item.name}_upper": item.upper,
-                }
-        extra = {"lift": self.estimates[0].details.get("lift")} if self.kind is SliceKind.PERCENTILE else {}
-        return {
-            **row,
-            **extra,
-            "confidence": self.confidence,
-            "compared": self.compared,
-            "reason": self.reason,
-        }
+                row |= {f"{item.name}_lower": item.lower, f"{item.name}_upper": item.upper}
+        if self.kind is SliceKind.PERCENTILE:
+            row["lift"] = self.estimates[0].details.get("lift")
+        return row | {"confidence": self.confidence, "compared": self.compared, "reason": self.reason}
 
 
 # --- The open objects of a result: the keys that are known of them ---
@@ -435,12 +426,7 @@ class ProvenanceOfInstances(TypedDict, total=False):
 # --- The documents: what an audit of one model, of several models and of many runs found ---
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-Item = TypeVar("Item", bound=_Named)
+Item = TypeVar("Item", Estimate, Check)
 
 
 def named(kind: str, name: str, items: Iterable[Item]) -> Item:

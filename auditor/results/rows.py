@@ -101,11 +101,9 @@ def _fit_of(who: str, fit: Mapping[str, Any]) -> str | None:
     distance, p, records = (fit.get(name) for name in ("ks_statistic", "ks_p_value", "ks_n"))
     if distance is None or p is None:
         return None
-    held = (
-        "the records"
-        if records is None
-        else f"{numbers.count(records)} held-out record{'' if records == 1 else 's'}"
-    )
+    held = "the records"
+    if records is not None:
+        held = f"{numbers.count(records)} held-out record{'' if records == 1 else 's'}"
     apart = f"{who}: the fitted curve and {held} differ by at most {numbers.percent(distance)} of the records"
     name = "Kolmogorov–Smirnov"  # noqa: RUF001 two names are joined by an en dash
     alone, against = fit.get("distance_p_value"), fit.get("likelihood_p_value")

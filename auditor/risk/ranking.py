@@ -96,31 +96,22 @@ class Ranking:
         """
         import pandas as pd
 
-        sides = ("member", "nonmember") if nonmembers else ("member",)
-        columns: dict[str, list[npt.NDArray[Any]]] = {"rank": [getattr(self.rank, side) for side in sides]}
-        columns["row"] = [np.arange(column.size) for column in columns["rank"]]
-        if nonmembers:
-            columns["member"] = [
-                np.full(part.size, side == "member") for side, part in zip(sides, columns["row"], strict=True)
-            ]
-        for name in _LABELS:
-            if (pair := getattr(self.losses, name)) is not None:
-                columns[name] = [_encodable(getattr(pair, side)) for side in sides]
-        columns[COLUMN] = [getattr(self.odds, side) for side in sides]
-        if with_losses:
-            columns["loss"] = [getattr(self.losses, side) for side in sides]
-        # Values of different types stay what they are.
-        frame = pd.DataFrame(
-            {
-                name: np.concatenate(
-                    parts
-                    if len({part.dtype.kind for part in parts}) == 1
-                    else [part.astype(object) for part in parts]
-                )
-                for name, parts in columns.items()
-            }
-        )
-        frame = frame.sort_values("rank", kind="stable", ignore_index=True)
+        parts = []
+        for side in ("member", "nonmember") if nonmembers else ("member",):
+            rank = getattr(self.rank, side)
+            columns: dict[str, Any] = {"rank": rank, "row": np.arange(rank.size)}
+            if nonmembers:
+                columns["member"] = side == "member"
+            for name in _LABELS:
+                if (pair := getattr(self.losses, name)) is not None:
+                    # Values of different types stay what they are.
+                    column, alike = getattr(pair, side), pair.member.dtype.kind == pair.nonmember.dtype.kind
+                    columns[name] = _encodable(column) if alike else _encodable(column).astype(object)
+            columns[COLUMN] = getattr(self.odds, side)
+            if with_losses:
+                columns["loss"] = getattr(self.losses, side)
+            parts.append(pd.DataFrame(columns))
+        frame = pd.concat(parts).sort_values("rank", kind="stable", ignore_index=True)
         frame.attrs["note"] = self.note
         return frame
 

@@ -181,13 +181,8 @@ def bands(losses: Losses, least: int, quantiles: tuple[float, ...]) -> Iterator[
         yield _Part(SliceKind.PERCENTILE, "all records", n1, n0, reason=reason)
         return
     starts = np.concatenate([[0], total[:-1]])
-    for start, end, k1, k0 in zip(
-        starts.tolist(),
-        total.tolist(),
-        np.diff(upto1, prepend=0).tolist(),
-        np.diff(upto0, prepend=0).tolist(),
-        strict=True,
-    ):
+    inside = [np.diff(upto, prepend=0) for upto in (upto1, upto0)]
+    for start, end, k1, k0 in np.column_stack([starts, total, *inside]).tolist():
         few = f"fewer than {least} records" if k1 + k0 < least else ""
         yield _Part(SliceKind.PERCENTILE, _label(start, end, size), k1, k0, reason=few)
 

@@ -138,11 +138,8 @@ def _terms(estimate: Estimate, end: str) -> str:
     share = ""
     if describe(estimate).unit is Unit.RATE:
         share = f"{numbers.percent(getattr(estimate, end), toward=_toward(estimate, end))}, "
-    level = (
-        f"at {numbers.percent(estimate.confidence)} confidence"
-        if estimate.confidence
-        else "of no stated confidence"
-    )
+    sure = numbers.percent(estimate.confidence)
+    level = f"at {sure} confidence" if estimate.confidence else "of no stated confidence"
     kind = Row(estimate).interval if end == "value" else f"the {_ENDS[end]} {level}"
     if end == "value" and estimate.confidence and not describe(estimate).lower_bound:
         kind = f"as observed, {kind}"
@@ -229,6 +226,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
 }
 _SAME = ("==", "!=")
+_OPEN = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE, Status.UNKNOWN)
 _SAID = {">": "above ", ">=": "at least ", "<": "below ", "<=": "at most ", "==": "", "!=": "other than "}
 _PATTERN = re.compile(r"\s*([A-Za-z_][\w.*+-]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -257,29 +255,21 @@ class Gate:
         Raises:
             InputError: There is nothing of that name; the message names the nearest.
         """
+        word = isinstance(self.bound, Verdict | Status)
+        return self._of_word(result) if word else self._of_number(result)
+
+    def _of_word(self, result: Document) -> "GateOutcome":
+        """Of the verdict, or of a check."""
+        actual: Verdict | Status | None = result.verdict
         if isinstance(self.bound, Verdict):
-            return self._of_verdict(result)
-        return self._of_check(result) if isinstance(self.bound, Status) else self._of_number(result)
-
-    def _of_verdict(self, result: Document) -> "GateOutcome":
-        if result.verdict is None:
-            return self._undecided("no claim was given, so there is no verdict")
-        words = f"the verdict is {result.verdict.replace('_', ' ')}"
-        if (
-            result.verdict in (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE)
-            and result.verdict is not self.bound
-        ):
-            return self._undecided(words, str(result.verdict))
-        return self._decided(str(result.verdict), words)
-
-    def _of_check(self, result: Document) -> "GateOutcome":
-        actual, reason = _status(self.name, gate=self.text, result=result)
+            reason, words = "no claim was given, so there is no verdict", "the verdict is"
+        else:
+            actual, reason = _status(self.name, gate=self.text, result=result)
+            words = f"the check {self.name.removeprefix(_CHECKS)} came out as"
         if actual is None:
             return self._undecided(reason)
-        words = f"the check {self.name.removeprefix(_CHECKS)} came out as {actual}"
-        if actual is Status.UNKNOWN and self.bound is not Status.UNKNOWN:
-            return self._undecided(words, str(actual))
-        return self._decided(str(actual), words)
+        told = self._undecided if actual in _OPEN and actual is not self.bound else self._decided
+        return told(f"{words} {actual.replace('_', ' ')}", str(actual))
 
     def _of_number(self, result: Document) -> "GateOutcome":
         estimate, end, reason = found(self.name, gate=self.text, result=result)
@@ -304,12 +294,12 @@ class Gate:
         why = None
         if not self._holds(actual):
             why = _why_no_pass(estimate, result=result, symbol=self.symbol, bound=bound, holds=self._holds)
-        return self._decided(actual, words) if why is None else self._undecided(f"{words}, but {why}", actual)
+        return self._decided(words, actual) if why is None else self._undecided(f"{words}, but {why}", actual)
 
     def _holds(self, actual: float | str) -> bool:
         return bool(_OPERATORS[self.symbol](actual, self.bound))
 
-    def _decided(self, actual: float | str, words: str) -> "GateOutcome":
+    def _decided(self, words: str, actual: float | str) -> "GateOutcome":
         true = self._holds(actual)
         code, outcome = (ExitCode.FAILED, "failed") if true else (ExitCode.DONE, "passed")
         if isinstance(self.bound, float):

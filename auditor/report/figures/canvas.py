@@ -47,14 +47,14 @@ def histogram(result: AuditDocument, index: int) -> Histogram | None:
     if index >= len(result.histograms):
         return None
     found = result.histograms[index]
-    edges = np.asarray(_floats(found.edges))
+    edges = np.asarray(found.edges, dtype=np.float64)
     counts = [_counts(item) for item in (found.member, found.nonmember)]
     fits = [None if item is None else _counts(item) for item in (found.member_fit, found.nonmember_fit)]
     bins = edges.size - 1
     drawable = bins > 0 and bool((np.abs(edges) < _FARTHEST).all() and (edges[1:] >= edges[:-1]).all())
     if not drawable or any(item is not None and len(item) != bins for item in (*counts, *fits)):
         return None
-    quantiles = {key: tuple(_floats(item)) for key, item in found.quantiles.items()}
+    quantiles = {key: tuple(np.asarray(item, dtype=np.float64)) for key, item in found.quantiles.items()}
     starts = np.unique(np.linspace(0, bins, min(bins, _MOST_BINS) + 1).round().astype(int))
     member, nonmember, member_fit, nonmember_fit = (_merged(item, starts) for item in (*counts, *fits))
     places = tuple(edges[starts].tolist())
@@ -71,26 +71,19 @@ def finite(
 ) -> tuple[_Floats, _Floats]:
     """Return the points of which both coordinates are known and small enough to be drawn."""
     size = min(len(x), len(y))
-    pair = tuple(np.asarray(_floats(side), dtype=np.float64)[:size] for side in (x, y))
+    pair = tuple(np.asarray(side, dtype=np.float64)[:size] for side in (x, y))  # null is NaN
     drawable = (np.abs(pair) < _FARTHEST).all(axis=0)
     return pair[0][drawable], pair[1][drawable]
 
 
-def _floats(values: Any) -> tuple[float, ...] | _Floats:
-    """Numbers as they are, and NaN for all that is none."""
-    if isinstance(values, np.ndarray) and values.dtype == np.float64:
-        return values
-    return tuple(math.nan if x is None else float(x) for x in values)
-
-
 def _counts(values: Any) -> tuple[float, ...]:
-    found = np.asarray(_floats(values), dtype=np.float64)
+    found = np.asarray(values, dtype=np.float64)
     return tuple(np.where(np.isfinite(found) & (found > 0), found, 0.0).tolist())
 
 
-def thinned(curve: NamedCurve | tuple[_Floats, _Floats]) -> tuple[_Floats, _Floats]:
+def thinned(curve: NamedCurve) -> tuple[_Floats, _Floats]:
     """Return at most 420 points, the ends among them."""
-    x, y = curve if isinstance(curve, tuple) else finite(curve.fpr, curve.tpr)
+    x, y = finite(curve.fpr, curve.tpr)
     if x.size <= _MOST_POINTS:
         return x, y
     keep = np.unique(np.linspace(0, x.size - 1, _MOST_POINTS).round().astype(int))
@@ -128,9 +121,8 @@ def _corners(x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
     """The same line without the points inside a level or an upright piece."""
     if x.size < 3:  # noqa: PLR2004
         return x, y
-    new = np.concatenate(
-        [[True], (np.diff(x) != 0) | (np.diff(y) != 0)]
-    )  # a doubled corner would count as inside
+    # A doubled corner would count as inside.
+    new = np.concatenate([[True], (np.diff(x) != 0) | (np.diff(y) != 0)])
     x, y = x[new], y[new]
     inside = ((x[:-2] == x[1:-1]) & (x[1:-1] == x[2:])) | ((y[:-2] == y[1:-1]) & (y[1:-1] == y[2:]))
     keep = np.concatenate([[True], ~inside, [True]])
@@ -232,10 +224,8 @@ def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
 def any_letter() -> Iterator[None]:
     """Draw letters that the drawing font lacks without a warning: on a page the browser's own fonts show them."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        warnings.filterwarnings(
-            "ignore", message="Matplotlib currently does not support", category=UserWarning
-        )
+        lacking = "Glyph .* missing from|Matplotlib currently does not support"
+        warnings.filterwarnings("ignore", message=lacking, category=UserWarning)
         yield
 
 

@@ -248,9 +248,8 @@ def epsilons_figure(result: AuditDocument) -> "Figure | None":
             panel.set_title(_heading(subject, group), loc="left", fontweight="bold", pad=9)
             panel.spines["left"].set_visible(False)
             panel.axvline(0, color=MUTED, linewidth=0.9, zorder=1)
-        panels[-1].set_xlabel(
-            "Epsilon, evenly spaced to 1 and logarithmic beyond" if _is_log(panels[0]) else "Epsilon"
-        )
+        beyond = ", evenly spaced to 1 and logarithmic beyond" if panels[0].get_xscale() == "symlog" else ""
+        panels[-1].set_xlabel(f"Epsilon{beyond}")
         _legend(figure, rows, most=most)
     return figure
 
@@ -296,10 +295,6 @@ def _spread(panel: "Axes", end: float) -> None:
     panel.xaxis.set_major_locator(FixedLocator([0.0, *(10.0**power for power in powers)]))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: numbers.number(float(f"{x:.6g}"))))
     panel.xaxis.set_minor_locator(NullLocator())
-
-
-def _is_log(panel: "Axes") -> bool:
-    return bool(panel.get_xscale() == "symlog")
 
 
 # --- What the marks mean --------------------------------------------------------------------------

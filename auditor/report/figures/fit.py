@@ -149,11 +149,8 @@ def _side(result: AuditDocument, histogram: Histogram, name: str) -> _Side | Non
     ends = [*fitted, *observed]
     if not ends or min(ends) == max(ends):
         return None  # nothing to compare: no points, or a single place
-    band = (
-        _band(result, histogram, name)
-        if fitted.size == len(histogram.quantiles.get("probability", ()))
-        else None
-    )
+    whole = fitted.size == len(histogram.quantiles.get("probability", ()))
+    band = _band(result, histogram, name) if whole else None
     return _Side(fitted, observed, *(band or (None, None)))
 
 
@@ -235,12 +232,10 @@ def quantile_words(result: AuditDocument) -> str:
     """Return what the figure shows, with how many points leave the band in each group."""
     sentences = [_words(name, side) for name, side in _sides(result).items()]
     level = numbers.percent(_quantile_level(result), toward="down")
-    band = (
-        f" The band holds {level} of the points, each by itself, if the fitted curve is true."
-        if sentences
-        else ""
-    )
-    return f"Quantiles of the records against quantiles of the fitted normal curves.{band} {' '.join(sentences)}".strip()
+    told = ["Quantiles of the records against quantiles of the fitted normal curves."]
+    if sentences:
+        told.append(f"The band holds {level} of the points, each by itself, if the fitted curve is true.")
+    return " ".join(told + sentences)
 
 
 def _words(name: str, side: _Side) -> str:

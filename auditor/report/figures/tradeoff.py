@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 # --- What an audit of a model says along its trade-off curve: how far it reaches, which rates it quotes, which claim ---
 
 
-_WHOLE_CLAIM = (
-    "claimed_training"  # the curve of a claimed training, where "claim" is that of one epsilon and delta
-)
+# The curve of a claimed training, where "claim" is that of one epsilon and delta.
+_WHOLE_CLAIM = "claimed_training"
 
 
 def _reach(result: Document, *, high: bool = False) -> tuple[float, float]:
@@ -66,9 +65,8 @@ def _quoted_rates(result: Document) -> list[tuple[float, Estimate]]:
 
 def _rate_words(rate: float, row: Estimate) -> str:
     """Return a quoted rate in words: what is certified there, and what was observed."""
-    level = (
-        "" if row.confidence is None else f" at {numbers.percent(row.confidence, toward='down')} confidence"
-    )
+    sure = numbers.percent(row.confidence, toward="down")
+    level = "" if row.confidence is None else f" at {sure} confidence"
     return (
         f"With false alarms certified at most {numbers.percent(rate)}: recognised at least {numbers.percent(row.lower, toward='down')}"
         f"{level}, observed {numbers.percent(row.value)} at that rate"
@@ -135,14 +133,8 @@ def _is_high(result: Document) -> bool:
 
 def _certified_point(result: Document) -> _CertifiedPoint | None:
     """Return where the certified bound is read; null without a bound above 0 that rests on two limits."""
-    row = with_role(Role.CERTIFIED, result)
-    if (
-        result.kind is not None
-        or row is None
-        or not row.lower
-        or row.lower <= 0
-        or detail(row, "approximate")
-    ):
+    row = None if result.kind is not None else with_role(Role.CERTIFIED, result)
+    if row is None or not row.lower or row.lower <= 0 or detail(row, "approximate"):
         return None
     tail = str(detail(row, "tail"))
     errors, hits = (detail(row, name) for name in _RATES.get(tail, ("", "")))
@@ -167,6 +159,7 @@ def _turned(curves: Mapping[str, NamedCurve]) -> Mapping[str, NamedCurve]:
 # --- What the trade-off figures show, in words with the numbers of one audit ---
 
 
+_BAND = {"band_lower", "band_upper"}
 _FAR, _NEAR = (0.5, 0.1, 0.01), (0.1, 0.01, 0.001, 1e-4)
 
 
@@ -248,7 +241,7 @@ def _at(place: float, curves: Mapping[str, NamedCurve]) -> str:
         return numbers.percent(min(max(found, 0.0), 1.0), toward=toward)
 
     parts = [f"measured {rate('empirical')}"] if "empirical" in curves else []
-    if {"band_lower", "band_upper"} <= curves.keys():
+    if curves.keys() >= _BAND:
         parts.append(f"band {rate('band_lower', 'down')} to {rate('band_upper', 'up')}")
     names = (
         ("certified", "certified to go above"),
@@ -288,33 +281,33 @@ def _draw_logarithmic(
 ) -> None:
     """All curves on logarithmic axes that begin at ``least``; the measured one begins at ``finest``, one record."""
     panel.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.15))
-    _draw_band(
-        panel,
-        curves,
-        result,
-        shape=lambda curve: canvas.logarithmic(curve, least=least, lowest=least / 10),
-    )
-    starts = {"empirical": finest}
-    _draw_lines(
-        panel,
-        curves,
-        result,
-        shape=lambda name: canvas.logarithmic(curves[name], least=starts.get(name, least)),
-    )
-    panel.plot([least, 1], [least, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
+
+    def shape(name: str) -> tuple[canvas.Floats, canvas.Floats]:
+        starts, lowest = finest if name == "empirical" else least, least / 10 if name in _BAND else 0.0
+        return canvas.logarithmic(curves[name], least=starts, lowest=lowest)
+
+    _draw_curves(panel, curves, result, shape=shape, least=least)
     if least < finest:
         _shade(panel, least, finest, units(result.data).many)
     canvas.percent_axes(panel)
     _space_decades(panel, least)
 
 
-def _draw_lines(
-    panel: "Axes", curves: Mapping[str, NamedCurve], result: Document, *, shape: Callable[[str], Any]
+def _draw_curves(
+    panel: "Axes",
+    curves: Mapping[str, NamedCurve],
+    result: Document,
+    *,
+    shape: Callable[[str], Any],
+    least: float,
 ) -> None:
-    """Every curve that there is, each with its label."""
+    """The band, every curve that there is, each with its label, and guessing from ``least`` on."""
+    if curves.keys() >= _BAND:
+        _draw_band(panel, result, *map(shape, ("band_lower", "band_upper")))
     for name, style in _LINES.items():
         if name in curves:
             panel.plot(*shape(name), label=_label(name, result), **style)
+    panel.plot([least, 1], [least, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
 
 
 def _label(name: str, result: Document) -> str:
@@ -327,13 +320,8 @@ def _label(name: str, result: Document) -> str:
     return f"{_WORDS[name]}\n(epsilon {numbers.given(claim.value)}{at})"
 
 
-def _draw_band(
-    panel: "Axes", curves: Mapping[str, NamedCurve], result: Document, *, shape: Callable[[Any], Any]
-) -> None:
-    """The band between its two limits, where both are there."""
-    if not {"band_lower", "band_upper"} <= curves.keys():
-        return
-    low, high = (shape(curves[name]) for name in ("band_lower", "band_upper"))
+def _draw_band(panel: "Axes", result: Document, low: Any, high: Any) -> None:
+    """The band between its two limits."""
     x, y = (np.concatenate([upward, backward[::-1]]) for upward, backward in zip(low, high, strict=True))
     level = result.data.get("confidence")
     words = f" ({numbers.percent(level, toward='down')})" if level and 0 < level < 1 else ""
@@ -400,9 +388,7 @@ def tradeoff_figure(result: Document) -> "Figure | None":
     if not curves:
         return None
     with canvas.axes(canvas.TALL) as (figure, panel):
-        _draw_band(panel, curves, result, shape=canvas.thinned)
-        _draw_lines(panel, curves, result, shape=lambda name: canvas.thinned(curves[name]))
-        panel.plot([0, 1], [0, 1], color=canvas.MUTED, linewidth=0.8, label="Guessing", zorder=2)
+        _draw_curves(panel, curves, result, shape=lambda name: canvas.thinned(curves[name]), least=0)
         panel.set(xlim=(0, 1), ylim=(0, 1.005), aspect="equal")
         _mark_rates(panel, result, least=0.0)
         if (point := _certified_point(result)) is not None:
