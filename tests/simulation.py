@@ -50,7 +50,8 @@ _LOOKED_AT = ("certified bound", "one run", "measured rates", "guaranteed rates"
 
 def looked_at(losses, **asked):
     """The result that a headline goes by: the rows that it looks at, and which of them hold together."""
-    defaults = {item.name: item.default for item in signature(audit).parameters.values()}
+    known, offered = signature(Asked).parameters, signature(audit).parameters.values()
+    defaults = {item.name: item.default for item in offered if item.name in known}
     question = Asked(**{**defaults, "losses": losses, "delta": 1e-5, **asked})
     evidence = Evidence.of(question, estimators=[ESTIMATORS[name] for name in _LOOKED_AT])
     return result_of({**question.described(), "shown": shown_together(evidence)}, *evidence.estimates)
