@@ -177,3 +177,13 @@ def test_members_are_a_table_and_the_old_words_are_still_read(tmp_path, monkeypa
     assert "Wrote r.json.\n" in shown(
         "audit", "losses.csv", "--delta", "1e-5", "--json", "r.json", capsys=capsys
     )
+
+
+def test_a_reason_is_printed_once(tmp_path, capsys):
+    """Where the verdict says why a number is missing, the number does not say it again."""
+    rows = "loss,member\n" + "".join(f"{place % 17 / 7},{place % 2}\n" for place in range(400))
+    (tmp_path / "losses.csv").write_text(rows)
+    claim = ("--claim-epsilon", "1", "--claim-delta", "1e-5")
+    text = " ".join(shown("audit", str(tmp_path / "losses.csv"), *claim, capsys=capsys).split())
+    assert text.count("it was not declared how membership was decided") == 1
+    assert "It was not declared" not in text
