@@ -46,7 +46,7 @@ def test_two_files_and_a_score(tmp_path, rng, capsys):
 GOOD_ROWS = "".join(f"{i / 7},{i % 2}\n" for i in range(40))
 # How each kind of file is read and refused, `collectors/test_files.py` holds; here one of each way to go wrong.
 BAD_FILES = {
-    "bad.csv": ("loss,member\nnan,1\n" + GOOD_ROWS, ["loss", "1 NaN", "row 0"]),
+    "bad.csv": ("loss,member\nnan,1\n" + GOOD_ROWS, ["loss", "1 NaN", "row 2"]),
     "empty.csv": ("", ["empty"]),
     "bad.pkl": ("\x80\x04\x95", ["pickle"]),
     "missing.csv": (None, ["missing.csv"]),

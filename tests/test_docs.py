@@ -103,7 +103,10 @@ def test_every_option_and_name_on_a_page_exists(name):
     prose = re.sub(r"```.*?```|^ +options: .*?$", "", PAGES[name], flags=re.DOTALL | re.MULTILINE)
     known = {option for command in COMMANDS.values() for param in command.params for option in param.opts}
     assert (
-        set(re.findall(r"(?<![\w!<-])--[a-z][a-z-]+[a-z]", prose)) - known - {"--install-completion"} == set()
+        set(re.findall(r"(?<![\w!<-])--[a-z][a-z-]+[a-z]", prose))
+        - known
+        - {"--install-completion", "--require-hashes", "--no-deps"}
+        == set()
     )
     named = set(re.findall(r"\bauditor\.([A-Za-z_]+)\b", PAGES[name])) - {"toml"}
     assert [
