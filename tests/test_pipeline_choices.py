@@ -205,7 +205,7 @@ def test_a_weak_audit_says_so(rng):
     assert model.lower > bound.lower + 1
     assert result.verdict is not Verdict.REFUTED
     assert "even a perfect attack would have shown only" in result.comparisons[0].reason
-    assert "of this model alone its losses certify 5." in result.comparisons[0].reason
+    assert "of this model alone its losses certify" in result.comparisons[0].reason
     assert "at 95% confidence (delta 1e-5), far more" in result.comparisons[0].reason
 
 
