@@ -91,10 +91,14 @@ class _Watch:
         self._bets.add(with_canary, without)
         return self._bets.most >= self._needed
 
+    @property
+    def evidence(self) -> float:
+        """The largest evidence so far: 1 over it is a p-value of the claim, whenever one looks."""
+        return math.exp(min(self._bets.most, 700.0))
+
     def in_words(self) -> str:
-        """Return how far the evidence has grown, as a phrase: 1 over it is a p-value of the claim, whenever one looks."""
-        most = math.exp(min(self._bets.most, 700.0))
-        return f"evidence {most:,.3g} of {math.exp(self._needed):,.3g}"
+        """Return how far the evidence has grown, as a phrase."""
+        return f"evidence {self.evidence:,.3g} of {math.exp(self._needed):,.3g}"
 
 
 # --- The row that judges: a bound on epsilon for reading, and the claimed curve's p-value and e-value for the verdict ---
