@@ -13,24 +13,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.cli import console, options as shared, settings
-from auditor.cli.options import (
-    STANDARD,
-    ClaimOptions,
-    Columns,
-    Common,
-    Gates,
-    LossColumns,
-    Measured,
-    ModelFiles,
-    Options,
-    PageFiles,
-    Quietly,
-    Sampled,
-    argument,
-    option,
-    refuse,
-    table_or_coverage,
-)
 from auditor.core import options as choices
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.numbers import clean
@@ -45,7 +27,7 @@ _CODES = {True: ExitCode.FAILED, False: ExitCode.DONE, None: ExitCode.NOT_EVALUA
 
 
 @dataclass(frozen=True)
-class _ComparedResults(Options):
+class _ComparedResults(shared.Options):
     """The results, and against which of them the others are set.
 
     Attributes:
@@ -58,7 +40,7 @@ class _ComparedResults(Options):
         baseline: Result that the others are set against; default: the first of exactly two.
     """
 
-    results: list[Path] = argument("RESULTS")
+    results: list[Path] = shared.argument("RESULTS")
     about: Path | None = None
     measure: str | None = None
     baseline: Path | None = None
@@ -74,7 +56,7 @@ class _ComparedResults(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ComparedLosses(LossColumns, title="The losses, where all audits are of the same records"):
+class _ComparedLosses(shared.LossColumns, title="The losses, where all audits are of the same records"):
     """What the results were made of, in any order: a result keeps a hash of its losses.
 
     Attributes:
@@ -89,7 +71,9 @@ class _ComparedLosses(LossColumns, title="The losses, where all audits are of th
     person_column: str = "person"
 
 
-def compare(compared: _ComparedResults, tables: _ComparedLosses, files: PageFiles, common: Common) -> int:
+def compare(
+    compared: _ComparedResults, tables: _ComparedLosses, files: shared.PageFiles, common: shared.Common
+) -> int:
     r"""Set several audits beside each other: privacy against utility, and each against a baseline.
 
     Examples:
@@ -139,7 +123,7 @@ def compare(compared: _ComparedResults, tables: _ComparedLosses, files: PageFile
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LossTables(Columns, LossColumns, title="The losses"):
+class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
     """One table of losses, or one for each group.
 
     Attributes:
@@ -150,9 +134,9 @@ class _LossTables(Columns, LossColumns, title="The losses"):
         label_column: Column of true classes, to report by class.
     """
 
-    losses: Path | None = argument("LOSSES", default=None)
-    members: Any = option(parser=table_or_coverage, metavar="FILE", also=["--member-file"])
-    nonmembers: Path | None = option(also=["--nonmember-file"])
+    losses: Path | None = shared.argument("LOSSES", default=None)
+    members: Any = shared.option(parser=shared.table_or_coverage, metavar="FILE", also=["--member-file"])
+    nonmembers: Path | None = shared.option(also=["--nonmember-file"])
     label_column: str | None = None
 
     @property
@@ -164,7 +148,7 @@ class _LossTables(Columns, LossColumns, title="The losses"):
     @property
     def inputs(self) -> tuple[Path | None, ...]:
         """The same, but for standard input, which no output can replace."""
-        return tuple(None if path == STANDARD else path for path in self.files)
+        return tuple(None if path == shared.STANDARD else path for path in self.files)
 
     @property
     def coverage(self) -> Any:
@@ -174,7 +158,7 @@ class _LossTables(Columns, LossColumns, title="The losses"):
     @contextmanager
     def at_hand(self) -> Iterator["_LossTables"]:
         """Yield the same tables, with standard input in a file for as long as it is read."""
-        if self.losses != STANDARD:
+        if self.losses != shared.STANDARD:
             yield self
             return
         with tempfile.TemporaryDirectory(prefix="auditor-") as folder:
@@ -217,7 +201,7 @@ class _LossTables(Columns, LossColumns, title="The losses"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sampling(Sampled, title="How the records were chosen"):
+class _Sampling(shared.Sampled, title="How the records were chosen"):
     """What the scored records are, how membership was decided, and what counts as one unit.
 
     Attributes:
@@ -240,7 +224,7 @@ class _Sampling(Sampled, title="How the records were chosen"):
 
 
 @dataclass(frozen=True)
-class _Measured(Measured):
+class _Measured(shared.Measured):
     """How the numbers are made.
 
     Attributes:
@@ -270,14 +254,16 @@ class _Measured(Measured):
     def mixtures(self) -> choices.Mixture | None:
         """Return which mixtures to fit, if any."""
         if not self.mixture:
-            refuse(self, "max_components", goes="with --mixture: it says how far the mixtures go")
+            shared.refuse(self, "max_components", goes="with --mixture: it says how far the mixtures go")
             return None
         return choices.Mixture() if self.max_components is None else choices.Mixture(self.max_components)
 
     def guess_test(self, *, split: str) -> choices.OneRunTest | None:
         """Return how guesses are judged."""
         if split == "unknown":
-            refuse(self, "one_run_test", goes="with --split random or bernoulli: without, there is none")
+            shared.refuse(
+                self, "one_run_test", goes="with --split random or bernoulli: without, there is none"
+            )
         tests: dict[str, choices.OneRunTest] = {
             "steinke": choices.Steinke(),
             "f-dp": choices.FDP(),
@@ -287,7 +273,7 @@ class _Measured(Measured):
 
 
 @dataclass(frozen=True)
-class _Trust(Options, title="Whether it can be trusted"):
+class _Trust(shared.Options, title="Whether it can be trusted"):
     """What further checks are made of.
 
     Attributes:
@@ -300,7 +286,7 @@ class _Trust(Options, title="Whether it can be trusted"):
 
 
 @dataclass(frozen=True)
-class _RankedFiles(ModelFiles):
+class _RankedFiles(shared.ModelFiles):
     """Every form of the result, and the records by how exposed they look.
 
     Attributes:
@@ -310,7 +296,7 @@ class _RankedFiles(ModelFiles):
     """
 
     ranking: Path | None = None
-    top_records: int = option(default=10, min=0)
+    top_records: int = shared.option(default=10, min=0)
 
     def ranked(self, losses: Losses, *, seed: int) -> dict[Path, str | bytes]:
         """Return the file of ranked records, if it was asked for."""
@@ -332,7 +318,7 @@ class _RankedFiles(ModelFiles):
 
 
 @dataclass(frozen=True)
-class _ModelWords(Options, title="What the report says of the model"):
+class _ModelWords(shared.Options, title="What the report says of the model"):
     """What only whoever trained the model knows of it.
 
     Attributes:
@@ -352,7 +338,9 @@ class _ModelWords(Options, title="What the report says of the model"):
     utility_name: str | None = None
     lower_is_better: bool = False
     # A path as it was typed; a table of the file with settings as it is.
-    context: Any = option(parser=lambda said: said if isinstance(said, dict) else Path(said), metavar="FILE")
+    context: Any = shared.option(
+        parser=lambda said: said if isinstance(said, dict) else Path(said), metavar="FILE"
+    )
 
     @property
     def file(self) -> Path | None:
@@ -370,7 +358,9 @@ class _ModelWords(Options, title="What the report says of the model"):
         """Return how good the model is, or nothing where that was left open."""
         name = self.utility_name
         if self.utility is None:
-            refuse(self, "utility_name", "lower_is_better", goes="with --utility: it says what that means")
+            shared.refuse(
+                self, "utility_name", "lower_is_better", goes="with --utility: it says what that means"
+            )
             return None
         return choices.Utility(
             self.utility, "utility" if name is None else name, higher_is_better=not self.lower_is_better
@@ -382,11 +372,11 @@ def audit(
     sampling: _Sampling,
     measured: _Measured,
     trust: _Trust,
-    claimed: ClaimOptions,
-    gates: Gates,
+    claimed: shared.ClaimOptions,
+    gates: shared.Gates,
     files: _RankedFiles,
     words: _ModelWords,
-    common: Common,
+    common: shared.Common,
 ) -> int:
     r"""Audit a model from a table of per-record losses (smaller means a better prediction).
 
@@ -460,17 +450,19 @@ def audit(
 
 
 @dataclass(frozen=True)
-class _StoredResult(Options):
+class _StoredResult(shared.Options):
     """A result to show.
 
     Attributes:
         result: Result of an audit (.json), of this release or an older one.
     """
 
-    result: Path = argument("RESULT")
+    result: Path = shared.argument("RESULT")
 
 
-def report(stored: _StoredResult, gates: Gates, files: ModelFiles, common: Common) -> int:
+def report(
+    stored: _StoredResult, gates: shared.Gates, files: shared.ModelFiles, common: shared.Common
+) -> int:
     r"""Show a stored result again: print it, write its reports, and judge it by gates, without the losses.
 
     Examples:
@@ -498,7 +490,7 @@ def report(stored: _StoredResult, gates: Gates, files: ModelFiles, common: Commo
 
 
 @dataclass(frozen=True)
-class _Folder(Options):
+class _Folder(shared.Options):
     """The results, and where the pages go.
 
     Attributes:
@@ -506,11 +498,11 @@ class _Folder(Options):
         out: Folder for the pages: a new or an empty one, or an earlier site, which is replaced.
     """
 
-    folder: Path = argument("FOLDER")
-    out: Path = option(default=Path("site"))
+    folder: Path = shared.argument("FOLDER")
+    out: Path = shared.option(default=Path("site"))
 
 
-def site(asked: _Folder, shown: Quietly) -> None:
+def site(asked: _Folder, shown: shared.Quietly) -> None:
     """Make one static site of a folder of results: an index, a page for each, and a comparison.
 
     Examples:
@@ -549,7 +541,7 @@ _MOST_TOLD = 20
 _COUNTS = ("n_member", "n_nonmember", "training_size", "delta", "confidence")
 
 
-def verify(stored: _StoredResult, tables: _SameLosses, shown: Quietly) -> int:
+def verify(stored: _StoredResult, tables: _SameLosses, shown: shared.Quietly) -> int:
     r"""Check that a result is as it was written, and with its losses that they give its numbers.
 
     A hash shows that nothing changed since the result was written, and not who wrote it. Numbers computed again must agree

@@ -17,7 +17,6 @@ from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, write_all
-from auditor.core.options import DPSGD, SAMPLERS, Coverage, Sampling
 from auditor.core.values import Losses, Verdict
 from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, parse
 
@@ -219,7 +218,7 @@ def table_or_coverage(said: str) -> Any:
     >>> table_or_coverage("census"), table_or_coverage("./census").name
     ('census', 'census')
     """
-    return said if said in typing.get_args(Coverage) else Path(said)
+    return said if said in typing.get_args(choices.Coverage) else Path(said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,10 +235,10 @@ class Sampled(Options):
 
     split: Split = "unknown"
     inclusion: float | None = None
-    member_coverage: Coverage | None = None
+    member_coverage: choices.Coverage | None = None
     training_size: int | None = None
 
-    def scored_members(self, said: Coverage | None = None) -> choices.Members:
+    def scored_members(self, said: choices.Coverage | None = None) -> choices.Members:
         """Return what the scored members are; ``said`` is what ``--members`` says in the meaning that it had before."""
         if said is not None and self.member_coverage not in (None, said):
             raise InputError(
@@ -304,11 +303,11 @@ class Steps(Options):
     sampler: Literal["poisson", "fixed-size", "shuffled"] | None = None
     fixed_size: bool = False
 
-    def sampling(self) -> Sampling:
+    def sampling(self) -> choices.Sampling:
         """Return how batches are drawn."""
         if self.fixed_size and self.sampler not in (None, "fixed-size"):
             raise InputError(f"--fixed-size contradicts --sampler {self.sampler}; give one of them.")
-        return SAMPLERS["fixed-size" if self.fixed_size else self.sampler or "poisson"]()
+        return choices.SAMPLERS["fixed-size" if self.fixed_size else self.sampler or "poisson"]()
 
 
 @dataclass(frozen=True)
@@ -321,7 +320,7 @@ class Training(Steps):
 
     schedule: Path | None = None
 
-    def described(self) -> DPSGD:
+    def described(self) -> choices.DPSGD:
         """Return a DP-SGD description: three numbers for all steps, or a table of steps."""
         parameters = ("noise_multiplier", "sampling_rate", "steps")
         there = given(self, *parameters)
@@ -339,7 +338,7 @@ class Training(Steps):
             raise InputError(
                 f"a DP-SGD description needs {', '.join(wanted)}, or --schedule; missing: {', '.join(missing)}."
             )
-        return DPSGD(self.noise_multiplier, self.sampling_rate, self.steps, sampling=self.sampling())
+        return choices.DPSGD(self.noise_multiplier, self.sampling_rate, self.steps, sampling=self.sampling())
 
 
 @dataclass(frozen=True)

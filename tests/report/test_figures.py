@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from auditor.core import InputError
-from auditor.report.figures import TIP, canvas, gallery as figures, svg
+from auditor.report.figures import TIP, canvas, fit, gallery as figures, svg, tradeoff
 from auditor.results import Histogram, NamedCurve
 
 NAMES = [
@@ -52,9 +52,9 @@ def test_nothing_found_nothing_drawn(refuted, nothing):
     )
     assert all(figures.figure(empty, name) is None for name in NAMES)
     assert all(figures.alt(empty, name) for name in NAMES)
-    assert figures.histogram_figure(nothing) is not None  # without a fit there are no quantiles
-    assert figures.quantile_figure(nothing) is None
-    assert figures.histogram_figure(nothing, index=5) is None
+    assert fit.histogram_figure(nothing) is not None  # without a fit there are no quantiles
+    assert fit.quantile_figure(nothing) is None
+    assert fit.histogram_figure(nothing, index=5) is None
 
 
 @pytest.mark.parametrize("ask", [figures.figure, figures.alt])
@@ -73,7 +73,7 @@ def test_ticks_stand_alone(refuted, low, high):
     quantiles = dict.fromkeys(QUANTILES, edges)
     histogram = Histogram("loss", edges, (5,) * 60, (7,) * 60, None, None, quantiles)
     result = replace(refuted, histograms=(histogram,))
-    for maker in (figures.histogram_figure, figures.quantile_figure):
+    for maker in (fit.histogram_figure, fit.quantile_figure):
         figure = maker(result)
         svg(figure, alt="a")
         axis = figure.axes[0].xaxis
@@ -87,12 +87,12 @@ def test_nothing_to_compare(refuted, edges):
     """Quantiles that all lie in one place, or that no axis can hold, give no figure and no warning."""
     quantiles = dict.fromkeys(QUANTILES, edges)
     histogram = Histogram("loss", edges[:1] + edges[-1:], (5,), (7,), None, None, quantiles)
-    assert figures.quantile_figure(replace(refuted, histograms=(histogram,))) is None
+    assert fit.quantile_figure(replace(refuted, histograms=(histogram,))) is None
 
 
 def test_curve_stops_where_records_do(refuted):
     """On logarithmic axes the measured curve shows no rate finer than one non-member."""
-    axes = figures.tradeoff_log_figure(refuted).axes[0]
+    axes = tradeoff.tradeoff_log_figure(refuted).axes[0]
     lines = {line.get_label(): line.get_xdata() for line in axes.get_lines()}
     assert min(lines["Measured"]) >= 1 / 2000 * 0.999
     assert min(lines["Gaussian fit, rejected"]) < 1e-4
@@ -102,7 +102,7 @@ def test_staircase_keeps_its_corners(overfitted):
     """On logarithmic axes a staircase has its own corners, not points beside them, and bends a slanted line."""
     stairs = NamedCurve("empirical", "measured", (0.0, 0.0, 0.02, 0.02, 1.0), (0.0, 0.1, 0.1, 0.6, 1.0))
     result = replace(overfitted, data=dict(overfitted.data) | {"n_nonmember": 100}, curves=(stairs,))
-    axes = figures.tradeoff_log_figure(result).axes[0]
+    axes = tradeoff.tradeoff_log_figure(result).axes[0]
     (line,) = [line for line in axes.get_lines() if line.get_label() == "Measured"]
     x, y = line.get_data()
     assert (x[0], y[0]) == (0.01, 0.1)
@@ -116,14 +116,14 @@ def test_staircase_keeps_its_corners(overfitted):
 
 def test_quoted_rates_are_marked(overfitted):
     """Each quoted rate is marked from its certified lower limit to what was observed, and says so when pointed at."""
-    axes = figures.tradeoff_figure(overfitted).axes[0]
+    axes = tradeoff.tradeoff_figure(overfitted).axes[0]
     lines = {line.get_label(): line for line in axes.get_lines()}
     assert lines["Certified at a quoted rate"].get_xydata().tolist() == [[0.01, 0.741 * 0.166]]
     assert lines["Observed at that rate"].get_xydata().tolist() == [[0.01, 0.166]]
     said = lines["Observed at that rate"].get_gid().removeprefix(TIP)
     limits = "recognised at least 12.3% at 95% confidence, observed 16.6% at that rate"
     assert said == f"With false alarms certified at most 1%: {limits}"
-    text = svg(figures.tradeoff_figure(overfitted), alt="a")
+    text = svg(tradeoff.tradeoff_figure(overfitted), alt="a")
     assert f"<title>{said}</title>" in text
     assert TIP not in text
 
@@ -135,7 +135,7 @@ def test_marks_of_a_rate(overfitted, changes, wedge):
     result = replace(overfitted, estimates=(row,))
     linear, log = (
         {line.get_label(): line for line in maker(result).axes[0].get_lines()}
-        for maker in (figures.tradeoff_figure, figures.tradeoff_log_figure)
+        for maker in (tradeoff.tradeoff_figure, tradeoff.tradeoff_log_figure)
     )
     for lines in (linear, log):
         assert lines["Observed at that rate"].get_xydata().tolist() == [[0.01, 0.166]]
@@ -169,7 +169,7 @@ def test_histogram_words(overfitted):
 
 def test_svg_is_deterministic_inline_and_named(refuted):
     """The same figure is the same text without a prolog, a date or an address, its words text, escaped."""
-    texts = {svg(figures.tradeoff_figure(refuted), alt="<b> & \x00", key="k") for _ in range(2)}
+    texts = {svg(tradeoff.tradeoff_figure(refuted), alt="<b> & \x00", key="k") for _ in range(2)}
     assert len(texts) == 1
     text = texts.pop()
     assert text.startswith("<svg ")
@@ -187,7 +187,7 @@ def test_svg_is_deterministic_inline_and_named(refuted):
 def test_nothing_global_changes(refuted):
     """Drawing leaves every global setting of matplotlib as it was."""
     before = dict(mpl.rcParams)
-    svg(figures.tradeoff_figure(refuted), alt="a")
+    svg(tradeoff.tradeoff_figure(refuted), alt="a")
     assert dict(mpl.rcParams) == before
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import auditor
 from auditor.report import render
-from auditor.report.figures import TIP, gallery as figures
+from auditor.report.figures import TIP, gallery as figures, tradeoff
 from auditor.report.figures.tradeoff import tradeoff_high_words
 from auditor.results import NamedCurve
 
@@ -146,6 +146,6 @@ def test_a_doubled_corner_stays(overfitted):
         "band_lower", "band", (0.0, 0.5, 0.8, 0.8, 0.8, 0.8, 1.0), (0.0, 0.0, 0.0, 0.0, 0.3, 0.3, 1.0)
     )
     high = NamedCurve("band_upper", "band", (0.0, 1.0), (0.9, 1.0))
-    figure = figures.tradeoff_log_figure(replace(overfitted, curves=(low, high)))
+    figure = tradeoff.tradeoff_log_figure(replace(overfitted, curves=(low, high)))
     x, y = figure.axes[0].get_lines()[0].get_data()
     assert np.interp(0.79, x, y) == pytest.approx(y[0])

@@ -9,19 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import validate
-from auditor.report.figures import fit
-from auditor.report.figures.epsilons import epsilons_figure, epsilons_words
-from auditor.report.figures.fit import histogram_figure, quantile_figure
-from auditor.report.figures.tradeoff import (
-    growth_figure,
-    growth_words,
-    tradeoff_figure,
-    tradeoff_high_figure,
-    tradeoff_high_words,
-    tradeoff_log_figure,
-    tradeoff_log_words,
-    tradeoff_words,
-)
+from auditor.report.figures import epsilons, fit, tradeoff
 from auditor.results.document import AuditDocument, Document
 
 if TYPE_CHECKING:
@@ -31,20 +19,20 @@ if TYPE_CHECKING:
 # How each figure of an audit is drawn, or null where there are no data, and what it shows, for those who cannot see it.
 FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], str]]] = MappingProxyType(
     {
-        "tradeoff-log": (tradeoff_log_figure, tradeoff_log_words),
-        "tradeoff-high": (tradeoff_high_figure, tradeoff_high_words),
-        "tradeoff": (tradeoff_figure, tradeoff_words),
-        "growth": (growth_figure, growth_words),
-        "epsilons": (epsilons_figure, epsilons_words),
+        "tradeoff-log": (tradeoff.tradeoff_log_figure, tradeoff.tradeoff_log_words),
+        "tradeoff-high": (tradeoff.tradeoff_high_figure, tradeoff.tradeoff_high_words),
+        "tradeoff": (tradeoff.tradeoff_figure, tradeoff.tradeoff_words),
+        "growth": (tradeoff.growth_figure, tradeoff.growth_words),
+        "epsilons": (epsilons.epsilons_figure, epsilons.epsilons_words),
         "losses": (
-            lambda result: histogram_figure(result, index=fit.fitted_index(result)),
+            lambda result: fit.histogram_figure(result, index=fit.fitted_index(result)),
             lambda result: fit.histogram_words(result, index=fit.fitted_index(result)),
         ),
         "raw-losses": (
-            lambda result: histogram_figure(result, index=fit.raw_index(result)),
+            lambda result: fit.histogram_figure(result, index=fit.raw_index(result)),
             lambda result: fit.histogram_words(result, index=fit.raw_index(result)),
         ),
-        "quantiles": (quantile_figure, fit.quantile_words),
+        "quantiles": (fit.quantile_figure, fit.quantile_words),
     }
 )
 _OF_TRAININGS = ("tradeoff-log", "tradeoff", "growth")
