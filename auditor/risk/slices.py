@@ -16,7 +16,6 @@ from functools import partial
 
 import numpy as np
 
-from auditor.core import validate
 from auditor.core.numbers import percent
 from auditor.core.options import Melded, RankGrid, Sample
 from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
@@ -68,9 +67,6 @@ def slices_of(losses: Losses, *, delta: float, confidence: float = 0.95) -> tupl
         delta: In [0, 1), of the certified bounds.
         confidence: Of each quantity, for all slices at once, in (0, 1).
 
-    Raises:
-        InputError: An argument out of range.
-
     >>> rng = np.random.default_rng(0)
     >>> losses = Losses(
     ...     member=np.concatenate([rng.normal(-3, 1, 500), rng.normal(0, 1, 500)]),
@@ -81,9 +77,6 @@ def slices_of(losses: Losses, *, delta: float, confidence: float = 0.95) -> tupl
     >>> cat.estimate("epsilon_bound.clopper_pearson").value > 1, dog.estimate("epsilon_bound.clopper_pearson").value
     (True, 0.0)
     """
-    validate.instance("losses", losses, (Losses,))
-    delta = validate.fraction("delta", delta, zero=True)
-    confidence = validate.confidence(confidence)
     alpha = 1 - confidence
     parts = [*_groups(losses, _LEAST, _MOST), *bands(losses, _LEAST, _BANDS)]
     if alpha / len(parts) < _SMALLEST:
