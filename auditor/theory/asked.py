@@ -18,21 +18,6 @@ SPLIT_NAMES = {
     options.RandomSplit: "random",
     options.BernoulliSplit: "bernoulli",
 }
-# Arguments that must be of their types, in the order in which they are looked at.
-_CHOICES = [
-    "losses",
-    "members",
-    "split",
-    "claim",
-    "threshold",
-    "persons",
-    "mixture",
-    "one_run_test",
-    "features",
-    "reference",
-    "utility",
-    "context",
-]
 _SEVERAL = 2
 # Arguments that change a number, and can be kept as they are.
 _KEPT = [
@@ -76,9 +61,10 @@ class Asked:
     progress: Callable[[int, int], None] | None
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for name in _CHOICES:
-            validate.instance(name, getattr(self, name), get_args(hints[name]) or (hints[name],))
+        for name, hint in get_type_hints(type(self)).items():
+            kinds = get_args(hint) or (hint,)
+            if kinds[0].__module__.startswith("auditor."):  # a value of ours, which is checked by itself
+                validate.instance(name, getattr(self, name), kinds)
         _ = self.setting
         for name in ("seed", "top_records"):
             object.__setattr__(self, name, validate.at_least(name, getattr(self, name), least=0))
