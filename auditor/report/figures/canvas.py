@@ -15,6 +15,7 @@ import numpy.typing as npt
 from markupsafe import escape
 
 from auditor.core import numbers
+from auditor.core.registry import entries
 from auditor.results.document import AuditDocument, Document, Histogram, NamedCurve
 
 if TYPE_CHECKING:
@@ -169,29 +170,9 @@ _THEME = {INK: "ink", MUTED: "muted", GRID: "grid", NEUTRAL: "neutral", ACCENT: 
 # How the id of a mark begins that has a title: the rest is what it says when it is pointed at.
 TIP = "tip: "
 
+_NAMED = {name: colour for colour, name in _THEME.items()}
 STYLE: dict[Any, Any] = {
-    "axes.edgecolor": MUTED,
-    "axes.grid": True,
-    "axes.labelcolor": MUTED,
-    "axes.labelsize": 8.5,
-    "axes.linewidth": 0.7,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 9.5,
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8.5,
-    "grid.color": GRID,
-    "grid.linewidth": 0.5,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "text.color": INK,
-    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
-    "xtick.color": MUTED,
-    "xtick.labelsize": 8,
-    "ytick.color": MUTED,
-    "ytick.labelsize": 8,
+    name: _NAMED.get(value, value) for name, value in entries("auditor.report.figures", "style.toml").items()
 }
 
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
