@@ -186,25 +186,21 @@ class _Wish(shared.Options):
 
     def promise(self, adjacency: choices.Adjacency | None) -> Any:
         """Return the promise as a value."""
-        wishes = ("advantage", "bayes_security", "epsilon", "tpr")
-        made = shared.given(self, *wishes)
+        kinds: dict[str, tuple[Any, ...]] = {
+            "--advantage": (theory.WantedAdvantage, self.advantage),
+            "--bayes-security": (theory.WantedBayesSecurity, self.bayes_security),
+            "--epsilon": (theory.WantedEpsilon, self.epsilon, self.delta),
+            "--tpr": (theory.WantedTPR, self.tpr, self.at_fpr),
+        }
+        made = [name for name, (_, value, *_) in kinds.items() if value is not None]
         if len(made) != 1:
-            raise InputError(
-                f"one wish at a time: give one of {', '.join(map(shared.spelled, wishes))},"
-                f" got {', '.join(made) or 'none'}."
-            )
+            wanted, got = ", ".join(kinds), ", ".join(made) or "none"
+            raise InputError(f"one wish at a time: give one of {wanted}, got {got}.")
         for wish, beside, value in (("--epsilon", "--delta", self.delta), ("--tpr", "--at-fpr", self.at_fpr)):
             if (wish in made) != (value is not None):
                 raise InputError(f"{wish} and {beside} go together: give both or neither.")
-        chosen: dict[str, Any] = {} if adjacency is None else {"adjacency": adjacency}
-        if self.advantage is not None:
-            return theory.WantedAdvantage(self.advantage, **chosen)
-        if self.bayes_security is not None:
-            return theory.WantedBayesSecurity(self.bayes_security, **chosen)
-        if self.epsilon is not None and self.delta is not None:
-            return theory.WantedEpsilon(self.epsilon, self.delta, **chosen)
-        rates: dict[str, Any] = {"most": self.tpr, "at_fpr": self.at_fpr}
-        return theory.WantedTPR(**rates, **chosen)
+        kind, *values = kinds[made[0]]
+        return kind(*values) if adjacency is None else kind(*values, adjacency=adjacency)
 
 
 @dataclass(frozen=True)
