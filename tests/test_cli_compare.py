@@ -124,7 +124,10 @@ def test_losses_are_found_by_their_hash(tmp_path, capsys):
         (("old", "missing"), "missing.json"),
         (("old", "new", "--measure", "auk"), "'auk'; did you mean 'auc'?"),
         (("old", "new", "--about", "missing"), "missing.json"),
-        (("old", "new", "leaking", "--fail-if-worse"), "--fail-if-worse needs a baseline, got 3 results"),
+        (
+            ("old", "new", "leaking", "--fail-if-worse"),
+            "got 3 results and none named; name one with --baseline FILE",
+        ),
         (("old", "new", "--html", "old"), "is a file that this command reads"),
         (("old", "new", "--baseline", "old", "--html", "-"), "--html - is not offered"),
     ],

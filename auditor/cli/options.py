@@ -291,8 +291,8 @@ class Steps(Options):
 
     Attributes:
         noise_multiplier: DP-SGD: noise standard deviation over the clipping norm.
-        sampling_rate: DP-SGD: chance that a record is in a step.
-        steps: DP-SGD: number of steps.
+        sampling_rate: DP-SGD: chance that a record is in a step (batch size over records).
+        steps: DP-SGD: number of steps (epochs times batches in one).
         sampler: How batches are drawn: by coins (default), each anew of a fixed size, or cut from shuffled records but
             accounted as if by coins.
         fixed_size: The same as --sampler fixed-size.
