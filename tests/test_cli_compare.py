@@ -57,6 +57,13 @@ def test_the_gate_stops_what_got_worse(folder, arguments, code, capsys):
     assert (printed.err != "") == (code != 0)
 
 
+def test_losses_are_no_results(folder, capsys):
+    """Tables of losses in place of results are refused with the command that audits them."""
+    table = folder / "losses.csv"
+    table.write_text("loss,member\n1.0,0\n2.0,1\n")
+    assert "auditor audit FILE --json RESULT.json" in refused(capsys, "compare", folder / "old.json", table)
+
+
 def test_the_reason_is_on_standard_error(folder, capsys):
     """Each audit that is worse or not comparable has one line on standard error, the worse ones first, quiet or not."""
     names = [folder / f"{word}.json" for word in ("old", "new", "broken", "leaking")]

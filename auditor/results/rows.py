@@ -289,12 +289,11 @@ def claim_value(claim: Claim) -> str:
 
 
 _POINT = "point estimate"
-_INDEPENDENT = "epsilon_bound.order_statistics"
 
 
 def condition(item: Estimate) -> str:
-    """Return under which condition a conditional bound holds: all but one read a curve as Gaussian."""
-    return "records are independent" if item.name == _INDEPENDENT else "the curve is Gaussian"
+    """Return under which condition a conditional bound holds: most read a curve as Gaussian."""
+    return metrics.metric(item.name).condition or "the curve is Gaussian"
 
 
 # Which end of the losses a number comes from, where it is not the one that people expect.
