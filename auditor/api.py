@@ -510,8 +510,8 @@ def audit_runs(
 
 
 def compare_audits(
-    results: Iterable[AuditDocument | str | os.PathLike[str]],
-    *,
+    results: Iterable[AuditDocument | str | os.PathLike[str]] | AuditDocument | str | os.PathLike[str],
+    *more: AuditDocument | str | os.PathLike[str],
     about: Any = None,
     baseline: Any = None,
     measure: str | None = None,
@@ -520,7 +520,8 @@ def compare_audits(
     """Set several audits beside each other, against their utility, and against a baseline.
 
     Args:
-        results: Two or more results, or paths of result files.
+        results: Two or more results, or paths of result files; or the first of them.
+        more: The others then.
         about: What the results do not say themselves: the path of a ``.csv`` or ``.parquet`` file, a DataFrame, or a
             dictionary of columns. Column ``result`` names the result (its file, its model, or its number from 1); any of
             ``utility``, ``utility_name``, ``higher_is_better``, ``strategy``, ``category`` and ``model`` say more.
@@ -554,6 +555,8 @@ def compare_audits(
     given = locals()  # every argument by its name, and nothing else yet
     from auditor.comparison import compare as room
 
+    if more := given.pop("more"):
+        given["results"] = [results, *more]
     return AuditsComparison.of(room.compare_audits(**given))
 
 

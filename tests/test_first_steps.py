@@ -76,7 +76,9 @@ def test_a_result_prints_as_the_terminal_shows_it(result):
     """`print` says what the terminal says; `repr` is one short line; a comparison likewise."""
     assert str(result) == auditor.report.audit_text(result)
     assert repr(result) == "AuditResult('m': Leakage found)"
-    found = auditor.compare([result, auditor.audit(MEMBER + 1, OTHERS, delta=1e-5)])
+    other = auditor.audit(MEMBER + 1, OTHERS, delta=1e-5)
+    found = auditor.compare([result, other])
+    assert str(auditor.compare(result, other)) == str(found)
     assert found.got_worse is False
     assert repr(found) == "AuditsComparison(2 audits by advantage against 'm')"
     assert str(found) == auditor.report.comparison_text(found)
