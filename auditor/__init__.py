@@ -6,6 +6,6 @@
 4
 """
 
-from auditor.core.lazy import face, in_stub
+from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, in_stub(__name__, __file__))
+__getattr__, __dir__, __all__ = face(__name__, __file__)

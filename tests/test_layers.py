@@ -82,7 +82,7 @@ class House:
         for name, text in self.texts.items():
             nodes = list(ast.walk(ast.parse(text)))
             imported = {target for node in nodes for target in self._imported(node, name)}
-            found[name] = imported | self._named(nodes, name)
+            found[name] = imported | self._named(nodes)
         return found
 
     def _imported(self, node, name):
@@ -101,19 +101,14 @@ class House:
             return set()
         return {target for target in found if target in self.texts}
 
-    def _named(self, nodes, name):
-        """The modules that a text gives to ``import_module``, and those that a face's table names.
+    def _named(self, nodes):
+        """The modules that a text gives to ``import_module``.
 
         Where the argument is put together, every string of the text counts that makes a module of it.
         """
         calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
-        heads = {
-            head
-            for call in calls
-            if _called(call) in ("import_module", "__import__")
-            for head in _heads(call)
-        }
-        heads |= {f"{name}." for call in calls if _called(call) == "face"}
+        named = (call for call in calls if _called(call) in ("import_module", "__import__"))
+        heads = {head for call in named for head in _heads(call)}
         if not heads:
             return set()
         words = [
@@ -231,7 +226,7 @@ def test_every_floor_is_there():
 
 def made_up(**more):
     """A small house: two rooms, their lazy faces, and the modules that are given, ``__`` standing for a dot."""
-    lazy = "from auditor.core.lazy import face\nface(__name__, {})"
+    lazy = "from auditor.core.lazy import face\nface(__name__, __file__)"
     faces = dict.fromkeys(
         ("auditor", "auditor.core", "auditor.api", "auditor.cli", "auditor.collectors"), lazy
     )
@@ -289,14 +284,14 @@ def test_a_face_that_loads_is_found():
 
 
 def test_a_circle_is_found():
-    """Modules that import each other are named together, by imports in functions and through a face's table too."""
+    """Modules that import each other are named together, by imports in functions and through a face's stub too."""
     there = "from auditor.core.values import Losses"
     back = "def run():\n    from auditor.core.files import whole"
     assert circles(made_up(core__files=there, core__values=back)) == [
         ("auditor.core.files", "auditor.core.values")
     ]
-    table = "from auditor.core.lazy import face\nface(__name__, {'values': 'Losses'})"
-    assert circles(made_up(core=table, core__values="from auditor.core import Losses")) == [
+    stub = "if TYPE_CHECKING:\n    from auditor.core.values import Losses"
+    assert circles(made_up(core=stub, core__values="from auditor.core import Losses")) == [
         ("auditor.core", "auditor.core.values")
     ]
     assert circles(made_up(core__files=there)) == []

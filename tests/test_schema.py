@@ -200,7 +200,7 @@ def test_keys_are_the_fields_of_the_types():
 
 def test_instances_validate():
     """The audit of several models is what its schema says, with and without a claim; the result of one model is not."""
-    check = validator(reading.instances_schema())
+    check = validator(reading.result_schema("instances"))
     models = [Losses(member=np.arange(100.0) + i / 7, nonmember=np.arange(100.0) + 200 + i) for i in range(6)]
     plain = auditor.audit_instances(models, delta=1e-5)
     judged = auditor.audit_instances(
@@ -219,5 +219,5 @@ def test_the_command_prints_the_schema(capsys, kind):
     """`auditor schema` prints JSON that is the schema, and nothing else."""
     assert app.run(["schema", *kind.split()]) == 0
     printed = capsys.readouterr()
-    assert json.loads(printed.out) == getattr(reading, f"{kind or 'result'}_schema")()
+    assert json.loads(printed.out) == reading.result_schema(kind or "result")
     assert printed.err == ""

@@ -2,14 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "copies": "duplicates twins",
-        "losses": "collection direction goodness_of_fit masking persons power saturation sensitivity ties",
-        "null_audits": "label_shuffle placebo",
-        "populations": "encoded shift",
-        "registry": "CHECKS RUN_CHECKS",
-        "sampler": "sampler_check",
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -6,28 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core.numbers import percent
-from auditor.core.registry import CheckSpec
 from auditor.core.values import WORST_FIRST, Check, Floats, Losses, PerGroup, Status
 from auditor.records.labels import codes
 
-DUPLICATES = CheckSpec(
-    name="duplicates",
-    title="Does a record appear twice, or in both groups?",
-    hint="records in both groups",
-    advice={
-        "fail": (
-            "Find out how a record came into both groups, remove it and its twins from both, and audit again. No number here"
-            " measures leakage before that."
-        ),
-        "warn": (
-            "Keep one record of each kind and audit again. Until then take every interval as too narrow and the leak as"
-            " possibly larger."
-        ),
-        "unknown": "Give the records an id column, or their features, and duplicates will be looked for.",
-    },
-    run=lambda evidence: duplicates(evidence.given),
-    voids_result=True,
-)
 _SURELY = 0.01
 
 
@@ -255,13 +236,6 @@ def _sum_of_coins(numbers: npt.NDArray[np.int64], chances: Floats) -> tuple[int,
 # --- Runs that are counted twice, in an audit of many runs ---
 
 
-REPEATS = CheckSpec(
-    name="repeats",
-    title="Is every run a run of its own?",
-    advice={},
-    run=lambda evidence: repeats(evidence.losses),
-    voids_result=True,
-)
 _FEW_VALUES = 20  # of a score, such as a decision, which repeats itself by nature
 _FEW = 3  # values that may repeat themselves
 _SHARE = 0.01  # or as a part of all

@@ -7,26 +7,10 @@ import numpy as np
 
 from auditor.core.numbers import apart, given, number, percent, sentence
 from auditor.core.options import EachRecord
-from auditor.core.registry import CheckSpec
 from auditor.core.values import Check, Claim, Estimate, FittedPair, Floats, Losses, Status
 from auditor.records.labels import PersonsFound
 
 # --- direction ---
-
-
-DIRECTION = CheckSpec(
-    name="direction",
-    title="Are the two groups the right way round?",
-    hint="whether members have the lower losses",
-    advice={
-        "warn": (
-            "Look up which file holds the members. If they are the right way round, the column may be a score: say so with"
-            " --higher-is-member. If neither is the cause, ask how the model was trained, for members that are harder than"
-            " others point to two different populations."
-        ),
-    },
-    run=lambda evidence: direction(evidence.estimate("auc")),
-)
 
 
 def direction(auc: Estimate) -> Check:
@@ -43,15 +27,7 @@ def direction(auc: Estimate) -> Check:
 
 # --- ties ---
 
-_UNMASK = "Ask for the model's logits, or for unrounded probabilities of all classes, and audit again."
 
-TIES = CheckSpec(
-    name="ties",
-    title="Do many records share one loss?",
-    hint="losses that are equal",
-    advice={"warn": _UNMASK},
-    run=lambda evidence: ties(evidence.given),
-)
 _MANY = 0.01
 # Fewer distinct losses than this share of the records outside the largest piles are rounded ones.
 _MOSTLY = 0.5
@@ -136,15 +112,6 @@ def _masking(distinct: int, records: int, *, rounded: bool, at_end: bool) -> tup
 # --- saturation ---
 
 
-SATURATION = CheckSpec(
-    name="saturation",
-    title="Did the model's outputs reach the end of their scale?",
-    hint="probabilities rounded to 0 or 1",
-    advice={"warn": "Collect the losses from logits, or in double precision."},
-    run=lambda evidence: saturation(evidence.given),
-)
-
-
 def saturation(losses: Losses) -> Check:
     """Warn when losses came from probabilities of exactly 0 or 1, which hide how sure the model was."""
     member, nonmember = losses.saturated
@@ -163,14 +130,6 @@ def saturation(losses: Losses) -> Check:
 # --- masking ---
 
 
-MASKING = CheckSpec(
-    name="masking",
-    title="Do the losses tell more than right or wrong?",
-    hint="the AUC that accuracy alone gives",
-    absent="the losses do not say which records are classified correctly",
-    advice={"unknown": _UNMASK},
-    run=lambda evidence: masking(evidence.losses),
-)
 _SURE = 2.33  # standard errors, 99% on one side
 # Where members' losses are lower throughout, and normal, the AUC lies above 1/2 by 1.4 times as much as that of right and
 # wrong answers, or more: by phi(0)/sqrt(2) over phi(z)/2, z where losses turn wrong.
@@ -219,19 +178,6 @@ def masking(losses: Losses) -> Check | None:
 # --- collection ---
 
 
-COLLECTION = CheckSpec(
-    name="collection",
-    title="Was anything noticed while the losses were collected?",
-    hint="what was noted when the losses were collected",
-    absent="nothing was noted when the losses were collected",
-    advice={
-        "warn": (
-            "Mend what was noticed and collect the losses again. Until then read every small number here as “at least”, and"
-            " never as reassurance."
-        ),
-    },
-    run=lambda evidence: collection(evidence.given),
-)
 _MEANING = (
     "This can hide a leak, so that it may be larger than measured: mend it and collect the losses again before you rely"
     " on a small number here."
@@ -255,28 +201,6 @@ def collection(losses: Losses) -> Check | None:
 # --- persons ---
 
 
-PERSONS = CheckSpec(
-    name="persons",
-    title="Do several records belong to one person?",
-    hint="several records of one person",
-    absent="the records name no person",
-    advice={
-        "fail": (
-            "Keep equally many records of each person (the first ones, or drawn at random) and audit again, or count each"
-            " record with --persons each."
-        ),
-        "warn": (
-            "Ask for one score per person (--persons mean), keep equally many records of each person, and split by person so"
-            " that nobody is in both groups."
-        ),
-        "unknown": (
-            "Fill the person column for every record. Records without a person count as one person each, and intervals are"
-            " too narrow where that is not so."
-        ),
-    },
-    run=lambda evidence: persons(evidence.persons),
-    voids_result=True,
-)
 _LEVEL = 1e-3
 
 
@@ -339,22 +263,6 @@ def _answer(found: PersonsFound) -> tuple[Status, str]:
 # --- power ---
 
 
-POWER = CheckSpec(
-    name="power",
-    title="Could this audit have found anything?",
-    hint="whether there are enough records",
-    advice={
-        "warn": (
-            "Audit more records, most of all the rarer kind. Do not read a small bound of this audit as reassurance: it could"
-            " hardly have been larger."
-        ),
-    },
-    run=lambda evidence: power(
-        evidence.estimate("epsilon_bound.clopper_pearson"),
-        evidence.estimate("epsilon_bound.one_run"),
-        evidence.audited,
-    ),
-)
 _SMALL = 1.0
 
 
@@ -401,16 +309,6 @@ def power(certified: Estimate, mechanism: Estimate, claim: Claim | None) -> Chec
 # --- sensitivity ---
 
 
-SENSITIVITY = CheckSpec(
-    name="sensitivity",
-    title="Do a few records, or the scaling of the losses, decide Epsilon*?",
-    hint="whether a few records decide the estimate",
-    advice={
-        "warn": "Decide by the certified bound, which moves little with single records.",
-        "unknown": "Without a value of Epsilon* there is nothing to check: decide by the certified bound.",
-    },
-    run=lambda evidence: sensitivity(evidence.estimate("epsilon_star.gaussian")),
-)
 _LARGEST_MOVE = 0.10
 # Moves below this many nats are noise at any realistic number of records.
 _NOISE = 0.05
@@ -445,30 +343,6 @@ def sensitivity(star: Estimate) -> Check:
 # --- goodness_of_fit ---
 
 
-_MIXTURE_REJECTED = (
-    "Decide by the certified bound and not by Epsilon*: neither normals nor mixtures describe these losses."
-)
-_MIXTURE_STANDS = (
-    "Decide by the certified bound. The mixture describes most of the losses, but a few records in the tails decide its"
-    " Epsilon*, whose error is not known."
-)
-GOODNESS_OF_FIT = CheckSpec(
-    name="goodness_of_fit",
-    title="Do the fitted curves describe the losses?",
-    hint="whether the fitted curves fit",
-    advice={
-        "warn": (
-            "Decide by the certified bound and not by Epsilon*. Ask for --mixture, which fits more flexible curves, and look"
-            " at the pictures of the fit."
-        ),
-        "unknown": "Decide by the certified bound. Audit more records if Epsilon* is needed.",
-        "warn/mixture rejected": _MIXTURE_REJECTED,
-        "unknown/mixture rejected": _MIXTURE_REJECTED,
-        "warn/mixture": _MIXTURE_STANDS,
-        "unknown/mixture": _MIXTURE_STANDS,
-    },
-    run=lambda evidence: goodness_of_fit(evidence.normals, evidence.mixtures),
-)
 _ENOUGH_HELD_OUT = 50
 
 

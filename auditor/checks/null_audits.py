@@ -9,28 +9,12 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import number, percent
 from auditor.core.options import RankGrid, Sample, ThresholdRule
-from auditor.core.registry import CheckSpec
 from auditor.core.values import Check, Estimate, Losses, PerGroup, Status
 from auditor.records.labels import Column, codes
 
 # --- placebo: a reference model that was trained on none of the records ---
 
 
-PLACEBO = CheckSpec(
-    name="placebo",
-    title="Does a model that saw none of the records tell the groups apart too?",
-    hint="the same audit of a reference model",
-    absent="no losses of a reference model were given (--reference)",
-    advice={
-        "fail": (
-            "Draw the non-members like the members (same time, source and filters) and audit again. No number here measures"
-            " leakage before that."
-        ),
-    },
-    # By the rank grid whatever the rule: a threshold chosen for this model means nothing on another model's scale.
-    run=lambda evidence: placebo(evidence.reference, audited=evidence.given, delta=evidence.setting.delta),
-    voids_result=True,
-)
 _FALSE_ALARMS = 0.01  # of both directions, where the groups are alike
 _TELLING = 10  # so many different losses are no coincidence when all of them agree
 
@@ -146,26 +130,6 @@ def _judged_placebo(easier: Estimate, harder: Estimate, level: str) -> Check:
 # --- label_shuffle: the audited losses with membership shuffled ---
 
 
-LABEL_SHUFFLE = CheckSpec(
-    name="label_shuffle",
-    title="Does the audit find something where there is nothing?",
-    hint="the bound on shuffled labels",
-    absent="the result comes from a release that did not make it",
-    advice={
-        "fail": (
-            "Do not rely on the certified bound here until records are independent: one score per person, one of each copy."
-        ),
-        "unknown": "Audit more records: so few cannot show that the method holds its level on them.",
-    },
-    run=lambda evidence: label_shuffle(
-        evidence.losses,
-        delta=evidence.setting.delta,
-        confidence=evidence.setting.confidence,
-        rule=evidence.setting.threshold,
-        rng=evidence.rng("shuffles"),
-    ),
-    voids_result=True,
-)
 _LARGEST = 400  # records of each group that are shuffled
 _FEWEST_UNITS = 10
 _SURELY = 1e-4  # a bound that spends all of its error has about as many positives as it promises

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.core.numbers import percent, unit
-from auditor.core.registry import CheckSpec
 from auditor.core.values import Check, Estimate, Floats, Losses, PerGroup, Status
 from auditor.curves.tradeoff import count
 from auditor.records.features import Features, Table, fingerprints, pooled, ranks_of
@@ -17,33 +16,6 @@ from auditor.records.labels import codes
 _Labels = npt.NDArray[np.bool_]
 _Rows = npt.NDArray[np.intp]
 _Learner = Callable[[Floats, _Labels, Floats], Floats]
-_DECLARED_RANDOM = (
-    "Confirm the declared random split: if the declaration is true, it rules out a shift between the two groups; if it is"
-    " not, do not read these numbers as leakage."
-)
-SHIFT = CheckSpec(
-    name="shift",
-    title="Do both groups come from one population?",
-    hint="a difference between the two populations",
-    source="Lopez-Paz and Oquab 2017",
-    advice={
-        "fail": (
-            "Draw the non-members like the members (same time, source and filters) and audit again. No number here measures"
-            " leakage before that."
-        ),
-        "unknown": (
-            "Ask how the non-members were chosen. If they come from another time, source or filter than the training"
-            " records, do not read these numbers as leakage. With the records' features (--features) a shift will be looked"
-            " for."
-        ),
-        "fail/random split": (
-            "The declared random split cannot be true of these records: find out how the groups were made."
-        ),
-        "unknown/random split": _DECLARED_RANDOM,
-    },
-    run=lambda evidence: shift(evidence.features, person=evidence.given.person, rng=evidence.rng("features")),
-    voids_result=True,
-)
 _FALSE_ALARMS = 0.01  # where the groups are alike
 _CHANCE = 0.5
 _FEWEST = 25  # records of a group, of which a fifth is only learnt from

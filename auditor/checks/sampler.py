@@ -1,24 +1,7 @@
 """Were the batches drawn as the claim's accountant assumes?"""
 
 from auditor.core.options import DPSGD, TrainingClaim
-from auditor.core.registry import CheckSpec
 from auditor.core.values import Check, Status
-
-SAMPLER = CheckSpec(
-    name="sampler",
-    title="Were batches drawn as the accountant assumes?",
-    hint="batches that were shuffled and accounted as Poisson-sampled",
-    source="Chua et al. 2024",
-    absent="no claim says that batches were shuffled and accounted as something else",
-    advice={
-        "warn": (
-            "Draw batches by Poisson sampling, as the accountant assumes. Or claim without the help of sampling: the same"
-            " noise at sampling rate 1, one step for each pass over the records, which holds where leaving a record out"
-            " moves no other record to another batch."
-        ),
-    },
-    run=lambda evidence: sampler_check(evidence.setting.claim),
-)
 
 
 def sampler_check(claim: TrainingClaim | None) -> Check | None:

@@ -2,12 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "app": "main run",
-        "console": "hand_out",
-        "project": "EXAMPLE run_demo",
-        "sentences": "with_options",
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

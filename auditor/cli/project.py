@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
@@ -142,36 +143,9 @@ def schema(asked: _Schema) -> None:
         Keep it beside them:
           auditor schema > result.schema.json
     """
-    from auditor.results.reading import instances_schema, result_schema, runs_schema
+    from auditor.results.reading import result_schema
 
-    made = {"result": result_schema, "instances": instances_schema, "runs": runs_schema}
-    console.say(json.dumps(made[asked.kind](), indent=2) + "\n")
-
-
-_HEAD = """\
-# Settings of auditor. It reads auditor.toml, or the table [tool.auditor] of pyproject.toml, of the folder where it runs
-# or the nearest one above it that has either, up to the root of the repository (which has .git), the home folder or the
-# root of the file system. --config FILE names another file, and --no-config reads none.
-#
-# Each command has a table: [audit], [collect], [claim], ... Its keys are the long options of the command without
-# dashes in front. The command line wins over this file; of an option that can be repeated it replaces the whole list.
-# Paths are meant from the folder of this file. An unknown table, key or type stops the command with exit code 2.
-# Secrets do not belong here: options name the environment variables that hold them.
-#
-# Take away the # of what you want to set. 'auditor COMMAND --help' lists the options of each command.
-
-[audit]
-# For example, a pipeline that stops when the claim is refuted or the certified epsilon is too large:
-#
-"""
-# What most pipelines need; a test reads it as a file and runs it.
-EXAMPLE = """\
-split = "random"
-claim-epsilon = 3.0
-claim-delta = 1e-5
-fail-if = ["epsilon_bound.clopper_pearson > 3", "verdict == refuted"]
-html = "privacy-report.html"
-"""
+    console.say(json.dumps(result_schema(asked.kind), indent=2) + "\n")
 
 
 @dataclass(frozen=True)
@@ -207,6 +181,6 @@ def init(asked: _Init, shown: Quietly) -> None:
         raise OutputError(
             f"output path {str(path)!r} is there already; name another, or replace it with --force."
         )
-    write_all({path: _HEAD + "".join(f"# {line}\n" for line in EXAMPLE.splitlines())})
+    write_all({path: (resources.files("auditor.cli") / settings.OWN).read_text(encoding="utf-8")})
     if not shown.quiet:
         console.say(f"Wrote {path}: it sets nothing until you take away a #.\n")

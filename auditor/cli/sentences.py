@@ -9,6 +9,7 @@ from typing import Any
 from auditor.cli import console, settings
 from auditor.core import validate
 from auditor.core.errors import AuditorError
+from auditor.core.registry import entries
 
 _LONGEST = 1000  # characters of a sentence: nobody reads a cell of a million letters that is quoted
 
@@ -68,40 +69,7 @@ def _about(param: Any, error: Any) -> str:
 OPTIONS: ContextVar[tuple[str, ...]] = ContextVar("options", default=())
 
 # What is called otherwise on the command line.
-_OTHERWISE = {
-    "ask for it to be overwritten": "give --overwrite",
-    "by listing the classes with labels=": "with --accept-labels and --classes",
-    "claimed delta must": "--claim-delta must",
-    "claimed epsilon must": "--claim-epsilon must",
-    "claimed mu must": "--claim-mu must",
-    "claimed rho must": "--claim-rho must",
-    "columns=": "--features",
-    "columns must name": "--features must name",
-    "header_variables=": "--header-variable",
-    "id=None": "--id-column ''",
-    "labels=": "--classes",
-    "long_texts=LongTexts.CUT": "--cut-long-texts",
-    "members and nonmembers must": "--members and --nonmembers must",
-    "model=": "--served-model",
-    "model must be the name": "--served-model must be the name",
-    "model must name": "--served-model must name",
-    "name the task MultiLabel()": "give --task multi-label",
-    "name the task: SquaredError() or GaussianLogLoss(...)": "give --task regression or --task gaussian",
-    "output=Output.LOGITS": "--output logits",
-    "output=Output.LOG_PROBABILITIES": "--output log-probabilities",
-    "output=Output.PROBABILITIES": "--output probabilities",
-    "percent must": "--min-k-percent must",
-    "power must": "--chance must",
-    "request_template and response_path must": "--request-template and --response-path must",
-    "task must give the standard deviation, as in GaussianLogLoss(1.5)": "--standard-deviation must be given",
-    "url must": "MODEL must",
-    "use CompletionsEndpoint for texts": "give --text-column for texts",
-    "utility name must": "--utility-name must",
-    "wanted advantage must": "--advantage must",
-    "wanted Bayes security must": "--bayes-security must",
-    "wanted epsilon must": "--epsilon must",
-    "wanted true positive rate must": "--tpr must",
-}
+_OTHERWISE = entries("auditor.cli", "otherwise.toml")
 _QUOTED = r"""(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|(?<!\w)"(?:[^"\\]|\\.)*"(?!\w)"""
 _TWICE = r"(?:[a-z_]+=[\w.()]*|[a-z]+_[a-z_]+) \((--[a-z-]+(?: [a-z-]+)?)(?: on the command line)?\)"
 

@@ -62,7 +62,7 @@ class _Used:
     """A file, and what a command takes from it.
 
     Attributes:
-        file: Its path, as seen from the current directory.
+        file: Its path, as seen from the current directory; empty where none is used.
         table: Of the command, in brackets.
         settings: Keys with their values as they stand there: those that count, once the command line is read.
         overruled: Keys that the command line overruled.
@@ -73,8 +73,14 @@ class _Used:
     settings: Mapping[str, Any]
     overruled: tuple[str, ...] = ()
 
+    @property
+    def place(self) -> str:
+        """Where the settings stand, in words."""
+        return f"{self.table} of {self.file!r}"
 
-_USED: ContextVar[_Used | None] = ContextVar("used", default=None)
+
+_NONE = _Used("", "", {})
+_USED: ContextVar[_Used] = ContextVar("used", default=_NONE)
 
 
 def chosen(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
@@ -300,20 +306,18 @@ def _checked(file: File, commands: Mapping[str, Mapping[str, Any]]) -> Mapping[s
 
 def forget() -> None:
     """Begin a new command line, which has taken nothing from a file yet."""
-    _USED.set(None)
+    _USED.set(_NONE)
 
 
 def used_file() -> tuple[Path, ...]:
     """Return the file with settings that this command reads, or nothing: no output may take its place."""
-    used = _USED.get()
-    return () if used is None else (Path(used.file),)
+    file = _USED.get().file
+    return (Path(file),) if file else ()
 
 
 def keep_what_counts(context: Any) -> None:
     """Forget settings that the command line overruled."""
     used, options = _USED.get(), _options(context.command)
-    if used is None:
-        return
     sources = {key: context.get_parameter_source(options[key].name) for key in used.settings}
     kept = {
         key: value
@@ -326,23 +330,21 @@ def keep_what_counts(context: Any) -> None:
 def tell_what_is_used(*, quiet: bool) -> None:
     """Tell a terminal which file is used, and everybody that typed gates put those of the file out of force."""
     used = _USED.get()
-    if used is None:
+    if not used.file:
         return
     if "fail-if" in used.overruled and not quiet:
-        console.explain(
-            [f"--fail-if on the command line replaces 'fail-if' in {used.table} of {used.file!r}."]
-        )
+        console.explain([f"--fail-if on the command line replaces 'fail-if' in {used.place}."])
     sets = f"sets {', '.join(used.settings)}" if used.settings else "sets nothing here"
     more = f"; the command line overrules {', '.join(used.overruled)}" if used.overruled else ""
-    console.announcer(quiet=quiet)(f"Settings: {used.table} of {used.file!r} {sets}{more}.")
+    console.announcer(quiet=quiet)(f"Settings: {used.place} {sets}{more}.")
 
 
 def tell_what_stopped(code: Any) -> None:
     """Tell which gates and claims came from a file, where the exit code may be theirs."""
     used = _USED.get()
-    keys = [] if used is None else [key for key in used.settings if key in _STOPPING]
-    if used is not None and keys and code in (ExitCode.FAILED, ExitCode.NOT_EVALUABLE):
-        console.explain([f"Set in {used.table} of {used.file!r}: {', '.join(keys)}."])
+    keys = [key for key in used.settings if key in _STOPPING]
+    if keys and code in (ExitCode.FAILED, ExitCode.NOT_EVALUABLE):
+        console.explain([f"Set in {used.place}: {', '.join(keys)}."])
 
 
 def recorded(result: T) -> T:
@@ -352,7 +354,7 @@ def recorded(result: T) -> T:
         result: A frozen dataclass with ``provenance``, such as `auditor.AuditResult`.
     """
     used = _USED.get()
-    if used is None or not used.settings:
+    if not used.settings:
         return result
     settings = json.loads(json.dumps(used.settings, default=str))  # TOML has dates
     config = {"file": used.file, "table": used.table, "settings": settings}
@@ -362,9 +364,8 @@ def recorded(result: T) -> T:
 def located(sentence: str) -> str:
     """Return a sentence with the place added, if it speaks of an option that a file has set, or of none by its name."""
     used = _USED.get()
-    if used is None or not used.settings:
+    if not used.settings:
         return sentence
-    place = f"{used.table} of {used.file!r}"
     named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?![\w-])", sentence))
     keys = [repr(key) for key in used.settings if key in named]
     if named and not keys:
@@ -372,4 +373,4 @@ def located(sentence: str) -> str:
     told = (
         f"{' and '.join(keys)} {'is' if len(keys) == 1 else 'are'} set in" if keys else "with settings from"
     )
-    return f"{sentence.rstrip('.')} ({told} {place})."
+    return f"{sentence.rstrip('.')} ({told} {used.place})."

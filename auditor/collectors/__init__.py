@@ -3,6 +3,6 @@
 Importing it loads numpy only; everything heavier is imported in the functions that need it.
 """
 
-from auditor.core.lazy import face, in_stub
+from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, in_stub(__name__, __file__))
+__getattr__, __dir__, __all__ = face(__name__, __file__)

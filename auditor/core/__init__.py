@@ -2,14 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "errors": "AuditorError InputError MissingExtraError OutputError",
-        "files": "whole",
-        "numbers": "clean plain",
-        "options": "Adjacency AnyGuesses BernoulliSplit Calibrated Census ClopperPearson Context DPSGD EachRecord FDP FixedSizeSampling FixedThreshold Jeffreys Katz Melded Members MembershipSplit Mixture OnePerPerson OneRunTest Phase PoissonSampling PrivacyUnit RandomSplit RankGrid Sample ShuffledBatches Split StatedClaim StatedCurve Steinke Subset ThresholdRule UnknownSplit",
-        "registry": "CheckSpec Equation Metric Registry Role Unit",
-        "values": ("Check Claim Comparison Estimate LossScale Losses PerGroup Status Subject Verdict"),
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -4,9 +4,11 @@ An entry is data; who computes with it is elsewhere. Report, gates, schema, comp
 the registries and name nothing themselves.
 """
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import resources
 from typing import Any, Generic, Protocol, TypeVar
 
 from auditor.core.values import Check, Subject
@@ -43,6 +45,11 @@ class Registry(Generic[Entry]):
             family for family in self._entries if family.endswith("*") and name.startswith(family[:-1])
         ]
         return self._entries[max(families, key=len)] if families else None
+
+
+def entries(room: str, file: str) -> dict[str, Any]:
+    """Return what a TOML file beside the modules of a room tells."""
+    return tomllib.loads((resources.files(room) / file).read_text(encoding="utf-8"))
 
 
 class Unit(StrEnum):

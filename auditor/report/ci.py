@@ -8,23 +8,26 @@ output, and is a finding in SARIF. What passed is no finding.
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-from xml.etree import ElementTree as ET
 
 from auditor._version import __version__
 from auditor.checks.registry import CHECKS
 from auditor.core.numbers import BRIEF, clean
 from auditor.core.values import Status, Verdict
+from auditor.report.html import environment
 from auditor.report.view import View, gates_first, texts, view_of
 from auditor.results.document import Document, made_at
 from auditor.verdicts.gates import ExitCode, GateOutcome, exit_code
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 _brief = partial(clean, most=BRIEF)
-_TIME = "0"  # seconds: a verdict takes no time, and some readers show nonsense where this is left out
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class _Item:
         outcome: As JUnit has it: a failure, an error, skipped, or null where it passed.
         kind: The same in the words of the audit.
         words: What was found and what to do.
-        rule: The rule of a SARIF log that it breaks, or null.
+        rule: The rule of a SARIF log that it breaks; empty where it breaks none.
         level: Of that finding.
         output: What a passed test has to say.
     """
@@ -47,15 +50,15 @@ class _Item:
     outcome: str | None
     kind: str
     words: str
-    rule: str | None = None
+    rule: str = ""
     level: str = "error"
     output: str = ""
 
 
-_OF_VERDICT: dict[Verdict | None, tuple[str | None, str | None, str]] = {
-    None: ("skipped", None, ""),
+_OF_VERDICT: dict[Verdict | None, tuple[str | None, str, str]] = {
+    None: ("skipped", "", ""),
     Verdict.REFUTED: ("failure", "claim/refuted", "error"),
-    Verdict.NOT_REFUTED: (None, None, ""),
+    Verdict.NOT_REFUTED: (None, "", ""),
     Verdict.INCONCLUSIVE: ("error", "claim/undecided", "warning"),
     Verdict.NOT_EVALUABLE: ("error", "claim/undecided", "warning"),
 }
@@ -73,7 +76,7 @@ def _items(shown: View, gates: Sequence[GateOutcome]) -> Iterator[_Item]:
     passed = "" if outcome else words
     yield _Item("claim", "claim", outcome, str(verdict or "no claim"), words, rule, level, passed)
     for item in gates:
-        outcome, rule = _OF_GATE.get(item.code, (None, None))
+        outcome, rule = _OF_GATE.get(item.code, (None, ""))
         passed = "" if outcome else item.sentence
         kind = item.code.name.lower()
         yield _Item("gates", item.gate.text, outcome, kind, item.sentence, rule, output=passed)
@@ -82,7 +85,7 @@ def _items(shown: View, gates: Sequence[GateOutcome]) -> Iterator[_Item]:
         warned = f"{check.sign.word}: {check.words}" if check.status is Status.WARN else ""
         yield _Item(
             *("checks", check.name, _OF_CHECK.get(check.status), str(check.status), check.words),
-            rule=_check_rule(check.name) if level else None,
+            rule=_check_rule(check.name) if level else "",
             level=level,
             output=warned,
         )
@@ -100,43 +103,29 @@ def junit(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
     """
     shown, made = view_of(result), made_at(result.provenance)
     items = list(_items(shown, gates))
-    failures, errors, skipped = (
-        str(sum(item.outcome == kind for item in items)) for kind in ("failure", "error", "skipped")
+    text = _xml().render(
+        shown=shown,
+        items=items,
+        outcomes=Counter(item.outcome for item in items),
+        stopped=gates_first(gates),
+        # The schema asks for a time without a zone.
+        made=made and made.replace(tzinfo=None, microsecond=0).isoformat(),
     )
-    counts = {"tests": str(len(items)), "failures": failures, "errors": errors, "time": _TIME}
-    suites = ET.Element("testsuites", {"name": "auditor", **counts})
-    named = {"name": _brief(shown.heading), **counts, "skipped": skipped}
-    # The schema asks for a time without a zone.
-    when = {"timestamp": made.replace(tzinfo=None, microsecond=0).isoformat()} if made else {}
-    suite = ET.SubElement(suites, "testsuite", named | when)
-    properties = ET.SubElement(suite, "properties")
-    for title, value in shown.facts:
-        ET.SubElement(properties, "property", {"name": title, "value": _brief(value)})
-    for item in items:
-        _add(suite, item)
-    ET.SubElement(suite, "system-out").text = _first(shown, gates)
-    ET.indent(suites)
-    text = ET.tostring(suites, encoding="unicode", short_empty_elements=True)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+    return f"{text}\n"
 
 
-def _add(suite: ET.Element, item: _Item) -> None:
-    place = {"classname": f"auditor.{item.group}", "name": _brief(item.name) or "unnamed", "time": _TIME}
-    element = ET.SubElement(suite, "testcase", place)
-    if item.outcome is not None:
-        line = " ".join(_brief(item.words).split())
-        outcome = ET.SubElement(element, item.outcome, {"message": line, "type": item.kind})
-        outcome.text = _brief(item.words)
-    if item.output:
-        ET.SubElement(element, "system-out").text = _brief(item.output)
+@cache
+def _xml() -> "Template":
+    return environment(_in_xml, autoescape=True).get_template("junit.xml.jinja")
 
 
-def _first(shown: View, gates: Sequence[GateOutcome]) -> str:
-    """What stopped the pipeline, what was found, and the main numbers, for those who open the suite."""
-    stopped = gates_first(gates)
-    opening = [_brief(f"{item.sign.word}. {item.sentence}") for item in shown.opening]
-    rows = [_brief(row.line) for row in shown.numbers]
-    return "\n".join([*([stopped] if stopped else []), *opening, *rows])
+def _in_xml(value: Any) -> Any:
+    """A text that reads the same in an attribute, where a plain new line would become a space."""
+    if hasattr(value, "__html__"):
+        return value
+    from markupsafe import Markup, escape
+
+    return Markup(str(escape(_brief(value))).replace("\n", "&#10;").replace("\t", "&#9;"))  # noqa: S704
 
 
 # --- SARIF 2.1.0 ---
@@ -145,7 +134,6 @@ def _first(shown: View, gates: Sequence[GateOutcome]) -> str:
 # anew.
 
 
-_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _CHECK = "check/"
 _LONGEST_RULE_NAME = 100
 _LONGEST_NAME = 255  # characters of a file name
@@ -166,27 +154,27 @@ def sarif(result: Document, *, gates: Sequence[GateOutcome] = ()) -> str:
         gates: What became of the gates, if there were any.
     """
     shown, code, made = view_of(result), exit_code(result, gates), made_at(result.provenance)
-    found = [(item.rule, item) for item in _items(shown, gates) if item.rule is not None]
-    used = list(dict.fromkeys(rule for rule, _ in found))
-    files = _files(result)
-    ended = {"executionSuccessful": True, "exitCode": int(code), "exitCodeDescription": _ENDED[code]}
-    when = {"endTimeUtc": made.strftime("%Y-%m-%dT%H:%M:%SZ")} if made else {}
-    driver = {
-        "name": "auditor",
-        "fullName": "auditor: black-box privacy audits of trained models",
-        "version": __version__,
-        "rules": [_rule(name) for name in used],
-    }
-    run = {
-        "tool": {"driver": driver},
-        "invocations": [ended | when],
-        "artifacts": [{"location": {"uri": uri}} for uri in files],
-        "results": [_result(rule, item, used, files, shown.model) for rule, item in found],
-        "columnKind": "unicodeCodePoints",
-        "properties": {"verdict": str(result.verdict or "none"), "meaning": _brief(shown.finding.sentence)},
-    }
-    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    items = [item for item in _items(shown, gates) if item.rule]
+    used, files = list(dict.fromkeys(item.rule for item in items)), _files(result)
+    text = _json().render(
+        shown=shown,
+        version=__version__,
+        rules=map(_rule, used),
+        code=int(code),
+        ended=_ENDED[code],
+        made=made and made.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        files=files,
+        found=[(item, used.index(item.rule), _mark(item, shown.model, files)) for item in items],
+        verdict=str(result.verdict or "none"),
+    )
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+
+
+@cache
+def _json() -> "Template":
+    found = environment(partial(json.dumps, ensure_ascii=False), autoescape=False)
+    found.filters["message"] = _message
+    return found.get_template("sarif.json.jinja")
 
 
 def _check_rule(name: str) -> str:
@@ -198,7 +186,7 @@ def _check_rule(name: str) -> str:
     return _CHECK + (clean(name, most=_LONGEST_RULE_NAME).replace("_", "-") or "unnamed")
 
 
-def _rule(rule: str) -> dict[str, Any]:
+def _rule(rule: str) -> dict[str, str]:
     """Return what a log says of a rule."""
     name = rule.removeprefix(_CHECK)
     spec = CHECKS.get(name.replace("-", "_"))
@@ -207,15 +195,7 @@ def _rule(rule: str) -> dict[str, Any]:
     told = {"{name}": name, "{question}": question}
     short = re.sub(r"\{name\}|\{question\}", lambda match: told[match[0]], words["short"])
     joined = "".join(word.capitalize() for word in name.split("-") if word.isalnum())
-    return {
-        "id": rule,
-        "name": words["name"].replace("{name}", joined),
-        "shortDescription": {"text": _message(short)},
-        "fullDescription": {"text": _message(f"{short} {words['help']}")},
-        "help": {"text": words["help"], "markdown": words["help"]},
-        "defaultConfiguration": {"level": words["level"]},
-        "properties": {"tags": ["privacy", "membership-inference"], "problem.severity": words["level"]},
-    }
+    return {**words, "id": rule, "name": words["name"].replace("{name}", joined), "short": short}
 
 
 def _message(words: str) -> str:
@@ -228,21 +208,9 @@ def _message(words: str) -> str:
     return re.sub(r"[\\\[\]]", r"\\\g<0>", text) if "[" in text else text
 
 
-def _result(rule: str, item: _Item, used: Sequence[str], files: Sequence[str], model: str) -> dict[str, Any]:
-    about = json.dumps([rule, item.name, model, *files])
-    mark = hashlib.sha256(about.encode("utf-8", errors="backslashreplace")).hexdigest()[:32]
-    place: dict[str, Any] = {"logicalLocations": [{"name": _brief(model), "kind": "resource"}]}
-    if files:  # a whole file is meant; hosts ask for a line all the same
-        physical = {"artifactLocation": {"uri": files[0], "index": 0}, "region": {"startLine": 1}}
-        place["physicalLocation"] = physical
-    return {
-        "ruleId": rule,
-        "ruleIndex": used.index(rule),
-        "level": item.level,
-        "message": {"text": _message(item.words)},
-        "partialFingerprints": {"auditorFinding/v1": mark, "primaryLocationLineHash": f"{mark[:16]}:1"},
-        "locations": [place],
-    }
+def _mark(item: _Item, model: str, files: Sequence[str]) -> str:
+    about = json.dumps([item.rule, item.name, model, *files])
+    return hashlib.sha256(about.encode("utf-8", errors="backslashreplace")).hexdigest()[:32]
 
 
 def _files(result: Document) -> list[str]:

@@ -24,6 +24,7 @@ from auditor.core.values import Estimate, Status, Subject
 from auditor.report import html
 from auditor.report.figures import landscape
 from auditor.report.figures.landscape import CROWDED, DENSE, NAMED
+from auditor.report.view import texts
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import Sign, with_role
@@ -473,14 +474,6 @@ def _not_compared(stated: Sequence[tuple[Run, Difference]]) -> list[dict[str, An
     ]
 
 
-_ABOUT_MODELS = (
-    "The numbers describe the models that were audited, not the algorithm that trained them: a strategy with small numbers"
-    " is not thereby private, and none of these numbers can refute or support a claimed epsilon."
-)
-_ABOUT_ALGORITHM = (
-    "The numbers are about the algorithm that trained each model, as far as its membership was decided at random: a small"
-    " number is no evidence of privacy."
-)
 _IN_A_CELL = 20  # strategies shown in a notebook
 
 
@@ -577,38 +570,19 @@ def _history(comparison: "ComparedAudits") -> list[str]:
 
 def _notes(comparison: "ComparedAudits") -> list[str]:
     """What a reader must know of the picture before choosing a strategy by it."""
+    about, meaning = texts("comparison")["about"], texts("comparison")["marks"]
     subjects = {item.estimate.subject for item in comparison.measurements if item.estimate is not None}
-    found = [_ABOUT_ALGORITHM if subjects == {Subject.MECHANISM} else _ABOUT_MODELS]
+    found = [about["algorithm" if subjects == {Subject.MECHANISM} else "models"]]
     if is_lower_bound(comparison.measure):
-        found.append(
-            f"These are {_bounds(comparison)}: what the models give away may lie anywhere above. Bounds of audits with"
-            " different ceilings are not on one scale, so a low bound may only mean few records."
-        )
-        if any(len(item.runs) > 1 for item in comparison.strategies):
-            found[-1] += (
-                " Each holds for its own model alone, so that the mean over several models is itself no bound."
-            )
+        several = any(len(item.runs) > 1 for item in comparison.strategies)
+        bounds = about["bounds"].format(bounds=_bounds(comparison))
+        found.append(f"{bounds} {about['means_of_bounds']}" if several else bounds)
     elif any(item.given > 1 for item in comparison.strategies):
-        found.append(
-            "A point is the mean over the models of one strategy: a point estimate. The bars reach from the smallest to the"
-            " largest model: a range, which is no confidence interval and grows with the number of models."
-        )
+        found.append(about["means"])
     told = [item.marks for item in comparison.measurements] + [item.marks for item in comparison.strategies]
     marks = {mark.partition(" ")[0] for marks in told for mark in marks}
-    meaning = {
-        "fit": "“Fit rejected” marks a number that trusts a fitted curve which a test rejects: do not choose by it.",
-        "delta": "A delta marks numbers that are not at the delta of most: an epsilon at a smaller delta is larger.",
-        "adjacency": "An adjacency marks bounds on the training algorithm that are not for the adjacency of most.",
-        "counted": "“Counted by” marks audits whose unit, a record or a person, is not that of most.",
-        "another": "“Another method” marks numbers that were made otherwise than most: they are not on one scale.",
-        "mixed": "“Mixed scales” marks a strategy whose audits differ in delta, adjacency, unit or method: they have no mean.",
-    }
     found += [text for mark, text in meaning.items() if mark in marks]
-    if not more_is_worse(comparison.measure):
-        found.append(
-            "Of this measure a larger value is better; its axis runs backwards, so that left is still better."
-        )
-    return found
+    return found if more_is_worse(comparison.measure) else [*found, about["backwards"]]
 
 
 def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:

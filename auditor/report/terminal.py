@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import numbers
-from auditor.core.numbers import count, given, number, percent, plain
-from auditor.core.options import DPSGD, SAMPLERS, Adjacency
+from auditor.core.numbers import plain
+from auditor.core.options import DPSGD, SAMPLERS
 from auditor.core.values import Claim, Status, Subject
 from auditor.mechanism.planning import Plan
 from auditor.report.comparison import context as context_comparison
+from auditor.report.html import environment
 from auditor.report.view import View, gates_first, settings_sentence, view_of
 from auditor.results import rows
 from auditor.results.document import SCHEMA_VERSION, Document
@@ -38,41 +39,7 @@ def plan_text(plan: Plan) -> str:
     >>> print(plan_text(records_needed(3.0, delta=1e-5)).splitlines()[0])
     32 members and 32 non-members certify an epsilon of 3 at delta 1e-5.
     """
-    verb, target = "refute", f"the claim of {plan.claim}"
-    if plan.epsilon is not None:
-        verb, target = "certify", f"an epsilon of {given(plan.epsilon)} at delta {given(plan.delta)}"
-    coins = plan.adjacency is Adjacency.ADD_REMOVE and plan.unit == "records"
-    if plan.n_member is None:
-        lines = [f"No plan {verb.replace('y', 'ie')}s {target}.", f"Why: {plan.reason}."]
-    else:
-        kinds = "members", "non-members"
-        if plan.unit == "runs":
-            kinds = "runs with the canary", "without"
-        sizes = f"{count(plan.n_member)} {kinds[0]} and {count(plan.n_nonmember)} {kinds[1]}"
-        if coins:
-            sizes += (
-                f" ({count(plan.n_member + (plan.n_nonmember or 0))} records or canaries with a coin each)"
-            )
-        lines = [f"{sizes} {verb} {target}."]
-        if plan.chance is not None and plan.chance < 1:
-            lines.append(f"Chance of reaching it: {percent(plan.chance, toward='down')}.")
-        if plan.ceiling is not None:
-            top = number(plan.ceiling, toward="down")
-            lines.append(f"A perfect attack on so many records would be certified at {top}.")
-    about = "this model" if plan.subject is Subject.MODEL else f"the training algorithm ({plan.adjacency})"
-    level = percent(plan.confidence, toward="down")
-    lines += [
-        f"Assumed: {plan.attack}.",
-        f"Bound: {plan.estimate}, about {about}, at {level} confidence; {plan.method}.",
-    ]
-    if coins:
-        lines.append("Inclusion coins: score every record that had a coin.")
-    if plan.subject is Subject.MODEL:
-        lines.append(
-            "A bound about the model refutes no claim on the training algorithm; that takes a random split or inclusion"
-            " coins."
-        )
-    return "\n".join(lines) + "\n"
+    return environment(numbers.clean, autoescape=False).get_template("plan.txt.jinja").render(plan=plan)
 
 
 # --- How everything is printed ---

@@ -6,17 +6,15 @@ Every text in it is plain and may hold anything: whoever writes it out escapes i
 
 import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
-from auditor.core.registry import Role
+from auditor.core.registry import Role, entries
 from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, Status, Subject
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
@@ -35,8 +33,7 @@ _MOST_EXPOSED = 100  # records that a reader looks through
 @cache
 def texts(name: str) -> Mapping[str, Any]:
     """Return the tables of ``texts/NAME.toml`` by their keys, in their order."""
-    file = resources.files("auditor.report") / "texts" / f"{name}.toml"
-    return MappingProxyType(tomllib.loads(file.read_text(encoding="utf-8")))
+    return MappingProxyType(entries("auditor.report", f"texts/{name}.toml"))
 
 
 @dataclass(frozen=True)

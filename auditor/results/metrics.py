@@ -4,15 +4,13 @@ Report, gates, schema, comparison, terminal, help and glossary read `METRICS` an
 a certain one asks for its `Role`. To add an estimator, add its entry to ``metrics.toml``.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any
 
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
-from auditor.core.registry import Equation, Metric, Registry, Role, Unit
+from auditor.core.registry import Equation, Metric, Registry, Role, Unit, entries
 from auditor.core.values import Check, Estimate, Status, Subject, Verdict
 from auditor.results.document import AuditDocument, Document, Slice, detail, find
 
@@ -24,11 +22,10 @@ _FAMILY = "tpr_at_fpr.*"  # of rates, of which three are always looked at
 
 def _read() -> dict[str, dict[str, Metric]]:
     """Return the entries of ``metrics.toml``: of one model, of many runs, and what is only claimed."""
-    file = resources.files("auditor.results") / "metrics.toml"
     found: dict[str, dict[str, Metric]] = {}
-    for kind, entries in tomllib.loads(file.read_text(encoding="utf-8")).items():
+    for kind, told in entries("auditor.results", "metrics.toml").items():
         found[kind] = {}
-        for name, words in entries.items():
+        for name, words in told.items():
             like = found["of_models"][words.pop("like")] if "like" in words else Metric(name, "")
             found[kind][name] = replace(like, **{key: _KINDS.get(key, _as_is)(x) for key, x in words.items()})
     return found

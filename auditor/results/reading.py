@@ -61,35 +61,22 @@ _RULES: dict[Any, list[Schema]] = {
 _NO_VERDICT = _rule({"comparisons": {"maxItems": 0}}, {"verdict": _NULL})
 
 
-def result_schema() -> Schema:
-    """Return the schema of `AuditResult.to_json`: of ``auditor audit --json``.
+_SCHEMAS: dict[str, tuple[type[document.Document], str]] = {
+    "result": (document.AuditDocument, "The result of one audit"),
+    "instances": (document.InstancesDocument, "The audit of several models of one training algorithm"),
+    "runs": (document.RunsDocument, "The audit of many runs of one training algorithm"),
+}
 
-    >>> schema = result_schema()
-    >>> schema["$defs"]["estimate"]["properties"]["subject"]["enum"]
+
+def result_schema(kind: str = "result") -> Schema:
+    """Return the schema of the JSON of a kind of result, as ``auditor schema KIND`` prints it.
+
+    >>> result_schema()["$defs"]["estimate"]["properties"]["subject"]["enum"]
     ['model', 'mechanism']
-    """
-    return _document(document.AuditDocument, "The result of one audit")
-
-
-def instances_schema() -> Schema:
-    """Return the schema of `InstancesResult.to_json`: of ``auditor instances --json``.
-
-    >>> instances_schema()["properties"]["kind"]
-    {'const': 'instances'}
-    """
-    return _document(document.InstancesDocument, "The audit of several models of one training algorithm")
-
-
-def runs_schema() -> Schema:
-    """Return the schema of `RunsResult.to_json`: of ``auditor runs --json``.
-
-    >>> runs_schema()["properties"]["kind"]
+    >>> result_schema("runs")["properties"]["kind"]
     {'const': 'runs'}
     """
-    return _document(document.RunsDocument, "The audit of many runs of one training algorithm")
-
-
-def _document(cls: type[document.Document], title: str) -> Schema:
+    cls, title = _SCHEMAS[kind]
     found = object_schema(cls, _NAMES)
     found["properties"]["schema_version"] = {
         "const": document.SCHEMA_VERSION,

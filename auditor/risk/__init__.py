@@ -2,10 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "ranking": "COLUMN NOTE estimate most_exposed rank_records",
-        "slices": "bands slices_of",
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

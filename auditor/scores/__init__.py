@@ -6,6 +6,6 @@ also what a member's loss would be (`likelihood_ratio`, online `rmia`); held-out
 records a score is a fixed function of the record, so that every estimate and bound keeps its level.
 """
 
-from auditor.core.lazy import face, in_stub
+from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, in_stub(__name__, __file__))
+__getattr__, __dir__, __all__ = face(__name__, __file__)

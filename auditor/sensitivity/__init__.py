@@ -3,6 +3,6 @@
 PyTorch and TensorFlow are loaded only when their tracker is built.
 """
 
-from auditor.core.lazy import face, in_stub
+from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(__name__, in_stub(__name__, __file__))
+__getattr__, __dir__, __all__ = face(__name__, __file__)

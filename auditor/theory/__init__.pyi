@@ -1,7 +1,9 @@
 from auditor.theory.accountant import (
     ClaimedCurve as ClaimedCurve,
+    accountant_has_replace_one,
     claimed_curve as claimed_curve,
     epsilon as epsilon,
+    loss_grid,
     replace_one as replace_one,
 )
 from auditor.theory.attackers import (
@@ -23,10 +25,13 @@ from auditor.theory.attackers import (
     tpr_from_epsilon as tpr_from_epsilon,
     tpr_from_mu as tpr_from_mu,
     tpr_from_tv_a as tpr_from_tv_a,
+    tpr_metric,
 )
 from auditor.theory.attributes import (
     ATTRIBUTE_PRIVACY_NOTE as ATTRIBUTE_PRIVACY_NOTE,
     attribute_inference as attribute_inference,
+    log_spread,
+    steps_of,
 )
 from auditor.theory.closed_form import (
     Corollary7 as Corollary7,
@@ -37,7 +42,13 @@ from auditor.theory.closed_form import (
     noise_multiplier_grid as noise_multiplier_grid,
     sampling_rate_grid as sampling_rate_grid,
 )
-from auditor.theory.composition import compare_compositions as compare_compositions
+from auditor.theory.composition import (
+    advanced,
+    advanced_sharper,
+    basic,
+    compare_compositions as compare_compositions,
+    optimal,
+)
 from auditor.theory.conversions import (
     EpsilonDelta as EpsilonDelta,
     advantage_from_curve as advantage_from_curve,
@@ -57,9 +68,16 @@ from auditor.theory.conversions import (
     symmetric_amplified_curve as symmetric_amplified_curve,
 )
 from auditor.theory.gaussian import (
+    StepPair,
     composed_mu as composed_mu,
+    gaussian_delta,
+    gaussian_deltas,
+    gaussian_epsilon,
+    gaussian_epsilons,
+    gaussian_mu,
     gdp_curve as gdp_curve,
     limit_mu as limit_mu,
+    log_mixture,
     mu_clt as mu_clt,
     mu_without_sampling as mu_without_sampling,
     subsampled_mu as subsampled_mu,
@@ -68,6 +86,7 @@ from auditor.theory.monte_carlo import (
     EmpiricalBernstein as EmpiricalBernstein,
     Hoeffding as Hoeffding,
     SampleVariance as SampleVariance,
+    simulated,
     total_variation_monte_carlo as total_variation_monte_carlo,
 )
 from auditor.theory.parameters import (
@@ -106,3 +125,4 @@ from auditor.theory.renyi import (
     renyi_divergence as renyi_divergence,
     renyi_epsilon as renyi_epsilon,
 )
+from auditor.theory.steps import MOST_PHASES, Step, kinds_of, step_deltas, step_epsilons

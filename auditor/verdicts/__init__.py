@@ -2,10 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "gates": "ExitCode GateOutcome check_gates exit_code found judged known_names parse",
-        "judging": "judge",
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

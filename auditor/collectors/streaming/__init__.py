@@ -2,16 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "collecting": "collect typed_classes",
-        "engines": "LocalEngine attempted result_of",
-        "output": "locked refuse_other_model",
-        "ray": "RayEngine ray_session",
-        "run": "Collection",
-        "scorers": "predictor",
-        "trial": "Preflight preflight",
-        "units": "Scoring Unit part_path read_part read_stretch unit_size write_part",
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

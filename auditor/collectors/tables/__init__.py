@@ -2,13 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "collected": "read_metadata",
-        "opening": "RecordTable open_groups open_source",
-        "reading": "read_losses",
-        "shared_rows": "SharedRows",
-        "sources": "readable",
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -2,11 +2,4 @@
 
 from auditor.core.lazy import face
 
-__getattr__, __dir__, __all__ = face(
-    __name__,
-    {
-        "canvas": "TIP any_letter histogram one_line svg tip",
-        "epsilons": "Kind epsilon_rows",
-        "gallery": "FIGURES alt figure",
-    },
-)
+__getattr__, __dir__, __all__ = face(__name__, __file__)

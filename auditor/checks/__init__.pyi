@@ -1,0 +1,16 @@
+from auditor.checks.copies import duplicates, twins
+from auditor.checks.losses import (
+    collection,
+    direction,
+    goodness_of_fit,
+    masking,
+    persons,
+    power,
+    saturation,
+    sensitivity,
+    ties,
+)
+from auditor.checks.null_audits import label_shuffle, placebo
+from auditor.checks.populations import encoded, shift
+from auditor.checks.registry import CHECKS, RUN_CHECKS
+from auditor.checks.sampler import sampler_check

@@ -1,0 +1,28 @@
+from auditor.collectors.base.outputs import Output, Widened, agreement
+from auditor.collectors.base.records import (
+    Batch,
+    Records,
+    bad_value,
+    column_array,
+    matrix,
+    sampled,
+    sampled_groups,
+    spread,
+)
+from auditor.collectors.base.scorer import (
+    BY_CHANCE,
+    ModelScorer,
+    Predictor,
+    in_batches,
+    losses_of,
+    reader_notes,
+)
+from auditor.collectors.base.tasks import (
+    BatchLosses,
+    Classification,
+    better_order,
+    concatenated,
+    finite_pair,
+    reordered,
+    true_class_loss,
+)

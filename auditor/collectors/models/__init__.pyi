@@ -1,0 +1,1 @@
+from auditor.collectors.models.loading import load_model

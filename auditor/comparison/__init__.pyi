@@ -1,0 +1,19 @@
+from auditor.comparison.compare import Change, compare_audits, differences, headline
+from auditor.comparison.paired import (
+    SameRecords,
+    attack_change,
+    auc_change,
+    mcnemar_interval,
+    most_draws,
+    same_records,
+)
+from auditor.comparison.runs import (
+    COMPARED,
+    find_run,
+    leakage,
+    measured,
+    more_is_worse,
+    read_runs,
+    with_table,
+)
+from auditor.comparison.strategies import MIXED, is_on_frontier, pareto_frontier, ranked, why_not_ranked

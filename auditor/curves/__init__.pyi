@@ -1,0 +1,20 @@
+from auditor.curves.gaussian import (
+    SAMPLE_SIZES,
+    Gaussian,
+    distance_test,
+    fit_gaussian,
+    fit_gaussian_pair,
+    held_out_tests,
+    partition,
+    two_sample_ks,
+)
+from auditor.curves.mixture import (
+    MixtureOfGaussians,
+    combined_test,
+    condensed,
+    fit_mixture,
+    fit_mixture_pair,
+    log_evidence,
+)
+from auditor.curves.tradeoff import TradeoffCurve, count
+from auditor.curves.transforms import chain, log_odds, logit_map, normalise, published, shift

@@ -1,0 +1,50 @@
+from auditor.estimators.certified import (
+    Counts,
+    clopper_pearson,
+    grid_ceiling,
+    most_telling,
+    ranks,
+    threshold_bound,
+)
+from auditor.estimators.epsilon_star import (
+    QuantileVariance,
+    alternatives,
+    fit_gap,
+    largest_lower_bound,
+    mixture_standard_error,
+    noise_floor,
+    parametric,
+    standard_error,
+)
+from auditor.estimators.evidence import Estimator, Evidence
+from auditor.estimators.gap import advantage, bayes_security, gap_limits
+from auditor.estimators.gdp import gdp_of_guesses, model_gdp
+from auditor.estimators.guess_tests import (
+    biased_bound,
+    biased_p_value,
+    curve_p_value,
+    epsilon_bound,
+    of_curve,
+    of_epsilon_delta,
+    of_gdp,
+    pure_bound,
+    pure_p_value,
+    rejects,
+    steinke_bound,
+    steinke_p_value,
+)
+from auditor.estimators.guesses import draw_guesses, random_pairs
+from auditor.estimators.joint_test import JointTest
+from auditor.estimators.limits import (
+    MemberLimits,
+    just_above,
+    just_below,
+    lower_count,
+    lower_limit,
+    upper_count,
+    upper_limit,
+)
+from auditor.estimators.one_run import one_run_bound
+from auditor.estimators.rates import auc, empirical, guaranteed_rank, tpr_at_fpr
+from auditor.estimators.registry import ESTIMATORS
+from auditor.estimators.supremum import best_region, gaussian_supremum, mixture_supremum

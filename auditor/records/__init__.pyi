@@ -1,0 +1,10 @@
+from auditor.records.features import Features, fingerprints, pooled, ranks_of, table_of
+from auditor.records.labels import (
+    MIXED,
+    claim_reason,
+    codes,
+    effective_numbers,
+    mechanism_reason,
+    per_person,
+    text,
+)

@@ -1,0 +1,27 @@
+from auditor.report.annex import annex_of as annex_of
+from auditor.report.ci import junit as junit, sarif as sarif
+from auditor.report.comparison import listed as listed
+from auditor.report.findings import (
+    finding as finding,
+    headline as headline,
+    recognition as recognition,
+    verdict_sentence as verdict_sentence,
+)
+from auditor.report.folder import site as site
+from auditor.report.html import (
+    card as card,
+    cited as cited,
+    cyclonedx as cyclonedx,
+    escaped as escaped,
+    glossary as glossary,
+    markdown as markdown,
+    methods_section as methods_section,
+    model_card as model_card,
+    render as render,
+)
+from auditor.report.terminal import (
+    audit_text as audit_text,
+    comparison_text as comparison_text,
+    plan_text as plan_text,
+)
+from auditor.report.view import View as View, gates_first as gates_first, texts as texts, view_of as view_of

@@ -1,0 +1,15 @@
+from auditor.results.document import (
+    SCHEMA_VERSION,
+    AuditDocument,
+    Histogram,
+    NamedCurve,
+    Slice,
+    SliceKind,
+    TopRecord,
+    find,
+    input_hash,
+)
+from auditor.results.metrics import METRICS, STATUS, VERDICT, advice, describe, offered
+from auditor.results.reading import json_value, read_result, result_schema
+from auditor.results.rows import Row, at_least, fit_sentences, out_of_many
+from auditor.results.views import ATTACKS, InstanceRates, curves, histograms, on_common_grid, rank_curves
