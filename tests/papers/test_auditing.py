@@ -10,11 +10,10 @@ Not possible here: accuracy .98, "30x smaller epsilon", 25 canaries and 2,000 fi
 
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments import mechanisms, runs_needed, slides
 from oracles import randomised_response_delta
 from scipy import integrate, special, stats
 
@@ -22,12 +21,6 @@ import auditor
 from auditor import DPSGD, Adjacency, TradeoffCurve, theory
 from auditor.estimators import lower_limit, upper_limit
 from auditor.theory import advanced_sharper, basic, optimal
-
-NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
-if NOTEBOOKS not in sys.path:
-    sys.path.append(NOTEBOOKS)
-
-from experiments import mechanisms, runs_needed, slides  # noqa: E402
 
 N, TP, FP = 100_000, 4922, 174  # the audit: 4.922% and 0.174% of 100,000 models of each kind
 CLAIM = auditor.StatedClaim(epsilon=0.21, delta=1e-5)

@@ -16,23 +16,16 @@ variation, 0.1% for curves read at 2,001 tangents), or five standard errors wher
 
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
+from experiments.errata_checks import Erratum, answers_delta, answers_epsilon
 from scipy import special, stats
 
 from auditor import DPSGD, Adjacency, Claim, theory
 from auditor.sensitivity import Approximate, Full, clipped, largest_distance
 from auditor.theory import advanced, advanced_sharper, basic
-
-NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
-if NOTEBOOKS not in sys.path:
-    sys.path.append(NOTEBOOKS)
-
-from experiments.errata_checks import Erratum, answers_delta, answers_epsilon  # noqa: E402
 
 
 def density(x, mean=0, sd=1):

@@ -12,23 +12,16 @@ random number generator does not fail them.
 
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from experiments import adult, games, gaussian, grid, membership, one_hot, private_logistic
 from scipy import stats
 from scipy.special import expit, ndtr
 
 from auditor import DPSGD, theory
-
-NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
-if NOTEBOOKS not in sys.path:
-    sys.path.append(NOTEBOOKS)
-
-from experiments import adult, games, gaussian, grid, membership, one_hot, private_logistic  # noqa: E402
 
 ADDED, REPLACED = "add-remove", "replace-one"
 SIGMAS = 5
