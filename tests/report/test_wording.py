@@ -190,6 +190,7 @@ def test_a_census_says_what_its_numbers_describe():
 # --- What a failed check, a person and an approximation change --------------------------------------
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize("name", ["shift", "duplicates", "placebo", "label_shuffle", "persons"])
 def test_a_failed_validity_check_takes_the_meaning(overfitted, name):
     """Where the groups cannot be compared no sentence and no tile speaks of recognised records or of a certificate."""
