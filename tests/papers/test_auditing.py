@@ -345,17 +345,11 @@ def audits(request):
     return found
 
 
-def test_the_planted_bug_is_refuted(audits):
-    """The mechanism with the bug shows an epsilon of more than 2 and is refuted, at 95%."""
-    found = audits[mechanisms.train_with_bug]
-    assert found.verdict == "refuted"
-    assert found.estimate("epsilon_bound.clopper_pearson").value > 2
-
-
-def test_the_correct_mechanism_is_not_refuted(audits):
-    """The same audit does not refute the correct mechanism, although its ceiling is far above the claim."""
-    found = audits[mechanisms.train_correctly]
-    assert found.verdict == "not_refuted"
-    bound = found.estimate("epsilon_bound.clopper_pearson")
+def test_the_planted_bug_is_refuted_and_the_correct_mechanism_is_not(audits):
+    """With the bug epsilon is 2 at least, at 95%; without it the same audit keeps the claim, far below its ceiling."""
+    bug, correct = (audits[train] for train in (mechanisms.train_with_bug, mechanisms.train_correctly))
+    assert (bug.verdict, correct.verdict) == ("refuted", "not_refuted")
+    assert bug.estimate("epsilon_bound.clopper_pearson").value > 2
+    bound = correct.estimate("epsilon_bound.clopper_pearson")
     assert bound.value <= 0.21
     assert bound.details["ceiling"] > 5
