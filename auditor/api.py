@@ -5,7 +5,7 @@ Everything below returns plain documents; here each is given its page, its card 
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
@@ -128,6 +128,10 @@ class _Reported(_Shown):
         """
         found: Estimate = self.estimate(name)
         return found
+
+    def __iter__(self: Any) -> Iterator[str]:
+        """Go through the names of the estimates, so that ``"auc" in result`` asks for one."""
+        return (item.name for item in self.estimates)
 
     def plot(self: Any, name: str | None = None) -> "Figure | None":
         """Return a figure of the report, by default the first that there is; see `figure`."""
@@ -370,16 +374,33 @@ def _losses_of(given: Any, nonmember: Any) -> Losses:
     elif not isinstance(given, Losses):
         for name, group in (("member", given), ("nonmember", nonmember)):
             if getattr(group, "ndim", 1) > 1:
+                fix = "probabilities and logits become losses by auditor.losses_from_probabilities"
+                if hasattr(group, "columns"):
+                    fix = "of a table give its column of losses"
                 raise InputError(
-                    f"{name} losses must be one number for each record, got shape {group.shape}; probabilities and logits"
-                    " become losses by auditor.losses_from_probabilities."
+                    f"{name} losses must be one number for each record, got shape {group.shape}; {fix}."
                 )
-        return Losses(member=given, nonmember=nonmember)
+        return _told_apart(Losses(member=given, nonmember=nonmember))
     raise InputError(
         "losses must be auditor.Losses(member=..., nonmember=...), the losses of members and of non-members as two arrays, or"
         " a table with the columns loss and member or its path (auditor.read_losses takes other names, auditor.from_columns"
         f" arrays), got one {type(given).__name__}{' and another argument' if nonmember is not None else ''}."
     )
+
+
+def _told_apart(losses: Losses) -> Losses:
+    """Refuse one column of losses beside one of membership: the most natural mistake, and its numbers would mean nothing."""
+    coded = {
+        name: bool(((group == 0) | (group == 1)).all() and 0 < group.sum() < group.size)
+        for name, group in (("member", losses.member), ("nonmember", losses.nonmember))
+    }
+    if losses.n_member == losses.n_nonmember and sum(coded.values()) == 1:
+        name = next(name for name, found in coded.items() if found)
+        raise InputError(
+            f"{name} losses must be losses, got only 0 and 1, as many as the others, as a column of membership has; give"
+            " auditor.from_columns(loss, member=...), or auditor.Losses(member=..., nonmember=...) if they are losses."
+        )
+    return losses
 
 
 def audit_instances(
@@ -489,8 +510,8 @@ def audit_runs(
 
 
 def compare_audits(
-    results: Iterable[AuditDocument | str | os.PathLike[str]],
-    *,
+    results: Iterable[AuditDocument | str | os.PathLike[str]] | AuditDocument | str | os.PathLike[str],
+    *more: AuditDocument | str | os.PathLike[str],
     about: Any = None,
     baseline: Any = None,
     measure: str | None = None,
@@ -499,7 +520,8 @@ def compare_audits(
     """Set several audits beside each other, against their utility, and against a baseline.
 
     Args:
-        results: Two or more results, or paths of result files.
+        results: Two or more results, or paths of result files; or the first of them.
+        more: The others then.
         about: What the results do not say themselves: the path of a ``.csv`` or ``.parquet`` file, a DataFrame, or a
             dictionary of columns. Column ``result`` names the result (its file, its model, or its number from 1); any of
             ``utility``, ``utility_name``, ``higher_is_better``, ``strategy``, ``category`` and ``model`` say more.
@@ -533,6 +555,8 @@ def compare_audits(
     given = locals()  # every argument by its name, and nothing else yet
     from auditor.comparison import compare as room
 
+    if more := given.pop("more"):
+        given["results"] = [results, *more]
     return AuditsComparison.of(room.compare_audits(**given))
 
 

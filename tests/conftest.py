@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow tells of every processor that it finds
 # The other cores have tests of their own. Read by the libraries of linear algebra when they are imported.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -2,10 +2,12 @@
 
 import itertools
 import math
+from functools import cache
 
 import mpmath
 import numpy as np
 from scipy import integrate, optimize, stats
+from scipy.special import ndtr
 
 
 def epsilon_of_rates(fpr, tpr, delta):
@@ -41,15 +43,51 @@ def _bisected(falling, low, high, steps=110):
     return float(low)
 
 
+def gaussian_mechanism_delta(mu, epsilon):
+    """Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), mu being sensitivity/noise (Balle and Wang 2018, Theorem 8), in mpmath."""
+    with mpmath.workdps(60):
+        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        second = mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+        return mpmath.ncdf(mu / 2 - epsilon / mu) - second
+
+
 def gaussian_mechanism_epsilon(mu, delta):
-    """Epsilon of the Gaussian mechanism with sensitivity/noise = mu (Balle and Wang 2018), by bisection in mpmath."""
+    """Epsilon of the Gaussian mechanism, by bisection in mpmath."""
     with mpmath.workdps(40):
-        mu, delta = mpmath.mpf(mu), mpmath.mpf(delta)
+        mu = mpmath.mpf(mu)
+        return _bisected(
+            lambda epsilon: gaussian_mechanism_delta(mu, epsilon) - delta,
+            mpmath.mpf(0),
+            20 + mu * mu + 10 * mu,
+        )
 
-        def surplus(eps):
-            return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu) - delta
 
-        return _bisected(surplus, mpmath.mpf(0), 20 + mu * mu + 10 * mu)
+def fixed_size_delta(noise, rate, epsilon):
+    """Return p delta(log(1 + (e^eps - 1)/p)) of the plain Gaussian at mu = 2/s: one step of a fixed size, a record replaced."""
+    mu, shifted = 2 / noise, np.log1p(np.expm1(epsilon) / rate)
+    return rate * (ndtr(mu / 2 - shifted / mu) - np.exp(shifted) * ndtr(-mu / 2 - shifted / mu))
+
+
+@cache
+def _losses_of_steps(noise, rate, steps, low, high, cells=2**20):
+    """The losses of all steps and their masses: the law of one step on a grid, composed by its Fourier transform."""
+    x = np.linspace(-10 * noise - 2, 10 * noise + 2, 40_001)
+    up, down = (1 - rate + rate * np.exp((2 * x * at - at**2) / (2 * noise**2)) for at in (high, low))
+    weight, loss = stats.norm.pdf(x, scale=noise) * (x[1] - x[0]) * up, np.log(up / down)
+    reach = max(12 * math.sqrt(steps * (weight @ loss**2)), 1.05 * np.abs(loss[weight > 1e-18]).max())
+    # Each mass goes to the two cells around it so that its mean stays: the error is of second order in the step.
+    place = loss * cells / (2 * reach)
+    floor = np.floor(place).astype(int)
+    law = np.bincount(floor % cells, weight * (floor + 1 - place), cells)
+    law += np.bincount((floor + 1) % cells, weight * (place - floor), cells)
+    total = np.fft.irfft(np.fft.rfft(law / law.sum()) ** steps, cells)
+    return np.fft.fftfreq(cells) * 2 * reach, total
+
+
+def sampled_gaussian_delta(noise, rate, steps, epsilon, *, low, high=1.0):
+    """Delta of so many draws of (1 - p) N(0, s^2) + p N(high, s^2) against the same with ``low`` in its place."""
+    losses, masses = _losses_of_steps(noise, rate, steps, low, high)
+    return float(masses @ -np.expm1(np.minimum(epsilon - losses, 0.0)))
 
 
 def best_threshold_epsilon(member, nonmember, delta, clip=0.0):

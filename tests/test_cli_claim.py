@@ -55,6 +55,13 @@ def test_the_table(capsys):
     assert capsys.readouterr().out.count("Advantage") > 4
 
 
+def test_batches_and_epochs(capsys):
+    """A rate is batch size over records; epochs are as many steps as batches in them: 10 x 60,000 / 256 = 2,343.75."""
+    described = ("--noise-multiplier", "1.1", "--sampling-rate", "256/60000", "--epochs", "10")
+    assert run("claim", *described, "--delta", "1e-5") == 0
+    assert "2,344 steps" in capsys.readouterr().out
+
+
 def test_steps_from_a_table(tmp_path, capsys):
     """A schedule of two kinds of steps gives one promise, told in ranges."""
     path = tmp_path / "steps.csv"
@@ -148,6 +155,9 @@ def test_every_output(tmp_path, capsys):
         ("--noise-multiplier 0 --sampling-rate 0.1 --steps 3", ["--noise-multiplier", "above 0"]),
         ("--noise-multiplier 1 --sampling-rate 0.1 --steps 2.5", ["--steps", "2.5"]),
         ("--noise-multiplier 1", ["missing", "--sampling-rate", "--steps", "--schedule"]),
+        ("--noise-multiplier 1 --sampling-rate 1/0 --steps 3", ["--sampling-rate", "1/0"]),
+        ("{run} --epochs 3", ["--epochs", "--steps", "one of the two"]),
+        ("--noise-multiplier 1 --sampling-rate 0.1 --epochs -1", ["--epochs", "above 0"]),
         ("{run} --schedule x.csv", ["--schedule", "cannot stand beside"]),
         ("{run} --delta 1", ["--delta", "[0, 1)"]),
         ("{run} --fpr 0", ["--fpr", "(0, 1]"]),

@@ -57,6 +57,13 @@ def test_the_gate_stops_what_got_worse(folder, arguments, code, capsys):
     assert (printed.err != "") == (code != 0)
 
 
+def test_losses_are_no_results(folder, capsys):
+    """Tables of losses in place of results are refused with the command that audits them."""
+    table = folder / "losses.csv"
+    table.write_text("loss,member\n1.0,0\n2.0,1\n")
+    assert "auditor audit FILE --json RESULT.json" in refused(capsys, "compare", folder / "old.json", table)
+
+
 def test_the_reason_is_on_standard_error(folder, capsys):
     """Each audit that is worse or not comparable has one line on standard error, the worse ones first, quiet or not."""
     names = [folder / f"{word}.json" for word in ("old", "new", "broken", "leaking")]
@@ -124,7 +131,10 @@ def test_losses_are_found_by_their_hash(tmp_path, capsys):
         (("old", "missing"), "missing.json"),
         (("old", "new", "--measure", "auk"), "'auk'; did you mean 'auc'?"),
         (("old", "new", "--about", "missing"), "missing.json"),
-        (("old", "new", "leaking", "--fail-if-worse"), "--fail-if-worse needs a baseline, got 3 results"),
+        (
+            ("old", "new", "leaking", "--fail-if-worse"),
+            "got 3 results and none named; name one with --baseline FILE",
+        ),
         (("old", "new", "--html", "old"), "is a file that this command reads"),
         (("old", "new", "--baseline", "old", "--html", "-"), "--html - is not offered"),
     ],

@@ -42,6 +42,18 @@ def test_arrays_tables_and_paths_are_audited(result, tmp_path):
             "shape (9, 2); probabilities and logits become losses by auditor.losses_from",
         ),
         (({"loss": [0.1, 0.2]},), "'member'"),
+        (
+            (auditor.Losses(member=MEMBER, nonmember=OTHERS).to_frame(),) * 2,
+            "got shape (600, 2); of a table give its column of losses",
+        ),
+        (
+            ({"loss": [0.1, 0.2], "is_member": [1, 0]},),
+            "--member-column, member_column of auditor.read_losses",
+        ),
+        (({"nll": [0.1, 0.2], "member": [1, 0]},), "--loss-column, loss_column of auditor.read_losses"),
+        ((MEMBER, np.repeat([1, 0], 150)), "nonmember losses must be losses, got only 0 and 1"),
+        ((MEMBER, np.repeat([True, False], 150)), "auditor.from_columns(loss, member=...)"),
+        ((np.repeat([1, 0], 150), OTHERS), "member losses must be losses, got only 0 and 1"),
     ],
 )
 def test_what_could_mean_two_things_is_refused_with_the_way(given, words):
@@ -52,21 +64,34 @@ def test_what_could_mean_two_things_is_refused_with_the_way(given, words):
     assert "0." not in str(caught.value).replace("0.1", "")
 
 
+def test_losses_of_0_and_1_are_audited_where_they_can_be_nothing_else():
+    """Errors of a classifier are losses: of both groups, of unequal groups, and wherever `Losses` says so."""
+    wrong = np.repeat([1, 0], 150)
+    for given in ((wrong[100:], wrong[50:-50]), (MEMBER[:200], wrong[50:-51])):
+        assert auditor.audit(*given).data["records"] == [len(given[0]), len(given[1])]
+    assert auditor.audit(auditor.Losses(member=MEMBER, nonmember=wrong)).data["records"] == [300, 300]
+
+
 def test_a_result_prints_as_the_terminal_shows_it(result):
     """`print` says what the terminal says; `repr` is one short line; a comparison likewise."""
     assert str(result) == auditor.report.audit_text(result)
     assert repr(result) == "AuditResult('m': Leakage found)"
-    found = auditor.compare([result, auditor.audit(MEMBER + 1, OTHERS, delta=1e-5)])
+    other = auditor.audit(MEMBER + 1, OTHERS, delta=1e-5)
+    found = auditor.compare([result, other])
+    assert str(auditor.compare(result, other)) == str(found)
     assert found.got_worse is False
     assert repr(found) == "AuditsComparison(2 audits by advantage against 'm')"
     assert str(found) == auditor.report.comparison_text(found)
 
 
 def test_numbers_and_pictures_by_name(result):
-    """`result["auc"]` is the estimate, a wrong name is told the nearest, `plot` draws the figure of the report."""
+    """`result["auc"]` is the estimate, a wrong name is told the nearest, `plot` draws the figure of the report; names are gone through."""
     assert result["auc"] is result.estimate("auc")
     with pytest.raises(auditor.InputError, match="did you mean 'auc'"):
         result["uac"]
+    assert list(result) == [item.name for item in result.estimates]
+    assert "auc" in result
+    assert "uac" not in result
     assert result.plot("losses").axes
     assert result.plot().axes
 

@@ -24,36 +24,30 @@ HEAVY = (
 )
 
 
-def test_import_loads_nothing_heavy():
-    """A fresh ``import auditor`` loads nothing beyond numpy and the standard library."""
-    code = f"import sys, auditor; print([name for name in {HEAVY} if name in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+def printed(code, *arguments):
+    """What a program prints in a process of its own."""
+    line = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip()
+
+
+NEVER = ("matplotlib", "pandas", "sklearn", "scipy.stats", "torch", "tensorflow")
 
 
 @pytest.mark.parametrize(
-    "module",
+    ("module", "unused"),
     [
-        "auditor.theory",
-        "auditor.canaries",
-        "auditor.sensitivity",
-        "auditor.collectors",
-        "auditor.core.values",
-        "auditor.cli.app",
+        ("auditor", HEAVY),
+        ("auditor.theory", NEVER),
+        ("auditor.canaries", NEVER),
+        ("auditor.sensitivity", NEVER),
+        ("auditor.collectors", NEVER),
+        ("auditor.core.values", NEVER),
+        ("auditor.cli.app", (*NEVER, "scipy", "pyarrow")),
     ],
 )
-def test_rooms_load_no_plotting_or_tables(module):
-    """No room loads matplotlib, pandas, scikit-learn or scipy.stats before it needs them."""
-    code = f"import sys, {module}; print([n for n in ('matplotlib', 'pandas', 'sklearn', 'scipy.stats', 'torch', 'tensorflow') if n in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
-
-
-def test_the_command_line_begins_without_scipy():
-    """Help, versions and refusals wait for numpy alone."""
-    code = "import sys, auditor.cli.app; print({'scipy', 'pyarrow'} & set(sys.modules))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"
+def test_a_fresh_import_loads_nothing_heavy(module, unused):
+    """No room loads before it needs them what draws, learns or holds tables; the command line begins with numpy alone."""
+    assert printed(f"import sys, {module}; print([name for name in {unused} if name in sys.modules])") == "[]"
 
 
 @pytest.mark.parametrize("name", auditor.__all__)
@@ -66,8 +60,7 @@ def test_public_names_exist(name):
 def test_a_room_among_the_names_is_there_without_importing_it():
     """``auditor.canaries`` needs no import of its own, and is the module that an import gives."""
     code = "import sys, auditor; before = 'auditor.canaries' in sys.modules; print(before, auditor.canaries.__name__)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "False auditor.canaries"
+    assert printed(code) == "False auditor.canaries"
 
 
 def test_unknown_names_are_attribute_errors():
@@ -96,5 +89,4 @@ def test_an_audit_of_a_table_loads_only_what_it_uses(tmp_path):
         "import sys; from auditor.cli import run; code = run(['audit', sys.argv[1], '--quiet']);"
         f"print(code, [name for name in {unused} if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code, table], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "0 []"
+    assert printed(code, table) == "0 []"

@@ -21,6 +21,13 @@ from auditor import (
 )
 from auditor.core import InputError
 from auditor.report import headline
+from auditor.results import rows
+
+CONDITIONS = {
+    "order_statistics": "records are independent",
+    "one_run_gdp": "the curve is Gaussian",
+    "gdp": "the curve is Gaussian",
+}
 
 
 def two_humps(rng, n, shift):
@@ -259,6 +266,18 @@ def test_the_gaussian_reading_is_labelled(rng):
     judged = auditor.audit(losses, delta=1e-5, split=RandomSplit(), claim=between)
     assert judged.verdict is Verdict.NOT_REFUTED
     assert "if the curve is Gaussian" in judged.to_html()
+
+
+def test_each_conditional_bound_states_its_own_condition(rng):
+    """A bound that holds if records are independent says so wherever it is shown, and not that a curve is Gaussian."""
+    losses = Losses(member=rng.normal(-1, 1, 800), nonmember=rng.normal(0, 1, 800))
+    result = auditor.audit(losses, delta=1e-5, split=RandomSplit())
+    said = {name: rows.row_of(result, f"epsilon_bound.{name}").confidence for name in CONDITIONS}
+    assert said == {name: f"95%, if {words}" for name, words in CONDITIONS.items()}
+    twin = auditor.audit(Losses(losses.member + 1, losses.nonmember), delta=1e-5, split=RandomSplit())
+    for name, words in CONDITIONS.items():
+        shown = str(auditor.compare([result, twin], measure=f"epsilon_bound.{name}"))
+        assert f"only if {words.replace('curve', 'trade-off curve')}" in " ".join(shown.split())
 
 
 def test_a_subset_needs_no_second_size(leaky):

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import gc
 import inspect
 import sys
 import typing
@@ -218,4 +219,6 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> None:
     """Run the command line on the process's own arguments."""
     console.forgive_unknown_signs()
+    # Modules and figures are millions of small objects that stay: looking for garbage among them took a tenth of the time.
+    gc.set_threshold(50_000)
     sys.exit(run(sys.argv[1:]))

@@ -107,7 +107,7 @@ def compare(
     )
     if compared.fail_if_worse and found.baseline is None:
         raise InputError(
-            f"--fail-if-worse needs a baseline, got {len(paths)} results and none named; name one with --baseline."
+            f"--fail-if-worse needs a baseline, got {len(paths)} results and none named; name one with --baseline FILE."
         )
     announce("Writing ...")
     page = {} if files.html is None else {files.html: found.to_html()}

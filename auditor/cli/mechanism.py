@@ -81,7 +81,7 @@ def claim(
 
     Examples:
         What does a training run promise?
-          auditor claim --noise-multiplier 1.1 --sampling-rate 0.004 --steps 14040 \
+          auditor claim --noise-multiplier 1.1 --sampling-rate 256/60000 --epochs 10 \
             --delta 1e-5
 
         By every method and composition theorem, as JSON:

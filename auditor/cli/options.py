@@ -2,10 +2,12 @@
 
 import dataclasses
 import inspect
+import math
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,7 +16,7 @@ import typer
 from auditor.api import AnyResult, AuditResult
 from auditor.cli import console
 from auditor.cli.settings import chosen, used_file
-from auditor.core import options as choices
+from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, write_all
 from auditor.core.values import Losses, Verdict
@@ -284,13 +286,21 @@ def names(option: str, text: str) -> list[str]:
 # --- What is claimed ---
 
 
+def _rate(typed: object) -> float:
+    """A rate as a number, or as one number over another: batch size over records."""
+    try:
+        return float(Fraction(str(typed)))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise InputError("it must be a number, or one over another such as 256/60000.") from None
+
+
 @dataclass(frozen=True)
 class Steps(Options):
     """The steps of DP-SGD.
 
     Attributes:
         noise_multiplier: DP-SGD: noise standard deviation over the clipping norm.
-        sampling_rate: DP-SGD: chance that a record is in a step.
+        sampling_rate: DP-SGD: chance that a record is in a step, also as batch size over records, such as 256/60000.
         steps: DP-SGD: number of steps.
         sampler: How batches are drawn: by coins (default), each anew of a fixed size, or cut from shuffled records but
             accounted as if by coins.
@@ -298,7 +308,7 @@ class Steps(Options):
     """
 
     noise_multiplier: float | None = None
-    sampling_rate: float | None = None
+    sampling_rate: float | None = option(parser=_rate, metavar="RATE")
     steps: int | None = None
     sampler: Literal["poisson", "fixed-size", "shuffled"] | None = None
     fixed_size: bool = False
@@ -315,15 +325,17 @@ class Training(Steps):
     """A DP-SGD description.
 
     Attributes:
+        epochs: DP-SGD: as many steps as batches in so many epochs, in place of --steps.
         schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
     """
 
+    epochs: float | None = None
     schedule: Path | None = None
 
     def described(self) -> choices.DPSGD:
         """Return a DP-SGD description: three numbers for all steps, or a table of steps."""
         parameters = ("noise_multiplier", "sampling_rate", "steps")
-        there = given(self, *parameters)
+        there = given(self, *parameters, "epochs")
         if self.schedule is not None:
             if there:
                 raise InputError(
@@ -333,12 +345,24 @@ class Training(Steps):
 
             return read_schedule(self.schedule, sampling=self.sampling())
         wanted = list(map(spelled, parameters))
-        missing = [name for name in wanted if name not in there]
+        # Epochs stand in for steps.
+        missing = [name for name in wanted if name not in (*there, "--steps" if self.epochs else "")]
         if missing:
             raise InputError(
-                f"a DP-SGD description needs {', '.join(wanted)}, or --schedule; missing: {', '.join(missing)}."
+                f"a DP-SGD description needs {', '.join(wanted)} (or --epochs), or --schedule; missing: {', '.join(missing)}."
             )
-        return choices.DPSGD(self.noise_multiplier, self.sampling_rate, self.steps, sampling=self.sampling())
+        return choices.DPSGD(
+            self.noise_multiplier, self.sampling_rate, self._counted(), sampling=self.sampling()
+        )
+
+    def _counted(self) -> int | None:
+        """The number of steps, as given or by epochs; one that is not whole is rounded up, which promises less."""
+        if self.epochs is None:
+            return self.steps
+        if self.steps is not None:
+            raise InputError("--epochs stands in place of --steps; give one of the two.")
+        rate = validate.fraction("sampling_rate", self.sampling_rate, one=True)
+        return math.ceil(validate.positive("epochs", self.epochs) / rate - 1e-9)
 
 
 @dataclass(frozen=True)
@@ -368,7 +392,7 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
         point = given(self, "claim_epsilon", "claim_delta")
         curve = given(self, "claim_mu", "claim_rho", "claim_points")
         stated = [*point, *curve, *given(self, "claim_adjacency")]
-        steps = ("noise_multiplier", "sampling_rate", "steps", "schedule", "fixed_size", "sampler")
+        steps = ("noise_multiplier", "sampling_rate", "steps", "epochs", "schedule", "fixed_size", "sampler")
         trained = given(self, *steps)
         if stated and trained:
             raise InputError(

@@ -109,6 +109,7 @@ class Metric:
         of_training_set: How members were chosen where the number is about the finite training set itself.
         hint: What it is in a few words, for the help of gates; empty where an audit of one model does not have it.
         absent: Why an audit may not have it, a clause; empty where every audit does.
+        condition: What a conditional bound of one model assumes, a clause; empty for a Gaussian curve.
         short: Its title in a short list, such as that of an audit of runs.
     """
 
@@ -130,6 +131,7 @@ class Metric:
     of_training_set: tuple[str, ...] = ()
     hint: str = ""
     absent: str = ""
+    condition: str = ""
     short: str = ""
 
 

@@ -93,6 +93,9 @@ def several_looks(looks: int) -> dict[str, int]:
     return {"looks": looks} if looks > 1 else {}
 
 
+_WRITTEN = {"claim": "; an epsilon is claimed by auditor.StatedClaim(epsilon=..., delta=...)"}
+
+
 def instance(name: str, value: object, kinds: Sequence[type]) -> None:
     """Refuse a value of another type than these: a choice is a value, not its name or its class."""
     if isinstance(value, tuple(kinds)):
@@ -102,7 +105,7 @@ def instance(name: str, value: object, kinds: Sequence[type]) -> None:
         raise InputError(
             f"{name} must be an instance, got the class {value.__name__}; write {value.__name__}(...)."
         )
-    raise InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}.")
+    raise InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}{_WRITTEN.get(name, '')}.")
 
 
 def _public(kind: type) -> str:

@@ -28,7 +28,7 @@ from auditor.report.view import texts
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import Sign, with_role
-from auditor.results.rows import Row
+from auditor.results.rows import Row, condition
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
@@ -91,8 +91,10 @@ def _bounds(comparison: "ComparedAudits") -> str:
     if not is_lower_bound(comparison.measure):
         return ""
     found = [item.estimate for item in comparison.measurements]
-    if any(detail(item, "conditional") for item in found):
-        return "lower bounds that hold only if the trade-off curve is Gaussian"
+    if under := next(
+        (condition(item) for item in found if item is not None and detail(item, "conditional")), None
+    ):
+        return f"lower bounds that hold only if {under.replace('the curve', 'the trade-off curve')}"
     if any(detail(item, "approximate") for item in found):
         return "approximate lower bounds, which certify nothing"
     return "certified lower bounds"

@@ -8,6 +8,7 @@ import json
 import os
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from auditor.checks.registry import CHECKS, RUN_CHECKS
@@ -240,6 +241,11 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
         raise InputError(f"path must be a text or a path, got {path!r}.")
     named = f"result file {str(path)!r}"
     content = read_bytes(path, what="result file", most=_LARGEST_FILE)
+    if Path(path).suffix != ".json" and b"{" not in content[:64]:
+        raise InputError(
+            f"{named} is not the JSON of a result; a table of losses is audited first, and that keeps one:"
+            " auditor audit FILE --json RESULT.json."
+        )
     raw = json_value(content, named=named)
     if not isinstance(raw, dict) or "schema_version" not in raw:
         raise InputError(f"{named} is not an audit result: it has no schema_version.")

@@ -289,6 +289,13 @@ def claim_value(claim: Claim) -> str:
 
 
 _POINT = "point estimate"
+
+
+def condition(item: Estimate) -> str:
+    """Return under which condition a conditional bound holds: most read a curve as Gaussian."""
+    return metrics.metric(item.name).condition or "the curve is Gaussian"
+
+
 # Which end of the losses a number comes from, where it is not the one that people expect.
 _OF_OTHERS = "It comes from the high losses, which show who was not a member."
 _REVERSED = "It comes from members whose losses are higher than those of the others, the wrong way round."
@@ -410,7 +417,7 @@ class Row:
     def _condition(self) -> str:
         """The condition of the stated confidence, where it has one that no audit can check."""
         if detail(self.estimate, "conditional"):
-            return ", if the curve is Gaussian"
+            return f", if {condition(self.estimate)}"
         return ", if the fit holds" if self.metric.curve and self.estimate.lower is not None else ""
 
     @cached_property

@@ -18,11 +18,13 @@ def _audited(shift, seed, delta):
 
 @pytest.fixture(scope="session")
 def audited():
-    """Make an audit: ``shift`` is how far members lie below the others, in standard deviations."""
+    """Make an audit: ``shift`` is how far members lie below the others, in standard deviations; a twin counts as of other losses."""
 
-    def make(shift, seed=0, *, delta=1e-5, **data):
+    def make(shift, seed=0, *, delta=1e-5, twin=0, **data):
         found = _audited(shift, seed, delta)
-        return replace(found, data={**found.data, **data})
+        made_of = f"{found.provenance['input_sha256']}{twin or ''}"
+        provenance = {**found.provenance, "input_sha256": made_of}
+        return replace(found, data={**found.data, **data}, provenance=provenance)
 
     return make
 

@@ -13,7 +13,7 @@ def spread_out(trained, valued):
 
     def make(points, measure="epsilon_star.gaussian"):
         results = [
-            valued(trained(0.1, place, f"s{place}", y), measure, value=x)
+            valued(trained(0.1, 0, f"s{place}", y, twin=place), measure, value=x)
             for place, (x, y, _) in enumerate(points)
         ]
         about = {"result": list(range(1, len(points) + 1)), "category": [kind for *_, kind in points]}

@@ -120,23 +120,14 @@ def test_claims_that_allow_everything_are_kept(epsilon):
     assert apart.p_value(epsilon) > 0.99
 
 
-@pytest.mark.parametrize(
-    ("law", "alpha"),
-    [("worst", 0.05), ("worst", 0.01), ("response", 0.05), ("five values", 0.05), ("mirrored", 0.01)],
-)
+@pytest.mark.parametrize(("law", "alpha"), [("worst", 0.05), ("worst", 0.01), ("mirrored", 0.01)])
 @pytest.mark.parametrize(("sizes", "epsilon", "delta"), [((20, 20), 1.0, 0.0), ((150, 60), 0.5, 1e-3)])
 def test_the_truth_is_seldom_exceeded(request, law, sizes, epsilon, delta, alpha):
     """The bound exceeds the truth with probability alpha at most, and at the least favourable law hardly less often."""
     rng, runs = np.random.default_rng(81), runs_for(request, 200, 4000)
 
     def drawn():
-        if law == "response":
-            told = [rng.random(size) < stats.logistic.cdf(epsilon) for size in sizes]
-            revealed = [rng.random(size) < delta for size in sizes]
-            return np.where(revealed[0], -1, ~told[0]), np.where(revealed[1], 2, told[1])
         member, nonmember = worst(rng, *sizes, epsilon, delta)
-        if law == "five values":
-            return np.floor(5 * member), np.floor(5 * nonmember)
         if law == "mirrored":
             other, one = worst(rng, *sizes[::-1], epsilon, delta)
             return -one, -other

@@ -4,20 +4,12 @@ This is the attribute inference of Cherubin et al. 2024, Sections 5 and 6; the p
 tests/papers/test_bayes_security.py.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from experiments import attributes
 
 from auditor import DPSGD, run_cases
 from auditor.theory import attribute_inference
-
-NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
-if NOTEBOOKS not in sys.path:
-    sys.path.append(NOTEBOOKS)
-
-from experiments import attributes  # noqa: E402
 
 CASE = {**attributes.SMALL, "records": 160, "batch": 16, "scaling": "standard", "epochs": 2}
 

@@ -3,24 +3,14 @@
 The optimiser is checked against a hand computation, the promises against TensorFlow Privacy's own functions and mpmath.
 """
 
-import os
 import re
 import sys
-import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
-
-import auditor
-
-NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
-if NOTEBOOKS not in sys.path:
-    sys.path.append(NOTEBOOKS)
-
-from experiments import (  # noqa: E402
+from experiments import (
     adult,
     dp_training,
     guarantee,
@@ -33,6 +23,8 @@ from experiments import (  # noqa: E402
     purchase100,
     strategies,
 )
+
+import auditor
 
 # TensorFlow's own third parties warn.
 pytestmark = [
@@ -48,11 +40,10 @@ HEADER = ", ".join(adult.COLUMNS)
 @pytest.fixture
 def tf(require_extra):
     """TensorFlow, with one thread."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        require_extra("tensorflow")
-        return pytest.importorskip("tensorflow")
+    require_extra("tensorflow")
+    import tensorflow as tf
+
+    return tf
 
 
 def write(folder, train, test, *, names=("adult.data", "adult.test")):

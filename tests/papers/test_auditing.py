@@ -10,11 +10,10 @@ Not possible here: accuracy .98, "30x smaller epsilon", 25 canaries and 2,000 fi
 
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments import mechanisms, runs_needed, slides
 from oracles import randomised_response_delta
 from scipy import integrate, special, stats
 
@@ -22,12 +21,6 @@ import auditor
 from auditor import DPSGD, Adjacency, TradeoffCurve, theory
 from auditor.estimators import lower_limit, upper_limit
 from auditor.theory import advanced_sharper, basic, optimal
-
-NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
-if NOTEBOOKS not in sys.path:
-    sys.path.append(NOTEBOOKS)
-
-from experiments import mechanisms, runs_needed, slides  # noqa: E402
 
 N, TP, FP = 100_000, 4922, 174  # the audit: 4.922% and 0.174% of 100,000 models of each kind
 CLAIM = auditor.StatedClaim(epsilon=0.21, delta=1e-5)
@@ -352,17 +345,11 @@ def audits(request):
     return found
 
 
-def test_the_planted_bug_is_refuted(audits):
-    """The mechanism with the bug shows an epsilon of more than 2 and is refuted, at 95%."""
-    found = audits[mechanisms.train_with_bug]
-    assert found.verdict == "refuted"
-    assert found.estimate("epsilon_bound.clopper_pearson").value > 2
-
-
-def test_the_correct_mechanism_is_not_refuted(audits):
-    """The same audit does not refute the correct mechanism, although its ceiling is far above the claim."""
-    found = audits[mechanisms.train_correctly]
-    assert found.verdict == "not_refuted"
-    bound = found.estimate("epsilon_bound.clopper_pearson")
+def test_the_planted_bug_is_refuted_and_the_correct_mechanism_is_not(audits):
+    """With the bug epsilon is 2 at least, at 95%; without it the same audit keeps the claim, far below its ceiling."""
+    bug, correct = (audits[train] for train in (mechanisms.train_with_bug, mechanisms.train_correctly))
+    assert (bug.verdict, correct.verdict) == ("refuted", "not_refuted")
+    assert bug.estimate("epsilon_bound.clopper_pearson").value > 2
+    bound = correct.estimate("epsilon_bound.clopper_pearson")
     assert bound.value <= 0.21
     assert bound.details["ceiling"] > 5

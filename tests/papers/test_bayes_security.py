@@ -7,11 +7,10 @@ tests/theory/test_attribute_inference.py, and what `notebooks/experiments/attrib
 tests/notebooks/test_attributes.py.
 """
 
-import functools
 import math
 
-import numpy as np
 import pytest
+from oracles import sampled_gaussian_delta
 from scipy import integrate, optimize
 from scipy.special import erf, erfinv
 from scipy.stats import norm
@@ -46,30 +45,9 @@ def stated(value):
     return Claim("bayes_security", value, None, REPLACE_ONE, "printed", proven=False)
 
 
-@functools.cache
-def loss_law(rate, noise, steps, other, cells=2**20, reach=12.0):
-    """The privacy loss of all steps by FFT: cells' losses and masses, each mass split so that its mean stays.
-
-    ``other`` is the mean of the second world's component: -1 for replaced records, 0 for removed ones.
-    """
-    x = np.linspace(-10 * noise - 1, 10 * noise + 2, 40_001)
-    first = 1 - rate + rate * np.exp((2 * x - 1) / (2 * noise**2))
-    second = 1 - rate + rate * np.exp((2 * other * x - other**2) / (2 * noise**2))
-    mass, loss = norm.pdf(x, scale=noise) * (x[1] - x[0]) * first, np.log(first / second)
-    half = reach * math.sqrt(steps * float(mass @ loss**2))
-    half = max(half, 1.05 * np.abs(loss[mass > 1e-18]).max())
-    place = loss * cells / (2 * half)
-    floor = np.floor(place).astype(int)
-    law = np.bincount(floor % cells, mass * (floor + 1 - place), cells)
-    law += np.bincount((floor + 1) % cells, mass * (place - floor), cells)
-    total = np.fft.irfft(np.fft.rfft(law / law.sum()) ** steps, cells)
-    return np.fft.fftfreq(cells) * 2 * half, total
-
-
 def delta_by_fft(run, level, other=-1.0):
-    """The smallest delta at an epsilon, from `loss_law`: the mean of max(0, 1 - e^(epsilon - loss))."""
-    losses, masses = loss_law(run.sampling_rate, run.noise_multiplier, run.steps, other)
-    return float(masses @ -np.expm1(np.minimum(level - losses, 0.0)))
+    """The smallest delta of a run at an epsilon: of replaced records, or of removed ones where the other mean is 0."""
+    return sampled_gaussian_delta(run.noise_multiplier, run.sampling_rate, run.steps, level, low=other)
 
 
 def erf_later(security):

@@ -192,6 +192,12 @@ def shown_by(errors, hits, *, end="low"):
     }
 
 
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Pages without their figures, which take most of the time."""
+    monkeypatch.setattr("auditor.report.html._figures", lambda *_, **__: {})
+
+
 @pytest.fixture(scope="session")
 def overfitted():
     """A model that overfits, with no claim."""

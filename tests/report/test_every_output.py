@@ -28,13 +28,8 @@ def _page(result, *, gates=()):
     return render([result], gates=gates)
 
 
+pytestmark = pytest.mark.usefixtures("no_figures")
 FOR_READERS = {"terminal": _terminal, "markdown": markdown, "card": _card, "page": _page}
-
-
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    """Nothing here is about the figures, which take most of the time."""
-    monkeypatch.setattr("auditor.report.html._figures", lambda *_, **__: {})
 
 
 @pytest.mark.parametrize("output", FOR_READERS)

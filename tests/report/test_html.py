@@ -142,13 +142,14 @@ _JUNK = (None, "x", -1, math.inf, [None, "x"], {"q95": "x", "fpr": []}, 10**400)
 
 
 @pytest.mark.parametrize("junk", _JUNK, ids=lambda junk: repr(junk)[:20])
-def test_odd_content(refuted, junk, monkeypatch):
+def test_odd_content(refuted, junk, request):
     """A result that others wrote, with anything in any place, is rendered without an error."""
     numbers = dict.fromkeys(("value", "lower", "upper", "confidence"), junk)
     partly = [replace(item, details=dict.fromkeys(item.details, junk)) for item in refuted.estimates]
     spoiled = [replace(item, **numbers) for item in partly]
     odd = {"curve_gap": junk, "fit": dict.fromkeys(("member", "rejected"), junk)}
     claims = tuple(replace(item, value=junk, delta=junk, note=junk) for item in refuted.claims)
+    made = []
     for estimates in (spoiled, partly, [replace(item, details=odd) for item in spoiled]):
         result = replace(
             refuted,
@@ -163,10 +164,11 @@ def test_odd_content(refuted, junk, monkeypatch):
             top_records=(TopRecord(junk, junk, junk, junk, junk, junk),),
         )
         assert audit_text(result)
-        with monkeypatch.context() as without:
-            without.setattr("auditor.report.html._figures", lambda *_, **__: {})
-            assert render([result, replace(result, data=junk, provenance=junk)])
+        made.append(result)
     assert render([result])
+    request.getfixturevalue("no_figures")
+    for result in made:
+        assert render([result, replace(result, data=junk, provenance=junk)])
 
 
 def test_empty_content(refuted):

@@ -12,11 +12,7 @@ from auditor.report import cited, finding, glossary, methods_section, render, te
 from auditor.results import VERDICT, describe, find
 from auditor.verdicts import judged, parse
 
-
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    """Nothing here is about the figures, which take most of the time."""
-    monkeypatch.setattr("auditor.report.html._figures", lambda *_, **__: {})
+pytestmark = pytest.mark.usefixtures("no_figures")
 
 
 def words(page, first="<body>", last="</body>"):

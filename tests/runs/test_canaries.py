@@ -10,10 +10,20 @@ from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
 import auditor
-from auditor import canaries
+from auditor.canaries import (
+    Canaries,
+    Template,
+    choose_canary,
+    exposure,
+    marked_texts,
+    mislabelled,
+    out_of_range,
+    patterned,
+    read_coins,
+)
 from auditor.core import InputError, OutputError
 
-MAKERS = (canaries.mislabelled, canaries.patterned, canaries.out_of_range)
+MAKERS = (mislabelled, patterned, out_of_range)
 maker = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
 
@@ -45,7 +55,7 @@ def test_coins_are_fair_and_independent_of_records_and_each_other(request, seede
     """Neither their number, nor runs of two, nor those of each class depart from fair coins (chi-squared)."""
     size = 200_000 if request.config.getoption("--long") else 20_000
     labels = np.arange(size) % 4
-    found = canaries.mislabelled(np.arange(size), labels, size=size, seed=5 if seeded else None)
+    found = mislabelled(np.arange(size), labels, size=size, seed=5 if seeded else None)
     coins, p_values = found.member.astype(int), []
     p_values.append(stats.binomtest(int(coins.sum()), size).pvalue)
     pairs = np.bincount(coins[0::2] * 2 + coins[1::2], minlength=4)
@@ -62,7 +72,7 @@ def test_a_seed_repeats_records_and_coins_and_none_repeats_nothing():
     features, labels = np.arange(500.0).reshape(250, 2), np.arange(250) % 3
 
     def made(seed):
-        found = canaries.mislabelled(features, labels, size=100, seed=seed)
+        found = mislabelled(features, labels, size=100, seed=seed)
         return found.features.tolist(), found.labels.tolist(), found.member.tolist()
 
     assert made(3) == made(3)
@@ -72,10 +82,8 @@ def test_a_seed_repeats_records_and_coins_and_none_repeats_nothing():
 
 def test_coins_are_their_own_stream_of_the_seed():
     """The coins of a seed are no function of the records drawn with it: the same for any records of that number."""
-    few = canaries.mislabelled(np.arange(100), np.arange(100) % 2, size=64, seed=1)
-    many = canaries.out_of_range(
-        np.random.default_rng(0).normal(size=(90, 7)), np.arange(90) % 5, size=64, seed=1
-    )
+    few = mislabelled(np.arange(100), np.arange(100) % 2, size=64, seed=1)
+    many = out_of_range(np.random.default_rng(0).normal(size=(90, 7)), np.arange(90) % 5, size=64, seed=1)
     assert few.member.tolist() == many.member.tolist()
     # Nor are they what anybody else draws with this seed.
     plain = np.random.default_rng(1).integers(2, size=64).astype(bool)
@@ -84,15 +92,15 @@ def test_coins_are_their_own_stream_of_the_seed():
 
 def test_fresh_coins_for_another_model():
     """The same records get coins of their own for each model, which agree as often as chance has it."""
-    first = canaries.mislabelled(np.arange(2000), np.arange(2000) % 2, size=2000, seed=1)
-    second = canaries.Canaries.of(first.features, first.labels, seed=2)
+    first = mislabelled(np.arange(2000), np.arange(2000) % 2, size=2000, seed=1)
+    second = Canaries.of(first.features, first.labels, seed=2)
     assert second.id.tolist() == first.id.tolist()
     assert stats.binomtest(int((first.member == second.member).sum()), 2000).pvalue > 1e-3
 
 
 def test_the_included_are_those_whose_coin_says_so(frame):
     """Features and labels of members alone, row by row; nothing shows records or coins by accident."""
-    found = canaries.mislabelled(*frame, size=50, seed=0)
+    found = mislabelled(*frame, size=50, seed=0)
     features, labels = found.included
     assert len(found) == 50
     assert features["dose"].tolist() == found.features["dose"][found.member].tolist()
@@ -137,7 +145,7 @@ def test_wrong_labels_are_uniform_over_the_other_classes():
     """Each record is itself, taken once, and its label each of the others as often (chi-squared), never its own."""
     rows = np.arange(30_000)
     labels = np.array(["a", "b", "c", "d"])[rows % 4]
-    found = canaries.mislabelled(rows, labels, size=24_000, seed=0)
+    found = mislabelled(rows, labels, size=24_000, seed=0)
     assert np.unique(found.features).size == 24_000
     own = labels[found.features]
     assert not (found.labels == own).any()
@@ -151,15 +159,13 @@ def test_a_pattern_is_stamped_and_the_rest_is_the_record(frame):
     """Named columns hold the value in their type, the others those of a record; one label where one is asked for."""
     features, labels = frame
     stamp = {"age": 130, "ward": "b", "visits": 99, "dose": 0.1, "job": "pope"}
-    found = canaries.patterned(features, labels, size=40, pattern=stamp, label="dead", seed=0)
+    found = patterned(features, labels, size=40, pattern=stamp, label="dead", seed=0)
     for name, value in stamp.items():
         assert set(found.features[name]) == {np.float32(value) if name == "dose" else value}
     assert set(found.labels) == {"dead"}
     assert found.features.dtypes.drop("job").to_dict() == features.dtypes.drop("job").to_dict()
     pictures = np.random.default_rng(0).random((9, 2, 3))
-    found = canaries.patterned(
-        pictures, np.arange(9) % 3, size=5, pattern={(1, 2): 7.0, (0, 0): -7.0}, seed=1
-    )
+    found = patterned(pictures, np.arange(9) % 3, size=5, pattern={(1, 2): 7.0, (0, 0): -7.0}, seed=1)
     assert found.features[:, 1, 2].tolist() == [7.0] * 5
     assert found.features[:, 0, 0].tolist() == [-7.0] * 5
     rest = [pictures[row, 0, 1:] for row in range(9)]
@@ -169,12 +175,12 @@ def test_a_pattern_is_stamped_and_the_rest_is_the_record(frame):
 def test_the_default_pattern_is_a_checkerboard(frame):
     """In a picture the black squares of a checkerboard, in a table every second number, are the largest of the data."""
     pictures = np.random.default_rng(0).random((9, 4, 4))
-    found = canaries.patterned(pictures, np.arange(9) % 3, size=9, seed=0).features
+    found = patterned(pictures, np.arange(9) % 3, size=9, seed=0).features
     black = np.add.outer(np.arange(4), np.arange(4)) % 2 == 0
     assert (found[:, black] == pictures.max(axis=0)[black]).all()
     assert sorted(found[:, ~black].ravel()) == sorted(pictures[:, ~black].ravel())
     features, labels = frame
-    table = canaries.patterned(features, labels, size=200, seed=0).features
+    table = patterned(features, labels, size=200, seed=0).features
     assert set(table["age"]) == {features["age"].max()}
     assert set(table["visits"]) == {features["visits"].max()}
     assert sorted(table["dose"]) == sorted(features["dose"])
@@ -188,7 +194,7 @@ def test_out_of_range_is_out_and_finite(kind):
     """Every number lies at least so many half ranges from the middle, or at the end of its type; all are finite."""
     rng = np.random.default_rng(0)
     data = (rng.random((100, 6)) * 7).astype(kind)
-    found = canaries.out_of_range(data, rng.integers(0, 3, 100), size=80, times=10, seed=1).features
+    found = out_of_range(data, rng.integers(0, 3, 100), size=80, times=10, seed=1).features
     assert np.isfinite(found).all()
     assert ((found < data.min(axis=0)) | (found > data.max(axis=0))).all()
     if kind in (np.float32, np.float64):
@@ -203,7 +209,7 @@ def test_out_of_range_is_out_and_finite(kind):
 def test_out_of_range_directions_are_nearly_orthogonal():
     """Cosines of two canaries in 400 features have mean 0 and standard error about 1/20."""
     data = np.random.default_rng(0).normal(size=(60, 400))
-    found = canaries.out_of_range(data, np.arange(60) % 2, size=60, seed=0).features
+    found = out_of_range(data, np.arange(60) % 2, size=60, seed=0).features
     unit = found / np.linalg.norm(found, axis=1, keepdims=True)
     cosines = (unit @ unit.T)[np.triu_indices(60, 1)]
     assert np.abs(cosines).max() < 5 / 20
@@ -214,7 +220,7 @@ def test_the_ends_of_floats_are_no_ends_of_the_data():
     """Ranges that fill their type, constants, missing and infinite values: what stays finite goes far, the rest stays."""
     most = np.finfo(float).max
     data = np.array([[-most, 1e300, 5, np.nan], [most, 1e300, 5, np.inf], [0, 1e300, 5, np.nan]])
-    found = canaries.out_of_range(data, [0, 1, 1], size=3, seed=0).features
+    found = out_of_range(data, [0, 1, 1], size=3, seed=0).features
     assert (np.abs(found[:, 1]) >= 9e300).all()
     assert (np.abs(found[:, 2] - 5) >= 50).all()
     assert sorted(found[:, 0]) == [-most, 0, most]
@@ -227,10 +233,10 @@ def test_the_ends_of_floats_are_no_ends_of_the_data():
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_coins_come_back_from_their_file(ending, tmp_path):
     """Ids and coins make a round trip; a file that is there is kept unless it is asked for."""
-    found = canaries.mislabelled(np.arange(99), np.arange(99) % 2, size=77, seed=0)
+    found = mislabelled(np.arange(99), np.arange(99) % 2, size=77, seed=0)
     path = tmp_path / f"coins.{ending}"
     found.write(path)
-    back = canaries.read_coins(path)
+    back = read_coins(path)
     assert back.id.tolist() == found.id.tolist()
     assert back.member.tolist() == found.member.tolist()
     scores = np.arange(77) / 7
@@ -246,7 +252,7 @@ def test_coins_come_back_from_their_file(ending, tmp_path):
 
 def test_the_table_of_canaries_is_one_of_records_and_one_of_losses(frame):
     """With ids, features, labels and coins by name: `collect` scores it, and what was scored by hand is joined by order."""
-    found = canaries.mislabelled(*frame, size=40, seed=0)
+    found = mislabelled(*frame, size=40, seed=0)
     table = found.table(label="fate")
     assert list(table) == ["id", *frame[0], "fate", "member"]
     assert table["member"].tolist() == found.member.astype(int).tolist()
@@ -255,15 +261,15 @@ def test_the_table_of_canaries_is_one_of_records_and_one_of_losses(frame):
     by_order = found.losses(np.arange(40.0))
     assert losses.member.tolist() == by_order.member.tolist()
     assert losses.id.nonmember.tolist() == by_order.id.nonmember.tolist()
-    assert list(canaries.mislabelled(np.eye(3), [0, 1, 1], size=2).table()) == [
+    assert list(mislabelled(np.eye(3), [0, 1, 1], size=2).table()) == [
         *("id", "x0", "x1", "x2", "label", "member")
     ]
-    assert list(canaries.marked_texts(size=2).table()) == ["id", "text", "member"]
+    assert list(marked_texts(size=2).table()) == ["id", "text", "member"]
 
 
 def test_losses_are_of_every_canary():
     """One loss for each, in order; fewer, missing or infinite ones are refused with the reason."""
-    found = canaries.Canaries.of(np.eye(8), seed=1)
+    found = Canaries.of(np.eye(8), seed=1)
     losses = found.losses(np.arange(8))
     assert losses.member.tolist() == np.flatnonzero(found.member).tolist()
     assert losses.id.member.tolist() == [f"canary-{row + 1:06d}" for row in np.flatnonzero(found.member)]
@@ -306,14 +312,14 @@ def test_canaries_show_what_a_tree_remembers(make):
     scores = -model.predict_proba(found.features)[np.arange(400), found.labels]
     assert bound(found.losses(scores)) > 1
     for seed in range(3):
-        shuffled = canaries.Canaries.of(found.features, found.labels, seed=seed + 1)
+        shuffled = Canaries.of(found.features, found.labels, seed=seed + 1)
         assert bound(shuffled.losses(scores)) < 0.6  # one audit in twenty finds something in nothing
 
 
 def test_collect_scores_the_table(tmp_path):
     """From the table of canaries through `collect_to` to the same losses as by hand."""
     features, labels = load_digits(return_X_y=True, as_frame=True)
-    found = canaries.mislabelled(features[1500:], labels[1500:], size=100, seed=0)
+    found = mislabelled(features[1500:], labels[1500:], size=100, seed=0)
     more, wrong = found.included
     model = DecisionTreeClassifier(max_depth=6, random_state=0).fit(
         pd.concat([features[:300], more]), pd.concat([labels[:300], wrong])
@@ -335,10 +341,10 @@ def test_collect_scores_the_table(tmp_path):
 
 def test_texts_are_different_and_of_the_template():
     """Each has another secret of the space; all of a small space are listed in order, and drawn ones are uniform."""
-    found = canaries.marked_texts("PIN ##-## #", size=5000, seed=0)
+    found = marked_texts("PIN ##-## #", size=5000, seed=0)
     assert len(set(found.features.tolist())) == 5000
     assert all(len(text) == 11 and text[:4] == "PIN " and text[6] == "-" for text in found.features)
-    template = canaries.Template("<##>", alphabet="abc")
+    template = Template("<##>", alphabet="abc")
     every = [f"<{one}{other}>" for one in "abc" for other in "abc"]
     assert template.texts().tolist() == every
     assert template.space == 9
@@ -346,8 +352,8 @@ def test_texts_are_different_and_of_the_template():
     rng = np.random.default_rng(0)
     drawn = np.concatenate([template.texts(2, rng=rng) for _ in range(4500)])
     assert stats.chisquare(np.unique(drawn, return_counts=True)[1]).pvalue > 1e-3
-    assert canaries.marked_texts(size=3).features[0].startswith("The random number is ")
-    assert canaries.Template().space == 10**9
+    assert marked_texts(size=3).features[0].startswith("The random number is ")
+    assert Template().space == 10**9
 
 
 def test_exposure_is_that_of_brute_force():
@@ -356,21 +362,19 @@ def test_exposure_is_that_of_brute_force():
     losses = rng.integers(0, 40, 1000) / 8  # with ties
     for canary in range(0, 1000, 7):
         rank = sum(1 for other in losses if other <= losses[canary])
-        found = canaries.exposure(losses[canary], np.delete(losses, canary), space=1000)
+        found = exposure(losses[canary], np.delete(losses, canary), space=1000)
         assert found.exact
         assert found.rank == rank
         assert found.value == pytest.approx(math.log2(1000) - math.log2(rank))
         assert found.lower == found.value
-    first = canaries.exposure(-1.0, losses, space=1001)
+    first = exposure(-1.0, losses, space=1001)
     assert (first.rank, first.value) == (1, pytest.approx(math.log2(1001)))
 
 
 def test_the_exposure_of_a_secret_never_seen_follows_its_law():
     """It is t or more with probability 2^-t (up to rounding of ranks): over a whole space without ties exactly that share."""
     losses = np.random.default_rng(1).normal(size=1024)
-    values = np.array(
-        [canaries.exposure(losses[k], np.delete(losses, k), space=1024).value for k in range(1024)]
-    )
+    values = np.array([exposure(losses[k], np.delete(losses, k), space=1024).value for k in range(1024)])
     for bits in range(11):
         assert (values >= bits - 1e-9).mean() == 2.0**-bits
 
@@ -381,15 +385,13 @@ def test_sampled_exposure_is_close_and_its_limit_holds():
     losses = np.sort(rng.normal(size=100_000))
     truth = math.log2(100_000) - math.log2(2000)  # of the one at rank 2,000
     own, others = losses[1999], np.delete(losses, 1999)
-    found = [
-        canaries.exposure(own, rng.choice(others, 500, replace=False), space=100_000) for _ in range(300)
-    ]
+    found = [exposure(own, rng.choice(others, 500, replace=False), space=100_000) for _ in range(300)]
     assert not any(item.exact for item in found)
     # The share of 1/50 among 500 has a standard error of .0063, so that of log2 is about .45.
     assert abs(np.median([item.value for item in found]) - truth) < 0.3
     misses = sum(item.lower > truth for item in found)
     assert stats.binom.sf(misses - 1, 300, 0.05) > 1e-3
-    best = canaries.exposure(losses[0] - 1, rng.choice(others, 500, replace=False), space=100_000)
+    best = exposure(losses[0] - 1, rng.choice(others, 500, replace=False), space=100_000)
     assert best.value == pytest.approx(math.log2(501))
     # Nobody of 500 before it: the share is at most 1 - .05^(1/500).
     share = -math.expm1(math.log(0.05) / 500)
@@ -410,7 +412,7 @@ def test_the_most_telling_canary_is_chosen():
     right = 0
     for draw in range(40):
         tried = {f"at {distance}": scores(distance, 40, 4 * draw + distance) for distance in (1, 3, 0, 2)}
-        right += canaries.choose_canary(tried, delta=1e-5).name == "at 3"
+        right += choose_canary(tried, delta=1e-5).name == "at 3"
     assert right >= 36
 
 
@@ -419,7 +421,7 @@ def test_the_choice_comes_with_its_table_and_the_seed_is_spent():
     perfect = auditor.Losses(member=np.arange(50.0), nonmember=np.arange(50.0) + 100)
     faint = auditor.Losses(member=np.arange(50.0) - 1, nonmember=np.arange(50.0))
     none = auditor.Losses(member=np.ones(50), nonmember=np.ones(50))
-    found = canaries.choose_canary({"c": none, "b": faint, "a": perfect, "a2": perfect}, delta=1e-5)
+    found = choose_canary({"c": none, "b": faint, "a": perfect, "a2": perfect}, delta=1e-5)
     assert found.name == "a"
     assert [row.name for row in found.tried] == ["a", "a2", "b", "c"]
     assert [row.auc for row in found.tried][::3] == [1.0, 0.5]
@@ -435,95 +437,59 @@ def test_the_choice_comes_with_its_table_and_the_seed_is_spent():
 X, Y = np.eye(4), [0, 1, 0, 1]
 LOSSES = auditor.Losses([1, 2], [3, 4])
 REFUSED = [
-    (lambda: canaries.mislabelled("records", Y, size=2), "the features must be an array"),
+    (lambda: mislabelled("records", Y, size=2), "the features must be an array"),
     (
-        lambda: canaries.mislabelled({"a": [1, 2]}, [0, 1], size=2),
+        lambda: mislabelled({"a": [1, 2]}, [0, 1], size=2),
         "features must be an array or a pandas DataFrame, got dict",
     ),
-    (lambda: canaries.mislabelled([[1], [2, 3]], [0, 1], size=2), "rows of different lengths"),
-    (lambda: canaries.mislabelled(np.ma.masked_less(X, 1), Y, size=2), "got masked values"),
-    (lambda: canaries.mislabelled(X, Y[:3], size=2), "features has 4, labels has 3"),
-    (lambda: canaries.mislabelled(X, [0, 1, None, 1], size=2), r"1 missing \(first at row 2"),
-    (lambda: canaries.mislabelled(X, [1, 1, 1, 1], size=2), "labels must be of two classes or more, got 1"),
-    (lambda: canaries.mislabelled(X, X, size=2), "labels must be one-dimensional"),
-    (lambda: canaries.mislabelled(X, Y, size=0), "size must be a whole number of 1 or more, got 0"),
-    (lambda: canaries.mislabelled(X, Y, size=5), "size must be at most 4, the number of records, got 5"),
-    (lambda: canaries.mislabelled(X, Y, size=2, seed=-1), "seed must be a whole number of 0 or more, got -1"),
+    (lambda: mislabelled([[1], [2, 3]], [0, 1], size=2), "rows of different lengths"),
+    (lambda: mislabelled(np.ma.masked_less(X, 1), Y, size=2), "got masked values"),
+    (lambda: mislabelled(X, Y[:3], size=2), "features has 4, labels has 3"),
+    (lambda: mislabelled(X, [0, 1, None, 1], size=2), r"1 missing \(first at row 2"),
+    (lambda: mislabelled(X, [1, 1, 1, 1], size=2), "labels must be of two classes or more, got 1"),
+    (lambda: mislabelled(X, X, size=2), "labels must be one-dimensional"),
+    (lambda: mislabelled(X, Y, size=0), "size must be a whole number of 1 or more, got 0"),
+    (lambda: mislabelled(X, Y, size=5), "size must be at most 4, the number of records, got 5"),
+    (lambda: mislabelled(X, Y, size=2, seed=-1), "seed must be a whole number of 0 or more, got -1"),
+    (lambda: patterned(X, Y, size=2, pattern=7), "pattern must be a mapping of features to values, got 7"),
+    (lambda: patterned(X, Y, size=2, pattern={}), "pattern must be a mapping"),
+    (lambda: patterned(X, Y, size=2, pattern={4: 1}), r"positions in records of shape \(4,\), got 4"),
+    (lambda: patterned(X, Y, size=2, pattern={"age": 1}), "pattern must name features"),
+    (lambda: patterned(X, Y, size=2, pattern={0: "much"}), "its type, float64, holds, got 'much'"),
+    (lambda: patterned(X.astype(int), Y, size=2, pattern={0: 1.5}), "holds, got 1.5"),
+    (lambda: patterned(X.astype(np.uint8), Y, size=2, pattern={0: 300}), "type, uint8, holds, got 300"),
+    (lambda: patterned(X.astype(np.float32), Y, size=2, pattern={0: 1e300}), "float32, holds, got 1e\\+300"),
+    (lambda: patterned(X, Y, size=2, label=7), "label must be one of the 2 classes of labels, got 7"),
+    (lambda: patterned(X.astype(str), Y, size=2), "must have a numeric one with finite values, got none"),
+    (lambda: out_of_range(X.astype(bool), Y, size=2), "must have a numeric one with finite values, got none"),
+    (lambda: out_of_range(np.uint8([[0], [255]]), [0, 1], size=2), "has room outside its range, got none"),
+    (lambda: out_of_range(X, Y, size=2, times=1), "times must be a whole number of 2 or more, got 1"),
     (
-        lambda: canaries.patterned(X, Y, size=2, pattern=7),
-        "pattern must be a mapping of features to values, got 7",
-    ),
-    (lambda: canaries.patterned(X, Y, size=2, pattern={}), "pattern must be a mapping"),
-    (
-        lambda: canaries.patterned(X, Y, size=2, pattern={4: 1}),
-        r"positions in records of shape \(4,\), got 4",
-    ),
-    (lambda: canaries.patterned(X, Y, size=2, pattern={"age": 1}), "pattern must name features"),
-    (lambda: canaries.patterned(X, Y, size=2, pattern={0: "much"}), "its type, float64, holds, got 'much'"),
-    (lambda: canaries.patterned(X.astype(int), Y, size=2, pattern={0: 1.5}), "holds, got 1.5"),
-    (
-        lambda: canaries.patterned(X.astype(np.uint8), Y, size=2, pattern={0: 300}),
-        "type, uint8, holds, got 300",
-    ),
-    (
-        lambda: canaries.patterned(X.astype(np.float32), Y, size=2, pattern={0: 1e300}),
-        "float32, holds, got 1e\\+300",
-    ),
-    (
-        lambda: canaries.patterned(X, Y, size=2, label=7),
-        "label must be one of the 2 classes of labels, got 7",
-    ),
-    (
-        lambda: canaries.patterned(X.astype(str), Y, size=2),
-        "must have a numeric one with finite values, got none",
-    ),
-    (
-        lambda: canaries.out_of_range(X.astype(bool), Y, size=2),
-        "must have a numeric one with finite values, got none",
-    ),
-    (
-        lambda: canaries.out_of_range(np.uint8([[0], [255]]), [0, 1], size=2),
-        "has room outside its range, got none",
-    ),
-    (
-        lambda: canaries.out_of_range(X, Y, size=2, times=1),
-        "times must be a whole number of 2 or more, got 1",
-    ),
-    (
-        lambda: canaries.Canaries(None, None, ["a", "a"], [0, 1]),
+        lambda: Canaries(None, None, ["a", "a"], [0, 1]),
         "id must be another for every canary, got 'a' 2 times",
     ),
-    (lambda: canaries.Canaries(None, None, ["a", "b"], [0, 2]), "member must hold only 0"),
-    (lambda: canaries.Canaries(X, None, ["a", "b"], [0, 1]), "features has 4"),
-    (lambda: canaries.Canaries.of(X, Y).table(label="member"), "features must have no column 'member'"),
-    (lambda: canaries.read_coins({"id": ["a", "b"]}), "column 'member' is not in"),
-    (lambda: canaries.read_coins({"id": ["a"], "member": [3]}), "must hold only 0"),
-    (lambda: canaries.marked_texts("no secret", size=2), "template must be a text with a #"),
-    (lambda: canaries.marked_texts("#", size=11), "size must be at most 10, the number of secrets, got 11"),
-    (lambda: canaries.marked_texts(3, size=1), "template must be auditor.Template, got 3"),
-    (lambda: canaries.Template("#" * 19), r"at most 2\^62 secrets, got 1e\+19"),
-    (lambda: canaries.Template("#", alphabet="aa"), "alphabet must be two different signs"),
+    (lambda: Canaries(None, None, ["a", "b"], [0, 2]), "member must hold only 0"),
+    (lambda: Canaries(X, None, ["a", "b"], [0, 1]), "features has 4"),
+    (lambda: Canaries.of(X, Y).table(label="member"), "features must have no column 'member'"),
+    (lambda: read_coins({"id": ["a", "b"]}), "column 'member' is not in"),
+    (lambda: read_coins({"id": ["a"], "member": [3]}), "must hold only 0"),
+    (lambda: marked_texts("no secret", size=2), "template must be a text with a #"),
+    (lambda: marked_texts("#", size=11), "size must be at most 10, the number of secrets, got 11"),
+    (lambda: marked_texts(3, size=1), "template must be auditor.Template, got 3"),
+    (lambda: Template("#" * 19), r"at most 2\^62 secrets, got 1e\+19"),
+    (lambda: Template("#", alphabet="aa"), "alphabet must be two different signs"),
+    (lambda: Template().texts(), "size must be given: all 1,000,000,000 texts of the template are too many"),
+    (lambda: exposure(np.nan, [1.0], space=9), "loss must be finite"),
+    (lambda: exposure(1, [1.0, np.nan], space=9), "other losses must be finite, got 1 NaN"),
+    (lambda: exposure(1, [], space=9), "other losses need at least 1"),
+    (lambda: exposure(1, [1, 2, 3], space=3), "others must be fewer than all 3 secrets, got 3"),
+    (lambda: choose_canary({}, delta=0), "candidates must be a mapping of names to the scores of runs"),
+    (lambda: choose_canary({"a": [1, 2]}, delta=0), "candidate 'a' must be auditor.Losses"),
     (
-        lambda: canaries.Template().texts(),
-        "size must be given: all 1,000,000,000 texts of the template are too many",
-    ),
-    (lambda: canaries.exposure(np.nan, [1.0], space=9), "loss must be finite"),
-    (lambda: canaries.exposure(1, [1.0, np.nan], space=9), "other losses must be finite, got 1 NaN"),
-    (lambda: canaries.exposure(1, [], space=9), "other losses need at least 1"),
-    (
-        lambda: canaries.exposure(1, [1, 2, 3], space=3),
-        "others must be fewer than all 3 secrets, got 3",
-    ),
-    (
-        lambda: canaries.choose_canary({}, delta=0),
-        "candidates must be a mapping of names to the scores of runs",
-    ),
-    (lambda: canaries.choose_canary({"a": [1, 2]}, delta=0), "candidate 'a' must be auditor.Losses"),
-    (
-        lambda: canaries.choose_canary({"a": LOSSES, "b": auditor.Losses([1, 2, 3], [4, 5])}, delta=0),
+        lambda: choose_canary({"a": LOSSES, "b": auditor.Losses([1, 2, 3], [4, 5])}, delta=0),
         r"equally many runs \(with, without\), got {'a': \(2, 2\), 'b': \(3, 2\)}",
     ),
-    (lambda: canaries.choose_canary({"a": LOSSES}, delta=2), "delta must lie in"),
+    (lambda: choose_canary({"a": LOSSES}, delta=2), "delta must lie in"),
 ]
 
 
@@ -541,4 +507,4 @@ def test_values_outside_the_categories_are_refused(frame):
         ({"bard": 1}, r"\['age', 'dose'.*got 'bard'"),
     ):
         with pytest.raises(InputError, match=words):
-            canaries.patterned(*frame, size=2, pattern=stamp)
+            patterned(*frame, size=2, pattern=stamp)

@@ -70,38 +70,12 @@ def test_every_kind_is_made(spare, tmp_path):
         ),
     )
     for arguments, expected in cases:
-        done = run(
-            "canaries",
-            path,
-            "--label",
-            "target",
-            "--size",
-            9,
-            "--seed",
-            4,
-            *arguments,
-            "--out",
-            out,
-            "--overwrite",
-            "-q",
-        )
-        assert done == 0
+        about = ["--label", "target", "--size", "9", "--seed", "4", "--overwrite", "--quiet"]
+        assert run("canaries", path, *about, *arguments, "--out", out) == 0
         found = pd.read_parquet(out).drop(columns=["id", "target", "member"])
         pd.testing.assert_frame_equal(found, expected.features, check_dtype=False)
-    texts = (
-        "canaries",
-        "--kind",
-        "text",
-        "--template",
-        "key ###",
-        "--alphabet",
-        "01",
-        "--size",
-        8,
-        "--out",
-        tmp_path / "t.csv",
-    )
-    assert run(*texts, "--quiet") == 0
+    texts = shlex.split("canaries --kind text --template 'key ###' --alphabet 01 --size 8 --quiet --out")
+    assert run(*texts, tmp_path / "t.csv") == 0
     table = pd.read_csv(tmp_path / "t.csv")
     assert sorted(table["text"]) == sorted(canaries.Template("key ###", alphabet="01").texts())
     assert list(table) == ["id", "text", "member"]

@@ -1,18 +1,10 @@
 """Two real bugs of private training with Opacus contradict what Opacus claims, and their repairs do not."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from experiments.opacus_bugs import BUGS, REPAIRED
 
 import auditor
 from auditor import theory
-
-NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
-if NOTEBOOKS not in sys.path:
-    sys.path.append(NOTEBOOKS)
-
-from experiments.opacus_bugs import BUGS, REPAIRED  # noqa: E402
 
 pytest.importorskip("torch")
 pytest.importorskip("opacus")

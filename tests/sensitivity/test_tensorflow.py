@@ -2,10 +2,8 @@
 
 import itertools
 import math
-import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +29,11 @@ NOTE = "Dropout was off while the distances were measured; with it they can be l
 @pytest.fixture(autouse=True)
 def tf(require_extra):
     """TensorFlow, freshly seeded; tests here are skipped without it."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        require_extra("tensorflow")
-    module = pytest.importorskip("tensorflow")
-    module.keras.utils.set_random_seed(7)
-    return module
+    require_extra("tensorflow")
+    import tensorflow as tf
+
+    tf.keras.utils.set_random_seed(7)
+    return tf
 
 
 def layers(tf):

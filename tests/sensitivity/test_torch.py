@@ -3,7 +3,6 @@
 import copy
 import itertools
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -28,12 +27,11 @@ NOTE = "Dropout was off while the distances were measured; with it they can be l
 @pytest.fixture(autouse=True)
 def torch(require_extra):
     """PyTorch, freshly seeded; tests here are skipped without it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        require_extra("torch")
-    module = pytest.importorskip("torch")
-    module.manual_seed(7)
-    return module
+    require_extra("torch")
+    import torch
+
+    torch.manual_seed(7)
+    return torch
 
 
 def network(torch, *, width=5, classes=3):

@@ -5,22 +5,15 @@ runs at once; the canary's features are orthogonal to everybody's. Noise 1, samp
 """
 
 import os
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments import adult
 from scipy import special
 from simulation import runs_for
 
 from auditor import DPSGD, Losses, Sequential, audit_runs, theory
 from auditor.core import Verdict
-
-NOTEBOOKS = str(Path(__file__).parents[2] / "notebooks")
-if NOTEBOOKS not in sys.path:
-    sys.path.append(NOTEBOOKS)
-
-from experiments import adult  # noqa: E402
 
 RECORDS, NOISE, RATE, STEPS = 300, 1.0, 0.2, 20
 SCALE = 100.0  # of the canary's features: its gradient is longer than the clip, whatever the model says of it

@@ -5,6 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from oracles import sampled_gaussian_delta
 from scipy.stats import norm
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling
@@ -65,28 +66,12 @@ def test_without_sampling_all_is_exact():
     assert bound == pytest.approx(exact, rel=1e-12)
 
 
-def exact_total_variation(rate, noise, steps, low, high, cells=2**19):
-    """TV of ``steps`` draws of (1-p) N(0) + p N(high) against the same with ``low``, by the law of the log-ratio on a grid."""
-    x = np.linspace(-9 * noise - 2, 9 * noise + 2, 20_001)
-    up = 1 - rate + rate * np.exp((2 * x * high - high**2) / (2 * noise**2))
-    down = 1 - rate + rate * np.exp((2 * x * low - low**2) / (2 * noise**2))
-    weight, loss = norm.pdf(x, scale=noise) * (x[1] - x[0]) * up, np.log(up / down)
-    seen = np.abs(loss[weight > 1e-15]).max()
-    reach = min(1.05 * steps * np.abs(loss).max(), 4 * seen + 20 * math.sqrt(steps * (weight @ loss**2)))
-    # Each mass goes to the two cells around it so that its mean stays: the error is of second order in the step.
-    place = loss * cells / (2 * reach)
-    floor = np.floor(place).astype(int)
-    law = np.bincount(floor % cells, weight * (floor + 1 - place), cells)
-    law += np.bincount((floor + 1) % cells, weight * (place - floor), cells)
-    total = np.fft.irfft(np.fft.rfft(law) ** steps, cells)
-    values = np.fft.fftfreq(cells) * 2 * reach
-    return float(total @ -np.expm1(-np.maximum(values, 0)))
-
-
 def test_the_oracle_knows_reference_values():
     """The oracle gives the exact add/remove and replace-one total variations of statistics.md, section 7."""
     for low, high, expected in ((0.0, 1.0, 0.1610176), (-1.0, 1.0, 0.2643522)):
-        assert exact_total_variation(0.01, 1.0, 1000, low, high) == pytest.approx(expected, abs=2e-6)
+        assert sampled_gaussian_delta(1.0, 0.01, 1000, 0.0, low=low, high=high) == pytest.approx(
+            expected, abs=2e-6
+        )
 
 
 @pytest.mark.parametrize("noise", [0.6, 1.0, 3.0])
@@ -94,7 +79,7 @@ def test_the_oracle_knows_reference_values():
 @pytest.mark.parametrize("distance", [0.2, 1.0, 1.7])
 def test_bound_and_matched_form_are_above_the_truth(noise, rate, steps, distance):
     """For gradients on one line, C and C - R, the exact advantage is below the bound and the moment-matched form."""
-    exact = exact_total_variation(rate, noise, steps, 1 - distance, 1.0)
+    exact = sampled_gaussian_delta(noise, rate, steps, 0.0, low=1 - distance)
     published, matched, bound = advantages(DPSGD(noise, rate, steps), distance)
     assert exact <= bound + 1e-6
     assert exact <= matched + 1e-6
@@ -183,7 +168,7 @@ def test_never_more_than_membership():
     """Where the distances give no smaller bound, it is the exact advantage on the whole record, proven without them."""
     training = DPSGD(0.7, 0.02, 100)
     rows = attribute_inference(training, sensitivities=2.0)
-    exact = exact_total_variation(0.02, 0.7, 100, -1.0, 1.0)
+    exact = sampled_gaussian_delta(0.7, 0.02, 100, 0.0, low=-1.0)
     assert rows[5].value == pytest.approx(exact, abs=1e-5)
     assert rows[4].value == rows[8].value == 1 - rows[5].value
     assert rows[5].status == rows[8].status == "proven"

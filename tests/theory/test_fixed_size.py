@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, SampledWithoutReplacementDpEvent, SelfComposedDpEvent, rdp
 from dp_accounting.privacy_accountant import NeighboringRelation
+from oracles import fixed_size_delta
 from scipy.optimize import brentq
-from scipy.special import ndtr
 
 import auditor
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling
@@ -28,16 +28,6 @@ def value(training, delta=1e-5):
     return epsilon(training, delta=delta, adjacency=REPLACE_ONE).value
 
 
-# --- Oracles -----------------------------------------------------------------------------------------
-
-
-def one_step_delta(noise, rate, at):
-    """Return p delta(log(1 + (e^eps - 1)/p)), by the textbook formula of the plain Gaussian at mu = 2/s."""
-    mu = 2 / noise
-    shifted = math.log(1 + (math.exp(at) - 1) / rate)
-    return rate * (ndtr(mu / 2 - shifted / mu) - math.exp(shifted) * ndtr(-mu / 2 - shifted / mu))
-
-
 # --- Epsilon -----------------------------------------------------------------------------------------
 
 
@@ -52,7 +42,7 @@ def test_full_batches_are_the_exact_gaussian(noise, steps):
 @pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.1), (2.0, 0.01), (0.5, 0.3), (5.0, 0.9), (30.0, 0.5)])
 def test_one_step_is_the_closed_form(noise, rate):
     """One step agrees with the root of p delta(log(1 + (e^eps - 1)/p)) = delta, from above."""
-    exact = brentq(lambda at: one_step_delta(noise, rate, at) - 1e-6, 0, 60, xtol=1e-12)
+    exact = brentq(lambda at: fixed_size_delta(noise, rate, at) - 1e-6, 0, 60, xtol=1e-12)
     assert exact - 1e-9 <= value(fixed(noise, rate, 1), delta=1e-6) <= exact + 3e-4 * max(1, exact / 10)
 
 
@@ -75,7 +65,7 @@ def test_the_curve_of_one_step_is_the_closed_form(noise, rate):
     """One step's curve is the lowest line of its closed-form profile: never below it, and within 2e-4."""
     found = claimed_curve(fixed(noise, rate, 1), adjacency=REPLACE_ONE).curve
     grid = np.linspace(0, 30, 30_001)
-    deltas = np.array([one_step_delta(noise, rate, at) for at in grid])
+    deltas = fixed_size_delta(noise, rate, grid)
     for fpr in RATES:
         lines = np.minimum(deltas + np.exp(grid) * fpr, 1 - np.exp(-grid) * np.maximum(0, 1 - deltas - fpr))
         gap = found.tpr_at(float(fpr)) - lines.min()

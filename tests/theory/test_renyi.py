@@ -11,8 +11,8 @@ from dp_accounting import (
     SelfComposedDpEvent,
     rdp,
 )
+from oracles import fixed_size_delta
 from scipy.integrate import quad
-from scipy.special import ndtr
 from theory.references import EXACT
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
@@ -51,15 +51,11 @@ def integrated_divergence(noise, rate, order, mean):
 
 def fixed_size_divergence(noise, rate, order):
     """One step's divergence from its hockey-stick divergences H_a: f(t) = t^order, summed by its second derivative."""
-    mu = 2 / noise
-
-    def delta(value):
-        shifted = math.log(1 + math.expm1(value) / rate)
-        return rate * (ndtr(mu / 2 - shifted / mu) - math.exp(shifted) * ndtr(-mu / 2 - shifted / mu))
 
     def slope(value):
         # a^(order-2) H_a + a^-3 a^(2-order) H_a, over da = a d log a; both orders are alike.
-        return (math.exp((order - 1) * value) + math.exp(-order * value)) * delta(value)
+        weight = math.exp((order - 1) * value) + math.exp(-order * value)
+        return weight * fixed_size_delta(noise, rate, value)
 
     total = quad(slope, 0, 40, limit=500, points=[0.01, 0.1, 1, 5])[0]
     return math.log1p(order * (order - 1) * total) / (order - 1)

@@ -20,6 +20,7 @@ from auditor.records.features import Features
 # --- What readers of files share: the membership column, and the names of columns ---
 
 
+_NAMED_BY = "--{0}-column, {0}_column of auditor.read_losses"
 _TWO_FILES = ", or give the two files as members and non-members instead"
 
 
@@ -29,7 +30,9 @@ def _place(name: str, table: Table) -> str:
 
 def _member_name(name: str, table: Table) -> str:
     """Return the name of the membership column, or list what the file has."""
-    hint = f"Name the column of membership if it is called otherwise{_TWO_FILES}."
+    hint = (
+        f"Name the column of membership ({_NAMED_BY.format('member')}) if it is called otherwise{_TWO_FILES}."
+    )
     return table.named(name, what="membership", hint=hint, argument="member_column")
 
 
@@ -296,7 +299,7 @@ def _losses(column: Column, table: Table, name: str) -> Floats:
 
 def _loss_name(name: str, table: Table) -> str:
     """Return the name of the column of losses, or say what the file has, and what is probably wrong with its header."""
-    hint = ""
+    hint = f"Name the column of losses ({_NAMED_BY.format('loss')}) if it is called otherwise."
     if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|,"):
         hint = "The columns must be separated by commas, or in a .tsv by tabulators."
     elif table.names and all(map(_is_number, table.names)):

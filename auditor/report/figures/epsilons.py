@@ -14,7 +14,7 @@ from auditor.report.figures import canvas
 from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL, WIDTH, plain_axis, sheet, tip
 from auditor.results import metrics
 from auditor.results.document import AuditDocument, ceiling, detail
-from auditor.results.rows import Row, claim_words
+from auditor.results.rows import Row, claim_words, condition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ class Kind(Enum):
     """How much a number can be relied on, which decides how it is drawn."""
 
     BOUND = "certified"
-    CONDITIONAL = "only if the curve is Gaussian"
+    CONDITIONAL = "only under a condition"
     INTERVAL = "interval, if the fit holds"
     POINT = "point estimate"
     REJECTED = "fit rejected"
@@ -84,7 +84,7 @@ class _EpsilonRow(Row):
             return ""
         # There is room for a line: a reason stands in the table, and the condition of a bound in its title.
         sure = "point estimate" if self.kind is Kind.POINT else self.interval
-        sure = sure.replace(", if the curve is Gaussian", "")
+        sure = sure.replace(f", if {condition(self.estimate)}", "")
         return sure if self.estimate.delta is None else f"{sure}, delta {self.delta}"
 
     @property
