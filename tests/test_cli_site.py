@@ -2,22 +2,29 @@
 
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pytest
 from command_line import refused, run
-from report.conftest import HOSTILE
+from report.conftest import HOSTILE, no_figures  # noqa: F401 - a fixture
 from safety.formats import Markup
 
 import auditor
 from auditor.report import site
 
 
+@cache
+def audited(seed, shift, model):
+    """An audit of so large a leak."""
+    rng = np.random.default_rng(seed)
+    losses = auditor.Losses(member=rng.normal(-shift, 1, 300), nonmember=rng.normal(0, 1, 300))
+    return auditor.audit(losses, model=model)
+
+
 def written(folder, *, name, model, shift=1.0, created="2026-01-02T03:04:05+00:00"):
     """Write an audit of so large a leak, made at that time."""
-    rng = np.random.default_rng(len(name))
-    losses = auditor.Losses(member=rng.normal(-shift, 1, 300), nonmember=rng.normal(0, 1, 300))
-    found = auditor.audit(losses, model=model)
+    found = audited(len(name), shift, model)
     raw = {**found.to_dict(), "provenance": {**found.provenance, "created": created}}
     path = folder / name
     path.parent.mkdir(exist_ok=True, parents=True)
@@ -95,6 +102,7 @@ def test_a_site(results, tmp_path, capsys):
     assert pages[page] == auditor.read_result(results / "deep" / "er" / "new.json").to_html()
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_site_again(results, tmp_path):
     """The same results give the same site, which replaces the earlier one, and nothing else that is there."""
     out = tmp_path / "public"

@@ -185,12 +185,11 @@ def test_delta_zero_runs(leaky):
 
 @pytest.mark.parametrize("claim", [None, StatedClaim(0.5, 1e-5), DPSGD(1.0, 0.01, 100)])
 def test_json_round_trips(tmp_path, leaky, claim):
-    """Reading a written result and writing it again gives the same text, and the same page."""
+    """Reading a written result and writing it again gives the same text."""
     result = auditor.audit(leaky, split=RandomSplit(), claim=claim, model="m", source="s", command="c")
     text = result.to_json(tmp_path / "result.json")
     read = auditor.read_result(tmp_path / "result.json")
     assert read.to_json() == text
-    assert read.to_html() == result.to_html()
     assert read.verdict is result.verdict
     assert set(json.loads(text)) == {
         "schema_version", "provenance", "data", "estimates", "claims", "comparisons", "checks", "slices", "top_records", "curves", "histograms",

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from auditor import AuditResult
+from auditor import AuditResult, Losses, RandomSplit, StatedClaim, audit
 from auditor.core import Adjacency, Check, Claim, Comparison, Estimate, Status, Subject, Verdict
 from auditor.results import Histogram, NamedCurve, Slice, SliceKind, TopRecord
 
@@ -117,51 +116,10 @@ def estimates(*, bound=1.294, ceiling=5.571, star=None, one_run=None, advantage=
     )
 
 
-def curves(member, nonmember, *, shift, claimed=None):
-    """The curves of two samples, a fit with the given shift, and a claimed epsilon."""
-    thresholds = np.sort(np.concatenate([member, nonmember]))[::12]
-    fpr = np.concatenate([[0], np.searchsorted(np.sort(nonmember), thresholds) / nonmember.size, [1]])
-    tpr = np.concatenate([[0], np.searchsorted(np.sort(member), thresholds) / member.size, [1]])
-    grid = np.concatenate([[0], np.geomspace(1e-6, 1, 200)])
-    found = [
-        NamedCurve("empirical", "measured", tuple(fpr), tuple(tpr)),
-        NamedCurve("band_lower", "95% band", tuple(fpr), tuple(np.clip(tpr - 0.04, 0, 1))),
-        NamedCurve("band_upper", "95% band", tuple(fpr), tuple(np.clip(tpr + 0.04, 0, 1))),
-        NamedCurve(
-            "gaussian", "Gaussian fit", tuple(grid), tuple(stats.norm.cdf(stats.norm.ppf(grid) + shift))
-        ),
-    ]
-    if claimed is not None:
-        most = np.minimum(np.exp(claimed) * grid + DELTA, 1 - np.exp(-claimed) * (1 - DELTA - grid))
-        found.append(NamedCurve("claim", "claim", tuple(grid), tuple(np.clip(most, 0, 1))))
-    return tuple(found)
-
-
-def histograms(member, nonmember):
-    """One histogram with fits and quantiles, and one of the losses as given."""
-    edges = np.histogram_bin_edges(np.concatenate([member, nonmember]), bins=48)
-    centres, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
-    laws = [stats.norm(sample.mean(), sample.std()) for sample in (member, nonmember)]
-    fits = [
-        tuple(law.pdf(centres) * width * sample.size)
-        for law, sample in zip(laws, (member, nonmember), strict=True)
-    ]
-    p = (np.arange(60) + 0.5) / 60
-    quantiles = {
-        "probability": tuple(p),
-        "member_observed": tuple(np.quantile(member, p)),
-        "member_fitted": tuple(laws[0].ppf(p)),
-        "nonmember_observed": tuple(np.quantile(nonmember, p)),
-        "nonmember_fitted": tuple(laws[1].ppf(p)),
-    }
-    counts = [tuple(int(n) for n in np.histogram(sample, edges)[0]) for sample in (member, nonmember)]
-    raw = [np.logaddexp(0, 1.5 * sample) for sample in (member, nonmember)]
-    raw_edges = np.histogram_bin_edges(np.concatenate(raw), bins=60)
-    raw_counts = [tuple(int(n) for n in np.histogram(sample, raw_edges)[0]) for sample in raw]
-    return (
-        Histogram("published transform", tuple(edges), *counts, *fits, quantiles),
-        Histogram("loss", tuple(raw_edges), *raw_counts),
-    )
+def pictured(member, nonmember, **about):
+    """The curves and histograms that an audit of these losses keeps."""
+    made = audit(Losses(member, nonmember), delta=DELTA, **about)
+    return {"curves": made.curves, "histograms": made.histograms}
 
 
 def checks(**changed):
@@ -223,8 +181,7 @@ def overfitted():
         claims=(),
         comparisons=(),
         checks=checks(),
-        curves=curves(member, nonmember, shift=0.74),
-        histograms=histograms(member, nonmember),
+        **pictured(member, nonmember),
         verdict=None,
         provenance={
             "created": "2026-02-03T10:11:12+00:00",
@@ -265,8 +222,7 @@ def refuted(overfitted):
             goodness_of_fit=(Status.WARN, "The Gaussian fit of the members is rejected (p = 0.0021)."),
             power=(Status.FAIL, "31 records are too few."),
         ),
-        curves=curves(member, nonmember, shift=0.74, claimed=1.0),
-        histograms=histograms(member, nonmember),
+        **pictured(member, nonmember, split=RandomSplit(), claim=StatedClaim(1.0, 2.6e-5, "replace-one")),
         verdict=Verdict.REFUTED,
     )
 

@@ -107,8 +107,8 @@ def test_the_simulation_can_fail(simulated):
         overall = losses.n_member / (losses.n_member + losses.n_nonmember)
         bands = [
             (part.n_member, part.n_member + part.n_nonmember)
-            for part in slices_of(losses, delta=1e-5)
-            if part.kind is SliceKind.PERCENTILE and part.reason is None
+            for part in slices_of(Losses(losses.member, losses.nonmember), delta=1e-5)
+            if part.reason is None
         ]
         areas = [
             auc(count(losses.take(member=losses.group[0] == group, nonmember=losses.group[1] == group)))
