@@ -214,6 +214,12 @@ class BatchTable(Table):
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield the record batches of some columns, from those of a block on."""
 
+    def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
+        """Return all rows of some columns."""
+        found = super().columns(names, text=text)
+        pa.default_memory_pool().release_unused()  # which Arrow would keep for later tables
+        return found
+
 
 class BatchReader:
     """Chosen columns of a table.
