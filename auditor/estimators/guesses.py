@@ -324,7 +324,7 @@ def _distances_of_ranks(member: Floats, nonmember: Floats) -> npt.NDArray[np.sig
     pooled = pooled[order]
     rank = np.zeros(pooled.size, dtype=np.min_scalar_type(-pooled.size))
     rank[order[1:]] = np.cumsum(pooled[1:] != pooled[:-1], dtype=rank.dtype)
-    return np.abs(rank[: member.size] - rank[member.size :])
+    return np.asarray(np.abs(rank[: member.size] - rank[member.size :]))
 
 
 def _larger_half(values: npt.NDArray[Any]) -> _Integers:

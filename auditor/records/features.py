@@ -150,9 +150,7 @@ def _array(name: str, values: Any) -> npt.NDArray[Any]:
             f"{name} features must be an array, a DataFrame, a sparse matrix or a list of records, got {kind}."
         )
     try:
-        array = np.asarray(values)
-        if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-            array = np.asarray(values, dtype=object)  # a list that mixes numbers and text keeps its numbers
+        array = validate.array(values)
     except ValueError:
         raise InputError(
             f"{name} features must have equally many in each row, got rows of different lengths."

@@ -192,7 +192,7 @@ def test_orders_are_those_of_a_stable_sort(rng):
             "smaller loss": -values.min(axis=0),
         }
         for name, order in pair_orders(*values).items():
-            expected = sorted(range(values.shape[1]), key=lambda at: -confidence[name][at])  # noqa: B023
+            expected = sorted(range(values.shape[1]), key=lambda at: -confidence[name][at])
             assert order.tolist() == expected[: len(order)]
             assert len(order) == (values.shape[1] + 1) // 2
 

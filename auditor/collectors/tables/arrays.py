@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from auditor.collectors.tables.sources import Column, Kind, Table
+from auditor.core import validate
 from auditor.core.errors import InputError
 
 _TABLE = 2  # dimensions of an array that is all the features
@@ -48,10 +49,7 @@ class ArrayTable(Table):
         if isinstance(values, str | bytes | dict | set):
             raise InputError(f"{words} must be an array or a list, got {type(values).__name__}.")
         try:
-            array = np.asarray(values)
-            if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-                # a list that mixes numbers and text keeps its numbers
-                array = np.asarray(values, dtype=object)
+            array = validate.array(values)
         except ValueError:
             raise InputError(
                 f"{words} must hold rows of equal length, got rows of different lengths."

@@ -237,8 +237,12 @@ class TableSource:
             none = np.zeros(stop - start)
             target = self._target(stretch, start) if self.roles.labels else none
             labels = self.task.labels(self.name, target) if self.task else none
-            beside = self.roles.beside.items()
-            columns = {part: sources.without_gaps(stretch.column(name)) for part, name in beside}
+            columns = {
+                part: sources.plain_labels(
+                    stretch.column(name), place=f"{part} column {name!r} of {self.name}", rows=self.rows, first_row=start
+                )
+                for part, name in self.roles.beside.items()
+            }
             if isinstance(self.task, Classification | None) and self.roles.labels:
                 columns["label"] = labels if self.task else target
             return Batch(

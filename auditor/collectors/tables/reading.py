@@ -104,7 +104,7 @@ def from_columns(
     given = {"id": id, "group": group, "person": person, "label": label}
     given |= {"fingerprint": fingerprint, "correct": correct}
     labels = {
-        name: validate.column(f"the {name} column", column)
+        name: validate.label_column(f"the {name} column", column)
         for name, column in given.items()
         if column is not None
     }
@@ -291,7 +291,9 @@ def _refuse_mixed(table: Table, name: str | None, *, group: bool) -> None:
 
 def _losses(column: Column, table: Table, name: str) -> Floats:
     place = _place(name, table)
-    return validate.finite_column(place, numbers(column, place=place, rows=table.rows), rows=table.rows)
+    if column.dtype.kind not in "fiub":
+        column = numbers(column, place=place, rows=table.rows)
+    return validate.finite_column(place, column, rows=table.rows)
 
 
 def _loss_name(name: str, table: Table) -> str:

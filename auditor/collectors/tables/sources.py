@@ -328,3 +328,21 @@ def without_gaps(column: Column) -> Column:
     if set(map(type, values)) == {str}:
         return column
     return np.array(["" if is_missing(value) else value for value in values], dtype=object)
+
+
+def plain_labels(column: Column, *, place: str, rows: str, first_row: int) -> Column:
+    """Return a column of ids, groups or persons, a missing text as an empty one.
+
+    Raises:
+        InputError: Several values for a record, floats that several whole numbers share, or text that no file could hold.
+    """
+    found = without_gaps(validate.label_column(place, column, rows=rows, first_row=first_row))
+    if found.dtype.kind in "OU":
+        for row, value in enumerate(found.tolist()):
+            if isinstance(value, str) and not value.isascii() and validate.SURROGATE.search(value):
+                raise InputError(
+                    f"{place} must hold valid Unicode, got half of a surrogate pair ({validate.at_row(first_row + row, rows)});"
+                    " write the text again as UTF-8."
+                )
+    return found
+
