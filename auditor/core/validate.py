@@ -282,7 +282,9 @@ def column(place: str, values: object) -> npt.NDArray[Any]:
             f"{place} must be an array, got {type(values).__name__}: {one_line(error)}."
         ) from error
     if raw.ndim != 1:
-        raise InputError(f"{place} must be one-dimensional, got shape {raw.shape}; give one value for each record.")
+        raise InputError(
+            f"{place} must be one-dimensional, got shape {raw.shape}; give one value for each record."
+        )
     if np.ma.is_masked(values):
         masked = np.ma.getmaskarray(np.ma.asarray(values))
         raise InputError(

@@ -13,6 +13,7 @@ from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.files import MEMORY
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats, Losses, LossScale, PerGroup
 from auditor.records.features import Features
@@ -146,6 +147,7 @@ def read_losses(
     person_column: str | None = "person",
     label_column: str | None = None,
     higher_is_member: bool = False,
+    memory: float = MEMORY,
 ) -> Losses:
     r"""Read losses and membership from one file, or from one table in memory.
 
@@ -166,6 +168,7 @@ def read_losses(
         label_column: The true class of each record, to report by; read only if named, or if `auditor.collect_to` wrote
             it.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+        memory: Bytes that the columns of a file may take once decoded; what needs more is refused before it is read.
 
     Returns:
         The losses of both groups, each in the order of the file; ``history`` names the file without its folder.
@@ -181,7 +184,7 @@ def read_losses(
     ...     read_losses(path).member
     array([0.1, 0.2])
     """
-    table = open_table(path)
+    table = open_table(path, memory=memory)
     if isinstance(table, NpzTable) and loss_column not in table.names and {*_TWO_ARRAYS} <= {*table.names}:
         return _two_arrays(table, higher_is_member)
     collected = metadata_of(path)
@@ -232,6 +235,7 @@ def read_loss_pair(
     person_column: str | None = "person",
     label_column: str | None = None,
     higher_is_member: bool = False,
+    memory: float = MEMORY,
 ) -> Losses:
     r"""Read losses from two files, one for the members and one for the non-members.
 
@@ -246,6 +250,7 @@ def read_loss_pair(
         person_column: Data subject of each record, likewise.
         label_column: The true class of each record, to report by; read only if named.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+        memory: Bytes that the columns of each file may take once decoded, as for `read_losses`.
 
     Returns:
         The losses of both groups, each in the order of its file.
@@ -261,7 +266,7 @@ def read_loss_pair(
     array([0.9, 0.7])
     """
     refuse_same(member_path, nonmember_path)
-    tables = [open_table(path) for path in (member_path, nonmember_path)]
+    tables = [open_table(path, memory=memory) for path in (member_path, nonmember_path)]
     wanted = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
     found = [table.beside(wanted, ending="_column") for table in tables]
     shared = {field: name for field, name in found[0].items() if field in found[1]}
@@ -332,6 +337,7 @@ def read_features(
     columns: Sequence[str],
     member_column: str = "member",
     not_features: Sequence[str] = (),
+    memory: float = MEMORY,
 ) -> Features:
     r"""Read what is known of the records beside their losses, from the file that holds the losses.
 
@@ -342,6 +348,7 @@ def read_features(
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
         not_features: Columns with another part to play, such as those of losses, ids and persons: none of them, nor
             that of membership, may be among the features. The column of groups may.
+        memory: Bytes that the columns of a file may take once decoded, as for `read_losses`.
 
     Returns:
         The features of both groups, each in the order of the file, which is that of `read_losses`.
@@ -357,7 +364,7 @@ def read_features(
     >>> features.names, features.n_member, features.n_nonmember
     (('age', 'job'), 2, 1)
     """
-    table = open_table(path)
+    table = open_table(path, memory=memory)
     names = _feature_names(columns, table, not_features, member_column)
     member_column = _member_name(member_column, table)
     mask = _membership(table.columns([member_column])[member_column], table, member_column)
@@ -373,6 +380,7 @@ def read_feature_pair(
     *,
     columns: Sequence[str],
     not_features: Sequence[str] = (),
+    memory: float = MEMORY,
 ) -> Features:
     r"""Read what is known of the records from one file for each group, as `read_loss_pair` reads the losses.
 
@@ -381,6 +389,7 @@ def read_feature_pair(
         nonmember_path: Of the non-members, with the same columns.
         columns: The columns to read, as for `read_features`.
         not_features: Columns with another part to play, as for `read_features`.
+        memory: Bytes that the columns of each file may take once decoded, as for `read_losses`.
 
     Raises:
         InputError: A file that cannot be read, a missing column, or one that is no feature.
@@ -392,7 +401,7 @@ def read_feature_pair(
     ...     read_feature_pair(*paths, columns=["age"]).n_nonmember
     2
     """
-    tables = [open_table(path) for path in (member_path, nonmember_path)]
+    tables = [open_table(path, memory=memory) for path in (member_path, nonmember_path)]
     return Features(
         *(_feature_columns(table, _feature_names(columns, table, not_features)) for table in tables)
     )

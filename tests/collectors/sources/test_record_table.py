@@ -44,11 +44,23 @@ PAIR = np.zeros(6, dtype=[("name", "i4"), ("part", "i4")])
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"id": np.zeros((6, 3))}, r"id column 'id' of .* must be one-dimensional, got shape \(6, 3\); give one"),
+        (
+            {"id": np.zeros((6, 3))},
+            r"id column 'id' of .* must be one-dimensional, got shape \(6, 3\); give one",
+        ),
         ({"group": np.zeros((6, 2))}, r"group column 'group' of .*, got shape \(6, 2\); give one"),
-        ({"id": np.array([*"abcd", "\ud800", "f"])}, r"id column .* half of a surrogate pair \(row 4, .*; write"),
-        ({"id": np.arange(6) + 2.0**53}, r"id column .* below 2\^53 .*\(first at row 0.*; write them as text"),
-        ({"person": PAIR}, r"array 'person' of .* must hold numbers or text, got \[.*; give one array for each"),
+        (
+            {"id": np.array([*"abcd", "\ud800", "f"])},
+            r"id column .* half of a surrogate pair \(row 4, .*; write",
+        ),
+        (
+            {"id": np.arange(6) + 2.0**53},
+            r"id column .* below 2\^53 .*\(first at row 0.*; write them as text",
+        ),
+        (
+            {"person": PAIR},
+            r"array 'person' of .* must hold numbers or text, got \[.*; give one array for each",
+        ),
         ({"x": PAIR}, r"array 'x' of .* must hold numbers or text, got \[.*; give one array for each"),
     ],
 )
