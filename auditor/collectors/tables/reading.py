@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.tables.arrays import NpzTable
-from auditor.collectors.tables.collected import metadata_of
+from auditor.collectors.tables.collected import metadata_of, refuse_altered
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
 from auditor.core import validate
@@ -53,6 +53,7 @@ def _with_both(mask: npt.NDArray[np.bool_], *, place: str, fix: str = "") -> npt
 # --- A loss column and a 0/1 membership column become `Losses` ---
 
 
+_UNCHECKED = "not compared with what was collected, because other records or another membership are read"
 _NEGATED = "negated, because a higher score means more like a member"
 
 
@@ -174,8 +175,8 @@ def read_losses(
         The losses of both groups, each in the order of the file; ``history`` names the file without its folder.
 
     Raises:
-        InputError: A file that cannot be read, a missing column, or values that are no finite losses or no 0/1
-            membership; the sentence names the file, the column and the first row.
+        InputError: A file that cannot be read, a missing column, collected losses that were altered since, or values that
+            are no finite losses or no 0/1 membership; the sentence names the file, the column and the first row.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -203,8 +204,9 @@ def read_losses(
         given |= {name: columns[name] for name in known}
         if "fingerprint" in known:
             _check_hashes(columns["fingerprint"], table)
+        checked = refuse_altered(columns, collected, place=table.place)
         if loss_column == "loss":  # and no other score that stands beside it
-            given["history"] = collected.history
+            given["history"] = collected.history if checked else (*collected.history, _UNCHECKED)
             if not higher_is_member:  # turned round, they are no longer on their scale
                 given |= {"scale": collected.scale, "saturated": collected.saturated}
     return from_columns(
