@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
-from auditor.collectors.base.records import Batch, Source
+from auditor.collectors.base.records import Batch, Records, Source
 from auditor.collectors.base.scorer import Scorer, collection_history, differences, reader_notes
 from auditor.collectors.base.tasks import clip_saturated
 from auditor.collectors.streaming.units import OWN_COLUMNS, Scoring, part_facts, parts_in, read_stretch
@@ -108,25 +108,23 @@ _FIRST = 10  # records
 
 
 def refuse_other_model(
-    scorer: Scorer, *, source: Source, start: int, expected: Floats, place: Path, eps: float = 0.0
+    scorer: Scorer, *, records: Records, expected: Floats, place: Path, eps: float = 0.0
 ) -> None:
-    """Refuse a model that gives other losses than those on disk.
+    """Refuse a model that gives other losses than before.
 
     Ten records are scored again. The same model may give them other roundings in so small a batch; where they differ,
     the whole batch is scored again as it was, before anybody is accused.
 
     Args:
         scorer: The model.
-        source: The table that the records are in.
-        start: The first of them.
-        expected: The losses on disk of one batch of the model that begins there.
-        place: Where they are.
+        records: One batch of the model, or fewer.
+        expected: The losses that it gave them.
+        place: Where these are, or the others that it gave since.
         eps: The spacing of floats by which infinite losses got their place, if they did.
 
     Raises:
         InputError: The losses differ.
     """
-    records = read_stretch(source, start=start, stop=start + expected.size).records
     for n in sorted({min(_FIRST, expected.size), expected.size}):
         now = scorer.score(records.part(0, n))
         found = now.loss[:n]
@@ -196,9 +194,8 @@ def refuse_another(
         with parquet.ParquetFile(str(target)) as file:
             rows = min(asked.batch_size, len(source))
             losses = next(file.iter_batches(batch_size=rows, columns=["loss"]))["loss"].to_numpy()
-        refuse_other_model(
-            scorer, source=source, start=0, expected=losses, place=target, eps=there.placing[0]
-        )
+        records = read_stretch(source, start=0, stop=losses.size).records
+        refuse_other_model(scorer, records=records, expected=losses, place=target, eps=there.placing[0])
 
 
 def _content_of(path: Path) -> dict[str, str] | None:
