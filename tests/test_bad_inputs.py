@@ -168,11 +168,11 @@ CASES = {
     # Features.
     "same columns, got 2 and 3": lambda: Features(np.ones((2, 2)), np.ones((2, 3))),
     "same columns, got 'a', 'b'": lambda: Features(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
-    "member features must be an array, .* got str": lambda: Features("text", "text"),
+    "member features must be an array or a list, got str": lambda: Features("text", "text"),
     "one row for each record, got an array of shape ()": lambda: Features(5, 5),
     "member features must .* got rows of different lengths": lambda: Features(RAGGED, [[1]]),
     "one row for each record, .* type complex128": lambda: Features(np.ones(2, dtype=complex), np.ones(2)),
-    "got masked values": lambda: Features(np.ma.array([1, 2], mask=[0, 1]), [1, 2]),
+    "member features must have no masked values, got 1": lambda: Features(np.ma.array([1, 2], mask=[0, 1]), [1, 2]),
     "same length: member a has 2, member b has 1": lambda: Features({"a": [1, 2], "b": [1]}, {"a": [1], "b": [1]}),
     "one-dimensional columns": lambda: Features({"a": [[1, 2]]}, {"a": [[1, 2]]}),
     "^nonmember features must have one row .* got 1 rows for 2 losses": lambda: Features([1, 2], [3]).check_rows(TWO),

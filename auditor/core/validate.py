@@ -239,17 +239,31 @@ def finite_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floa
     return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows)
 
 
-def array(values: Any) -> npt.NDArray[Any]:
+def array(place: str, values: Any) -> npt.NDArray[Any]:
     """Return an array; of a list with text in it the cells as they are, for NumPy would make one width and type of them.
 
-    >>> array(["a", 1])
+    >>> array("y", ["a", 1])
     array(['a', 1], dtype=object)
     """
-    if isinstance(values, list | tuple) and any(isinstance(value, str | bytes) for value in values):
-        return np.asarray(values, dtype=object)
-    found = np.asarray(values)
-    as_given = found.dtype.kind not in "US" or isinstance(values, np.ndarray)
-    return found if as_given else np.asarray(values, dtype=object)
+    if isinstance(values, str | bytes | dict | set):
+        raise InputError(f"{place} must be an array or a list, got {type(values).__name__}.")
+    if np.ma.is_masked(values):
+        masked = np.ma.getmaskarray(np.ma.asarray(values))
+        raise InputError(
+            f"{place} must have no masked values, got {int(masked.sum())} ({_first_bad(masked)});"
+            " remove those records or fill them in."
+        )
+    with_text = isinstance(values, list | tuple) and any(isinstance(value, str | bytes) for value in values)
+    try:
+        found = np.asarray(values, dtype=object if with_text else None)
+        as_given = found.dtype.kind not in "US" or isinstance(values, np.ndarray)
+        return found if as_given else np.asarray(values, dtype=object)
+    except ValueError:
+        raise InputError(f"{place} must hold rows of equal length, got rows of different lengths.") from None
+    except (TypeError, RuntimeError) as error:
+        raise InputError(
+            f"{place} must be an array, got {type(values).__name__}: {one_line(error)}."
+        ) from error
 
 
 def label_column(place: str, values: Any, *, rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
@@ -273,23 +287,10 @@ def label_column(place: str, values: Any, *, rows: str = FROM_ZERO, first_row: i
 
 def column(place: str, values: object) -> npt.NDArray[Any]:
     """Return a 1-D array of any type; rows of different lengths and masked values are refused."""
-    try:
-        raw = array(values)
-    except ValueError:
-        raise InputError(f"{place} must be one-dimensional, got rows of different lengths.") from None
-    except (TypeError, RuntimeError) as error:
-        raise InputError(
-            f"{place} must be an array, got {type(values).__name__}: {one_line(error)}."
-        ) from error
+    raw = array(place, values)
     if raw.ndim != 1:
         raise InputError(
             f"{place} must be one-dimensional, got shape {raw.shape}; give one value for each record."
-        )
-    if np.ma.is_masked(values):
-        masked = np.ma.getmaskarray(np.ma.asarray(values))
-        raise InputError(
-            f"{place} must have no masked values, got {int(masked.sum())} ({_first_bad(masked)});"
-            " remove those records or fill them in."
         )
     return raw
 

@@ -44,17 +44,7 @@ class ArrayTable(Table):
         values = self._arrays[self.names.index(name)]
         if hasattr(values, "tocsr"):
             return values.tocsr()
-        if np.ma.is_masked(values):
-            raise InputError(f"{words} must have no masked values; leave those records out.")
-        if isinstance(values, str | bytes | dict | set):
-            raise InputError(f"{words} must be an array or a list, got {type(values).__name__}.")
-        try:
-            array = validate.array(values)
-        except ValueError:
-            raise InputError(
-                f"{words} must hold rows of equal length, got rows of different lengths."
-            ) from None
-        return _without_fields(array, words)
+        return _without_fields(validate.array(words, values), words)
 
 
 def _without_fields(array: Any, words: str) -> Any:
