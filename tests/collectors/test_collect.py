@@ -140,7 +140,7 @@ def test_bad_arguments_are_refused_in_one_sentence(kwargs, words):
         (("data.csv", Y), "member X must be an array, a DataFrame, .* got str"),
         ((iter(Z), Y), "member X must be an array, a DataFrame"),
         ((deque(Z), Y), "X must be an array or a list to be taken in parts, got deque"),
-        ((Z, [[0], [1], [2], [0, 1]]), "member y must be one label for each record, got rows of different"),
+        ((Z, [[0], [1], [2], [0, 1]]), "member y must hold rows of equal length, got rows of different"),
     ],
 )
 def test_bad_groups_are_refused_before_the_model_runs(members, sentence):
