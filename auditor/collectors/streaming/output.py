@@ -25,6 +25,7 @@ from auditor.collectors.tables.collected import (
     Digests,
     Manifest,
     Words,
+    content_of,
     metadata_text,
     read_metadata,
     what_changed,
@@ -200,14 +201,11 @@ def refuse_another(
 
 def _content_of(path: Path) -> dict[str, str] | None:
     """Return the hashes of a file's losses and members, read in constant memory; none if it cannot be read so."""
-    content = Digests()
     try:
         with parquet.ParquetFile(str(path), page_checksum_verification=True) as file:
-            for batch in file.iter_batches(batch_size=_ROWS, columns=["loss", "member"]):
-                content.add_content(batch)
+            return content_of(file.iter_batches(batch_size=_ROWS, columns=["loss", "member"]))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
         return None
-    return content.result()
 
 
 # --- The parts become the output, in constant memory: infinite losses get their place in the end ---

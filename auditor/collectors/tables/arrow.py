@@ -9,7 +9,7 @@ import math
 import os
 import struct
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
@@ -238,6 +238,15 @@ class BatchTable(Table):
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield the record batches of some columns, from those of a block on."""
 
+    def joined(self, batches: Iterable[Any], schema: Any) -> Any:
+        """Return record batches as one Arrow table, unless they take more memory than they may."""
+        found, size = [], 0
+        for batch in batches:
+            found.append(batch)
+            size += batch.nbytes
+            self.hold(size)
+        return pa.Table.from_batches(found, schema=schema)
+
     def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
         """Return all rows of some columns."""
         found = super().columns(names, text=text)
@@ -278,12 +287,7 @@ class BatchReader:
             InputError: There are fewer rows than there were.
         """
         schema = pa.schema([(name, plan.type) for name, plan in self.plans.items()])
-        batches, size = [], 0
-        for batch in self._rows(start, stop):
-            batches.append(batch)
-            size += batch.nbytes
-            self._table.hold(size)
-        content = pa.Table.from_batches(batches, schema=schema)
+        content = self._table.joined(self._rows(start, stop), schema)
         return _BatchStretch(content, self.plans, self._table, start)
 
     def _rows(self, start: int, stop: int) -> Iterator[Any]:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -275,6 +275,14 @@ class Digests(defaultdict[str, Any]):
         return {name: digest.hexdigest() for name, digest in self.items()}
 
 
+def content_of(stretches: Iterable[Any]) -> dict[str, str]:
+    """Return the hashes of losses and members that come in stretches of rows."""
+    content = Digests()
+    for rows in stretches:
+        content.add_content(rows)
+    return content.result()
+
+
 def refuse_altered(columns: Mapping[str, npt.NDArray[Any]], found: CollectedMetadata, *, place: str) -> bool:
     """Refuse a collected file whose losses or members are no longer those that were collected.
 
@@ -291,11 +299,11 @@ def refuse_altered(columns: Mapping[str, npt.NDArray[Any]], found: CollectedMeta
     """
     if not {"loss", "member"} <= set(columns) or columns["loss"].size != sum(found.counts):
         return False
-    content, rows = Digests(), range(0, columns["loss"].size, _ROWS)
-    sound = columns["loss"].dtype == np.float64 and columns["member"].dtype.kind in "biu"
-    for start in rows if sound else ():
-        content.add_content({name: columns[name][start : start + _ROWS] for name in ("loss", "member")})
-    if content.result() != dict(found.content):
+    both = {name: columns[name] for name in ("loss", "member")}
+    sound = both["loss"].dtype == np.float64 and both["member"].dtype.kind in "biu"
+    starts = range(0, both["loss"].size if sound else 0, _ROWS)
+    stretches = ({name: column[at : at + _ROWS] for name, column in both.items()} for at in starts)
+    if content_of(stretches) != dict(found.content):
         raise InputError(
             f"{place} holds other losses or members than were collected; collect them again, or, if they were changed on"
             " purpose, write the columns to a new file without the metadata 'auditor'."

@@ -48,19 +48,11 @@ class CsvTable(BatchTable):
         with readable(self.path):
             self._refuse_open_quote()
             try:
-                found = self._whole(types)
+                found = self.joined(self._batches(types), pa.schema(types.items()))
             except pa.ArrowInvalid:  # a cell that is no number
-                found = self._whole(dict.fromkeys(types, pa.string()))
+                types = dict.fromkeys(types, pa.string())
+                found = self.joined(self._batches(types), pa.schema(types.items()))
         return {name: plain_array(found[name]) for name in names}
-
-    def _whole(self, types: Mapping[str, Any]) -> Any:
-        """Return all rows of some columns, as long as they take no more memory than they may."""
-        batches, size = [], 0
-        for batch in self._batches(types):
-            batches.append(batch)
-            size += batch.nbytes
-            self.hold(size)
-        return pa.Table.from_batches(batches, schema=pa.schema(types.items()))
 
     def _short(self, line: str) -> str:
         if len(line) > _BLOCK:
