@@ -195,28 +195,6 @@ def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
     return array
 
 
-def membership(name: str, values: object) -> npt.NDArray[np.bool_]:
-    """Return a boolean array from a 0/1 column of any numeric type."""
-    raw = np.asarray(values)
-    if raw.dtype.kind == "b":
-        return raw
-    if raw.dtype.kind not in "fiu":
-        try:
-            raw = raw.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{name} must hold only 0 and 1, got an array of type {raw.dtype}; {CODING}."
-            ) from None
-    bad = (raw != 0) & (raw != 1)
-    if bad.any():
-        value = raw[int(np.argmax(bad))]
-        raise InputError(
-            f"{name} must hold only 0 (non-member) and 1 (member), got {value!s} and"
-            f" {int(bad.sum())} such values in all ({_first_bad(bad)}); {CODING}."
-        )
-    return np.asarray(raw == 1)
-
-
 def pair(name: str, value: object, *, of: str = "") -> tuple[Any, Any]:
     """Return what is given for the members and for the non-members."""
     if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004

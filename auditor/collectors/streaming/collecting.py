@@ -27,6 +27,7 @@ from auditor.collectors.streaming.trial import Preflight, preflight
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
 from auditor.collectors.tables.shared_rows import SharedRows
+from auditor.collectors.tables.sources import marks
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Losses, PerGroup
@@ -178,7 +179,7 @@ def losses_from_probabilities(
     (array([-0.405, -2.197]), array([-1.386,  0.405]))
     """
     rows, target = np.asarray(probabilities), np.asarray(y)
-    mask = validate.membership("member", validate.column("member", member))
+    mask = marks(validate.column("member", member), place="member")
     labels = {
         name: validate.column(name, column)
         for name, column in (("id", id), ("group", group), ("person", person))

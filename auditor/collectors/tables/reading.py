@@ -102,7 +102,7 @@ def from_columns(
     (array([0.1, 0.2]), array([0.9, 0.7]))
     """
     values = validate.finite_column("the loss column", loss)
-    mask = validate.membership("the member column", validate.column("the member column", member))
+    mask = marks(validate.column("the member column", member), place="the member column")
     given = {"id": id, "group": group, "person": person, "label": label}
     given |= {"fingerprint": fingerprint, "correct": correct}
     labels = {

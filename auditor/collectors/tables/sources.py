@@ -313,9 +313,16 @@ _ONE_TABLE = "give one table that holds both groups, with its column of membersh
 
 
 def marks(
-    column: Column, *, place: str, rows: str, group: bool | None = None, first_row: int = 0
+    column: Column,
+    *,
+    place: str,
+    rows: str = validate.FROM_ZERO,
+    group: bool | None = None,
+    first_row: int = 0,
 ) -> npt.NDArray[np.bool_]:
     """Return which records are members, of marks that are 1 and 0; in a table of one group all must be of that group."""
+    if column.dtype.kind == "b" and group is None:
+        return column
     fix = validate.CODING if group is None else _ONE_TABLE
     values = numbers(column, place=place, rows=rows, truth=True, fix=fix, first_row=first_row)
     wrong = (values != 0) & (values != 1) if group is None else values != group
