@@ -11,7 +11,7 @@ import pytest
 from collectors.common import refused, text
 from pyarrow import feather, ipc, parquet
 
-from auditor import InputError
+from auditor import InputError, Output, collect
 from auditor.collectors import read_feature_pair, read_features, read_loss_pair, read_losses
 from auditor.collectors.tables import RecordTable, open_source
 
@@ -157,6 +157,19 @@ def test_nothing_large_is_decoded_before_the_refusal(tmp_path, name):
     words, most = json.loads(done.stdout)
     assert "would need" in words
     assert most < 10 * MEGABYTE  # of 128
+
+
+def test_what_was_collected_is_read_however_large_it_is(monkeypatch):
+    """Losses collected from tables in memory are never lost to the limit for files of others."""
+    monkeypatch.setitem(read_losses.__kwdefaults__, "memory", 10.0)
+    table = {"x": np.arange(8.0), "y": np.arange(8) % 2}
+    found = collect(
+        lambda rows: rows["x"].to_numpy(),
+        members=RecordTable(table, label="y"),
+        nonmembers=RecordTable({"x": table["x"] + 0.5, "y": table["y"]}, label="y"),
+        output=Output.LOGITS,
+    )
+    assert found.n_member == 8
 
 
 def test_arrays_of_text_stay_as_long_as_their_cells(tmp_path):

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from auditor.collectors.streaming.run import CollectedReport
 
 
+_OWN = 2.0**63  # bytes: what has just been collected is read, however much it is
+
+
 def collect(
     model: Any,
     *,
@@ -115,7 +118,7 @@ def collect(
             )
             for sentence in report.warnings:
                 warnings.warn(sentence, stacklevel=2)
-            return read_losses(report.path)
+            return read_losses(report.path, memory=_OWN)
     task = Classification() if task is None else task
     model = opened_model(model)
     member = _group("member", "members", members, task)
