@@ -79,7 +79,7 @@ class Canaries:
 
     def __post_init__(self) -> None:
         ids = validate.column("id", self.id).astype(np.str_)
-        coins = validate.membership("member", validate.column("member", self.member)).copy()
+        coins = marks(validate.column("member", self.member), place="member").copy()
         parts = {"id": ids, "member": coins, "features": self.features, "labels": self.labels}
         sizes = {name: len(part) for name, part in parts.items() if part is not None}
         validate.same_length(list(sizes), list(sizes.values()))

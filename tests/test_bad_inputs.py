@@ -90,8 +90,19 @@ CASES = {
     "member losses need at least 2 records, got 0": lambda: Losses([], [1, 2]),
     "nonmember losses need at least 2 records, got 1": lambda: Losses([1, 2], [1]),
     r"member losses must be one-dimensional, got shape \(1, 2\)": lambda: Losses([[1, 2]], [1, 2]),
-    "member losses must be numbers, got an array of type <U1": lambda: Losses(["a", "b"], [1, 2]),
+    "member losses must be numbers, got an array of type object": lambda: Losses(["a", "b"], [1, 2]),
     "member losses must be numbers, got an array of type complex": lambda: Losses([1j, 2], [1, 2]),
+    "member losses must be numbers, got truth values.*; give the losses": lambda: Losses([True, False], [1, 2]),
+    r"got 9007199254740993 \(first at row 1.*; give them as floats": lambda: Losses([1, 2**53 + 1], [1, 2]),
+    r"nonmember group must be one-dimensional, got shape \(2, 1\); give one": lambda: Losses(
+        [1, 2], [1, 2], group=([1, 2], [[1], [2]])
+    ),
+    r"member id must hold numbers below 2\^53 .*, got 9007199254740992 \(first at row 1,.*as text": lambda: Losses(
+        [1, 2], [1, 2], id=([1.0, 2.0**53], [1, 2])
+    ),
+    "member person must hold one value for each record, got .*; give one of its fields": lambda: Losses(
+        [1, 2], [1, 2], person=(np.zeros(2, dtype="i4,i4"), [1, 2])
+    ),
     "member losses has 2, member id has 3": lambda: Losses([1, 2], [1, 2], id=([1, 2, 3], [4, 5])),
     "persons must be .*EachRecord.* give the losses a person column": lambda: per_person(TWO, choice=OnePerPerson()),
     "member losses must belong to at least 2 persons, got 1": lambda: per_person(
@@ -156,11 +167,11 @@ CASES = {
     # Features.
     "same columns, got 2 and 3": lambda: Features(np.ones((2, 2)), np.ones((2, 3))),
     "same columns, got 'a', 'b'": lambda: Features(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
-    "member features must be an array, .* got str": lambda: Features("text", "text"),
+    "member features must be an array or a list, got str": lambda: Features("text", "text"),
     "one row for each record, got an array of shape ()": lambda: Features(5, 5),
     "member features must .* got rows of different lengths": lambda: Features(RAGGED, [[1]]),
     "one row for each record, .* type complex128": lambda: Features(np.ones(2, dtype=complex), np.ones(2)),
-    "got masked values": lambda: Features(np.ma.array([1, 2], mask=[0, 1]), [1, 2]),
+    "member features must have no masked values, got 1": lambda: Features(np.ma.array([1, 2], mask=[0, 1]), [1, 2]),
     "same length: member a has 2, member b has 1": lambda: Features({"a": [1, 2], "b": [1]}, {"a": [1], "b": [1]}),
     "one-dimensional columns": lambda: Features({"a": [[1, 2]]}, {"a": [[1, 2]]}),
     "^nonmember features must have one row .* got 1 rows for 2 losses": lambda: Features([1, 2], [3]).check_rows(TWO),

@@ -192,12 +192,16 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
         others = [self.loss_column, self.id_column, self.person_column]
         if self.losses is not None:
             return collectors.read_features(
-                self.losses, columns=wanted, member_column=self.member_column, not_features=others
+                self.losses,
+                columns=wanted,
+                member_column=self.member_column,
+                not_features=others,
+                memory=self.memory,
             )
         # Files of one group may still have a column that says which one.
         others = [self.member_column, *others]
         pair: Any = self.files[1:]
-        return collectors.read_feature_pair(*pair, columns=wanted, not_features=others)
+        return collectors.read_feature_pair(*pair, columns=wanted, not_features=others, memory=self.memory)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.cli import console, options as shared, settings
-from auditor.cli.options import Common, Options, argument, option, refuse
+from auditor.cli.options import Common, InMemory, Options, argument, option, refuse
 from auditor.core.errors import InputError
 from auditor.core.files import check_writable, table_content, write_all
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Records(Options, title="The records"):
+class _Records(InMemory, title="The records"):
     """What the canaries are made from.
 
     Attributes:
@@ -36,7 +36,7 @@ class _Records(Options, title="The records"):
         if self.table is None or self.label is None:
             raise InputError("TABLE and --label must be given: the records, and the column of their labels.")
         names = None if self.features is None else shared.names("--features", self.features)
-        records = RecordTable(self.table, label=self.label, features=names, member=None)
+        records = RecordTable(self.table, label=self.label, features=names, member=None, memory=self.memory)
         source = open_source(records, task=None, member=False, name="the table")
         found = source.read(0, len(source))
         return found.records.features, found.columns["label"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.cli import console, options as shared
-from auditor.cli.options import Columns, Common, Options, argument, is_given, option, refuse
+from auditor.cli.options import Columns, Common, InMemory, Options, argument, is_given, option, refuse
 from auditor.cli.sentences import with_options
 from auditor.collectors.base.outputs import Output
 from auditor.core.errors import InputError
@@ -27,7 +27,7 @@ _SPECIAL = (
 
 
 @dataclass(frozen=True)
-class RecordTables(Columns, title="The records"):
+class RecordTables(Columns, InMemory, title="The records"):
     """The tables of records, by the group that they hold.
 
     Attributes:
@@ -56,6 +56,7 @@ class RecordTables(Columns, title="The records"):
             "id": self.id_column or None,  # '' is none
             "group": self.group_column or None,
             "person": self.person_column or None,
+            "memory": self.memory,
         }
         if text_column is None:
             columns |= self._features()

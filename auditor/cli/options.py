@@ -18,7 +18,7 @@ from auditor.cli import console
 from auditor.cli.settings import chosen, used_file
 from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
-from auditor.core.files import check_writable, write_all
+from auditor.core.files import MEMORY, check_writable, write_all
 from auditor.core.values import Losses, Verdict
 from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, parse
 
@@ -171,7 +171,18 @@ class Columns(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LossColumns(Options):
+class InMemory(Options):
+    """How large a table may be.
+
+    Attributes:
+        memory: Bytes that a table may take once decoded; a larger one is refused before it is read.
+    """
+
+    memory: float = MEMORY
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossColumns(InMemory):
     """Where the losses are in a table of both groups.
 
     Attributes:
@@ -187,7 +198,7 @@ class LossColumns(Options):
     def columns(self) -> dict[str, Any]:
         """Return what a reader of losses is told of the columns."""
         named = {name: value for name, value in vars(self).items() if name.endswith("_column")}
-        return {**named, "higher_is_member": self.higher_is_member}
+        return {**named, "higher_is_member": self.higher_is_member, "memory": self.memory}
 
     def read_table(self, path: Path) -> Losses:
         """Return the losses of a table of both groups."""

@@ -37,8 +37,7 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
         yield draft
         _synced(draft)
         draft.replace(path)
-        if os.name == "posix":
-            _synced(path.parent)
+        _synced_names(path.parent)
     except AuditorError:
         raise
     except OSError as error:
@@ -48,14 +47,19 @@ def whole(path: Path, *, folder: Path) -> Iterator[Path]:
             draft.unlink(missing_ok=True)
 
 
-def _synced(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk."""
-    # Windows writes back only through a handle that may write, and has none for folders.
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+def _synced(path: Path, how: int = os.O_RDWR) -> None:
+    """Wait until a file is on disk; Windows writes back only through a handle that may write."""
+    handle = os.open(path, how)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _synced_names(folder: Path) -> None:
+    """Wait until the names in a folder are on disk, where there are handles for folders: not on Windows, nor on every disk."""
+    with suppress(OSError):
+        _synced(folder, os.O_RDONLY)
 
 
 def drafts(folder: Path) -> list[Path]:
@@ -140,10 +144,13 @@ def write_all(texts: Mapping[Path, str | bytes]) -> None:
             content = text if isinstance(text, bytes) else text.encode("utf-8", errors="backslashreplace")
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
+            _synced(drafts[target])
             mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
             drafts[target].chmod(mode)
         for target, draft in drafts.items():
             draft.replace(target)
+        for folder in {target.parent for target in drafts}:
+            _synced_names(folder)
     except OSError as error:
         raise unwritable(path, error) from None
     finally:
@@ -164,9 +171,12 @@ def write_folder(path: Path, texts: Mapping[str, str]) -> None:
             new.mkdir()
             for name, text in texts.items():
                 (new / name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+                _synced(new / name)
+            _synced_names(new)
             if target.exists():
                 target.rename(old)
             new.rename(target)
+            _synced_names(target.parent)
     except OSError as error:
         raise unwritable(path, error) from None
 
@@ -213,10 +223,28 @@ def table_content(frame: Any, path: Path, *, note: str = "") -> str | bytes:
     return file.getvalue()
 
 
-# --- Small files, as somebody named them ---
+# --- What is read within limits: tables in the memory that they may take, and small files ---
 
 
-_MEGABYTE = 1_000_000
+MEMORY = 1e9  # bytes that the table in a file may take once decoded, unless somebody allows more
+
+
+def within_memory(place: str, needed: float, *, memory: float) -> None:
+    """Refuse a table, before it is decoded, that needs more bytes of memory than it may take.
+
+    >>> within_memory("file 'a.npz'", 3.9e9, memory=MEMORY)
+    Traceback (most recent call last):
+    auditor.core.errors.InputError: file 'a.npz' would need 3.9 GB of memory once decoded, more than the 1 GB that a table may take; allow more with memory (--memory, in bytes), or write it with fewer rows or shorter texts.
+    """
+    if needed > memory:
+        raise InputError(
+            f"{place} would need {needed / _GIGABYTE:.2g} GB of memory once decoded, more than the"
+            f" {memory / _GIGABYTE:.2g} GB that a table may take; allow more with memory (--memory, in bytes), or write it"
+            " with fewer rows or shorter texts."
+        )
+
+
+_MEGABYTE, _GIGABYTE = 10**6, 10**9
 _NO_FILES = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 

@@ -149,6 +149,26 @@ def _first_bad(bad: npt.NDArray[np.bool_], rows: str = FROM_ZERO) -> str:
     return f"first at {at_row(int(np.argmax(bad)), rows)}"
 
 
+SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which no UTF-8 holds
+_EXACT = 2**53  # from here on a float64 stands for several whole numbers
+
+
+def _numeric(said: str, raw: npt.NDArray[Any], rows: str = FROM_ZERO) -> npt.NDArray[Any]:
+    """Refuse losses that are no numbers, or whole numbers that float64 cannot hold."""
+    if raw.dtype.kind == "b":
+        raise InputError(f"{said}, got truth values (an array of type bool); give the losses themselves.")
+    if raw.dtype.kind not in "fiu":
+        raise InputError(f"{said}, got an array of type {raw.dtype}; convert the column first.")
+    if raw.dtype.kind in "iu" and raw.dtype.itemsize == 8:  # noqa: PLR2004 - narrower ones are held
+        bad = np.abs(raw.astype(np.float64)) >= _EXACT
+        if bad.any():
+            raise InputError(
+                f"{said} that float64 holds exactly, integers below 2^53, got {raw[int(np.argmax(bad))]}"
+                f" ({_first_bad(bad, rows)}); give them as floats, or on another scale."
+            )
+    return raw
+
+
 def _finite(said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = FROM_ZERO) -> _Floats:
     """Return float64 numbers, of which none is missing or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -165,11 +185,7 @@ def _finite(said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: s
 
 def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
     """Return a fresh, read-only, finite 1-D float64 array with at least ``least`` entries."""
-    raw = column(f"{name} losses", values)
-    if raw.dtype.kind not in "fiub":
-        raise InputError(
-            f"{name} losses must be numbers, got an array of type {raw.dtype}; convert the column first."
-        )
+    raw = _numeric(f"{name} losses must be numbers", column(f"{name} losses", values))
     if raw.size < least:
         raise InputError(
             f"{name} losses need at least {least} records, got {raw.size}; is the group or the file empty?"
@@ -180,28 +196,6 @@ def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
     array = _finite(f"{name} losses must be finite", own, ("NaN", "infinite values"))
     array.setflags(write=False)
     return array
-
-
-def membership(name: str, values: object) -> npt.NDArray[np.bool_]:
-    """Return a boolean array from a 0/1 column of any numeric type."""
-    raw = np.asarray(values)
-    if raw.dtype.kind == "b":
-        return raw
-    if raw.dtype.kind not in "fiu":
-        try:
-            raw = raw.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{name} must hold only 0 and 1, got an array of type {raw.dtype}; {CODING}."
-            ) from None
-    bad = (raw != 0) & (raw != 1)
-    if bad.any():
-        value = raw[int(np.argmax(bad))]
-        raise InputError(
-            f"{name} must hold only 0 (non-member) and 1 (member), got {value!s} and"
-            f" {int(bad.sum())} such values in all ({_first_bad(bad)}); {CODING}."
-        )
-    return np.asarray(raw == 1)
 
 
 def pair(name: str, value: object, *, of: str = "") -> tuple[Any, Any]:
@@ -220,33 +214,64 @@ def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
 
 def finite_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floats:
     """Return a finite 1-D float64 column; ``place`` names it and ``rows`` says how its rows are counted."""
-    raw = column(place, values)
-    if raw.dtype.kind not in "fiub":
-        raise InputError(
-            f"{place} must hold numbers, got an array of type {raw.dtype}; convert the column first."
-        )
+    raw = _numeric(f"{place} must hold numbers", column(place, values), rows)
     if raw.size == 0:
         raise InputError(f"{place} is empty; at least 2 members and 2 non-members are needed.")
     return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows)
 
 
-def column(place: str, values: object) -> npt.NDArray[Any]:
-    """Return a 1-D array of any type; rows of different lengths and masked values are refused."""
-    try:
-        raw = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{place} must be one-dimensional, got rows of different lengths.") from None
-    except (TypeError, RuntimeError) as error:
-        raise InputError(
-            f"{place} must be an array, got {type(values).__name__}: {one_line(error)}."
-        ) from error
-    if raw.ndim != 1:
-        raise InputError(f"{place} must be one-dimensional, got shape {raw.shape}.")
+def array(place: str, values: Any) -> npt.NDArray[Any]:
+    """Return an array; of a list with text in it the cells as they are, for NumPy would make one width and type of them.
+
+    >>> array("y", ["a", 1])
+    array(['a', 1], dtype=object)
+    """
+    if isinstance(values, str | bytes | dict | set):
+        raise InputError(f"{place} must be an array or a list, got {type(values).__name__}.")
     if np.ma.is_masked(values):
         masked = np.ma.getmaskarray(np.ma.asarray(values))
         raise InputError(
             f"{place} must have no masked values, got {int(masked.sum())} ({_first_bad(masked)});"
             " remove those records or fill them in."
+        )
+    with_text = isinstance(values, list | tuple) and any(isinstance(value, str | bytes) for value in values)
+    try:
+        found = np.asarray(values, dtype=object if with_text else None)
+        as_given = found.dtype.kind not in "US" or isinstance(values, np.ndarray)
+        return found if as_given else np.asarray(values, dtype=object)
+    except ValueError:
+        raise InputError(f"{place} must hold rows of equal length, got rows of different lengths.") from None
+    except (TypeError, RuntimeError) as error:
+        raise InputError(
+            f"{place} must be an array, got {type(values).__name__}: {one_line(error)}."
+        ) from error
+
+
+def label_column(place: str, values: Any, *, rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
+    """Return a column of labels (ids, groups, persons): one value for each record, and none that another one reads as."""
+    raw = column(place, values)
+    if raw.dtype.kind == "V":
+        raise InputError(
+            f"{place} must hold one value for each record, got {raw.dtype}; give one of its fields."
+        )
+    if raw.dtype.kind == "f":
+        blurred = np.abs(raw) >= _EXACT
+        if blurred.any() and not np.isinf(raw[blurred]).all():
+            at = int(np.argmax(blurred))
+            raise InputError(
+                f"{place} must hold numbers below 2^53 where they are floats, got {raw[at]:.17g} (first at"
+                f" {at_row(first_row + at, rows)}), which stands for several whole numbers; write them as text, or as"
+                " integers without gaps."
+            )
+    return raw
+
+
+def column(place: str, values: object) -> npt.NDArray[Any]:
+    """Return a 1-D array of any type; rows of different lengths and masked values are refused."""
+    raw = array(place, values)
+    if raw.ndim != 1:
+        raise InputError(
+            f"{place} must be one-dimensional, got shape {raw.shape}; give one value for each record."
         )
     return raw
 

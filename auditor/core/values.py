@@ -192,10 +192,11 @@ class Losses:
         return member, nonmember
 
     def _labels(self, name: str, labels: Sequence[Any]) -> PerGroup:
-        pair = PerGroup(*map(np.asarray, validate.pair(name, labels)))
-        sides = (("member", pair.member, self.member), ("nonmember", pair.nonmember, self.nonmember))
-        for side, column, losses in sides:
-            validate.same_length((f"{side} losses", f"{side} {name}"), (losses.size, column.size))
+        given, losses = validate.pair(name, labels), (self.member, self.nonmember)
+        sides = tuple(f"{side} {name}" for side in PerGroup._fields)
+        pair = PerGroup(*map(validate.label_column, sides, given))
+        for side, column, of in zip(sides, pair, losses, strict=True):
+            validate.same_length((f"{side.split()[0]} losses", side), (of.size, column.size))
         return pair
 
     @property

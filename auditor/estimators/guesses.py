@@ -5,7 +5,7 @@ another. Each coin is guessed in one direction, whatever the order: then the rig
 of one audit. Without a declaration of how membership was decided there are no coins, and so no guesses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -306,16 +306,37 @@ def pair_orders(member: Floats, nonmember: Floats) -> dict[str, _Integers]:
     Which end of the losses gives most away is not known beforehand: over-fitting shows in high losses of non-members,
     which distances alone drown. Each sort is stable over randomly ordered pairs, so that chance breaks ties.
     """
-    _, rank = np.unique(np.concatenate([member, nonmember]), return_inverse=True)
+    # One confidence at a time, for there may be ten million pairs.
+    confidence: Mapping[str, Callable[[], npt.NDArray[Any]]] = {
+        "distance of ranks": lambda: _distances_of_ranks(member, nonmember),
+        "distance of losses": lambda: np.abs(member - nonmember),
+        "larger loss": lambda: np.maximum(member, nonmember),
+        "smaller loss": lambda: -np.minimum(member, nonmember),
+    }
     with np.errstate(over="ignore"):
-        confidence = {
-            "distance of ranks": np.abs(rank[: member.size] - rank[member.size :]),
-            "distance of losses": np.abs(member - nonmember),
-            "larger loss": np.maximum(member, nonmember),
-            "smaller loss": -np.minimum(member, nonmember),
-        }
-    half = (member.size + 1) // 2  # no order is followed further
-    return {name: np.argsort(-values, kind="stable")[:half].copy() for name, values in confidence.items()}
+        return {name: _larger_half(values()) for name, values in confidence.items()}
+
+
+def _distances_of_ranks(member: Floats, nonmember: Floats) -> npt.NDArray[np.signedinteger[Any]]:
+    """How many different losses of all pairs lie from the one loss of a pair up to its other."""
+    pooled = np.concatenate([member, nonmember])
+    order = np.argsort(pooled)
+    pooled = pooled[order]
+    rank = np.zeros(pooled.size, dtype=np.min_scalar_type(-pooled.size))
+    rank[order[1:]] = np.cumsum(pooled[1:] != pooled[:-1], dtype=rank.dtype)
+    return np.asarray(np.abs(rank[: member.size] - rank[member.size :]))
+
+
+def _larger_half(values: npt.NDArray[Any]) -> _Integers:
+    """Positions of the larger half of some values, the largest first, equal ones as they come; no order is followed further."""
+    half = (values.size + 1) // 2
+    among = np.flatnonzero(values >= np.partition(values, values.size - half)[values.size - half])
+    chosen = -values[among]
+    order = np.argsort(chosen)  # a third of a stable sort, and the same where no two are equal
+    ordered = chosen[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(chosen, kind="stable")
+    return among[order[:half]]
 
 
 def _same_stratum(

@@ -144,23 +144,7 @@ def table_of(name: str, values: Any) -> Table:
 
 
 def _array(name: str, values: Any) -> npt.NDArray[Any]:
-    if isinstance(values, str | bytes | set) or np.ma.is_masked(values):
-        kind = "masked values" if np.ma.is_masked(values) else type(values).__name__
-        raise InputError(
-            f"{name} features must be an array, a DataFrame, a sparse matrix or a list of records, got {kind}."
-        )
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-            array = np.asarray(values, dtype=object)  # a list that mixes numbers and text keeps its numbers
-    except ValueError:
-        raise InputError(
-            f"{name} features must have equally many in each row, got rows of different lengths."
-        ) from None
-    except (TypeError, RuntimeError) as error:
-        raise InputError(
-            f"{name} features must be a table, got {type(values).__name__}: {validate.one_line(error)}."
-        ) from error
+    array = validate.array(f"{name} features", values)
     if array.ndim == 0 or array.dtype.names is not None or array.dtype.kind in "cV":
         raise InputError(
             f"{name} features must hold one row for each record, got an array of shape {array.shape} and type {array.dtype}."

@@ -40,20 +40,18 @@ class _Codes:
     labels: Column
 
 
-def text(column: Column) -> tuple[npt.NDArray[np.str_], npt.NDArray[np.bool_]]:
+def text(column: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
     """Return the labels as text, and which records have none.
 
     >>> text(np.array([7.0, np.nan]))
-    (array(['7', 'nan'], dtype='<U3'), array([False,  True]))
+    (array(['7', 'nan'], dtype=object), array([False,  True]))
     """
-    if column.dtype.kind in "fOS":
-        words = np.array([_word(item) for item in column.tolist()], dtype=np.str_)
-    else:
-        words = column.astype(np.str_)
-    words = np.char.strip(words)
+    values = column if column.dtype.kind in "fOSU" else column.astype(np.str_)  # of times, what NumPy writes
+    # Objects, for an array of text is as wide in every row as the longest.
+    words = np.array([_word(item).strip() for item in values.tolist()], dtype=object)
     # Text is taken at its word, so that a person called None is one; other types spell what is missing like this.
-    missing = words == "" if column.dtype.kind in "US" else np.isin(words, _NO_LABEL)
-    return words, np.asarray(missing)
+    blank = ("",) if column.dtype.kind in "US" else _NO_LABEL
+    return words, np.array([word in blank for word in words.tolist()], dtype=np.bool_)
 
 
 def is_missing(value: Any) -> bool:
@@ -72,21 +70,20 @@ def codes(pair: PerGroup) -> _Codes:
     """Return a column of labels as numbers that are equal where the labels are, in both groups.
 
     >>> found = codes(PerGroup(np.array(["b", "a", ""]), np.array([" a", "c"])))
-    >>> found.member, found.nonmember, found.labels
-    (array([ 0,  1, -1]), array([1, 2]), array(['b', 'a', 'c'], dtype='<U1'))
+    >>> found.member, found.nonmember, found.labels.tolist()
+    (array([ 0,  1, -1]), array([1, 2]), ['b', 'a', 'c'])
     """
     if pair.member.dtype == pair.nonmember.dtype and pair.member.dtype.kind in "iu":
         words: list[Any] = np.concatenate(pair).tolist()  # no blanks to find, and no text to make
     else:
-        (member, no_member), (nonmember, no_nonmember) = text(pair.member), text(pair.nonmember)
-        blank = np.concatenate([no_member, no_nonmember])
-        words = np.where(blank, np.array(None), np.concatenate([member, nonmember]).astype(object)).tolist()
+        said = [text(column) for column in pair]
+        words = np.concatenate([np.where(missing, np.array(None), found) for found, missing in said]).tolist()
     seen: dict[Any, int] = {}
     numbers = np.array(
         [-1 if word is None else seen.setdefault(word, len(seen)) for word in words], dtype=np.int64
     )
     split = pair.member.size
-    return _Codes(numbers[:split], numbers[split:], np.array(list(seen)))
+    return _Codes(numbers[:split], numbers[split:], np.array(list(seen), dtype=object))
 
 
 def _word(item: Any) -> str:

@@ -48,13 +48,16 @@ def test_large_losses_make_no_noise():
     [
         ({"member": [1, 0, 1]}, "same length: loss has 4, member has 3"),
         ({"member": [1, 0, 2, 0]}, r"only 0 .* and 1 .*, got 2 .*row 2, .*; code members as 1"),
-        ({"member": ["yes", "no", "yes", "no"]}, "member column must hold only 0 and 1"),
+        (
+            {"member": ["yes", "no", "yes", "no"]},
+            "member column must hold numbers, got 'yes'.*; code members as 1",
+        ),
         ({"member": [[1, 0, 1, 0]]}, "member column must be one-dimensional"),
         ({"member": [0, 0, 0, 0]}, r"4 records and no member \(1\)"),
         ({"member": np.ma.masked_array(BOTH, mask=[0, 0, 1, 0])}, "member column must have no masked"),
         ({"member": [1, 0, 0, 0]}, "member losses need at least 2 records, got 1"),
         ({"loss": None}, "loss column must be one-dimensional"),
-        ({"loss": [[1], [1, 2]]}, "loss column must be one-dimensional, got rows of different len"),
+        ({"loss": [[1], [1, 2]]}, "loss column must hold rows of equal length, got rows of different len"),
         ({"loss": list("abcd")}, "loss column must hold numbers"),
         ({"loss": [0.1, np.nan, 0.3, np.nan]}, r"got 2 NaN or blank \(first at row 1,"),
         ({"loss": [np.inf, -np.inf, 0.1, 0.2]}, r"got 2 infinite \(first at row 0,"),

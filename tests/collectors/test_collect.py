@@ -113,7 +113,10 @@ def test_bad_outputs_are_refused_in_one_sentence(outputs, words):
         ({"classes": [0, 1, 1]}, "classes must be distinct"),
         ({"classes": "abc"}, "classes must be a list of labels, .* got 'abc'"),
         ({"classes": [[0, 1], [1, 2]]}, "classes must be a list of labels"),
-        ({"ids": ([[1], [1, 2]], [1])}, "member ids must be one-dimensional, got rows of different lengths"),
+        (
+            {"ids": ([[1], [1, 2]], [1])},
+            "member ids must hold rows of equal length, got rows of different lengths",
+        ),
         ({"ids": ([1, 2, 3], [1, 2, 3, 4])}, "same length: member y has 4, member ids has 3"),
         ({"persons": np.arange(4)}, r"persons must be a pair \(members, non-members\), got ndarray"),
         ({"output": "logit"}, "output must be one of 'probabilities', .*got 'logit'; did you mean 'logits'"),
@@ -137,7 +140,7 @@ def test_bad_arguments_are_refused_in_one_sentence(kwargs, words):
         (("data.csv", Y), "member X must be an array, a DataFrame, .* got str"),
         ((iter(Z), Y), "member X must be an array, a DataFrame"),
         ((deque(Z), Y), "X must be an array or a list to be taken in parts, got deque"),
-        ((Z, [[0], [1], [2], [0, 1]]), "member y must be one label for each record, got rows of different"),
+        ((Z, [[0], [1], [2], [0, 1]]), "member y must hold rows of equal length, got rows of different"),
     ],
 )
 def test_bad_groups_are_refused_before_the_model_runs(members, sentence):

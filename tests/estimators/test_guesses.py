@@ -180,6 +180,23 @@ def test_orders_of_pairs_do_not_know_who_is_the_member(rng):
             assert np.array_equal(order, pair_orders(*exchanged)[name])
 
 
+def test_orders_are_those_of_a_stable_sort(rng):
+    """Each order is the first half of a stable sort by its confidence, with and without ties."""
+    for values in (rng.normal(size=(2, 81)), rng.integers(0, 6, (2, 80)).astype(float)):
+        distinct = sorted(set(values.ravel()))
+        ranks = np.array([[distinct.index(loss) for loss in side] for side in values])
+        confidence = {
+            "distance of ranks": abs(ranks[0] - ranks[1]),
+            "distance of losses": abs(values[0] - values[1]),
+            "larger loss": values.max(axis=0),
+            "smaller loss": -values.min(axis=0),
+        }
+        for name, order in pair_orders(*values).items():
+            expected = sorted(range(values.shape[1]), key=lambda at: -confidence[name][at])
+            assert order.tolist() == expected[: len(order)]
+            assert len(order) == (values.shape[1] + 1) // 2
+
+
 def test_opposite_guesses_in_two_orders_would_break_the_level():
     """Guessing all coins "in" in one order and "out" in another doubles the alarms: one direction for each coin."""
     size, order = 60, np.arange(60)

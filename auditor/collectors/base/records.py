@@ -159,17 +159,7 @@ def _any_text(labels: npt.NDArray[Any]) -> bool:
 
 def plain_labels(name: str, target: Any) -> npt.NDArray[Any]:
     """Return labels as an array, of one dimension where each record has one."""
-    if np.ma.is_masked(target):
-        raise InputError(
-            f"{name} y must have no masked values, got {int(np.ma.getmaskarray(target).sum())};"
-            " leave those records out."
-        )
-    try:
-        labels = np.asarray(target)
-    except ValueError:
-        raise InputError(
-            f"{name} y must be one label for each record, got rows of different lengths."
-        ) from None
+    labels = validate.array(f"{name} y", target)
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels  # noqa: PLR2004
 
 

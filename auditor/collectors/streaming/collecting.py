@@ -27,6 +27,7 @@ from auditor.collectors.streaming.trial import Preflight, preflight
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
 from auditor.collectors.tables.shared_rows import SharedRows
+from auditor.collectors.tables.sources import marks
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Losses, PerGroup
@@ -34,6 +35,9 @@ from auditor.records.features import Features, fingerprints
 
 if TYPE_CHECKING:
     from auditor.collectors.streaming.run import CollectedReport
+
+
+_OWN = 2.0**63  # bytes: what has just been collected is read, however much it is
 
 
 def collect(
@@ -114,7 +118,7 @@ def collect(
             )
             for sentence in report.warnings:
                 warnings.warn(sentence, stacklevel=2)
-            return read_losses(report.path)
+            return read_losses(report.path, memory=_OWN)
     task = Classification() if task is None else task
     model = opened_model(model)
     member = _group("member", "members", members, task)
@@ -178,7 +182,7 @@ def losses_from_probabilities(
     (array([-0.405, -2.197]), array([-1.386,  0.405]))
     """
     rows, target = np.asarray(probabilities), np.asarray(y)
-    mask = validate.membership("member", validate.column("member", member))
+    mask = marks(validate.column("member", member), place="member")
     labels = {
         name: validate.column(name, column)
         for name, column in (("id", id), ("group", group), ("person", person))

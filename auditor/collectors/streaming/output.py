@@ -1,7 +1,6 @@
 """The output of a long collection: what is to be in it, what lies there already, and how the parts become it."""
 
 import contextlib
-import hashlib
 import os
 import sys
 from collections import defaultdict
@@ -16,14 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
-from auditor.collectors.base.records import Batch, Source
+from auditor.collectors.base.records import Batch, Records, Source
 from auditor.collectors.base.scorer import Scorer, collection_history, differences, reader_notes
 from auditor.collectors.base.tasks import clip_saturated
 from auditor.collectors.streaming.units import OWN_COLUMNS, Scoring, part_facts, parts_in, read_stretch
 from auditor.collectors.tables.collected import (
     METADATA_KEY,
     CollectedMetadata,
+    Digests,
     Manifest,
+    Words,
+    content_of,
     metadata_text,
     read_metadata,
     what_changed,
@@ -33,25 +35,6 @@ from auditor.core.errors import InputError, OutputError
 from auditor.core.files import drafts, unwritable, whole
 from auditor.core.values import Floats
 from auditor.records.features import Features, fingerprints
-
-_Words = npt.NDArray[np.uint64]
-
-
-class _Digests(defaultdict[str, Any]):
-    """Running SHA-256 by name, of one 64-bit word for each record, which do not depend on the stretches they come in."""
-
-    def __init__(self) -> None:
-        super().__init__(hashlib.sha256)
-
-    def add(self, words: Mapping[str, _Words]) -> None:
-        """Go on with the next records."""
-        for name, values in words.items():
-            self[name].update(values.astype("<u8", copy=False).tobytes())
-
-    def result(self) -> dict[str, str]:
-        """Return the hashes in hexadecimal."""
-        return {name: digest.hexdigest() for name, digest in self.items()}
-
 
 # --- One look at all records before any is scored: are they fit, how many are there, and which are they ---
 
@@ -85,7 +68,7 @@ def survey(
         InputError: Records that cannot be read or scored, or fewer than two in a group.
     """
     total, read, members = sum(map(len, sources)), 0, 0
-    digests, rows = _Digests(), max(step, _ROWS_LOOKED_AT)
+    digests, rows = Digests(), max(step, _ROWS_LOOKED_AT)
     for source in sources:
         for start in range(0, len(source), rows):
             batch = read_stretch(source, start=start, stop=min(start + rows, len(source)))
@@ -103,13 +86,13 @@ def survey(
     return (members, total - members), digests.result()
 
 
-def _words_of(batch: Batch) -> dict[str, _Words]:
+def _words_of(batch: Batch) -> dict[str, Words]:
     words = {"labels": _words(batch.records.labels), "membership": batch.member.astype(np.uint64)}
     words |= {name: _words(column) for name, column in batch.columns.items() if name != "label"}
     return words if batch.fingerprint is None else {**words, "features": batch.fingerprint}
 
 
-def _words(column: npt.NDArray[Any]) -> _Words:
+def _words(column: npt.NDArray[Any]) -> Words:
     """A 64-bit hash of each row of a column, or of a table."""
     table = column.reshape(column.shape[0], -1)
     try:
@@ -126,25 +109,23 @@ _FIRST = 10  # records
 
 
 def refuse_other_model(
-    scorer: Scorer, *, source: Source, start: int, expected: Floats, place: Path, eps: float = 0.0
+    scorer: Scorer, *, records: Records, expected: Floats, place: Path, eps: float = 0.0
 ) -> None:
-    """Refuse a model that gives other losses than those on disk.
+    """Refuse a model that gives other losses than before.
 
     Ten records are scored again. The same model may give them other roundings in so small a batch; where they differ,
     the whole batch is scored again as it was, before anybody is accused.
 
     Args:
         scorer: The model.
-        source: The table that the records are in.
-        start: The first of them.
-        expected: The losses on disk of one batch of the model that begins there.
-        place: Where they are.
+        records: One batch of the model, or fewer.
+        expected: The losses that it gave them.
+        place: Where these are, or the others that it gave since.
         eps: The spacing of floats by which infinite losses got their place, if they did.
 
     Raises:
         InputError: The losses differ.
     """
-    records = read_stretch(source, start=start, stop=start + expected.size).records
     for n in sorted({min(_FIRST, expected.size), expected.size}):
         now = scorer.score(records.part(0, n))
         found = now.loss[:n]
@@ -214,27 +195,17 @@ def refuse_another(
         with parquet.ParquetFile(str(target)) as file:
             rows = min(asked.batch_size, len(source))
             losses = next(file.iter_batches(batch_size=rows, columns=["loss"]))["loss"].to_numpy()
-        refuse_other_model(
-            scorer, source=source, start=0, expected=losses, place=target, eps=there.placing[0]
-        )
+        records = read_stretch(source, start=0, stop=losses.size).records
+        refuse_other_model(scorer, records=records, expected=losses, place=target, eps=there.placing[0])
 
 
 def _content_of(path: Path) -> dict[str, str] | None:
     """Return the hashes of a file's losses and members, read in constant memory; none if it cannot be read so."""
-    content = _Digests()
     try:
         with parquet.ParquetFile(str(path), page_checksum_verification=True) as file:
-            for batch in file.iter_batches(batch_size=_ROWS, columns=["loss", "member"]):
-                content.add(_content_words(batch))
+            return content_of(file.iter_batches(batch_size=_ROWS, columns=["loss", "member"]))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
         return None
-    return content.result()
-
-
-def _content_words(table: Any) -> dict[str, _Words]:
-    """The losses' bits and the members of some rows; other types than those that were written give other words."""
-    loss = table["loss"].to_numpy(zero_copy_only=False).view(np.uint64)
-    return {"loss": loss, "member": table["member"].to_numpy(zero_copy_only=False).astype(np.uint64)}
 
 
 # --- The parts become the output, in constant memory: infinite losses get their place in the end ---
@@ -256,7 +227,7 @@ class Totals:
         parts: How many there are.
     """
 
-    digests: _Digests
+    digests: Digests
     types: defaultdict[str, list[Any]]
     saturated: tuple[int, int] = (0, 0)
     placing: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -307,7 +278,7 @@ def totals(work: Scoring) -> Totals:
     Raises:
         OutputError: A part is damaged.
     """
-    found = Totals(_Digests(), defaultdict(list))
+    found = Totals(Digests(), defaultdict(list))
     for unit in work.units:
         found.add(work.part(unit))
     return found
@@ -345,7 +316,7 @@ def merge(
     Raises:
         OutputError: A part is damaged, or the output cannot be written.
     """
-    schema, content, done = found.schema, _Digests(), 0
+    schema, content, done = found.schema, Digests(), 0
     numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     text = [column.name for column in schema if not any(is_number(column.type) for is_number in numbers)]
     # What the file says of its content is known when that is written, so that it stands in the file and not in the schema.
@@ -361,7 +332,7 @@ def merge(
     ):
         for table in _row_groups(work, schema=schema, placing=found.placing):
             writer.write_table(table, row_group_size=table.num_rows)
-            content.add(_content_words(table))
+            content.add_content(table)
             done += table.num_rows
             progress(done, sum(manifest.counts))
         said = _metadata(scorer, found, manifest=manifest, content=content.result())

@@ -14,8 +14,16 @@ from auditor.collectors.base.scorer import Scorer
 from auditor.collectors.streaming import output
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.output import MANIFEST, locked
-from auditor.collectors.streaming.trial import Preflight
-from auditor.collectors.streaming.units import Scoring, Unit, part_path, parts_in, read_part, unit_size
+from auditor.collectors.streaming.trial import Answer, Preflight
+from auditor.collectors.streaming.units import (
+    Scoring,
+    Unit,
+    part_path,
+    parts_in,
+    read_part,
+    read_stretch,
+    unit_size,
+)
 from auditor.collectors.tables.collected import CollectedMetadata, Manifest, read_manifest, what_changed
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import check_writable
@@ -52,7 +60,8 @@ class Collection:
     The parts lie in the folder ``<path>.parts`` until the file is complete. The same collection after an interruption
     scores only what is not there yet, in the same batches, and gives the same file bit for bit. Once the file is there, the
     same one scores nothing. A model that answers alike on repeat is asked for ten records again, and refused if their
-    losses are others than before: when going on, when the file is there, and before the parts are merged.
+    losses are others than before: when going on, when the file is there, and before the parts are merged, when it is also
+    asked again what it was asked on trial.
 
     Attributes:
         path: The file to write, ``.parquet``: columns ``loss``, ``member``, what the sources give, ``fingerprint``,
@@ -196,39 +205,47 @@ class Collection:
         )
         total, done = sum(asked.counts), self._going_on(begun, asked, work)
         resumed = sum(map(len, done))
+        tried = None
         if begun is not None and done:
             manifest = begun
             self._refuse_other_model(manifest, work, done)
             self.announce(f"Going on: {resumed:,} of {total:,} records are scored already.")
         else:
-            manifest = self._begun(asked)
+            manifest, tried = self._begun(asked)
         with self._saying_what_is_kept(done, total):
             self._score(work, done, total)
             found = output.totals(work)
         if resumed < total:
-            self._refuse_other_model(manifest, work, done)
+            self._refuse_other_model(manifest, work, done, tried=tried)
         output.refuse_other_data(found, manifest, folder=work.folder)
         with self._saying_what_is_kept(done, total):
             said = self._merged(work, found, manifest)
         output.clear(self._folder)
         return self._report(said, scored_now=total - resumed)
 
-    def _begun(self, asked: Manifest) -> Manifest:
-        if self.trial is not None:
-            tried = self.trial(self._scorer, sampled_groups(self.sources))
+    def _begun(self, asked: Manifest) -> tuple[Manifest, Answer | None]:
+        """Write the manifest, and return it with what the model answered on trial."""
+        tried = None if self.trial is None else self.trial(self._scorer, sampled_groups(self.sources))
+        if tried is not None:
             asked = replace(asked, warnings=tried.warnings, deterministic=tried.deterministic)
         output.begin(self._folder, asked)
-        return asked
+        return asked, None if tried is None else tried.answer
 
-    def _refuse_other_model(self, manifest: Manifest, work: Scoring, done: set[Unit]) -> None:
-        """Refuse a model that is not the one that gave the first part, unless it answers at random."""
-        if manifest.deterministic:
-            unit = min(done, key=lambda unit: unit.index)
-            losses = work.part(unit)["loss"].to_numpy()[: work.batch_size]
-            source = self.sources[unit.source]
-            output.refuse_other_model(
-                self._scorer, source=source, start=unit.start, expected=losses, place=work.folder
-            )
+    def _refuse_other_model(
+        self, manifest: Manifest, work: Scoring, done: set[Unit], *, tried: Answer | None = None
+    ) -> None:
+        """Refuse a model that is not the one that gave the first part, or was tried, unless it answers at random."""
+        if not manifest.deterministic:
+            return
+        unit = min(done, key=lambda unit: unit.index)
+        losses = work.part(unit)["loss"].to_numpy()[: work.batch_size]
+        stop = unit.start + losses.size
+        records = read_stretch(self.sources[unit.source], start=unit.start, stop=stop).records
+        before = (
+            [(records, losses)] if tried is None else [(records, losses), (tried.records, tried.losses.loss)]
+        )
+        for asked, expected in before:
+            output.refuse_other_model(self._scorer, records=asked, expected=expected, place=work.folder)
 
     def _score(self, work: Scoring, done: set[Unit], total: int) -> None:
         pending = [unit for unit in work.units if unit not in done]
@@ -253,9 +270,12 @@ class Collection:
         """Add to an interrupt or a refusal how many records are scored, and that the same call goes on."""
 
         def how_to_go_on() -> str:
+            kept = sum(len(unit) for unit in done if part_path(self._folder, unit).exists())
+            if not kept:
+                return "nothing is scored yet, and the same call begins anew"
             return (
-                f"{sum(map(len, done)):,} of {total:,} records are scored and kept in {self._folder.name!r}, and the"
-                " same call, of the same model and tables, goes on from there"
+                f"{kept:,} of {total:,} records are scored and kept in {self._folder.name!r}, and the same call, of the"
+                " same model and tables, goes on from there"
             )
 
         try:

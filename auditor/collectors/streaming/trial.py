@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -25,7 +25,7 @@ _BATCH = 10_000  # records of a batch, where the model does not say
 
 
 @dataclass(frozen=True, eq=False)
-class _Answer:
+class Answer:
     """What some records gave: outputs, where there are any, and losses."""
 
     records: Records
@@ -42,27 +42,27 @@ class _Prober:
         # By the number of records; the last call counts, for the first warms up.
         self._seconds: dict[int, float] = {}
 
-    def score(self, records: Records) -> _Answer:
+    def score(self, records: Records) -> Answer:
         """Return one answer of the model, without averaging."""
         n = len(records)
         step = self._most or n
         parts = [self._answer(records.part(start, start + step)) for start in range(0, n, step)]
         outputs = [part.outputs for part in parts if part.outputs is not None]
-        return _Answer(
+        return Answer(
             records,
             np.concatenate(outputs) if outputs else None,
             concatenated([part.losses for part in parts]),
         )
 
-    def _answer(self, records: Records) -> _Answer:
+    def _answer(self, records: Records) -> Answer:
         scorer, begun = self._scorer, time.perf_counter()
         model = scorer if isinstance(scorer, ModelScorer) else None
         answer = model.predictor.predict(records) if model else scorer.score(records)
         self._seconds[len(records)] = time.perf_counter() - begun
         if model is None:
-            return _Answer(records, None, answer)
+            return Answer(records, None, answer)
         losses = model.task.losses(answer, records=records, output=model.output, classes=model.known_classes)
-        return _Answer(records, shaped_outputs(answer, n=len(records), place=records.name), losses)
+        return Answer(records, shaped_outputs(answer, n=len(records), place=records.name), losses)
 
     def seconds_per_record(self) -> float:
         """Return the time of a record in a long collection: a call costs something, and each record in it."""
@@ -126,6 +126,7 @@ class Preflight:
         seconds_per_record: Wall-clock time, about, in a long collection.
         warnings: What a reader of the losses must know, a sentence each.
         provisional: What looks so on these records and is for the caller alone; what holds of all, the history says.
+        answer: What the model said of the first of them, to be asked again in the end.
     """
 
     records: int
@@ -134,6 +135,7 @@ class Preflight:
     seconds_per_record: float
     warnings: tuple[str, ...]
     provisional: tuple[str, ...] = ()
+    answer: Answer | None = field(default=None, repr=False)
 
     def in_words(self, n: int) -> str:
         """Return the time in a sentence.
@@ -156,7 +158,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
         batch_size: Records for each call of the model, at most; default what the model wants.
 
     Returns:
-        What was found; nothing is kept of the losses.
+        What was found; of the losses those of the first ten are kept, to be asked for again.
 
     Raises:
         InputError: Whatever scoring these records raises, or labels of text and nothing that says which output column
@@ -192,6 +194,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
         seconds_per_record=trial.seconds_per_record(),
         warnings=tuple(_warnings(scorer, apart=apart, by_batch=by_batch, off_one=off_one, order=order)),
         provisional=tuple(_provisional(scorer, tried)) if hard else (),
+        answer=first,
     )
 
 
@@ -222,7 +225,7 @@ def _off_one(outputs: npt.NDArray[Any], scorer: ModelScorer) -> float:
 
 
 def _suggestion(
-    outputs: npt.NDArray[Any], scorer: ModelScorer, answers: Sequence[_Answer]
+    outputs: npt.NDArray[Any], scorer: ModelScorer, answers: Sequence[Answer]
 ) -> tuple[Any, ...] | None:
     """Return the classes in an order that explains the labels far better, if there is one."""
     with np.errstate(over="ignore"):  # logits beyond the doubles

@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from auditor.collectors.tables.sources import Column, Kind, Table
+from auditor.core import validate
 from auditor.core.errors import InputError
 
 _TABLE = 2  # dimensions of an array that is all the features
@@ -43,20 +44,7 @@ class ArrayTable(Table):
         values = self._arrays[self.names.index(name)]
         if hasattr(values, "tocsr"):
             return values.tocsr()
-        if np.ma.is_masked(values):
-            raise InputError(f"{words} must have no masked values; leave those records out.")
-        if isinstance(values, str | bytes | dict | set):
-            raise InputError(f"{words} must be an array or a list, got {type(values).__name__}.")
-        try:
-            array = np.asarray(values)
-            if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-                # a list that mixes numbers and text keeps its numbers
-                array = np.asarray(values, dtype=object)
-        except ValueError:
-            raise InputError(
-                f"{words} must hold rows of equal length, got rows of different lengths."
-            ) from None
-        return _without_fields(array, words)
+        return _without_fields(validate.array(words, values), words)
 
 
 def _without_fields(array: Any, words: str) -> Any:
@@ -145,7 +133,13 @@ class NpzTable(ArrayTable):
         self.names, self.path = [name.removesuffix(".npy") for name in entries], path
 
     def _array(self, name: str, words: str) -> "_NpzArray":
-        found: _NpzArray = _without_fields(_NpzArray(self.path, name, words), words)
+        found: _NpzArray = _without_fields(_NpzArray(self, name, words), words)
+        return found
+
+    def whole_reader(self, names: Sequence[str], *, text: Sequence[str]) -> "_ArrayReader":
+        """Return a reader of some arrays, which may all be in memory at once."""
+        found = self.reader(names, text=text)
+        self.hold(sum(array.nbytes for array in found.arrays.values()))
         return found
 
 
@@ -155,10 +149,12 @@ class _NpzArray:
     Attributes:
         shape: Of the whole array.
         dtype: Of its cells.
+        nbytes: What the whole array takes.
     """
 
-    def __init__(self, path: Path, name: str, words: str) -> None:
-        self._path, self._entry, self._words = path, f"{name}.npy", words
+    def __init__(self, table: Table, name: str, words: str) -> None:
+        path = self._path = Path(table.path or "")
+        self._table, self._entry, self._words = table, f"{name}.npy", words
         self._stream: IO[bytes] | None = None
         self._whole: Column | None = None
         with zipfile.ZipFile(path) as archive, archive.open(self._entry) as stream:
@@ -177,7 +173,8 @@ class _NpzArray:
             )
         self._columns_first = columns_first and len(self.shape) >= _TABLE
         self._row = math.prod(self.shape[1:]) * self.dtype.itemsize
-        if self._start + math.prod(self.shape) * self.dtype.itemsize != size:
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+        if self._start + self.nbytes != size:
             raise InputError(f"{words} is damaged: it is not as long as it says; write the file again.")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -186,6 +183,7 @@ class _NpzArray:
     def __getitem__(self, rows: slice) -> Column:
         """Some rows; quick where calls follow the order of the array."""
         start, stop, _ = rows.indices(self.shape[0])
+        self._table.hold(self.nbytes if self._columns_first else (stop - start) * self._row)
         if not self._columns_first:
             return _plain(self._read(start, stop))
         if self._whole is None:  # where columns lie together, no row could be read alone
@@ -212,9 +210,10 @@ class _NpzArray:
 def _plain(column: Column) -> Column:
     """Return the cells in the byte order of this machine, and text as text."""
     if column.dtype.kind == "U":
-        column.tolist()  # raises if a character is none, which nothing else would notice
+        # Every text as long as it is; and it raises if a character is none, which nothing else would notice.
+        return np.array(column.tolist(), dtype=object).reshape(column.shape)
     if column.dtype.kind == "S":
-        return np.char.decode(column, "utf-8", "replace")
+        return _plain(np.char.decode(column, "utf-8", "replace"))
     return column.astype(column.dtype.newbyteorder("="), copy=False)
 
 

@@ -6,31 +6,36 @@ All are read onwards in record batches, of which stretches from anywhere are mad
 import itertools
 import json
 import math
+import os
+import struct
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc, types
 
-from auditor.collectors.tables.sources import Column, Kind, Table, readable
+from auditor.collectors.tables.sources import WORD, Column, Kind, Table, readable
 from auditor.core import validate
 from auditor.core.errors import InputError
 
 # --- Arrow types: what their cells are, and the plain type that each is read in ---
 
 
+_TEXTS = types.is_string, types.is_large_string
+
+
 def _kind_of(plain: Any) -> Kind:
     """Return what the cells of a column of this plain type are."""
     kinds = {
         Kind.NUMBER: (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal),
-        Kind.TEXT: (types.is_string, types.is_large_string),
+        Kind.TEXT: _TEXTS,
         Kind.TIME: (types.is_temporal,),
         Kind.BLANK: (types.is_null,),
         Kind.VECTOR: (_is_vector,),
@@ -60,6 +65,25 @@ def _in_type(column: Any, plain: Any) -> Any:
     if isinstance(column.type, pa.BaseExtensionType):
         return _in_type(column.storage, plain)
     return column.cast(plain)
+
+
+def _decoded(column: Any) -> int:
+    """How many bytes a column of a record batch takes at most in its plain type, where values may stand for many cells."""
+    if types.is_dictionary(column.type):
+        values = column.dictionary
+    elif types.is_run_end_encoded(column.type):
+        values = column.values
+    else:
+        return int(column.nbytes)
+    return len(column) * (WORD + _longest(values))
+
+
+def _longest(values: Any) -> int:
+    """How many bytes the longest of some values takes beyond a number."""
+    import pyarrow.compute as pc
+
+    is_text = any(holds(values.type) for holds in (*_TEXTS, types.is_binary, types.is_large_binary))
+    return (pc.max(pc.binary_length(values)).as_py() or 0) if is_text else 0
 
 
 def plain_array(column: Any) -> Column:
@@ -214,6 +238,21 @@ class BatchTable(Table):
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield the record batches of some columns, from those of a block on."""
 
+    def joined(self, batches: Iterable[Any], schema: Any) -> Any:
+        """Return record batches as one Arrow table, unless they take more memory than they may."""
+        found, size = [], 0
+        for batch in batches:
+            found.append(batch)
+            size += batch.nbytes
+            self.hold(size)
+        return pa.Table.from_batches(found, schema=schema)
+
+    def columns(self, names: Sequence[str], *, text: Sequence[str] = ()) -> dict[str, Column]:
+        """Return all rows of some columns."""
+        found = super().columns(names, text=text)
+        pa.default_memory_pool().release_unused()  # which Arrow would keep for later tables
+        return found
+
 
 class BatchReader:
     """Chosen columns of a table.
@@ -248,7 +287,7 @@ class BatchReader:
             InputError: There are fewer rows than there were.
         """
         schema = pa.schema([(name, plan.type) for name, plan in self.plans.items()])
-        content = pa.Table.from_batches(list(self._rows(start, stop)), schema=schema)
+        content = self._table.joined(self._rows(start, stop), schema)
         return _BatchStretch(content, self.plans, self._table, start)
 
     def _rows(self, start: int, stop: int) -> Iterator[Any]:
@@ -277,6 +316,7 @@ class BatchReader:
     def _begun(self, block: int) -> Iterator[Any]:
         """Yield the record batches from a block on, in the types that are settled."""
         for batch in self._table.batches(list(self.plans), block):
+            self._table.hold(sum(map(_decoded, batch.columns)))
             columns = [
                 plan.typed(batch[name], f"column {name!r} of {self._table.place}")
                 for name, plan in self.plans.items()
@@ -419,21 +459,26 @@ class IpcTable(SchemaTable):
     def __init__(self, path: Path, *, place: str) -> None:
         """Read the schema."""
         self.path = path
+        with path.open("rb") as stream:
+            self._whole = stream.read(len(_MAGIC)) == _MAGIC
+            stream.seek(_START if self._whole else 0)
+            self._messages = list(_messages(stream))
         with self._opened(()) as opened:
             super().__init__({place: opened.schema}, place=place, path=path)
+            self._arrays = [len(pa.nulls(0, field.type).buffers()) for field in opened.schema]
 
     def sizes(self) -> list[int]:
         """Return how many rows each block has."""
-        with self._opened([0]) as opened:
-            if not hasattr(opened, "num_record_batches"):
-                return [sum(batch.num_rows for batch in opened)]
-            return [opened.get_batch(at).num_rows for at in range(opened.num_record_batches)]
+        rows = [message.rows for message in self._messages if not message.listed]
+        return rows if self._whole else [sum(rows)]
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield the record batches from a block on, each checked: damaged offsets would lead anywhere."""
-        with self._opened([self.names.index(name) for name in names]) as opened:
-            whole = hasattr(opened, "num_record_batches")
-            for batch in map(opened.get_batch, range(first, opened.num_record_batches)) if whole else opened:
+        fields = [self.names.index(name) for name in names]
+        self._refuse_large(fields)
+        with self._opened(fields) as opened:
+            blocks = map(opened.get_batch, range(first, opened.num_record_batches)) if self._whole else opened
+            for batch in blocks:
                 batch.validate(full=True)
                 yield from (batch.slice(at, _ROWS) for at in range(0, batch.num_rows, _ROWS))
 
@@ -442,11 +487,107 @@ class IpcTable(SchemaTable):
         """A reader of some columns; of all, if none is named."""
         # Read and not mapped: a file that is cut off while it is mapped ends the process.
         with pa.OSFile(str(self.path)) as stream:
-            whole = stream.read(len(_MAGIC)) == _MAGIC
-            stream.seek(0)
             options = ipc.IpcReadOptions(included_fields=list(fields), use_threads=False)
-            with (ipc.open_file if whole else ipc.open_stream)(stream, options=options) as opened:
+            with (ipc.open_file if self._whole else ipc.open_stream)(stream, options=options) as opened:
                 yield opened
+
+    def _refuse_large(self, fields: Sequence[int]) -> None:
+        """Refuse a file of which one batch of these columns, with all values that are listed once, is too large."""
+        ends = np.cumsum([0, *self._arrays])
+        largest = listed = 0
+        for message in self._messages:
+            if message.listed:
+                listed += sum(message.sizes)
+            elif ends[-1] == len(message.sizes):
+                chosen = (sum(message.sizes[ends[field] : ends[field + 1]]) for field in fields)
+                largest = max(largest, sum(chosen))
+            else:  # a type of which nobody knows how many buffers it has
+                largest = max(largest, sum(message.sizes))
+        self.hold(largest + listed)
+
+
+# --- What an IPC file says of its batches before any is decoded: their rows, and how large their buffers become ---
+
+
+_START = 8  # where the messages of a file begin
+_MARK = 0xFFFFFFFF  # before the length of a message; not yet there in the oldest files
+_LISTED, _BATCH = 2, 3  # kinds of messages: values that are listed once, and a record batch
+
+
+class _Message(NamedTuple):
+    """A record batch, or values that are listed once: the rows, and what each buffer takes once decoded."""
+
+    listed: bool
+    rows: int
+    sizes: list[int]
+
+
+class _Flat(NamedTuple):
+    """A table in a FlatBuffer: the bytes, and where it begins in them; its fields have numbers."""
+
+    content: bytes
+    at: int
+
+    def _place(self, field: int) -> int:
+        """Where a field is; 0 if it is left out."""
+        head = self.at - self._read("<i", self.at)
+        inside = 4 + 2 * field
+        offset = self._read("<H", head + inside) if inside < self._read("<H", head) else 0
+        return self.at + offset if offset else 0
+
+    def _read(self, form: str, at: int) -> int:
+        return int(struct.unpack_from(form, self.content, at)[0])
+
+    def number(self, field: int, form: str) -> int:
+        """Return a number; 0 if it is left out."""
+        place = self._place(field)
+        return self._read(form, place) if place else 0
+
+    def table(self, field: int) -> "_Flat | None":
+        """Return a table in this one; none if it is left out."""
+        place = self._place(field)
+        return _Flat(self.content, place + self._read("<I", place)) if place else None
+
+    def pairs(self, field: int) -> list[tuple[int, int]]:
+        """Return a list of pairs of numbers of 64 bits."""
+        place = self._place(field)
+        start = place + self._read("<I", place) if place else 0
+        count = self._read("<I", start) if place else 0
+        return list(struct.iter_unpack("<qq", self.content[start + 4 : start + 4 + 16 * count]))
+
+
+def _messages(stream: IO[bytes]) -> Iterator[_Message]:
+    """Yield what the messages of a file say, without their content.
+
+    Source: the Arrow columnar format, "Encapsulated message format" and its FlatBuffers schema Message.fbs.
+    """
+    while len(head := stream.read(8)) == 8:  # noqa: PLR2004 - the mark and the length
+        length, after = struct.unpack("<II", head)
+        if length != _MARK:
+            stream.seek(-4, os.SEEK_CUR)
+            after = length
+        if after == 0:
+            return
+        content = stream.read(after)
+        message, start = _Flat(content, struct.unpack_from("<I", content)[0]), stream.tell()
+        kind, found, body = message.number(1, "<B"), message.table(2), message.number(3, "<q")
+        if kind == _LISTED and found:
+            found = found.table(1)
+        if kind in (_LISTED, _BATCH) and found:
+            yield _Message(kind == _LISTED, found.number(0, "<q"), _sizes(stream, start, found))
+        stream.seek(start + max(0, body))
+
+
+def _sizes(stream: IO[bytes], start: int, batch: _Flat) -> list[int]:
+    """What each buffer of a batch takes once decoded; a compressed one begins with that."""
+    found = []
+    for offset, length in batch.pairs(2):
+        size = length
+        if length and batch.table(3):
+            stream.seek(start + offset)
+            size = struct.unpack("<q", stream.read(8))[0]
+        found.append(length if size < 0 else size)  # -1: not compressed after all
+    return found
 
 
 _BYTES = 2**25  # decoded at a time, about
@@ -487,24 +628,39 @@ class ParquetTable(SchemaTable):
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:
         """Yield the row groups from this one on, in batches that are small, however large the groups are."""
         for file, groups in itertools.groupby(self._groups[first:], key=attrgetter("file")):
-            with _opened(file) as opened:
+            schema = self._schemas[f"file {str(file)!r}"]
+            texts = [name for name in names if _kind_of(schema.field(name).type) is Kind.TEXT]
+            with _opened(file) as opened, _opened(file, listed=texts) as listed:
                 for group in groups:
-                    size = group.bytes * len(names) // len(self.names)
-                    rows = max(_LEAST, min(_ROWS, _BYTES * group.rows // max(1, size)))
+                    rows = self._rows_at_once(group, names, texts, listed)
                     yield from opened.iter_batches(
                         rows, row_groups=[group.at], columns=list(names), use_threads=False
                     )
 
+    def _rows_at_once(self, group: _RowGroup, names: Sequence[str], texts: list[str], listed: Any) -> int:
+        """Return how many rows of a row group are decoded at a time; refuse it if even a few are too large."""
+        size = group.bytes * len(names) // len(self.names)
+        rows = max(_LEAST, min(_ROWS, _BYTES * group.rows // max(1, size)))
+        self.hold((group.bytes if texts else size) * min(1.0, rows / max(1, group.rows)))
+        # A text that is listed once may stand for every row: one row, and the list with it, says how long they are.
+        first = next(listed.iter_batches(1, row_groups=[group.at], columns=texts), None) if texts else None
+        longest = 0 if first is None else sum(_longest(column.dictionary) for column in first.columns)
+        rows = min(rows, max(_LEAST, _BYTES // max(1, longest)))
+        self.hold(min(rows, group.rows) * longest)
+        return rows
+
 
 @contextmanager
-def _opened(file: Path) -> Iterator[Any]:
+def _opened(file: Path, *, listed: Sequence[str] = ()) -> Iterator[Any]:
     from pyarrow import parquet
 
     # Neither prefetched nor mapped: only the pages that are being decoded are in memory.
     small = {"pre_buffer": False, "buffer_size": 2**16, "memory_map": False}
     with (
         readable(file),
-        parquet.ParquetFile(str(file), page_checksum_verification=True, **small) as opened,
+        parquet.ParquetFile(
+            str(file), page_checksum_verification=True, read_dictionary=list(listed), **small
+        ) as opened,
     ):
         yield opened
 

@@ -3,10 +3,14 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from auditor._version import __version__
 from auditor.collectors.tables.sources import path_of
@@ -241,6 +245,70 @@ def _manifest(values: Any) -> Manifest | None:
         return _checked(values)
     except (ValueError, TypeError, KeyError):
         return None
+
+
+# --- Are the losses of a collected file those that were collected? ---
+
+
+Words = npt.NDArray[np.uint64]
+_ROWS = 2**20  # hashed at a time
+
+
+class Digests(defaultdict[str, Any]):
+    """Running SHA-256 by name, of one 64-bit word for each record, which do not depend on the stretches they come in."""
+
+    def __init__(self) -> None:
+        super().__init__(hashlib.sha256)
+
+    def add(self, words: Mapping[str, Words]) -> None:
+        """Go on with the next records."""
+        for name, values in words.items():
+            self[name].update(values.astype("<u8", copy=False).tobytes())
+
+    def add_content(self, rows: Any) -> None:
+        """Go on with the losses' bits and the members of some rows of Arrow or of arrays; of other types they are other words."""
+        loss, member = (np.asarray(rows[name]) for name in ("loss", "member"))
+        self.add({"loss": loss.view(np.uint64), "member": member.astype(np.uint64)})
+
+    def result(self) -> dict[str, str]:
+        """Return the hashes in hexadecimal."""
+        return {name: digest.hexdigest() for name, digest in self.items()}
+
+
+def content_of(stretches: Iterable[Any]) -> dict[str, str]:
+    """Return the hashes of losses and members that come in stretches of rows."""
+    content = Digests()
+    for rows in stretches:
+        content.add_content(rows)
+    return content.result()
+
+
+def refuse_altered(columns: Mapping[str, npt.NDArray[Any]], found: CollectedMetadata, *, place: str) -> bool:
+    """Refuse a collected file whose losses or members are no longer those that were collected.
+
+    Args:
+        columns: Of which ``loss`` and ``member`` are compared, if both are there.
+        found: What the file says of itself.
+        place: The file in error sentences.
+
+    Returns:
+        Whether they were compared: where records were taken out of the file, nobody can.
+
+    Raises:
+        InputError: They are others.
+    """
+    if not {"loss", "member"} <= set(columns) or columns["loss"].size != sum(found.counts):
+        return False
+    both = {name: columns[name] for name in ("loss", "member")}
+    sound = both["loss"].dtype == np.float64 and both["member"].dtype.kind in "biu"
+    starts = range(0, both["loss"].size if sound else 0, _ROWS)
+    stretches = ({name: column[at : at + _ROWS] for name, column in both.items()} for at in starts)
+    if content_of(stretches) != dict(found.content):
+        raise InputError(
+            f"{place} holds other losses or members than were collected; collect them again, or, if they were changed on"
+            " purpose, write the columns to a new file without the metadata 'auditor'."
+        )
+    return True
 
 
 def metadata_of(data: Any) -> CollectedMetadata | None:

@@ -32,8 +32,11 @@ class CsvTable(BatchTable):
     def __init__(self, path: Path, *, place: str) -> None:
         """Read the names."""
         self._separator = "\t" if kind_of(path).startswith(".tsv") else ","
+        self.place = place
         with _text(path) as stream:
-            lines = csv.reader(stream, delimiter=self._separator)
+            # A line at a time, and none longer than any row may be.
+            text = iter(lambda: self._short(stream.readline(_BLOCK + 1)), "")
+            lines = csv.reader(text, delimiter=self._separator)
             header = next((fields for fields in lines if fields), [])
             self._header_lines = lines.line_num
         super().__init__([name.strip().strip('"').strip() for name in header], place=place, path=path)
@@ -45,11 +48,21 @@ class CsvTable(BatchTable):
         with readable(self.path):
             self._refuse_open_quote()
             try:
-                found = arrow.read_csv(str(self.path), **self._options(types)).columns
-            except pa.ArrowInvalid:  # a cell that is no number, or not even a table
-                batches = list(self.batches(names))
-                found = [pa.chunked_array([batch[name] for batch in batches], pa.string()) for name in types]
-            return {name: plain_array(column) for name, column in zip(types, found, strict=True)}
+                found = self.joined(self._batches(types), pa.schema(types.items()))
+            except pa.ArrowInvalid:  # a cell that is no number
+                types = dict.fromkeys(types, pa.string())
+                found = self.joined(self._batches(types), pa.schema(types.items()))
+        return {name: plain_array(found[name]) for name in names}
+
+    def _short(self, line: str) -> str:
+        if len(line) > _BLOCK:
+            raise self._too_long()
+        return line
+
+    def _too_long(self) -> InputError:
+        return InputError(
+            f"{self.place} must have no row longer than {_BLOCK >> 20} MB; save it as .parquet."
+        )
 
     def reader(self, names: Sequence[str], *, text: Sequence[str]) -> BatchReader:
         """Return a reader of some columns, after one look at all of their cells."""
@@ -65,19 +78,18 @@ class CsvTable(BatchTable):
 
     def batches(self, names: Sequence[str], first: int = 0) -> Iterator[Any]:  # noqa: ARG002 - there is only one block
         """Yield all rows of some columns as record batches of text, a few megabytes at a time."""
-        options = self._options(dict.fromkeys(names, pa.string()))
-        options["read_options"].block_size = _BLOCK
+        return self._batches(dict.fromkeys(names, pa.string()))
+
+    def _batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
         try:
-            with arrow.open_csv(str(self.path), **options) as reader:
+            with arrow.open_csv(str(self.path), **self._options(types)) as reader:
                 for batch in reader:
-                    yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+                    yield pa.RecordBatch.from_arrays(batch.columns, names=list(types))
         except pa.ArrowInvalid as error:
             if "skip initial" in str(error):
                 return  # the header is all there is
             if "straddl" in str(error):
-                raise InputError(
-                    f"{self.place} must have no row longer than {_BLOCK >> 20} MB; save it as .parquet."
-                ) from None
+                raise self._too_long() from None
             self._refuse_ragged()
             raise
 
@@ -88,6 +100,7 @@ class CsvTable(BatchTable):
             "read_options": arrow.ReadOptions(
                 column_names=[str(position) for position in range(len(self.names))],
                 skip_rows=self._header_lines,
+                block_size=_BLOCK,
             ),
             # A blank line is a missing loss where there is only one column, and nothing elsewhere.
             "parse_options": arrow.ParseOptions(

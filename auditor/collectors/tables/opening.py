@@ -13,25 +13,33 @@ from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.tables import arrays, sources
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.files import MEMORY
 from auditor.records.features import Features, fingerprints
 
 # --- Data of any supported kind becomes an open table, of which only the names of the columns are read ---
 
 
-def open_table(data: Any, *, name: str = "the table") -> sources.Table:
+def open_table(data: Any, *, name: str = "the table", memory: float = MEMORY) -> sources.Table:
     """Return the table.
 
     Args:
         data: What `RecordTable.data` may be.
         name: What error sentences call data in memory; files are called by their paths.
+        memory: Bytes that what is decoded of a file at once may take.
 
     Raises:
         InputError: Data of no supported kind, or a file that cannot be read or may be pickled.
     """
-    path = sources.path_of(data)
-    if path is not None:
-        with sources.readable(path):
-            return _file(path)
+    path, memory = sources.path_of(data), validate.positive("memory", memory)
+    if path is None:
+        return _in_memory(data, name)
+    with sources.readable(path):
+        found = _file(path)
+    found.memory = memory
+    return found
+
+
+def _in_memory(data: Any, name: str) -> sources.Table:
     kind = type(data).__module__.split(".")[0]
     if kind == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         return arrays.FrameTable(data, place=name)
@@ -88,6 +96,7 @@ class RecordTable:
         group: Slices to report by, likewise.
         person: Data subject of each record, likewise.
         member: Membership, 1 for a member and 0 for a non-member, likewise; needed where one table holds both groups.
+        memory: Bytes that what is decoded of a file at once may take: some records, or of a compressed block all.
 
     Raises:
         InputError: Names that are no text, empty or repeated, or no data.
@@ -104,8 +113,10 @@ class RecordTable:
     group: str | None = "group"
     person: str | None = "person"
     member: str | None = "member"
+    memory: float = MEMORY
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", validate.positive("memory", self.memory))
         for argument in ("label", "features", *_BESIDE):
             value = getattr(self, argument)
             if value is None:
@@ -237,8 +248,15 @@ class TableSource:
             none = np.zeros(stop - start)
             target = self._target(stretch, start) if self.roles.labels else none
             labels = self.task.labels(self.name, target) if self.task else none
-            beside = self.roles.beside.items()
-            columns = {part: sources.without_gaps(stretch.column(name)) for part, name in beside}
+            columns = {
+                part: sources.plain_labels(
+                    stretch.column(name),
+                    place=f"{part} column {name!r} of {self.name}",
+                    rows=self.rows,
+                    first_row=start,
+                )
+                for part, name in self.roles.beside.items()
+            }
             if isinstance(self.task, Classification | None) and self.roles.labels:
                 columns["label"] = labels if self.task else target
             return Batch(
@@ -336,7 +354,7 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
         InputError: A table that cannot be read, has no records, or lacks a column.
     """
     validate.instance("table", table, [RecordTable])
-    found = open_table(table.data, name=name)
+    found = open_table(table.data, name=name, memory=table.memory)
     if member is None:
         table = replace(table, member=table.member or "member")
         hint = "Name the column of membership if it is called otherwise, or give members and non-members as two tables."

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.tables.arrays import NpzTable
-from auditor.collectors.tables.collected import metadata_of
+from auditor.collectors.tables.collected import metadata_of, refuse_altered
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.files import MEMORY
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
 from auditor.core.values import Floats, Losses, LossScale, PerGroup
 from auditor.records.features import Features
@@ -55,6 +56,7 @@ def _with_both(mask: npt.NDArray[np.bool_], *, place: str, fix: str = "") -> npt
 # --- A loss column and a 0/1 membership column become `Losses` ---
 
 
+_UNCHECKED = "not compared with what was collected, because other records or another membership are read"
 _NEGATED = "negated, because a higher score means more like a member"
 
 
@@ -103,11 +105,11 @@ def from_columns(
     (array([0.1, 0.2]), array([0.9, 0.7]))
     """
     values = validate.finite_column("the loss column", loss)
-    mask = validate.membership("the member column", validate.column("the member column", member))
+    mask = marks(validate.column("the member column", member), place="the member column")
     given = {"id": id, "group": group, "person": person, "label": label}
     given |= {"fingerprint": fingerprint, "correct": correct}
     labels = {
-        name: validate.column(f"the {name} column", column)
+        name: validate.label_column(f"the {name} column", column)
         for name, column in given.items()
         if column is not None
     }
@@ -149,6 +151,7 @@ def read_losses(
     person_column: str | None = "person",
     label_column: str | None = None,
     higher_is_member: bool = False,
+    memory: float = MEMORY,
 ) -> Losses:
     r"""Read losses and membership from one file, or from one table in memory.
 
@@ -169,13 +172,14 @@ def read_losses(
         label_column: The true class of each record, to report by; read only if named, or if `auditor.collect_to` wrote
             it.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+        memory: Bytes that the columns of a file may take once decoded; what needs more is refused before it is read.
 
     Returns:
         The losses of both groups, each in the order of the file; ``history`` names the file without its folder.
 
     Raises:
-        InputError: A file that cannot be read, a missing column, or values that are no finite losses or no 0/1
-            membership; the sentence names the file, the column and the first row.
+        InputError: A file that cannot be read, a missing column, collected losses that were altered since, or values that
+            are no finite losses or no 0/1 membership; the sentence names the file, the column and the first row.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -184,7 +188,7 @@ def read_losses(
     ...     read_losses(path).member
     array([0.1, 0.2])
     """
-    table = open_table(path)
+    table = open_table(path, memory=memory)
     if isinstance(table, NpzTable) and loss_column not in table.names and {*_TWO_ARRAYS} <= {*table.names}:
         return _two_arrays(table, higher_is_member)
     collected = metadata_of(path)
@@ -203,8 +207,9 @@ def read_losses(
         given |= {name: columns[name] for name in known}
         if "fingerprint" in known:
             _check_hashes(columns["fingerprint"], table)
+        checked = refuse_altered(columns, collected, place=table.place)
         if loss_column == "loss":  # and no other score that stands beside it
-            given["history"] = collected.history
+            given["history"] = collected.history if checked else (*collected.history, _UNCHECKED)
             if not higher_is_member:  # turned round, they are no longer on their scale
                 given |= {"scale": collected.scale, "saturated": collected.saturated}
     return from_columns(
@@ -235,6 +240,7 @@ def read_loss_pair(
     person_column: str | None = "person",
     label_column: str | None = None,
     higher_is_member: bool = False,
+    memory: float = MEMORY,
 ) -> Losses:
     r"""Read losses from two files, one for the members and one for the non-members.
 
@@ -249,6 +255,7 @@ def read_loss_pair(
         person_column: Data subject of each record, likewise.
         label_column: The true class of each record, to report by; read only if named.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+        memory: Bytes that the columns of each file may take once decoded, as for `read_losses`.
 
     Returns:
         The losses of both groups, each in the order of its file.
@@ -264,7 +271,7 @@ def read_loss_pair(
     array([0.9, 0.7])
     """
     refuse_same(member_path, nonmember_path)
-    tables = [open_table(path) for path in (member_path, nonmember_path)]
+    tables = [open_table(path, memory=memory) for path in (member_path, nonmember_path)]
     wanted = {"id": id_column, "group": group_column, "person": person_column, "label": label_column}
     found = [table.beside(wanted, ending="_column") for table in tables]
     shared = {field: name for field, name in found[0].items() if field in found[1]}
@@ -294,7 +301,9 @@ def _refuse_mixed(table: Table, name: str | None, *, group: bool) -> None:
 
 def _losses(column: Column, table: Table, name: str) -> Floats:
     place = _place(name, table)
-    return validate.finite_column(place, numbers(column, place=place, rows=table.rows), rows=table.rows)
+    if column.dtype.kind not in "fiub":
+        column = numbers(column, place=place, rows=table.rows)
+    return validate.finite_column(place, column, rows=table.rows)
 
 
 def _loss_name(name: str, table: Table) -> str:
@@ -333,6 +342,7 @@ def read_features(
     columns: Sequence[str],
     member_column: str = "member",
     not_features: Sequence[str] = (),
+    memory: float = MEMORY,
 ) -> Features:
     r"""Read what is known of the records beside their losses, from the file that holds the losses.
 
@@ -343,6 +353,7 @@ def read_features(
         member_column: 1 for a member and 0 for a non-member; integers, floats or booleans.
         not_features: Columns with another part to play, such as those of losses, ids and persons: none of them, nor
             that of membership, may be among the features. The column of groups may.
+        memory: Bytes that the columns of a file may take once decoded, as for `read_losses`.
 
     Returns:
         The features of both groups, each in the order of the file, which is that of `read_losses`.
@@ -358,7 +369,7 @@ def read_features(
     >>> features.names, features.n_member, features.n_nonmember
     (('age', 'job'), 2, 1)
     """
-    table = open_table(path)
+    table = open_table(path, memory=memory)
     names = _feature_names(columns, table, not_features, member_column)
     member_column = _member_name(member_column, table)
     mask = _membership(table.columns([member_column])[member_column], table, member_column)
@@ -374,6 +385,7 @@ def read_feature_pair(
     *,
     columns: Sequence[str],
     not_features: Sequence[str] = (),
+    memory: float = MEMORY,
 ) -> Features:
     r"""Read what is known of the records from one file for each group, as `read_loss_pair` reads the losses.
 
@@ -382,6 +394,7 @@ def read_feature_pair(
         nonmember_path: Of the non-members, with the same columns.
         columns: The columns to read, as for `read_features`.
         not_features: Columns with another part to play, as for `read_features`.
+        memory: Bytes that the columns of each file may take once decoded, as for `read_losses`.
 
     Raises:
         InputError: A file that cannot be read, a missing column, or one that is no feature.
@@ -393,7 +406,7 @@ def read_feature_pair(
     ...     read_feature_pair(*paths, columns=["age"]).n_nonmember
     2
     """
-    tables = [open_table(path) for path in (member_path, nonmember_path)]
+    tables = [open_table(path, memory=memory) for path in (member_path, nonmember_path)]
     return Features(
         *(_feature_columns(table, _feature_names(columns, table, not_features)) for table in tables)
     )

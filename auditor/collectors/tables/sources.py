@@ -15,10 +15,13 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
+from auditor.core.files import MEMORY, within_memory
 from auditor.core.values import Floats
 from auditor.records.labels import is_missing
 
 Column = npt.NDArray[Any]
+
+WORD = 8  # bytes that a cell takes at least: a number, or where its text is
 
 # Columns beside the features, by the names that they have unless others are given.
 _PARTS = {"id": "ids", "group": "slices", "person": "persons", "label": "classes", "member": "membership"}
@@ -77,14 +80,21 @@ class Table(ABC):
         names: The names of all columns, in order.
         asides: Columns that are features only if they are named: those without a name, and the index of pandas.
         path: Its file or folder, whose damage may show only while it is read; none in memory.
+        memory: Bytes that what is decoded of a file at once may take.
     """
 
     rows = validate.FROM_ZERO
+    memory = MEMORY
     asides: frozenset[str] = frozenset()
 
     def __init__(self, names: Sequence[str], *, place: str, path: Path | None = None) -> None:
         """Keep the names."""
         self.names, self.place, self.path = list(names), place, path
+
+    def hold(self, needed: float) -> None:
+        """Refuse, before it is decoded, what takes more memory than it may; what is in memory takes none."""
+        if self.path is not None:
+            within_memory(self.place, needed, memory=self.memory)
 
     @property
     def title(self) -> str:
@@ -130,6 +140,7 @@ class Table(ABC):
                     raise InputError(
                         f"column {name!r} of {self.place} must hold numbers or text, got {kind}; name the right column."
                     )
+            self.hold(WORD * len(reader) * len(reader.kinds))
             stretch = reader.read(0, len(reader))
             return {name: without_gaps(stretch.column(name)) for name in names}
 
@@ -302,9 +313,16 @@ _ONE_TABLE = "give one table that holds both groups, with its column of membersh
 
 
 def marks(
-    column: Column, *, place: str, rows: str, group: bool | None = None, first_row: int = 0
+    column: Column,
+    *,
+    place: str,
+    rows: str = validate.FROM_ZERO,
+    group: bool | None = None,
+    first_row: int = 0,
 ) -> npt.NDArray[np.bool_]:
     """Return which records are members, of marks that are 1 and 0; in a table of one group all must be of that group."""
+    if column.dtype.kind == "b" and group is None:
+        return column
     fix = validate.CODING if group is None else _ONE_TABLE
     values = numbers(column, place=place, rows=rows, truth=True, fix=fix, first_row=first_row)
     wrong = (values != 0) & (values != 1) if group is None else values != group
@@ -328,3 +346,20 @@ def without_gaps(column: Column) -> Column:
     if set(map(type, values)) == {str}:
         return column
     return np.array(["" if is_missing(value) else value for value in values], dtype=object)
+
+
+def plain_labels(column: Column, *, place: str, rows: str, first_row: int) -> Column:
+    """Return a column of ids, groups or persons, a missing text as an empty one.
+
+    Raises:
+        InputError: Several values for a record, floats that several whole numbers share, or text that no file could hold.
+    """
+    found = without_gaps(validate.label_column(place, column, rows=rows, first_row=first_row))
+    if found.dtype.kind in "OU":
+        for row, value in enumerate(found.tolist()):
+            if isinstance(value, str) and not value.isascii() and validate.SURROGATE.search(value):
+                raise InputError(
+                    f"{place} must hold valid Unicode, got half of a surrogate pair ({validate.at_row(first_row + row, rows)});"
+                    " write the text again as UTF-8."
+                )
+    return found

@@ -8,7 +8,6 @@ With l_2, ..., l_T the log-probability of each token given those before it (the 
     ZlibRatio       SumTokenLoss / the length in bytes of the text compressed by zlib (Carlini et al. 2021)
 """
 
-import re
 import zlib
 from dataclasses import dataclass
 
@@ -23,7 +22,6 @@ from auditor.records.labels import is_missing
 # --- Texts of a batch of records, and what a language model says of their tokens ---
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _ROUNDING = 1e-6  # a log-probability just above 0 is a rounding error of a probability of 1
 
 
@@ -64,7 +62,7 @@ def plain_texts(records: Records) -> list[str]:
                 f"{records.name} texts must be strings, got {got} ({records.row(row)}); leave that record out or"
                 " name the column of the texts."
             )
-        if _SURROGATE.search(value):
+        if validate.SURROGATE.search(value):
             raise InputError(
                 f"{records.name} texts must be valid Unicode, got half of a surrogate pair ({records.row(row)});"
                 " read the file in its own encoding."

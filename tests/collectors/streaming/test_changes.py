@@ -6,14 +6,17 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from collectors.streaming.fakes import FakeScorer, asked, digest, parts_of, stream_to, tables
 from pyarrow import parquet
 
+from auditor import RecordTable, collect_to
 from auditor.collectors.streaming import locked
 from auditor.collectors.tables import read_metadata
 from auditor.core import InputError, OutputError, whole
+from auditor.core.files import write_all, write_folder
 
 
 def rolling(since, **settings):
@@ -38,6 +41,56 @@ def test_a_model_that_changes_meanwhile_is_refused(tmp_path, since, identity):
     assert asked(log) == [*range(57), *range(1000, 1045), *range(10)]
     assert not path.exists()
     assert len(parts_of(path)) == 11
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_columns_that_are_swapped_after_the_trial_are_noticed(tmp_path, back):
+    """A server that answers with its columns swapped once it was tried is refused, whether or not it swaps them back."""
+    path = tmp_path / "losses.parquet"
+    frames = [
+        pd.DataFrame({"x": np.linspace(-2, 2, 60) + shift, "y": np.arange(60) % 2}) for shift in (0, 0.01)
+    ]
+    asked = {"trial": True, "rows": 0}
+
+    def model(table):
+        p = 1 / (1 + np.exp(-table["x"].to_numpy()))
+        asked["rows"] += 0 if asked["trial"] else len(table)
+        swapped = not asked["trial"] and not (back and asked["rows"] > 120)
+        return np.stack([p, 1 - p] if swapped else [1 - p, p], axis=1)
+
+    def announce(_):
+        asked["trial"] = False  # what was found on trial is announced, and then the first record is scored
+
+    tables = {
+        "members": RecordTable(frames[0], label="y"),
+        "nonmembers": RecordTable(frames[1], label="y"),
+    }
+    with pytest.raises(
+        InputError, match=r"the model changed, .*: the loss of .* row \d+, .* was .* and is now"
+    ):
+        collect_to(path, model, **tables, batch_size=20, announce=announce)
+    assert not path.exists()
+    asked["trial"] = True
+    clean = tmp_path / "clean.parquet"
+    assert collect_to(clean, model, **tables, batch_size=20).scored_now == 120
+
+
+@pytest.mark.parametrize("at", [0, 40])
+def test_nothing_is_said_to_be_kept_where_nothing_is(tmp_path, at):
+    """An interrupt before the first part is written, and one after somebody removed the parts, promise nothing."""
+    path = tmp_path / "losses.parquet"
+
+    def stop(records):
+        if records.features[0, 0] == at:
+            for part in parts_of(path):
+                part.unlink()
+            raise KeyboardInterrupt
+
+    with pytest.raises(
+        KeyboardInterrupt, match=r"^interrupted: nothing is scored yet, and the same call begins anew\.$"
+    ):
+        stream_to(path, scorer=FakeScorer(meanwhile=stop), sources=tables())
+    assert stream_to(path, scorer=FakeScorer(), sources=tables()).scored_now == 102
 
 
 def test_a_part_that_is_gone_before_the_model_is_asked_again_is_named(tmp_path):
@@ -165,6 +218,32 @@ def test_files_are_synced_through_handles_that_may_write(tmp_path, monkeypatch):
     with whole(tmp_path / "file", folder=tmp_path) as draft:
         draft.write_text("words")
     assert modes == [os.O_RDWR]
+    write_all({tmp_path / "one": "words", tmp_path / "two": b"bytes"})
+    write_folder(tmp_path / "folder", {"three": "words"})
+    assert modes == [os.O_RDWR] * 4
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no names of handles")
+def test_outputs_are_on_disk_before_they_take_their_places_and_so_are_their_names(tmp_path, monkeypatch):
+    """Each file is synced while it is a draft, and the folder after its name is there; one that has no handles goes by."""
+    steps, plain = [], os.fsync
+
+    def fsync(handle):
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115 - a number, no path
+        there = (tmp_path / "one").exists() or (tmp_path / "folder" / "two").exists()
+        steps.append(("folder" if path.is_dir() else "file", there))
+        if path.is_dir():
+            raise OSError(errno.EINVAL, "no folders here")
+        plain(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_all({tmp_path / "one": "words"})
+    assert steps == [("file", False), ("folder", True)]
+    steps.clear()
+    (tmp_path / "one").unlink()
+    write_folder(tmp_path / "folder", {"two": "words"})
+    assert steps == [("file", False), ("folder", False), ("folder", True)]
+    assert (tmp_path / "folder" / "two").read_text() == "words"
 
 
 def test_the_lock_goes_where_open_files_cannot_be_removed(tmp_path, monkeypatch):

@@ -111,3 +111,48 @@ def test_losses_without_their_collection_are_still_losses(path, manifest):
     altered(path, lambda values: values.update(manifest=manifest))
     assert read_metadata(path).manifest is None
     assert read_metadata(path).saturated == (4, 3)
+
+
+def _changed(path, name, change):
+    table = parquet.read_table(path)
+    values = table[name].to_numpy(zero_copy_only=False).copy()
+    values = change(values)
+    place = table.column_names.index(name)
+    parquet.write_table(table.set_column(place, name, pa.array(values)), path)
+
+
+def _moved(values):
+    values[-1] = np.nextafter(values[-1], 9)
+    return values
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("loss", _moved),
+        ("loss", lambda values: values[::-1]),
+        ("loss", lambda values: values.astype(np.float32)),
+        ("member", lambda values: np.roll(values, 1)),
+        ("member", lambda values: 1.0 - values),
+    ],
+    ids=["last bit", "order", "type", "membership", "all memberships"],
+)
+def test_altered_losses_are_refused(path, name, change):
+    """One bit of one loss, another order, a narrower type or another membership: the file and what to do are named."""
+    assert read_losses(path).n_member == 57
+    _changed(path, name, change)
+    with pytest.raises(
+        InputError, match=r"^file '.*losses.parquet' holds other losses or members .*; collect"
+    ) as caught:
+        read_losses(path)
+    assert "without the metadata 'auditor'" in str(caught.value)
+    parquet.write_table(parquet.read_table(path).replace_schema_metadata(None), path)
+    assert read_losses(path).n_member in (57, 45)
+
+
+def test_a_filtered_file_says_that_it_cannot_be_compared(path):
+    """Records that were taken out leave no hash to compare with, which the history says; of the whole file it does not."""
+    assert not any("not compared" in step for step in read_losses(path).history)
+    table = parquet.read_table(path)
+    parquet.write_table(table.filter(pa.array(np.arange(102) % 2 == 0)), path)
+    assert read_losses(path).history[-1].startswith("not compared with what was collected")

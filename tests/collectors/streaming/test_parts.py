@@ -147,8 +147,7 @@ def probed(old, new, *, scale=LossScale.LOG_ODDS, eps=2.0**-23):
     try:
         refuse_other_model(
             Fixed(scale=scale),
-            source=tables()[0],
-            start=0,
+            records=tables()[0].read(0, len(old)).records,
             expected=np.asarray(old, dtype=float),
             place="file x",
         )
