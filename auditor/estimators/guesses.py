@@ -330,6 +330,8 @@ def _distances_of_ranks(member: Floats, nonmember: Floats) -> npt.NDArray[np.sig
 def _larger_half(values: npt.NDArray[Any]) -> _Integers:
     """Positions of the larger half of some values, the largest first, equal ones as they come; no order is followed further."""
     half = (values.size + 1) // 2
+    if not half:  # no stratum has both
+        return np.empty(0, dtype=np.int64)
     among = np.flatnonzero(values >= np.partition(values, values.size - half)[values.size - half])
     chosen = -values[among]
     order = np.argsort(chosen)  # a third of a stable sort, and the same where no two are equal

@@ -104,6 +104,19 @@ def test_records_are_read_in_stretches_that_fit(tmp_path, name):
         assert sum(read(many, 1.3 * MEGABYTE, 1000)) == 200_000
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view()], ids=str
+)
+def test_every_kind_of_text_is_held_to_the_same_limit(tmp_path, kind):
+    """Bytes, long text and views that are listed once in a Parquet file are measured before they stand in every row."""
+    parquet.write_table(
+        pa.table({**FOUR, "id": pa.array(LONG).cast(kind)}), tmp_path / "a.parquet", compression="zstd"
+    )
+    with refused("would need 0.0016 GB"):
+        read_losses(tmp_path / "a.parquet", memory=MEGABYTE)
+    assert len(read_losses(tmp_path / "a.parquet").id.member[0]) == 400_000
+
+
 def test_declared_rows_are_not_waited_for(tmp_path):
     """A file of a few kilobytes that declares a hundred million equal rows is refused by what it declares."""
     one = pa.table({"loss": np.zeros(10**6), "member": np.zeros(10**6, dtype=np.int8)})

@@ -78,12 +78,20 @@ def _decoded(column: Any) -> int:
     return len(column) * (WORD + _longest(values))
 
 
+def _listed_values(batch: Any) -> Iterator[Any]:
+    return (column.dictionary for column in batch.columns if types.is_dictionary(column.type))
+
+
 def _longest(values: Any) -> int:
     """How many bytes the longest of some values takes beyond a number."""
     import pyarrow.compute as pc
 
-    is_text = any(holds(values.type) for holds in (*_TEXTS, types.is_binary, types.is_large_binary))
-    return (pc.max(pc.binary_length(values)).as_py() or 0) if is_text else 0
+    return (pc.max(pc.binary_length(values)).as_py() or 0) if _has_lengths(values.type) else 0
+
+
+def _has_lengths(kind: Any) -> bool:
+    """Return whether each value of an Arrow type is as long as it is: text, or bytes."""
+    return any(holds(kind) for holds in (*_TEXTS, types.is_binary, types.is_large_binary))
 
 
 def plain_array(column: Any) -> Column:
@@ -629,7 +637,7 @@ class ParquetTable(SchemaTable):
         """Yield the row groups from this one on, in batches that are small, however large the groups are."""
         for file, groups in itertools.groupby(self._groups[first:], key=attrgetter("file")):
             schema = self._schemas[f"file {str(file)!r}"]
-            texts = [name for name in names if _kind_of(schema.field(name).type) is Kind.TEXT]
+            texts = [name for name in names if _has_lengths(_plain_type(schema.field(name).type))]
             with _opened(file) as opened, _opened(file, listed=texts) as listed:
                 for group in groups:
                     rows = self._rows_at_once(group, names, texts, listed)
@@ -643,8 +651,9 @@ class ParquetTable(SchemaTable):
         rows = max(_LEAST, min(_ROWS, _BYTES * group.rows // max(1, size)))
         self.hold((group.bytes if texts else size) * min(1.0, rows / max(1, group.rows)))
         # A text that is listed once may stand for every row: one row, and the list with it, says how long they are.
-        first = next(listed.iter_batches(1, row_groups=[group.at], columns=texts), None) if texts else None
-        longest = 0 if first is None else sum(_longest(column.dictionary) for column in first.columns)
+        once = {"row_groups": [group.at], "columns": texts, "use_threads": False}
+        first = next(listed.iter_batches(1, **once), None) if texts else None
+        longest = 0 if first is None else sum(map(_longest, _listed_values(first)))
         rows = min(rows, max(_LEAST, _BYTES // max(1, longest)))
         self.hold(min(rows, group.rows) * longest)
         return rows
