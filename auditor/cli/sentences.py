@@ -86,7 +86,7 @@ _OTHERWISE = {
     "model must be the name": "--served-model must be the name",
     "model must name": "--served-model must name",
     "name the task MultiLabel()": "give --task multi-label",
-    "name the task: SquaredError() or GaussianLogLoss(...)": "give --task regression or --task gaussian",
+    "task must be named": "--task must be named",
     "output=Output.LOGITS": "--output logits",
     "output=Output.LOG_PROBABILITIES": "--output log-probabilities",
     "output=Output.PROBABILITIES": "--output probabilities",

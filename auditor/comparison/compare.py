@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -186,8 +186,7 @@ class ComparedAudits:
         """Return one row for each result, indexed by its number, as a pandas DataFrame."""
         import pandas as pd
 
-        rows = [_row(self, item) for item in self.measurements]
-        return pd.DataFrame(rows).set_index("number")
+        return pd.DataFrame(_rows(self)).set_index("number")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
@@ -200,7 +199,7 @@ class ComparedAudits:
             "comparison_version": "2",
             "auditor_version": __version__,
             **{name: getattr(self, name) for name in ("measure", "no_landscape", "no_frontier", "no_order")},
-            "results": [_row(self, item) for item in self.measurements],
+            "results": _rows(self),
             "strategies": self.strategies,
             "frontier": [item.number for item in self.frontier],
             "baseline": self.baseline and self.baseline.number,
@@ -301,10 +300,15 @@ def _no_landscape(measurements: Sequence[Measurement]) -> str | None:
     return None
 
 
-def _row(comparison: "ComparedAudits", item: Measurement) -> dict[str, Any]:
-    """Return one result by the names of the columns."""
-    run, estimate, utility = item.run, item.estimate, item.run.utility
+def _rows(comparison: "ComparedAudits") -> list[dict[str, Any]]:
+    """Return each result by the names of the columns."""
     corners = {number for strategy in comparison.frontier for number in strategy.runs}
+    on = None if comparison.no_frontier else corners
+    return [_row(item, on) for item in comparison.measurements]
+
+
+def _row(item: Measurement, on: Container[int] | None) -> dict[str, Any]:
+    run, estimate, utility = item.run, item.estimate, item.run.utility
     verdict = run.result.verdict
     return {
         "number": run.number,
@@ -317,7 +321,7 @@ def _row(comparison: "ComparedAudits", item: Measurement) -> dict[str, Any]:
         "value": item.value,
         **{name: getattr(estimate, name, None) for name in ("lower", "upper", "confidence", "delta")},
         "subject": estimate and str(estimate.subject),
-        "strategy_on_frontier": None if comparison.no_frontier else run.number in corners,
+        "strategy_on_frontier": None if on is None else run.number in on,
         "left_out": item.reason,
         "marks": "; ".join(item.marks),
         "verdict": verdict and str(verdict),

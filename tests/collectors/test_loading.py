@@ -315,6 +315,22 @@ def test_a_file_or_folder_of_keras_is_the_model(tmp_path, keras, name):
 
 
 @TF
+def test_a_folder_that_export_wrote_answers_once_it_is_trusted(tmp_path, keras):
+    """A graph without layers gives the probabilities of the model that it was made of; its identity is that of its files."""
+    for name, made in (("here", keras_model(keras)), ("other", keras_model(keras, keras.layers.Dense(3)))):
+        made.export(tmp_path / name)
+    with refused(r"^folder 'here' is a SavedModel, and so could run any code .*--trust-pickle"):
+        load_model(tmp_path / "here")
+    here, again, other = (
+        load_model(tmp_path / name, trust_pickle=True) for name in ("here", "here", "other")
+    )
+    losses = losses_of(here)
+    np.testing.assert_allclose(losses.member, losses_of(MODEL).member, atol=1e-5)
+    assert "float32 probabilities" in losses.history[0]
+    assert identity(here) == identity(again) != identity(other)
+
+
+@TF
 def test_the_bytecode_of_a_lambda_layer_does_not_run(tmp_path, keras):
     """A .keras file with bytecode is refused."""
     mark = str(tmp_path / "mark")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fuzz.targets import places, put
 from safety import formats
-from safety.texts import HOSTILE, HUGE, MARK, carrier, filled, read
+from safety.texts import COMMANDS, ENDS, HOSTILE, HUGE, MARK, ORDERS, carrier, filled, read
 
 import auditor
 from auditor import compare_audits
@@ -63,15 +63,63 @@ def test_json(result, text, tmp_path):
     assert auditor.read_result(tmp_path / "again.json").to_json() == written
 
 
+FORMULAS = [
+    "=1",
+    "+inf",
+    "-1_0",
+    "+1e5x",
+    "@x",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "\uff1d1",
+    "\uff20x",
+    "- 1",
+    "-\uff11",
+    *ENDS,
+]
+
+
+@pytest.mark.parametrize("text", [*HOSTILE.values(), *FORMULAS, ORDERS], ids=ascii)
 def test_ranking(text, tmp_path):
-    """A spreadsheet runs no label of a ranking."""
-    names = [f"{text} {i}" for i in range(40)]
+    """A spreadsheet runs, hides and turns no label of a ranking."""
+    names = [f"{text}{' ' * (i % 2)}{i}" for i in range(39)] + [text]
     found = auditor.Losses(member=range(40), nonmember=range(40), id=(names, names), group=(names, names))
     ranking = auditor.rank_records(found, rng=np.random.default_rng(0))
     ranking.write(tmp_path / "ranking.csv")
     rows = formats.cells((tmp_path / "ranking.csv").read_bytes().decode("utf-8"))
     assert len(rows) == 41
     assert all(len(row) == len(rows[0]) for row in rows)
+
+
+@pytest.mark.parametrize("start", ["", *COMMANDS[::3]], ids=range(4))
+def test_no_text_commands_a_build_server(raw, start, tmp_path, capsys):
+    """Whatever ends a line, no line of a terminal, of JSON or of a file that a build server reads is a command of a name."""
+    path, other = tmp_path / "result.json", tmp_path / "other.json"
+    result = read(filled(raw, start + ORDERS), tmp_path)
+    result.to_json(path)
+    _other(filled(raw, f"{start + ORDERS} again"), tmp_path).to_json(other)
+    result.to_json(path)
+    gates = check_gates(result, ["auc > 0.6"])
+    run(["report", str(path), "--fail-if", "auc > 0.6"])
+    run(["compare", str(path), str(other)])
+    run(["report", str(path), "--json", "-", "--quiet"])
+    run(["report", str(tmp_path / start.replace("/", "") / "missing.json")])
+    run(["audit", str(path), f"--loss-column={start + ORDERS}"])
+    printed = capsys.readouterr()
+    files = {
+        "terminal": printed.out,
+        "errors": printed.err,
+        "markdown": result.to_markdown(gates=gates),
+        "junit": result.to_junit(gates=gates),
+        "sarif": result.to_sarif(gates=gates),
+        "model card": result.to_model_card(),
+        "cyclonedx": result.to_cyclonedx(),
+    }
+    assert {name: formats.commands(text) for name, text in files.items()} == {name: [] for name in files}
+    assert {name: formats.UNSAFE.findall(text) for name, text in files.items()} == {
+        name: [] for name in files
+    }
 
 
 GROUPS = [

@@ -139,7 +139,7 @@ def _renamed(weights: Mapping[str, Any], model: Any) -> Mapping[str, Any]:
     return weights
 
 
-# --- Files that are data: XGBoost and LightGBM ---
+# --- Files of boosters, which are data: XGBoost, LightGBM and CatBoost ---
 
 
 def _read_xgboost(path: Path, trust: Trust) -> Any:  # noqa: ARG001 - every reader has the same arguments
@@ -156,6 +156,20 @@ def _read_lightgbm(path: Path, trust: Trust) -> Any:  # noqa: ARG001 - every rea
         return lightgbm.Booster(model_str=path.read_text(encoding="utf-8"))
 
 
+def _read_catboost(path: Path, trust: Trust) -> Any:
+    """Return the classifier or the regressor in a file that CatBoost's ``save_model`` wrote, if it is trusted.
+
+    It is data, but the library that reads it follows addresses in it unchecked: some flipped bits end the process.
+    """
+    trust.refuse_code(path, "is read by CatBoost without checks", fix="save the model as ONNX")
+    catboost = import_optional("catboost", purpose="loading a CatBoost model", extra=" catboost")
+    with readable(path, kind="a model saved by CatBoost"):
+        found = catboost.CatBoostClassifier().load_model(str(path), format="cbm")
+        return (
+            found if len(found.classes_) else catboost.CatBoostRegressor().load_model(str(path), format="cbm")
+        )
+
+
 # --- Which reader a file has ---
 
 
@@ -170,6 +184,7 @@ _READERS: dict[str, _Reader] = {
     ".ubj": _read_xgboost,
     ".json": _read_xgboost,
     ".txt": _read_lightgbm,
+    ".cbm": _read_catboost,
     **dict.fromkeys((".joblib", ".pkl", ".pickle", ".sav"), _read_pickle),
 }
 
@@ -189,9 +204,10 @@ def load_model(
     ``.keras``                                Keras
     ``.pt``, ``.pth``; ``.safetensors``       a PyTorch state dict with a factory
     ``.ubj``, ``.json``; ``.txt``             XGBoost; LightGBM
+    ``.cbm``                                  CatBoost; refused unless trusted: damaged ones crash its reader
     ``.joblib``, ``.pkl``, ``.pickle``        refused unless trusted: loading one runs whatever code is in it
     ``.ts``, ``.pt`` with a module            TorchScript or a pickle of PyTorch; refused unless trusted
-    ``.h5``, a folder with a SavedModel       Keras; refused unless trusted
+    ``.h5``, a folder with a SavedModel       Keras, also by ``model.export()``; refused unless trusted
     ========================================  =======================================================================
 
     Unless trusted, no Python code from the file runs, neither here nor when the model is scored, and no file is read or

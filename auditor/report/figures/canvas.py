@@ -4,10 +4,12 @@ import hashlib
 import io
 import math
 import re
+import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,6 +196,18 @@ STYLE: dict[Any, Any] = {
     "ytick.labelsize": 8,
 }
 
+_ONE_AT_A_TIME = threading.RLock()  # matplotlib's settings are the process's, whichever thread draws
+
+
+@contextmanager
+def styled(more: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
+    """Draw in our style, and leave the settings as they were, whatever other threads draw meanwhile."""
+    import matplotlib as mpl
+
+    with _ONE_AT_A_TIME, mpl.rc_context({**STYLE, **more}):
+        yield
+
+
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -205,13 +219,12 @@ def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
         alt: What the figure shows, for readers who cannot see it.
         key: Prefix of the ids inside; must differ between figures on one page. Default: from the content.
     """
-    import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     for patch in (figure.patch, *(panel.patch for panel in figure.axes)):
         patch.set(facecolor="none", edgecolor="none")
     buffer = io.StringIO()
-    with mpl.rc_context({**STYLE, "svg.hashsalt": key or "figure"}), any_letter():
+    with styled({"svg.hashsalt": key or "figure"}), any_letter():
         # Not `savefig`, which goes through the whole drawing once before it draws.
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(buffer, metadata=_NO_METADATA)
@@ -296,10 +309,9 @@ def sheet(size: tuple[float, float], **grid: Any) -> "Iterator[tuple[Figure, lis
         size: Width and height in inches.
         grid: As for ``Figure.subplots``: ``nrows``, ``ncols``, ``height_ratios``, ``sharex`` and the like.
     """
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(STYLE):
+    with styled():
         figure = Figure(figsize=size, layout="constrained")
         drawn = list(figure.subplots(**{"squeeze": False, **grid}).ravel())
         for panel in drawn:
