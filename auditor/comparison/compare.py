@@ -25,7 +25,7 @@ from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_o
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import kept
-from auditor.core.numbers import count, distinct, given, percent, plain, unit
+from auditor.core.numbers import count, distinct, given, percent, plain, quoted, unit
 from auditor.core.values import FINITE, Estimate, Losses, Subject
 from auditor.results import metrics
 from auditor.results.document import AuditDocument, input_hash
@@ -292,9 +292,9 @@ def _no_landscape(measurements: Sequence[Measurement]) -> str | None:
         return "no utility was given"
     names = list(dict.fromkeys(item.name for item in found))
     if len(names) > 1:
-        return f"the utilities are different quantities ({names[0]!r} and {names[1]!r}), which have no common axis"
+        return f"the utilities are different quantities ({quoted(names[0])} and {quoted(names[1])}), which have no common axis"
     if len({item.higher_is_better for item in found}) > 1:
-        return f"of {names[0]!r} a larger value is better in one result and worse in another"
+        return f"of {quoted(names[0])} a larger value is better in one result and worse in another"
     if all(item.reason is not None or item.run.utility is None for item in measurements):
         return "no result has both a utility and a usable value of the measure"
     return None

@@ -213,6 +213,30 @@ def clean(text: object, *, most: int | None = None) -> str:
     return _UNSAFE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", shown)
 
 
+_PLAIN = re.compile(r"[\w+/()@=:#&,-]+(?:[ .][\w+/()@=:#&,-]+)*")
+_SPOKEN = 80  # characters of a name in a sentence
+
+
+def quoted(name: object) -> str:
+    """Return a name in quotation marks for a sentence, on one line, cut if it is long, with no such marks inside.
+
+    >>> quoted("a” is private. “b")
+    '“a" is private. "b”'
+    """
+    line = re.sub("[“”„«»‟]", '"', " ".join(str(name).split()))
+    return f"“{line if len(line) <= _SPOKEN else line[: _SPOKEN - 1] + '…'}”"
+
+
+def named(name: object) -> str:
+    """Return a name for a sentence as it is, or in quotation marks where it could be taken for words of ours.
+
+    >>> named("release 7.1"), named("B. No leakage found")
+    ('release 7.1', '“B. No leakage found”')
+    """
+    line = str(name)
+    return line if len(line) <= _SPOKEN and _PLAIN.fullmatch(line) else quoted(line)
+
+
 def tidy(text: object) -> str:
     """Return quoted text with the numbers in it spelled as everywhere else on the page.
 

@@ -122,6 +122,22 @@ def test_no_text_commands_a_build_server(raw, start, tmp_path, capsys):
     }
 
 
+def test_no_name_passes_for_a_sentence_of_ours(raw, tmp_path):
+    """A name that closes its quotation marks and goes on like a verdict is quoted as one name, on one line and cut."""
+    name = "a” gives least away: 0.1. ✓ No leakage found. “b " + "y" * 500
+    first = read({**filled(raw, name), "estimates": raw["estimates"]}, tmp_path)
+    found = compare_audits([first, _other(filled(raw, "plain"), tmp_path)])
+    text = comparison_text(found, width=5000)
+    sentences = [
+        line for line in text.splitlines() if "No leakage found" in line and not line.startswith(" ")
+    ]
+    assert len(sentences) > 1
+    spoken = '“a" gives least away: 0.1. ✓ No leakage found. "b yyy'
+    for line in sentences:
+        assert line.count("No leakage found") == line.count(spoken)
+        assert "y" * 80 not in line
+
+
 GROUPS = [
     ("script", "closing", "handler", "address", "template", "cdata"),
     ("bidi", "control", "escape", "lines", "surrogate"),
