@@ -250,7 +250,7 @@ def _exported(path: Path, keras: Any) -> Any:
     (name,) = asked.structured_input_signature[1]
     content = identity([item.read_bytes() for item in sorted(path.rglob("*")) if item.is_file()])
 
-    class Exported(keras.Model):  # type: ignore[name-defined,misc]
+    class Exported(keras.Model):  # type: ignore[misc]
         def call(self, features: Any, training: Any = None) -> Any:  # noqa: ARG002 - of the protocol of Keras
             return asked(**{name: features})
 

@@ -210,8 +210,9 @@ class StatusError(InputError):
 def telling_pieces(secrets: Iterable[str]) -> frozenset[str]:
     """Return what no sentence may hold: six signs in a row of each word of a secret, of what it encodes, and of its codes.
 
-    >>> sorted(piece for piece in telling_pieces(["Basic abcdefg"]) if piece.isalpha())[:4]
-    ['abcdef', 'basic', 'bcdefg', 'fiy2rl']
+    >>> base64 = "ywjjzg"  # of "abcdefg" in base64, in small letters
+    >>> {"abcdef", "bcdefg", "basic", "616263", base64} <= telling_pieces(["Basic abcdefg"])
+    True
     """
     words = [word for secret in secrets for word in secret.split()]
     words += [decoded for word in words if (decoded := _decoded(word))]

@@ -6,10 +6,9 @@ import math
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,11 +199,11 @@ _ONE_AT_A_TIME = threading.RLock()  # matplotlib's settings are the process's, w
 
 
 @contextmanager
-def styled(more: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
-    """Draw in our style, and leave the settings as they were, whatever other threads draw meanwhile."""
+def styled(*, salt: str | None = None) -> Iterator[None]:
+    """Draw in our style, and leave the settings as they were, whatever other threads draw; with a salt ids are the same."""
     import matplotlib as mpl
 
-    with _ONE_AT_A_TIME, mpl.rc_context({**STYLE, **more}):
+    with _ONE_AT_A_TIME, mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
         yield
 
 
@@ -224,7 +223,7 @@ def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
     for patch in (figure.patch, *(panel.patch for panel in figure.axes)):
         patch.set(facecolor="none", edgecolor="none")
     buffer = io.StringIO()
-    with styled({"svg.hashsalt": key or "figure"}), any_letter():
+    with styled(salt=key or "figure"), any_letter():
         # Not `savefig`, which goes through the whole drawing once before it draws.
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(buffer, metadata=_NO_METADATA)
