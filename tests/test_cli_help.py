@@ -1,5 +1,6 @@
 """Help that does not go stale: every example is taken, every option has its place, every slip its hint."""
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -7,6 +8,7 @@ from collections import Counter
 import pytest
 import typer
 from command_line import answer, refused
+from safety import formats
 
 from auditor.cli import app, console
 
@@ -154,12 +156,18 @@ def test_every_number_that_is_offered_exists(rng):
 
 
 def test_no_name_commands_a_build_server(capsys):
-    """A line that would begin with a command of a build server begins with a backslash, on both streams; others stay."""
-    console.say("::error::x\n a :: b\n  ##vso[x]\n## heading\n")
+    """What begins a line like a command begins with a backslash, one within a line is broken; others stay."""
+    console.say("::error::x\n a :: b\n  ##vso[x]\n## heading\nsection_start:1:x\rsection_end:1:x\n")
     console.explain(["::stop-commands::x"])
     printed = capsys.readouterr()
-    assert printed.out == "\\::error::x\n a :: b\n  \\##vso[x]\n## heading\n"
+    assert printed.out == (
+        "\\::error::x\n a :: b\n  ⟨U+0023⟩#vso[x]\n## heading\n\\section_start:1:x⟨U+000D⟩section_end:1:x\n"
+    )
     assert printed.err == "\\::stop-commands::x\n"
+    console.hand_out(json.dumps({"a": "##VSO[x] ##[error] ##teamcity[y] ## z"}))
+    printed = capsys.readouterr().out
+    assert formats.commands(printed) == []
+    assert json.loads(printed) == {"a": "##VSO[x] ##[error] ##teamcity[y] ## z"}
 
 
 def test_members_are_a_table_and_the_old_words_are_still_read(tmp_path, monkeypatch, capsys):

@@ -233,3 +233,44 @@ def test_windows_paths_are_told_as_they_were_given(tmp_path, monkeypatch, capsys
     for arguments in (["audit", path], ["audit", "--member-file", path, "--nonmember-file", path]):
         assert app.run(arguments) == 2
         assert repr(path) in capsys.readouterr().err
+
+
+# --- Interrupted, at any moment ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("imported", ["typer", "auditor.cli.app", "auditor.pipeline", "auditor.report.html"])
+def test_an_interruption_is_one_line_and_code_130(table, imported):
+    """Whatever module is loading when Ctrl-C comes, before a command runs or in it: one line, and no traceback."""
+    finder = f"""
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {imported!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+sys.argv[1:] = ["audit", {str(table)!r}, "--html", "page.html"]
+from auditor.__main__ import main
+main()
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", finder], check=False, capture_output=True, cwd=table.parent, env=PLAIN
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (130, b"", b"interrupted.\n")
+    assert not (table.parent / "page.html").exists()
+
+
+def test_no_warning_of_python_reaches_a_user(table):
+    """A warning that a library raises, which names a source file, is not shown; one that was asked for is."""
+    code = f"""
+import sys, warnings
+import auditor.cli.app as app
+inner = app.run
+app.run = lambda line: [warnings.simplefilter("always"), warnings.warn("overflow"), inner(line)][2]
+sys.argv[1:] = ["audit", {str(table)!r}, "--quiet"]
+from auditor.__main__ import main
+main()
+"""
+    for options, shown in (((), b""), (("-Walways",), b"UserWarning: overflow")):
+        line = [sys.executable, *options, "-c", code]
+        found = subprocess.run(line, check=True, capture_output=True, cwd=table.parent, env=PLAIN)
+        assert (shown in found.stderr) if shown else found.stderr == b""

@@ -4,6 +4,7 @@ import importlib.util
 import re
 import shlex
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,30 @@ def test_the_reference_has_every_public_name_once():
     assert len(told) == len(set(told))
     assert wanted <= set(told)
     assert set(auditor.collectors.__all__) <= set(auditor.__all__)
+
+
+# What a licence's text, or what a package says of it, has in it.
+LICENCES = {
+    "BSD-3-Clause": "BSD|Redistribution and use in source and binary forms",
+    "MIT": "MIT",
+    "Apache-2.0": "Apache",
+    "Matplotlib (PSF-based)": "Python Software Foundation",
+}
+
+
+def test_the_licences_are_those_of_what_is_installed():
+    """The page names each requirement with its versions, and the licence that the installed package states."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    rows = re.findall(
+        r"^\| ([\w-]+) \| (>=[\d.]+) \| (.+) \|$", PAGES["docs/reference/licences.md"], re.MULTILINE
+    )
+    assert [f"{name}{versions}" for name, versions, _ in rows] == project["dependencies"]
+    for name, _, licence in rows:
+        found = metadata.distribution(name)
+        about = found.metadata
+        stated = [about.get("License-Expression"), about.get("License"), *(about.get_all("Classifier") or [])]
+        files = [item for item in found.files or () if ".dist-info" in str(item) and "LICENSE" in str(item)]
+        text = " ".join([*filter(None, stated), *(item.read_text(encoding="utf-8") for item in files)])
+        # Of what is bundled with it too, as in "BSD-3-Clause AND MIT".
+        assert licence in about.get("License-Expression", licence).split(" AND "), name
+        assert re.search(LICENCES[licence], text), name

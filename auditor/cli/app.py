@@ -22,6 +22,7 @@ from auditor.cli.collect import collect
 from auditor.cli.mechanism import claim, instances, parameters, power, runs
 from auditor.cli.options import declared, packed
 from auditor.cli.project import demo, init, schema
+from auditor.core.errors import INTERRUPTED
 from auditor.verdicts.gates import ExitCode
 
 # --- Help: options in sections, commands by purpose; plain text, in a terminal as in a pipe ---
@@ -181,7 +182,11 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
         sentences.OPTIONS.set(tuple(options))
         settings.keep_what_counts(_context)
         settings.tell_what_is_used(quiet=bool(given.get("quiet")))
-        code = command(**packed(command, given))
+        try:
+            code = command(**packed(command, given))
+        except KeyboardInterrupt as stop:  # the parser would keep its words to itself
+            console.explain([str(stop) or "interrupted."])
+            raise SystemExit(INTERRUPTED) from None
         settings.tell_what_stopped(code)
         return code
 
@@ -210,10 +215,13 @@ def run(arguments: Sequence[str]) -> int:
     settings.forget()
     sentences.OPTIONS.set(())
     try:
-        return int(app(args=list(arguments), prog_name="auditor", standalone_mode=False) or 0)
+        code = int(app(args=list(arguments), prog_name="auditor", standalone_mode=False) or 0)
     except Exception as error:  # noqa: BLE001 - the last place that can turn an error into a sentence
         sentences.complain(error)
         return ExitCode.BAD_INPUT
+    if code == INTERRUPTED:  # while the parser read the options or the settings
+        console.explain(["interrupted."])
+    return code
 
 
 def main() -> None:
@@ -221,4 +229,5 @@ def main() -> None:
     console.forgive_unknown_signs()
     # Modules and figures are millions of small objects that stay: looking for garbage among them took a tenth of the time.
     gc.set_threshold(50_000)
+    console.keep_warnings_inside()
     sys.exit(run(sys.argv[1:]))

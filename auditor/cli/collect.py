@@ -12,7 +12,6 @@ from auditor.collectors.base.outputs import Output
 from auditor.core.errors import InputError
 
 _TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may hold weights alone
-_INTERRUPTED = 130  # 128 and the number of the signal
 # What an endpoint is not told under the name of its option; all others of a served model it is.
 _SPECIAL = (
     "protocol",
@@ -334,26 +333,22 @@ def collect(
     tables = records.read_with(text_column=texts.text_column)
     connection = served.keywords(model.classes)
     chosen = _model(model, texts, served, connection)
-    try:
-        with console.progress(quiet=common.quiet) as move:
-            report = collectors.collect_to(
-                losses.out,
-                chosen,
-                **tables,
-                task=model.chosen_task(),
-                classes=model.labels(),
-                output=model.output,
-                repeats=1 if model.repeats is None else model.repeats,
-                batch_size=run.batch_size,
-                allow_shared_rows=records.allow_shared_rows,
-                engine=run.chosen_engine(),
-                overwrite=losses.overwrite,
-                announce=console.announcer(quiet=common.quiet),
-                progress=move or (lambda _stage, _done, _total: None),
-            )
-    except KeyboardInterrupt as stop:
-        console.explain([str(stop) or "interrupted."])
-        raise SystemExit(_INTERRUPTED) from None
+    with console.progress(quiet=common.quiet) as move:
+        report = collectors.collect_to(
+            losses.out,
+            chosen,
+            **tables,
+            task=model.chosen_task(),
+            classes=model.labels(),
+            output=model.output,
+            repeats=1 if model.repeats is None else model.repeats,
+            batch_size=run.batch_size,
+            allow_shared_rows=records.allow_shared_rows,
+            engine=run.chosen_engine(),
+            overwrite=losses.overwrite,
+            announce=console.announcer(quiet=common.quiet),
+            progress=move or (lambda _stage, _done, _total: None),
+        )
     if not common.quiet:
         console.say(_summary(report, name=str(losses.out)))
 

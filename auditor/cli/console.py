@@ -8,12 +8,13 @@ import re
 import shlex
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from auditor.core.errors import OutputError
-from auditor.core.numbers import UNSEEN, clean
+from auditor.core.numbers import COMMAND, UNSEEN, clean
 
 # --- The command line as given, for the provenance of what it makes ---
 
@@ -38,9 +39,16 @@ def command_line() -> str:
 # --- Standard output, and what a terminal can show ---
 
 
+_BEGUN = re.compile(r"(?m)^(\s*)(?=::|section_(?:start|end):)")  # commands that begin a line
+_UNSEEN = re.compile(f"(?!\n)[{UNSEEN}]|{COMMAND}")
+_COLOUR = re.compile("(\x1b\\[[0-9;]*m)")  # which our own tables hold, and no text that they show
+
+
 def _no_commands(text: str) -> str:
-    """The same text, no line of which a build server takes for a command of its own."""
-    return re.sub(r"(?m)^(\s*)(?=::|##\[|##vso\[|##teamcity\[)", r"\1\\", text)
+    """The same text, which commands neither a terminal nor a build server."""
+    parts = _COLOUR.split(text) if colour() else [text]
+    parts[::2] = [_UNSEEN.sub(lambda sign: f"⟨U+{ord(sign[0]):04X}⟩", part) for part in parts[::2]]
+    return _BEGUN.sub(r"\1\\", "".join(parts))
 
 
 def say(text: str) -> None:
@@ -70,6 +78,7 @@ def hand_out(data: str) -> None:
         OutputError: As :func:`say`.
     """
     data = _escaped(data, f"(?!\n)[{UNSEEN}\u200c\u200d]")
+    data = re.sub(COMMAND, r"\\u0023", data)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         data.encode(encoding)
@@ -119,6 +128,16 @@ def forgive_unknown_signs() -> None:
             stream.reconfigure(errors="plain-signs")
 
 
+def keep_warnings_inside() -> None:
+    """Show none of Python's warnings, which name a source file: what a user must know, a command says.
+
+    In the processes that this one starts neither. Who asks for warnings (``-W``, ``PYTHONWARNINGS``) gets them.
+    """
+    if not sys.warnoptions:
+        os.environ["PYTHONWARNINGS"] = "ignore"
+        warnings.showwarning = lambda *_, **__: None
+
+
 def _plainly(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
@@ -144,7 +163,7 @@ def announcer(*, quiet: bool) -> Callable[[str], None]:
     """Return what tells of progress: on standard error, and only to a terminal."""
     if not _is_watched(quiet=quiet):
         return lambda _: None
-    return lambda line: print(line, file=sys.stderr)  # noqa: T201 - this is the terminal
+    return lambda line: explain([line])
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from auditor.comparison.strategies import Strategy, ranked, strategies, why_no_o
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import kept
-from auditor.core.numbers import count, distinct, given, percent, plain, unit
+from auditor.core.numbers import count, distinct, given, percent, plain, quoted, unit
 from auditor.core.values import FINITE, Estimate, Losses, Subject
 from auditor.results import metrics
 from auditor.results.document import AuditDocument, input_hash
@@ -186,8 +186,7 @@ class ComparedAudits:
         """Return one row for each result, indexed by its number, as a pandas DataFrame."""
         import pandas as pd
 
-        rows = [_row(self, item) for item in self.measurements]
-        return pd.DataFrame(rows).set_index("number")
+        return pd.DataFrame(_rows(self)).set_index("number")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form as plain dictionaries, lists, numbers and strings."""
@@ -200,7 +199,7 @@ class ComparedAudits:
             "comparison_version": "2",
             "auditor_version": __version__,
             **{name: getattr(self, name) for name in ("measure", "no_landscape", "no_frontier", "no_order")},
-            "results": [_row(self, item) for item in self.measurements],
+            "results": _rows(self),
             "strategies": self.strategies,
             "frontier": [item.number for item in self.frontier],
             "baseline": self.baseline and self.baseline.number,
@@ -293,18 +292,23 @@ def _no_landscape(measurements: Sequence[Measurement]) -> str | None:
         return "no utility was given"
     names = list(dict.fromkeys(item.name for item in found))
     if len(names) > 1:
-        return f"the utilities are different quantities ({names[0]!r} and {names[1]!r}), which have no common axis"
+        return f"the utilities are different quantities ({quoted(names[0])} and {quoted(names[1])}), which have no common axis"
     if len({item.higher_is_better for item in found}) > 1:
-        return f"of {names[0]!r} a larger value is better in one result and worse in another"
+        return f"of {quoted(names[0])} a larger value is better in one result and worse in another"
     if all(item.reason is not None or item.run.utility is None for item in measurements):
         return "no result has both a utility and a usable value of the measure"
     return None
 
 
-def _row(comparison: "ComparedAudits", item: Measurement) -> dict[str, Any]:
-    """Return one result by the names of the columns."""
-    run, estimate, utility = item.run, item.estimate, item.run.utility
+def _rows(comparison: "ComparedAudits") -> list[dict[str, Any]]:
+    """Return each result by the names of the columns."""
     corners = {number for strategy in comparison.frontier for number in strategy.runs}
+    on = None if comparison.no_frontier else corners
+    return [_row(item, on) for item in comparison.measurements]
+
+
+def _row(item: Measurement, on: Container[int] | None) -> dict[str, Any]:
+    run, estimate, utility = item.run, item.estimate, item.run.utility
     verdict = run.result.verdict
     return {
         "number": run.number,
@@ -317,7 +321,7 @@ def _row(comparison: "ComparedAudits", item: Measurement) -> dict[str, Any]:
         "value": item.value,
         **{name: getattr(estimate, name, None) for name in ("lower", "upper", "confidence", "delta")},
         "subject": estimate and str(estimate.subject),
-        "strategy_on_frontier": None if comparison.no_frontier else run.number in corners,
+        "strategy_on_frontier": None if on is None else run.number in on,
         "left_out": item.reason,
         "marks": "; ".join(item.marks),
         "verdict": verdict and str(verdict),

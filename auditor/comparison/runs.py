@@ -1,5 +1,6 @@
 """The audits of a comparison: where each was read, what is known beside it, and what it says of the measure."""
 
+import hashlib
 import json
 import math
 import os
@@ -122,22 +123,21 @@ def _utility(x: Any) -> Utility | None:
 
 
 def _refuse_twins(found: Sequence[Run]) -> None:
-    """Refuse one result that is there twice; only audits of the same losses are looked at whole."""
-    seen: dict[tuple[Any, ...], list[Run]] = {}
-    for run in found:
-        facts = run.result.provenance
-        key = (run.sha256, str(facts.get("created")), str(facts.get("seed")), len(run.result.estimates))
-        for other in seen.setdefault(key, []):
-            if other.result is run.result or _content(other.result) == _content(run.result):
-                raise InputError(
-                    f"results {other.number} and {run.number} ({_called(other)} and {_called(run)}) are the same"
-                    " audit; give each once."
-                )
-        seen[key].append(run)
+    """Refuse one result that is there twice; only audits of the same losses are looked at whole, each once."""
+    facts = [(run.sha256, run.result.provenance.get("created"), len(run.result.estimates)) for run in found]
+    often, seen = Counter(facts), dict[str, Run]()
+    for run, key in zip(found, facts, strict=True):
+        if often[key] > 1 and (other := seen.setdefault(_content(run.result), run)) is not run:
+            raise InputError(
+                f"results {other.number} and {run.number} ({_called(other)} and {_called(run)}) are the same"
+                " audit; give each once."
+            )
 
 
 def _content(result: AuditDocument) -> str:
-    return json.dumps(result.to_dict(), sort_keys=True, default=str)
+    """The hash of all that a result says."""
+    content = json.dumps(result.to_dict(), sort_keys=True, default=str)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _called(run: Run) -> str:

@@ -4,6 +4,8 @@
 True
 """
 
+INTERRUPTED = 130  # the exit code: 128 and the number of the signal
+
 
 class AuditorError(Exception):
     """The root of every error that this package raises on purpose."""

@@ -177,7 +177,9 @@ _JOINED = f"{_JOINING}\u0622-\u0625\u0627\u0629\u062f-\u0632\u0648\u0688\u0691\u
 _APART = (
     f"(?<=[{_VIRAMAS}])\u200c(?=[{_INDIAN}])|(?<=[{_JOINING}])\u200c(?=[{_JOINED}])|(?<=[{_VIRAMAS}])\u200d"
 )
-_UNSAFE = re.compile(f"[{UNSEEN}]|(?!{_APART})[\u200c\u200d]")
+# A number sign that begins what a build server takes for a command, wherever it stands in a line.
+COMMAND = r"(?i:#(?=#\[|#vso\[|#teamcity\[))"
+_UNSAFE = re.compile(f"[{UNSEEN}]|(?!{_APART})[\u200c\u200d]|{COMMAND}")
 _LONGEST, _HEAD, _TAIL = 4_000, 3_000, 500  # characters of one text
 BRIEF = 2_000  # characters of one text in a short output: a name of a megabyte is no name
 _NEARLY = 0.002  # a share of a number that nobody misses: 1 in 667 for 0.15%
@@ -187,7 +189,7 @@ _EXPONENT = re.compile(r"\b(\d+(?:\.\d+)?)e(?:\+|(-))0*(?=[1-9]\d*\b)")  # as Py
 def clean(text: object, *, most: int | None = None) -> str:
     r"""Return text in which every character that hides, or turns the direction, is visible, and the middle cut if endless.
 
-    Joiners stay where a script needs them.
+    So is the sign that begins a command of a build server. Joiners stay where a script needs them.
 
     Args:
         text: Whatever was given, perhaps by strangers.
@@ -195,6 +197,8 @@ def clean(text: object, *, most: int | None = None) -> str:
 
     >>> clean("a\x00b\u202ec\u200bd")
     'a⟨U+0000⟩b⟨U+202E⟩c⟨U+200B⟩d'
+    >>> clean("##vso[task.complete]")
+    '⟨U+0023⟩#vso[task.complete]'
     >>> len(clean("x" * 1_000_000)), clean("x" * 1_000_000)[2995:3030]
     (3531, 'xxxxx ⟨996,500 characters left out⟩')
     >>> clean("abcdef", most=3)
@@ -207,6 +211,30 @@ def clean(text: object, *, most: int | None = None) -> str:
         left_out = len(shown) - _HEAD - _TAIL
         shown = f"{shown[:_HEAD]} ⟨{left_out:,} characters left out⟩ {shown[-_TAIL:]}"
     return _UNSAFE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", shown)
+
+
+_PLAIN = re.compile(r"[\w+/()@=:#&,-]+(?:[ .][\w+/()@=:#&,-]+)*")
+_SPOKEN = 80  # characters of a name in a sentence
+
+
+def quoted(name: object) -> str:
+    """Return a name in quotation marks for a sentence, on one line, cut if it is long, with no such marks inside.
+
+    >>> quoted("a” is private. “b")
+    '“a" is private. "b”'
+    """
+    line = re.sub("[“”„«»‟]", '"', " ".join(str(name).split()))
+    return f"“{line if len(line) <= _SPOKEN else line[: _SPOKEN - 1] + '…'}”"
+
+
+def named(name: object) -> str:
+    """Return a name for a sentence as it is, or in quotation marks where it could be taken for words of ours.
+
+    >>> named("release 7.1"), named("B. No leakage found")
+    ('release 7.1', '“B. No leakage found”')
+    """
+    line = str(name)
+    return line if len(line) <= _SPOKEN and _PLAIN.fullmatch(line) else quoted(line)
 
 
 def tidy(text: object) -> str:

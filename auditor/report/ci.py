@@ -27,7 +27,10 @@ from auditor.verdicts.gates import ExitCode, GateOutcome, exit_code
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_brief = partial(clean, most=BRIEF)
+
+def _brief(text: Any) -> str:
+    """Foreign words on one line: a build server reads some lines as commands."""
+    return " ".join(clean(text, most=BRIEF).split())
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,7 @@ def _xml() -> "Template":
 
 
 def _in_xml(value: Any) -> Any:
-    """A text that reads the same in an attribute, where a plain new line would become a space."""
-    if hasattr(value, "__html__"):
-        return value
-    from markupsafe import Markup, escape
-
-    return Markup(str(escape(_brief(value))).replace("\n", "&#10;").replace("\t", "&#9;"))  # noqa: S704
+    return value if hasattr(value, "__html__") else _brief(value)
 
 
 # --- SARIF 2.1.0 ---

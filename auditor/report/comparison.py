@@ -106,16 +106,16 @@ def _frontier(comparison: "ComparedAudits") -> str:
         return f"There is no privacy-utility landscape: {comparison.no_landscape}."
     placed = [item for item in comparison.strategies if item.placed]
     if len(placed) == 1:
-        return f"Only “{placed[0].name}” has a place in the privacy-utility landscape, so there is nothing to choose among."
+        return f"Only {numbers.quoted(placed[0].name)} has a place in the privacy-utility landscape, so there is nothing to choose among."
     if comparison.no_frontier is not None:
         return f"No frontier is drawn and no strategy is called better: {comparison.no_frontier}."
-    names = [f"“{item.name}”" for item in comparison.frontier]
+    names = [numbers.quoted(item.name) for item in comparison.frontier]
     better = "more" if higher_is_better(comparison.runs) else "smaller"
     are = "is" if len(names) == 1 else "are"
     what = "averages" if any(len(item.runs) > 1 for item in placed) else "values of single audits"
     return (
         f"On the frontier {are} {listed(names)}, {len(names)} of {len(placed)} strategies: nothing else here, and no mix of"
-        f" others, gives {better} {utility_title(comparison)} without giving more away. These are {what}, taken as point"
+        f" others, gives {better} {numbers.named(utility_title(comparison))} without giving more away. These are {what}, taken as point"
         " estimates, so chance may have put a strategy on the frontier, or kept one off it."
     )
 
@@ -195,7 +195,9 @@ def _headline(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
         return sign, [*_counted(base, changes), *_beaten(comparison)]
     (change,) = changes
     if change.headline.verdict is not Change.NOT_COMPARABLE:
-        sign = replace(sign, word=f"{change.run.title}: {sign.word[:1].lower()}{sign.word[1:]}")
+        sign = replace(
+            sign, word=f"{numbers.named(change.run.title)}: {sign.word[:1].lower()}{sign.word[1:]}"
+        )
     about = f"{_called(change.run)} against the baseline, {_called(base)}."
     return sign, [
         change.headline.sentence,
@@ -219,18 +221,16 @@ def _ranking(comparison: "ComparedAudits") -> tuple[Sign, list[str]]:
         return _NO_ORDER, [f"What these strategies give away is not put in an order: {comparison.no_order}."]
     top, *rest = found = [item for item in _in_order(comparison) if item.measure is not None]
     least = found[-1]
-    like = [f"“{item.name}”" for item in rest if not top.above(item)]
+    like = [numbers.quoted(item.name) for item in rest if not top.above(item)]
     value = f"{_measure_words(comparison)} is {_interval_of(top, comparison)}"
-    sign = Sign(f"{top.name}: most leakage{_of_least_use(top, comparison)}", "▲", "caution")
-    first = f"“{top.name}” gives most away: its {value}, above {'the other' if len(rest) == 1 else f'all {len(rest)} others'}."
+    sign = Sign(f"{numbers.named(top.name)}: most leakage{_of_least_use(top, comparison)}", "▲", "caution")
+    first = f"{numbers.quoted(top.name)} gives most away: its {value}, above {'the other' if len(rest) == 1 else f'all {len(rest)} others'}."
     if like:
         sign = _NO_ORDER if not any(one.above(two) for one in found for two in found) else _PART
-        first = (
-            f"“{top.name}” comes first, but is not shown to give away more than {listed(like)}: its {value}."
-        )
+        first = f"{numbers.quoted(top.name)} comes first, but is not shown to give away more than {listed(like)}: its {value}."
     told = [first]
     if len(found) > 2 and all(item.above(least) for item in found[:-1]):  # noqa: PLR2004
-        told.append(f"“{least.name}” gives least away: {_interval_of(least, comparison)}.")
+        told.append(f"{numbers.quoted(least.name)} gives least away: {_interval_of(least, comparison)}.")
     return sign, [
         *told,
         f"The intervals of all audits hold at once at {_level(comparison.strategies)} confidence.",
@@ -262,7 +262,7 @@ def _of_least_use(top: Strategy, comparison: "ComparedAudits") -> str:
     least = min((_usefulness(item, comparison) for item in others), default=math.nan)
     if comparison.no_landscape is not None or not _usefulness(top, comparison) < least:
         return ""
-    return f", {'lowest' if higher_is_better(comparison.runs) else 'highest'} {utility_title(comparison)}"
+    return f", {'lowest' if higher_is_better(comparison.runs) else 'highest'} {numbers.named(utility_title(comparison))}"
 
 
 def _usefulness(item: Strategy, comparison: "ComparedAudits") -> float:
@@ -285,9 +285,9 @@ def _beaten(comparison: "ComparedAudits") -> list[str]:
     told = []
     for best, worse in by_best.items():
         values = [item.utility.mean for item in (best, max(worse, key=useful)) if item.utility is not None]
-        names = listed([f"“{item.name}”" for item in worse])
+        names = listed([numbers.quoted(item.name) for item in worse])
         told.append(
-            f"“{best.name}” gives away less than {names}, and is at least as useful: {utility_title(comparison)}"
+            f"{numbers.quoted(best.name)} gives away less than {names}, and is at least as useful: {numbers.named(utility_title(comparison))}"
             f" {numbers.number(values[0])} against {numbers.number(values[1])}{' at best' if len(worse) > 1 else ''} (point"
             " estimates)."
         )
@@ -317,7 +317,7 @@ def _counted(base: Run, changes: Sequence["RunChange"]) -> list[str]:
 
 
 def _called(run: Run) -> str:
-    return f"{run.number}. {run.title}"
+    return f"{run.number}. {numbers.named(run.title)}"
 
 
 def _order(base: Run, other: Run) -> list[str]:
@@ -597,7 +597,9 @@ def _left_out(comparison: "ComparedAudits") -> list[tuple[str, str]]:
             found.append((_called(item.run), numbers.sentence(reason)))
     mixed = "Its audits differ in delta, adjacency, unit or method, so that their numbers have no mean."
     return found + [
-        (f"Strategy “{item.name}”", mixed) for item in comparison.strategies if MIXED in item.marks
+        (f"Strategy {numbers.quoted(item.name)}", mixed)
+        for item in comparison.strategies
+        if MIXED in item.marks
     ]
 
 

@@ -8,6 +8,7 @@ be given away by a stronger attack.
 
 import math
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from scipy import optimize
 
 from auditor.core import validate
 from auditor.core.files import table_content, write_all
+from auditor.core.numbers import clean
 from auditor.core.values import Check, Floats, Losses, PerGroup, Status
 from auditor.records.labels import Integers, PersonsFound, text
 from auditor.results.document import TopRecord
@@ -474,7 +476,17 @@ def _pseudo(size: int) -> float:
 
 # --- Tables of records as the content of files that other programs open ---
 
-_STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_STARTS_A_FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    *"\uff1d\uff0b\uff0d\uff20",
+)  # the last four are wide ones
+_PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 
 def _as_text(frame: "pd.DataFrame", *, harmless: bool) -> "pd.DataFrame":
@@ -490,10 +502,6 @@ def _as_text(frame: "pd.DataFrame", *, harmless: bool) -> "pd.DataFrame":
 
 
 def _harmless(label: str) -> str:
-    if not label.startswith(_STARTS_A_FORMULA):
-        return label
-    try:
-        float(label)
-    except ValueError:
-        return f"'{label}"
-    return label
+    """A label for a spreadsheet, with nothing that it would run, hide or turn; a plain number stays one."""
+    runs = label.startswith(_STARTS_A_FORMULA) and not _PLAIN_NUMBER.fullmatch(label)
+    return f"'{clean(label)}" if runs else clean(label)

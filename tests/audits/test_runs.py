@@ -110,3 +110,14 @@ def test_a_name_of_two_results_is_refused(audited):
     with pytest.raises(InputError, match=r"'m' is the name of more than one result \(1 and 2\)"):
         find_run(found, "m", argument="it")
     assert find_run(found, "2", argument="it").number == 3
+
+
+def test_each_result_is_looked_at_whole_once(six, monkeypatch):
+    """Of 60 audits of the same losses, made in the same second, each becomes JSON once, not once for each other."""
+    several = [replace(six[0], data={**six[0].data, "model": f"m{i}"}) for i in range(60)]
+    whole, asked = type(six[0]).to_dict, []
+    monkeypatch.setattr(type(six[0]), "to_dict", lambda self: asked.append(self) or whole(self))
+    assert len(read_runs(several)) == 60
+    assert len(asked) == 60
+    with pytest.raises(InputError, match=r"results 4 and 61 .* are the same audit"):
+        read_runs([*several, replace(several[3])])

@@ -279,7 +279,9 @@ def test_a_file_of_a_booster_gives_the_losses_of_its_estimator(tmp_path, suffix,
     else:
         model = pytest.importorskip("xgboost").XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1)
         model.fit(X, y).save_model(tmp_path / f"m{suffix}")
-    loaded = load_model(tmp_path / f"m{suffix}")
+    with refused(r"is read by (XGBoost|LightGBM) without checks, and so could run any code .*--trust-pickle"):
+        load_model(tmp_path / f"m{suffix}")
+    loaded = load_model(tmp_path / f"m{suffix}", trust_pickle=True)
     one, two = (collect(m, members=(X[:30], y[:30]), nonmembers=(X[30:], y[30:])) for m in (loaded, model))
     np.testing.assert_allclose(one.member, two.member, rtol=1e-12)
     assert "from raw margin of a" in one.history[0]
@@ -312,6 +314,22 @@ def test_a_file_or_folder_of_keras_is_the_model(tmp_path, keras, name):
     losses = losses_of(load_model(tmp_path / name, trust_pickle=name != "m.keras"))
     np.testing.assert_allclose(losses.member, losses_of(MODEL).member, atol=1e-5)
     assert "float32 logits" in losses.history[0]
+
+
+@TF
+def test_a_folder_that_export_wrote_answers_once_it_is_trusted(tmp_path, keras):
+    """A graph without layers gives the probabilities of the model that it was made of; its identity is that of its files."""
+    for name, made in (("here", keras_model(keras)), ("other", keras_model(keras, keras.layers.Dense(3)))):
+        made.export(tmp_path / name)
+    with refused(r"^folder 'here' is a SavedModel, and so could run any code .*--trust-pickle"):
+        load_model(tmp_path / "here")
+    here, again, other = (
+        load_model(tmp_path / name, trust_pickle=True) for name in ("here", "here", "other")
+    )
+    losses = losses_of(here)
+    np.testing.assert_allclose(losses.member, losses_of(MODEL).member, atol=1e-5)
+    assert "float32 probabilities" in losses.history[0]
+    assert identity(here) == identity(again) != identity(other)
 
 
 @TF
@@ -513,6 +531,7 @@ def test_what_is_no_model_is_one_sentence(tmp_path, name, content, words):
     assert str(tmp_path) not in str(caught.value)
 
 
+TRUSTED = {"m.joblib", "m.json", "m.ubj", "m.txt"}  # which are not read at all without
 DAMAGED = {
     "m.onnx": "onnxruntime",
     "m.skops": "skops",
@@ -533,7 +552,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path, name, content, capfd):
     pytest.importorskip(DAMAGED[name])
     (tmp_path / name).write_bytes(content)
     with refused(rf"^file '{name}' (must be|is)") as caught:
-        load_model(tmp_path / name, trust_pickle=name == "m.joblib", factory=dict)
+        load_model(tmp_path / name, trust_pickle=name in TRUSTED, factory=dict)
     assert "\n" not in str(caught.value)
     assert str(tmp_path) not in str(caught.value)
     capfd.readouterr()  # some readers print

@@ -18,7 +18,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import BayesianRidge, LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -27,9 +27,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from auditor import LossScale
+from auditor import LossScale, SquaredError
 from auditor.collectors import collect
-from auditor.collectors.base import Classification, ModelScorer, Records, agreement, in_batches
+from auditor.collectors.base import (
+    Classification,
+    ModelScorer,
+    Records,
+    agreement,
+    in_batches,
+)
+from auditor.collectors.models import load_model
 from auditor.collectors.streaming import predictor
 
 N = 120
@@ -390,3 +397,50 @@ def test_a_model_is_scored_alike_from_a_few_records_and_from_all(model, y):
     np.testing.assert_array_equal(losses[finite], whole.member[finite])
     assert whole.history[0].endswith(found.source)
     assert whole.saturated[0] == (~finite).sum()
+
+
+# --- CatBoost, regressions, and several outputs ---
+
+
+def test_catboost_classifies_and_regresses_from_objects_and_files(tmp_path):
+    """The losses are those of its own predictions, though its regressors have empty classes; its files must be trusted."""
+    catboost = pytest.importorskip("catboost")
+    few = {"iterations": 5, "verbose": 0, "allow_writing_files": False}
+    target = X[:, 0] * 2
+    models = {
+        "c.cbm": (catboost.CatBoostClassifier(**few).fit(X, Y2), Y2, Classification()),
+        "r.cbm": (catboost.CatBoostRegressor(**few).fit(X, target), target, SquaredError()),
+    }
+    for name, (model, y, task) in models.items():
+        model.save_model(tmp_path / name)
+        with refused(r"is read by CatBoost without checks, and so could run any code .*--trust-pickle"):
+            load_model(tmp_path / name)
+        if name == "r.cbm":
+            expected = (model.predict(X) - y) ** 2
+        else:
+            p = model.predict_proba(X)[np.arange(2 * N), y]
+            expected = np.log1p(-p) - np.log(p)
+        for scored in (model, load_model(tmp_path / name, trust_pickle=True)):
+            found = collect(scored, members=(X[:N], y[:N]), nonmembers=(X[N:], y[N:]), task=task)
+            np.testing.assert_allclose(found.member, expected[:N], rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(found.nonmember, expected[N:], rtol=1e-9, atol=1e-12)
+
+
+def test_a_regression_without_its_task_and_several_labels_say_what_to_name():
+    """A model of numbers asks for its task, and one of several labels for one of them or for their task."""
+    two = np.stack([Y2, Y3], axis=1)
+    with refused(
+        r"^task must be named for a model that predicts numbers, such as BayesianRidge: SquaredError\(\)"
+    ):
+        collect(BayesianRidge().fit(X, X[:, 0]), members=(X[:N], Y2[:N]), nonmembers=(X[N:], Y2[N:]))
+    forest = RandomForestClassifier(3).fit(X, two)
+    with refused(
+        r"with 2; .* score one at a time, with a callable such as lambda X: model.predict_proba\(X\)\[0\]"
+    ):
+        collect(forest, members=(X[:N], Y2[:N]), nonmembers=(X[N:], Y2[N:]))
+    with refused(
+        r"got shape \(\d+, 2\); name the task MultiLabel\(\) if all are 0 or 1, or score one column at a time"
+    ):
+        collect(forest, members=(X[:N], two[:N]), nonmembers=(X[N:], two[N:]))
+    found = collect(lambda x: forest.predict_proba(x)[1], members=(X[:N], Y3[:N]), nonmembers=(X[N:], Y3[N:]))
+    assert found.n_member == N

@@ -215,7 +215,7 @@ HOLED = np.where(np.arange(2 * N) == 4, np.nan, T)
     ("model", "y", "task", "words"),
     [
         (LOGISTIC, T, SquaredError(), "task SquaredError needs a regression model, got LogisticRegression"),
-        (LINE, SETS[:, 0], Classification(), r"without predict_proba; name the task .*SquaredError\(\)"),
+        (LINE, SETS[:, 0], Classification(), r"numbers, such as LinearRegression: SquaredError\(\)"),
         (LINE, T, GaussianLogLoss(), "must give the standard deviation, .* LinearRegression returns none"),
         (LINE, SETS, MultiLabel(), "give probabilities, got LinearRegression without predict_proba"),
         (FOREST, SETS[:, 0], Classification(), r"one label, got Random.* with 3; .* MultiLabel\(\)"),

@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import tempfile
+import unittest
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -35,6 +36,8 @@ def refusing():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
+    except auditor.MissingExtraError as error:
+        raise unittest.SkipTest(str(error)) from None  # or nothing would be fed, and all be well
     except auditor.AuditorError as error:
         sentence = str(error)
         if not sentence.isprintable() or "this is a bug" in sentence or not sentence.strip():
@@ -115,7 +118,7 @@ def settings(content: bytes, kind: str) -> None:
 def model(content: bytes, kind: str) -> None:
     """Open the file of a model, and ask it once."""
     with refusing(), file_of(content, f"t{kind}") as path:
-        auditor.collect(auditor.load_model(path), **GROUPS)
+        auditor.collect(auditor.load_model(path, trust_pickle=kind == ".json"), **GROUPS)
 
 
 # --- Answers of servers -----------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The figures, and how they become part of a page."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import resources
 from xml.etree import ElementTree as ET
@@ -197,3 +198,12 @@ def test_colours_are_those_of_the_light_page():
     light = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", style[: style.index("}")]))
     for name in ("ink", "muted", "grid", "neutral", "accent"):
         assert getattr(canvas, name.upper()) == light[name]
+
+
+def test_threads_draw_the_same(refuted):
+    """Pages that several threads draw at once are the bytes that one draws alone, and matplotlib's settings stay."""
+    before, alone = dict(mpl.rcParams), refuted.to_html()
+    with ThreadPoolExecutor(4) as threads:
+        pages = list(threads.map(lambda _: refuted.to_html(), range(6)))
+    assert set(pages) == {alone}
+    assert dict(mpl.rcParams) == before

@@ -182,13 +182,23 @@ def terminal(text, *, colour=False):
 
 
 def cells(text):
-    """A CSV file: no cell that a spreadsheet would run; returns its rows."""
+    """A CSV file: no cell that a spreadsheet would run, hide or turn; returns its rows."""
     rows = list(csv.reader(io.StringIO(text)))
     for cell in (cell for row in rows for cell in row):
-        assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) or re.fullmatch(
-            r"[-+]?[\d.e+-]+", cell
-        ), cell
+        formula = cell.startswith(
+            ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+        )
+        assert not formula or re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", cell), cell
+        assert UNSAFE.search(cell) is None, cell
     return rows
+
+
+def commands(text):
+    """The lines, whatever ends one, that a build server takes for a command of its own; and those of a terminal."""
+    lines = re.split(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", text)
+    begins = re.compile(r"\s*(::|section_(start|end):)")
+    holds = re.compile(r"##(\[|vso\[|teamcity\[)|\x1b", re.IGNORECASE)
+    return [line for line in lines if begins.match(line) or holds.search(line)]
 
 
 def sentence(text):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fuzz.targets import places, put
 from safety import formats
-from safety.texts import HOSTILE, HUGE, MARK, carrier, filled, read
+from safety.texts import COMMANDS, ENDS, HOSTILE, HUGE, MARK, ORDERS, carrier, filled, read
 
 import auditor
 from auditor import compare_audits
@@ -63,15 +63,79 @@ def test_json(result, text, tmp_path):
     assert auditor.read_result(tmp_path / "again.json").to_json() == written
 
 
+FORMULAS = [
+    "=1",
+    "+inf",
+    "-1_0",
+    "+1e5x",
+    "@x",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "\uff1d1",
+    "\uff20x",
+    "- 1",
+    "-\uff11",
+    *ENDS,
+]
+
+
+@pytest.mark.parametrize("text", [*HOSTILE.values(), *FORMULAS, ORDERS], ids=ascii)
 def test_ranking(text, tmp_path):
-    """A spreadsheet runs no label of a ranking."""
-    names = [f"{text} {i}" for i in range(40)]
+    """A spreadsheet runs, hides and turns no label of a ranking."""
+    names = [f"{text}{' ' * (i % 2)}{i}" for i in range(39)] + [text]
     found = auditor.Losses(member=range(40), nonmember=range(40), id=(names, names), group=(names, names))
     ranking = auditor.rank_records(found, rng=np.random.default_rng(0))
     ranking.write(tmp_path / "ranking.csv")
     rows = formats.cells((tmp_path / "ranking.csv").read_bytes().decode("utf-8"))
     assert len(rows) == 41
     assert all(len(row) == len(rows[0]) for row in rows)
+
+
+@pytest.mark.parametrize("start", ["", *COMMANDS[::3]], ids=range(4))
+def test_no_text_commands_a_build_server(raw, start, tmp_path, capsys):
+    """Whatever ends a line, no line of a terminal, of JSON or of a file that a build server reads is a command of a name."""
+    path, other = tmp_path / "result.json", tmp_path / "other.json"
+    result = read(filled(raw, start + ORDERS), tmp_path)
+    result.to_json(path)
+    _other(filled(raw, f"{start + ORDERS} again"), tmp_path).to_json(other)
+    result.to_json(path)
+    gates = check_gates(result, ["auc > 0.6"])
+    run(["report", str(path), "--fail-if", "auc > 0.6"])
+    run(["compare", str(path), str(other)])
+    run(["report", str(path), "--json", "-", "--quiet"])
+    run(["report", str(tmp_path / start.replace("/", "") / "missing.json")])
+    run(["audit", str(path), f"--loss-column={start + ORDERS}"])
+    printed = capsys.readouterr()
+    files = {
+        "terminal": printed.out,
+        "errors": printed.err,
+        "markdown": result.to_markdown(gates=gates),
+        "junit": result.to_junit(gates=gates),
+        "sarif": result.to_sarif(gates=gates),
+        "model card": result.to_model_card(),
+        "cyclonedx": result.to_cyclonedx(),
+    }
+    assert {name: formats.commands(text) for name, text in files.items()} == {name: [] for name in files}
+    assert {name: formats.UNSAFE.findall(text) for name, text in files.items()} == {
+        name: [] for name in files
+    }
+
+
+def test_no_name_passes_for_a_sentence_of_ours(raw, tmp_path):
+    """A name that closes its quotation marks and goes on like a verdict is quoted as one name, on one line and cut."""
+    name = "a” gives least away: 0.1. ✓ No leakage found. “b " + "y" * 500
+    first = read({**filled(raw, name), "estimates": raw["estimates"]}, tmp_path)
+    found = compare_audits([first, _other(filled(raw, "plain"), tmp_path)])
+    text = comparison_text(found, width=5000)
+    sentences = [
+        line for line in text.splitlines() if "No leakage found" in line and not line.startswith(" ")
+    ]
+    assert len(sentences) > 1
+    spoken = '“a" gives least away: 0.1. ✓ No leakage found. "b yyy'
+    for line in sentences:
+        assert line.count("No leakage found") == line.count(spoken)
+        assert "y" * 80 not in line
 
 
 GROUPS = [

@@ -31,6 +31,26 @@ HOSTILE = {
     "scripts": f"{MARK} Précision équilibrée 模型 مرحبا \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 नमस्ते 👩 Ω",
     "whitespace": f" \t{MARK}   \u00a0\u3000 ",
 }
+COMMANDS = [  # of GitHub, Azure, GitLab and TeamCity
+    *("::error::x", "::stop-commands::x", "##[error]x", "##vso[task.complete]x", "##VSO[x]", "##teamcity[x]"),
+    *("section_start:1:x", "section_end:1:x"),
+]
+ENDS = [
+    "\n",
+    "\r",
+    "\r\n",
+    "\v",
+    "\f",
+    "\x1c",
+    "\x1e",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\x1b[0K",
+    "\n \t",
+    "\x00\n",
+]
+ORDERS = "m" + "".join(f"{end}{command}" for end in ENDS for command in COMMANDS)
 HUGE = MARK + "x" * 1_000_000
 _HERE = "place-for-a-text"
 

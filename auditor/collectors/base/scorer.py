@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -378,8 +379,11 @@ def import_optional(module: str, *, purpose: str, extra: str) -> Any:
 
 
 def own_words(error: Exception) -> str:
-    """Return what an error says on one line; its class where it says nothing."""
-    return validate.one_line(error) or type(error).__name__
+    """Return what an error says on one line, without the places in a library's source; its class where it says nothing."""
+    words = re.sub(
+        r"^(\[[\d:]+\] )?\S+\.(cc|cpp|cu|h|py):\d+: |\s*Stack trace:.*", "", str(error), flags=re.DOTALL
+    )
+    return validate.one_line(Exception(words)) or type(error).__name__
 
 
 @contextmanager

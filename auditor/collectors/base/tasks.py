@@ -213,7 +213,10 @@ class Classification:
         """Return one label for each record."""
         labels = plain_labels(name, target)
         if labels.ndim != 1:
-            raise InputError(f"{name} y must be one label for each record, got shape {labels.shape}.")
+            raise InputError(
+                f"{name} y must be one label for each record, got shape {labels.shape}; name the task MultiLabel() if all are 0"
+                " or 1, or score one column at a time."
+            )
         return labels
 
     def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:

@@ -15,6 +15,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -52,7 +53,7 @@ def _as_fitted(model: Any, records: Records) -> Any:
         if _reads_text(model) and len(given) == 1:
             return features[given[0]]
     wanted = getattr(model, "n_features_in_", None)
-    if wanted is None:
+    if not wanted:  # CatBoost's models from files have none
         return features
     refuse_width(features, wanted=wanted, model=type(model).__name__, place=records.name)
     if is_frame(features):
@@ -257,28 +258,42 @@ def _multi_label(model: Any, sample: Sequence[Records], known: str | None) -> Pr
 
 def _regression(model: Any, task: Task, known: str | None) -> Predictor:
     name = type(model).__name__
-    if hasattr(model, "classes_") or not hasattr(model, "predict"):
+    # CatBoost's regressors have empty classes_.
+    if not hasattr(model, "predict") or (hasattr(model, "classes_") and not _is_regressor(model)):
         raise InputError(f"task {type(task).__name__} needs a regression model, got {name}.")
     alone = not (isinstance(task, GaussianLogLoss) and task.standard_deviation is None)
     found = _method(model, "predict") if alone else _mean_and_deviation(model)
     return Predictor(predict=found, source=f"{found.name} of {name}", identity=known)
 
 
+def _is_regressor(model: Any) -> bool:
+    """Return whether an estimator says of itself that it predicts numbers."""
+    from sklearn.base import is_regressor
+
+    with suppress(Exception):  # one that only looks like scikit-learn's says nothing
+        return bool(is_regressor(model))
+    return False
+
+
 def _classes(model: Any) -> list[Any]:
     name = type(model).__name__
+    if _is_regressor(model):
+        raise InputError(
+            f"task must be named for a model that predicts numbers, such as {name}: SquaredError(), or GaussianLogLoss(...)"
+            " for a normal distribution around them."
+        )
     if not hasattr(model, "predict_proba"):
         raise InputError(
-            f"model must give probabilities, got {name} without predict_proba; name the task if it predicts numbers, as"
-            " SquaredError() or GaussianLogLoss(...), wrap a classifier in CalibratedClassifierCV, or pass a callable that"
-            " returns probabilities or logits."
+            f"model must give probabilities, got {name} without predict_proba; wrap a classifier in CalibratedClassifierCV, name the"
+            " task if it predicts numbers, or pass a callable that returns probabilities or logits."
         )
     classes = getattr(model, "classes_", None)
     if classes is None:
         raise InputError(f"model must be fitted, got {name} without classes_; call fit first.")
     if isinstance(classes, list) and any(np.ndim(part) for part in classes):
         raise InputError(
-            f"model must predict one label, got {name} with {len(classes)}; name the task MultiLabel() if they are"
-            " labels of 0 and 1, or pass a callable for one of them."
+            f"model must predict one label, got {name} with {len(classes)}; name the task MultiLabel() if"
+            " all are 0 or 1, or score one at a time, with a callable such as lambda X: model.predict_proba(X)[0]."
         )
     if len(classes) < 2:  # noqa: PLR2004
         raise InputError(

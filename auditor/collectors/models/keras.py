@@ -235,8 +235,29 @@ def read_keras(path: Path, trust: Trust) -> Any:
 
 def _trusted(path: Path, keras: Any) -> Any:
     """Return the model in a file whose source is trusted with running any code; only that of training is left out."""
+    if (
+        path.is_dir() and not (path / "keras_metadata.pb").is_file()
+    ):  # by `model.export()`: a graph, and no layers
+        return _exported(path, keras)
     private = dict.fromkeys(("DPModelClass", "DPSequential"), keras.Sequential)
     return keras.models.load_model(str(path), custom_objects=private, compile=False, safe_mode=False)
+
+
+def _exported(path: Path, keras: Any) -> Any:
+    """Return the graph in a SavedModel as a model of Keras that answers, and has neither layers nor weights to be seen."""
+    graph = _imported("tensorflow").saved_model.load(str(path))
+    asked = graph.signatures["serving_default"]
+    (name,) = asked.structured_input_signature[1]
+    content = identity([item.read_bytes() for item in sorted(path.rglob("*")) if item.is_file()])
+
+    class Exported(keras.Model):  # type: ignore[misc]
+        def call(self, features: Any, training: Any = None) -> Any:  # noqa: ARG002 - of the protocol of Keras
+            return asked(**{name: features})
+
+        def get_config(self) -> dict[str, Any]:
+            return {"content": content}
+
+    return Exported()
 
 
 def _harmless(path: Path, keras: Any, trust: Trust) -> Any:

@@ -139,21 +139,35 @@ def _renamed(weights: Mapping[str, Any], model: Any) -> Mapping[str, Any]:
     return weights
 
 
-# --- Files that are data: XGBoost and LightGBM ---
+# --- Files of boosters: data, but the libraries that read them follow the addresses in them unchecked ---
+#
+# A child of a tree far beyond its end, or an array of 2**31 numbers that are not there, ends the process of XGBoost,
+# LightGBM and CatBoost alike, and so may do worse.
 
 
-def _read_xgboost(path: Path, trust: Trust) -> Any:  # noqa: ARG001 - every reader has the same arguments
-    """Return the booster in a file that XGBoost's ``save_model`` wrote."""
-    xgboost = import_optional("xgboost", purpose="loading an XGBoost model", extra=" xgboost")
-    with readable(path, kind="a model saved by XGBoost"):
-        return xgboost.Booster(model_file=str(path))
+def _booster(library: str, load: Callable[[Any, Path], Any]) -> "_Reader":
+    """Return what reads the files that a library's ``save_model`` wrote, if they are trusted."""
+
+    def read(path: Path, trust: Trust) -> Any:
+        trust.refuse_code(path, f"is read by {library} without checks", fix="save the model as ONNX")
+        name = library.lower()
+        package = import_optional(name, purpose=f"loading a model of {library}", extra=f" {name}")
+        with readable(path, kind=f"a model saved by {library}"):
+            return load(package, path)
+
+    return read
 
 
-def _read_lightgbm(path: Path, trust: Trust) -> Any:  # noqa: ARG001 - every reader has the same arguments
-    """Return the booster in a file that LightGBM's ``save_model`` wrote."""
-    lightgbm = import_optional("lightgbm", purpose="loading a LightGBM model", extra=" lightgbm")
-    with readable(path, kind="a model saved by LightGBM"):
-        return lightgbm.Booster(model_str=path.read_text(encoding="utf-8"))
+def _catboost(catboost: Any, path: Path) -> Any:
+    """Return a classifier where the file knows classes, or else a regressor."""
+    found = catboost.CatBoostClassifier().load_model(str(path), format="cbm")
+    return found if len(found.classes_) else catboost.CatBoostRegressor().load_model(str(path), format="cbm")
+
+
+_xgboost = _booster("XGBoost", lambda xgboost, path: xgboost.Booster(model_file=str(path)))
+_lightgbm = _booster(
+    "LightGBM", lambda lightgbm, path: lightgbm.Booster(model_str=path.read_text(encoding="utf-8"))
+)
 
 
 # --- Which reader a file has ---
@@ -167,9 +181,10 @@ _READERS: dict[str, _Reader] = {
     **dict.fromkeys((".keras", ".h5", ".hdf5"), read_keras),
     **dict.fromkeys((".pt", ".pth", ".ts", ".torchscript"), _read_torch),
     ".safetensors": _read_safetensors,
-    ".ubj": _read_xgboost,
-    ".json": _read_xgboost,
-    ".txt": _read_lightgbm,
+    ".ubj": _xgboost,
+    ".json": _xgboost,
+    ".txt": _lightgbm,
+    ".cbm": _booster("CatBoost", _catboost),
     **dict.fromkeys((".joblib", ".pkl", ".pickle", ".sav"), _read_pickle),
 }
 
@@ -188,10 +203,10 @@ def load_model(
     ``.skops``                                scikit-learn, saved with skops
     ``.keras``                                Keras
     ``.pt``, ``.pth``; ``.safetensors``       a PyTorch state dict with a factory
-    ``.ubj``, ``.json``; ``.txt``             XGBoost; LightGBM
     ``.joblib``, ``.pkl``, ``.pickle``        refused unless trusted: loading one runs whatever code is in it
+    ``.ubj``, ``.json``; ``.txt``; ``.cbm``   XGBoost; LightGBM; CatBoost: refused unless trusted, for damaged ones crash them
     ``.ts``, ``.pt`` with a module            TorchScript or a pickle of PyTorch; refused unless trusted
-    ``.h5``, a folder with a SavedModel       Keras; refused unless trusted
+    ``.h5``, a folder with a SavedModel       Keras, also by ``model.export()``; refused unless trusted
     ========================================  =======================================================================
 
     Unless trusted, no Python code from the file runs, neither here nor when the model is scored, and no file is read or

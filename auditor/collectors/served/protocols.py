@@ -439,12 +439,17 @@ def detected(target: Target) -> tuple[Protocol, Target]:
         found = replace(target, model=target.model or _only_model(kind, target))
         if found.model and _told(found, found.root(kind)) is not None:
             return _KINDS[kind], found
-    get = target.transport.get
+    connection, get = target.transport.connection, target.transport.get
     if get(f"{target.base}/ping") is not None and _VERSION.fullmatch(get(f"{target.base}/version") or b""):
         return MLflow(), target
+    if isinstance(_told(target, f"{target.base}/v2"), dict) and target.model is None:  # as MLServer's root
+        raise InputError(
+            f"endpoint {connection.shown!r} speaks the Open Inference Protocol, and does not list its models; give the address"
+            f" of one, {connection.at(f'{target.base}/v2/models/NAME')!r}, or name it with model=."
+        )
     named = "" if target.model is None else f" for the model {target.model!r}"
     raise InputError(
-        f"endpoint {target.transport.connection.shown!r} does not say which protocol it speaks{named}: it has neither"
+        f"endpoint {connection.shown!r} does not say which protocol it speaks{named}: it has neither"
         " /v2/models, /v1/models nor MLflow's /version; name the protocol with protocol=, and the model with model=."
     )
 

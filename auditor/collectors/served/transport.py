@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -207,22 +208,34 @@ class StatusError(InputError):
 
 
 def telling_pieces(secrets: Iterable[str]) -> frozenset[str]:
-    """Return what no sentence may hold: six signs in a row of each word of a secret, and of what it encodes.
+    """Return what no sentence may hold: six signs in a row of each word of a secret, of what it encodes, and of its codes.
 
-    >>> sorted(telling_pieces(["Basic abcdefg"]))
-    ['abcdef', 'basic', 'bcdefg']
+    >>> base64 = "ywjjzg"  # of "abcdefg" in base64, in small letters
+    >>> {"abcdef", "bcdefg", "basic", "616263", base64} <= telling_pieces(["Basic abcdefg"])
+    True
     """
-    words = [word for secret in secrets for word in secret.translate(_LOWER).split()]
-    words += [decoded for secret in secrets for word in secret.split() if (decoded := _decoded(word))]
+    words = [word for secret in secrets for word in secret.split()]
+    words += [decoded for word in words if (decoded := _decoded(word))]
+    told = [word.translate(_LOWER) for word in [*words, *(code for word in words for code in _codes(word))]]
     return frozenset(
-        word[start : start + _TELLING] for word in words for start in range(max(1, len(word) - _TELLING + 1))
+        word[start : start + _TELLING] for word in told for start in range(max(1, len(word) - _TELLING + 1))
     )
+
+
+def _codes(word: str) -> list[str]:
+    """Return a word in hexadecimal and in base64, wherever in a longer text it begins."""
+    raw = word.encode("utf-8", "surrogatepass")
+    if len(raw) < _TELLING:
+        return []
+    # The signs at either end depend on what stands beside the word.
+    ends = [base64.b64encode(bytes(before) + raw).decode().rstrip("=") for before in range(3)]
+    return [raw.hex(), *(end[(before * 4 + 2) // 3 : -1] for before, end in enumerate(ends))]
 
 
 def _decoded(word: str) -> str:
     """Return the text that a word holds as base64, as the user and the password of ``Basic`` stand there, if any."""
     with contextlib.suppress(ValueError):
-        return base64.b64decode(word, validate=True).decode().translate(_LOWER)
+        return base64.b64decode(word, validate=True).decode()
     return ""
 
 
@@ -372,6 +385,7 @@ class Transport:
             timeout=None,  # each request has one, as a whole
             limits=self._httpx.Limits(max_keepalive_connections=connection.concurrency),
             follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # no answer depends on the one before
             trust_env=connection.use_proxies,
             verify=_certificates(connection),
         )

@@ -4,6 +4,7 @@ import hashlib
 import io
 import math
 import re
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -175,6 +176,18 @@ STYLE: dict[Any, Any] = {
     name: _NAMED.get(value, value) for name, value in entries("auditor.report.figures", "style.toml").items()
 }
 
+_ONE_AT_A_TIME = threading.RLock()  # matplotlib's settings are the process's, whichever thread draws
+
+
+@contextmanager
+def styled(*, salt: str | None = None) -> Iterator[None]:
+    """Draw in our style, and leave the settings as they were, whatever other threads draw; with a salt ids are the same."""
+    import matplotlib as mpl
+
+    with _ONE_AT_A_TIME, mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
+        yield
+
+
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -186,13 +199,12 @@ def svg(figure: "Figure", *, alt: str, key: str | None = None) -> str:
         alt: What the figure shows, for readers who cannot see it.
         key: Prefix of the ids inside; must differ between figures on one page. Default: from the content.
     """
-    import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     for patch in (figure.patch, *(panel.patch for panel in figure.axes)):
         patch.set(facecolor="none", edgecolor="none")
     buffer = io.StringIO()
-    with mpl.rc_context({**STYLE, "svg.hashsalt": key or "figure"}), any_letter():
+    with styled(salt=key or "figure"), any_letter():
         # Not `savefig`, which goes through the whole drawing once before it draws.
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(buffer, metadata=_NO_METADATA)
@@ -287,10 +299,9 @@ def sheet(size: tuple[float, float], **grid: Any) -> "Iterator[tuple[Figure, lis
         size: Width and height in inches.
         grid: As for ``Figure.subplots``: ``nrows``, ``ncols``, ``height_ratios``, ``sharex`` and the like.
     """
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(STYLE):
+    with styled():
         figure = Figure(figsize=size, layout="constrained")
         drawn = list(figure.subplots(**{"squeeze": False, **grid}).ravel())
         for panel in drawn:

@@ -206,13 +206,12 @@ def landscape_figure(comparison: "ComparedAudits") -> "Figure | None":
     points = _points(comparison)
     if not points:
         return None
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
     groups = categories(comparison.strategies)
     by_group = [[item for item in points if item.category == category] for category in groups]
     crowds = [mine for mine in by_group if len(mine) >= DENSE]
-    with mpl.rc_context(canvas.STYLE):
+    with canvas.styled():
         figure = Figure(figsize=_SIZE, layout="constrained")
         grid = figure.add_gridspec(2, 2, width_ratios=(6, 1), height_ratios=(1, 6)) if crowds else None
         axes = figure.add_subplot(grid[1, 0]) if grid else figure.add_subplot()

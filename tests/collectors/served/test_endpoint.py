@@ -125,6 +125,12 @@ def test_the_protocol_is_found_out(serve, pages, post, options, asked_for):
         ({}, {"protocol": KServeV2()}, r"^model must name the model on a V2 server"),
         ({}, {"protocol": KServeV1()}, r"^model must name the model on a V1 server"),
         ({"/ping": {}, "/version": {"v": 1}}, {}, r"does not say which protocol"),
+        # As MLServer 1.7 answers at its root, which lists models at no address of the protocol.
+        (
+            {"/v2": {"name": "mlserver", "version": "1.7.1", "extensions": []}},
+            {},
+            r"does not list its models; give the address of one, 'http://127.0.0.1:\d+/v2/models/NAME', or name it with",
+        ),
     ],
 )
 def test_what_cannot_be_found_out_is_asked_for(serve, pages, options, sentence):
