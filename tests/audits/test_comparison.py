@@ -63,7 +63,7 @@ def test_there_is_no_landscape_without_one_utility(audited, trained, six):
     other = trained(0.1, 8, "other", 0.3)
     other.data["utility"]["name"] = "F1"
     mixed = compare_audits([*six, other])
-    assert "'test accuracy' and 'F1'" in mixed.no_landscape
+    assert "“test accuracy” and “F1”" in mixed.no_landscape
     other.data["utility"] = {"value": 0.3, "name": "test accuracy", "higher_is_better": False}
     turned = compare_audits([*six, other])
     assert "better in one result and worse in another" in turned.no_landscape
