@@ -6,6 +6,7 @@ from auditor.core.registry import CheckSpec, Registry
 CHECKS: Registry[CheckSpec] = Registry(
     losses.DIRECTION,
     losses.TIES,
+    losses.BINS,
     losses.SATURATION,
     losses.MASKING,
     losses.COLLECTION,

@@ -142,11 +142,13 @@ def at_row(row: int, rows: str = FROM_ZERO) -> str:
     return f"row {row + 2 * (rows == WITH_HEADER)}, {rows}"
 
 
-def _first_bad(bad: npt.NDArray[np.bool_], rows: str = FROM_ZERO) -> str:
-    return f"first at {at_row(int(np.argmax(bad)), rows)}"
+def _first_bad(bad: npt.NDArray[np.bool_], rows: str = FROM_ZERO, first_row: int = 0) -> str:
+    return f"first at {at_row(first_row + int(np.argmax(bad)), rows)}"
 
 
-def _finite(said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = FROM_ZERO) -> _Floats:
+def _finite(
+    said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = FROM_ZERO, first_row: int = 0
+) -> _Floats:
     """Return float64 numbers, of which none is missing or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         array = np.asarray(values, dtype=np.float64)
@@ -155,7 +157,7 @@ def _finite(said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: s
         for kind, bad in zip(kinds, (np.isnan(array), np.isinf(array)), strict=True):
             if bad.any():
                 raise InputError(
-                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows)}); remove those records or mend the loss."
+                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows, first_row)}); remove those records or mend the loss."
                 )
     return array
 
@@ -215,8 +217,8 @@ def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
         raise InputError(f"columns must have the same length: {listed}.")
 
 
-def finite_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floats:
-    """Return a finite 1-D float64 column; ``place`` names it and ``rows`` says how its rows are counted."""
+def finite_column(place: str, values: object, *, rows: str = FROM_ZERO, first_row: int = 0) -> _Floats:
+    """Return a finite 1-D float64 column; ``place`` names it, and ``rows`` says how its rows are counted, from which on."""
     raw = column(place, values)
     if raw.dtype.kind not in "fiub":
         raise InputError(
@@ -224,7 +226,7 @@ def finite_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floa
         )
     if raw.size == 0:
         raise InputError(f"{place} is empty; at least 2 members and 2 non-members are needed.")
-    return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows)
+    return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows, first_row)
 
 
 def column(place: str, values: object) -> npt.NDArray[Any]:

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from auditor.core import validate
-from auditor.core.values import Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses
+from auditor.core.values import Counted, Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, weighted
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -74,7 +76,7 @@ class Gaussian:
         return rng.normal(self.mean, self.sd, size)
 
 
-def fit_gaussian(values: Floats, weights: Floats | None = None) -> Gaussian:
+def fit_gaussian(values: Floats, weights: npt.NDArray[Any] | None = None) -> Gaussian:
     """Fit a normal by maximum likelihood and keep the sample's skewness and kurtosis.
 
     Args:
@@ -134,7 +136,7 @@ def fit_gaussian_pair(
     """
     member, nonmember = (
         (
-            fit_gaussian(values),
+            fit_gaussian(*weighted(values)),
             *held_out_tests(values, fit_gaussian, rng=rng, sample_sizes=sample_sizes),
         )
         for values in (losses.member, losses.nonmember)
@@ -256,7 +258,7 @@ def published_tests(
 
 def held_out_tests(
     values: Floats,
-    fit: Callable[[Floats], Density],
+    fit: Callable[..., Density],
     *,
     rng: np.random.Generator,
     sample_sizes: Sequence[int] = (),
@@ -268,7 +270,7 @@ def held_out_tests(
 
     Args:
         values: Shape (n,), n >= 2.
-        fit: The fitter.
+        fit: The fitter, of values and, where they stand for several records each, of how many.
         rng: Draws the partition and the published test's sample; the others come from a generator spawned from it, so
             that asking for them changes nothing else.
         sample_sizes: Where to repeat the published test; nowhere by default, and then there is no grid.
@@ -280,7 +282,7 @@ def held_out_tests(
     """
     size = min(LARGEST_HELD_OUT, values.size // 2)
     kept, (held,) = partition(values, (size,), rng=rng)
-    density = fit(kept)
+    density = fit(*weighted(kept))
     decided = distance_test(held, density, n_fit=kept.size)
     paper = two_sample_ks(held[:_LARGEST_PUBLISHED], density, rng=rng)
     test = replace(decided, paper=paper)
@@ -300,11 +302,10 @@ def held_out_tests(
 
 
 def partition(
-    values: Floats, sizes: tuple[int, ...], *, rng: np.random.Generator
+    values: Any, sizes: tuple[int, ...], *, rng: np.random.Generator
 ) -> tuple[Floats, tuple[Floats, ...]]:
     """Return the records that are kept for fitting, and random disjoint parts of these sizes."""
     drawn = rng.choice(values.size, size=sum(sizes), replace=False)
-    keep = np.ones(values.size, dtype=np.bool_)
-    keep[drawn] = False
     cuts = np.cumsum(sizes)[:-1]
-    return values[keep], tuple(values[part] for part in np.split(drawn, cuts))
+    kept: Any = values.without(drawn) if isinstance(values, Counted) else np.delete(values, drawn)
+    return kept, tuple(values[part] for part in np.split(drawn, cuts))
