@@ -194,17 +194,8 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
 # In the order in which somebody meets them.
 _COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Audit a model": (
-        demo,
-        collect,
-        summarise,
-        audit,
-        report,
-        site,
-        verify,
-        compare,
-        instances,
-        runs,
-        canaries,
+        *(demo, collect, summarise, audit, report, site, verify),
+        *(compare, instances, runs, canaries),
     ),
     "Promise and plan": (claim, parameters, power),
     "Set up": (init, schema),

@@ -189,17 +189,8 @@ class _LossTables(Columns, LossColumns, title="The losses"):
     def read(self) -> tuple[str, Losses]:
         """Return where the losses come from and the losses."""
         from auditor import collectors
-        from auditor.collectors.streaming.summaries import is_summary
 
         match self.files:
-            case (Path() as losses, None, None) if is_summary(losses):
-                refuse(
-                    self,
-                    "label_column",
-                    "higher_is_member",
-                    goes="with a table of losses: a summary is counts of its own",
-                )
-                return losses.name, collectors.Summary.read(losses).losses
             case (Path() as losses, None, None):
                 return losses.name, self.read_table(losses)
             case (None, Path() as members, Path() as nonmembers):

@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from auditor._version import __version__
-from auditor.collectors.streaming.summaries import Summary
 from auditor.comparison.runs import (
     COMPARED,
     Ends,
@@ -256,7 +255,7 @@ def _losses_of(runs: Sequence[Run], losses: Iterable[Any]) -> list[Losses]:
     """The losses that each audit was made of, by the hash that its result keeps; none where none were given."""
     by_hash: dict[str | None, Losses] = {}
     for place, item in enumerate(losses, start=1):
-        if isinstance(item, Summary):
+        if getattr(item, "bits", None) is not None:
             raise InputError(
                 f"losses {place} must be those of single records, which are compared one by one, got a summary; compare the"
                 " results alone, or give the losses themselves."

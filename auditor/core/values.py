@@ -179,19 +179,6 @@ class Counted:
 SIGN_AND_EXPONENT = 12  # bits of a double
 
 
-def binned(values: npt.ArrayLike, bits: int) -> Floats:
-    """Return what tells the bin of each value: all values whose doubles agree in the first ``bits`` bits share one.
-
-    Sign and exponent take 12 bits, so that bits - 12 digits of the mantissa are left and a bin is a 2^(bits - 12)-th of its
-    value wide. All further bits become 0, which moves no value across another one; -0, and what is as small, is 0.
-
-    >>> binned([1.0004, 1.001, -1.0004, -1e-320], 22).tolist()
-    [1.0, 1.0009765625, -1.0, 0.0]
-    """
-    raw = np.asarray(values, dtype=np.float64).view(np.int64)
-    return (raw & np.int64(-1 << (64 - bits))).view(np.float64) + 0.0
-
-
 def weighted(group: Any) -> tuple[Floats, npt.NDArray[np.int64] | None]:
     """Return the values of a group, and how many records each stands for where it is not one."""
     return (group.levels, group.counts) if isinstance(group, Counted) else (group, None)

@@ -15,16 +15,7 @@ from scipy import special
 from auditor.core import validate
 from auditor.core.numbers import plain
 from auditor.core.options import Census, Members, Sample
-from auditor.core.values import (
-    Counted,
-    Estimate,
-    FittedPair,
-    Floats,
-    GoodnessOfFit,
-    Losses,
-    Subject,
-    weighted,
-)
+from auditor.core.values import Estimate, FittedPair, Floats, GoodnessOfFit, Losses, Subject, weighted
 from auditor.curves.gaussian import LOG_SQRT_2PI, Gaussian, fit_gaussian
 from auditor.curves.mixture import MixtureOfGaussians, Runs, condensed
 from auditor.curves.tradeoff import ThresholdCounts
@@ -570,9 +561,9 @@ def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform, de
     change by far less than the 10% looked for.
     """
     found = []
-    for group in groups:
-        if isinstance(group, Counted):
-            found.append(Runs(group.levels, group.counts.astype(np.float64), np.zeros(group.levels.size)))
+    for group, counts in map(weighted, groups):
+        if counts is not None:
+            found.append(Runs(group, counts.astype(np.float64), np.zeros(group.size)))
             continue
         runs = (group.size - 2 * _EXACT_TAIL) // _RUN
         found.append(condensed(group, tail=_EXACT_TAIL, runs=runs if runs >= _EXACT_TAIL else 0, length=_RUN))

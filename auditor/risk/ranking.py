@@ -274,11 +274,8 @@ def _why_none(found: PersonsFound, checks: Iterable[Check], most: int) -> str | 
     if found.combined and found.losses.person is None:
         return "No record is named: scores stand for persons, and persons have no names."
     if not found.combined and found.losses.id is None:
-        return "No record is named: " + (
-            "records have no ids. Give the losses an id column to see which are most exposed."
-            if found.losses.bits is None
-            else "a summary keeps no single records."
-        )
+        why = "records have no ids. Give the losses an id column to see which are most exposed"
+        return f"No record is named: {why if found.losses.bits is None else 'a summary keeps no single records'}."
     if failed := failed_validity(checks):
         return (
             f"No record is named: a validity check failed ({failed[0].name}), so that the order may show how the groups were"

@@ -1,8 +1,8 @@
 """Losses of any number of records as counts of bins, in constant memory: summaries that merge by addition [own].
 
 The bins. A finite double is told by its sign, 11 bits of exponent and 52 of mantissa; all but the first ``bits`` of these
-become 0 (`auditor.core.values.binned`). That is a map b that never falls and is fixed before any data are seen, so counts of
-what it gives are counts of losses, and those of two sets of records add up to those of both, in any order.
+become 0, and -0 is 0. That moves no value across another one: it is a map b that never falls and is fixed before any data are
+seen, so that counts of what it gives are those of a score, and those of two sets of records add up in any order.
 
 Why no bound grows. Let X_i be the members' losses and Y_j the non-members'. If b(X_i) < b(Y_j) then X_i < Y_j, since b
 never falls: so each entry of the strict matrix 1{b(X_i) < b(Y_j)} is at most that of 1{X_i < Y_j}. Every certified lower
@@ -92,20 +92,14 @@ class Summary:
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", _checked_bits(self.bits))
         object.__setattr__(self, "scale", LossScale.named(self.scale))
-        saturated = [
-            validate.at_least("saturated", item, least=0)
-            for item in validate.pair("saturated", self.saturated)
-        ]
-        object.__setattr__(self, "saturated", tuple(saturated))
+        object.__setattr__(self, "saturated", tuple(map(int, self.saturated)))
         for name in _COLUMNS:
             column = validate.column(name, getattr(self, name))
             if column.dtype.kind not in "iu" or column.dtype == np.uint64:
                 raise InputError(f"{name} must hold whole numbers of a summary, got type {column.dtype}.")
             object.__setattr__(self, name, column.astype(np.int64))
         validate.same_length(_COLUMNS, [getattr(self, name).size for name in _COLUMNS])
-        if self.bin.size and (
-            np.diff(self.bin).min(initial=1) < 1 or abs(self.bin).max() >= _infinite(self.bits)
-        ):
+        if np.diff(self.bin).min(initial=1) < 1 or abs(self.bin).max(initial=0) >= _infinite(self.bits):
             raise InputError(
                 f"bin must ascend and number bins of finite losses by {self.bits} bits, got others; make the summary again."
             )
@@ -156,16 +150,13 @@ class Summary:
                     " them of one loss, with the same bits."
                 )
         both, at = np.unique(np.concatenate([self.bin, other.bin]), return_inverse=True)
-        counts = []
-        for name in _COLUMNS[1:]:
-            total = np.zeros(both.size, dtype=np.int64)
-            np.add.at(total, at, np.concatenate([getattr(self, name), getattr(other, name)]))
-            counts.append(total)
+        member, nonmember = counts = np.zeros((2, both.size), dtype=np.int64)
+        parts = [np.stack([item.member, item.nonmember], axis=1) for item in (self, other)]
+        np.add.at(counts.T, at, np.concatenate(parts))
         saturated = (self.saturated[0] + other.saturated[0], self.saturated[1] + other.saturated[1])
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        return replace(
-            self, bin=both, member=counts[0], nonmember=counts[1], saturated=saturated, notes=notes
-        )
+        about: Any = {"saturated": saturated, "notes": notes}
+        return replace(self, bin=both, member=member, nonmember=nonmember, **about)
 
     def __radd__(self, other: Any) -> "Summary":
         """Let `sum` begin with its 0."""
@@ -229,10 +220,7 @@ class Summary:
             )
         try:
             told: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
-            (told["loss"],), told["notes"] = (
-                printable_lines((about["loss"],)),
-                printable_lines(about["notes"]),
-            )
+            told |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
             found = cls(**told)
             if about["counts"] != [found.n_member, found.n_nonmember]:
                 raise ValueError("its counts do not add up")  # noqa: TRY301 - all become one sentence
@@ -277,12 +265,11 @@ class Summary:
         """
         given = list(files)
         summaries = [cls.read(item) for item in given if is_summary(item)]
-        bits = (
-            summaries[0].bits if bits is None and summaries else _checked_bits(BITS if bits is None else bits)
-        )
+        if bits is None:
+            bits = summaries[0].bits if summaries else BITS
         how: Any = {"loss": loss_column, "member": member_column, "higher_is_member": higher_is_member}
         tables = [_Losses(table, **how) for item in given if not is_summary(item) for table in _opened(item)]
-        work, done = _Counting(tuple(tables), bits), 0
+        work, done = _Counting(tuple(tables), _checked_bits(bits)), 0
         total = sum(len(table.reader) for table in tables)
         with closing((engine or LocalEngine()).results(work, work.units)) as results:
             for part in results:
@@ -297,21 +284,18 @@ class Summary:
 
 def is_summary(data: Any) -> bool:
     """Return whether data are the path of a summary's file."""
-    path = sources.path_of(data)
-    return (
-        path is not None
-        and path.suffix.lower() == ".parquet"
-        and path.is_file()
-        and _metadata(path) is not None
-    )
+    return _metadata(data) is not None
 
 
-def _metadata(path: Any) -> dict[str, Any] | None:
-    """Return what a file says of itself as a summary; none if it is anything else."""
+def _metadata(data: Any) -> dict[str, Any] | None:
+    """Return what a file says of itself as a summary; none if it is anything else, or data in memory."""
     from pyarrow import ArrowException, parquet
 
+    path = sources.path_of(data)
+    if path is None or path.suffix.lower() != ".parquet" or not path.is_file():
+        return None
     try:
-        with parquet.ParquetFile(os.fspath(path)) as file:
+        with parquet.ParquetFile(str(path)) as file:
             text = (file.schema_arrow.metadata or {}).get(b"note", b"")
         found = json.loads(text[:_LONGEST])
     except (OSError, ArrowException, ValueError, RecursionError):
@@ -337,7 +321,7 @@ def _infinite(bits: int) -> int:
 
 
 def _told_by(bins: _Integers, bits: int) -> Floats:
-    """What tells each bin, as `binned` has it."""
+    """What tells each bin: its value that is nearest to 0."""
     values = (abs(bins) << (64 - bits)).view(np.float64)
     return np.where(bins < 0, -values, values)
 
@@ -392,12 +376,10 @@ class _Losses:
     @cached_property
     def reader(self) -> sources.Reader:
         """Of both columns."""
+        loss = self.table.named(self.loss, what="losses", argument="loss_column")
+        member = self.table.named(self.member, what="membership", argument="member_column")
         with _readable(self.table):
-            names = [
-                self.table.named(name, what=what, argument=f"{part}_column")
-                for part, name, what in (("loss", self.loss, "losses"), ("member", self.member, "membership"))
-            ]
-            return self.table.reader(names, text=())
+            return self.table.reader([loss, member], text=())
 
     def counted(self, start: int, stop: int, *, bits: int) -> Summary:
         """Return the summary of some rows; that from the first row on says too what is known of all.
@@ -410,22 +392,26 @@ class _Losses:
             for begin in range(start, stop, _STRETCH):
                 stretch = self.reader.read(begin, min(stop, begin + _STRETCH))
                 where: Any = {"rows": self.table.rows, "first_row": begin}
-                loss, member = (
-                    sources.without_gaps(stretch.column(name)) for name in (self.loss, self.member)
+                (loss, place), (member, of_marks) = (
+                    (sources.without_gaps(stretch.column(name)), f"column {name!r} of {self.table.place}")
+                    for name in (self.loss, self.member)
                 )
-                place = f"column {self.loss!r} of {self.table.place}"
                 values = validate.finite_column(place, sources.numbers(loss, place=place, **where), **where)
-                marks = sources.marks(member, place=f"column {self.member!r} of {self.table.place}", **where)
+                marks = sources.marks(member, place=of_marks, **where)
                 found.add(-values if self.higher_is_member else values, marks)
         return replace(found.summary(), **self._about(first=start == 0))
 
     def _about(self, *, first: bool) -> dict[str, Any]:
         about: dict[str, Any] = {"loss": f"-{self.loss}" if self.higher_is_member else self.loss}
         collected = metadata_of(self.table.path)
-        if collected is not None and self.loss == "loss" and not self.higher_is_member:
-            about["scale"] = collected.scale
-            about |= {"saturated": collected.saturated} if first else {}
-        return about | ({"notes": collected.notes} if collected is not None and first else {})
+        if collected is not None:
+            own = (
+                self.loss == "loss" and not self.higher_is_member
+            )  # and no other score, or one that is turned round
+            about |= {"scale": collected.scale} if own else {}
+            about |= {"saturated": collected.saturated} if own and first else {}
+            about |= {"notes": collected.notes} if first else {}
+        return about
 
 
 @dataclass(frozen=True, eq=False)
@@ -466,8 +452,7 @@ def _opened(data: Any) -> Iterator[sources.Table]:
         yield from _remote(data)
         return
     path = sources.path_of(data)
-    whole = path is None or not path.is_dir()
-    yield from map(open_table, [data] if path is None or whole else sources.parts(path))
+    yield from map(open_table, sources.parts(path) if path is not None and path.is_dir() else [data])
 
 
 def _remote(address: str) -> Iterator[sources.Table]:

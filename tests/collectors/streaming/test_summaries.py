@@ -178,6 +178,8 @@ def test_files_of_every_kind_are_counted_alike(table, tmp_path, monkeypatch, cap
     found = Summary.read("all.parquet")
     assert same(found, whole)
     result = answer(capsys, "audit", "all.parquet")
+    assert run("audit", "all.parquet", "--json", "result.json", "--quiet") == 0
+    assert run("verify", "result.json", "--losses", "all.parquet") == 0
     assert result["data"]["n_member"] == whole.n_member == int(table.member.sum())
     negated = Summary.from_files([table.assign(loss=-table.loss)], higher_is_member=True)
     assert same(negated, whole)
@@ -217,6 +219,10 @@ def changed(path, **about):
         (
             "audit good.parquet --ranking order.csv",
             "must be those of single records to be ranked, got a summary",
+        ),
+        (
+            "runs good.parquet --delta 1e-5",
+            "losses must be the scores of single runs, got a summary",
         ),
         (
             "audit --members good.parquet --nonmembers losses.csv",
