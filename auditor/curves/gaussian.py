@@ -81,13 +81,14 @@ def fit_gaussian(values: Floats, weights: npt.NDArray[Any] | None = None) -> Gau
 
     Args:
         values: Shape (n,), finite.
-        weights: Shape (n,), how many records each value stands for; one each by default.
+        weights: Shape (n,), how many records each value stands for; by default one each, or as many as a group counts.
 
     >>> fit_gaussian(np.array([1.0, 1.0, 1.0]))
     Gaussian(mean=1.0, sd=0.0, skew=0.0, kurtosis=3.0)
     >>> fit_gaussian(np.array([0.0, 1.0]), np.array([1.0, 3.0])).mean
     0.75
     """
+    values, weights = weighted(values) if weights is None else (values, weights)
     low, high = float(values.min()), float(values.max())
     if low == high:
         return Gaussian(low, 0.0)
@@ -136,7 +137,7 @@ def fit_gaussian_pair(
     """
     member, nonmember = (
         (
-            fit_gaussian(*weighted(values)),
+            fit_gaussian(values),
             *held_out_tests(values, fit_gaussian, rng=rng, sample_sizes=sample_sizes),
         )
         for values in (losses.member, losses.nonmember)
@@ -258,7 +259,7 @@ def published_tests(
 
 def held_out_tests(
     values: Floats,
-    fit: Callable[..., Density],
+    fit: Callable[[Floats], Density],
     *,
     rng: np.random.Generator,
     sample_sizes: Sequence[int] = (),
@@ -270,7 +271,7 @@ def held_out_tests(
 
     Args:
         values: Shape (n,), n >= 2.
-        fit: The fitter, of values and, where they stand for several records each, of how many.
+        fit: The fitter.
         rng: Draws the partition and the published test's sample; the others come from a generator spawned from it, so
             that asking for them changes nothing else.
         sample_sizes: Where to repeat the published test; nowhere by default, and then there is no grid.
@@ -282,7 +283,7 @@ def held_out_tests(
     """
     size = min(LARGEST_HELD_OUT, values.size // 2)
     kept, (held,) = partition(values, (size,), rng=rng)
-    density = fit(*weighted(kept))
+    density = fit(kept)
     decided = distance_test(held, density, n_fit=kept.size)
     paper = two_sample_ks(held[:_LARGEST_PUBLISHED], density, rng=rng)
     test = replace(decided, paper=paper)
