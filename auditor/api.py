@@ -41,6 +41,7 @@ from auditor.verdicts.gates import Gate, GateOutcome, check_gates
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from auditor.collectors.streaming.summaries import Summary
     from auditor.mechanism.whole_curve import RunsTest
     from auditor.records.features import Features
 
@@ -275,7 +276,7 @@ class AuditsComparison(_Shown, ComparedAudits):  # noqa: D101 - that of the docu
 
 
 def audit(
-    losses: Losses | npt.ArrayLike | Any,
+    losses: "Losses | Summary | npt.ArrayLike | Any",
     nonmember: npt.ArrayLike | None = None,
     *,
     delta: float | None = None,
@@ -307,7 +308,7 @@ def audit(
     Args:
         losses: Per-record losses, smaller meaning more like a member: `Losses`; or the losses of the members, with those of
             the others as ``nonmember``; or a table with the columns ``loss`` and ``member``, or its path, as `read_losses`
-            takes them.
+            takes them; or a `Summary`, or the path of its file.
         nonmember: The losses of the non-members, where ``losses`` are those of the members alone.
         delta: In [0, 1). By default the delta of a stated claim, otherwise 1/(n ln n) with n the training size.
         confidence: Of every interval, in (0, 1).
@@ -363,6 +364,10 @@ def _losses_of(given: Any, nonmember: Any) -> Losses:
     if nonmember is None:
         if isinstance(given, Losses):
             return given
+        from auditor.collectors.streaming.summaries import Summary, is_summary
+
+        if isinstance(given, Summary) or is_summary(given):
+            return (given if isinstance(given, Summary) else Summary.read(given)).losses
         if (
             isinstance(given, str | os.PathLike | Mapping)
             or hasattr(given, "columns")

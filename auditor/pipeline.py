@@ -7,7 +7,7 @@ from auditor.checks.registry import CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import Sample, StatedClaim
-from auditor.core.values import Estimate, Losses
+from auditor.core.values import Estimate
 from auditor.curves.tradeoff import count
 from auditor.estimators.band import furthest, simultaneous_band
 from auditor.estimators.certified import certified_bound
@@ -94,8 +94,7 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     if not names and point is None:
         names = [row.name for row in mechanism_bound(again) if _positive(row)]
     if point is None and (not names or names == ["auc.upper"]):
-        swapped = Losses(member=losses.sorted_nonmember, nonmember=losses.sorted_member)
-        behind = advantage(count(swapped), confidence=confidence).lower or 0.0
+        behind = advantage(count(losses.swapped), confidence=confidence).lower or 0.0
     return {"looks": _LOOKS, "names": names, "limits": limits, "point": point, "reversed": behind}
 
 

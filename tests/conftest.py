@@ -19,6 +19,7 @@ EXTRAS = {
     "onnx": ("onnxruntime", "skl2onnx"),
     "http": ("httpx",),
     "ray": ("ray",),
+    "remote": ("fsspec",),
     "language": ("torch", "transformers"),
     "notebooks": ("jupytext", "nbclient", "ipykernel"),
 }

@@ -7,7 +7,18 @@ import numpy as np
 
 from auditor.core.numbers import apart, given, number, percent, sentence
 from auditor.core.options import EachRecord
-from auditor.core.values import Check, Claim, Estimate, FittedPair, Floats, Losses, Status
+from auditor.core.values import (
+    SIGN_AND_EXPONENT,
+    Check,
+    Claim,
+    Estimate,
+    FittedPair,
+    Floats,
+    Losses,
+    Status,
+    weighted,
+)
+from auditor.curves.tradeoff import distinct
 from auditor.records.labels import PersonsFound
 
 # --- direction ---
@@ -40,6 +51,9 @@ def ties(losses: Losses) -> Check:
     The sentence names what masked the model's confidence: labels only, rounding, or an end of the scale where outputs
     were cut off (probabilities of 0 and 1, or an answer without the probabilities of the others).
     """
+    if losses.bits is not None:
+        message = "Losses were counted in bins, so that equal losses cannot be told from similar ones."
+        return Check("ties", Status.UNKNOWN, message)
     groups = (losses.sorted_member, losses.sorted_nonmember)
     runs = [_longest_run(group) for group in groups]
     shares = [length / group.size for (length, _), group in zip(runs, groups, strict=True)]
@@ -76,12 +90,10 @@ def ties(losses: Losses) -> Check:
 
 def _longest_run(ordered: Floats) -> tuple[int, float]:
     """How often the most frequent value occurs, and which it is."""
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    if starts.size == ordered.size:
-        return 1, float(ordered[0])
-    lengths = np.diff(np.append(starts, ordered.size))
+    values, edges = distinct(ordered)
+    lengths = np.diff(edges)
     at = int(np.argmax(lengths))
-    return int(lengths[at]), float(ordered[starts[at]])
+    return int(lengths[at]), float(values[at])
 
 
 _MASKED = (
@@ -107,6 +119,27 @@ def _masking(distinct: int, records: int, *, rounded: bool, at_end: bool) -> tup
             " leave out all but the top class"
         )
     return "one value", "One loss is given to many records, as a default answer or a cut-off would do"
+
+
+# --- bins ---
+
+
+def bins(losses: Losses) -> Check | None:
+    """Warn of bins of a summary that hold one record, whose loss is then nearly known; None where losses are known.
+
+    Binning loses most where losses are all far from 0 beside their spread, since a bin is as wide as a share of its value.
+    """
+    if losses.bits is None:
+        return None
+    groups = [weighted(group) for group in (losses.member, losses.nonmember)]
+    held = np.unique(np.concatenate([values for values, _ in groups])).size
+    alone = sum(int(np.count_nonzero(counts == 1)) for _, counts in groups)
+    share = 2 ** (losses.bits - SIGN_AND_EXPONENT)
+    details = {"bits": losses.bits, "bins": held, "records_alone": alone}
+    message = f"Losses were counted in {held:,} bins, each up to 1/{share:,} of its value wide ({losses.bits} bits)."
+    if alone:
+        message += f" {alone:,} record{'s are' if alone > 1 else ' is'} alone of their group in a bin: the summary tells nearly their loss."
+    return Check("bins", Status.WARN if alone else Status.OK, message, details)
 
 
 # --- saturation ---

@@ -50,10 +50,9 @@ def placebo(
 
     if audited is not None:
         _require_same_records(reference, audited)
-    swapped = Losses(member=reference.nonmember, nonmember=reference.member)
     easier, harder = (
         clopper_pearson(side, delta=delta, confidence=1 - _FALSE_ALARMS / 2, members=Sample())
-        for side in (reference, swapped)
+        for side in (reference, reference.swapped)
     )
     return _judged_placebo(easier, harder, percent(1 - _FALSE_ALARMS, toward="down"))
 
@@ -201,34 +200,39 @@ def _units(
     losses: Losses, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp], npt.NDArray[np.bool_], str]:
     """The losses of a sample of records, the unit of each, which units are members, and what a unit is."""
-    sides = (losses.member, losses.nonmember)
-    owners = _owners(losses)
-    at = [_drawn(owner, rng) for owner in owners]
-    pooled = np.concatenate([owner[rows] for owner, rows in zip(owners, at, strict=True)])
+    sides, owners = (losses.member, losses.nonmember), _owners(losses)
+    at = [_drawn(side.size, owner, rng) for side, owner in zip(sides, owners, strict=True)]
+    firsts = (0, losses.n_member)
+    pooled = np.concatenate(
+        [
+            first + rows if owner is None else owner[rows]
+            for first, owner, rows in zip(firsts, owners, at, strict=True)
+        ]
+    )
     first, unit = np.unique(pooled, return_index=True, return_inverse=True)[1:]
     values = np.concatenate([side[rows] for side, rows in zip(sides, at, strict=True)])
     return values, unit, first < at[0].size, "records" if first.size == values.size else "persons"
 
 
-def _owners(losses: Losses) -> list[npt.NDArray[np.int64]]:
-    """The person of each record; the record itself where there are none, or where persons have records in both groups."""
-    n1, n0 = losses.n_member, losses.n_nonmember
-    own = [np.arange(n1), n1 + np.arange(n0)]
+def _owners(losses: Losses) -> list[npt.NDArray[np.int64] | None]:
+    """The person of each record; none where there are no persons, or some have records in both groups."""
     if losses.person is None:
-        return own
+        return [None, None]
     found = codes(losses.person)
     columns = (found.member, found.nonmember)
     if np.isin(found.member[found.member >= 0], found.nonmember).any():
-        return own
+        return [None, None]
+    n1, n0 = losses.n_member, losses.n_nonmember
+    own = np.arange(n1), n1 + np.arange(n0)
     return [np.where(column >= 0, n1 + n0 + column, row) for column, row in zip(columns, own, strict=True)]
 
 
-def _drawn(owner: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _drawn(size: int, owner: npt.NDArray[np.int64] | None, rng: np.random.Generator) -> npt.NDArray[np.intp]:
     """Positions of whole persons drawn at random, until there are enough records."""
-    if owner.size <= _LARGEST:
-        return np.arange(owner.size)
-    if (owner[1:] > owner[:-1]).all():  # every record by itself
-        return rng.choice(owner.size, _LARGEST, replace=False)
+    if size <= _LARGEST:
+        return np.arange(size)
+    if owner is None or (owner[1:] > owner[:-1]).all():  # every record by itself
+        return rng.choice(size, _LARGEST, replace=False)
     unit, inverse = np.unique(owner, return_inverse=True)
     turn = rng.permutation(unit.size)[inverse]
     order = np.argsort(turn, kind="stable")

@@ -10,6 +10,7 @@ from auditor.core.values import Check
 _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "direction": lambda evidence: losses.direction(evidence.estimate("auc")),
     "ties": lambda evidence: losses.ties(evidence.given),
+    "bins": lambda evidence: losses.bins(evidence.given),
     "saturation": lambda evidence: losses.saturation(evidence.given),
     "masking": lambda evidence: losses.masking(evidence.losses),
     "collection": lambda evidence: losses.collection(evidence.given),

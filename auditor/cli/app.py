@@ -18,7 +18,7 @@ from auditor._version import __version__
 from auditor.cli import console, sentences, settings
 from auditor.cli.audit import audit, compare, report, site, verify
 from auditor.cli.canaries import canaries
-from auditor.cli.collect import collect
+from auditor.cli.collect import collect, summarise
 from auditor.cli.mechanism import claim, instances, parameters, power, runs
 from auditor.cli.options import declared, packed
 from auditor.cli.project import demo, init, schema
@@ -199,7 +199,10 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
 
 # In the order in which somebody meets them.
 _COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "Audit a model": (demo, collect, audit, report, site, verify, compare, instances, runs, canaries),
+    "Audit a model": (
+        *(demo, collect, summarise, audit, report, site, verify),
+        *(compare, instances, runs, canaries),
+    ),
     "Promise and plan": (claim, parameters, power),
     "Set up": (init, schema),
 }

@@ -128,7 +128,7 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
 
     Attributes:
         losses: Table of losses (.csv, .tsv, .parquet, .npz, .arrow, or a folder of .parquet) with a membership column; - for
-            CSV from standard input.
+            CSV from standard input. Or a summary (auditor summarise).
         members: Table of member losses, instead of LOSSES.
         nonmembers: Table of non-member losses.
         label_column: Column of true classes, to report by class.

@@ -1,4 +1,4 @@
-"""The command `auditor collect`: from a model and tables of records to a table of losses."""
+"""The commands `auditor collect`, from a model and tables of records to losses, and `auditor summarise`, to their counts."""
 
 import shlex
 from dataclasses import dataclass
@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from auditor.cli import console, options as shared
-from auditor.cli.options import Columns, Common, InMemory, Options, argument, is_given, option, refuse
+from auditor.cli.options import (
+    Columns,
+    Common,
+    InMemory,
+    LossColumns,
+    Options,
+    argument,
+    is_given,
+    option,
+    refuse,
+)
 from auditor.cli.sentences import with_options
 from auditor.collectors.base.outputs import Output
 from auditor.core.errors import InputError
@@ -258,17 +268,15 @@ class ServedOptions(Options, title="A served model"):
 
 
 @dataclass(frozen=True)
-class RunOptions(Options, title="The run"):
-    """How the work is done.
+class EngineOptions(Options, title="The run"):
+    """What does the work.
 
     Attributes:
-        batch_size: Records for each call of the model, and of each checkpoint.
         engine: This process, or a Ray cluster.
-        workers: Models at work at a time, for --engine ray; default: 2.
+        workers: Processes at work at a time, for --engine ray; default: 2.
         ray_address: Of a running Ray cluster, whose machines see the same files; default: Ray is started here.
     """
 
-    batch_size: int | None = None
     engine: Literal["local", "ray"] = "local"
     workers: int | None = None
     ray_address: str | None = None
@@ -276,12 +284,23 @@ class RunOptions(Options, title="The run"):
     def chosen_engine(self) -> Any:
         """Return what does the work, if it is not this process."""
         if self.engine == "local":
-            refuse(self, "workers", "ray_address", goes="with --engine ray: this process holds one model")
+            refuse(self, "workers", "ray_address", goes="with --engine ray: this process is one")
             return None
         from auditor.collectors.streaming.ray import RayEngine
 
         given: dict[str, Any] = {"workers": self.workers, "address": self.ray_address}
         return RayEngine(**{name: value for name, value in given.items() if value is not None})
+
+
+@dataclass(frozen=True)
+class RunOptions(EngineOptions):
+    """How models are asked.
+
+    Attributes:
+        batch_size: Records for each call of the model, and of each checkpoint.
+    """
+
+    batch_size: int | None = None
 
 
 # --- The command ---
@@ -422,3 +441,62 @@ def _summary(report: Any, *, name: str) -> str:
         f"Next: auditor audit {shlex.quote(name)} --html report.html",
     ]
     return "\n".join(lines) + "\n"
+
+
+# --- The command `auditor summarise`: losses of any number of records become counts that merge ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryFiles(LossColumns, title="The losses"):
+    """What is counted, and where the counts go.
+
+    Attributes:
+        files: Tables of losses (.csv, .parquet, ...), folders of .parquet parts, summaries to add, or addresses that fsspec
+            knows (s3://...).
+        out: Where the summary goes (.parquet).
+        bits: How many bits of a loss decide its bin, 13 to 24; sign and exponent take 12. Default: 22, bins of up to 1/1,024
+            of their value.
+    """
+
+    files: list[str] = argument("FILES")
+    out: Path
+    bits: int | None = None
+
+
+def summarise(counted: SummaryFiles, run: EngineOptions, common: Common) -> None:
+    r"""Count losses in bins, in constant memory: a summary that auditor audit takes, and that adds up with others.
+
+    Examples:
+        Any number of records, in parts (or in a folder of parts):
+          auditor summarise part-1.parquet part-2.parquet --out summary.parquet
+
+        Two sites, neither of which sends its losses:
+          auditor summarise north.parquet south.parquet --out both.parquet
+
+        Many records, in several processes:
+          auditor summarise all.parquet --engine ray --workers 8 --out summary.parquet
+
+        From an address, by fsspec (pip install 'privacy-auditor[remote]'):
+          auditor summarise https://data.example.org/losses.parquet --out summary.parquet
+    """
+    from auditor.collectors import Summary
+    from auditor.core.files import check_writable
+
+    if counted.out.suffix.lower() != ".parquet":
+        raise InputError(f"--out must end in .parquet, got {str(counted.out)!r}; name the file so.")
+    check_writable([counted.out], inputs=[Path(file) for file in counted.files if "://" not in file])
+    with console.progress(quiet=common.quiet) as move:
+        found = Summary.from_files(
+            counted.files,
+            **counted.columns(),
+            bits=counted.bits,
+            engine=run.chosen_engine(),
+            progress=move or (lambda _stage, _done, _total: None),
+        )
+    found.write(counted.out)
+    if not common.quiet:
+        name = str(counted.out)
+        counts = f"{found.n_member:,} members and {found.n_nonmember:,} non-members"
+        console.say(
+            f"{counts} in {found.bin.size:,} bins: {name}.\nNext: auditor audit {shlex.quote(name)} --html report.html\n"
+        )

@@ -201,9 +201,14 @@ class LossColumns(InMemory):
         return {**named, "higher_is_member": self.higher_is_member, "memory": self.memory}
 
     def read_table(self, path: Path) -> Losses:
-        """Return the losses of a table of both groups."""
-        from auditor.collectors import read_losses
+        """Return the losses of a table of both groups, or their counts in a summary."""
+        from auditor.collectors import Summary, read_losses
+        from auditor.collectors.streaming.summaries import is_summary
 
+        if is_summary(path):
+            asked = [name for name in ("label_column", "higher_is_member") if hasattr(self, name)]
+            refuse(self, *asked, goes="with a table of losses: a summary is counts of its own")
+            return Summary.read(path).losses
         return read_losses(path, **self.columns())
 
 

@@ -19,6 +19,7 @@ from auditor.collectors.streaming.scorers import (
     LanguageModelFile as LanguageModelFile,
     ModelFile as ModelFile,
 )
+from auditor.collectors.streaming.summaries import Summary as Summary
 from auditor.collectors.tables.opening import RecordTable as RecordTable
 from auditor.collectors.tables.reading import (
     from_columns as from_columns,

@@ -250,10 +250,15 @@ def compare_audits(
     )
 
 
-def _losses_of(runs: Sequence[Run], losses: Iterable[Losses]) -> list[Losses]:
+def _losses_of(runs: Sequence[Run], losses: Iterable[Any]) -> list[Losses]:
     """The losses that each audit was made of, by the hash that its result keeps; none where none were given."""
     by_hash: dict[str | None, Losses] = {}
     for place, item in enumerate(losses, start=1):
+        if getattr(item, "bits", None) is not None:
+            raise InputError(
+                f"losses {place} must be those of single records, which are compared one by one, got a summary; compare the"
+                " results alone, or give the losses themselves."
+            )
         validate.instance("losses", item, (Losses,))
         key = input_hash(item)
         if all(run.sha256 != key for run in runs):

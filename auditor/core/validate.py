@@ -145,15 +145,15 @@ def at_row(row: int, rows: str = FROM_ZERO) -> str:
     return f"row {row + 2 * (rows == WITH_HEADER)}, {rows}"
 
 
-def _first_bad(bad: npt.NDArray[np.bool_], rows: str = FROM_ZERO) -> str:
-    return f"first at {at_row(int(np.argmax(bad)), rows)}"
+def _first_bad(bad: npt.NDArray[np.bool_], rows: str = FROM_ZERO, first_row: int = 0) -> str:
+    return f"first at {at_row(first_row + int(np.argmax(bad)), rows)}"
 
 
 SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which no UTF-8 holds
 _EXACT = 2**53  # from here on a float64 stands for several whole numbers
 
 
-def _numeric(said: str, raw: npt.NDArray[Any], rows: str = FROM_ZERO) -> npt.NDArray[Any]:
+def _numeric(said: str, raw: npt.NDArray[Any], rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
     """Refuse losses that are no numbers, or whole numbers that float64 cannot hold."""
     if raw.dtype.kind == "b":
         raise InputError(f"{said}, got truth values (an array of type bool); give the losses themselves.")
@@ -164,12 +164,14 @@ def _numeric(said: str, raw: npt.NDArray[Any], rows: str = FROM_ZERO) -> npt.NDA
         if bad.any():
             raise InputError(
                 f"{said} that float64 holds exactly, integers below 2^53, got {raw[int(np.argmax(bad))]}"
-                f" ({_first_bad(bad, rows)}); give them as floats, or on another scale."
+                f" ({_first_bad(bad, rows, first_row)}); give them as floats, or on another scale."
             )
     return raw
 
 
-def _finite(said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = FROM_ZERO) -> _Floats:
+def _finite(
+    said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: str = FROM_ZERO, first_row: int = 0
+) -> _Floats:
     """Return float64 numbers, of which none is missing or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         array = np.asarray(values, dtype=np.float64)
@@ -178,7 +180,7 @@ def _finite(said: str, values: npt.NDArray[Any], kinds: tuple[str, str], rows: s
         for kind, bad in zip(kinds, (np.isnan(array), np.isinf(array)), strict=True):
             if bad.any():
                 raise InputError(
-                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows)}); remove those records or mend the loss."
+                    f"{said}, got {int(bad.sum())} {kind} ({_first_bad(bad, rows, first_row)}); remove those records or mend the loss."
                 )
     return array
 
@@ -212,12 +214,12 @@ def same_length(names: Sequence[str], lengths: Sequence[int]) -> None:
         raise InputError(f"columns must have the same length: {listed}.")
 
 
-def finite_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floats:
-    """Return a finite 1-D float64 column; ``place`` names it and ``rows`` says how its rows are counted."""
-    raw = _numeric(f"{place} must hold numbers", column(place, values), rows)
+def finite_column(place: str, values: object, *, rows: str = FROM_ZERO, first_row: int = 0) -> _Floats:
+    """Return a finite 1-D float64 column; ``place`` names it, and ``rows`` says how its rows are counted, from which on."""
+    raw = _numeric(f"{place} must hold numbers", column(place, values), rows, first_row)
     if raw.size == 0:
         raise InputError(f"{place} is empty; at least 2 members and 2 non-members are needed.")
-    return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows)
+    return _finite(f"{place} must hold finite losses", raw, ("NaN or blank", "infinite"), rows, first_row)
 
 
 def array(place: str, values: Any) -> npt.NDArray[Any]:

@@ -5,7 +5,7 @@ Data becomes `Losses`; losses become a `FittedPair` and a trade-off curve (in `a
 trust it; an `AuditResult` (in `auditor.results.document`) holds them all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -114,6 +114,76 @@ class PerGroup(NamedTuple):
     nonmember: npt.NDArray[Any]
 
 
+class Counted:
+    """The ascending losses of a group by how many records each bin holds: what a `Losses` has in place of its arrays.
+
+    It is sorted, ranked and counted as the array would be that repeats each value, at any number of records; what takes
+    records one by one has no use of it.
+
+    Attributes:
+        levels: Shape (k,), ascending: what each bin is told by.
+        counts: Shape (k,), how many records each holds, 1 or more.
+        bits: How many bits of a loss decide its bin.
+
+    >>> group = Counted(np.array([0.5, 2.0]), np.array([3, 1]), bits=22)
+    >>> group.size, group[np.array([2, 3])].tolist(), int(np.searchsorted(group, 0.5, side="right"))
+    (4, [0.5, 2.0], 3)
+    """
+
+    def __init__(self, levels: Floats, counts: npt.NDArray[np.int64], bits: int) -> None:
+        """Keep them."""
+        self.levels, self.counts, self.bits = levels, counts, bits
+        self._starts = np.append(0, np.cumsum(counts))
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self._starts[-1])
+
+    def min(self) -> float:
+        """The smallest value."""
+        return float(self.levels[0])
+
+    def max(self) -> float:
+        """The largest."""
+        return float(self.levels[-1])
+
+    def __getitem__(self, ranks: Any) -> Any:
+        """Return the values at ranks from 0 on, or what is left of a group between two of them."""
+        if isinstance(ranks, slice):
+            start, stop, _ = ranks.indices(self.size)
+            counts = np.diff(np.clip(self._starts, start, stop))
+            return Counted(self.levels[counts > 0], counts[counts > 0], self.bits)
+        ranks = np.asarray(ranks)
+        return self.levels[np.searchsorted(self._starts, ranks + self.size * (ranks < 0), side="right") - 1]
+
+    def searchsorted(self, values: Any, side: Any = "left", sorter: None = None) -> Any:  # noqa: ARG002 - of NumPy's protocol
+        """Return how many records lie below these values, or up to them: `numpy.searchsorted` asks for it here."""
+        return self._starts[np.searchsorted(self.levels, values, side=side)]
+
+    def mapped(self, function: Callable[[Floats], Floats]) -> "Counted":
+        """Return the group by an increasing function of its values."""
+        return Counted(function(self.levels), self.counts, self.bits)
+
+    def mirrored(self) -> "Counted":
+        """Return the group of the negative values."""
+        return Counted(-self.levels[::-1], self.counts[::-1], self.bits)
+
+    def without(self, ranks: npt.NDArray[Any]) -> "Counted":
+        """Return what is left without the records at these ranks."""
+        bins = np.searchsorted(self._starts, ranks, side="right") - 1
+        left = self.counts - np.bincount(bins, minlength=self.counts.size)
+        return Counted(self.levels[left > 0], left[left > 0], self.bits)
+
+
+SIGN_AND_EXPONENT = 12  # bits of a double
+
+
+def weighted(group: Any) -> tuple[Floats, npt.NDArray[np.int64] | None]:
+    """Return the values of a group, and how many records each stands for where it is not one."""
+    return (group.levels, group.counts) if isinstance(group, Counted) else (group, None)
+
+
 # The fields of `Losses` that hold one label for each record.
 PER_RECORD = ("id", "group", "label", "person", "fingerprint", "correct")
 
@@ -162,7 +232,8 @@ class Losses:
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
-            vector = validate.loss_vector(name, getattr(self, name))
+            given: Any = getattr(self, name)
+            vector = given if isinstance(given, Counted) else validate.loss_vector(name, given)
             object.__setattr__(self, name, vector)
         for name in PER_RECORD:
             labels = getattr(self, name)
@@ -208,6 +279,17 @@ class Losses:
     def n_nonmember(self) -> int:
         """Number of non-member losses."""
         return self.nonmember.size
+
+    @property
+    def bits(self) -> int | None:
+        """How many bits of a loss decide its bin, where the losses are counts of a `Summary`; null where each is known."""
+        group: Any = self.member
+        return group.bits if isinstance(group, Counted) else None
+
+    @property
+    def swapped(self) -> "Losses":
+        """The non-members as members, and the other way round, without labels."""
+        return Losses(member=self.sorted_nonmember, nonmember=self.sorted_member)
 
     def take(self, *, member: npt.NDArray[Any], nonmember: npt.NDArray[Any], step: str = "") -> "Losses":
         """Return the records at these positions (or of these masks), with their labels.
@@ -264,9 +346,10 @@ class Losses:
         return _sorted(self.nonmember)
 
 
-def _sorted(values: Floats) -> Floats:
-    if bool((values[1:] >= values[:-1]).all()):
-        return values  # as transformed losses are: those of sorted ones by an increasing function
+def _sorted(values: Any) -> Floats:
+    result: Floats = values
+    if isinstance(values, Counted) or bool((values[1:] >= values[:-1]).all()):
+        return result  # as transformed losses are: those of sorted ones by an increasing function
     result = np.sort(values)
     result.setflags(write=False)
     return result

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from auditor.core import validate
-from auditor.core.values import Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses
+from auditor.core.values import Counted, Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, weighted
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -74,18 +76,19 @@ class Gaussian:
         return rng.normal(self.mean, self.sd, size)
 
 
-def fit_gaussian(values: Floats, weights: Floats | None = None) -> Gaussian:
+def fit_gaussian(values: Floats, weights: npt.NDArray[Any] | None = None) -> Gaussian:
     """Fit a normal by maximum likelihood and keep the sample's skewness and kurtosis.
 
     Args:
         values: Shape (n,), finite.
-        weights: Shape (n,), how many records each value stands for; one each by default.
+        weights: Shape (n,), how many records each value stands for; by default one each, or as many as a group counts.
 
     >>> fit_gaussian(np.array([1.0, 1.0, 1.0]))
     Gaussian(mean=1.0, sd=0.0, skew=0.0, kurtosis=3.0)
     >>> fit_gaussian(np.array([0.0, 1.0]), np.array([1.0, 3.0])).mean
     0.75
     """
+    values, weights = weighted(values) if weights is None else (values, weights)
     low, high = float(values.min()), float(values.max())
     if low == high:
         return Gaussian(low, 0.0)
@@ -300,11 +303,10 @@ def held_out_tests(
 
 
 def partition(
-    values: Floats, sizes: tuple[int, ...], *, rng: np.random.Generator
+    values: Any, sizes: tuple[int, ...], *, rng: np.random.Generator
 ) -> tuple[Floats, tuple[Floats, ...]]:
     """Return the records that are kept for fitting, and random disjoint parts of these sizes."""
     drawn = rng.choice(values.size, size=sum(sizes), replace=False)
-    keep = np.ones(values.size, dtype=np.bool_)
-    keep[drawn] = False
     cuts = np.cumsum(sizes)[:-1]
-    return values[keep], tuple(values[part] for part in np.split(drawn, cuts))
+    kept: Any = values.without(drawn) if isinstance(values, Counted) else np.delete(values, drawn)
+    return kept, tuple(values[part] for part in np.split(drawn, cuts))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import FittedPair, Floats, Losses
+from auditor.core.values import FittedPair, Floats, Losses, weighted
 
 _Counts1D = npt.NDArray[np.int64]
 
@@ -48,12 +48,7 @@ def count(losses: Losses) -> ThresholdCounts:
     ([1, 2], [2, 2])
     """
     member, nonmember = losses.sorted_member, losses.sorted_nonmember
-    new = nonmember[1:] != nonmember[:-1]
-    if new.all():
-        thresholds, edges = nonmember, np.arange(nonmember.size + 1)
-    else:
-        starts = np.flatnonzero(np.concatenate([[True], new]))
-        thresholds, edges = nonmember[starts], np.append(starts, nonmember.size)
+    thresholds, edges = distinct(nonmember)
     tp_below = np.searchsorted(member, thresholds, side="left")
     tied = member[np.minimum(tp_below, member.size - 1)] == thresholds
     tp_upto = np.searchsorted(member, thresholds, side="right") if tied.any() else tp_below
@@ -66,6 +61,22 @@ def count(losses: Losses) -> ThresholdCounts:
         n_member=losses.n_member,
         n_nonmember=losses.n_nonmember,
     )
+
+
+def distinct(ordered: Floats) -> tuple[Floats, _Counts1D]:
+    """Return the different values of an ascending group, and how many records lie below each of them, and in all.
+
+    >>> [part.tolist() for part in distinct(np.array([1.0, 1.0, 3.0]))]
+    [[1.0, 3.0], [0, 2, 3]]
+    """
+    values, counts = weighted(ordered)
+    if counts is not None:
+        return values, np.append(0, np.cumsum(counts))
+    new = values[1:] != values[:-1]
+    if new.all():
+        return values, np.arange(values.size + 1)
+    starts = np.flatnonzero(np.concatenate([[True], new]))
+    return values[starts], np.append(starts, values.size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,12 @@ the order of the records never changes.
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from auditor.core import validate
-from auditor.core.values import Floats, Losses, LossScale
+from auditor.core.values import Counted, Floats, Losses, LossScale
 
 Transform = Callable[[Losses], Losses]
 
@@ -22,10 +23,16 @@ _SMALLEST_CROSS_ENTROPY = float(np.finfo(np.float64).eps)
 
 def _mapped(losses: Losses, function: Callable[[Floats], Floats], step: str) -> Losses:
     """Apply an increasing function to both groups and add the step to the history."""
-    member, nonmember = function(losses.member), function(losses.nonmember)
-    for fresh in (member, nonmember):
-        fresh.setflags(write=False)  # so that it need not be copied
+    member, nonmember = (_of_group(function, group) for group in (losses.member, losses.nonmember))
     return dataclasses.replace(losses, member=member, nonmember=nonmember, history=(*losses.history, step))
+
+
+def _of_group(function: Callable[[Floats], Floats], group: Any) -> Any:
+    if isinstance(group, Counted):
+        return group.mapped(function)
+    fresh = function(group)
+    fresh.setflags(write=False)  # so that it need not be copied
+    return fresh
 
 
 def chain(*steps: Transform) -> Transform:

@@ -87,6 +87,18 @@ class _Known:
         return np.where(at < self.ranks.size, self.upper[np.minimum(at, self.ranks.size - 1)], 1.0)
 
 
+@dataclass(frozen=True)
+class _Census:
+    """The same of a group whose records are all there are, so that both limits are the share."""
+
+    size: int
+
+    def at_least(self, counts: _Integers) -> Floats:
+        return np.asarray(counts / self.size)
+
+    at_most = at_least
+
+
 # --- The trade-off curve: limits of the FPR and of the TPR at the ranked records of both groups ---
 
 
@@ -118,11 +130,7 @@ def simultaneous_band(losses: Losses, *, confidence: float, members: Members) ->
     census = isinstance(members, Census)
     alpha = (1 - confidence) / (1 if census else 2)
     wrongly = _Known.of(nonmember.size, alpha)
-    if census:
-        known = np.arange(member.size + 1) / member.size
-        rightly = _Known(np.arange(member.size), known[1:], known[:-1])
-    else:
-        rightly = _Known.of(member.size, alpha)
+    rightly = _Census(member.size) if census else _Known.of(member.size, alpha)
     at_others, at_own = nonmember[wrongly.ranks], member[ranks_of_both_ends(member.size)]
     # Called are those below a non-member, or up to a member; not called are those above either.
     above = np.array(

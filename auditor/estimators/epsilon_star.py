@@ -15,9 +15,9 @@ from scipy import special
 from auditor.core import validate
 from auditor.core.numbers import plain
 from auditor.core.options import Census, Members, Sample
-from auditor.core.values import Estimate, FittedPair, Floats, GoodnessOfFit, Losses, Subject
+from auditor.core.values import Estimate, FittedPair, Floats, GoodnessOfFit, Losses, Subject, weighted
 from auditor.curves.gaussian import LOG_SQRT_2PI, Gaussian, fit_gaussian
-from auditor.curves.mixture import MixtureOfGaussians, condensed
+from auditor.curves.mixture import MixtureOfGaussians, Runs, condensed
 from auditor.curves.tradeoff import ThresholdCounts
 from auditor.curves.transforms import Transform, log_odds, published
 from auditor.estimators import supremum
@@ -45,6 +45,11 @@ def fitted_normals(evidence: Evidence) -> tuple[Estimate, ...]:
 
 def fitted_mixtures(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the Epsilon* of two fitted mixtures, where they were asked for."""
+    if evidence.setting.mixture is not None and evidence.losses.bits is not None:
+        reason = "a summary keeps bins of losses, and mixtures are fitted to losses"
+        return (
+            Estimate.missing("epsilon_star.mixture", reason, method=_MIXTURES.fitted, subject=Subject.MODEL),
+        )
     pair = evidence.mixtures
     # Without the floor: that of two normals is far below what mixtures find between groups that do not differ.
     return () if pair is None else (_as_asked(evidence, pair, fit_gap(evidence.counts, pair)),)
@@ -477,6 +482,7 @@ def _quantile_gradient(law: MixtureOfGaussians, point: float, *, upper: bool) ->
 
 
 _BINS = 4096
+_DRAWN_EXACTLY = 10**9
 
 
 def noise_floor(
@@ -501,14 +507,17 @@ def noise_floor(
     if low == high:
         return np.zeros(permutations)
     counts = np.zeros(_BINS, dtype=np.int64)
-    for values in (losses.member, losses.nonmember):
+    for values, weights in map(weighted, (losses.member, losses.nonmember)):
         index = ((values - low) * ((_BINS - 1) / (high - low))).astype(np.int32)
-        counts += np.bincount(index, minlength=_BINS)
+        counts += np.bincount(index, weights, minlength=_BINS).astype(np.int64)
     used = np.flatnonzero(counts)
-    centres = used / (_BINS - 1)
-    drawn = rng.multivariate_hypergeometric(
-        counts[used], losses.n_member, size=permutations, method="marginals"
-    )
+    centres, records = used / (_BINS - 1), int(counts.sum())
+    if records < _DRAWN_EXACTLY:
+        drawn = rng.multivariate_hypergeometric(
+            counts[used], losses.n_member, size=permutations, method="marginals"
+        )
+    else:  # more than NumPy draws: a coin for each record, for that the numbers then vary too moves no moment
+        drawn = rng.binomial(counts[used], losses.n_member / records, size=(permutations, used.size))
     pairs = ((fit_gaussian(centres, row), fit_gaussian(centres, counts[used] - row)) for row in drawn)
     return np.array([gaussian_supremum(*pair, delta=delta, clip=clip).value for pair in pairs])
 
@@ -552,7 +561,10 @@ def _refitted(losses: Losses, groups: Sequence[Floats], transform: Transform, de
     change by far less than the 10% looked for.
     """
     found = []
-    for group in groups:
+    for group, counts in map(weighted, groups):
+        if counts is not None:
+            found.append(Runs(group, counts.astype(np.float64), np.zeros(group.size)))
+            continue
         runs = (group.size - 2 * _EXACT_TAIL) // _RUN
         found.append(condensed(group, tail=_EXACT_TAIL, runs=runs if runs >= _EXACT_TAIL else 0, length=_RUN))
     member, nonmember = found

@@ -1,7 +1,7 @@
 """What an audit has to go by: the losses, what was asked, and what follows from both, computed when first asked for."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -126,9 +126,9 @@ class Evidence:
 
     @cached_property
     def mixtures(self) -> FittedPair | None:
-        """Two mixtures of normals, likewise; null where they were not asked for."""
+        """Two mixtures of normals, likewise; null where they were not asked for, or of a summary."""
         choice, rng = self.setting.mixture, self.rng("mixtures")
-        if choice is None:
+        if choice is None or self.losses.bits is not None:
             return None
         return fit_mixture_pair(
             self.transformed, choice=choice, rng=rng, transform="published", progress=self.progress
@@ -184,7 +184,8 @@ class Evidence:
         """What every estimator finds, in their order; checks go by these, estimators do not."""
         in_turn = sorted(self.estimators, key=lambda estimator: not estimator.before_fits)
         found = {estimator.name: estimator.run(self) for estimator in in_turn}
-        return tuple(chain.from_iterable(found[estimator.name] for estimator in self.estimators))
+        rows = chain.from_iterable(found[estimator.name] for estimator in self.estimators)
+        return tuple(rows) if self.losses.bits is None else tuple(map(_of_bins, rows))
 
     def estimate(self, name: str) -> Estimate:
         """Return the estimate of that name.
@@ -193,3 +194,16 @@ class Evidence:
             KeyError: No estimator gave it.
         """
         return {estimate.name: estimate for estimate in self.estimates}[name]
+
+
+def _of_bins(row: Estimate) -> Estimate:
+    """The same row with what it assumes where losses are counted in bins."""
+    if row.value is None:
+        return row
+    if row.name.startswith("epsilon_star."):
+        said = "computed from bins of the losses, each told by one value"
+    elif row.upper is None:
+        said = "losses are counted in bins, which can only make this bound smaller"
+    else:
+        said = "an attacker sees the bin of a loss: who sees the loss may do better, and the upper end does not cover that"
+    return replace(row, assumptions=(*row.assumptions, said))

@@ -39,7 +39,7 @@ from scipy.linalg import lapack
 from auditor.core.options import Census, Members, Sample, Subset
 from auditor.core.values import Floats, Losses
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
-from auditor.estimators.limits import MemberLimits, lower_limit, upper_limit
+from auditor.estimators.limits import MemberLimits, chance_above, lower_limit, upper_limit
 
 _Integers = npt.NDArray[np.int64]
 _Corners = tuple[_Integers, _Integers]
@@ -124,7 +124,7 @@ class _Side(NamedTuple):
         """Whether those limits lie below these rates: as many hits or more are not improbable there."""
         if self.level == 1:
             return np.asarray(hits < rates * self.others)
-        return np.asarray(special.bdtrc(hits - 1.0, self.others, np.minimum(rates, 1.0)) > self.level)
+        return chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > self.level
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from auditor.core import validate
 from auditor.core.options import Census, Members, Sample
 from auditor.core.values import Estimate, Floats, Subject
 from auditor.curves.tradeoff import ThresholdCounts
-from auditor.estimators.limits import finite, upper_limit, with_draws
+from auditor.estimators.limits import chance_above, chance_up_to, finite, upper_limit, with_draws
 
 _ASSUMPTIONS = ("records within each group are independent draws", "membership labels are right")
 
@@ -175,8 +175,9 @@ def _reaches(gap: float, a: float, small: int, large: float) -> float:
     else:
         last, others, rest = _groups(int(large), a)
         beyond = beyond + rest
-        whole = 2 * (round(gap * small * large) - small * last) - (large - small)
-        steps = whole // int(large + small)
+        # As integers of any size: the product of two large groups is beyond 64 bits.
+        whole = 2 * (round(gap * small * large) - int(small) * last.astype(object)) - int(large - small)
+        steps = (whole // int(large + small)).astype(np.int64)
     steps = np.maximum(steps, 0)
     left = small * (1 - gap)
     logs = special.gammaln(left + steps + 1) - special.gammaln(left + 1)
@@ -232,12 +233,12 @@ def _stays(gap: float, member: Floats, nonmember: Floats, sizes: tuple[float, in
     n1, n0 = sizes
     if n1 == math.inf:
         least = np.ceil(n0 * (member - gap) * (1 - 1e-12))
-        return np.where(least > 0, special.bdtrc(np.maximum(least, 1) - 1, n0, nonmember), 1.0)
+        return np.where(least > 0, chance_above(np.maximum(least, 1) - 1, n0, nonmember), 1.0)
     if n1 < n0:  # read from above, so that fewer numbers of the smaller group are summed over
         return _stays(gap, 1 - nonmember, 1 - member, (n0, int(n1)))
     alarms, chances, beyond = _groups(n0, nonmember)
     hits = np.minimum((round(gap * n1 * n0) + alarms * int(n1)) // n0, n1)
-    stays = special.bdtr(hits, int(n1), np.asarray(member)[:, None])
+    stays = chance_up_to(hits, int(n1), np.asarray(member)[:, None])
     return np.asarray(np.einsum("ij,ij->i", chances, stays) + beyond)
 
 
@@ -251,6 +252,6 @@ def _groups(size: int, share: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], Flo
     p = np.asarray(share, dtype=np.float64)[..., None]
     reach = _FAR * np.sqrt(size * p * (1 - p)) + _SOME
     ends = np.clip(np.floor(size * p + reach * np.linspace(-1.0, 1.0, _NODES)), 0, size)
-    at_most = special.bdtr(ends, size, p)
+    at_most = chance_up_to(ends, size, p)
     chances: Floats = np.diff(at_most, prepend=0.0, axis=-1)
     return ends.astype(np.int64), chances, np.asarray(1 - at_most[..., -1])

@@ -158,6 +158,8 @@ def draw_guesses(
     >>> draw_guesses(losses, split=options.RandomSplit(), rng=np.random.default_rng(0)).right.tolist()
     [True, True]
     """
+    if losses.bits is not None and not isinstance(split, options.UnknownSplit):
+        return NoGuesses("a summary keeps no single records, and guesses are about single records")
     match split:
         case options.RandomSplit():
             return _of_pairs(losses, rng, stratified=split.stratified)

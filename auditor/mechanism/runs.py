@@ -527,6 +527,10 @@ def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
     """How the number of runs came about: fixed, where nothing else is said and the scores do not say otherwise."""
     found = FixedNumber() if test is None else test
     validate.instance("test", found, get_args(RunsTest))
+    if losses.bits is not None:
+        raise InputError(
+            "losses must be the scores of single runs, got a summary; give the scores themselves."
+        )
     if isinstance(found, FixedNumber) and any(line.startswith(STOPPED) for line in losses.history):
         raise InputError(
             "losses must be of a number of runs that was fixed in advance, got runs that were stopped by their evidence; give"

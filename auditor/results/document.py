@@ -49,6 +49,7 @@ from auditor.core.values import (
     Rate,
     SameLength,
     Verdict,
+    weighted,
 )
 from auditor.results.converter import cleaned_fields
 
@@ -736,10 +737,13 @@ def made_at(provenance: Mapping[str, Any]) -> dt.datetime | None:
 
 
 def input_hash(losses: Losses) -> str:
-    """Return the SHA-256 of the losses as little-endian float64, members first, with the group sizes."""
+    """Return the SHA-256 of the losses as little-endian float64, members first, with the group sizes; of a summary of its bins."""
     digest = hashlib.sha256(f"{losses.n_member},{losses.n_nonmember};".encode())
-    for values in (losses.member, losses.nonmember):
+    for group in (losses.member, losses.nonmember):
+        values, counts = weighted(group)
         digest.update(values.astype("<f8", copy=False).data)
+        if counts is not None:
+            digest.update(counts.astype("<i8", copy=False).data)
     return digest.hexdigest()
 
 

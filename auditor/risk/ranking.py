@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from auditor.core import validate
+from auditor.core.errors import InputError
 from auditor.core.files import table_content, write_all
 from auditor.core.numbers import clean
 from auditor.core.values import Check, Floats, Losses, PerGroup, Status
@@ -174,6 +175,10 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
     (True, True, True)
     """
     validate.instance("losses", losses, (Losses,))
+    if losses.bits is not None:
+        raise InputError(
+            "losses must be those of single records to be ranked, got a summary; rank the losses themselves."
+        )
     prior = validate.fraction("prior", prior)
     n1, n0 = losses.n_member, losses.n_nonmember
     levels, place = np.unique(np.concatenate([losses.member, losses.nonmember]), return_inverse=True)
@@ -271,7 +276,8 @@ def _why_none(found: PersonsFound, checks: Iterable[Check], most: int) -> str | 
     if found.combined and found.losses.person is None:
         return "No record is named: scores stand for persons, and persons have no names."
     if not found.combined and found.losses.id is None:
-        return "No record is named: records have no ids. Give the losses an id column to see which are most exposed."
+        why = "records have no ids. Give the losses an id column to see which are most exposed"
+        return f"No record is named: {why if found.losses.bits is None else 'a summary keeps no single records'}."
     if failed := failed_validity(checks):
         return (
             f"No record is named: a validity check failed ({failed[0].name}), so that the order may show how the groups were"

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from auditor.core.numbers import percent
 from auditor.core.options import Melded, RankGrid, Sample
-from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
+from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject, weighted
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
 from auditor.estimators.gap import advantage
@@ -162,8 +163,7 @@ def bands(losses: Losses, least: int, quantiles: tuple[float, ...]) -> Iterator[
     n1, n0 = losses.n_member, losses.n_nonmember
     size = n1 + n0
     ranks = np.minimum(np.ceil(np.asarray(quantiles) * size).astype(np.int64), size) - 1
-    pooled = np.concatenate([losses.member, losses.nonmember])
-    edges: Floats = np.unique(np.partition(pooled, ranks)[ranks]) if ranks.size else np.empty(0)
+    edges = np.unique(_pooled_at(losses, ranks)) if ranks.size else np.empty(0)
     upto1 = np.append(np.searchsorted(losses.sorted_member, edges, side="right"), n1)
     upto0 = np.append(np.searchsorted(losses.sorted_nonmember, edges, side="right"), n0)
     total = upto1 + upto0
@@ -180,6 +180,17 @@ def bands(losses: Losses, least: int, quantiles: tuple[float, ...]) -> Iterator[
         yield _Part(SliceKind.PERCENTILE, _label(start, end, size), k1, k0, reason=few)
 
 
+def _pooled_at(losses: Losses, ranks: npt.NDArray[np.int64]) -> Floats:
+    """The losses at these ranks among all of both groups."""
+    groups = [weighted(group) for group in (losses.member, losses.nonmember)]
+    pooled = np.concatenate([values for values, _ in groups])
+    if losses.bits is None:
+        return np.partition(pooled, ranks)[ranks]
+    order = np.argsort(pooled, kind="stable")
+    upto = np.cumsum(np.concatenate([counts for _, counts in groups])[order])
+    return np.asarray(pooled[order][np.searchsorted(upto, ranks, side="right")])
+
+
 def _label(start: int, end: int, size: int) -> str:
     end_named, ranks = (
         ("lowest", (start, end)) if start < size / 2 else ("highest", (size - end, size - start))
@@ -191,6 +202,9 @@ def _label(start: int, end: int, size: int) -> str:
 def _groups(losses: Losses, least: int, most: int) -> Iterator[_Part]:
     """Return the classes and the groups, each as `_labelled` has them; groups that are the classes are not said twice."""
     classes, others = losses.label, losses.group
+    if losses.bits is not None:
+        reason = "a summary keeps no labels of its records; audit a summary of each group"
+        yield _Part(SliceKind.GROUP, "(no label)", losses.n_member, losses.n_nonmember, reason=reason)
     same = False
     if classes is not None and others is not None:
         one, other = codes(classes), codes(others)

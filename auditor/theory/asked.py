@@ -65,12 +65,23 @@ class Asked:
             kinds = get_args(hint) or (hint,)
             if kinds[0].__module__.startswith("auditor."):  # a value of ours, which is checked by itself
                 validate.instance(name, getattr(self, name), kinds)
+        self._refuse_records()
         _ = self.setting
         for name in ("seed", "top_records"):
             object.__setattr__(self, name, validate.at_least(name, getattr(self, name), least=0))
         validate.top_records(self.top_records)
         validate.name("model (--model-name on the command line)", self.model)
         validate.name("strategy (--strategy on the command line)", self.strategy)
+
+    def _refuse_records(self) -> None:
+        """Refuse what asks for single records, or for what lies within a bin, where there are only counts of bins."""
+        rule = None if isinstance(self.threshold, options.RankGrid) else self.threshold
+        for name, value in (("features", self.features), ("reference", self.reference), ("threshold", rule)):
+            if self.losses.bits is not None and value is not None:
+                raise InputError(
+                    f"{name} must be left out in the audit of a summary, which holds counts of bins and no single records, got"
+                    f" {type(value).__name__}; audit the losses themselves."
+                )
 
     @cached_property
     def given(self) -> Losses:

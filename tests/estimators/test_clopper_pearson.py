@@ -29,6 +29,7 @@ from auditor.core import (
 from auditor.estimators import (
     certified,
     clopper_pearson,
+    limits,
     lower_count,
     lower_limit,
     ranks,
@@ -363,3 +364,18 @@ def test_approximate_limits_say_so(rng, interval):
 def test_empty_cells_have_a_bound(interval, counts):
     """Empty cells give a finite bound of 0 or more under approximate limits too."""
     assert 0 <= bound_of(*counts, delta=1e-3, interval=interval) < 10
+
+
+@pytest.mark.parametrize("n", [10**6, 10**8, 10**10])
+@pytest.mark.parametrize("p", [1e-6, 0.39])
+def test_binomial_chances_are_right_of_any_number_of_trials(n, p):
+    """Both tails agree with the sum of chances, each from the one before by its ratio, where SciPy's binomial fails."""
+    reach = 12 * math.sqrt(n * p * (1 - p)) + 30
+    k = np.arange(max(0, math.floor(n * p - reach)), math.ceil(n * p + reach))
+    logs = np.append(0.0, np.cumsum(np.log((n - k[:-1]) / (k[:-1] + 1) * (p / (1 - p)))))
+    chances = np.exp(logs - logs.max())
+    upto = np.cumsum(chances) / chances.sum()
+    at = np.linspace(0, k.size - 1, 41).astype(int)
+    assert limits.chance_up_to(k[at], n, p) == pytest.approx(upto[at], abs=1e-7)
+    assert limits.chance_above(k[at], n, p) == pytest.approx(1 - upto[at], abs=1e-7)
+    assert limits.chance_above(np.array([-1.0, n]), n, p).tolist() == [1.0, 0.0]

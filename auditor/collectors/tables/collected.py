@@ -225,15 +225,15 @@ def _from_text(text: bytes, rows: int) -> CollectedMetadata:
     whole = members + nonmembers == rows
     return replace(
         found,
-        history=_lines(found.history),
-        notes=_lines(found.notes),
-        scores=_lines(found.scores),
+        history=printable_lines(found.history),
+        notes=printable_lines(found.notes),
+        scores=printable_lines(found.scores),
         saturated=found.saturated if whole else (0, 0),
         manifest=_manifest(values["manifest"]) if whole else None,
     )
 
 
-def _lines(values: tuple[str, ...]) -> tuple[str, ...]:
+def printable_lines(values: tuple[str, ...]) -> tuple[str, ...]:
     """Short printable lines: they end up in reports and on terminals."""
     if len(values) > _STEPS or any(len(value) > _LINE for value in values):
         raise ValueError

@@ -311,6 +311,8 @@ def _loss_name(name: str, table: Table) -> str:
     hint = f"Name the column of losses ({_NAMED_BY.format('loss')}) if it is called otherwise."
     if len(table.names) == 1 and any(mark in table.names[0] for mark in ";\t|,"):
         hint = "The columns must be separated by commas, or in a .tsv by tabulators."
+    elif {"bin", "nonmember"} <= {*table.names}:
+        hint = "A summary holds no losses: audit it as it is, or read it with auditor.Summary.read."
     elif table.names and all(map(_is_number, table.names)):
         hint = "The first line must hold the names of the columns."
     return table.named(name, what="losses", hint=hint, argument="loss_column")

@@ -1,0 +1,489 @@
+"""Losses of any number of records as counts of bins, in constant memory: summaries that merge by addition [own].
+
+The bins. A finite double is told by its sign, 11 bits of exponent and 52 of mantissa; all but the first ``bits`` of these
+become 0, and -0 is 0. That moves no value across another one: it is a map b that never falls and is fixed before any data are
+seen, so that counts of what it gives are those of a score, and those of two sets of records add up in any order.
+
+Why no bound grows. Let X_i be the members' losses and Y_j the non-members'. If b(X_i) < b(Y_j) then X_i < Y_j, since b
+never falls: so each entry of the strict matrix 1{b(X_i) < b(Y_j)} is at most that of 1{X_i < Y_j}. Every certified lower
+bound here grows with this matrix: it comes from how many members lie strictly below the (k+1)-th smallest non-member, how
+many non-members strictly above the (k+1)-th largest member, at ranks that numbers of records alone decide, or from the
+largest gap of the two shares below a non-member. (The (k+1)-th smallest of b(Y) is b of that of Y.) So none is larger than
+that of the losses themselves, and each holds by itself at its confidence, since b(loss) is a score like any other. Only
+where a bound rests on audits that are drawn (`auditor.estimators.exact_test`, from some thousands of records on) is this
+said of the statistic: the draws are at other ranks, whose noise moves either bound by a hundredth of a nat.
+
+What is no lower bound (values, upper limits, the area under the curve, where ties count half) is of an attacker who sees
+bins; who sees losses may do better. What asks for single records, or for a threshold within a bin, is not answered.
+
+What a summary tells. Of a bin with one record nearly its loss: to a 2^(bits - 12)-th of it. It holds no loss, no id, and
+no label.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.collectors.base.scorer import import_optional
+from auditor.collectors.streaming.engines import Engine, LocalEngine
+from auditor.collectors.tables import sources
+from auditor.collectors.tables.collected import metadata_of, printable_lines
+from auditor.collectors.tables.opening import open_table
+from auditor.core import validate
+from auditor.core.errors import AuditorError, InputError
+from auditor.core.files import table_content, write_all
+from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale
+
+BITS = 22  # at which the certified bound loses at most .01 nats on the laws that were tried
+_FEWEST, _MOST = 13, 24  # beyond, the counts of all bins take more memory than losses that are worth counting
+_COLUMNS = ("bin", "member", "nonmember")
+_SETTING = ("bits", "loss", "scale")  # what summaries must share to be added
+_ABOUT = (*_SETTING, "saturated", "notes")  # what a file says beside its counts
+_MARK, _VERSION = "auditor_summary", 1  # by what it is known, and the version of its form
+_LONGEST = 2**20  # bytes of that
+
+_Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """How many members and how many non-members have a loss in each bin: all that an audit of counts needs.
+
+    Two summaries of different records add up: ``a + b``, or ``sum(parts)``, in any order.
+
+    Attributes:
+        bin: Shape (k,), whole numbers, ascending: the first ``bits`` bits of a double without its sign, as a number with
+            that sign. A bin without records need not be there.
+        member: Shape (k,), how many members' losses each bin holds.
+        nonmember: Likewise of the non-members.
+        bits: How many bits of a loss decide its bin, 13 to 24. Sign and exponent take 12; each bin is then up to a
+            2^(bits - 12)-th of its value wide, by default 1/1,024.
+        loss: The name of what was counted, which summaries must share to be added.
+        scale: What the loss is, likewise.
+        saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
+        notes: What was noticed when the losses were collected.
+
+    Raises:
+        InputError: Bins that do not ascend or are none of so many bits, or counts that are negative or of another length.
+
+    >>> a, b = (Summary.of(Losses(member=[0.1, low], nonmember=[0.3, 0.9])) for low in (0.2, 0.1))
+    >>> a + b
+    Summary(4 members, 4 non-members, 4 bins of 22 bits)
+    """
+
+    bin: _Integers
+    member: _Integers
+    nonmember: _Integers
+    bits: int = BITS
+    loss: str = "loss"
+    scale: LossScale = LossScale.UNKNOWN
+    saturated: tuple[int, int] = (0, 0)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", _checked_bits(self.bits))
+        object.__setattr__(self, "scale", LossScale.named(self.scale))
+        object.__setattr__(self, "saturated", tuple(map(int, self.saturated)))
+        for name in _COLUMNS:
+            column = validate.column(name, getattr(self, name))
+            if column.dtype.kind not in "iu" or column.dtype == np.uint64:
+                raise InputError(f"{name} must hold whole numbers of a summary, got type {column.dtype}.")
+            object.__setattr__(self, name, column.astype(np.int64))
+        validate.same_length(_COLUMNS, [getattr(self, name).size for name in _COLUMNS])
+        if np.diff(self.bin).min(initial=1) < 1 or abs(self.bin).max(initial=0) >= _infinite(self.bits):
+            raise InputError(
+                f"bin must ascend and number bins of finite losses by {self.bits} bits, got others; make the summary again."
+            )
+        if min(self.member.min(initial=0), self.nonmember.min(initial=0)) < 0:
+            raise InputError("member and nonmember must hold counts of 0 or more, got negative ones.")
+
+    def __repr__(self) -> str:
+        """Say how many records are counted, in how many bins."""
+        counts = f"{self.n_member:,} members, {self.n_nonmember:,} non-members"
+        return f"Summary({counts}, {self.bin.size:,} bins of {self.bits} bits)"
+
+    @property
+    def n_member(self) -> int:
+        """Number of members."""
+        return int(self.member.sum())
+
+    @property
+    def n_nonmember(self) -> int:
+        """Number of non-members."""
+        return int(self.nonmember.sum())
+
+    @classmethod
+    def of(cls, losses: Losses, *, bits: int = BITS) -> "Summary":
+        """Return the summary of losses that are at hand.
+
+        Args:
+            losses: Any.
+            bits: See `Summary`.
+        """
+        bits = _checked_bits(bits)
+        found = _Bins(bits)
+        for group, member in ((losses.member, True), (losses.nonmember, False)):
+            found.add(group, np.full(group.size, member))
+        return replace(found.summary(), scale=losses.scale, saturated=losses.saturated, notes=losses.notes)
+
+    def __add__(self, other: Any) -> "Summary":
+        """Return the summary of the records of both.
+
+        Raises:
+            InputError: They are of other bits, or of another loss.
+        """
+        if not isinstance(other, Summary):
+            return NotImplemented
+        for name in _SETTING:
+            if getattr(self, name) != getattr(other, name):
+                raise InputError(
+                    f"summaries must share {name} to be added, got {getattr(self, name)} and {getattr(other, name)}; make"
+                    " them of one loss, with the same bits."
+                )
+        both, at = np.unique(np.concatenate([self.bin, other.bin]), return_inverse=True)
+        member, nonmember = counts = np.zeros((2, both.size), dtype=np.int64)
+        parts = [np.stack([item.member, item.nonmember], axis=1) for item in (self, other)]
+        np.add.at(counts.T, at, np.concatenate(parts))
+        saturated = (self.saturated[0] + other.saturated[0], self.saturated[1] + other.saturated[1])
+        notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
+        about: Any = {"saturated": saturated, "notes": notes}
+        return replace(self, bin=both, member=member, nonmember=nonmember, **about)
+
+    def __radd__(self, other: Any) -> "Summary":
+        """Let `sum` begin with its 0."""
+        return self if other == 0 else NotImplemented
+
+    @cached_property
+    def losses(self) -> Losses:
+        """What an audit reads: the losses of both groups as counts, and no losses of single records.
+
+        Raises:
+            InputError: Fewer than two records in a group.
+        """
+        groups: dict[str, Any] = {}
+        for name in _COLUMNS[1:]:
+            counts: _Integers = getattr(self, name)
+            if counts.sum() < 2:  # noqa: PLR2004
+                raise InputError(
+                    f"{name} losses need at least 2 records, got a summary of {counts.sum()}; add one that has them."
+                )
+            values = _told_by(self.bin[counts > 0], self.bits)
+            groups[name] = Counted(values, counts[counts > 0], self.bits)
+        step = f"{self.loss!r} counted in bins of {self.bits} bits"
+        about: Any = {"scale": self.scale, "saturated": self.saturated, "notes": self.notes}
+        return Losses(**groups, **about, history=(step,))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the summary to a ``.parquet`` file, whole or not at all.
+
+        Raises:
+            InputError: A path with another ending.
+            OutputError: The path cannot be written.
+        """
+        import pandas as pd
+
+        file = Path(path)
+        if file.suffix.lower() != ".parquet":
+            raise InputError(f"path must end in .parquet, got {str(path)!r}; name the file so.")
+        about = {name: getattr(self, name) for name in _ABOUT}
+        about |= {_MARK: _VERSION, "counts": [self.n_member, self.n_nonmember]}
+        frame = pd.DataFrame({name: getattr(self, name) for name in _COLUMNS})
+        write_all({file: table_content(frame, file, note=json.dumps(about))})
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Summary":
+        """Return the summary in a file that `write` wrote.
+
+        Raises:
+            InputError: The file cannot be read, is no summary or not a whole one, or a later version wrote it.
+        """
+        table = open_table(path)
+        about = _metadata(path)
+        if about is None:
+            raise InputError(
+                f"{table.place} must be a summary, got another table; make one with auditor summarise, or read it with"
+                " auditor.read_losses."
+            )
+        if about[_MARK] != _VERSION:
+            raise InputError(
+                f"{table.place} must be a summary of version {_VERSION}, got version {about[_MARK]!r:.20}; read it with the"
+                " release that wrote it."
+            )
+        try:
+            told: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
+            told |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
+            found = cls(**told)
+            if about["counts"] != [found.n_member, found.n_nonmember]:
+                raise ValueError("its counts do not add up")  # noqa: TRY301 - all become one sentence
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{table.place} is not a whole summary ({validate.one_line(error)}); make it again."
+            ) from error
+        return found
+
+    @classmethod
+    def from_files(
+        cls,
+        files: Iterable[Any],
+        *,
+        loss_column: str = "loss",
+        member_column: str = "member",
+        higher_is_member: bool = False,
+        bits: int | None = None,
+        engine: Engine | None = None,
+        progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None,
+    ) -> "Summary":
+        """Count the losses of tables of any size, a stretch at a time; summaries among the files are added as they are.
+
+        Args:
+            files: Tables with a column of losses and one of membership, of the kinds that `read_losses` takes, folders of
+                ``.parquet`` parts, files of summaries, or addresses of Parquet that fsspec knows (``s3://...``). A table
+                may hold one group alone.
+            loss_column: The losses, finite numbers; smaller means more like a member.
+            member_column: 1 for a member and 0 for a non-member.
+            higher_is_member: Whether a higher score means more like a member; the scores are then negated.
+            bits: See `Summary`; default those of the summaries among the files, or 22.
+            engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
+            progress: Told the stage, the records that are counted, and all of them.
+
+        Raises:
+            InputError: A table that cannot be read, or a loss or membership that cannot be counted, with its file and row.
+            MissingExtraError: A package that an address or the engine needs is not installed.
+
+        >>> table = {"loss": [0.1, 0.2, 0.3, 0.9], "member": [1, 1, 0, 0]}
+        >>> Summary.from_files([table, table]).n_member
+        4
+        """
+        given = list(files)
+        summaries = [cls.read(item) for item in given if is_summary(item)]
+        if bits is None:
+            bits = summaries[0].bits if summaries else BITS
+        how: Any = {"loss": loss_column, "member": member_column, "higher_is_member": higher_is_member}
+        tables = [_Losses(table, **how) for item in given if not is_summary(item) for table in _opened(item)]
+        work, done = _Counting(tuple(tables), _checked_bits(bits)), 0
+        total = sum(len(table.reader) for table in tables)
+        with closing((engine or LocalEngine()).results(work, work.units)) as results:
+            for part in results:
+                summaries.append(part)
+                summaries = [sum(summaries)] if len(summaries) > _HELD else summaries  # type: ignore[list-item]
+                done += part.n_member + part.n_nonmember
+                progress("Counting", done, total)
+        if not summaries:
+            raise InputError("files must hold at least one record, got none.")
+        return sum(summaries)  # type: ignore[return-value]  # not the 0 that it begins with
+
+
+def is_summary(data: Any) -> bool:
+    """Return whether data are the path of a summary's file."""
+    return _metadata(data) is not None
+
+
+def _metadata(data: Any) -> dict[str, Any] | None:
+    """Return what a file says of itself as a summary; none if it is anything else, or data in memory."""
+    from pyarrow import ArrowException, parquet
+
+    path = sources.path_of(data)
+    if path is None or path.suffix.lower() != ".parquet" or not path.is_file():
+        return None
+    try:
+        with parquet.ParquetFile(str(path)) as file:
+            text = (file.schema_arrow.metadata or {}).get(b"note", b"")
+        found = json.loads(text[:_LONGEST])
+    except (OSError, ArrowException, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and _MARK in found else None
+
+
+# --- From losses to bins, and from bins to what tells them ---
+
+
+def _checked_bits(bits: object) -> int:
+    found = validate.at_least("bits", bits, least=_FEWEST)
+    if found > _MOST:
+        raise InputError(
+            f"bits must be at most {_MOST}, got {found}: the counts of all bins would not fit in memory."
+        )
+    return found
+
+
+def _infinite(bits: int) -> int:
+    """The first bin of no finite number."""
+    return 0x7FF << (bits - SIGN_AND_EXPONENT)
+
+
+def _told_by(bins: _Integers, bits: int) -> Floats:
+    """What tells each bin: its value that is nearest to 0."""
+    values = (abs(bins) << (64 - bits)).view(np.float64)
+    return np.where(bins < 0, -values, values)
+
+
+class _Bins:
+    """The counts of all bins there are, of which most are empty: one addition for each record."""
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self.counts = np.zeros((2, 2, 1 << (bits - 1)), dtype=np.int64)  # by group and by sign
+
+    def add(self, values: Floats, members: npt.NDArray[np.bool_]) -> None:
+        """Count finite losses."""
+        bins = (values.view(np.uint64) >> np.uint64(64 - self.bits)).view(np.int64)
+        np.add.at(self.counts.reshape(-1), bins + (members.astype(np.int64) << self.bits), 1)
+
+    def summary(self) -> Summary:
+        """Return what was counted."""
+        positive, negative = self.counts[:, 0], self.counts[:, 1]
+        zero = positive[:, :1] + negative[:, :1]
+        nonmember, member = np.concatenate([negative[:, :0:-1], zero, positive[:, 1:]], axis=1)
+        used = np.flatnonzero(member + nonmember)
+        return Summary(used - (positive.shape[1] - 1), member[used], nonmember[used], bits=self.bits)
+
+
+# --- Tables, of which stretches are counted, here or in other processes ---
+
+_UNIT = 2**24  # records that are counted between two looks
+_STRETCH = 2**18  # records at a time
+_HELD = 64  # summaries that wait for being added
+
+
+_Unit = tuple[int, int, int]  # which table, and from which row to before which
+
+
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """The two columns of one table that are counted.
+
+    Attributes:
+        table: An open table.
+        loss: The column of losses.
+        member: That of membership.
+        higher_is_member: Whether the losses are scores, which are negated.
+    """
+
+    table: sources.Table
+    loss: str
+    member: str
+    higher_is_member: bool
+
+    @cached_property
+    def reader(self) -> sources.Reader:
+        """Of both columns."""
+        loss = self.table.named(self.loss, what="losses", argument="loss_column")
+        member = self.table.named(self.member, what="membership", argument="member_column")
+        with _readable(self.table):
+            return self.table.reader([loss, member], text=())
+
+    def counted(self, start: int, stop: int, *, bits: int) -> Summary:
+        """Return the summary of some rows; that from the first row on says too what is known of all.
+
+        Raises:
+            InputError: A loss or a membership that cannot be counted.
+        """
+        found = _Bins(bits)
+        with _readable(self.table):
+            for begin in range(start, stop, _STRETCH):
+                stretch = self.reader.read(begin, min(stop, begin + _STRETCH))
+                where: Any = {"rows": self.table.rows, "first_row": begin}
+                (loss, place), (member, of_marks) = (
+                    (sources.without_gaps(stretch.column(name)), f"column {name!r} of {self.table.place}")
+                    for name in (self.loss, self.member)
+                )
+                values = validate.finite_column(place, sources.numbers(loss, place=place, **where), **where)
+                marks = sources.marks(member, place=of_marks, **where)
+                found.add(-values if self.higher_is_member else values, marks)
+        return replace(found.summary(), **self._about(first=start == 0))
+
+    def _about(self, *, first: bool) -> dict[str, Any]:
+        about: dict[str, Any] = {"loss": f"-{self.loss}" if self.higher_is_member else self.loss}
+        collected = metadata_of(self.table.path)
+        if collected is not None:
+            own = (
+                self.loss == "loss" and not self.higher_is_member
+            )  # and no other score, or one that is turned round
+            about |= {"scale": collected.scale} if own else {}
+            about |= {"saturated": collected.saturated} if own and first else {}
+            about |= {"notes": collected.notes} if first else {}
+        return about
+
+
+@dataclass(frozen=True, eq=False)
+class _Counting:
+    """What is done with each stretch of a table, in this process or in another one."""
+
+    tables: tuple[_Losses, ...]
+    bits: int
+    sent = "tables"
+    if_not_sent = "write them to files"
+    if_too_large = "fewer bits"
+
+    @property
+    def units(self) -> list[_Unit]:
+        """All stretches; what is not a file here is read from its beginning to its end by one."""
+        sizes = [(at, len(item.reader), item.table.path) for at, item in enumerate(self.tables)]
+        steps = ((at, size, max(1, size) if path is None else _UNIT) for at, size, path in sizes)
+        return [(at, row, min(size, row + step)) for at, size, step in steps for row in range(0, size, step)]
+
+    def prepare(self) -> None:
+        """Nothing takes time to build."""
+
+    def named(self, unit: _Unit) -> str:
+        """Return whose rows these are."""
+        return f"{self.tables[unit[0]].table.place} rows {unit[1]} to {unit[2] - 1}, counting from 0,"
+
+    def __call__(self, unit: _Unit) -> Summary:
+        """Count the rows of one stretch."""
+        return self.tables[unit[0]].counted(*unit[1:], bits=self.bits)
+
+
+# --- Where tables lie: here, in parts, or at an address ---
+
+
+def _opened(data: Any) -> Iterator[sources.Table]:
+    """Yield the tables: each part of a folder for itself, so that an error names its file."""
+    if isinstance(data, str) and "://" in data:
+        yield from _remote(data)
+        return
+    path = sources.path_of(data)
+    yield from map(open_table, sources.parts(path) if path is not None and path.is_dir() else [data])
+
+
+def _remote(address: str) -> Iterator[sources.Table]:
+    """Yield the Parquet tables at an address, by fsspec: nothing else here looks beyond this machine."""
+    fsspec = import_optional("fsspec", purpose="reading from an address", extra="remote")
+    if "@" in urlsplit(address).netloc:
+        raise InputError(
+            "an address must hold no user or password, got one with an @; fsspec takes them from the environment."
+        )
+    from pyarrow import dataset
+
+    with _reachable(f"file {address!r}"):
+        system, root = fsspec.core.url_to_fs(address)
+        files = dataset.dataset(root, filesystem=system, format="parquet").files
+        for file in files:
+            data = dataset.dataset(file, filesystem=system, format="parquet")
+            yield open_table(data, name=f"file {system.unstrip_protocol(file)!r}")
+
+
+@contextmanager
+def _reachable(place: str) -> Iterator[None]:
+    """Turn what is raised about something that is not here into one sentence."""
+    try:
+        yield
+    except (AuditorError, ImportError):
+        raise
+    except Exception as error:  # each file system has errors of its own
+        raise InputError(
+            f"{place} cannot be read ({validate.one_line(error)}); check the address."
+        ) from error
+
+
+def _readable(table: sources.Table) -> AbstractContextManager[None]:
+    return _reachable(table.place) if table.path is None else sources.readable(table.path)

@@ -1,0 +1,325 @@
+"""Summaries: counts of bins that merge, and never certify more than the losses that were counted."""
+
+import json
+import math
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import answer, refused, run
+from hypothesis import given, settings, strategies as st
+from pyarrow import parquet
+
+import auditor
+from auditor import Losses, Melded, RankGrid, Summary
+from auditor.core import ClopperPearson
+from auditor.curves import count
+from auditor.estimators import advantage, clopper_pearson, model_gdp, tpr_at_fpr
+from auditor.estimators.exact_test import Hits, Statistic
+
+# Bounds, and by how much the search for the root of each may miss it.
+BOUNDS = {
+    "calibrated": (partial(clopper_pearson, delta=1e-5), 1e-12),
+    "Clopper-Pearson": (partial(clopper_pearson, delta=0.0, rule=RankGrid(interval=ClopperPearson())), 1e-12),
+    "melded": (partial(clopper_pearson, delta=0.0, rule=RankGrid(interval=Melded())), 1e-9),
+    "TPR": (partial(tpr_at_fpr, rate=0.2), 1e-12),
+    "Gaussian": (partial(model_gdp, delta=1e-5), 1e-9),
+    "advantage": (lambda losses: advantage(count(losses)), 4e-6),
+}
+# Both zeros, the ends of the bins about 1, subnormals, and the largest doubles.
+EDGES = [0.0, -0.0, 1.0, math.nextafter(1, 2), math.nextafter(1, 0), -1.0, math.nextafter(-1, 0), 5e-324]
+EDGES += [-5e-324, 1e-310, 2.0**-1022, 1.7976931348623157e308, -1.7976931348623157e308]
+
+
+def told(value, bits):
+    """What tells the bin of a normal number, without looking at its bits: so many digits of the mantissa, cut off."""
+    mantissa, exponent = math.frexp(value)
+    digits = 2.0 ** (bits - 11)
+    return math.ldexp(math.trunc(mantissa * digits) / digits, exponent)
+
+
+def parts_of(losses, number):
+    """The losses in parts, each with both groups."""
+    sides = (np.array_split(group, number) for group in (losses.member, losses.nonmember))
+    return [Summary.of(Losses(*pair)) for pair in zip(*sides, strict=True)]
+
+
+def same(one, other):
+    """Whether two summaries count the same."""
+    columns = ("bin", "member", "nonmember")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in columns)
+
+
+@pytest.fixture
+def table(rng):
+    """Losses of 3,000 records with a leak, as a table."""
+    member = rng.random(3000) < 0.5
+    return pd.DataFrame({"loss": rng.normal(size=3000) - member, "member": member.astype(int)})
+
+
+@pytest.mark.parametrize("bits", [13, 22])
+def test_a_bin_is_so_many_digits(rng, bits):
+    """Each loss is in the bin that its first digits say, and zeros and what is as small share one."""
+    values = np.concatenate([rng.normal(size=400) * 10.0 ** rng.integers(-300, 300, 400), [1.0, -1.0]])
+    found = Summary.of(Losses(values, [5e-324, -5e-324, 0.0, -0.0]), bits=bits)
+    assert found.losses.member.levels.tolist() == sorted({told(value, bits) for value in values})
+    assert found.losses.nonmember.levels.tolist() == [0.0]
+    assert found.losses.nonmember.counts.tolist() == [4]
+
+
+_VALUES = st.lists(st.one_of(st.sampled_from(EDGES), st.floats(-50, 50)), min_size=2, max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_VALUES, _VALUES, st.integers(13, 24), st.integers(0, 2**32))
+def test_no_bound_is_larger_than_that_of_the_losses(first, second, bits, seed):
+    """Whatever the losses, no certified lower bound of a summary exceeds that of the losses."""
+    rng = np.random.default_rng(seed)
+    member = np.concatenate([first, rng.normal(-1, 1, 40)])
+    losses = Losses(member, np.concatenate([second, rng.lognormal(0, 1, 40)]))
+    binned = Summary.of(losses, bits=bits).losses
+    for name, (bound, rounding) in BOUNDS.items():
+        own, counted = bound(losses).lower or 0.0, bound(binned).lower or 0.0
+        assert counted <= own + rounding, name
+
+
+def test_where_audits_are_drawn_no_statistic_is_larger(rng):
+    """Of many records, whose bound rests on drawn audits, the hits at every rank are at most those of the losses."""
+    losses = Losses(rng.normal(-1, 1, 20_000), rng.normal(0, 1, 30_000))
+    own, counted = (Hits.of(item) for item in (losses, Summary.of(losses, bits=16).losses))
+    assert (counted.below <= own.below).all()
+    assert (counted.above <= own.above).all()
+    law = Statistic(20_000, 30_000, delta=1e-5, alpha=0.05)
+    assert law.largest(counted)[0] < law.largest(own)[0]
+
+
+def test_summaries_add_up_in_any_order(rng):
+    """However records are divided and added, the sum is the summary of all."""
+    losses = Losses(rng.normal(size=1000), rng.lognormal(size=900))
+    a, b, c = parts_of(losses, 3)
+    whole = Summary.of(losses)
+    assert all(same(whole, item) for item in (a + (b + c), (a + b) + c, c + a + b, sum([b, c, a])))
+    assert (whole.n_member, whole.n_nonmember) == (1000, 900)
+
+
+# Twenty audits of each law lose .004 nats on average at most, and the worst of them .012.
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda rng, shift, n: rng.normal(-shift, 1, n),
+        lambda rng, shift, n: rng.exponential(1 / (1 + shift), n),
+        lambda rng, shift, n: rng.laplace(-shift, 1, n),
+        lambda rng, shift, n: rng.binomial(20, 0.45 - 0.15 * shift, n) / 20,
+        lambda rng, shift, n: rng.lognormal(-shift, 1, n),
+    ],
+    ids=["normal", "exponential", "Laplace", "discrete", "lognormal"],
+)
+def test_little_is_lost_at_the_default(rng, law):
+    """At 22 bits the certified bound loses at most .01 nats on average, and nothing on few values."""
+    bound, _ = BOUNDS["melded"]
+    lost = []
+    for _ in range(8):
+        losses = Losses(law(rng, 1.0, 10_000), law(rng, 0.0, 10_000))
+        lost.append(bound(losses).lower - bound(Summary.of(losses).losses).lower)
+    assert 0 <= np.mean(lost) <= 0.01
+
+
+def test_any_number_of_records_is_audited(rng):
+    """An audit of 2 * 10^10 records takes no more memory than their bins, whatever is declared of the members."""
+    small = Summary.of(Losses(rng.normal(-1, 1, 10_000), rng.normal(0, 1, 10_000)))
+    much = Summary(small.bin, small.member * 10**6, small.nonmember * 10**6)
+    for members in (auditor.Sample(), auditor.Census()):
+        found = auditor.audit(much, members=members, delta=1e-5)
+        assert found["auc"].value == pytest.approx(auditor.audit(small, delta=1e-5)["auc"].value, abs=1e-9)
+        assert found["epsilon_bound.clopper_pearson"].lower > 3
+        assert found["epsilon_star.gaussian"].details["noise_floor"]["q95"] < 1e-3
+
+
+def test_rows_that_need_records_are_there_with_their_reason(table, tmp_path):
+    """What a summary cannot say is said so: nothing is missing, and nothing is 0."""
+    Summary.from_files([table]).write(tmp_path / "s.parquet")
+    split, mixture = auditor.RandomSplit(), auditor.Mixture(max_components=2)
+    found = auditor.audit(tmp_path / "s.parquet", split=split, mixture=mixture)
+    of_all = auditor.audit(table, split=split, mixture=mixture)
+    assert [row.name for row in found.estimates] == [row.name for row in of_all.estimates]
+    without = {row.name for row in found.estimates if row.value is None}
+    assert without == {
+        "epsilon_bound.one_run",
+        "epsilon_bound.one_run_gdp",
+        "epsilon_bound.order_statistics",
+        "epsilon_star.mixture",
+    }
+    assert all("a summary keeps" in found[name].reason for name in without)
+    assert "a summary keeps" in found.data["top_records"]
+    assert any(
+        item.kind == "group" and "keeps no labels" in item.estimates[0].reason for item in found.slices
+    )
+    upper = [row for row in found.estimates if row.upper is not None]
+    assert len(upper) > 3
+    assert all("the upper end does not cover that" in row.assumptions[-1] for row in upper)
+    assert {check.name: str(check.status) for check in found.checks}["bins"] == "warn"
+
+
+def test_files_of_every_kind_are_counted_alike(table, tmp_path, monkeypatch, capsys):
+    """Parts in a folder, a CSV, and a summary of some of them add up to the summary of the whole table."""
+    monkeypatch.chdir(tmp_path)
+    whole = Summary.from_files([table])
+    (tmp_path / "parts").mkdir()
+    for at, part in enumerate((table[:1000], table[1000:1700])):
+        part.to_parquet(f"parts/{at}.parquet", row_group_size=300)
+    table[1700:2500].to_csv("third.csv", index=False)
+    Summary.from_files([table[2500:]]).write("fourth.parquet")
+    assert run("summarise", "parts", "third.csv", "fourth.parquet", "--out", "all.parquet") == 0
+    assert "auditor audit all.parquet" in capsys.readouterr().out
+    found = Summary.read("all.parquet")
+    assert same(found, whole)
+    result = answer(capsys, "audit", "all.parquet")
+    assert run("audit", "all.parquet", "--json", "result.json", "--quiet") == 0
+    assert run("verify", "result.json", "--losses", "all.parquet") == 0
+    assert result["data"]["n_member"] == whole.n_member == int(table.member.sum())
+    negated = Summary.from_files([table.assign(loss=-table.loss)], higher_is_member=True)
+    assert same(negated, whole)
+    assert negated.loss == "-loss"
+
+
+def changed(path, **about):
+    """The same file with other words about itself."""
+    found = parquet.read_table(path)
+    words = json.loads(found.schema.metadata[b"note"]) | about
+    parquet.write_table(found.replace_schema_metadata({b"note": json.dumps(words)}), path)
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (
+            "summarise nan.parquet",
+            "file 'nan.parquet' must hold finite losses, got 1 NaN or blank (first at row 2",
+        ),
+        ("summarise infinite.csv", "got 1 infinite (first at row 3, the header being row 1)"),
+        ("summarise good.parquet coarse.parquet", "summaries must share bits to be added, got 22 and 14"),
+        (
+            "summarise good.parquet losses.csv --loss-column other",
+            "must share loss to be added, got loss and other",
+        ),
+        ("summarise losses.csv --bits 12", "bits must be a whole number of 13 or more, got 12"),
+        ("summarise losses.csv --bits 30", "bits must be at most 24, got 30"),
+        ("summarise nothing.parquet", "file 'nothing.parquet' does not exist"),
+        ("summarise later.parquet", "must be a summary of version 1, got version 7"),
+        ("summarise cut.parquet", "is not a whole summary (its counts do not add up)"),
+        ("summarise wrong.parquet", "is not a whole summary (scale must be one of"),
+        ("summarise empty.csv", "files must hold at least one record, got none"),
+        ("audit alone.parquet", "nonmember losses need at least 2 records, got a summary of 0"),
+        ("audit good.parquet --label-column x", "--label-column goes with a table of losses"),
+        ("audit good.parquet --reference losses.csv", "reference must be left out in the audit of a summary"),
+        (
+            "audit good.parquet --ranking order.csv",
+            "must be those of single records to be ranked, got a summary",
+        ),
+        (
+            "runs good.parquet --delta 1e-5",
+            "losses must be the scores of single runs, got a summary",
+        ),
+        (
+            "audit --members good.parquet --nonmembers losses.csv",
+            "A summary holds no losses: audit it as it is",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(
+    table, tmp_path, monkeypatch, capsys, command, sentence
+):
+    """Whatever is wrong is told with its place, and no file appears."""
+    monkeypatch.chdir(tmp_path)
+    table.assign(other=1.0).to_csv("losses.csv", index=False)
+    pd.DataFrame({"loss": [0.1, 0.2, math.nan], "member": [1, 0, 1]}).to_parquet("nan.parquet")
+    pd.DataFrame({"loss": [0.1, math.inf], "member": [1, 0]}).to_csv("infinite.csv", index=False)
+    table[:0].to_csv("empty.csv", index=False)
+    Summary.from_files([table]).write("good.parquet")
+    Summary.from_files([table], bits=14).write("coarse.parquet")
+    Summary.from_files([table[table.member == 1]]).write("alone.parquet")
+    for name, about in (
+        ("later", {"auditor_summary": 7}),
+        ("cut", {"counts": [1, 2]}),
+        ("wrong", {"scale": "x"}),
+    ):
+        shutil.copy("good.parquet", f"{name}.parquet")
+        changed(f"{name}.parquet", **about)
+    before = sorted(tmp_path.iterdir())
+    out = ["--out", "out.parquet"] if command.startswith("summarise") else []
+    assert sentence in refused(capsys, *command.split(), *out)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_is_no_summary_is_refused_in_python(table, tmp_path):
+    """A table is not read as a summary, odd counts are none, and single records cannot be paired."""
+    table.to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(auditor.InputError, match="must be a summary, got another table"):
+        Summary.read(tmp_path / "t.parquet")
+    for columns, words in (
+        (([2, 1], [1, 1], [1, 1]), "bin must ascend"),
+        (([2**31], [1], [1]), "bin must ascend"),
+        (([1, 2], [1, -1], [1, 1]), "counts of 0 or more"),
+        (([1.5], [1], [1]), "whole numbers"),
+        (([1, 2], [1], [1]), "same length"),
+    ):
+        with pytest.raises(auditor.InputError, match=words):
+            Summary(*map(np.array, columns))
+    found = Summary.from_files([table])
+    results = [auditor.audit(found, delta=1e-5, model=name) for name in "ab"]
+    assert auditor.compare(results).got_worse is False
+    with pytest.raises(auditor.InputError, match="single records"):
+        auditor.compare(results, losses=[found, found])
+    with pytest.raises(auditor.InputError, match="threshold must be left out"):
+        auditor.audit(found, threshold=auditor.FixedThreshold(0.5))
+
+
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning"
+)  # Ray leaves files and processes to the garbage collector
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ray_counts_the_same(table, tmp_path, require_extra):
+    """Two workers of Ray give the summary that this process gives."""
+    require_extra("ray")
+    for at in range(3):
+        table[at * 1000 : at * 1000 + 1000].to_parquet(tmp_path / f"{at}.parquet")
+    assert same(
+        Summary.from_files([tmp_path], engine=auditor.RayEngine(workers=2)), Summary.from_files([table])
+    )
+
+
+def test_an_address_is_read_by_fsspec(table, require_extra):
+    """Parts at an address of fsspec are counted as if they lay here; what is wrong with an address is one sentence."""
+    require_extra("remote")
+    import fsspec
+
+    system = fsspec.filesystem("memory")
+    for name, part in (("a", table[:2000]), ("b", table[2000:])):
+        with system.open(f"/losses/{name}.parquet", "wb") as file:
+            part.to_parquet(file)
+    assert same(Summary.from_files(["memory://losses"]), Summary.from_files([table]))
+    for address, words in (
+        ("memory://nowhere", "'memory://nowhere' cannot be read"),
+        ("noprotocol://x", "cannot be read"),
+        ("ftp://me:secret@host/x", "must hold no user or password"),
+    ):
+        with pytest.raises(auditor.InputError, match=words) as raised:
+            Summary.from_files([address])
+        assert "secret" not in str(raised.value)
+
+
+def test_the_query_of_the_documentation_gives_the_same_counts(table):
+    """The arithmetic in SQL finds the bins that the bits say, at every power of two and beside it."""
+    polars = pytest.importorskip("polars")
+    page = (Path(__file__).parents[3] / "docs/how-to/summaries.md").read_text(encoding="utf-8")
+    powers = 2.0 ** np.arange(-1074, 1024)
+    values = np.concatenate([EDGES, powers, np.nextafter(powers, 0), -np.nextafter(powers, np.inf)])
+    whole = pd.concat([table, pd.DataFrame({"loss": values, "member": 1})])
+    query = re.search(r"```sql\n(.*?)```", page, re.DOTALL).group(1)
+    counts = polars.SQLContext(losses=polars.from_pandas(whole)).execute(query).collect()
+    found = Summary(**{name: counts[name].to_numpy() for name in ("bin", "member", "nonmember")})
+    assert same(found, Summary.from_files([whole]))
