@@ -40,7 +40,7 @@ from auditor.collectors.tables.collected import metadata_of, printable_lines
 from auditor.collectors.tables.opening import open_table
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
-from auditor.core.files import table_content, write_all
+from auditor.core.files import MEMORY, table_content, write_all
 from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale
 
 BITS = 22  # at which the certified bound loses at most .01 nats on the laws that were tried
@@ -239,6 +239,7 @@ class Summary:
         member_column: str = "member",
         higher_is_member: bool = False,
         bits: int | None = None,
+        memory: float = MEMORY,
         engine: Engine | None = None,
         progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None,
     ) -> "Summary":
@@ -252,6 +253,7 @@ class Summary:
             member_column: 1 for a member and 0 for a non-member.
             higher_is_member: Whether a higher score means more like a member; the scores are then negated.
             bits: See `Summary`; default those of the summaries among the files, or 22.
+            memory: Bytes that what is decoded of a file at once may take, as for `read_losses`.
             engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
             progress: Told the stage, the records that are counted, and all of them.
 
@@ -268,7 +270,8 @@ class Summary:
         if bits is None:
             bits = summaries[0].bits if summaries else BITS
         how: Any = {"loss": loss_column, "member": member_column, "higher_is_member": higher_is_member}
-        tables = [_Losses(table, **how) for item in given if not is_summary(item) for table in _opened(item)]
+        others = (item for item in given if not is_summary(item))
+        tables = [_Losses(table, **how) for item in others for table in _opened(item, memory=memory)]
         work, done = _Counting(tuple(tables), _checked_bits(bits)), 0
         total = sum(len(table.reader) for table in tables)
         with closing((engine or LocalEngine()).results(work, work.units)) as results:
@@ -446,13 +449,14 @@ class _Counting:
 # --- Where tables lie: here, in parts, or at an address ---
 
 
-def _opened(data: Any) -> Iterator[sources.Table]:
+def _opened(data: Any, *, memory: float) -> Iterator[sources.Table]:
     """Yield the tables: each part of a folder for itself, so that an error names its file."""
     if isinstance(data, str) and "://" in data:
         yield from _remote(data)
         return
     path = sources.path_of(data)
-    yield from map(open_table, sources.parts(path) if path is not None and path.is_dir() else [data])
+    for part in sources.parts(path) if path is not None and path.is_dir() else [data]:
+        yield open_table(part, memory=memory)
 
 
 def _remote(address: str) -> Iterator[sources.Table]:
