@@ -134,7 +134,7 @@ CASES = {
     "members must be auditor.Sample or auditor.Census or auditor.Subset, got 'census'": lambda: auditor.audit(TEN, members="census"),
     r"members must be an instance, got the class Census; write Census\(...\)": lambda: auditor.audit(TEN, members=Census),
     "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.Ber": lambda: auditor.audit(TEN, split="random"),
-    "claim must be auditor.DPSGD or auditor.StatedClaim or auditor.StatedCurve or None, got .*; an epsilon is claimed by auditor.StatedClaim": lambda: auditor.audit(TEN, claim=(1.0, 1e-5)),
+    "claim must be auditor.DPSGD or auditor.StatedClaim or auditor.StatedCurve or None, got .*; write auditor.StatedClaim": lambda: auditor.audit(TEN, claim=(1.0, 1e-5)),
     "threshold must be auditor.RankGrid": lambda: auditor.audit(TEN, threshold=0.5),
     "a census scores every training record": lambda: auditor.audit(TEN, members=Census(), training_size=5000),
     # Estimators.

@@ -93,9 +93,6 @@ def several_looks(looks: int) -> dict[str, int]:
     return {"looks": looks} if looks > 1 else {}
 
 
-_WRITTEN = {"claim": "; an epsilon is claimed by auditor.StatedClaim(epsilon=..., delta=...)"}
-
-
 def instance(name: str, value: object, kinds: Sequence[type]) -> None:
     """Refuse a value of another type than these: a choice is a value, not its name or its class."""
     if isinstance(value, tuple(kinds)):
@@ -105,7 +102,8 @@ def instance(name: str, value: object, kinds: Sequence[type]) -> None:
         raise InputError(
             f"{name} must be an instance, got the class {value.__name__}; write {value.__name__}(...)."
         )
-    raise InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}{_WRITTEN.get(name, '')}.")
+    fix = "; write auditor.StatedClaim(epsilon=..., delta=...)" if "StatedClaim" in wanted else ""
+    raise InputError(f"{name} must be {wanted}, got {reprlib.repr(value)}{fix}.")
 
 
 def _public(kind: type) -> str:
@@ -156,7 +154,8 @@ _EXACT = 2**53  # from here on a float64 stands for several whole numbers
 def _numeric(said: str, raw: npt.NDArray[Any], rows: str = FROM_ZERO, first_row: int = 0) -> npt.NDArray[Any]:
     """Refuse losses that are no numbers, or whole numbers that float64 cannot hold."""
     if raw.dtype.kind == "b":
-        raise InputError(f"{said}, got truth values (an array of type bool); give the losses themselves.")
+        fix = "give the losses themselves; membership stands beside them, as in auditor.from_columns(loss, member=...)"
+        raise InputError(f"{said}, got truth values (an array of type bool); {fix}.")
     if raw.dtype.kind not in "fiu":
         raise InputError(f"{said}, got an array of type {raw.dtype}; convert the column first.")
     if raw.dtype.kind in "iu" and raw.dtype.itemsize == 8:  # noqa: PLR2004 - narrower ones are held
