@@ -231,6 +231,6 @@ def main() -> None:
     """Run the command line on the process's own arguments."""
     console.forgive_unknown_signs()
     # Modules and figures are millions of small objects that stay: looking for garbage among them took a tenth of the time.
-    gc.set_threshold(50_000)
+    gc.set_threshold(500_000)
     console.keep_warnings_inside()
     sys.exit(run(sys.argv[1:]))
