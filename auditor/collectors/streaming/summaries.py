@@ -50,6 +50,7 @@ _SETTING = ("bits", "loss", "scale")  # what summaries must share to be added
 _ABOUT = (*_SETTING, "saturated", "notes")  # what a file says beside its counts
 _MARK, _VERSION = "auditor_summary", 1  # by what it is known, and the version of its form
 _LONGEST = 2**20  # bytes of that
+_MOST_RECORDS = 2**53  # beyond, shares of them are not told apart
 
 _Integers = npt.NDArray[np.int64]
 
@@ -105,6 +106,8 @@ class Summary:
             )
         if min(self.member.min(initial=0), self.nonmember.min(initial=0)) < 0:
             raise InputError("member and nonmember must hold counts of 0 or more, got negative ones.")
+        if max(self.member.sum(dtype=np.float64), self.nonmember.sum(dtype=np.float64)) >= _MOST_RECORDS:
+            raise InputError("member and nonmember must count fewer than 2^53 records each, got more.")
 
     def __repr__(self) -> str:
         """Say how many records are counted, in how many bins."""

@@ -265,6 +265,7 @@ def test_what_is_no_summary_is_refused_in_python(table, tmp_path):
         (([2**31], [1], [1]), "bin must ascend"),
         (([1, 2], [1, -1], [1, 1]), "counts of 0 or more"),
         (([1.5], [1], [1]), "whole numbers"),
+        (([1, 2, 3, 4, 5], [2**62] * 5, [1] * 5), "fewer than 2"),
         (([1, 2], [1], [1]), "same length"),
     ):
         with pytest.raises(auditor.InputError, match=words):
