@@ -341,6 +341,8 @@ def states(result: AuditDocument, found: Statement) -> tuple[str, ...]:
         top is not None and claim is not None and claim.metric == "epsilon" and top < (claim.value or 0)
     )
     of_claim = "weak" if verdict is Verdict.NOT_REFUTED and out_of_reach else verdict.value
+    if result.verdict is Verdict.NOT_EVALUABLE and result.data.get("split") not in (None, "unknown"):
+        of_claim = "not_judged"
     return (of_claim, of_leak)
 
 

@@ -145,7 +145,7 @@ def test_a_gate_sees_the_number_of_its_tile(audits):
         (Verdict.NOT_REFUTED, 5.0, "not_refuted"),
         (Verdict.NOT_REFUTED, 0.9, "weak"),  # the claim is 1: this audit could not have refuted it
         (Verdict.INCONCLUSIVE, 5.0, "inconclusive"),
-        (Verdict.NOT_EVALUABLE, 5.0, "not_evaluable"),
+        (Verdict.NOT_EVALUABLE, 5.0, "not_judged"),  # though the split was declared
         (None, 5.0, "not_evaluable"),
     ],
 )
@@ -160,5 +160,8 @@ def test_what_to_do_fits_what_became_of_the_claim(refuted, verdict, ceiling, sta
     result = replace(refuted, verdict=verdict, estimates=rows)
     said = texts("what_now")["audit"]
     assert view_of(result).now == (*said[state][:2], said["leak"][0])
+    if verdict is Verdict.NOT_EVALUABLE:
+        undeclared = replace(result, data={**result.data, "split": "unknown"})
+        assert view_of(undeclared).now == (*said["not_evaluable"][:2], said["leak"][0])
     failed = replace(result, checks=(Check("shift", Status.FAIL, "The groups differ."),))
     assert view_of(failed).now == tuple(said["failed"])
