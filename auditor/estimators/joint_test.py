@@ -33,6 +33,7 @@ from scipy import special
 
 from auditor.core.values import Floats, Losses
 from auditor.curves.tradeoff import TradeoffCurve
+from auditor.estimators.limits import chance_above
 
 _Integers = npt.NDArray[np.int64]
 _Hits = tuple[_Integers, _Integers]
@@ -303,8 +304,7 @@ class _Tail:
 
     def log_p_of(self, hits: _Integers) -> Floats:
         """Return about the same of one count at each rank, shape (r,), without a table of all counts."""
-        below, rates = hits[:, None] - 1.0, self.allowed(self._rates)
-        tails = np.where(below < 0, 1.0, special.bdtrc(np.maximum(below, 0), self.others, rates))
+        tails = chance_above(hits[:, None] - 1.0, self.others, self.allowed(self._rates))
         return np.asarray(np.minimum(np.log(tails @ _WEIGHTS), 0.0))
 
     @cached_property
@@ -341,7 +341,7 @@ class _Tail:
 def _tails_of(counts: _Integers, size: int, rates: Floats) -> Floats:
     """P[Bin(size, rate) >= h] for every rate and h."""
     if counts.size <= size:
-        return np.where(counts == 0, 1.0, special.bdtrc(np.maximum(counts - 1.0, 0), size, rates[:, None]))
+        return chance_above(counts - 1.0, size, rates[:, None])
     sure = rates[:, None] >= 1
     rates = np.clip(rates, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)[:, None]
     choices = special.gammaln(size + 1) - special.gammaln(counts + 1) - special.gammaln(size - counts + 1)
