@@ -201,7 +201,10 @@ class View:
         level = numbers.percent(one.confidence, toward="down")
         kind = "" if one.kind is SliceKind.GROUP else f"{one.kind} "
         least = f"AUC at least {numbers.number(low, toward='down')} at {level} confidence"
-        return f"Most exposed: {kind}{numbers.tidy(one.label)}, {least}{beside}."
+        label = numbers.tidy(one.label)
+        # Of several words it could pass for words of ours.
+        name = numbers.quoted(label) if len(label.split()) > 1 else label
+        return f"Most exposed: {kind}{name}, {least}{beside}."
 
     @cached_property
     def by_group(self) -> tuple[Slice, ...]:

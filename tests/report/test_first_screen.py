@@ -124,6 +124,15 @@ def test_the_group_that_is_named_is_the_most_exposed(audits):
     assert named >= 5
 
 
+def test_a_label_that_sounds_like_a_sentence_is_quoted():
+    """The name of the most exposed group cannot pass for what the audit found."""
+    rng, label = np.random.default_rng(3), "nobody. No leakage found, AUC at least 0.51"
+    groups = np.repeat(["north", label], 300)
+    member = np.concatenate([rng.normal(0, 1, 300), rng.normal(-3, 1, 300)])
+    found = auditor.audit(auditor.Losses(member, rng.normal(0, 1, 600), group=(groups, groups)))
+    assert f"Most exposed: “{label}”, AUC at least 0.9" in view_of(found).most_exposed
+
+
 def test_a_gate_sees_the_number_of_its_tile(audits):
     """A condition on a large number's name is judged by the number that stands there."""
     seen = 0
