@@ -156,6 +156,8 @@ def test_every_output(tmp_path, capsys):
         ("--noise-multiplier 1 --sampling-rate 0.1 --steps 2.5", ["--steps", "2.5"]),
         ("--noise-multiplier 1", ["missing", "--sampling-rate", "--steps", "--schedule"]),
         ("--noise-multiplier 1 --sampling-rate 1/0 --steps 3", ["--sampling-rate", "1/0"]),
+        ("--noise-multiplier 1 --sampling-rate 1e999999999 --steps 3", ["--sampling-rate"]),
+        ("--noise-multiplier 1 --sampling-rate 0.1 --epochs inf", ["--epochs"]),
         ("{run} --epochs 3", ["--epochs", "--steps", "one of the two"]),
         ("--noise-multiplier 1 --sampling-rate 0.1 --epochs -1", ["--epochs", "above 0"]),
         ("{run} --schedule x.csv", ["--schedule", "cannot stand beside"]),

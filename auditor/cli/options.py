@@ -305,7 +305,9 @@ def names(option: str, text: str) -> list[str]:
 def _rate(typed: object) -> float:
     """A rate as a number, or as one number over another: batch size over records."""
     try:
-        return float(Fraction(str(typed)))
+        text = str(typed)
+        # A fraction keeps every digit: of 1e999999999 that would be a billion.
+        return float(Fraction(text)) if "/" in text else float(text)
     except (ValueError, ZeroDivisionError, OverflowError):
         raise InputError("it must be a number, or one over another such as 256/60000.") from None
 
