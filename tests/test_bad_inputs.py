@@ -24,7 +24,7 @@ from auditor.core import (
     StatedClaim,
     Subset,
 )
-from auditor.curves import Gaussian, MixtureOfGaussians, TradeoffCurve, fit_mixture_pair, logit_map
+from auditor.curves import Gaussian, MixtureOfGaussians, TradeoffCurve, fit_mixture_pair
 from auditor.estimators import (
     clopper_pearson,
     epsilon_bound,
@@ -163,7 +163,6 @@ CASES = {
     "fpr must run from 0 to 1": lambda: TradeoffCurve(fpr=[0.1, 1], tpr=[0, 1]),
     "fpr must never fall, got a fall after point 1": lambda: TradeoffCurve(fpr=[0, 0.5, 0.4, 1], tpr=[0, 0.5, 0.6, 1]),
     "tpr must never fall": lambda: TradeoffCurve(fpr=[0, 0.5, 1], tpr=[0, math.nan, 1]),
-    "smallest loss before the logit map must be above 0, got -1": lambda: logit_map(Losses([-1.0, 1.0], [1.0, 2.0])),
     # Features.
     "same columns, got 2 and 3": lambda: Features(np.ones((2, 2)), np.ones((2, 3))),
     "same columns, got 'a', 'b'": lambda: Features(pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),

@@ -17,7 +17,7 @@ from auditor.theory import claimed_curve
 
 def fitted(losses, rng):
     """The transformed losses and their fits."""
-    moved = published()(losses)
+    moved = published(losses)
     return moved, fit_gaussian_pair(moved, rng=rng)
 
 

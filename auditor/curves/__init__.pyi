@@ -17,4 +17,4 @@ from auditor.curves.mixture import (
     log_evidence,
 )
 from auditor.curves.tradeoff import TradeoffCurve, count
-from auditor.curves.transforms import chain, log_odds, logit_map, normalise, published, shift
+from auditor.curves.transforms import log_odds, normalise, published

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from auditor.core import validate
 from auditor.core.values import Counted, Floats, Losses, LossScale
 
 Transform = Callable[[Losses], Losses]
@@ -35,22 +34,6 @@ def _of_group(function: Callable[[Floats], Floats], group: Any) -> Any:
     return fresh
 
 
-def chain(*steps: Transform) -> Transform:
-    """Return the transform that applies the steps in order.
-
-    >>> losses = Losses(member=[0.0, 1.0], nonmember=[2.0, 4.0])
-    >>> chain(normalise, shift(1.0))(losses).nonmember
-    array([1.5, 2. ])
-    """
-
-    def chained(losses: Losses) -> Losses:
-        for step in steps:
-            losses = step(losses)
-        return losses
-
-    return chained
-
-
 def normalise(losses: Losses) -> Losses:
     """Map the losses linearly to [0, 1], with the minimum and maximum over both groups; equal losses map to 0.
 
@@ -70,38 +53,16 @@ def normalise(losses: Losses) -> Losses:
     )
 
 
-def shift(alpha: float) -> Transform:
-    """Return the transform that adds ``alpha`` to every loss.
+def published(losses: Losses) -> Losses:
+    """Map losses by the published chain: normalise over both groups, shift by alpha = 1, exponentiate, logit.
 
-    >>> shift(1.0)(Losses(member=[0.0, 1.0], nonmember=[0.5, 0.5])).member
-    array([1., 2.])
-    """
-    amount = validate.number("alpha", alpha)
-    return lambda losses: _mapped(losses, lambda x: x + amount, f"shift by {amount:g}")
+    Source: Negoescu et al. 2024, Appendix B. The result lies in [0.541325, 1.854587].
 
-
-def logit_map(losses: Losses) -> Losses:
-    """Map a loss u > 0 to -logit(exp(-u)) = log(exp(u) - 1), the negative of the paper's phi.
-
-    Raises:
-        InputError: A loss is not above 0.
-
-    >>> logit_map(Losses(member=[1.0, 2.0], nonmember=[1.0, 2.0])).member.round(6)
-    array([0.541325, 1.854587])
-    """
-    validate.positive("smallest loss before the logit map", min(losses.member.min(), losses.nonmember.min()))
-    return _mapped(losses, _log_expm1, "logit of exp(-loss), negated")
-
-
-def published(*, alpha: float = 1.0) -> Transform:
-    """Return the published chain: normalise over both groups, shift by ``alpha``, exponentiate, logit.
-
-    Source: Negoescu et al. 2024, Appendix B. With alpha = 1 the result lies in [0.541325, 1.854587].
-
-    >>> published()(Losses(member=[0.0, 1.0], nonmember=[2.0, 4.0])).nonmember.round(6)
+    >>> published(Losses(member=[0.0, 1.0], nonmember=[2.0, 4.0])).nonmember.round(6)
     array([1.247518, 1.854587])
     """
-    return chain(normalise, shift(alpha), logit_map)
+    shifted = _mapped(normalise(losses), lambda x: x + 1.0, "shift by 1")
+    return _mapped(shifted, _log_expm1, "logit of exp(-loss), negated")
 
 
 def log_odds(losses: Losses) -> Losses:

@@ -543,7 +543,7 @@ def alternatives(losses: Losses, *, delta: float) -> dict[str, float]:
     """
     groups = losses.sorted_member, losses.sorted_nonmember
     return {
-        "without_extremes": _refitted(losses, [_trimmed(group) for group in groups], published(), delta),
+        "without_extremes": _refitted(losses, [_trimmed(group) for group in groups], published, delta),
         "scale_free": _refitted(losses, groups, log_odds, delta),
     }
 

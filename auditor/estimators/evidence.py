@@ -116,7 +116,7 @@ class Evidence:
             history=self.losses.history,
             notes=self.losses.notes,
         )
-        return published()(ordered)
+        return published(ordered)
 
     @cached_property
     def normals(self) -> FittedPair:

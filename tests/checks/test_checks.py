@@ -190,7 +190,7 @@ def test_power_against_a_claim(rng, n, split, claim, status):
 
 def published_row(losses, rng):
     """The parametric row of raw losses at delta 1e-5, with its alternatives."""
-    pair = fit_gaussian_pair(published()(losses), rng=rng)
+    pair = fit_gaussian_pair(published(losses), rng=rng)
     return parametric(pair, delta=1e-5, extra=alternatives(losses, delta=1e-5))
 
 
@@ -221,7 +221,7 @@ def test_condensing_a_long_sample_changes_nothing_that_matters(rng):
     assert found.values.size < ordered.size / 10
     assert found.counts.sum() == ordered.size
     whole, short = (
-        fit_gaussian(published()(Losses(member=x, nonmember=x)).member, w)
+        fit_gaussian(published(Losses(member=x, nonmember=x)).member, w)
         for x, w in ((ordered, None), (found.values, found.counts))
     )
     assert (short.mean, short.sd) == pytest.approx((whole.mean, whole.sd), rel=1e-5)

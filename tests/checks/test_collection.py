@@ -48,7 +48,7 @@ def test_each_note_is_a_sentence_of_the_warning():
 @pytest.mark.parametrize(
     "change",
     [
-        published(),
+        published,
         log_odds,
         lambda losses: losses.take(member=np.arange(3), nonmember=np.arange(3)),
         lambda losses: dataclasses.replace(losses, member=np.arange(10.0)),

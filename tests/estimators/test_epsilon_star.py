@@ -75,14 +75,14 @@ def test_saturated_has_no_lower_bound():
 
 def test_gamma_bias_reference(rng):
     """Gamma(2,5) against Gamma(3,5), delta 1e-5: the published value is 4.998 where the truth is 4.319 (design)."""
-    pair = fit_gaussian_pair(published()(gamma_losses(1_000_000)), rng=rng)
+    pair = fit_gaussian_pair(published(gamma_losses(1_000_000)), rng=rng)
     assert parametric(pair, delta=1e-5).value == pytest.approx(4.998, abs=0.06)
 
 
 def test_rejected_fit_has_no_interval(rng):
     """A rejected fit leaves the value and takes away the lower bound and the confidence."""
     losses = Losses(member=rng.choice([0.0, 5.0, 9.0], 4000), nonmember=rng.exponential(1, 4000))
-    estimate = parametric(fit_gaussian_pair(published()(losses), rng=rng), delta=1e-4)
+    estimate = parametric(fit_gaussian_pair(published(losses), rng=rng), delta=1e-4)
     assert estimate.details["fit"]["rejected"]
     assert estimate.value is not None
     assert (estimate.lower, estimate.confidence) == (None, None)
@@ -90,7 +90,7 @@ def test_rejected_fit_has_no_interval(rng):
 
 def test_delta_zero_is_a_row_with_a_reason(rng):
     """At delta 0 the row is present, without a value, and says why."""
-    pair = fit_gaussian_pair(published()(gamma_losses(500)), rng=rng)
+    pair = fit_gaussian_pair(published(gamma_losses(500)), rng=rng)
     estimate = parametric(pair, delta=0.0)
     assert estimate.value is None
     assert "delta is 0" in estimate.reason

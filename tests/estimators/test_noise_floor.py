@@ -23,14 +23,14 @@ def test_reference_values(rng, law, n, expected):
     means = []
     for _ in range(10):
         losses = Losses(member=draw(size=n), nonmember=draw(size=n))
-        moved = losses if law == "normal" else published()(losses)
+        moved = losses if law == "normal" else published(losses)
         means.append(noise_floor(moved, delta=1e-5, clip=1e-5, rng=rng).mean())
     assert np.mean(means) == pytest.approx(expected, rel=0.2)
 
 
 def test_against_real_relabellings(rng):
     """The binned draws have the mean and spread of refits to really permuted records, for lopsided groups too."""
-    losses = published()(Losses(member=rng.gamma(2, 1, 300), nonmember=rng.gamma(2.2, 1, 900)))
+    losses = published(Losses(member=rng.gamma(2, 1, 300), nonmember=rng.gamma(2.2, 1, 900)))
     pooled = np.concatenate([losses.member, losses.nonmember])
 
     def refitted():

@@ -58,7 +58,7 @@ def evenly(further, n):
 
 def fitted(losses, *, delta=DELTA, clip=CLIP, transform=None):
     """The parametric value of Section 8.1: normals fitted to the transformed losses, and a clip."""
-    moved = (transform or published())(losses)
+    moved = (transform or published)(losses)
     return gaussian_supremum(
         fit_gaussian(moved.member), fit_gaussian(moved.nonmember), delta=delta, clip=clip
     ).value
@@ -212,7 +212,7 @@ def test_figure_6_few_records_cannot_reject(rng):
     runs = 40
     passed = {100: 0, 1_000: 0, "ours": 0}
     for _ in range(runs):
-        values = published()(drawn(0, 10_000, rng)).member
+        values = published(drawn(0, 10_000, rng)).member
         for size in (100, 1_000):
             kept, (held,) = partition(values, (size,), rng=rng)
             passed[size] += not two_sample_ks(held, fit_gaussian(kept), rng=rng).rejected

@@ -32,7 +32,7 @@ def audited():
         features=features,
         reference=auditor.Losses(member=rng.exponential(1, N), nonmember=rng.exponential(1, N)),
     )
-    scales = [losses, published()(losses), log_odds(losses)]
+    scales = [losses, published(losses), log_odds(losses)]
     values = [np.concatenate([item.member, item.nonmember]) for item in scales]
     values.append(np.concatenate([np.ravel(features.member), np.ravel(features.nonmember)]))
     return result, np.concatenate(values)

@@ -56,7 +56,7 @@ def test_the_published_transform_of_normals_is_seldom_rejected(simulated):
     """Exactly normal losses, bent a little by the published transform, are rejected in about 5% of the runs at 1e4."""
 
     def either(rng):
-        losses = published()(Losses(member=rng.normal(0, 1, 10_000), nonmember=rng.normal(1, 1, 10_000)))
+        losses = published(Losses(member=rng.normal(0, 1, 10_000), nonmember=rng.normal(1, 1, 10_000)))
         pair = fit_gaussian_pair(losses, rng=rng)
         return pair.member_fit.rejected, pair.nonmember_fit.rejected
 
@@ -122,7 +122,7 @@ def test_no_fit_finds_leakage_where_there_is_none(simulated, draw):
     """
 
     def alarm(rng):
-        drawn = published()(Losses(member=draw(rng, 8000), nonmember=draw(rng, 4000)))
+        drawn = published(Losses(member=draw(rng, 8000), nonmember=draw(rng, 4000)))
         mixed = parametric(fit_mixture_pair(drawn, choice=Mixture(6), rng=rng), delta=1e-5).lower
         return bool(mixed or parametric(fit_gaussian_pair(drawn, rng=rng), delta=1e-5).lower)
 
