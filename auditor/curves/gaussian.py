@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from auditor.core import validate
 from auditor.core.values import Counted, Density, FittedPair, Floats, GoodnessOfFit, KSGrid, Losses, weighted
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -34,10 +33,6 @@ class Gaussian:
     sd: float
     skew: float = 0.0
     kurtosis: float = 3.0
-
-    def __post_init__(self) -> None:
-        validate.number("mean", self.mean)
-        validate.nonnegative("sd", self.sd)
 
     def _z(self, x: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core import options, validate
+from auditor.core import options
 from auditor.core.errors import InputError
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators.evidence import Evidence
@@ -87,8 +87,7 @@ def clopper_pearson(
         rule: `RankGrid` (default), `FixedThreshold` or `Split`.
 
     Raises:
-        InputError: delta outside [0, 1) or confidence outside (0, 1), a subset of fewer records than were scored,
-            or approximate limits for members that are not a sample.
+        InputError: A subset of fewer records than were scored, or approximate limits for members that are not a sample.
 
     >>> import numpy as np
     >>> losses = Losses(member=np.linspace(0, 1, 500), nonmember=np.linspace(2, 3, 500))
@@ -96,8 +95,7 @@ def clopper_pearson(
     >>> estimate.value == estimate.lower == estimate.details["ceiling"]
     True
     """
-    delta = validate.fraction("delta", delta, zero=True)
-    alpha = 1 - validate.confidence(confidence)
+    alpha = 1 - confidence
     match rule:
         case options.RankGrid():
             rule = in_reach(rule, losses.n_member, losses.n_nonmember, alpha=alpha, members=members)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor.core import validate
 from auditor.core.numbers import plain
 from auditor.core.options import Census, Members, Sample
 from auditor.core.values import Estimate, FittedPair, Floats, GoodnessOfFit, Losses, Subject, weighted
@@ -114,9 +113,6 @@ def parametric(
     10 records are expected beyond the threshold; where the value is attained and whether the data reach there; the
     standard error; the best region's value, of normals; both fits, and of mixtures the grid of published tests.
 
-    Raises:
-        InputError: delta outside [0, 1) or confidence outside (0, 1).
-
     >>> import numpy as np
     >>> from auditor.core.options import Mixture
     >>> from auditor.core.values import Losses
@@ -132,8 +128,6 @@ def parametric(
     True
     """
     family = _MIXTURES if isinstance(pair.member, MixtureOfGaussians) else _NORMALS
-    delta = validate.fraction("delta", delta, zero=True)
-    validate.confidence(confidence)
     laws = pair.member, pair.nonmember
     details = {"transform": pair.transform, "fit": _fit_details(pair), **(extra or {})}
     if delta == 0:

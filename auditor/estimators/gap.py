@@ -31,7 +31,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core import validate
 from auditor.core.options import Census, Members, Sample
 from auditor.core.values import Estimate, Floats, Subject
 from auditor.curves.tradeoff import ThresholdCounts
@@ -56,15 +55,12 @@ def advantage(
         confidence: Of the interval, in (0, 1).
         members: `Sample` (default), `Subset` or `Census`.
 
-    Raises:
-        InputError: A confidence outside (0, 1).
-
     >>> from auditor.curves.tradeoff import count
     >>> from auditor.core.values import Losses
     >>> advantage(count(Losses(member=[1.0, 2.0], nonmember=[3.0, 4.0]))).value
     1.0
     """
-    alpha = 1 - validate.confidence(confidence)
+    alpha = 1 - confidence
     gap = counts.tp_below / counts.n_member - counts.fp_below / counts.n_nonmember
     at = int(np.argmax(gap))
     value = max(0.0, float(gap[at]))

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor.core import validate
 from auditor.core.options import Census, Members, Sample, UnknownSplit
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators import guess_tests
@@ -75,9 +74,6 @@ def model_gdp(
         members: Which members were scored. A finite training set has no Gaussian curve, so a `Census` too counts as
             a draw from one.
 
-    Raises:
-        InputError: delta outside [0, 1) or confidence outside (0, 1).
-
     Source: Nasr et al. 2023, Section 4, over the rank grid [own].
 
     >>> rng = np.random.default_rng(0)
@@ -86,8 +82,7 @@ def model_gdp(
     >>> 0.7 < estimate.details["mu"] < 1
     True
     """
-    delta = validate.fraction("delta", delta, zero=True)
-    alpha = 1 - validate.confidence(confidence)
+    alpha = 1 - confidence
     scored = (
         "every training record was scored, as a draw from that curve"
         if isinstance(members, Census)

@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core import validate
-from auditor.core.errors import InputError
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
 from auditor.estimators.guesses import Guesses, GuessSet
@@ -44,8 +42,6 @@ def steinke_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
     >>> round(steinke_bound(bits=1000, guesses=1000, correct=700, delta=1e-5, alpha=0.05), 6)
     0.73174
     """
-    _check_counts(bits, guesses, correct)
-    alpha, delta = validate.fraction("alpha", alpha), validate.fraction("delta", delta, zero=True)
     return largest_refuted(
         lambda eps: steinke_p_value(bits=bits, guesses=guesses, correct=correct, epsilon=eps, delta=delta),
         alpha,
@@ -63,14 +59,9 @@ def steinke_p_value(*, bits: int, guesses: int, correct: int, epsilon: float, de
         epsilon: 0 or more, in nats.
         delta: In [0, 1).
 
-    Raises:
-        InputError: Counts that do not fit, epsilon below 0 or delta outside [0, 1).
-
     >>> round(steinke_p_value(bits=1000, guesses=600, correct=600, epsilon=4.0, delta=1e-5), 10)
     0.0012625634
     """
-    _check_counts(bits, guesses, correct)
-    epsilon, delta = validate.nonnegative("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
     if correct == 0:
         return 1.0
     q = float(special.expit(epsilon))
@@ -121,7 +112,6 @@ def biased_bound(*, guesses: tuple[int, int], correct: int, inclusion: float, al
     >>> round(biased_bound(guesses=(200, 0), correct=190, inclusion=0.8, alpha=0.05), 6)
     1.011577
     """
-    validate.fraction("alpha", alpha)
     return largest_refuted(
         lambda eps: biased_p_value(guesses=guesses, correct=correct, inclusion=inclusion, epsilon=eps),
         alpha,
@@ -142,8 +132,7 @@ def biased_p_value(*, guesses: tuple[int, int], correct: int, inclusion: float, 
     11.0
     """
     n_in, n_out = guesses
-    _check_counts(n_in + n_out, n_in + n_out, correct)
-    prior = float(special.logit(validate.fraction("inclusion", inclusion)))
+    prior = float(special.logit(inclusion))
     right_in, right_out = float(special.expit(epsilon + prior)), float(special.expit(epsilon - prior))
     hits = np.arange(n_in + 1, dtype=np.float64)
     # P[W >= v] = sum over the "in" successes j of P[Bin(out) >= v - j]: 1 where nothing is needed, 0 where too much is.
@@ -152,16 +141,6 @@ def biased_p_value(*, guesses: tuple[int, int], correct: int, inclusion: float, 
     tail = special.betainc(inside, np.maximum(n_out - inside, 0) + 1, right_out)
     tail = np.where(need <= 0, 1.0, np.where(need > n_out, 0.0, tail))
     return min(1.0, float(np.einsum("i,i->", binomial(hits, n_in, right_in), tail)))
-
-
-def _check_counts(bits: int, guesses: int, correct: int) -> None:
-    """Refuse counts that do not fit together."""
-    validate.at_least("guesses", guesses, least=1)
-    validate.at_least("correct guesses", correct, least=0)
-    if correct > guesses or guesses > bits:
-        raise InputError(
-            f"correct guesses <= guesses <= bits must hold, got {correct}, {guesses} and {bits}; swap the arguments?"
-        )
 
 
 def largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Floats) -> float:
@@ -215,9 +194,6 @@ def rejects(smallest_fpr: SmallestFpr, *, bits: int, guesses: int, correct: int,
         correct: Right guesses v <= r.
         alpha: In (0, 1).
 
-    Raises:
-        InputError: Counts that do not fit, or alpha outside (0, 1).
-
     Source: Mahloujifar, Melis and Chaudhuri 2024, Algorithm 3; the argument is above.
 
     >>> rejects(of_gdp(2.08), bits=1000, guesses=600, correct=600, alpha=0.05)
@@ -225,8 +201,6 @@ def rejects(smallest_fpr: SmallestFpr, *, bits: int, guesses: int, correct: int,
     >>> rejects(of_gdp(2.09), bits=1000, guesses=600, correct=600, alpha=0.05)
     False
     """
-    _check_counts(bits, guesses, correct)
-    alpha = validate.fraction("alpha", alpha)
     # A loop over numbers, not arrays: each step needs the one before, and about 10 sqrt(r) steps settle it.
     right, wrong, all_mass = alpha * correct / bits, alpha * (guesses - correct) / bits, guesses / bits
     previous = 0.0
@@ -251,7 +225,7 @@ def of_gdp(mu: float) -> SmallestFpr:
     >>> round(of_gdp(1.0)(0.5), 6)
     0.158655
     """
-    mu, quantile = validate.nonnegative("mu", mu), NormalDist().inv_cdf
+    quantile = NormalDist().inv_cdf
 
     def smallest_fpr(tpr: float) -> float:
         return 1.0 if tpr >= 1 else 0.5 * math.erfc((mu - quantile(tpr)) * math.sqrt(0.5))
@@ -265,7 +239,6 @@ def of_epsilon_delta(epsilon: float, *, delta: float) -> SmallestFpr:
     >>> of_epsilon_delta(0.0, delta=0.25)(0.5)
     0.25
     """
-    epsilon, delta = validate.nonnegative("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
     up, down = math.exp(min(epsilon, 700.0)), math.exp(-epsilon)
 
     def smallest_fpr(tpr: float) -> float:
@@ -303,9 +276,6 @@ def epsilon_bound(*, bits: int, guesses: int, correct: int, delta: float, alpha:
         correct: Right guesses v <= r.
         delta: In [0, 1).
         alpha: In (0, 1).
-
-    Raises:
-        InputError: Counts that do not fit, delta outside [0, 1) or alpha outside (0, 1).
 
     Source: Mahloujifar, Melis and Chaudhuri 2024.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.core import options, validate
+from auditor.core import options
 from auditor.core.values import Estimate, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import guess_tests
@@ -112,9 +112,6 @@ def one_run_bound(
             no further error: whenever one of the two statements is wrong, the mechanism's true curve was rejected.
         claimed: A claimed pure epsilon, whose p-value `AnyGuesses` gives.
 
-    Raises:
-        InputError: delta outside [0, 1), confidence outside (0, 1), or a test that is not one.
-
     Source: Steinke, Nasr and Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2024; the orders of guesses, `AnyGuesses`
     and the biased coins are [own], derived where they are computed.
 
@@ -124,10 +121,7 @@ def one_run_bound(
     >>> estimate.value == estimate.details["ceiling"]
     True
     """
-    delta = validate.fraction("delta", delta, zero=True)
-    confidence = validate.confidence(confidence)
     test = _test(test, delta)
-    validate.instance("test", test, (options.Steinke, options.FDP, options.AnyGuesses))
     guesses = draw_guesses(losses, split=split, rng=rng, thin=_fair(test, delta))
     return bound_of(guesses, test=test, delta=delta, confidence=confidence, curve=curve, claimed=claimed)
 

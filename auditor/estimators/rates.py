@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from auditor.core import validate
 from auditor.core.options import Members, Sample
 from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
 from auditor.curves.tradeoff import ThresholdCounts, count
@@ -76,7 +75,7 @@ def tpr_at_fpr(
         counts: From `auditor.curves.tradeoff.count`, if they are at hand.
 
     Raises:
-        InputError: A rate or confidence outside (0, 1), or a subset of fewer records than were scored.
+        InputError: A subset of fewer records than were scored.
 
     >>> losses = Losses(member=np.linspace(0, 1, 500), nonmember=np.linspace(2, 3, 500))
     >>> tpr_at_fpr(losses, rate=0.1).value
@@ -85,8 +84,7 @@ def tpr_at_fpr(
     >>> found.value, found.lower, found.details["lower_reason"]
     (1.0, None, 'not resolvable with 500 non-member records: at least 3,911 are needed')
     """
-    rate = validate.fraction("fpr", rate)
-    alpha = 1 - validate.confidence(confidence)
+    alpha = 1 - confidence
     limits = MemberLimits(members, losses.n_member)
     value = _hull_at(rate, count(losses) if counts is None else counts)
     lower, details = certified_at(rate, losses, limits, (1 - _UPPER_SHARE) * alpha / limits.limits)
@@ -206,15 +204,12 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95, correct: PerGroup 
         correct: Whether each record is classified correctly, if that is known: ``details["accuracy_baseline"]`` is the
             AUC of calling those members that are (Yeom et al. 2018), 1/2 + (accuracy gap)/2.
 
-    Raises:
-        InputError: A confidence outside (0, 1).
-
     >>> from auditor.curves.tradeoff import count
     >>> from auditor.core.values import Losses
     >>> auc(count(Losses(member=[1.0, 2.0], nonmember=[2.0, 3.0]))).value
     0.875
     """
-    alpha = 1 - validate.confidence(confidence)
+    alpha = 1 - confidence
     value, variance = _delong(counts)
     low, high = interval(value, variance, sizes=(counts.n_member, counts.n_nonmember), alpha=alpha)
     details = {"standard_error": math.sqrt(variance)}
@@ -327,8 +322,6 @@ def empirical(
     >>> empirical(Losses(member=[1.0, 1.0], nonmember=[1.0, 1.0]), delta=1e-5).value
     0.0
     """
-    delta = validate.fraction("delta", delta, zero=True)
-    clip = validate.fraction("clip", clip)
     details: dict[str, Any] = {
         "clip": clip,
         "saturated": False,
