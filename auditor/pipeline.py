@@ -30,13 +30,11 @@ def audit(asked: Asked) -> AuditDocument:
     Raises:
         InputError: Losses that cannot be used as asked, or a result that would be too large to be read again.
     """
-    evidence = Evidence.of(asked, estimators=ESTIMATORS)
+    evidence = Evidence(asked, asked.setting, tuple(ESTIMATORS))
     estimates = evidence.estimates
     checks = tuple(check for spec in CHECKS if (check := spec.run(evidence)) is not None)
     comparisons = compare(evidence.claims, estimates, checks, audited=evidence.audited)
-    exposed = most_exposed(
-        evidence.persons, checks=checks, most=asked.top_records, rng=evidence.rng("ranking")
-    )
+    exposed = most_exposed(asked.units, checks=checks, most=asked.top_records, rng=evidence.rng("ranking"))
     result = AuditDocument(
         data={**asked.described(), "top_records": exposed.reason, "shown": shown_together(evidence)},
         estimates=estimates,
@@ -50,8 +48,8 @@ def audit(asked: Asked) -> AuditDocument:
         histograms=views.histograms(evidence.losses, evidence.transformed, evidence.normals),
         verdict=overall(comparisons),
         provenance=provenance(
-            evidence.given,
-            seed=evidence.seed,
+            asked.given,
+            seed=asked.seed,
             source=asked.source and validate.shortened(asked.source),
             command=asked.command and validate.shortened(asked.command),
             choices=asked.kept(),

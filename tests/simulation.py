@@ -53,7 +53,7 @@ def looked_at(losses, **asked):
     known, offered = signature(Asked).parameters, signature(audit).parameters.values()
     defaults = {item.name: item.default for item in offered if item.name in known}
     question = Asked(**{**defaults, "losses": losses, "delta": 1e-5, **asked})
-    evidence = Evidence.of(question, estimators=[ESTIMATORS[name] for name in _LOOKED_AT])
+    evidence = Evidence(question, question.setting, tuple(ESTIMATORS[name] for name in _LOOKED_AT))
     return result_of({**question.described(), "shown": shown_together(evidence)}, *evidence.estimates)
 
 

@@ -9,19 +9,19 @@ from auditor.core.values import Check
 
 _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "direction": lambda evidence: losses.direction(evidence.estimate("auc")),
-    "ties": lambda evidence: losses.ties(evidence.given),
-    "bins": lambda evidence: losses.bins(evidence.given),
-    "saturation": lambda evidence: losses.saturation(evidence.given),
+    "ties": lambda evidence: losses.ties(evidence.asked.given),
+    "bins": lambda evidence: losses.bins(evidence.asked.given),
+    "saturation": lambda evidence: losses.saturation(evidence.asked.given),
     "masking": lambda evidence: losses.masking(evidence.losses),
-    "collection": lambda evidence: losses.collection(evidence.given),
-    "duplicates": lambda evidence: copies.duplicates(evidence.given),
-    "persons": lambda evidence: losses.persons(evidence.persons),
+    "collection": lambda evidence: losses.collection(evidence.asked.given),
+    "duplicates": lambda evidence: copies.duplicates(evidence.asked.given),
+    "persons": lambda evidence: losses.persons(evidence.asked.units),
     "shift": lambda evidence: populations.shift(
-        evidence.features, person=evidence.given.person, rng=evidence.rng("features")
+        evidence.asked.features, person=evidence.asked.given.person, rng=evidence.rng("features")
     ),
     # By the rank grid whatever the rule: a threshold chosen for this model means nothing on another model's scale.
     "placebo": lambda evidence: null_audits.placebo(
-        evidence.reference, audited=evidence.given, delta=evidence.setting.delta
+        evidence.asked.reference, audited=evidence.asked.given, delta=evidence.setting.delta
     ),
     "label_shuffle": lambda evidence: null_audits.label_shuffle(
         evidence.losses,

@@ -1,6 +1,6 @@
 """What an audit has to go by: the losses, what was asked, and what follows from both, computed when first asked for."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -14,8 +14,7 @@ from auditor.curves.mixture import fit_mixture_pair
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
 from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses
-from auditor.records.features import Features
-from auditor.records.labels import PersonsFound, mechanism_reason
+from auditor.records.labels import mechanism_reason
 from auditor.theory.asked import Asked, Setting, promises
 
 # Where the random numbers of each step come from, below the seed. A number that a result shows hangs on its stream, so a
@@ -52,43 +51,19 @@ class Evidence:
     """What one audit has to go by. Estimators and checks are functions of it.
 
     Attributes:
-        given: The losses record by record, as given.
-        persons: The units that are audited, with their losses, and how records and persons are spread.
-        setting: The choices of the audit.
-        features: Of the given records, or null.
-        reference: Losses of the given records under a model that was trained on none of them, or null.
-        seed: Of everything random.
-        progress: Called with (done, total) while mixtures are fitted, or null.
+        asked: What the audit was asked: the losses, its units, and all that was given with them.
+        setting: The choices of the audit, which are those asked or stricter ones.
         estimators: What makes the estimates, in their order in a result.
     """
 
-    given: Losses
-    persons: PersonsFound
+    asked: Asked
     setting: Setting
-    features: Features | None = None
-    reference: Losses | None = None
-    seed: int = 0
-    progress: Callable[[int, int], None] | None = None
     estimators: tuple[Estimator, ...] = ()
-
-    @classmethod
-    def of(cls, asked: Asked, *, estimators: Iterable[Estimator] = ()) -> "Evidence":
-        """Return the evidence of what was asked."""
-        return cls(
-            given=asked.given,
-            persons=asked.units,
-            setting=asked.setting,
-            features=asked.features,
-            reference=asked.reference,
-            seed=asked.seed,
-            progress=asked.progress,
-            estimators=tuple(estimators),
-        )
 
     @property
     def losses(self) -> Losses:
         """The losses that are audited, one for each unit."""
-        return self.persons.losses
+        return self.asked.units.losses
 
     def rng(self, step: str) -> np.random.Generator:
         """Return the random numbers of one step, the same at every call.
@@ -97,7 +72,7 @@ class Evidence:
             step: One of those that are known here, or any other name, which has a stream of its own.
         """
         key = _STREAMS.get(step) or (_OTHERS, *step.encode())
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+        return np.random.default_rng(np.random.SeedSequence(self.asked.seed, spawn_key=key))
 
     # --- Curves ---
 
@@ -131,7 +106,7 @@ class Evidence:
         if choice is None or self.losses.bits is not None:
             return None
         return fit_mixture_pair(
-            self.transformed, choice=choice, rng=rng, transform="published", progress=self.progress
+            self.transformed, choice=choice, rng=rng, transform="published", progress=self.asked.progress
         )
 
     # --- The claim ---
@@ -166,7 +141,7 @@ class Evidence:
     @property
     def usable_split(self) -> MembershipSplit:
         """The declared split; where the units of the audit contradict it, none."""
-        return UnknownSplit() if mechanism_reason(self.persons) else self.setting.split
+        return UnknownSplit() if mechanism_reason(self.asked.units) else self.setting.split
 
     def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
         """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""

@@ -61,7 +61,7 @@ def of_units(found: Estimate, evidence: Evidence) -> Estimate:
     """Return a number about the training algorithm with what follows for it from the units of the audit."""
     if isinstance(evidence.setting.split, options.UnknownSplit):
         return found
-    refusal, about = mechanism_reason(evidence.persons), claim_reason(evidence.persons)
+    refusal, about = mechanism_reason(evidence.asked.units), claim_reason(evidence.asked.units)
     details, assumptions = dict(found.details), found.assumptions
     if refusal is not None:
         details["reason"] = refusal
