@@ -671,6 +671,11 @@ class Estimate:
         """Return a certified lower bound, which is its own value."""
         return cls(name, bound, bound, None, confidence, **said)
 
+    @classmethod
+    def point(cls, name: str, value: float, **said: Any) -> "Estimate":
+        """Return a point estimate, which has no interval."""
+        return cls(name, value, None, None, None, **said)
+
     def emptied(self, reason: str, **changes: Any) -> "Estimate":
         """Return the row without its value, with the reason, and with other changes."""
         details = {**self.details, "reason": reason}

@@ -341,12 +341,9 @@ def empirical(
         details["saturated"] = True
     else:
         value = 0.0
-    return Estimate(
-        name="epsilon_star.empirical",
-        value=value,
-        lower=None,
-        upper=None,
-        confidence=None,
+    return Estimate.point(
+        "epsilon_star.empirical",
+        value,
         method="maximum over empirical error rates; Negoescu et al. 2024, Definition 2",
         subject=Subject.MODEL,
         delta=delta,

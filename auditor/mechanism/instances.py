@@ -249,12 +249,9 @@ def _point(evidence: InstanceRates, delta: float, confidence: float, rng: np.ran
     details: dict[str, Any] = {"instances": evidence.hits.shape[0], "certified": BOUND}
     if value > 0:
         details |= _attack(evidence, at)
-    return Estimate(
-        name=POINT,
-        value=value,
-        lower=None,  # the certified bound is a row of its own, and the only one that can be judged
-        upper=None,
-        confidence=None,
+    return Estimate.point(  # the certified bound is a row of its own, and the only one that can be judged
+        POINT,
+        value,
         method="largest ratio of averaged rates; Negoescu et al. 2024, Eq. 19",
         subject=Subject.MECHANISM,
         delta=delta,
@@ -282,12 +279,9 @@ def _log_mean_exp(evidence: InstanceRates, delta: float) -> Estimate:
     """About models, not the mechanism's guarantee: so nothing can judge a claim by it."""
     values = instance_values(evidence, delta)
     value, error = log_mean_exp(values)
-    return Estimate(
-        name=LOG_MEAN_EXP,
-        value=value,
-        lower=None,
-        upper=None,
-        confidence=None,
+    return Estimate.point(
+        LOG_MEAN_EXP,
+        value,
         method="log of the mean of exp(Epsilon*) over the instances; Negoescu et al. 2024, Theorem 2",
         subject=Subject.MODEL,
         delta=delta,

@@ -54,11 +54,7 @@ def _with_rates(entries: Iterable[Metric]) -> Iterator[Metric]:
     """The entries, and before a family of rates its members that every audit has."""
     for item in entries:
         if item.name == _FAMILY:
-            yield from (
-                _at_rate(item, 0.1),
-                _at_rate(item, 0.01),
-                _at_rate(item, 0.001),
-            )
+            yield from (_at_rate(item, rate) for rate in (0.1, 0.01, 0.001))
         yield item
 
 

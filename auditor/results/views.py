@@ -252,10 +252,8 @@ def _dense(exact: TradeoffCurve) -> TradeoffCurve:
 
 def _band(losses: Losses, confidence: float, members: Members) -> list[NamedCurve]:
     """Both sides of the band as staircases: a lower limit holds to the right of its FPR, an upper one to the left."""
-    band, label = (
-        simultaneous_band(losses, confidence=confidence, members=members),
-        f"confidence band, all thresholds at once ({percent(confidence, toward='down')})",
-    )
+    band = simultaneous_band(losses, confidence=confidence, members=members)
+    label = f"confidence band, all thresholds at once ({percent(confidence, toward='down')})"
     (fpr_high, tpr_low), (fpr_low, tpr_high) = _corners(band.above), _corners(1 - band.below)[:, ::-1]
     fpr_low, tpr_high = 1 - fpr_low, 1 - tpr_high
     lower = (
