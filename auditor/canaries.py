@@ -737,6 +737,7 @@ def choose_canary(
     """
     if not isinstance(candidates, Mapping) or not candidates:
         raise InputError(f"candidates must be a mapping of names to the scores of runs, got {candidates!r}.")
+    delta, confidence = validate.fraction("delta", delta, zero=True), validate.confidence(confidence)
     for name, losses in candidates.items():
         validate.instance(f"candidate {name!r}", losses, (Losses,))
     sizes = {name: (losses.n_member, losses.n_nonmember) for name, losses in candidates.items()}
