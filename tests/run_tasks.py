@@ -50,6 +50,11 @@ def threads(case, seed):  # noqa: ARG001 - as every task
     return {"most": max((item["num_threads"] for item in threadpool_info()), default=1)}
 
 
+def both(losses):
+    """The scores of both worlds."""
+    return losses.member.tolist(), losses.nonmember.tolist()
+
+
 def noisy_count(with_canary, seed):
     """A count with normal noise: epsilon 4.377 at delta 1e-5."""
     return -(float(with_canary) + np.random.default_rng(seed).normal())

@@ -3,6 +3,7 @@
 from inspect import signature
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from scipy import stats
 
 from auditor import AuditResult, audit
@@ -25,6 +26,21 @@ def at_most(misses, runs, level=ALPHA):
 def seldom(misses, level=ALPHA):
     """Whether what missed, run by run, and each of several things that may have, is compatible with the level."""
     return all(at_most(int(number), len(misses), level) for number in np.atleast_1d(misses.sum(axis=0)))
+
+
+def run_machine(request, machine, *, steps):
+    """Run a stateful test machine: a few histories always drawn alike, and with ``--long`` many of all kinds."""
+    often = request.config.getoption("--long")
+    case = machine.TestCase
+    case.settings = settings(
+        max_examples=300 if often else 15,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        derandomize=not often,
+        suppress_health_check=list(HealthCheck),
+    )
+    case().runTest()
 
 
 def outside(truth, found):

@@ -7,15 +7,11 @@ import sys
 import numpy as np
 import pytest
 import run_tasks
+from run_tasks import both
 
 import auditor
 from auditor.core import AuditorError, InputError
 from auditor.mechanism import training_runs
-
-
-def both(losses):
-    """The scores of both worlds."""
-    return losses.member.tolist(), losses.nonmember.tolist()
 
 
 def test_half_of_the_runs_are_with_the_canary():

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 import run_tasks
-from run_tasks import Below
+from run_tasks import Below, both
 
 import auditor
 from auditor.collectors.streaming import ray_session
@@ -27,11 +27,6 @@ def cluster(require_extra):
     require_extra("ray")
     with ray_session(2, None):
         yield
-
-
-def both(losses):
-    """The scores of both worlds."""
-    return losses.member.tolist(), losses.nonmember.tolist()
 
 
 def kept(folder):

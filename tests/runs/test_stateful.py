@@ -7,9 +7,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from run_tasks import InDisorder
+from simulation import run_machine
 
 import auditor
 
@@ -161,14 +162,4 @@ class Disturbed(RuleBasedStateMachine):
 
 def test_whatever_happens_between_two_calls(request):
     """Stopped, cut off, mixed up and grown, a set of runs makes no whole result twice, and mixes none."""
-    machine = Disturbed.TestCase
-    often = request.config.getoption("--long")
-    machine.settings = settings(
-        max_examples=300 if often else 15,
-        stateful_step_count=15,
-        deadline=None,
-        database=None,
-        derandomize=not often,
-        suppress_health_check=list(HealthCheck),
-    )
-    machine().runTest()
+    run_machine(request, Disturbed, steps=15)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import run_tasks
-from run_tasks import Below, InDisorder
+from run_tasks import Below, InDisorder, both
 
 import auditor
 from auditor.core import AuditorError, InputError
@@ -14,11 +14,6 @@ from auditor.mechanism.training_runs import seed_of
 
 MOST = 60
 RULE = Below(4)
-
-
-def both(losses):
-    """The scores of both worlds."""
-    return losses.member.tolist(), losses.nonmember.tolist()
 
 
 def in_order(train, rule=RULE, most=MOST):

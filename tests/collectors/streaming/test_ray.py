@@ -148,10 +148,8 @@ def test_each_worker_scores_and_nobody_scores_twice(tables, tmp_path):
     np.testing.assert_array_equal(losses(work), np.concatenate([table.features[:, 0] for table in tables]))
 
 
-@pytest.mark.usefixtures("cluster")
-def test_a_killed_worker_loses_nothing(tables, tmp_path):
-    """A worker is killed at its work: all units are there in the end, each once, and at most its own is scored again."""
-    scorer = FirstColumn(tmp_path / "log", seconds=0.15, company=2)
+def killing(scorer):
+    """Whom it kills, and what kills the worker at work, once."""
     killed = []
 
     def kill(_):
@@ -159,6 +157,14 @@ def test_a_killed_worker_loses_nothing(tables, tmp_path):
             killed.append(calls(scorer.log)[-1][0])
             os.kill(killed[0], signal.SIGKILL)
 
+    return killed, kill
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_killed_worker_loses_nothing(tables, tmp_path):
+    """A worker is killed at its work: all units are there in the end, each once, and at most its own is scored again."""
+    scorer = FirstColumn(tmp_path / "log", seconds=0.15, company=2)
+    killed, kill = killing(scorer)
     work, units = run(RayEngine(workers=2), scorer, tables, tmp_path, done=kill)
     assert sorted(unit.index for unit in units) == list(range(11))
     with pytest.raises(ProcessLookupError):
@@ -337,13 +343,7 @@ def test_without_ray(tables, tmp_path, monkeypatch):
 def test_a_large_model_outlives_its_worker(tables, tmp_path):
     """A model of 40 MB, which Ray would lose with its first worker, is there for the next; no copy stays in the end."""
     scorer = Heavy(tmp_path / "log", seconds=0.15, ballast=np.ones(5_000_000))
-    killed = []
-
-    def kill(_):
-        if not killed:
-            killed.append(calls(scorer.log)[-1][0])
-            os.kill(killed[0], signal.SIGKILL)
-
+    _, kill = killing(scorer)
     work, units = run(RayEngine(workers=1), scorer, tables, tmp_path, done=kill)
     assert sorted(unit.index for unit in units) == list(range(11))
     assert len({process for process, *_ in calls(scorer.log)}) == 2

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from collectors.streaming.fakes import digest
-from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from simulation import run_machine
 
 import auditor
 
@@ -147,14 +148,4 @@ class Disturbed(RuleBasedStateMachine):
 def test_whatever_happens_between_two_calls(request, undisturbed):
     """Stopped, spoiled, mixed up and replaced, the same call gives the undisturbed file or refuses, and mixes nothing."""
     Disturbed.expected = undisturbed
-    often = request.config.getoption("--long")
-    machine = Disturbed.TestCase
-    machine.settings = settings(
-        max_examples=300 if often else 15,
-        stateful_step_count=12,
-        deadline=None,
-        database=None,
-        derandomize=not often,
-        suppress_health_check=list(HealthCheck),
-    )
-    machine().runTest()
+    run_machine(request, Disturbed, steps=12)
