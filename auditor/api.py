@@ -34,8 +34,8 @@ from auditor.core.options import (
     Utility,
 )
 from auditor.core.values import Estimate, Losses, Verdict
+from auditor.estimators.asked import Asked
 from auditor.results.document import AuditDocument, ClaimDocument, InstancesDocument, RunsDocument
-from auditor.theory.asked import Asked
 from auditor.verdicts.gates import Gate, GateOutcome, check_gates
 
 if TYPE_CHECKING:

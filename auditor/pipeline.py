@@ -9,6 +9,7 @@ from auditor.core.errors import InputError
 from auditor.core.options import Sample, StatedClaim
 from auditor.core.values import Estimate
 from auditor.curves.tradeoff import count
+from auditor.estimators.asked import Asked
 from auditor.estimators.band import furthest, simultaneous_band
 from auditor.estimators.certified import certified_bound
 from auditor.estimators.evidence import Evidence
@@ -20,7 +21,6 @@ from auditor.results import views
 from auditor.results.document import AuditDocument, NamedCurve, provenance
 from auditor.risk.ranking import most_exposed
 from auditor.risk.slices import slices_of
-from auditor.theory.asked import Asked
 from auditor.verdicts.judging import compare, overall
 
 

@@ -9,10 +9,10 @@ from scipy import stats
 from auditor import AuditResult, audit
 from auditor.core import ClopperPearson, Sample
 from auditor.estimators import Counts, MemberLimits, threshold_bound
+from auditor.estimators.asked import Asked
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.registry import ESTIMATORS
 from auditor.pipeline import shown_together
-from auditor.theory.asked import Asked
 
 ALPHA = 0.05
 EXACT = ClopperPearson()

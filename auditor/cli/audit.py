@@ -591,8 +591,8 @@ def _compared(what: str, kept: object, now: object) -> tuple[bool | None, str]:
 def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     """Whether the audit of these losses, made again, gives the numbers of the result; each that differs by itself."""
     from auditor import api
+    from auditor.estimators.asked import asked_again
     from auditor.results.reading import read_result
-    from auditor.theory.asked import asked_again
 
     result = read_result(path)
     choices = result.provenance.get("choices")

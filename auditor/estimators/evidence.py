@@ -13,9 +13,9 @@ from auditor.curves.gaussian import SAMPLE_SIZES, fit_gaussian_pair
 from auditor.curves.mixture import fit_mixture_pair
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
+from auditor.estimators.asked import Asked, Setting, promises
 from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses
 from auditor.records.labels import mechanism_reason
-from auditor.theory.asked import Asked, Setting, promises
 
 # Where the random numbers of each step come from, below the seed. A number that a result shows hangs on its stream, so a
 # new step gets a name of its own and these stay as they are.

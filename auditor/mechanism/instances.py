@@ -14,6 +14,7 @@ from auditor.core.errors import InputError
 from auditor.core.values import WORST_FIRST, Check, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.estimators import guess_tests
+from auditor.estimators.asked import SPLIT_NAMES, promises
 from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
@@ -30,7 +31,6 @@ from auditor.results.document import (
 )
 from auditor.results.views import ATTACKS, InstanceRates, against_claim, averaged, on_common_grid, rank_curves
 from auditor.theory.accountant import claimed_curve
-from auditor.theory.asked import SPLIT_NAMES, promises
 from auditor.verdicts.judging import judge, overall
 
 # --- Whether several instances can be trusted together: what makes one of them unusable makes the whole so ---

@@ -15,6 +15,7 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import count
+from auditor.estimators.asked import promises
 from auditor.estimators.certified import Counts, clopper_pearson, most_telling, split_by, threshold_bound
 from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
@@ -24,7 +25,6 @@ from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, jud
 from auditor.results.document import RunsDocument, input_hash, provenance
 from auditor.results.views import curves_of_runs
 from auditor.theory.accountant import claimed_curve
-from auditor.theory.asked import promises
 from auditor.theory.gaussian import gaussian_epsilon
 from auditor.verdicts.judging import judge, overall
 
