@@ -443,15 +443,8 @@ def headline(found: Iterable[Difference]) -> Headline:
     """Return whether a release got worse: what the rows that decide show.
 
     Where one of them is not comparable the others can say that it is worse, and nothing else.
-
-    Raises:
-        InputError: No row decides.
     """
     rows = [item for item in found if item.decides]
-    if not rows:
-        raise InputError(
-            "found must hold a difference that decides, got none; pass what differences returns."
-        )
     order = (Change.WORSE, Change.NOT_COMPARABLE, Change.BETTER, Change.NO_CHANGE_SHOWN)
     verdict = next(one for one in order if any(item.verdict is one for item in rows))
     told = [item for item in rows if item.verdict is verdict]
