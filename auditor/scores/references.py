@@ -366,8 +366,7 @@ class Population:
                 column = validate.column(f"population {name}", labels)
                 validate.same_length(("population losses", f"population {name}"), (self.n, column.size))
                 object.__setattr__(self, name, column)
-        scale = validate.known("scale", self.scale, [str(item) for item in LossScale])
-        object.__setattr__(self, "scale", LossScale(scale))
+        object.__setattr__(self, "scale", LossScale.named(self.scale))
 
     @classmethod
     def from_losses(cls, losses: Losses, *, reference: References | None = None) -> "Population":

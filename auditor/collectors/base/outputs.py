@@ -1,7 +1,6 @@
 """What a model returned, checked: probabilities, log-probabilities or logits, one row for each record."""
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from functools import partial
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from auditor.collectors.base.records import Records
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.options import Named
 from auditor.core.values import Floats
 
 _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
@@ -19,7 +19,7 @@ _WIDENED_EPS = {"bfloat16": 2.0**-7}  # of the types that numpy does not have
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
 
 
-class Output(StrEnum):
+class Output(Named):
     """What a predict callable returns for each record.
 
     >>> Output("logits") is Output.LOGITS

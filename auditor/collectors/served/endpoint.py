@@ -16,7 +16,6 @@ from auditor.collectors.served import protocols
 from auditor.collectors.served.payload import Wanted, answer_rows, as_float32_if_rounded, json_payload
 from auditor.collectors.served.protocols import Template, Wire
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
-from auditor.core import validate
 from auditor.core.errors import InputError
 
 # Protocols by their short names, as the command line spells them; a template needs more than a name.
@@ -64,8 +63,7 @@ class Endpoint(Connection):
             names = ", ".join(f"{kind.__name__}(...)" for kind in kinds)
             raise InputError(f"protocol must be one of {names}, got {self.protocol!r}.")
         if self.output is not None:
-            output = validate.known("output", self.output, [str(item) for item in Output])
-            object.__setattr__(self, "output", Output(output))
+            object.__setattr__(self, "output", Output.named(self.output))
         for name in ("labels", "columns"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _distinct(name, getattr(self, name)))

@@ -129,8 +129,7 @@ def collect(
     }
     labels["label"] = PerGroup(member.labels, nonmember.labels) if isinstance(task, Classification) else None
     labels["fingerprint"] = _pair_fingerprint(member, nonmember)
-    if output is not None:
-        output = Output(validate.known("output", output, [str(item) for item in Output]))
+    output = None if output is None else Output.named(output)
     names = None if classes is None else distinct_classes(classes)
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     found = predictor(model, task=task, output=output, sample=(member, nonmember))
@@ -303,7 +302,7 @@ def collect_to(
     recipe = ScorerRecipe(
         model=model,
         task=task or Classification(),
-        output=None if output is None else Output(validate.known("output", output, list(Output))),
+        output=None if output is None else Output.named(output),
         classes=None if classes is None else typed_classes(distinct_classes(classes), sources),
         repeats=validate.at_least("repeats", repeats, least=1),
         sources=sources,
