@@ -1,4 +1,4 @@
-"""What all notebooks share: small or full settings, printed numbers beside ours, and one look for the figures."""
+"""What all notebooks share: small or full settings, printed numbers beside ours, and the look of the report for the figures."""
 
 import os
 from collections.abc import Iterable
@@ -6,10 +6,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
+from cycler import cycler
+from matplotlib.colors import LinearSegmentedColormap
 
-__all__ = ["FULL", "Row", "agreement", "figures_alike", "runs_folder", "setting"]
+from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL, STYLE
+
+__all__ = [
+    "ACCENT",
+    "FULL",
+    "INK",
+    "MUTED",
+    "NEUTRAL",
+    "Row",
+    "agreement",
+    "figures_alike",
+    "runs_folder",
+    "setting",
+]
+
+# Colours are the report's: one accent for what a figure is about, ink for what is exact, grey for the rest.
+FROM_CARD = LinearSegmentedColormap.from_list("auditor", [CARD, ACCENT])
+mpl.colormaps.register(FROM_CARD, force=True)
 
 FULL = os.environ.get("FULL") == "1"
 
@@ -65,16 +85,25 @@ def agreement(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def figures_alike() -> None:
-    """Give every figure of a notebook the same quiet look."""
+    """Give every figure of a notebook the report's look, with letters large enough for a page of text."""
+    plt.rcParams.update(STYLE)
     plt.rcParams.update(
         {
-            "figure.figsize": (7.0, 4.2),
-            "figure.dpi": 110,
+            "axes.labelsize": 10,
+            "axes.prop_cycle": cycler(color=(ACCENT, INK, NEUTRAL, MUTED)),
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+            "axes.titleweight": "bold",
             "figure.constrained_layout.use": True,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.alpha": 0.25,
-            "legend.frameon": False,
+            "figure.dpi": 110,
+            "figure.figsize": (7.0, 4.2),
+            "figure.titlesize": 11,
+            "figure.titleweight": "bold",
+            "font.size": 10,
+            "image.cmap": FROM_CARD.name,
+            "legend.fontsize": 9.5,
+            "text.parse_math": True,
+            "xtick.labelsize": 9.5,
+            "ytick.labelsize": 9.5,
         }
     )
