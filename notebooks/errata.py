@@ -29,7 +29,7 @@ from experiments.errata_composition import POST, SLIDES
 from experiments.errata_epsilon import EPSILON_STAR
 from experiments.errata_membership import MEMBERSHIP
 from IPython.display import HTML, display
-from shared import ACCENT, NEUTRAL, figures_alike
+from shared import ACCENT, NEUTRAL, figures_alike, finish
 
 from auditor import DPSGD, theory
 
@@ -111,9 +111,7 @@ axes.plot(ends["printed"], places, "o", color=NEUTRAL, label="as printed")
 axes.plot(ends["corrected"], places, "o", color=ACCENT, label="as corrected")
 axes.set_yticks(places, [erratum.where for erratum in wrong])
 axes.set(xscale="log", xlabel="distance from the check, in the quantity's unit (1e-9: or less)")
-axes.set_title("Every corrected number is nearer to its check than the printed one", loc="left")
-figure.legend(loc="outside lower center", ncols=2)
-plt.show()
+finish(figure, "Every corrected number is nearer to its check than the printed one")
 assert (ends["corrected"] < ends["printed"]).all()
 worst = max(abs(erratum.corrected - erratum.check) / erratum.within for erratum in wrong if erratum.within)
 print(f"{len(wrong)} of {len(FOUND)} errata have numbers to compare: the corrected forms use at most")

@@ -1,6 +1,8 @@
 """What all notebooks share: small or full settings, printed numbers beside ours, and the look of the report for the figures."""
 
+import math
 import os
+import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from cycler import cycler
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
 from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL, STYLE
 
@@ -23,12 +26,15 @@ __all__ = [
     "Row",
     "agreement",
     "figures_alike",
+    "finish",
     "runs_folder",
     "setting",
+    "titled",
 ]
 
 # Colours are the report's: one accent for what a figure is about, ink for what is exact, grey for the rest.
 FROM_CARD = LinearSegmentedColormap.from_list("auditor", [CARD, ACCENT])
+LETTERS_IN_AN_INCH = 9.5  # of a title, at most
 mpl.colormaps.register(FROM_CARD, force=True)
 
 FULL = os.environ.get("FULL") == "1"
@@ -89,11 +95,11 @@ def figures_alike() -> None:
     plt.rcParams.update(STYLE)
     plt.rcParams.update(
         {
+            "axes.axisbelow": True,
             "axes.labelsize": 10,
             "axes.prop_cycle": cycler(color=(ACCENT, INK, NEUTRAL, MUTED)),
             "axes.titlelocation": "left",
-            "axes.titlesize": 11,
-            "axes.titleweight": "bold",
+            "axes.titlesize": 10,
             "figure.constrained_layout.use": True,
             "figure.dpi": 110,
             "figure.figsize": (7.0, 4.2),
@@ -107,3 +113,40 @@ def figures_alike() -> None:
             "ytick.labelsize": 9.5,
         }
     )
+
+
+def titled(figure: Figure, message: str) -> Figure:
+    """Return a figure of the report with a message above it, and large enough for a page of text.
+
+    Args:
+        figure: Of a result or a comparison.
+        message: As for `finish`.
+    """
+    figure.set_dpi(140)
+    with plt.rc_context({"figure.titlesize": 9.5}):
+        _title(figure, message)
+    return figure
+
+
+def _title(figure: Figure, message: str) -> None:
+    wide = round(LETTERS_IN_AN_INCH * figure.get_figwidth() * 11 / plt.rcParams["figure.titlesize"])
+    even = math.ceil(len(message) / math.ceil(len(message) / wide)) + 8  # no word alone in the last line
+    figure.suptitle(textwrap.fill(message, min(even, wide)), x=0.01, ha="left")
+
+
+def finish(figure: Figure, message: str, *, columns: int = 3) -> None:
+    """Show a figure with what one sees in it as its title, and below it one legend for all panels, away from the data.
+
+    Args:
+        figure: With everything drawn.
+        message: A sentence; it goes on in another line where it is longer than the figure is wide.
+        columns: Of the legend.
+    """
+    found = [pair for panel in figure.axes for pair in zip(*panel.get_legend_handles_labels(), strict=True)]
+    unique = {label: handle for handle, label in reversed(found)}
+    order = [label for _, label in found]
+    labels = sorted(unique, key=order.index)
+    _title(figure, message)
+    if len(labels) > 1:
+        figure.legend([unique[label] for label in labels], labels, loc="outside lower center", ncols=columns)
+    plt.show()
