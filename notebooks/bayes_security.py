@@ -50,7 +50,8 @@ def success(security):
 # ## 1. One step, and choosing parameters before training (Figures 2 and 3, Equation 4)
 #
 # With sampling rate `p` and noise `s`, one step shows `N(1, s^2)` with probability `p` and `N(0, s^2)` otherwise. The
-# proof replaces this by `N(p, s^2)`, and says that the two differ by less than `1e-4` where `p / s < 1e-3`.
+# proof replaces this by `N(p, s^2)`, and says that the two differ by less than `1e-4` where `p / s < 1e-3`. Equation 4 then
+# gives the sampling rates for a wanted Bayes security: do those for 0.98 after 5,000 steps keep the promise?
 
 # %%
 ratios, noises = np.geomspace(1e-5, 1e-1, 13), np.geomspace(0.05, 10, 50)
@@ -60,11 +61,6 @@ at_one = figures.one_step_error(1e-3, 1.0)
 figures.one_step(ratios, at_one=at_one)
 print(f"At p / s = 0.001 the error is {at_one:.1e} at noise 1, below 1e-4 only for noise above")
 print(f"{least:.1f}, and largest, {errors.max():.1e}, at noise {worst:.2f} (the paper advises 1 and more).")
-
-# %% [markdown]
-# Wanted: a Bayes security of 0.98 after 5,000 steps. Which sampling rates will do, and do they?
-
-# %%
 figures.parameters(steps=5000)
 slope = float(theory.sampling_rate_grid(0.98, 1.0, 5000))
 for noise in (0.5, 1.0, 2.0):
@@ -84,6 +80,10 @@ agreement(
 #
 # The truth is the exact total variation, by inverting the characteristic function of the privacy loss. Our errors are
 # *signed*: positive means that the formula promises more security than there is. The paper prints absolute values.
+#
+# By its proof the error term of Proposition 4 is `sqrt(p (1 - p) T) / (2 s)` for each of the two worlds. With it Corollary 7
+# is true; at rate 0.001, noise 1 and 50,000 steps it then says nothing. The printed error at this setting, "<= 0.01", is of
+# the value without it, and holds only after rounding.
 
 # %%
 NOISES, AFTER, RATES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0), (1, 10, 20, 50, 100), (1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
@@ -98,16 +98,13 @@ by_rate = published_excess[:, AFTER.index(50), NOISES.index(1.0)]
 last = published_excess[RATES.index(1e-4), AFTER.index(50), NOISES.index(3.0)]
 print("Appendix B, after 50 epochs: a larger rate increases the error 'not significatively'. At noise 1")
 print(
-    f"it is {by_rate[0]:.4f} at rate 0.0001, and {by_rate[-1] / by_rate[0]:.1f} times that at 0.01. Growth with the noise it puts"
+    f"it is {by_rate[0]:.4f} at rate 0.0001, and {by_rate[-1]:.4f} at 0.01: {by_rate[-1] / by_rate[0]:.1f} times that. Growth"
 )
-print(f"down to its accountant: rightly, as at rate 0.0001 the exact error falls to {last:.0e} at noise 3.")
+print(
+    f"with the noise it puts down to its accountant: rightly, as at rate 0.0001 it falls to {last:.0e} at noise 3."
+)
 
-# %% [markdown]
-# One setting in full: rate 0.001, noise 1, 50,000 steps. By its proof the error term of Proposition 4 is
-# `sqrt(p (1 - p) T) / (2 s)` for each of the two worlds. With it Corollary 7 is true, and says nothing here. The printed
-# error at this setting, "<= 0.01", is of the value without it, and holds only after rounding.
-
-# %%
+# One setting in full.
 training = DPSGD(1.0, 0.001, 50_000)
 published, matched, exact = securities(training)
 accounted = theory.total_variation_by_accountant(training)
@@ -145,6 +142,11 @@ for name, column in costs.items():
 #
 # One step at rate 0.0001: every (epsilon, delta) that the step satisfies bounds the advantage (Equation 5, Humphries et
 # al.). Which epsilon gives the best bound?
+#
+# Proposition 9, `TPR <= 1 + FPR - beta*`, grants the same advantage at every rate, so it is loose at small ones; it is
+# tight at one, `Phi(-mu / 2)`. Section 4.2.1 inverts Equation 5 and calls the result a lower bound on epsilon. It is one
+# with the exact `beta*`, and wherever Corollary 7 promises too much. It is none where Corollary 7 overstates the advantage:
+# one step at rate 0.01 and noise 0.5 is `(0, delta)`-DP with delta its total variation.
 
 # %%
 axis, epsilons = np.geomspace(0.1, 3, 25), (0.0, 1e-5, 1e-4, 1e-3)
@@ -154,13 +156,6 @@ low, one = (securities(DPSGD(noise, 1e-4, 1)) for noise in (0.1, 1.0))
 print(f"For one step Corollary 7 is on the safe side: {1 - low[0]:.1e} for {1 - low[2]:.1e} at noise 0.1")
 print(f"and {1 - one[0]:.2e} for {1 - one[2]:.2e} at noise 1.")
 
-# %% [markdown]
-# Proposition 9, `TPR <= 1 + FPR - beta*`, grants the same advantage at every rate, so it is loose at small ones; it is
-# tight at one, `Phi(-mu / 2)`. Section 4.2.1 inverts Equation 5 and calls the result a lower bound on epsilon. It is one
-# with the exact `beta*`, and wherever Corollary 7 promises too much. It is none where Corollary 7 overstates the advantage:
-# one step at rate 0.01 and noise 0.5 is `(0, delta)`-DP with delta its total variation.
-
-# %%
 run = DPSGD(2.0, 1e-4, 500_000)
 closed = theory.bayes_security_closed_form(run)
 by_security, by_gauss = figures.rates(run)
@@ -340,12 +335,6 @@ print(f"R_t, approximate over full: {np.min(above):.2f} to {np.max(above):.2f} (
 missed = [1 - run["extremes"] / run["full"] for run in trained]
 print(f"The extreme ages alone miss up to {np.max(missed):.0%} of R_t, on average {np.mean(missed):.1%}.")
 
-# %% [markdown]
-# So the printed .945 (full) and .950 (approximate) contradict the paper's own "can never indicate more security": they look
-# swapped, or come from two trainings. How a number is scaled decides how much it gives away: with round public limits an
-# age lies between 0.17 and 0.90, standardised it lies between about -1.5 and 3.8, and the gradient moves with it.
-
-# %%
 figures.security_and_accuracy(shown, membership, source=people.source)
 best = shown.loc[shown["accuracy"].idxmax()]
 print(
@@ -380,5 +369,9 @@ rows = [
 agreement(rows) if PAPER else NOT_THE_PAPERS
 
 # %% [markdown]
+# The printed .945 (full) and .950 (approximate) contradict the paper's own "can never indicate more security": they look
+# swapped, or come from two trainings. How a number is scaled decides how much it gives away: with round public limits an
+# age lies between 0.17 and 0.90, standardised it lies between about -1.5 and 3.8, and the gradient moves with it.
+#
 # On Adult more epochs cost security and brought no accuracy. What came out there, and figure by figure what was reproduced,
 # is in [RESULTS.md](RESULTS.md).

@@ -194,7 +194,10 @@ for name, found in losses.items():
 # the training is judged in Section 4, by another number.
 
 # %%
-titled(overfitted.figure("tradeoff"), "At every rate of false alarms the measured curve is above guessing")
+titled(
+    overfitted.figure("tradeoff"),
+    "The measured curve lies above guessing: the model gives its training records away",
+)
 
 # %% [markdown]
 # ## 4. Is the claim true?

@@ -120,7 +120,9 @@ def excess(found: Floats, *, rates: Sequence[float], epochs: Sequence[int], nois
         panel.set_xlabel("noise multiplier")
     scale = last.inset_axes((0.05, 0.5, 0.9, 0.1))
     figure.colorbar(picture, cax=scale, orientation="horizontal", label="promised less exact beta*")
-    finish(figure, "Corollary 7 always promises too much, and far too much at little noise")
+    finish(
+        figure, "In every one of these settings Corollary 7 promises too much, at little noise far too much"
+    )
 
 
 def over_epochs(*, rate: float, noises: tuple[float, float]) -> None:

@@ -170,10 +170,11 @@ def landscape(lines: pd.DataFrame, message: str, *, utility: str, log: bool = Fa
         lw=0.6,
         alpha=0.4,
     )
-    floor = lines["noise floor"].mean()
-    axis.axvspan(
-        low.min() / 1.2 if log else 0, floor, color=NEUTRAL, alpha=0.15, lw=0, label="noise floor (mean)"
-    )
+    floor, left = (
+        lines["noise floor"].mean(),
+        means["epsilon_star"].min() / 2,
+    )  # on a logarithmic axis, bars may go beyond
+    axis.axvspan(left if log else 0, floor, color=NEUTRAL, alpha=0.15, lw=0, label="noise floor (mean)")
     best = _frontier(means)
     axis.plot(best["epsilon_star"], best["utility"], "--", color=MUTED, lw=1, label="Pareto frontier")
     for kind, look in _KINDS.items():
@@ -181,11 +182,10 @@ def landscape(lines: pd.DataFrame, message: str, *, utility: str, log: bool = Fa
         axis.plot(part["epsilon_star"], part["utility"], **{"ls": "", "ms": 5.5, "label": kind, **look})
     axis.set(xlabel="Epsilon* (nats, one normal), mean and range of the models", ylabel=utility)
     if log:
+        axis.margins(y=0.15)
         _name_baselines(axis, means)
-        axis.set(xscale="log", xlim=(low.min() / 1.2, high.max() * 1.2))
-        ticks = [
-            tick for tick in (0.01, 0.03, 0.1, 0.3, 1, 3, 10) if low.min() / 1.2 <= tick <= high.max() * 1.2
-        ]
+        axis.set(xscale="log", xlim=(left, high.max() * 1.2))
+        ticks = [tick for tick in (0.01, 0.03, 0.1, 0.3, 1, 3, 10) if left <= tick <= high.max() * 1.2]
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
     else:
@@ -194,11 +194,11 @@ def landscape(lines: pd.DataFrame, message: str, *, utility: str, log: bool = Fa
 
 
 def _name_baselines(axis: plt.Axes, means: pd.DataFrame) -> None:
-    """Write the epochs of each baseline below its point, each on a line of its own."""
+    """Write the epochs of each baseline above its point, each on a line of its own."""
     for place, (name, row) in enumerate(means[means["kind"] == "baseline"].iterrows()):
         words, point = str(name).removeprefix("baseline, "), (row["epsilon_star"], row["utility"])
-        look = {"color": ACCENT, "fontsize": 9.5, "ha": "center", "va": "top"}
-        axis.annotate(words, point, xytext=(0, -8 - 13 * place), textcoords="offset points", **look)
+        look = {"color": ACCENT, "fontsize": 9.5, "ha": "center", "va": "bottom"}
+        axis.annotate(words, point, xytext=(0, 6 + 13 * place), textcoords="offset points", **look)
 
 
 def by_strategy(beside: pd.DataFrame, message: str) -> None:
