@@ -24,7 +24,19 @@ import pandas as pd
 from experiments import mechanisms, slides
 from experiments.runs_needed import by_counts, by_gdp, runs_needed
 from scipy import special, stats
-from shared import FULL, Row, agreement, figures_alike, runs_folder, setting
+from shared import (
+    ACCENT,
+    FULL,
+    INK,
+    MUTED,
+    NEUTRAL,
+    Row,
+    agreement,
+    figures_alike,
+    finish,
+    runs_folder,
+    setting,
+)
 
 import auditor
 from auditor import theory
@@ -56,13 +68,12 @@ x = np.arange(1, 1501)
 printed = slides.advanced_composition(0.1, steps=x, slack=1e-3)
 corrected = np.array([composition.advanced_sharper(0.1, steps=k, slack=1e-3) for k in x.tolist()])
 figure, axes = plt.subplots()
-axes.plot(x, 0.1 * x, "k-", label="basic, 0.1 x")
-axes.plot(x, printed, "r:", label="advanced, as drawn")
-axes.plot(x, corrected, "C0-", label="advanced, corrected")
+axes.plot(x, 0.1 * x, color=INK, label="basic, 0.1 x")
+axes.plot(x, printed, ":", lw=2, color=NEUTRAL, label="advanced, as drawn")
+axes.plot(x, corrected, color=ACCENT, label="advanced, corrected")
 axes.set(xlabel="number of steps x", ylabel="epsilon of all steps (nats)")
-axes.set_title("Steps of epsilon 0.1, delta' 0.001")
-axes.legend()
-plt.show()
+axes.set_title("steps of epsilon 0.1, delta' 0.001")
+finish(figure, f"Corrected, {x[-1]:,} steps have a quarter of the epsilon that the slide draws")
 starts = [int(x[np.argmax(curve < 0.1 * x)]) for curve in (printed, corrected)]
 print(f"below 0.1 x from x = {starts[0]} on as drawn, from x = {starts[1]} on corrected")
 print(f"at x = 1500: basic 150, as drawn {printed[-1]:.1f}, corrected {corrected[-1]:.1f}")
@@ -105,9 +116,9 @@ for power in (2, 3, 4):
 alpha = np.linspace(0, 1, 401)
 taus = np.array([-1.0, 0.0, 0.5, 1.0, 2.0])
 draws = np.random.default_rng(1).normal(size=setting(200_000, 5_000_000))
-figure, axes = plt.subplots(figsize=(5.4, 4.6))
-for mu, colour in ((0.5, "C0"), (1.0, "C1"), (2.0, "C2")):
-    axes.plot(alpha, drawn(theory.gdp_curve(mu), alpha), colour, label=f"mu = {mu:g}")
+figure, axes = plt.subplots(figsize=(5.6, 5.2))
+for mu, colour in ((0.5, NEUTRAL), (1.0, ACCENT), (2.0, INK)):
+    axes.plot(alpha, drawn(theory.gdp_curve(mu), alpha), color=colour, label=f"mu = {mu:g}")
     missed = np.array([np.mean(draws + mu <= tau) for tau in taus])
     axes.plot([np.mean(draws > tau) for tau in taus], missed, "o", color=colour, ms=4)
     off = np.max(np.abs(missed - special.ndtr(taus - mu))) * math.sqrt(draws.size) * 2
@@ -116,11 +127,11 @@ for mu, colour in ((0.5, "C0"), (1.0, "C1"), (2.0, "C2")):
     )
     print(f"  attackers is within {off:.1f} standard errors (at most) of Phi(tau - mu)")
 stated = auditor.TradeoffCurve.from_epsilon_delta(1.0, delta=0.05)
-axes.plot(stated.fpr, 1 - stated.tpr, "k--", label="(1, 0.05)-DP")
+axes.plot(stated.fpr, 1 - stated.tpr, "--", color=MUTED, label="(1, 0.05)-DP")
 axes.set(xlabel="alpha = false positive rate", ylabel="beta = false negative rate")
-axes.set_title("Trade-off curves; the dots are simulated attackers")
-axes.legend()
-plt.show()
+finish(
+    figure, "Simulated attackers (dots) reach the curve of a Gaussian mechanism at every threshold", columns=4
+)
 
 # %% [markdown]
 # **What to read off.** A mechanism is mu-GDP if its curve is never *below* that of mu. "Strictly above", as the slide
@@ -142,19 +153,18 @@ for k in counts:
     limit.append(theory.epsilon_from_mu(sampled_mu, delta=DELTA))
 step = theory.gdp_curve(1.0)
 half = theory.amplified_curve(step, sampling_rate=0.5)
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
-left.plot(alpha, drawn(step, alpha), "C0-", label="f, mu = 1")
-left.plot(alpha, drawn(half, alpha), "C1-", label="f_q, q = 0.5")
-left.plot(drawn(half, alpha), alpha, "C1:", label="its inverse")
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4.2))
+left.plot(alpha, drawn(step, alpha), color=INK, label="f, mu = 1")
+left.plot(alpha, drawn(half, alpha), "--", color=NEUTRAL, label="f_q, q = 0.5")
+left.plot(drawn(half, alpha), alpha, ":", color=NEUTRAL, label="its inverse")
 both = theory.symmetric_amplified_curve(step, sampling_rate=0.5)
-left.plot(alpha, drawn(both, alpha), "k--", lw=1, label="min(f_q, f_q^-1)**")
-left.set(xlabel="alpha", ylabel="beta", title="Theorem 4.2: what sampling does to a curve")
-right.loglog(counts, exact, "C1o-", label="accountant (proven)")
-right.loglog(counts, limit, "r:", label="Corollary 5.4, corrected (CLT)")
+left.plot(alpha, drawn(both, alpha), color=ACCENT, label="min(f_q, f_q^-1)**")
+left.set(xlabel="alpha", ylabel="beta", title="Theorem 4.2: one sampled step")
+right.loglog(counts, exact, "o-", color=ACCENT, label="accountant (proven)")
+right.loglog(counts, limit, ":", lw=2, color=INK, label="Corollary 5.4, corrected (CLT)")
 right.set(xlabel="steps k", ylabel="epsilon at delta 1e-5 (nats)", title="q = 0.01, mu = 1, replace-one")
-left.legend()
-right.legend()
-plt.show()
+words = f"Sampling lifts the curve; the CLT reads {limit[0] / exact[0]:.0%} of the epsilon of 10 steps, and that of 1,000"
+finish(figure, words)
 for k, true, guess in zip(counts, exact, limit, strict=True):
     print(f"k = {k:,}: CLT {guess:.3f}, accountant {true:.3f} ({guess / true:.0%})")
 rarely = theory.symmetric_amplified_curve(step, sampling_rate=1e-3)
@@ -256,15 +266,15 @@ least = float(np.interp(TP / N, allowed.tpr, allowed.fpr))
 by_hand = (1 - DELTA - 0.95078) / math.exp(0.21)
 tpr_lower, fpr_upper, fnr_upper = (found.details[name] for name in ("tpr_lower", "fpr_upper", "fnr_upper"))
 rates = np.geomspace(1e-4, 1, 300)
-figure, axes = plt.subplots(figsize=(6.4, 4.2))
-axes.loglog(rates, [allowed.tpr_at(r) for r in rates.tolist()], "k-", label="at most, by the claim")
+figure, axes = plt.subplots()
+axes.loglog(rates, [allowed.tpr_at(r) for r in rates.tolist()], color=INK, label="at most, by the claim")
 label = f"at most, by epsilon {down(found.value)}"
-axes.loglog(rates, [needed.tpr_at(r) for r in rates.tolist()], "C3--", label=label)
+axes.loglog(rates, [needed.tpr_at(r) for r in rates.tolist()], "--", color=NEUTRAL, label=label)
 error = [[TP / N - tpr_lower], [0]], [[0], [fpr_upper - FP / N]]
-axes.errorbar(FP / N, TP / N, *error, fmt="o", capsize=3, label="the attack, and its limits")
+axes.errorbar(FP / N, TP / N, *error, fmt="o", color=ACCENT, capsize=3, label="the attack, and its limits")
 axes.set(xlabel="false positive rate", ylabel="true positive rate", title="100,000 models of each kind")
-axes.legend()
-plt.show()
+times = tpr_lower / allowed.tpr_at(fpr_upper)
+finish(figure, f"With all limits against it, the attack still finds {times:.0f} times what the claim allows")
 exactly = {"within": 1e-12, "because": "counts"}
 mu_slide = slides.gdp_from_limits(0.95509, 0.00274)
 mu_ours = verdict.estimate("epsilon_bound.gdp").details["mu"]
@@ -272,9 +282,8 @@ agreement(
     [
         Row("attack", "beta, here the FPR", 0.00174, FP / N, **exactly),
         Row("attack", "alpha, here the FNR", 0.95078, 1 - TP / N, **exactly),
-        Row("first slide", "least beta", 0.0398885074, by_hand, 5e-11, "a digit 8 was lost", erratum=True),
-        Row("second slide", "least beta", 0.03988885074, by_hand, 5e-12, "as printed"),
-        Row("second slide", "the same by our curve", 0.03988885074, least, 5e-12, "as printed"),
+        Row("slide", "least beta", 0.03988885074, by_hand, 5e-12, "as printed"),
+        Row("slide", "the same by our curve", 0.03988885074, least, 5e-12, "as printed"),
         Row("limits", "alpha+, FNR at most", 0.95509, fnr_upper, 1e-5, "rounded up"),
         Row("limits", "beta- >= .00274: FPR at most", 0.00274, fpr_upper, 5e-6, "the number; not beta-, >="),
         Row("last slide", "mu- of .95509 and .00274", mu_slide, mu_ours, 7e-4, "the digits of both"),
@@ -337,14 +346,14 @@ audits = {
     name: auditor.audit_runs(runs, threshold_runs=choosing[name], delta=DELTA, claim=CLAIM)
     for name, runs in losses.items()
 }
-figure, panels = plt.subplots(1, 2, figsize=(10, 3.8))
+figure, panels = plt.subplots(1, 2, figsize=(8, 3.8))
 for axes, (name, runs) in zip(panels, losses.items(), strict=True):
     ends = np.quantile(np.concatenate([runs.member, runs.nonmember]), [0.001, 0.999])
-    axes.hist(runs.nonmember, np.linspace(*ends, 50), histtype="step", label="without the canary")
-    axes.hist(runs.member, np.linspace(*ends, 50), histtype="step", label="with the canary")
+    bins = np.linspace(*ends, 40)
+    axes.hist(runs.nonmember, bins, color=NEUTRAL, alpha=0.6, label="without the canary")
+    axes.hist(runs.member, bins, histtype="step", color=ACCENT, lw=1.6, label="with the canary")
     axes.set(xlabel="loss of the canary (nats)", ylabel="trainings", title=name)
-    axes.legend()
-plt.show()
+finish(figure, "Trained correctly, the canary leaves no trace; with the bug, its loss drops")
 for name, audit in audits.items():
     print(f"{name}: claim {audit.verdict}. {audit.comparisons[0].reason}")
     above = [label for row, label in METHODS.items() if (audit.estimate(row).value or 0) > CLAIM.epsilon]
@@ -368,13 +377,16 @@ for n in setting([50, 200, 1000], [50, 200, 1000, 3000, 10_000, 30_000, 100_000]
     grown[2 * n] = {label: audit.estimate(name).value for name, label in METHODS.items()}
 grown = pd.DataFrame(grown).T.astype(float)
 figure, axes = plt.subplots()
-for label, style in zip(grown, ("kv-", "C0o-", "C1s--", "C2^--", "C3d:"), strict=True):
-    axes.semilogx(grown.index, grown[label], style, label=label)
-axes.axhline(CLAIM.epsilon, color="k", lw=1, ls=":", label="claim, 0.21")
+KINDS = ((ACCENT, "o-"), (INK, "v-"), (NEUTRAL, "s--"), (NEUTRAL, "^:"), (MUTED, "d-."))
+for label, (colour, style) in zip(grown, KINDS, strict=True):
+    axes.semilogx(grown.index, grown[label], style, color=colour, ms=5, label=label)
+axes.axhline(CLAIM.epsilon, color=INK, lw=1, ls=":", label="claim, 0.21")
 axes.set(xlabel="trainings judged", ylabel="epsilon at delta 1e-5 (nats), 95%")
-axes.set_title("The mechanism with the bug, add/remove")
-axes.legend()
-plt.show()
+axes.set(xticks=grown.index, xticklabels=[f"{count:,}" for count in grown.index])
+axes.minorticks_off()
+axes.set_title("the training with the bug, add/remove")
+words = f"{grown.index[0]} trainings refute the claim; only the test for a Gaussian law, which is assumed, says far more"
+finish(figure, words)
 print(
     f"the rows at one threshold took {RUNS_CHOOSING:,} other trainings to choose it; every threshold takes none;"
 )
@@ -458,18 +470,21 @@ pd.DataFrame.from_dict(rows, orient="index")
 # %%
 watched = auditor.Sequential(claim=PROMISED)
 figure, axes = plt.subplots()
-for name, bug in mechanisms.BUGS.items():
+BETS = ((INK, "-"), (ACCENT, "-"), (ACCENT, "--"), (NEUTRAL, "-"), (NEUTRAL, "--"))
+for (name, bug), (colour, line) in zip(mechanisms.BUGS.items(), BETS, strict=True):
     stopped = auditor.collect_runs(bug, runs=FEW, seed=0, workers=1, stop=watched)
     audit = auditor.audit_runs(stopped, delta=DELTA, test=watched)
     assert (audit.verdict == "refuted") == (name != "correct")
     print(f"{name}: {audit.verdict}, {stopped.history[-1]}")
     seen, pairs = watched.watch(), zip(stopped.member, stopped.nonmember, strict=True)
     evidence = [(seen.add(*pair), seen.evidence)[1] for pair in pairs]
-    axes.semilogy(2 * np.arange(1, len(evidence) + 1), evidence, label=name)
-axes.axhline(20, color="k", lw=1, ls=":", label="enough at 95%")
-axes.set(xlabel="trainings", ylabel="largest evidence so far", title="Bets against the claim")
-axes.legend()
-plt.show()
+    axes.loglog(2 * np.arange(1, len(evidence) + 1), evidence, color=colour, ls=line, label=name)
+axes.axhline(20, color=INK, lw=1, ls=":", label="enough at 95%")
+axes.set(xlabel="trainings so far", ylabel="largest evidence so far")
+axes.set(xticks=(2, 10, 50, 200, 400), xticklabels=("2", "10", "50", "200", "400"))
+axes.set(yticks=(1, 2, 5, 10, 20), yticklabels=("1", "2", "5", "10", "20"))
+axes.minorticks_off()
+finish(figure, "Bets against the claim win on every bug, and not on the correct training")
 part = auditor.Losses(
     member=few["half of the noise"].member[:50], nonmember=few["half of the noise"].nonmember[:50]
 )

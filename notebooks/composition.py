@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from scipy import stats
-from shared import Row, agreement, figures_alike, setting
+from shared import ACCENT, INK, MUTED, NEUTRAL, Row, agreement, figures_alike, finish, setting
 
 import auditor
 from auditor import theory
@@ -58,15 +58,19 @@ THEOREMS = {
 }
 steps = np.unique(np.geomspace(1, 3000, 80).astype(int)).tolist()
 figure, axes = plt.subplots()
-for (name, theorem), style in zip(THEOREMS.items(), ("k-", "r:", "C0-", "C1--", "C2-"), strict=True):
-    axes.loglog(steps, [theorem(k) for k in steps], style, label=name)
+LOOKS = ((INK, "-"), (NEUTRAL, ":"), (MUTED, "--"), (NEUTRAL, "-."), (ACCENT, "-"))
+for (name, theorem), (colour, line) in zip(THEOREMS.items(), LOOKS, strict=True):
+    axes.loglog(steps, [theorem(k) for k in steps], color=colour, ls=line, label=name)
 axes.set(xlabel="number of steps T", ylabel="epsilon of all steps (nats)")
-axes.set_title(f"Steps of epsilon {STEP}, delta' = {SLACK:g}")
-axes.legend()
-plt.show()
-for name in list(THEOREMS)[1:]:
-    helps = next(k for k in range(1, 1000) if THEOREMS[name](k) < THEOREMS["basic"](k))
-    print(f"{name}: below basic composition from T = {helps} on")
+axes.set_title(f"steps of epsilon {STEP}, delta' {SLACK:g}")
+helps = {
+    name: next(k for k in range(1, 1000) if THEOREMS[name](k) < THEOREMS["basic"](k))
+    for name in list(THEOREMS)[1:]
+}
+words = f"Advanced composition helps from {helps['advanced']} steps on; as printed, from {helps['advanced, as printed']}"
+finish(figure, words)
+for name, first in helps.items():
+    print(f"{name}: below basic composition from T = {first} on")
 
 # %% [markdown]
 # **What to read off.** All advanced forms lose to plain addition for few steps: "the epsilon term is considerably
@@ -109,11 +113,10 @@ losses = np.random.default_rng(0).normal(MU**2 / 2, MU, setting(400_000, 10_000_
 excess = np.maximum(0.0, -np.expm1(1.0 - losses))
 error = 2 * float(excess.std()) / math.sqrt(losses.size)
 figure, axes = plt.subplots()
-axes.semilogy(epsilons, tails, "C3-", label="P[loss >= epsilon]")
-axes.semilogy(epsilons, deltas, "C0-", label="smallest delta of (epsilon, delta)-DP")
-axes.set(xlabel="epsilon (nats)", ylabel="probability", title="One Gaussian step, mu = 1")
-axes.legend()
-plt.show()
+axes.semilogy(epsilons, tails, color=NEUTRAL, label="P[loss >= epsilon]")
+axes.semilogy(epsilons, deltas, color=ACCENT, label="smallest delta of (epsilon, delta)-DP")
+axes.set(xlabel="epsilon (nats)", ylabel="probability", title="one Gaussian step, mu = 1")
+finish(figure, "The tail of the loss is safe as a delta, and several times too large")
 tail_at_1, delta_at_1 = float(stats.norm.sf(0.5)), theory.delta_from_mu(1.0, epsilon=1.0)
 print(f"at epsilon 1: delta {delta_at_1:.8f}, tail {tail_at_1:.4f}")
 print(f"delta by simulating the loss: {excess.mean():.5f} +- {error:.5f} (two standard errors)")
@@ -160,18 +163,16 @@ def delivered(epsilon, noise):
 printed_delta = np.array([delivered(e, math.sqrt(c / e)) for e in wanted.tolist()])
 corrected_delta = np.array([delivered(e, c / e) for e in wanted.tolist()])
 figure, axes = plt.subplots()
-axes.loglog(wanted, printed_delta, "r:", label="as printed, sigma^2 = c/epsilon")
-axes.loglog(wanted, corrected_delta, "C0-", label="corrected, sigma = c/epsilon")
-axes.axhline(DELTA, color="k", lw=0.8, ls="--", label="wanted")
-axes.axvline(1, color="grey", lw=0.8)
-axes.set(
-    xlabel="wanted epsilon (nats)",
-    ylabel="delivered delta",
-    ylim=(1e-12, 1),
-    title="The Gaussian mechanism, wanted delta 1e-5",
+axes.loglog(wanted, printed_delta, color=NEUTRAL, ls=":", lw=2, label="as printed, sigma^2 = c/epsilon")
+axes.loglog(wanted, corrected_delta, color=ACCENT, label="corrected, sigma = c/epsilon")
+axes.axhline(DELTA, color=INK, lw=0.8, ls="--", label="wanted")
+axes.axvspan(1, wanted.max(), color=NEUTRAL, alpha=0.12, lw=0, label="epsilon 1 and above: not promised")
+axes.set(xlabel="wanted epsilon (nats)", ylabel="delivered delta", ylim=(1e-12, 1))
+finish(
+    figure,
+    "Up to epsilon 1 the printed noise delivers hundreds of times the delta that was asked for",
+    columns=2,
 )
-axes.legend()
-plt.show()
 unsafe = wanted[printed_delta > DELTA]
 late = wanted[corrected_delta > DELTA]
 every = bool(np.all(printed_delta[wanted <= unsafe.max()] > DELTA))
@@ -191,15 +192,16 @@ print(
 # accountant covers that, so ours are independent coins for each record. Neighbours: one record added or removed.)
 
 # %%
+# Grey: what sees of each step its epsilon and delta alone. Ink: Gaussian laws. Accent: the law of each step.
 STYLES = {
-    "basic": "k-",
-    "advanced": "C0-",
-    "advanced, sharper": "C0--",
-    "optimal": "C2-",
-    "Renyi (moments)": "C4-",
-    "privacy losses": "C1-",
-    "GDP, no sampling": "k:",
-    "GDP by CLT": "r:",
+    "basic": (NEUTRAL, "-"),
+    "advanced": (NEUTRAL, "--"),
+    "advanced, sharper": (NEUTRAL, "-."),
+    "optimal": (NEUTRAL, ":"),
+    "Renyi (moments)": (ACCENT, "--"),
+    "privacy losses": (ACCENT, "-"),
+    "GDP, no sampling": (INK, "--"),
+    "GDP by CLT": (INK, ":"),
 }
 
 
@@ -212,12 +214,13 @@ def by_every_theorem(training):
 lengths = setting([1, 10, 100, 1000, 10_000], [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000])
 runs = pd.DataFrame([by_every_theorem(auditor.DPSGD(1.0, 0.01, k)) for k in lengths], index=lengths)
 figure, axes = plt.subplots()
-for label, style in STYLES.items():
-    axes.loglog(lengths, runs[label], style, label=label)
+for label, (colour, line) in STYLES.items():
+    axes.loglog(lengths, runs[label], color=colour, ls=line, label=label)
 axes.set(xlabel="number of steps T", ylabel="epsilon at delta 1e-5 (nats)")
 axes.set_title("DP-SGD, noise 1, sampling rate 0.01, add/remove")
-axes.legend(ncols=2, fontsize=8)
-plt.show()
+times = runs.loc[1000, "optimal"] / runs.loc[1000, "privacy losses"]
+words = f"Who knows each step's whole law promises {times:.0f} times less epsilon for 1,000 steps than who knows its epsilon"
+finish(figure, words, columns=4)
 proven = runs.drop(columns="GDP by CLT")
 lowest = bool((proven.sub(proven["privacy losses"], axis=0) >= -ACCOUNTED).all(axis=None))
 below = bool((runs["GDP by CLT"] < runs["privacy losses"]).all())
@@ -231,7 +234,7 @@ runs.round(3)
 
 # %% [markdown]
 # **What to read off.** Theorems that see only (epsilon, delta) of each step fall ever further behind those that see
-# its whole law. Privacy losses are the lowest proven curve. The dotted red curve lies
+# its whole law. Privacy losses are the lowest proven curve. The dotted curve lies
 # below it, and is not proven: an epsilon below the truth, not a better theorem.
 #
 # ## 5. Where the central limit theorem fails
@@ -249,20 +252,18 @@ mu = theory.mu_clt(run).value
 losses = np.linspace(0, 4, 81)
 true_delta = law.delta_at(losses)
 limit_delta = np.array([theory.delta_from_mu(mu, epsilon=e) for e in losses.tolist()])
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2))
-left.loglog(noises, accounted, "C1o-", label="privacy losses (accountant)")
-left.loglog(noises, limited, "r:", label="CLT")
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
+left.loglog(noises, accounted, "o-", color=ACCENT, label="by privacy losses")
+left.loglog(noises, limited, ":", color=INK, label="by the CLT")
 left.set(
-    xlabel="noise multiplier", ylabel="epsilon at delta 1e-5 (nats)", title="100 steps at sampling rate 0.01"
+    xlabel="noise multiplier", ylabel="epsilon at delta 1e-5 (nats)", title="100 steps, sampling rate 0.01"
 )
 left.set_xticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"], minor=False)
 left.set_xticks([], minor=True)
-left.legend()
-right.semilogy(losses, true_delta, "C1-", label="exact")
-right.semilogy(losses, limit_delta, "r:", label="CLT")
-right.set(xlabel="epsilon (nats)", ylabel="delta", ylim=(1e-9, 1), title="its whole profile at noise 0.6")
-right.legend()
-plt.show()
+right.semilogy(losses, true_delta, color=ACCENT, label="by privacy losses")
+right.semilogy(losses, limit_delta, ":", color=INK, label="by the CLT")
+right.set(xlabel="epsilon (nats)", ylabel="delta", ylim=(1e-9, 1), title="the whole profile at noise 0.6")
+finish(figure, "The CLT promises too little epsilon: at little noise less than half of the truth")
 exact_06 = theory.epsilon(run, delta=DELTA).value
 clt_06 = theory.epsilon_from_mu(mu, delta=DELTA)
 print(f"noise 0.6, delta 1e-5: accountant {exact_06:.3f}, CLT {clt_06:.3f}")

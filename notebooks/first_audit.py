@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from experiments.private_logistic import softmax_regression
-from shared import figures_alike
+from shared import ACCENT, NEUTRAL, figures_alike, finish, titled
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
@@ -171,18 +171,17 @@ for name, result in audits.items():
 
 # %%
 LOWEST = -7
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(8, 3.8), sharey=True)
 for place, (name, found) in zip(axes, losses.items(), strict=True):
     drawn = [found.member.clip(LOWEST), found.nonmember.clip(LOWEST)]
-    colours = ["#b5442e", "#2b6a99"]
-    place.hist(drawn, bins=np.arange(LOWEST, 4.1, 0.5), label=["members", "non-members"], color=colours)
+    bins, colours = np.arange(LOWEST, 4.1, 0.5), [ACCENT, NEUTRAL]
+    place.hist(drawn, bins=bins, label=["members", "non-members"], color=colours)
     place.set_title(
-        f"{name} (below {LOWEST}: {np.sum(drawn[0] == LOWEST)} and {np.sum(drawn[1] == LOWEST)})", fontsize=10
+        f"{name}\n(below {LOWEST}: {np.sum(drawn[0] == LOWEST)} and {np.sum(drawn[1] == LOWEST)})"
     )
     place.set_xlabel("loss (negative log-odds of the true digit)")
 axes[0].set_ylabel("records in a bin of 0.5")
-axes[0].legend(loc="upper right")
-plt.show()
+finish(figure, "The over-fitted forest is almost never unsure of a member, and often of others")
 for name, found in losses.items():
     share = np.mean(found.nonmember > np.quantile(found.member, 0.99))
     print(
@@ -195,7 +194,10 @@ for name, found in losses.items():
 # the training is judged in Section 4, by another number.
 
 # %%
-overfitted.figure("tradeoff")
+titled(
+    overfitted.figure("tradeoff"),
+    "The measured curve lies above guessing: the model gives its training records away",
+)
 
 # %% [markdown]
 # ## 4. Is the claim true?
@@ -342,7 +344,10 @@ side.rename(columns={"value": comparison.measure}).round(3)
 # Each number is a model: 1 as it comes, 2 regularised. Left is more private, up is more accurate.
 
 # %%
-comparison.landscape_figure()
+titled(
+    comparison.landscape_figure(),
+    "The over-fitted forest is more accurate, and gives three times as much away",
+)
 
 # %%
 cost = models["over-fitted forest"].score(X_out, y_out) - models["regularised forest"].score(X_out, y_out)

@@ -28,12 +28,17 @@ import numpy as np
 import pandas as pd
 from experiments import games, gaussian, membership as ms, one_hot, private_logistic
 from experiments.grid import run_grid
-from shared import FULL, Row, agreement, figures_alike, setting
+from shared import ACCENT, FULL, INK, MUTED, NEUTRAL, Row, agreement, figures_alike, finish, setting
 
 from auditor import DPSGD, theory
 
 figures_alike()
 GRID = {"name": "membership_bounds", "full": FULL}
+FROM_EPSILON, PINSKER, BOUND = (
+    {"color": NEUTRAL, "ls": ":", "lw": 2},
+    {"color": MUTED, "ls": "--"},
+    {"color": ACCENT},
+)
 
 # %% [markdown]
 # ## Figure 1: one dimension, 50 epochs
@@ -57,18 +62,17 @@ runs = setting(small=3_000, full=100_000)
 cases = [gaussian_case(s, q, steps, runs) for q, steps in SETUPS.values() for s in NOISES[q].tolist()]
 seen = run_grid(gaussian.observe, cases, **GRID, alike=("steps",), size="runs", trial=3_000)
 figure_1 = ms.gaussian_table(cases, seen)
-fig, both = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
+fig, both = plt.subplots(1, 2, figsize=(8, 4), sharey=True)
 for axes, (name, (q, steps)) in zip(both, SETUPS.items(), strict=True):
     part = figure_1[figure_1.q == q]
     smooth = np.geomspace(part.noise.min(), part.noise.max(), 60).tolist()
-    axes.plot(part.noise, part["from epsilon"], ":", label="from epsilon")
-    axes.plot(smooth, [ms.pinsker(DPSGD(s, q, steps)) for s in smooth], "--", label="Pinsker")
-    axes.plot(smooth, [ms.bound(DPSGD(s, q, steps)) for s in smooth], label="bound")
+    axes.plot(part.noise, part["from epsilon"], label="from epsilon", **FROM_EPSILON)
+    axes.plot(smooth, [ms.pinsker(DPSGD(s, q, steps)) for s in smooth], label="Pinsker", **PINSKER)
+    axes.plot(smooth, [ms.bound(DPSGD(s, q, steps)) for s in smooth], label="bound", **BOUND)
     ms.with_attacks(axes, part, x="noise", label="best attack")
     axes.set(xscale="log", xlabel="noise multiplier", title=f"50 epochs, {name}")
 both[0].set_ylabel("advantage (TPR - FPR), a record added")
-both[0].legend()
-plt.show()
+finish(fig, "The best attack reaches the bound; epsilon allows several times more", columns=4)
 print(ms.crossed(figure_1))
 print(
     f"the bound lies inside the attack's interval at {figure_1.eval('lower <= bound <= upper').mean():.0%} of points"
@@ -101,15 +105,14 @@ cases = [
 seen = run_grid(gaussian.observe, cases, **GRID, alike=("steps",), size="runs", trial=3_000)
 figure_1cd = ms.rates_table(cases, seen, aims=(0.003, 0.01, 0.03, 0.1, 0.3))
 curves = [ms.rate_curves(ms.training_of(case), fprs=FPRS, slopes=SLOPES) for case in cases]
-fig, both = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
+fig, both = plt.subplots(1, 2, figsize=(8, 4), sharey=True)
 for number, (axes, curve, name) in enumerate(zip(both, curves, SETUPS, strict=True)):
-    axes.plot(curve.fpr, curve["from epsilon"], ":", label="from epsilon 10, delta 1e-5")
-    axes.plot(curve.fpr, curve["Corollary 11"], "C2-", label="bound (Corollary 11)")
+    axes.plot(curve.fpr, curve["from epsilon"], label="from epsilon 10, delta 1e-5", **FROM_EPSILON)
+    axes.plot(curve.fpr, curve["Corollary 11"], label="bound (Corollary 11)", **BOUND)
     ms.with_attacks(axes, figure_1cd[figure_1cd.case == number], x="fpr", label="best attack")
     axes.set(xscale="log", xlabel="false positive rate", title=f"50 epochs, {name}")
 both[0].set_ylabel("true positive rate, a record added")
-both[1].legend(loc="lower right")
-plt.show()
+finish(fig, "At epsilon 10, which forbids nothing, the bound still keeps the true positive rate down")
 print(
     ms.crossed(figure_1cd), "(thresholds from other runs, bound at the upper end of the false positive rate)"
 )
@@ -129,16 +132,16 @@ SCALES = (0.5, 1.0, 2.0)
 coarse = np.geomspace(0.01, 1, setting(small=12, full=60)).tolist()
 fine = np.concatenate([np.geomspace(0.01, 0.05, 15), np.linspace(0.05, 1.0, setting(small=40, full=800))[1:]])
 steps = np.array([ms.five_epochs(1.0, q).steps for q in fine.tolist()])
-fig, three = plt.subplots(1, 3, figsize=(12, 3.8), sharey=True)
+fig, three = plt.subplots(1, 3, figsize=(8, 3.6), sharey=True)
 falls, elsewhere = 0, 0
 for axes, noise in zip(three, SCALES, strict=True):
     wide = [ms.from_epsilon(ms.five_epochs(noise, q)) for q in coarse]
     entropy = np.array([ms.pinsker(ms.five_epochs(noise, q)) for q in fine.tolist()])
     exact = np.array([ms.bound(ms.five_epochs(noise, q)) for q in fine.tolist()])
-    axes.plot(coarse, wide, ":", label="from epsilon")
-    axes.plot(fine, entropy, "--", lw=1, label="Pinsker")
-    axes.plot(fine, exact, "-", lw=1, label="bound")
-    axes.set(xlabel="sampling rate q", title=f"noise multiplier {noise:g}")
+    axes.plot(coarse, wide, label="from epsilon", **FROM_EPSILON)
+    axes.plot(fine, entropy, label="Pinsker", lw=1, **PINSKER)
+    axes.plot(fine, exact, label="bound", lw=1, **BOUND)
+    axes.set(xlabel="sampling rate q", title=f"noise multiplier {noise:g}", xticks=(0, 0.5, 1))
     falls += sum(int((np.diff(curve) < 0).sum()) for curve in (entropy, exact))
     elsewhere += sum(int(((np.diff(curve) < 0) & (np.diff(steps) == 0)).sum()) for curve in (entropy, exact))
     better = np.mean(
@@ -151,8 +154,7 @@ for axes, noise in zip(three, SCALES, strict=True):
     )
     print(f"at q = 1: from epsilon {wide[-1]:.6f}, Pinsker {entropy[-1]:.3f}, bound {exact[-1]:.4f}")
 three[0].set_ylabel("advantage, a record added")
-three[0].legend()
-plt.show()
+finish(fig, "The bound rises with the sampling rate; its teeth are the rounding of the number of steps")
 print(f"the two curves fall {falls} times, {elsewhere} of them at a constant number of steps")
 
 # %% [markdown]
@@ -204,12 +206,13 @@ for label, of in (
 table["bound, a record replaced"] = [ms.bound(run, ms.REPLACED) for run in adult_runs]
 fig, axes = plt.subplots()
 spread = np.abs(table[["least", "most"]].to_numpy().T - table["accuracy (mean)"].to_numpy())
-for label, style in zip(table.columns[4:], ("o:", "s--", "d-", "^-"), strict=True):
-    axes.errorbar(table[label], table["accuracy (mean)"], yerr=spread, fmt=style, ms=4, lw=1, label=label)
-axes.set(xscale="log", xlabel="bound on the advantage", ylabel="accuracy, held-out records (mean and range)")
+STYLES = (("o:", NEUTRAL), ("s--", MUTED), ("d-", ACCENT), ("^-", INK))
+for label, (style, colour) in zip(table.columns[4:], STYLES, strict=True):
+    look = {"fmt": style, "color": colour, "ms": 4, "lw": 1}
+    axes.errorbar(table[label], table["accuracy (mean)"], yerr=spread, label=label, **look)
+axes.set(xscale="log", xlabel="bound on the advantage", ylabel="accuracy (mean and range)")
 axes.set_title("UCI Adult" if ADULT else "stand-in, not Adult")
-axes.legend()
-plt.show()
+finish(fig, "The same models look several times safer by the bound than by epsilon", columns=2)
 table.round(4)
 
 # %% [markdown]
@@ -261,28 +264,33 @@ def draw(axes, part, shown, limits):
     first, smooth = part.iloc[0], np.geomspace(LEVELS[0], LEVELS[-1], 40).tolist()
     for limit, style in limits.items():
         trainings = [ms.training_of({**first, "noise_multiplier": s}) for s in smooth]
-        axes.plot(smooth, [ms.bound(run, limit) for run in trainings], style, lw=1, label=f"bound, {limit}")
+        values = [ms.bound(run, limit) for run in trainings]
+        axes.plot(smooth, values, style, color=ACCENT, lw=1, label=f"bound, {limit}")
     for place, ((game, attack), label) in enumerate(shown.items()):
         chosen = part[(part.game == game) & (part.by == attack)]
-        ms.with_attacks(
-            axes, chosen, x="noise_multiplier", label=label, factor=1.03 ** (place - (len(shown) - 1) / 2)
-        )
+        look = {
+            "fmt": "^" if game == "yeom" else "o",
+            "color": INK if attack == "likelihood" else NEUTRAL,
+            "factor": 1.06 ** (place - (len(shown) - 1) / 2),
+        }
+        ms.with_attacks(axes, chosen, x="noise_multiplier", label=label, **look)
     axes.set(xscale="log", xlabel="noise multiplier", xticks=LEVELS, xticklabels=[f"{s:g}" for s in LEVELS])
     axes.minorticks_off()
 
 
-fig, four = plt.subplots(1, 4, figsize=(14, 4), sharey=True)
+fig, grid = plt.subplots(2, 2, figsize=(8, 6.6), sharex=True, sharey=True)
 panels = {
     f"Figure 4: d = {d:,}, q = 0.1, 5 epochs": published.query("dimension == @d and epochs == 5")
     for d in DIMENSIONS
 }
 panels["Figure 5: d = 2,000, q = 0.01, 50 epochs"] = published.query("epochs == 50")
-for axes, (title, part) in zip(four, panels.items(), strict=True):
-    draw(axes, part, SHOWN, {ms.ADDED: "k-"})
-    axes.set_title(title, fontsize=9)
-four[0].set_ylabel("advantage")
-four[0].legend(fontsize=8)
-plt.show()
+for axes, (title, part) in zip(grid.flat, panels.items(), strict=True):
+    draw(axes, part, SHOWN, {ms.ADDED: "-"})
+    axes.set_title(title)
+    axes.label_outer()
+for axes in grid[:, 0]:
+    axes.set_ylabel("advantage")
+finish(fig, "Who sees all gradients reaches the bound; at little noise the final model tells less")
 print(ms.crossed(published, limit="added") + ";", ms.crossed(published, limit="replaced"))
 
 # %%
@@ -318,10 +326,9 @@ one_hot.told_apart(paired)
 # %%
 fig, axes = plt.subplots()
 pair = {("opposite", "final"): "OFM, final model", ("opposite", "likelihood"): "OIG, likelihood"}
-draw(axes, harder, pair, {ms.ADDED: "k-", ms.REPLACED: "k--"})
+draw(axes, harder, pair, {ms.ADDED: "-", ms.REPLACED: "--"})
 axes.set(ylabel="advantage", title="two records with opposite labels, q = 0.1, 5 epochs")
-axes.legend()
-plt.show()
+finish(fig, "Where a record is replaced, attackers beat the bound for added records", columns=2)
 for attack in ("final", "likelihood"):
     part = harder[harder.by == attack]
     print(f"{attack}: {ms.crossed(part, limit='added')}; {ms.crossed(part, limit='replaced')}")
@@ -351,15 +358,19 @@ fig, axes = plt.subplots()
 axes.plot(
     grid,
     [theory.advantage_under_prior(run, prior=p).value for p in grid.tolist()],
+    color=ACCENT,
     label="corrected Theorem 21",
 )
-axes.plot(low, printed, "--", label="as printed")
-axes.plot(grid, 2 * np.minimum(grid, 1 - grid), "k:", lw=1, label="an attacker who is never wrong")
+axes.plot(low, printed, "--", color=NEUTRAL, label="as printed")
+axes.plot(grid, 2 * np.minimum(grid, 1 - grid), ":", color=MUTED, label="an attacker who is never wrong")
 ms.with_attacks(axes, under_prior, x="prior", label="best attack")
 axes.set(xlabel="prior probability that the record was used", ylabel="advantage, a record added")
 axes.set_title("noise multiplier 1, q = 0.1, 50 steps")
-axes.legend()
-plt.show()
+finish(
+    fig,
+    "As printed, a small prior gives more advantage than certainty; corrected, attacks attain it",
+    columns=2,
+)
 print(ms.crossed(under_prior))
 print(
     f"as printed, {np.mean(printed > 2 * low + 1e-12):.0%} of priors up to 1/2 exceed what certainty would give"

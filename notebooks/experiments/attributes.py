@@ -11,12 +11,13 @@ neither is an approximation:
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from auditor import DPSGD
 from auditor.sensitivity import (
@@ -28,7 +29,7 @@ from auditor.sensitivity import (
     clipped,
     largest_distance,
 )
-from auditor.theory import bayes_security_closed_form, epsilon
+from auditor.theory import attribute_inference, bayes_security_closed_form, epsilon
 from experiments.adult import LIMITS, Adult, load, stand_in
 
 __all__ = [
@@ -36,13 +37,18 @@ __all__ = [
     "AGE",
     "AGES",
     "ANALYSES",
+    "EPOCHS",
     "SMALL",
     "People",
     "completion_gradients",
     "initial",
     "measured_twice",
     "people",
+    "securities",
+    "table",
     "train",
+    "training",
+    "whole_cases",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -61,6 +67,7 @@ ANALYSES = (
     "every measure",
 )
 AGE = 0  # the column
+EPOCHS = (1, 2, 5, 10, 15, 20, 25, 30)  # after which trainings are looked at
 HIDDEN = 64
 CLIP = 1.0
 # The paper's setting, for the number of records that its noise belongs to; and one of the same sampling and security
@@ -220,6 +227,63 @@ def train(case: Mapping[str, object], *, seed: int) -> dict[str, Floats | float 
         "steps": float(steps * int(case["epochs"])),
         "source": data.source,
     }
+
+
+def training(case: Mapping[str, object], *, epochs: int) -> DPSGD:
+    """Return what a case has run after so many epochs.
+
+    Args:
+        case: As for `train`.
+        epochs: Passes, of as many steps as batches fill a training set.
+    """
+    rate = float(case["batch"]) / float(case["records"])
+    return DPSGD(float(case["noise"]), rate, epochs * round(1 / rate))
+
+
+def securities(case: Mapping[str, object], distances: Floats, *, epochs: int) -> tuple[float, float]:
+    """Return beta* against attribute inference after so many epochs: by Corollary 10, and by the bound.
+
+    Args:
+        case: Of `train`.
+        distances: R_t over C of each step; none counts as more than 2, as clipped gradients are no farther apart.
+        epochs: At most those of the case.
+    """
+    run = training(case, epochs=epochs)
+    claims = attribute_inference(run, sensitivities=np.minimum(distances[: run.steps], 2.0))
+    values = [claim.value for claim in claims if claim.metric == "attribute_bayes_security"]
+    return values[0], values[2]
+
+
+def whole_cases(base: Mapping[str, object], *, repeats: int) -> list[dict[str, object]]:
+    """Return the settings of trainings of 30 epochs that measure all distances, with both scalings.
+
+    Args:
+        base: `ADULT`, or one of its kind.
+        repeats: Trainings with each scaling.
+    """
+    return [
+        {**base, "scaling": scaling, "epochs": EPOCHS[-1], "analysis": "every measure", "repeat": repeat}
+        for repeat in range(repeats)
+        for scaling in ("standard", "public")
+    ]
+
+
+def table(cases: Sequence[Mapping[str, object]], trained: Sequence[Mapping[str, Floats]]) -> pd.DataFrame:
+    """Return a line for each training and epoch of `EPOCHS`: accuracy, and beta* by Corollary 10 and by the bound.
+
+    Args:
+        cases: Of `whole_cases`.
+        trained: Of `train`, in the same order.
+    """
+    rows = []
+    for case, found in zip(cases, trained, strict=True):
+        for epochs in EPOCHS:
+            row = {"scaling": case["scaling"], "repeat": case["repeat"], "epochs": epochs}
+            row["accuracy"] = found["accuracy"][epochs - 1]
+            for measure in ("approximate", "extremes", "full"):
+                row[measure], row["bound, full"] = securities(case, found[measure], epochs=epochs)
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 @dataclass

@@ -1,8 +1,9 @@
-"""The pieces of the errata notebook: three numbers for each erratum, and the roads to the independent one."""
+"""The errata notebook: what an erratum is, the table of them, and the roads to the independent number of each."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,26 +12,34 @@ from scipy import integrate, optimize, special, stats
 from auditor import Adjacency, Claim
 
 __all__ = [
+    "Errata",
     "Erratum",
     "advantage_by_fourier",
     "answers_delta",
     "answers_epsilon",
+    "checked",
+    "five_errors",
     "integral",
     "law_by_fourier",
     "normal",
     "replacement_game",
     "stated",
+    "table",
 ]
 
+LOOSE, NAMES = "true, but loose", "names only: same number"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Erratum:
     """A printed number beside the corrected one and an independent check of both.
 
     Attributes:
         where: Document and place.
+        says: What is printed.
+        correct: What it should be, and why.
         quantity: What the numbers are, with their settings.
-        printed: What the printed form gives, or what the text claims.
+        printed: What the printed form gives, or what the text claims; NaN where it is not defined.
         corrected: What the corrected form gives.
         check: The same quantity by another road.
         within: How far apart two of them may be to count as equal.
@@ -38,9 +47,13 @@ class Erratum:
         relation: "=", or "<=" where printed and corrected are upper bounds of the check.
         by: What the corrected form is computed with: the package, or by hand where it does not have the quantity.
         kind: What to call it where the check bears out the corrected form and not the printed one.
+        expected: The outcome that ``correct`` names; by default ``kind``.
+        besides: What else was found, in a few words.
     """
 
     where: str
+    says: str
+    correct: str
     quantity: str
     printed: float
     corrected: float
@@ -50,6 +63,8 @@ class Erratum:
     relation: str = "="
     by: str = "auditor"
     kind: str = "confirmed"
+    expected: str = ""
+    besides: str = ""
 
     def fits(self, value: float) -> bool:
         """Whether the check bears this value out: equal to it, or not above it where it is an upper bound."""
@@ -64,14 +79,77 @@ class Erratum:
             return "NOT CONFIRMED"
         if not self.fits(self.printed):
             return self.kind
-        return "true, but loose" if self.printed > self.corrected + self.within else "names only: same number"
+        return LOOSE if self.printed > self.corrected + self.within else NAMES
 
-    def __str__(self) -> str:
-        """All of it in two lines."""
-        return (
-            f"{self.where}: {self.quantity}\n  printed {self.printed:.6g}   corrected {self.corrected:.6g}"
-            f"   check {self.check:.6g} ({self.how})   -> {self.outcome}"
-        )
+
+# What a paper's module lists: functions that give the errata of one place, each with its derivation.
+Errata = Callable[[np.random.Generator], Iterable[Erratum]]
+
+
+def checked(places: Iterable[Errata], rng: np.random.Generator) -> list[Erratum]:
+    """Return the errata of all places, each borne out by its check.
+
+    Args:
+        places: Functions that give errata.
+        rng: For those that simulate.
+
+    Raises:
+        AssertionError: A check does not bear out the correction, or not the outcome that the erratum names.
+    """
+    found = [erratum for place in places for erratum in place(rng)]
+    for erratum in found:
+        if erratum.outcome != (erratum.expected or erratum.kind):
+            raise AssertionError(erratum)
+    return found
+
+
+# Each column with its least width, in letters' heights; of numbers, which stand to the right, as narrow as they are.
+_COLUMNS = {
+    "where": 7,
+    "printed": 10,
+    "correct": 15,
+    "what was computed, and the check": 13,
+    "as printed": 0,
+    "as corrected": 0,
+    "check": 0,
+    "outcome": 9,
+}
+
+
+def table(found: Iterable[Erratum]) -> str:
+    """Return errata as an HTML table, one row each.
+
+    Args:
+        found: Of `checked`.
+    """
+    head = "".join(
+        _cell("th", name, at=f"{'left' if width else 'right'};min-width:{width}em")
+        for name, width in _COLUMNS.items()
+    )
+    rows = "".join(f"<tr>{''.join(_cells(erratum))}</tr>" for erratum in found)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cells(erratum: Erratum) -> Iterator[str]:
+    """The cells of one row: words to the left, numbers to the right, all from the top."""
+    by_hand = "" if erratum.by == "auditor" else f"; corrected by {erratum.by}"
+    yield _cell("td", f"<b>{escape(erratum.where)}</b>")
+    yield _cell("td", escape(erratum.says))
+    yield _cell("td", escape(erratum.correct))
+    yield _cell("td", escape(f"{erratum.quantity} (check: {erratum.how}{by_hand})"))
+    for value in (erratum.printed, erratum.corrected, erratum.check):
+        yield _cell("td", "undefined" if math.isnan(value) else f"{value:.4g}", at="right")
+    besides = f"<br>{escape(erratum.besides)}" if erratum.besides else ""
+    yield _cell("td", f"<b>{escape(erratum.outcome)}</b>{besides}")
+
+
+def _cell(tag: str, inside: str, *, at: str = "left") -> str:
+    return f'<{tag} style="vertical-align:top;text-align:{at}">{inside}</{tag}>'
+
+
+def five_errors(draws: int) -> float:
+    """Return five standard errors of a share of so many simulated cases, at most."""
+    return 5 * 0.5 / math.sqrt(draws)
 
 
 def normal(x: Any, mean: float = 0.0, sd: float = 1.0) -> Any:

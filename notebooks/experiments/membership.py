@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from shared import INK
 
 from auditor import DPSGD, theory
 from experiments import gaussian
@@ -68,13 +69,16 @@ def crossed(table: pd.DataFrame, *, limit: str = "bound") -> str:
     return f"{int((table.lower > table[limit]).sum())} of {len(table)} attacks are shown to exceed '{limit}'"
 
 
-def with_attacks(axes: Any, table: pd.DataFrame, *, x: str, label: str, factor: float = 1.0) -> None:
+def with_attacks(
+    axes: Any, table: pd.DataFrame, *, x: str, label: str, factor: float = 1.0, **look: Any
+) -> None:
     """Draw attacks with their intervals, moved sideways by a factor; ``x`` has an interval too where the table has one."""
     tall = np.abs(table[["lower", "upper"]].to_numpy().T - table.attack.to_numpy())
     sides = [f"{x}_lower", f"{x}_upper"]
     wide = np.abs(table[sides].to_numpy().T - table[x].to_numpy()) if sides[0] in table else None
     place = table[x] * factor
-    axes.errorbar(place, table.attack, yerr=tall, xerr=wide, fmt="o", ms=3.5, capsize=2, label=label)
+    look = {"fmt": "o", "color": INK, "ms": 4, "lw": 1, "capsize": 2, **look}
+    axes.errorbar(place, table.attack, yerr=tall, xerr=wide, label=label, **look)
 
 
 def gaussian_table(cases: Sequence[Case], results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

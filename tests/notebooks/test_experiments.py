@@ -13,7 +13,9 @@ import pytest
 from experiments import (
     adult,
     dp_training,
+    epsilon_figures,
     guarantee,
+    kept,
     landscape,
     location30,
     mechanisms,
@@ -167,6 +169,23 @@ def test_the_published_grids():
     assert len(landscape.cases(purchase)) == 255
     assert {setting["repeat"] for setting in settings[:52]} == {0}
     assert settings[0] == {**grid[0].__dict__, "repeat": 0}
+
+
+@pytest.mark.parametrize("data", ["adult", "location30"])
+def test_the_kept_grids_are_the_published_ones(data):
+    """What the landscapes are drawn from has five models of every strategy of its grid, and none beats its frontier."""
+    lines = kept.kept_landscape(data)
+    names = [strategy.name for strategy in strategies.GRIDS[data]()]
+    assert lines["strategy"].value_counts().to_dict() == dict.fromkeys(names, 5)
+    assert lines["kind"].nunique() == 5
+    assert lines.groupby("kind")["trained to"].first().to_dict() == {
+        "baseline": np.inf, **{f"DP epsilon {epsilon}": epsilon for epsilon in (1, 3, 10, 100)}
+    }  # fmt: skip
+    best = epsilon_figures.on_frontier(lines)
+    means = lines.groupby("strategy")[["epsilon_star", "utility"]].mean()
+    for name, (leak, utility) in means.iterrows():
+        beaten = (means["epsilon_star"] <= leak) & (means["utility"] >= utility)
+        assert (name in best) == (beaten.sum() == 1)
 
 
 def test_a_grid_from_the_command_line(monkeypatch, tmp_path):

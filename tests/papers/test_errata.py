@@ -20,7 +20,11 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from experiments.errata_checks import Erratum, answers_delta, answers_epsilon
+from experiments.errata_bayes import BAYES
+from experiments.errata_checks import Erratum, answers_delta, answers_epsilon, checked, table
+from experiments.errata_composition import POST, SLIDES
+from experiments.errata_epsilon import EPSILON_STAR
+from experiments.errata_membership import MEMBERSHIP
 from oracles import randomised_response_delta
 from scipy import special, stats
 
@@ -69,27 +73,68 @@ def test_the_notebooks_randomised_responses_are_those_of_every_answer():
     ],
 )
 def test_an_outcome_follows_from_the_three_numbers(printed, corrected, check, relation, outcome):
-    """The notebook calls nothing false that is only loose, and nothing confirmed that its check does not bear out."""
-    found = Erratum("here", "x", printed, corrected, check, 0.01, "by hand", relation)
+    """The notebook calls nothing false that is only loose, and stops where a check does not bear a correction out."""
+    words = dict.fromkeys(("where", "says", "correct", "quantity", "how"), "a < b")
+    numbers = {
+        "printed": printed,
+        "corrected": corrected,
+        "check": check,
+        "within": 0.01,
+        "relation": relation,
+    }
+    found = Erratum(**words, **numbers)
     assert found.outcome == outcome
+    if outcome != "confirmed":
+        with pytest.raises(AssertionError, match="a < b"):
+            checked([lambda _: [found]], np.random.default_rng(0))
+    assert table([found] * 3).count("<tr>") == 4
+    assert "a < b" not in table([found])  # escaped
 
 
-def test_algorithm_1_with_max_is_minus_the_answer():
-    """003 Algorithm 1: without the record E[e^eta] = 1, so line 9 with max gives minus what it gives with min, .038292."""
-    rate = mpmath.mpf("0.1")
+@pytest.mark.parametrize("places", [MEMBERSHIP, BAYES, POST, SLIDES, EPSILON_STAR])
+def test_every_erratum_is_borne_out_by_its_check(places):
+    """Under another seed than the notebook's, too, each check bears out the correction and the outcome that it names."""
+    found = checked(places, np.random.default_rng(5))
+    assert len({erratum.where for erratum in found}) == len(found) >= len(places)
+    assert all("NOT" not in erratum.outcome for erratum in found)
 
-    def part(keep):
-        def integrand(x):
-            eta = mpmath.log(1 + rate * mpmath.expm1((2 * x - 1) / 2))
-            return density(x) * -mpmath.expm1(keep(eta, mpmath.mpf(0)))
 
-        return integral(integrand, -12, 0, mpmath.mpf(1) / 2, 2, 14)
+@pytest.mark.parametrize("a", [0.4, 1.0, math.e])
+def test_tv_a_is_no_hockey_stick_divergence(a):
+    """003 footnote 4: TV_a is the hockey-stick divergence less (1 - a)/2; at a = e .986 where the divergence is .1269."""
+    edge = mpmath.mpf(1) / 2 + mpmath.log(a)
+    parts = [
+        integral(lambda x, sign=sign: sign * (density(x, 1) - a * density(x)), *edges)
+        for sign, edges in ((1, (edge, edge + 3, 16)), (-1, (-15, edge - 3, edge)))
+    ]
+    found = theory.total_variation_a(DPSGD(1.0, 1.0, 1), a=a)
+    assert found == pytest.approx(sum(parts) / 2, abs=1e-7)
+    assert parts[0] - (1 - a) / 2 == pytest.approx(sum(parts) / 2, abs=1e-12)
+    if a == math.e:
+        assert (found, parts[0]) == pytest.approx((0.986, 0.1269), abs=1e-4)
 
-    printed, corrected = part(max), part(min)
-    found = theory.total_variation(DPSGD(1.0, 0.1, 1), adjacency="add-remove").value
-    assert found == pytest.approx(corrected, abs=1e-6)
-    assert printed == pytest.approx(-corrected, abs=1e-9)
-    assert printed == pytest.approx(-0.0383, abs=5e-5)
+
+@pytest.mark.parametrize(("a", "q"), [(0.3, 0.5), (0.01, 0.9), (0.5, 0.1)])
+@pytest.mark.parametrize("r", [0.1, 1.0, 5.0])
+def test_lemma_7_leaves_the_range_of_lemma_5_and_the_theorem_stands(a, q, r):
+    """003 Lemma 7: where a < 1 - q, TV_a of a sampled step is q (1 - (a + q - 1)/q)/2, however far apart the normals."""
+    index = (a + q - 1) / q
+    assert index < 0
+    exact = integral(
+        lambda x: abs((1 - q) * density(x) + q * density(x, r) - a * density(x)) / 2, -15, 0, r, r + 15
+    )
+    assert exact == pytest.approx(q * (1 - index) / 2, abs=1e-12)
+
+
+def test_corollary_10_is_about_the_l2_norm():
+    """000 Corollary 10: with R_t = C on Adult the statement's norm gives .0501, and the sum of its proof's last line .9956."""
+    rate, steps = 256 / 26_318, 2056
+    by_norm, by_sum = (
+        math.erf(rate * size / (2 * math.sqrt(2) * 3.51)) for size in (math.sqrt(steps), steps)
+    )
+    found = theory.attribute_inference(DPSGD(3.51, rate, steps), sensitivities=np.ones(steps))[0]
+    assert 1 - found.value == pytest.approx(by_norm, rel=1e-9)
+    assert (by_norm, by_sum) == pytest.approx((0.0501, 0.9956), abs=5e-5)
 
 
 def test_theorem_21_printed_gives_an_advantage_between_equal_laws():
@@ -177,7 +222,7 @@ def test_an_attacker_beats_theorem_6_in_the_replacement_game():
 
 
 def test_the_error_term_of_corollary_7_says_nothing():
-    """000 Corollary 7: sqrt(pT(1-p))/(2s) is 3.5 at p = .001, T = 50,000, s = 1, and without it the form is not a bound."""
+    """000 Corollary 7: true with its sqrt(pT(1-p))/(2s), which is 3.5 at p = .001, T = 50,000, s = 1; without it no bound."""
     training = DPSGD(1.0, 0.001, 50_000)
     assert math.sqrt(50 * 0.999) / 2 == pytest.approx(3.5, abs=0.05)
     closed, exact = theory.bayes_security_closed_form(training), 1 - theory.total_variation(training).value
@@ -253,14 +298,6 @@ def test_the_tail_of_the_loss_is_no_equivalent_of_privacy():
     )
     assert theory.delta_from_mu(1.0, epsilon=1.0) == pytest.approx(exact, abs=1e-12)
     assert (exact, tail, tail + other) == pytest.approx((0.126937, 0.308538, 0.375345), abs=1e-6)
-
-
-def test_one_step_of_many_leaks_more_than_the_post_says():
-    """001, below Theorem 1: 1 - prod(1 - delta_t) is not less than 1 - sum delta_t but at most the sum, our delta."""
-    delta, steps = 0.01, 100
-    chance = 1 - (1 - delta) ** steps
-    assert chance > 1 - steps * delta
-    assert chance <= steps * delta
 
 
 def test_advanced_composition_of_002_lacks_a_factor():
