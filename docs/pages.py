@@ -28,6 +28,7 @@ def on_files(files: Files, config: Any) -> Files:
         "notebooks/index.md": _text("notebooks/README.md"),
         "notebooks/results.md": _text("notebooks/RESULTS.md"),
         "explanation/tightness.md": _text("reports/benchmarks/against_jax_privacy.md"),
+        "explanation/claimed.md": _text("reports/benchmarks/claimed_side.md"),
     } | {f"notebooks/{path.stem}.md": _notebook(path) for path in ROOT.glob("notebooks/*.ipynb")}
     for place, text in made.items():
         files.append(File.generated(config, place, content=text))

@@ -185,7 +185,7 @@ sharper = composition.advanced_sharper(0.1, steps=100, slack=1e-5)
 clt, corollary = slides.clt_of_gaussian_steps(0.1, steps=100), slides.sampled_mu(1.0, rate=0.01, steps=1000)
 right_clt = theory.limit_mu(theory.gdp_curve(0.1), steps=100)
 right_corollary = theory.subsampled_mu(1.0, sampling_rate=0.01, steps=1000)
-of_curve = theory.delta_from_curve(theory.gdp_curve(1.0), epsilon=1.0)
+of_curve = theory.gdp_curve(1.0).delta_at(1.0)
 divergence = theory.renyi_divergence(auditor.DPSGD(noise, 1.0, 1), order=1 + 1e-9)
 wrong = {"within": 1e-6, "erratum": True}
 typed = {"within": 1e-6, "because": "the same formula twice: checks our typing only"}

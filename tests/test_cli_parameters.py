@@ -20,6 +20,7 @@ def test_the_papers_example(capsys):
         ("--advantage 0.05 --sampling-rate 0.01 --steps 1000", "noise multiplier"),
         ("--tpr 0.01 --at-fpr 0.001 --noise-multiplier 1 --steps 500", "sampling rate"),
         ("--epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.01", "steps"),
+        ("--success 0.92 --prior 0.1 --sampling-rate 0.01 --steps 1000", "noise multiplier"),
     ],
 )
 def test_each_parameter_can_be_the_one_that_is_found(capsys, wish, name):
@@ -46,6 +47,7 @@ def test_an_unsafe_answer_says_so(capsys):
         ("--advantage 0.1 --bayes-security 0.9", ["one wish at a time", "--advantage, --bayes-security"]),
         ("--epsilon 1", ["--epsilon and --delta go together"]),
         ("--advantage 0.1 --at-fpr 0.1", ["--tpr and --at-fpr go together"]),
+        ("--success 0.6", ["--success and --prior go together"]),
         ("--advantage 0.1 --steps 5", ["give two of", "got 1"]),
         (
             "--tpr 0.0010000000000000002 --at-fpr 0.001 --sampling-rate 0.01 --steps 9",

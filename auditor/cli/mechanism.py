@@ -175,6 +175,8 @@ class _Wish(shared.Options):
         delta: Delta of the wanted epsilon.
         tpr: Largest wanted true positive rate, with --at-fpr.
         at_fpr: False positive rate of the wanted TPR.
+        success: Largest wanted share of records that an attacker is right about, with --prior.
+        prior: How likely the attacker finds membership before looking.
     """
 
     advantage: float | None = None
@@ -183,6 +185,8 @@ class _Wish(shared.Options):
     delta: float | None = None
     tpr: float | None = None
     at_fpr: float | None = None
+    success: float | None = None
+    prior: float | None = None
 
     def promise(self, adjacency: choices.Adjacency | None) -> Any:
         """Return the promise as a value."""
@@ -191,13 +195,14 @@ class _Wish(shared.Options):
             "--bayes-security": (theory.WantedBayesSecurity, self.bayes_security),
             "--epsilon": (theory.WantedEpsilon, self.epsilon, self.delta),
             "--tpr": (theory.WantedTPR, self.tpr, self.at_fpr),
+            "--success": (theory.WantedSuccess, self.success, self.prior),
         }
         made = [name for name, (_, value, *_) in kinds.items() if value is not None]
         if len(made) != 1:
             wanted, got = ", ".join(kinds), ", ".join(made) or "none"
             raise InputError(f"one wish at a time: give one of {wanted}, got {got}.")
-        for wish, beside, value in (("--epsilon", "--delta", self.delta), ("--tpr", "--at-fpr", self.at_fpr)):
-            if (wish in made) != (value is not None):
+        for wish, beside in (("--epsilon", "--delta"), ("--tpr", "--at-fpr"), ("--success", "--prior")):
+            if (wish in made) != (kinds[wish][-1] is not None):
                 raise InputError(f"{wish} and {beside} go together: give both or neither.")
         kind, *values = kinds[made[0]]
         return kind(*values) if adjacency is None else kind(*values, adjacency=adjacency)

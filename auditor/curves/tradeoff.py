@@ -1,9 +1,12 @@
 """Trade-off curves: false positive rate against true positive rate, from losses, from fits and from a claim.
 
-At threshold q the attacker says "member" if the loss is at most q: TPR = F1(q), FPR = F0(q).
+At threshold q the attacker says "member" if the loss is at most q: TPR = F1(q), FPR = F0(q). Whatever a curve was made
+from, epsilon, delta, advantage, Bayes security, mu and the true positive rates are read off it in the same way.
 """
 
+import sys
 from dataclasses import dataclass
+from typing import NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -79,9 +82,31 @@ def distinct(ordered: Floats) -> tuple[Floats, _Counts1D]:
     return values[starts], np.append(starts, values.size)
 
 
+# How far rates near 1 may be from the exact ones: they are held as doubles.
+_ROUNDING = 2.3e-16
+# The smallest double that has all its digits.
+_SMALLEST = sys.float_info.min
+# The double below 1, for rates that were rounded to 1.
+_LARGEST = 1 - sys.float_info.epsilon / 2
+# A true positive rate at no false positive that is only rounding.
+_NEGLIGIBLE = 1e-300
+# What a difference of two quantiles may lose of its value.
+_OF_QUANTILES = 1e-12
+
+
+class MuAndRegret(NamedTuple):
+    """The Gaussian curve nearest above another one: its mu, and by how much it overstates at most."""
+
+    mu: float
+    regret: float
+
+
 @dataclass(frozen=True, eq=False)
 class TradeoffCurve:
     """True positive rate as a function of the false positive rate, straight between the points.
+
+    Epsilon, delta and mu are the smallest ones whose own curve lies above this one, for both orders of the two
+    neighbours. The curve is taken as exact: from measured losses these are estimates, not bounds.
 
     Attributes:
         fpr: Shape (k,), from 0 to 1, never falling.
@@ -214,6 +239,136 @@ class TradeoffCurve:
         share = (rate - self.fpr[last]) / (self.fpr[last + 1] - self.fpr[last])
         return float(self.tpr[last] + share * (self.tpr[last + 1] - self.tpr[last]))
 
+    def epsilon_at(self, delta: float) -> float:
+        """Return the smallest epsilon whose (epsilon, delta) curve lies above this one.
+
+        The largest of log((TPR - delta)/FPR) and log((1 - FPR - delta)/(1 - TPR)) over the corners; between two corners
+        each ratio rises or falls throughout.
+
+        Args:
+            delta: In [0, 1).
+
+        Returns:
+            Epsilon in nats, 0 or more; infinity where a TPR above delta comes without a false positive.
+
+        Raises:
+            InputError: Delta is out of range.
+
+        Source: Kairouz, Oh and Viswanath 2015, Theorem 2.4; Wasserman and Zhou 2010.
+
+        >>> round(TradeoffCurve([0.0, 0.1, 1.0], [0.0, 0.5, 1.0]).epsilon_at(0.1), 6)  # log 4
+        1.386294
+        """
+        delta = validate.fraction("delta", delta, zero=True)
+        low, high = self._both_orders()
+        above = high > delta + (_NEGLIGIBLE if delta == 0 else 0.0)
+        low, high = low[above], high[above]
+        if np.any(low == 0):
+            return float("inf")
+        ratios = np.log(high - delta) - np.log(low)
+        return max(0.0, float(ratios.max(initial=0.0)))
+
+    @overload
+    def delta_at(self, epsilon: float) -> float: ...
+    @overload
+    def delta_at(self, epsilon: npt.NDArray[np.float64] | list[float]) -> Floats: ...
+    def delta_at(self, epsilon: npt.ArrayLike) -> float | Floats:
+        """Return the smallest delta whose (epsilon, delta) curve lies above this one, or the privacy profile at several.
+
+        Args:
+            epsilon: Any shape, in nats, 0 or more.
+
+        Returns:
+            In the shape of epsilon, in [0, 1], never rising with it.
+
+        Raises:
+            InputError: An epsilon is negative or not a number.
+
+        Source: Dong, Roth and Su 2022, Proposition 2.12 (delta = 1 + f*(-e^epsilon)), for both orders.
+
+        >>> curve = TradeoffCurve.from_epsilon_delta(1.0, delta=0.1)
+        >>> round(curve.delta_at(1.0), 6), curve.delta_at([0.0, 2.0]).round(6).tolist()
+        (0.1, [0.515905, 0.1])
+        """
+        values = _within("epsilon", epsilon, np.inf)
+        low, high = self._both_orders()
+        # In logs, because the slope may be beyond a double where the rate is not; at no rate even an infinite slope is 0.
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            log_low = np.log(low)
+            allowed = (np.exp(np.minimum(log_low + value, 1.0)) for value in values.ravel())
+            gaps = [float(np.max(high - np.where(low > 0, reached, 0.0))) for reached in allowed]
+        deltas = np.clip(gaps, 0.0, 1.0).reshape(values.shape)
+        return deltas if values.ndim else float(deltas)
+
+    @property
+    def advantage(self) -> float:
+        """The largest TPR - FPR, in [0, 1]; Cherubin et al. 2024, Section 2.
+
+        >>> TradeoffCurve([0.0, 0.25, 1.0], [0.0, 0.75, 1.0]).advantage
+        0.5
+        """
+        return self.delta_at(0.0)
+
+    @property
+    def bayes_security(self) -> float:
+        """1 minus the advantage, in [0, 1]: 1 if an attacker does no better than by guessing."""
+        return 1 - self.advantage
+
+    def mu_and_regret(self, *, least_rate: float = 0.0) -> MuAndRegret:
+        """Return the smallest mu whose Gaussian-DP curve lies above this one, and how much that curve overstates at most.
+
+        mu is the largest Phi^-1(TPR) - Phi^-1(FPR): exact for straight pieces, since the curve of mu-GDP is concave and so
+        lies above them if it does at the corners, as far as the rates go: those within 1e-16 of 1 have been rounded.
+
+        The regret is the smallest kappa with TPR_mu(FPR) <= TPR(FPR + kappa) + kappa at every FPR, so that Gaussian curve
+        and this one differ by no more in both error rates. This one is the lowest of its straight pieces,
+        TPR = d + s FPR, in both orders and with mixed tests. A Gaussian curve lies below a piece moved by kappa if its
+        delta at epsilon log s is at most d + (1 + s) kappa, so that the regret is the largest of
+        (delta_mu(log s) - d)/(1 + s) [own].
+
+        Args:
+            least_rate: The smallest error rate, FPR and FNR, at which the Gaussian curve has to lie above. Of sampled
+                steps the smallest rates of all have the mu without sampling, however rarely a record is drawn.
+
+        Returns:
+            mu, 0 or more, infinity where a TPR above 0 comes without a false positive; and the regret, in [0, 1/2], which
+            then is half the Bayes security. Both are rounded up.
+
+        Raises:
+            InputError: The rate is outside [0, 1).
+
+        Source: Dong, Roth and Su 2022, Definition 2.6; Gomez et al. 2025 for the two together, Kaissis et al. 2024 for
+        the regret (Delta-divergence).
+
+        >>> curve = TradeoffCurve([0.0, 0.15865525393145707, 1.0], [0.0, 0.5, 1.0])
+        >>> round(curve.mu_and_regret().mu, 6)
+        1.0
+        """
+        least = validate.fraction("least_rate", least_rate, zero=True)
+        low, high = self._both_orders()
+        order = np.lexsort((high, low))
+        hull = concave_corners(low[order], high[order])
+        if least:
+            # No attack with these error rates comes closer to the corner than this.
+            low = np.append(low, least)
+            high = np.append(high, min(np.interp(least, *hull), 1 - least))
+        # A corner and its mirror image say the same, and below the line TPR = 1 - FPR no digit is lost.
+        asked = (high > low) & (low >= least) & (low + high <= 1 + _ROUNDING)
+        mu = _smallest_mu(low[asked], np.minimum(high[asked], _LARGEST))
+        return MuAndRegret(mu, _regret(mu, *hull))
+
+    def _both_orders(self) -> tuple[Floats, Floats]:
+        """Return the corners (FPR, TPR) together with their mirror images (1 - TPR, 1 - FPR), where these say anything new.
+
+        What holds for both orders of two neighbours is a condition on both kinds. In the upper right of a curve rates lie
+        so near 1 that their distance from it has lost its digits; where the curve is its own mirror image, the corners in
+        its lower left say the same with all of them.
+        """
+        low, high = 1 - self.tpr, 1 - self.fpr
+        covered = np.interp(low + _ROUNDING, self.fpr, self.tpr) >= high - 4 * _ROUNDING
+        new = ~covered
+        return np.concatenate([self.fpr, low[new]]), np.concatenate([self.tpr, high[new] - _ROUNDING])
+
     def thinned(self, *, points: int = 400) -> "TradeoffCurve":
         """Return a curve of at most about ``points`` of these points, dense at both ends on a log scale."""
         if self.fpr.size <= points:
@@ -228,17 +383,65 @@ class TradeoffCurve:
         return TradeoffCurve(fpr=self.fpr[keep], tpr=self.tpr[keep], thresholds=thresholds)
 
 
+def _within(name: str, values: npt.ArrayLike, most: float) -> Floats:
+    """Return numbers from 0 to this one, or name the first that is not."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be numbers, got {values!r:.80}.") from None
+    wrong = ~((array >= 0) & (array <= most)).ravel()
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        where = f" at position {at}" if array.ndim else ""
+        raise InputError(f"{name} must lie in [0, {most:g}], got {array.ravel()[at]:g}{where}.")
+    return array
+
+
 def _profile(epsilons: npt.ArrayLike, deltas: npt.ArrayLike) -> tuple[Floats, Floats]:
     """The profile as two arrays, checked."""
-    arrays = np.atleast_1d(np.asarray(epsilons, dtype=np.float64), np.asarray(deltas, dtype=np.float64))
-    validate.same_length(("epsilons", "deltas"), (arrays[0].size, arrays[1].size))
-    validate.at_least("number of epsilons", arrays[0].size, least=1)
-    for name, array, most in (("epsilons", arrays[0], np.inf), ("deltas", arrays[1], 1.0)):
-        wrong = ~((array >= 0) & (array <= most))
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise InputError(f"{name} must lie in [0, {most:g}], got {array[at]:g} at position {at}.")
-    return arrays[0], arrays[1]
+    first, second = (
+        np.atleast_1d(_within(name, values, most))
+        for name, values, most in (("epsilons", epsilons, np.inf), ("deltas", deltas, 1.0))
+    )
+    validate.same_length(("epsilons", "deltas"), (first.size, second.size))
+    validate.at_least("number of epsilons", first.size, least=1)
+    return first, second
+
+
+# --- Gaussian curves beside others ---
+
+
+def _smallest_mu(low: Floats, high: Floats) -> float:
+    """Return the largest Phi^-1(TPR) - Phi^-1(FPR), rounded up; infinite at a jump, a TPR far above an FPR of nothing."""
+    from scipy.special import ndtr, ndtri
+
+    sure = low >= _SMALLEST
+    mu = float(np.max(ndtri(high[sure]) - ndtri(low[sure]), initial=0.0)) * (1 + _OF_QUANTILES)
+    # A Gaussian curve too jumps at 0 if it is held in doubles: as far as it gets below the smallest of them.
+    jump = float(np.max(high[~sure], initial=0.0))
+    return mu if jump <= float(ndtr(ndtri(_SMALLEST) + mu)) else float("inf")
+
+
+def _regret(mu: float, fpr: Floats, tpr: Floats) -> float:
+    """Return the largest (delta_mu(log s) - d)/(1 + s) over the pieces TPR = d + s FPR of a concave curve, rounded up.
+
+    delta_mu(eps) = Phi(a) - e^eps Phi(a - mu) with a = mu/2 - eps/mu; Balle and Wang 2018, Theorem 8.
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    if mu == 0:
+        return 0.0
+    with np.errstate(divide="ignore", over="ignore"):
+        slope = np.diff(tpr) / np.diff(fpr)
+    slanted = slope < np.inf
+    slope, fpr, tpr = slope[slanted], fpr[:-1][slanted], tpr[:-1][slanted]
+    delta, epsilon = np.ones_like(slope), np.log(slope)
+    if mu < np.inf:
+        with np.errstate(over="ignore"):
+            a = mu / 2 - epsilon / mu
+        delta = ndtr(a) - np.exp(epsilon + log_ndtr(a - mu))
+    over = (delta - (tpr - slope * fpr)) / (1 + slope)
+    return float(np.max(over, initial=0.0)) + _ROUNDING
 
 
 # --- Straight-line envelopes: the lowest of many bounds on a curve, and the concave curve above one ---

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, get_args
 
-import numpy as np
-
 from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given, number, plain
@@ -187,10 +185,9 @@ def _refuting(
         raise InputError(f"no such audit refutes the claim of {claim.in_words()}: {found.note}.")
     if isinstance(split, options.UnknownSplit):
         return (SequentialAudit if isinstance(runs, Sequential) else RunsAudit)(curve, alpha, adjacency)
-    at_none = float(curve.tpr[curve.fpr == 0].max())
+    at_none = curve.tpr_at(0.0)
     if at_none == 0:  # a pure claim is audited at delta 0, by its epsilon
-        first = int(np.argmax(curve.fpr > 0))
-        return OneRunAudit(split, alpha, math.log(curve.tpr[first] / curve.fpr[first]), 0.0)
+        return OneRunAudit(split, alpha, curve.epsilon_at(0.0), 0.0)
     return OneRunAudit(split, alpha, 0.0, at_none, curve)
 
 

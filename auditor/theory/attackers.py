@@ -13,10 +13,10 @@ from scipy.special import ndtr, ndtri
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given
-from auditor.core.options import DPSGD, Adjacency, TrainingClaim
+from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim
 from auditor.curves.tradeoff import TradeoffCurve
-from auditor.theory.accountant import claimed_curve, delta_of, derived, require_metric
+from auditor.theory.accountant import delta_of, derived, require_metric
 from auditor.theory.closed_form import ClosedForm, Corollary7, log_half_mu
 from auditor.theory.gaussian import FIXED_SIZE, StepPair, as_accounted, columns, relation_of, unsampled_mu
 from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
@@ -138,8 +138,8 @@ def rough_epsilon(claim: Claim, *, delta: float) -> Claim:
 
 _REACHED = "For every attacker, also one who sees every iterate; some attacker on some data reaches it."
 _BOUND = "An upper bound for every attacker, also one who sees every iterate."
-_ROUNDED_DISTANCE = 1e-6
 _CLEARLY = 1e-12
+_CLOSE = 1e-6
 
 
 @as_accounted
@@ -152,9 +152,9 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
             replaced records (default).
 
     Returns:
-        ``advantage`` in [0, 1], exact to 1e-6 and mostly to 1e-12, rounded up. Where the noise is too small for
-        that, and for several batches of a fixed size, an upper bound; ``method`` and ``note`` say so. Null for batches
-        of a fixed size and added records.
+        ``advantage`` in [0, 1], rounded up, between ``lower`` and ``upper``, which are proven and mostly 1e-10 apart
+        (`auditor.theory.inversion`). Where there is almost no noise, and for several batches of a fixed size, an upper
+        bound; ``method`` and ``note`` say so. Null for batches of a fixed size and added records.
 
     Raises:
         InputError: The adjacency is unknown.
@@ -176,22 +176,19 @@ def total_variation(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE
     except Unresolved as reason:
         note = f"{_BOUND} Close to the truth where the noise is this small: {reason}"
         return Claim("advantage", limit, None, relation, limit_method, proven=True, note=note)
-    value = law.total_variation()
-    if value > limit * (1 + _CLEARLY):
+    lower, upper = (float(bound) for bound in law.between(np.zeros(())))
+    if upper > limit * (1 + _CLEARLY):
         return Claim("advantage", limit, None, relation, limit_method, proven=True, note=_BOUND)
-    what, note = "exact total variation", _REACHED
+    closed = training.steps == 1 or not training.sampled
+    how = "closed form" if closed else "characteristic function"
     loose = only_a_bound(training)
     if loose:
-        what, note = "total variation of a dominating pair", f"{_BOUND} {loose}"
-    if law.error > min(_ROUNDED_DISTANCE, value / 1000):
-        what = f"{what}, rounded up"
-        note = f"{_BOUND} Rounded up by its numerical error of {law.error:.1g}. {loose}".rstrip()
-        other = total_variation_by_accountant(training, adjacency=relation)
-        if other.value is not None and other.value < value:
-            return other
-    closed = training.steps == 1 or not training.sampled
-    method = f"{what} ({'closed form' if closed else 'characteristic function'})"
-    return Claim("advantage", value, None, relation, method, proven=True, note=note)
+        method, note = f"total variation of a dominating pair ({how})", f"{_BOUND} {loose}"
+    else:
+        method, note = f"exact total variation ({how})", _REACHED
+    if upper - lower > _CLOSE * upper:
+        note = f"{_BOUND} Rounded up: the exact one is at least {given(lower)}. {loose}".rstrip()
+    return Claim("advantage", upper, None, relation, method, True, note, lower=lower, upper=upper)
 
 
 def total_variation_a(training: DPSGD, *, a: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
@@ -215,34 +212,6 @@ def total_variation_a(training: DPSGD, *, a: float, adjacency: Adjacency = Adjac
     factor = validate.positive("a", a)
     excess = float(composed(training, adjacency=adjacency).hockey_stick(1 / factor))
     return (1 - factor) / 2 + factor * excess
-
-
-@as_accounted
-def total_variation_by_accountant(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> Claim:
-    """Return the largest membership advantage by the accountant's delta at epsilon 0, an upper bound.
-
-    Args:
-        training: Noise, sampling rate and steps.
-        adjacency: As in `total_variation`.
-
-    Returns:
-        ``advantage`` in [0, 1]; null, with the reason, where the accountant has no such neighbours.
-
-    Raises:
-        InputError: The adjacency is unknown.
-
-    Source: Cherubin et al. 2024, Proposition 8; Doroshenko et al. 2022.
-
-    >>> round(total_variation_by_accountant(DPSGD(1.0, 0.01, 100), adjacency="add-remove").value, 3)
-    0.051
-    """
-    relation = relation_of(training, adjacency)
-    claimed = claimed_curve(training, adjacency=relation)
-    value, method, note = None, "delta at epsilon 0", claimed.note
-    if claimed.curve is not None:
-        value = float((claimed.curve.tpr - claimed.curve.fpr).max())
-        method, note = f"{method}: {claimed.note}", "An upper bound, rounded up."
-    return Claim("advantage", value, None, relation, method, proven=True, note=note)
 
 
 def _simple_bound(training: DPSGD, adjacency: Adjacency) -> tuple[float, str]:
@@ -406,9 +375,6 @@ def _standing(claim: Claim, note: str) -> str:
 
 # --- The true positive rate on a training run: by a closed form, by its trade-off curve, and exactly ---
 
-# A larger relative error is said, and another bound may be better.
-_ROUNDED = 1e-3
-
 
 def tpr_closed_form(training: DPSGD, *, fpr: float, form: ClosedForm = Corollary7()) -> Claim:  # noqa: B008
     """Return the true positive rate of the two Gaussians that a closed form takes DP-SGD for.
@@ -445,39 +411,6 @@ def tpr_closed_form(training: DPSGD, *, fpr: float, form: ClosedForm = Corollary
 
 
 @as_accounted
-def tpr_from_curve(
-    claim: TrainingClaim, *, fpr: float, adjacency: Adjacency = Adjacency.REPLACE_ONE
-) -> Claim:
-    """Return the largest true positive rate on the whole trade-off curve that a training description allows.
-
-    Args:
-        claim: DP-SGD parameters (the accountant's whole profile), or a stated (epsilon, delta).
-        fpr: In (0, 1].
-        adjacency: Which training sets count as neighbours.
-
-    Returns:
-        ``tpr_at_fpr.<fpr>``, an upper bound; null, with the reason, where there is no such curve.
-
-    Raises:
-        InputError: ``fpr`` is outside (0, 1], or the adjacency is unknown.
-
-    Source: Dong, Roth and Su 2022, Proposition 2.12.
-
-    >>> from auditor.core.options import StatedClaim
-    >>> round(tpr_from_curve(StatedClaim(1.0, 0.0, "replace-one"), fpr=0.1).value, 6)
-    0.271828
-    """
-    rate, relation = _rate_of(fpr), Adjacency.named(adjacency)
-    found = claimed_curve(claim, adjacency=relation)
-    value, method = None, "trade-off curve"
-    note = f"{found.note[:1].upper()}{found.note[1:].rstrip('.')}."
-    if found.curve is not None:
-        value, method = found.curve.tpr_at(rate), found.note
-        note = "An upper bound for every attacker, in either order of the two training sets."
-    return Claim(tpr_metric(rate), value, None, relation, method, proven=True, note=note)
-
-
-@as_accounted
 def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.REPLACE_ONE) -> Claim:
     """Return the true positive rate of the best attacker on DP-SGD who sees every iterate: Neyman and Pearson's test.
 
@@ -490,8 +423,8 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
         adjacency: Which training sets count as neighbours.
 
     Returns:
-        ``tpr_at_fpr.<fpr>`` in [fpr, 1]. Where the noise is too small for the exact law, an upper bound from the total
-        variation or the accountant, and for several batches of a fixed size from their dominating pair; ``method`` and
+        ``tpr_at_fpr.<fpr>`` in [fpr, 1], rounded up. Where the noise is too small for the exact law, an upper bound from the
+        total variation, and for several batches of a fixed size from their dominating pair; ``method`` and
         ``note`` say so. Null for batches of a fixed size and added records.
 
     Raises:
@@ -505,8 +438,7 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     rate, relation = _rate_of(fpr), Adjacency.named(adjacency)
     bound = tpr_from_advantage(total_variation(training, adjacency=relation), fpr=rate)
     try:
-        law = composed(training, adjacency=relation)
-        reached, error = float(law.tpr_at(rate)), law.tpr_error_at(rate)
+        reached = float(composed(training, adjacency=relation).tpr_at(rate))
     except Unresolved:
         return bound
     method = "the best test between the two laws of the composed privacy loss"
@@ -514,11 +446,6 @@ def tpr_exact(training: DPSGD, *, fpr: float, adjacency: Adjacency = Adjacency.R
     loose = only_a_bound(training)
     if loose:
         method, note = "the best test between a dominating pair of laws", f"An upper bound. {loose}"
-    if error > _ROUNDED * reached:
-        note = f"An upper bound: rounded up by its numerical error of {error:.1g}."
-        other = tpr_from_curve(training, fpr=rate, adjacency=relation)
-        if other.value is not None and other.value < reached:
-            return other
     value = _clipped(min(reached, bound.value or 1.0), rate)
     return Claim(bound.metric, value, None, relation, method, proven=True, note=note)
 

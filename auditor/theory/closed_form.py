@@ -58,7 +58,7 @@ UNCOVERED = (
 _CLOSED_FORM_NOTE = (
     "An approximation that can be on the unsafe side (too high) for a small sampling rate and many steps, the more"
     " so the lower the noise: at rate 0.001, noise 1, 50,000 steps the advantage is 0.1912 and this gives 0.1769."
-    " The paper calls it a bound; our erratum on its Corollary 7 shows that it is none."
+    " The paper's Corollary 7 is true with its error term, which is left out here, and says nothing with it in such settings."
 )
 _NO_SAMPLING_NOTE = "Exact, because every record takes part in every step."
 _MOMENT_MATCHED_NOTE = (
@@ -73,9 +73,9 @@ _AGREEMENT = 1e-4
 def bayes_security_closed_form(training: DPSGD) -> Claim:
     """Return the published closed form of the Bayes security of DP-SGD, 1 - erf(p sqrt(T) / (sqrt2 s)).
 
-    An approximation (``proven`` is false) unless every record takes part in every step. The paper calls it a bound,
-    but its error term exceeds 1 at p = 0.001, T = 50,000, s = 1, where the form overstates security (erratum to
-    Corollary 7). With vectors p^2 T / s^2 becomes the sum of p_t^2 / s_t^2 [own].
+    An approximation (``proven`` is false) unless every record takes part in every step. The paper's corollary
+    is true with its error term, which exceeds 1 at p = 0.001, T = 50,000, s = 1; without it, as used, the form overstates
+    security there (erratum to Corollary 7). With vectors p^2 T / s^2 becomes the sum of p_t^2 / s_t^2 [own].
 
     Args:
         training: Noise multiplier s, sampling rate p, steps T.

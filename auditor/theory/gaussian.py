@@ -111,12 +111,14 @@ def columns(training: DPSGD) -> tuple[Floats, Floats, Floats]:
 
 def log_mixture(z: npt.ArrayLike, rate: npt.ArrayLike) -> Floats:
     """Return log(1 - p + p e^z) for arrays that go together, to the last digits, infinite z too, without overflow."""
-    z, p = np.asarray(z, dtype=np.float64), np.asarray(rate, dtype=np.float64)
+    z, p = np.broadcast_arrays(np.asarray(z, dtype=np.float64), np.asarray(rate, dtype=np.float64))
+    near = np.log1p(p * np.expm1(np.minimum(z, _LARGE)))
+    # Far below 0 it loses the digits of 1 - p if p is near 1; the other form loses those of p if that is near 0.
+    other = (z >= _LARGE) | ((z <= -1) & (p >= 9 / 10))
+    if not np.any(other):
+        return np.asarray(near)
     with np.errstate(divide="ignore"):
-        near = np.log1p(p * np.expm1(np.minimum(z, _LARGE)))
-        far = np.logaddexp(np.log1p(-p), np.log(p) + z)
-    # Far below 0 the first form loses the digits of 1 - p if p is near 1, the second those of p if it is near 0.
-    return np.asarray(np.where((z < _LARGE) & ((z > -1) | (p < 9 / 10)), near, far))
+        return np.asarray(np.where(other, np.logaddexp(np.log1p(-p), np.log(p) + z), near))
 
 
 def unsampled_mu(training: DPSGD, pair: StepPair) -> float:

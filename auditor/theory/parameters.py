@@ -4,6 +4,7 @@ Every answer is rounded to the side that protects better, and the promise is the
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -20,8 +21,8 @@ from auditor.core.options import DPSGD, Adjacency, PoissonSampling, Sampling
 from auditor.core.values import Claim
 from auditor.theory import attackers, closed_form
 from auditor.theory.accountant import derived, epsilon
-from auditor.theory.gaussian import StepPair, columns, gaussian_epsilon
-from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
+from auditor.theory.gaussian import StepPair, columns, gaussian_mu
+from auditor.theory.privacy_loss import only_a_bound
 
 # --- Promises that one may want of a training run, the ways to tell whether a run keeps them, and what is found ---
 #
@@ -169,16 +170,8 @@ class WantedEpsilon(_Wanted):
         return self.delta
 
     def half_mu(self, *, exact: bool) -> float:  # noqa: ARG002
-        """Return half the distance of two unit normals that just keep the promise, or an end of the search."""
-
-        def gap(log_mu: float) -> float:
-            reached = gaussian_epsilon(math.exp(log_mu), delta=self.delta)
-            return math.log(max(reached, 1e-300)) - min(math.log(self.most), 50.0)
-
-        low, high = -30.0, 30.0
-        if gap(low) >= 0 or gap(high) <= 0:  # a wish beyond every run; as a first guess the end will do
-            return math.exp(low if gap(low) >= 0 else high) / 2
-        return math.exp(float(brentq(gap, low, high, xtol=1e-6))) / 2
+        """Return half the distance of two unit normals that just keep the promise."""
+        return gaussian_mu(self.most, delta=self.delta) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return what a run promises by the accountant."""
@@ -189,8 +182,39 @@ class WantedEpsilon(_Wanted):
         return f"epsilon of at most {given(self.most)} at delta {given(self.delta)}, {self.adjacency}"
 
 
+class _OverGuessing(_Wanted, ABC):
+    """A wish about a rate that an attacker reaches to some part by guessing."""
+
+    @property
+    @abstractmethod
+    def guessing(self) -> float:
+        """The rate that guessing reaches."""
+
+    def leak(self, value: float) -> float:
+        """Return how far a rate lies above that of guessing."""
+        return value - self.guessing
+
+    @property
+    def harmless(self) -> float:
+        """The probability of entering any step up to which the promise holds without any noise."""
+        return self.allowed / (1 - self.guessing)
+
+    def _above_guessing(self, beside: str) -> None:
+        if self.allowed < _NEAREST:
+            raise InputError(
+                f"wanted {self.quantity} must be {number(_NEAREST)} or more above {beside},"
+                f" which an attacker reaches by guessing, got {self.most!r}; want a larger one."
+            )
+
+    def _most_in_words(self) -> str:
+        """The rate, not to read like what guessing reaches."""
+        return enough_digits(
+            lambda digits: given(self.most, digits=digits), lambda shown: self.guessing < float(shown) < 1
+        )
+
+
 @dataclass(frozen=True)
-class WantedTPR(_Wanted):
+class WantedTPR(_OverGuessing):
     """A true positive rate of ``most`` or less for every attacker of false positive rate ``at_fpr``.
 
     It is at most 1 - 1e-12 and by 1e-12 or more above ``at_fpr``, which an attacker reaches by guessing.
@@ -206,21 +230,13 @@ class WantedTPR(_Wanted):
 
     def __post_init__(self) -> None:
         most, fpr = _wish("wanted true positive rate", self.most), validate.fraction("at_fpr", self.at_fpr)
-        if most - fpr < _NEAREST:
-            raise InputError(
-                f"wanted true positive rate must be {number(_NEAREST)} or more above its false positive rate {fpr!r},"
-                f" which an attacker reaches by guessing, got {most!r}; want a larger one."
-            )
         self._set(most=most, at_fpr=fpr)
-
-    def leak(self, value: float) -> float:
-        """Return how far a rate lies above that of guessing."""
-        return value - self.at_fpr
+        self._above_guessing(f"its false positive rate {fpr!r}")
 
     @property
-    def harmless(self) -> float:
-        """The probability of entering any step up to which the promise holds without any noise."""
-        return self.allowed / (1 - self.at_fpr)
+    def guessing(self) -> float:
+        """The false positive rate."""
+        return self.at_fpr
 
     def half_mu(self, *, exact: bool) -> float:
         """Return half the distance of two unit normals that just keep the promise."""
@@ -236,22 +252,74 @@ class WantedTPR(_Wanted):
 
     def in_words(self) -> str:
         """Return the promise as a phrase."""
-        # Not to read like what guessing reaches.
-        most = enough_digits(
-            lambda digits: given(self.most, digits=digits), lambda shown: self.at_fpr < float(shown) < 1
-        )
         return (
-            f"true positive rate of at most {most} at false positive rate {_share(self.at_fpr)},"
+            f"true positive rate of at most {self._most_in_words()} at false positive rate {_share(self.at_fpr)},"
             f" {self.adjacency}"
         )
 
 
-_Target = WantedBayesSecurity | WantedAdvantage | WantedEpsilon | WantedTPR
+@dataclass(frozen=True)
+class WantedSuccess(_OverGuessing):
+    """A success rate of ``most`` or less: no attacker who knows ``prior`` is right about a record more often.
+
+    The prior is the probability, before the attacker looks, that the record was in the training set (for replaced records:
+    that it was the first of the two). The rate is at most 1 - 1e-12 and by 1e-12 or more above the larger of the prior and
+    its complement, which an attacker reaches by guessing.
+
+    >>> WantedSuccess(0.55, prior=0.5).in_words()
+    'success rate of at most 0.55 at prior 0.5, replace-one'
+    """
+
+    quantity: ClassVar[str] = "success rate"
+    most: float
+    prior: float
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        self._set(most=_wish("wanted success rate", self.most), prior=validate.fraction("prior", self.prior))
+        self._above_guessing(f"{self.guessing!r}")
+
+    @property
+    def guessing(self) -> float:
+        """The larger of the prior and its complement."""
+        return max(self.prior, 1 - self.prior)
+
+    @property
+    def harmless(self) -> float:
+        """The probability of entering any step up to which the promise holds without any noise.
+
+        Whoever is seen in a step was in the training set; of added records, who is not seen may still have been.
+        """
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            return (self.most - 1 + self.prior) / self.prior
+        return super().harmless
+
+    def half_mu(self, *, exact: bool) -> float:
+        """Return half the distance of two unit normals that just keep the promise; a closed form has the advantage only."""
+        odds = self.guessing / (1 - self.guessing) if exact else 1.0
+        return gaussian_mu(math.log(odds), delta=super().harmless) / 2
+
+    def exactly(self, training: DPSGD) -> Claim:
+        """Return what a run promises by the exact method."""
+        return attackers.success_rate(training, prior=self.prior, adjacency=self.adjacency)
+
+    def by(self, security: Claim) -> Claim:
+        """Return the rate that a Bayes security allows."""
+        return attackers.success_rate_from_bayes_security(security, prior=self.prior)
+
+    def in_words(self) -> str:
+        """Return the promise as a phrase."""
+        return (
+            f"success rate of at most {self._most_in_words()} at prior {_share(self.prior)}, {self.adjacency}"
+        )
+
+
+_Target = WantedBayesSecurity | WantedAdvantage | WantedEpsilon | WantedTPR | WantedSuccess
 
 
 @dataclass(frozen=True)
 class Exact:
-    """By the exact law of the composed privacy loss; an epsilon by the accountant, rounded up."""
+    """By the exact law of the composed privacy loss, rounded up."""
 
 
 _Method = Exact | closed_form.ClosedForm
@@ -365,11 +433,11 @@ def noise_multiplier_for(
     """Return the smallest noise multiplier that keeps a promise.
 
     Args:
-        target: `WantedBayesSecurity`, `WantedAdvantage`, `WantedEpsilon` or `WantedTPR`, with its neighbours.
+        target: `WantedBayesSecurity`, `WantedAdvantage`, `WantedEpsilon`, `WantedTPR` or `WantedSuccess`, with its neighbours.
         sampling_rate: As in `DPSGD`: a number, or one for each step.
         steps: Number of steps; may be left out with a vector.
         sampling: How batches are drawn.
-        method: `Exact` (default; a fraction of a second, an epsilon some seconds), or the closed forms `Corollary7`
+        method: `Exact` (default; a fraction of a second), or the closed forms `Corollary7`
             (Eq. 4) and `MomentMatched`, which are approximations and for replaced records.
 
     Returns:
@@ -691,14 +759,11 @@ def _exact_beside(target: _Target, training: DPSGD, claim: Claim) -> Claim | Non
     if _keeps(target, exact):
         return exact
     # Else only where the exact law is known so well that what it says is the truth and not only a bound.
-    try:
-        law = composed(training, adjacency=target.adjacency)
-    except Unresolved:
+    advantage = attackers.total_variation(training, adjacency=target.adjacency)
+    if advantage.lower is None or advantage.upper is None or only_a_bound(training):
         return None
-    bound = attackers.total_variation(training, adjacency=target.adjacency).value
-    value = law.total_variation()
-    told_apart = law.error <= min(value, 1 - value) * _SMALL_ERROR
-    return exact if told_apart and value == bound and not only_a_bound(training) else None
+    near = min(advantage.upper, 1 - advantage.upper) * _SMALL_ERROR
+    return exact if advantage.upper - advantage.lower <= near else None
 
 
 def _keeps(target: _Target, claim: Claim) -> bool:

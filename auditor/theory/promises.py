@@ -7,19 +7,20 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 from auditor.core import validate
 from auditor.core.errors import InputError
+from auditor.core.numbers import number
 from auditor.core.options import DPSGD, Adjacency, StatedClaim, StatedCurve, TrainingClaim
 from auditor.core.values import Claim
 from auditor.theory import attackers
 from auditor.theory.accountant import claimed_curve, delta_of, epsilon, replace_one
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
-from auditor.theory.conversions import advantage_from_curve
-from auditor.theory.gaussian import mu_clt, mu_without_sampling
+from auditor.theory.gaussian import as_accounted, mu_clt, mu_without_sampling
 from auditor.theory.renyi import pinsker_renyi, renyi_epsilon
 
 # --- Everything that one DP-SGD description promises, for both kinds of neighbours, each number by every method ---
 
 _RATES = (0.1, 0.01, 0.001)
 _ALIKE = 1e-6
+_NEAREST = "nearest Gaussian curve above"
 _WHICH = {Adjacency.ADD_REMOVE: "added or removed", Adjacency.REPLACE_ONE: "replaced by another"}
 
 
@@ -79,10 +80,10 @@ def _rows(
     everyone = mu_without_sampling(training, adjacency=adjacency)
     yield everyone
     if training.sampled:
+        yield mu_claim(training, adjacency=adjacency)
         yield mu_clt(training, adjacency=adjacency)
     advantage = attackers.total_variation(training, adjacency=adjacency)
     yield advantage
-    yield attackers.total_variation_by_accountant(training, adjacency=adjacency)
     yield pinsker_renyi(training, adjacency=adjacency)
     yield attackers.humphries(converted if converted is not None and accounted.value is None else accounted)
     yield attackers.bayes_security_from_advantage(advantage)
@@ -92,15 +93,14 @@ def _rows(
     yield attackers.success_rate(training, prior=prior, adjacency=adjacency)
     for rate in rates:
         yield attackers.tpr_exact(training, fpr=rate, adjacency=adjacency)
-        yield attackers.tpr_from_curve(training, fpr=rate, adjacency=adjacency)
         yield attackers.tpr_from_advantage(advantage, fpr=rate)
 
 
 def leading(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     """Return one claim for each quantity and adjacency: the best proven one, else the first with a value, else the first.
 
-    An epsilon competes with others at its delta only. Of mu both remain where records are sampled: the proven one ignores
-    the sampling, the other is asymptotic.
+    An epsilon competes with others at its delta only. Of mu both kinds remain where records are sampled: a proven one and
+    the asymptotic one.
 
     >>> from auditor.core.options import Adjacency
     >>> rows = [Claim("epsilon", value, 0.0, Adjacency.ADD_REMOVE, "by hand", value > 1) for value in (1.0, 3.0, 2.0)]
@@ -156,6 +156,53 @@ def in_words(
     return tuple(sentences)
 
 
+# --- One mu for a whole curve, and what it overstates ---
+
+_LEAST_RATE = 1e-10
+_MUCH_REGRET = 0.01
+
+
+@as_accounted
+def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
+    """Return the smallest mu whose Gaussian curve lies above the claimed one at error rates of 1e-10 and more.
+
+    Unlike `mu_clt` it is proven, and unlike `mu_without_sampling` it counts the sampling. At ever smaller error rates a
+    sampled run tends to the mu without sampling, which is why there is a smallest one, that of Gomez et al.
+
+    Args:
+        claim: DP-SGD parameters, a stated (epsilon, delta), or a stated curve.
+        adjacency: Which training sets count as neighbours.
+
+    Returns:
+        ``mu``, with its regret in the note: how much the Gaussian curve overstates either error rate at most. Null, with
+        the reason, where there is no curve.
+
+    Raises:
+        InputError: The claim is of another type, or the adjacency is unknown.
+
+    Source: Gomez et al. 2025; `TradeoffCurve.mu_and_regret`.
+
+    >>> from auditor.core.options import DPSGD
+    >>> found = mu_claim(DPSGD(9.4, 0.328, 2000))
+    >>> round(found.value, 2), found.note[:14]
+    (1.57, 'Regret 0.00115')
+    """
+    relation = Adjacency.named(adjacency)
+    whole = claimed_curve(claim, adjacency=relation)
+    found = Claim("mu", None, None, relation, f"{_NEAREST}; {whole.note}", proven=True)
+    if whole.curve is None:
+        return replace(found, method=_NEAREST, note=f"{whole.note[:1].upper()}{whole.note[1:]}.")
+    mu, regret = whole.curve.mu_and_regret(least_rate=_LEAST_RATE)
+    found = replace(found, value=mu)
+    smallest = attackers.tpr_from_mu(found, fpr=_LEAST_RATE).value
+    note = (
+        f"Regret {number(regret, toward='up')}: how much the Gaussian curve overstates at most"
+        f"{'; mu alone overstates' if regret > _MUCH_REGRET else ''}. It holds for error rates of"
+        f" {number(_LEAST_RATE)} and more, and deltas of {number(smallest, toward='up')} and more."
+    )
+    return replace(found, note=note)
+
+
 # --- What an audit sets its numbers against ---
 
 
@@ -197,7 +244,7 @@ def _of_curve(claim: StatedCurve, delta: float) -> tuple[Claim, ...]:
     asked = dict.fromkeys((claim.adjacency, Adjacency.REPLACE_ONE))
     rows = [epsilon(claim, delta=delta, adjacency=adjacency) for adjacency in asked]
     curve = claimed_curve(claim, adjacency=Adjacency.REPLACE_ONE)
-    value = None if curve.curve is None else advantage_from_curve(curve.curve)
+    value = None if curve.curve is None else curve.curve.advantage
     advantage = Claim(
         "advantage", value, None, Adjacency.REPLACE_ONE, f"largest TPR - FPR of {curve.note}", proven=True
     )

@@ -14,14 +14,13 @@ from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Claim, Floats
 from auditor.theory.gaussian import FIXED_SIZE, StepPair, array_of, as_accounted, columns, relation_of
-from auditor.theory.steps import Kind, kinds_of, log_ratio
+from auditor.theory.steps import log_ratio, together
 
 # --- A training run: its divergences, the epsilon by the best of many orders, and the advantage by Pinsker's inequality ---
 
-# So many different steps are taken one by one: at every order, or at the best ones only. It takes a second or two.
-_FEW = 200
-MOST_SINGLY = 2_000
-_NEARBY = np.log([0.8, 1.0, 1.25, 1.6])
+# More different steps than this, with such noise, are taken together.
+_FEW = 20
+_LITTLE, _MUCH = 0.05, 1e6
 # Logarithms of order - 1: from where little noise is best accounted to where little leakage is.
 _SEARCH = np.log(np.geomspace(1e-3, 1e5, 25))
 # Below, a step's losses leave the range in which quadrature says more than the bound without sampling.
@@ -75,8 +74,7 @@ def renyi_divergence(
 def renyi_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the epsilon that follows from the Renyi divergences at many orders: the RDP (moments) accountant.
 
-    Proven, at every delta. In ordinary settings `auditor.theory.epsilon` is tighter; where privacy loss distributions
-    reach their numerical limits this may be, and then it is what `auditor.theory.epsilon` returns.
+    Proven, at every delta. `auditor.theory.epsilon` is tighter, and returns this only where there is almost no noise.
 
     Args:
         training: Poisson-sampled steps, or batches of a fixed size.
@@ -109,25 +107,19 @@ def phases_epsilon(phases: tuple[Phase, ...], *, pair: StepPair, delta: float) -
     """Return the smallest bound on epsilon over the orders: every order gives one, so the search need not be perfect."""
     if delta == 0:
         return math.inf
-    single = tuple(Kind(((1.0, phase),), phase.steps) for phase in phases)
-    kinds = single if len(phases) <= _FEW else kinds_of(phases, pair=pair)
 
-    def bound(kinds: tuple[Kind, ...], log_excess: Floats) -> Floats:
+    def bound(log_excess: Floats) -> Floats:
         orders = 1 + np.exp(log_excess)
         gain = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
-        return np.asarray(sum(kind.steps * _step(kind, pair, orders) for kind in kinds) + gain)
+        return np.asarray(_total(phases, pair, orders) + gain)
 
-    values = bound(kinds, _SEARCH)
+    values = bound(_SEARCH)
     best = int(values.argmin())
     around = _SEARCH[max(best - 1, 0)], _SEARCH[min(best + 1, _SEARCH.size - 1)]
     if not math.isfinite(values[best]):
         return math.inf
-    found = minimize_scalar(lambda at: bound(kinds, np.array([at])).item(), bounds=around, method="bounded")
-    at, least = (found.x, found.fun) if found.fun < values[best] else (_SEARCH[best], values[best])
-    if _FEW < len(phases) <= MOST_SINGLY:
-        # Merged steps say about which orders are best, and at these every step is taken as it is.
-        least = min(least, float(bound(single, at + _NEARBY).min()))
-    return max(0.0, float(least))
+    found = minimize_scalar(lambda at: bound(np.array([at])).item(), bounds=around, method="bounded")
+    return max(0.0, float(min(found.fun, values[best])))
 
 
 @as_accounted
@@ -170,12 +162,22 @@ def _unsampled(phase: Phase, pair: StepPair) -> float:
     return ratio**2 / 2 if ratio < _LARGEST_RATIO else math.inf
 
 
-def _step(kind: Kind, pair: StepPair, orders: Floats) -> Floats:
-    if len(kind.parts) == 1:
-        return _phase(kind.least_private, pair, orders)
-    # The moments e^((a-1) D) of a coin that is seen are averages, nearly all the larger one where it overflows.
-    logs = [math.log(weight) + (orders - 1) * _phase(phase, pair, orders) for weight, phase in kind.parts]
-    return np.asarray(np.logaddexp(*logs) / (orders - 1))
+def _total(phases: tuple[Phase, ...], pair: StepPair, orders: Floats) -> Floats:
+    """Return the divergence of all steps at each order, of many of ordinary noise at once."""
+    ordinary = [
+        phase for phase in phases if phase.sampling_rate < 1 and _LITTLE < phase.noise_multiplier < _MUCH
+    ]
+    if len(ordinary) <= _FEW:
+        ordinary = []
+    rest = [phase for phase in phases if phase not in ordinary] if ordinary else phases
+    total = sum((phase.steps * _phase(phase, pair, orders) for phase in rest), np.zeros(orders.size))
+    if ordinary:
+        steps = together(ordinary, pair)
+        unsampled = np.array([_unsampled(phase, pair) for phase in ordinary])
+        for place, order in enumerate(orders.tolist()):
+            sampled = steps.log_masses(order)[0] / (order - 1)
+            total[place] += float(steps.count @ np.minimum(sampled, order * unsampled))
+    return np.asarray(total)
 
 
 def _phase(phase: Phase, pair: StepPair, orders: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The pair of output distributions of one DP-SGD step that is hardest on a record, for each way to draw batches.
+"""One DP-SGD step's pair of output laws that is hardest on a record, and its transform as a finite sum of exponentials.
 
 Along one record's clipped gradient, at noise s and rate p:
 
@@ -9,295 +9,388 @@ Along one record's clipped gradient, at noise s and rate p:
   both orders are alike (Balle, Barthe and Gaboardi 2018, Theorem 11; Zhu, Dong and Wang 2022, Proposition 30, for
   composing it). Its privacy loss is positive as that of (1-p) N(0, s^2) + p N(2, s^2) against N(0, s^2) where that
   exceeds 0 (outputs above 1), mirrored below 0, and exactly 0 otherwise.
+
+All three are of one form, l_a - l_b with l_m(x) = log(1 - p + p e^(m (2x - m) / (2 s^2))) and phi_s the density of N(0, s^2):
+P = phi_s e^(l_a), Q = phi_s e^(l_b), a > b. What is composed is the transform
+
+    M(z) = integral of P^z Q^(1-z) = integral over x of phi_s(x) e^(z l_a(x) + (1-z) l_b(x)),
+
+on a line Re z = k (an order, as Renyi's): M(1) = M(0) = 1, and M of several steps is the product of theirs.
+
+Its value at k + i t, as a sum with a proven error [own]. The integrand is analytic in |Im x| < pi s^2 / max(|a|, |b|), and
+where b <= 0 <= a the loss L = l_a - l_b has an imaginary part of 0 or more in the upper half of that strip: l_m turns with
+the sign of m. So the path may be moved up, to Im x = h: there |e^(i t L)| = e^(-t Im L) <= 1 at every t >= 0, and where L
+changes quickly, so that the phase would need many nodes, the integrand has died away. The trapezoid rule on that path, in
+the middle of the strip 0 < Im x < 2 h, is wrong by at most 2 C M(k) / (e^(2 pi h / spacing) - 1), C M(k) a bound on the
+integral of the absolute value along both edges (Trefethen and Weideman 2014, Theorem 5.1), *at every t at once*:
+
+* |phi_s(x + i y)| = phi_s(x) e^(y^2 / (2 s^2)), and |1 - p + p e^(u + i v)| lies between cos(v/2) and 1 times its value at
+  v = 0, so C = e^(2 h^2 / s^2) / cos(h |b| / s^2)^(k - 1), the last factor where k > 1 only.
+
+On rays that start from a point (batches of a fixed size start at x = 1, where the loss has a kink) it is the same rule in
+v, x = 1 + e^(v + i w), with the integrals along both edges computed.
 """
 
 import math
-from collections.abc import Iterator
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erf, erfc, log_ndtr, logsumexp, ndtr
+from scipy.special import erf, logsumexp
 
 from auditor.core.options import Phase
 from auditor.core.values import Floats
 from auditor.theory import gaussian
 from auditor.theory.gaussian import StepPair
 
-_REACH = 10  # in noise standard deviations: normal tails of 1e-23
+# Normal tails beyond so many standard deviations weigh less than 1e-20.
+_REACH = 9.5
+# e^-44 of the largest value is nothing to a double.
+_NEGLIGIBLE = 44.0
+# Digits of the trapezoid rule in e-folds, for one step; more for many.
+_DIGITS = 40.0
+# Heights of the path and angles of the ray that are tried, as shares of the largest there is.
+_SHARES = np.linspace(0.02, 0.98, 33)
+# Points at which an integrand is looked at to see where it has mass, at most.
+_MOST_POINTS = 200_000
+_FEW_POINTS = 2_000
+# Up to so many reaches the grid is even.
+_NEAR = 8.0
+# How near a ray starts to its first point: what lies nearer weighs e^-46 of what a step weighs.
+_NEAREST = -46.0
+# Rounding errors of one term, in units of the last place, besides those of the exponent.
+_ULPS = 12.0
+_UNIT = 2.0**-53
+# Beyond, e^x leaves the range of a double.
+_LARGEST = 700.0
+
+Complexes = npt.NDArray[np.complex128]
 
 
-def log_ratio(x: Floats, *, noise: float, rate: float, mean: float) -> Floats:
+@dataclass(frozen=True, eq=False)
+class Exponentials:
+    """M(k + i t) = M(k) (1 + sum over j of weight_j (e^(i t loss_j) - 1)) for each of K kinds of step, at every t >= 0.
+
+    Attributes:
+        weight: Shape (K, J).
+        loss: Shape (K, J), with imaginary parts of 0 or more.
+        log_mass: Shape (K,), log M(k).
+        error: Shape (K,), how far the bracket is from the truth at most, but for rounding.
+        slack: Shape (K,), rounding error of ``log_mass`` at most.
+        atom: Shape (K,), the weight of the one term at loss 0, if there is one.
+    """
+
+    weight: Complexes
+    loss: Complexes
+    log_mass: Floats
+    error: Floats
+    slack: Floats
+    atom: Floats
+
+    @cached_property
+    def size(self) -> Floats:
+        """Shape (K, J), the absolute values of the weights."""
+        return np.abs(self.weight)
+
+    @cached_property
+    def rounding(self) -> tuple[Floats, Floats]:
+        """Shape (K,) each: the bracket is rounded by the first at most, and by t times the second."""
+        digits = self.size * (_ULPS + np.abs(np.log(np.maximum(self.size, 1e-300))))
+        return 2 * _UNIT * digits.sum(axis=1), _UNIT * (digits * np.abs(self.loss)).sum(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(ABC):
+    """Kinds of step of one form.
+
+    Attributes:
+        noise: Shape (K, 1), s.
+        rate: Shape (K, 1), p, in (0, 1).
+        count: Shape (K,), how many steps of each kind.
+    """
+
+    noise: Floats
+    rate: Floats
+    count: Floats
+
+    @property
+    def backward(self) -> "Steps":
+        """The two laws in the other order; by default they are alike in both."""
+        return self
+
+    @abstractmethod
+    def log_masses(self, order: float) -> tuple[Floats, Floats]:
+        """Return log M(order) of each kind, shape (K,), and its rounding error at most."""
+
+    @abstractmethod
+    def exponentials(self, order: float) -> Exponentials:
+        """Return the transform on the line Re z = order."""
+
+    @property
+    def digits(self) -> float:
+        """How small the error of one step's sum must be, in e-folds, for that of all steps to be small."""
+        return _DIGITS + math.log(max(float(self.count.max()), 1.0))
+
+    def _log_normal(self, x: Any, width: Any) -> Any:
+        """log(phi_s(x) width)."""
+        return -((x / self.noise) ** 2) / 2 + np.log(width / (self.noise * math.sqrt(2 * math.pi)))
+
+
+@dataclass(frozen=True, eq=False)
+class Line(Steps):
+    """Coins: (1-p) N(0, s^2) + p N(a, s^2) against (1-p) N(0, s^2) + p N(b, s^2), b <= 0 <= a; outputs on a line."""
+
+    first: float
+    second: float
+
+    @property
+    def backward(self) -> "Steps":
+        """The two laws in the other order, seen in the mirror."""
+        if self.first == -self.second:
+            return self
+        return Line(self.noise, self.rate, self.count, -self.second, -self.first)
+
+    def log_masses(self, order: float) -> tuple[Floats, Floats]:
+        """Return log M(order), from the integral of M - 1.
+
+        Its integrand is phi_s (e^(k l_a + (1-k) l_b) - 1 - k (e^l_a - 1) - (1-k) (e^l_b - 1)): what is taken off integrates
+        to 0, and what is left keeps its digits where M is near 1.
+        """
+        low, high = self._window(order)
+        low = np.minimum(low, self.second - _REACH * self.noise)
+        high = np.maximum(high, self.first + _REACH * self.noise)
+        spacing = self._strip(order)[1]
+        if _points(high - low, spacing) > max(
+            _MOST_POINTS / self.count.size, _FEW_POINTS
+        ):  # a divergence of no use
+            return np.full(self.count.shape, math.inf), np.zeros(self.count.shape)
+        x, width = _even(low, high, spacing)
+        upper, lower = self._losses(x)
+        whole, base = order * upper + (1 - order) * lower, self._log_normal(x, width)
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [np.expm1(whole), -order * np.expm1(upper), (order - 1) * np.expm1(lower)]
+        return _log_one_plus(base, parts, base + whole)
+
+    def exponentials(self, order: float) -> Exponentials:
+        """Return the transform on the line Re z = order, from the path in the middle of the strip."""
+        log_mass, slack = self.log_masses(order)
+        height, spacing = self._strip(order)
+        real, width = _even(*self._window(order), spacing)
+        x = real + 1j * height
+        upper, lower = self._losses(x)
+        loss = upper - lower
+        weight = np.exp(self._log_normal(x, width) + order * upper + (1 - order) * lower - log_mass[:, None])
+        error = np.full(log_mass.size, 2 * math.exp(-self.digits) + math.exp(4 - _NEGLIGIBLE))
+        return Exponentials(weight, _upward(loss), log_mass, error, slack, np.zeros(log_mass.size))
+
+    def _losses(self, x: Any) -> tuple[Any, Any]:
+        """l_a and l_b, at real or complex outputs."""
+        mixture = _log_mixture if np.iscomplexobj(x) else gaussian.log_mixture
+        means = (self.first, self.second)
+        upper, lower = (
+            mixture(m * (2 * x - m) / (2 * self.noise**2), self.rate) if m else 0 * x for m in means
+        )
+        return upper, lower
+
+    def _window(self, order: float) -> tuple[Floats, Floats]:
+        """Between which outputs the integrand is not negligible, shape (K, 1) each; looked at on a coarse grid.
+
+        The slope of its logarithm is at most (k a + (k-1) |b| - x)/s^2, and at least -((1-k) |b| + x)/s^2, the terms
+        with k - 1 and 1 - k where these are positive. Far out the grid is geometric, and ends at the mode of N(k a, s^2).
+        """
+        reach = _REACH * self.noise
+        far = np.maximum(order * self.first - max(order - 1, 0.0) * self.second, 0.0) * np.ones_like(reach)
+        low = max(1 - order, 0.0) * self.second - reach
+        near = np.minimum(far, _NEAR * reach)
+        growth = far / np.maximum(near, sys.float_info.min)
+        x = np.concatenate(
+            [
+                low + (near - low) * np.linspace(0.0, 1.0, _points(near - low, self.noise / 2)),
+                near
+                * growth ** np.linspace(0.0, 1.0, _points(np.log(growth), np.full_like(growth, 0.05)))[1:],
+                far + reach * np.linspace(0.0, 1.0, 20)[1:],
+            ],
+            axis=1,
+        )
+        upper, lower = self._losses(x)
+        return _where_heavy(x, -((x / self.noise) ** 2) / 2 + order * upper + (1 - order) * lower)
+
+    def _strip(self, order: float) -> tuple[Floats, Floats]:
+        """How high the path runs, and the spacing of the nodes that its height allows, shape (K, 1) each."""
+        largest = max(abs(self.first), abs(self.second))
+        height = np.minimum(math.pi / 2 * self.noise**2 / largest, 1.6 * self.noise) * _SHARES
+        log_c = 2 * (height / self.noise) ** 2
+        if order > 1:
+            log_c = log_c - (order - 1) * np.log(np.cos(height * self.second / self.noise**2))
+        spacing = 2 * math.pi * height / (self.digits + log_c)
+        best = spacing.argmax(axis=1)[:, None]
+        return np.take_along_axis(height, best, 1), np.take_along_axis(spacing, best, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Ray(Steps):
+    """Batches of a fixed size: a loss l = log(1 - p + p e^(2 (x - 1)/s^2)) for outputs x > 1, its mirror image, and 0.
+
+    With x = 1 + c log(1 + e^w) the path Im w = angle leaves the kink at x = 1 as a ray and goes on level, and the rule in w
+    is as good as on a whole line.
+    """
+
+    def log_masses(self, order: float) -> tuple[Floats, Floats]:
+        """Return log M(order): M - 1 is the integral over x > 1 of -phi_s (e^(k l) - 1) (e^((1-k) l) - 1)."""
+        _, spacing = self._strip(order)
+        if self._too_many(order, spacing):
+            return np.full(self.count.shape, math.inf), np.zeros(self.count.shape)
+        x, width, path = self._nodes(order, angle=0.0, spacing=spacing)
+        loss, base = path.real, self._log_normal(x.real, width.real)
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [-np.expm1(order * loss) * np.expm1((1 - order) * loss)]
+        with np.errstate(divide="ignore"):
+            middle = np.log(self._middle)
+        return _log_one_plus(
+            base, parts, np.concatenate([middle, base + order * loss, base + (1 - order) * loss], axis=1)
+        )
+
+    @property
+    def _middle(self) -> Floats:
+        """The mass at loss 0, shape (K, 1)."""
+        return np.asarray((1 - self.rate) * erf(1 / (self.noise * math.sqrt(2))))
+
+    def exponentials(self, order: float) -> Exponentials:
+        """Return the transform on the line Re z = order; the mirrored half is the conjugate on the mirrored path."""
+        log_mass, slack = self.log_masses(order)
+        angle, spacing = self._strip(order)
+        x, width, loss = self._nodes(order, angle=angle, spacing=spacing)
+        base = self._log_normal(x, width) - log_mass[:, None]
+        weight = np.concatenate(
+            [np.exp(base + order * loss), np.exp(base + (1 - order) * loss).conj()], axis=1
+        )
+        losses = _upward(np.concatenate([loss, -loss.conj()], axis=1))
+        error = np.full(log_mass.size, 4 * math.exp(-self.digits) + math.exp(4 - _NEGLIGIBLE))
+        atom = self._middle * np.exp(-log_mass[:, None])
+        weight = np.concatenate([atom, weight], axis=1)
+        losses = np.concatenate([np.zeros(atom.shape), losses], axis=1)
+        return Exponentials(weight, losses, log_mass, error, slack, atom[:, 0])
+
+    def _strip(self, order: float) -> tuple[float, Floats]:
+        """The angle of the path and the spacing in w, shape (K, 1), by the integrals of absolute values along both edges."""
+        best: tuple[float, Floats] | None = None
+        least = np.minimum(self._along(order, 0.0), 0.0)
+        for angle in _ANGLES:
+            log_c = np.maximum(self._along(order, 2 * angle), self._along(order, 0.0)) - least
+            spacing = 2 * math.pi * angle / (self.digits + np.maximum(log_c, 0.0)[:, None] + 1)
+            if best is None or float(spacing.min()) > float(best[1].min()):
+                best = angle, spacing
+        assert best is not None  # noqa: S101 - there are angles
+        return best
+
+    def _along(self, order: float, angle: float) -> Floats:
+        """Log of the integral of the absolute value on the path at an angle, about, shape (K,)."""
+        x, width, loss = self._nodes(order, angle=angle, spacing=np.full(self.rate.shape, 0.25))
+        base = self._log_normal(x, width).real
+        whole = np.logaddexp(base + order * loss.real, base + (1 - order) * loss.real)
+        return np.asarray(logsumexp(whole, axis=1))
+
+    def _too_many(self, order: float, spacing: Floats) -> bool:
+        """Whether the mass lies so far out that the divergence is of no use."""
+        far, scale = self._far(order)
+        return _points(far / scale - _NEAREST, spacing) > max(_MOST_POINTS / self.count.size, _FEW_POINTS)
+
+    def _far(self, order: float) -> tuple[Floats, Floats]:
+        """How far beyond the kink there is mass, and the scale of the path, shape (K, 1) each."""
+        x = 1 + (2 * max(order, 1 - order) + _REACH * self.noise) * np.linspace(0.0, 1.0, _FEW_POINTS)
+        logs = max(order, 1 - order) * log_ratio(x, noise=self.noise, rate=self.rate, mean=2.0)
+        _, far = _where_heavy(x, logs - (x / self.noise) ** 2 / 2)
+        return far - 1, np.minimum(self.noise, 1.0) * self.noise / 2
+
+    def _nodes(self, order: float, *, angle: float, spacing: Floats) -> tuple[Any, Any, Complexes]:
+        """Outputs, widths and losses on the path."""
+        far, scale = self._far(order)
+        real, width = _even(np.full_like(scale, _NEAREST), far / scale, spacing)
+        grown = np.exp(-np.abs(real) + 1j * np.where(real > 0, -angle, angle))
+        # log(1 + e^w), and e^w/(1 + e^w), without overflow.
+        spread = log1p_complex(grown) + np.where(real > 0, real + 1j * angle, 0.0)
+        share = np.where(real > 0, 1.0, grown) / (1 + grown)
+        loss = _log_mixture(2 * scale * spread / self.noise**2, self.rate)
+        return 1 + scale * spread, scale * share * width, loss
+
+
+def together(phases: Sequence[Phase], pair: StepPair) -> Steps:
+    """Return steps whose sampling rates are below 1, to be composed at once."""
+    noise, rate, count = np.array(
+        [(phase.noise_multiplier, phase.sampling_rate, phase.steps) for phase in phases], dtype=np.float64
+    ).T
+    if pair is StepPair.FIXED_SIZE:
+        return Ray(noise[:, None], rate[:, None], count)
+    return Line(noise[:, None], rate[:, None], count, 1.0, -1.0 if pair is StepPair.REPLACE_ONE else 0.0)
+
+
+# Half the width of the strip in w, of which the best is taken: its upper edge stays below pi, where log(1 + e^w) branches.
+_ANGLES = (1.3, 0.6, 0.25, 0.1)
+
+
+def log_ratio(x: Floats, *, noise: Any, rate: Any, mean: float) -> Floats:
     """Return log of ((1-p) N(0, s^2) + p N(mean, s^2)) / N(0, s^2) at x, to the last digits also where it is tiny."""
     return gaussian.log_mixture(mean * (2 * x - mean) / (2 * noise**2), rate)
 
 
-def loss_law(phase: Phase, pair: StepPair, *, points: int) -> tuple[Floats, Floats, Floats]:
-    """Return one step's privacy losses, ascending, and the log-masses of the two laws there; the masses sum to 1."""
-    if pair is StepPair.FIXED_SIZE:
-        return _fixed_size_law(phase, points)
-    rate, noise = phase.sampling_rate, phase.noise_multiplier
-    replaced = pair is StepPair.REPLACE_ONE
-    x = np.linspace(-_REACH * noise - replaced, 1 + _REACH * noise, points)
-    reference = -((x / noise) ** 2) / 2
-    upper = log_ratio(x, noise=noise, rate=rate, mean=1.0)
-    lower = log_ratio(x, noise=noise, rate=rate, mean=-1.0) if replaced else np.zeros_like(x)
-    masses = [reference + part - logsumexp(reference + part) for part in (upper, lower)]
-    return upper - lower, masses[0], masses[1]
+def log1p_complex(z: Any) -> Complexes:
+    """Return log(1 + z) to the last digits also where z is tiny, which numpy's own does not."""
+    real, imaginary = z.real, z.imag
+    with np.errstate(divide="ignore"):  # at z = -1
+        size = np.log1p(np.maximum(2 * real + real * real + imaginary * imaginary, -1.0)) / 2
+    return np.asarray(size + 1j * np.arctan2(imaginary, 1 + real))
 
 
-def _fixed_size_law(phase: Phase, points: int) -> tuple[Floats, Floats, Floats]:
-    rate, noise = phase.sampling_rate, phase.noise_multiplier
-    x = np.linspace(1.0, 2 + _REACH * noise, points // 2 + 1)
-    loss = log_ratio(x, noise=noise, rate=rate, mean=2.0)
-    width = np.full(x.size, x[1] - x[0])
-    width[0] /= 2  # the trapezoid rule: half a cell at the edge
-    below = -((x / noise) ** 2) / 2 - math.log(noise * math.sqrt(2 * math.pi)) + np.log(width)
-    above = below + loss
-    # The atom at 0 is what is left; never quite nothing, so that its logarithm stays finite.
-    rest = math.log(max(1 - float(np.exp(above).sum() + np.exp(below).sum()), 1e-300))
-    losses = np.concatenate([-loss[:0:-1], [0.0], loss[1:]])
-    up = np.concatenate([below[:0:-1], [np.logaddexp(rest, np.logaddexp(above[0], below[0]))], above[1:]])
-    return losses, up, up[::-1]
+def _log_mixture(z: Any, rate: Floats) -> Complexes:
+    """Return log(1 - p + p e^z) at complex z with an imaginary part within (-pi, pi), continuous, without overflow."""
+    log_odds = np.log(rate) - np.log1p(-rate)
+    far = z.real + log_odds > 0
+    near = log1p_complex(rate * np.expm1(np.where(far, 0.0, z)))
+    rest = np.exp(-np.where(far, z + log_odds, 1.0))
+    return np.where(far, z + np.log(rate) + log1p_complex(rest), near)
 
 
-# --- Many different steps as a few kinds of steps, none of them more private ---
-#
-# Each fact is about every hockey-stick divergence H_a of a step, and so carries over to whole compositions:
-#
-# * H_a grows with the sampling rate p and falls with the noise s (noise can be added afterwards).
-# * H_a is convex in p: it is the largest of many straight lines, one for each event.
-# * [own] H_a is convex in u = 2 Phi(m/2) - 1, the advantage without sampling at m = d/s noise deviations. For added
-#   records and fixed sizes it is enough to look without sampling, where dH_a/du = e^{eps/2 - eps^2/(2 m^2)} grows with m.
-#   For replaced records and n = 1/s, dH_a/du = p e^{-c^2/2} (e^{cn} + a e^{-cn})/2 at the best threshold c; there the
-#   slope of its logarithm is (c^2 - c y + y^2)/n, y = n (e^{cn} - a e^{-cn})/(e^{cn} + a e^{-cn}): never negative.
-# * So a coin that picks a step with more or with less of p or u, right on average, is no more private than the step
-#   between, even if the coin is seen. The number of heads of many such coins is stochastically at most that of equal
-#   coins whose chance of tails is the geometric mean of theirs (Boland, Singh and Cukic 2002).
+def _upward(loss: Complexes) -> Complexes:
+    """Losses whose imaginary part has no rounding below 0."""
+    return np.asarray(loss.real + 1j * np.maximum(loss.imag, 0.0))
 
 
-# So many different steps are composed as they are.
-MOST_PHASES = 48
-# Beyond, no more kinds than are composed in a few seconds: so many cells of a parameter and coins of so many chances,
-# if one parameter varies and if two do.
-_ONE_VARIES = (32, 4)
-_TWO_VARY = (3, 2)
-_MOST_KINDS = 240
-# Rounding in the chance of a coin, many times over.
-_SLACK = 1e-9
+def _even(low: Floats, high: Floats, spacing: Floats) -> tuple[Floats, Floats]:
+    """Points from low to high, at most this far apart, shape (K, J), and how far apart, shape (K, 1)."""
+    count = _points(high - low, spacing)
+    width = (high - low) / (count - 1)
+    return low + width * np.arange(count), width
 
 
-@dataclass(frozen=True)
-class Kind:
-    """Steps that each are one of some phases, by a coin of its own that the attacker sees.
-
-    Attributes:
-        parts: Probabilities and phases; the least private phase last.
-        steps: How many steps.
-    """
-
-    parts: tuple[tuple[float, Phase], ...]
-    steps: int
-
-    @property
-    def least_private(self) -> Phase:
-        """The phase with the least noise or the largest rate."""
-        return self.parts[-1][1]
+def _points(length: Floats, spacing: Floats) -> int:
+    """How many points are at most this far apart, on the longest of several lengths."""
+    return math.ceil(float(np.max(length / spacing))) + 2
 
 
-def kinds_of(phases: tuple[Phase, ...], *, pair: StepPair) -> tuple[Kind, ...]:
-    """Return kinds of steps that promise no more than these phases: the phases themselves if they are few."""
-    if len(phases) <= MOST_PHASES:
-        return tuple(Kind(((1.0, phase),), phase.steps) for phase in phases)
-    table = np.array([(phase.noise_multiplier, phase.sampling_rate, phase.steps) for phase in phases])
-    levels = _MOST_KINDS
-    counts = _ONE_VARIES if min(np.ptp(table[:, :2], axis=0)) == 0 else _TWO_VARY
-    while True:
-        found = tuple(kind for alike in _alike(table, levels) for kind in _interpolated(alike, counts, pair))
-        if len(found) <= _MOST_KINDS or levels == 1:
-            return found
-        levels = max(1, math.floor(levels / 1.2))
+def _where_heavy(x: Floats, logs: Floats) -> tuple[Floats, Floats]:
+    """The points around those of a grid at which a logarithm is near its largest, shape (K, 1) each."""
+    keep = logs >= logs.max(axis=1, keepdims=True) - _NEGLIGIBLE
+    last = keep.shape[1] - 1
+    start = np.maximum(keep.argmax(axis=1) - 1, 0)[:, None]
+    end = np.minimum(last + 1 - keep[:, ::-1].argmax(axis=1), last)[:, None]
+    x = np.broadcast_to(x, keep.shape)
+    return np.take_along_axis(x, start, 1), np.take_along_axis(x, end, 1)
 
 
-def _alike(table: Floats, levels: int) -> Iterator[Floats]:
-    """Yield rows of noise, rate and steps that differ in one parameter: where both vary, rates are rounded up."""
-    if np.ptp(table[:, 0]) == 0:
-        yield table
-        return
-    level = _cells(table[:, 1], levels)
-    for number in np.unique(level):
-        rows = table[level == number]
-        rows[:, 1] = rows[:, 1].max()
-        yield rows
-
-
-def _interpolated(table: Floats, counts: tuple[int, int], pair: StepPair) -> Iterator[Kind]:
-    """Yield kinds for rows that differ in one parameter, by coins between the ends of its cells."""
-    cells, chances = counts
-    # Finest where a step matters most: at little noise, at large rates.
-    cell = _cells(table[:, 1] if np.ptp(table[:, 0]) == 0 else 1 / table[:, 0], cells)
-    for number in np.unique(cell):
-        rows = table[cell == number]
-        strength = _strength(rows, pair)
-        weak, strong = (
-            Phase(rows[end, 0].item(), rows[end, 1].item(), 1)
-            for end in (strength.argmin(), strength.argmax())
-        )
-        reach = max(float(np.ptp(strength)), 1e-300)
-        tails = np.clip((strength.max() - strength) / reach - _SLACK, 0.0, 1.0)
-        chance = np.ceil(tails * chances)
-        for value in np.unique(chance):
-            few = chance == value
-            steps = rows[few, 2]
-            tail = math.exp(float(np.sum(steps * np.log(tails[few]))) / steps.sum()) if value else 0.0
-            parts = ((tail, weak), (1 - tail, strong)) if tail else ((1.0, strong),)
-            yield Kind(parts, int(steps.sum()))
-
-
-def _cells(values: Floats, count: int) -> Floats:
-    """Return the number of each value's cell, of so many equally wide ones."""
-    width = float(np.ptp(values)) / count
-    if width == 0:
-        return np.zeros(values.size)
-    cells: Floats = np.minimum(np.floor((values - values.min()) / width), count - 1)
-    return cells
-
-
-def _strength(rows: Floats, pair: StepPair) -> Floats:
-    """Return the parameter in which divergences are convex, up to a constant: larger is less private."""
-    if np.ptp(rows[:, 1]):
-        return rows[:, 1]
-    half = pair.distance / (2 * math.sqrt(2) * rows[:, 0])
-    # u, or u - 1 where u is near 1 and only its complement keeps the digits: differences are all that counts.
-    return -erfc(half) if half.min() > 1 / 2 else erf(half)
-
-
-# --- The law of one step's privacy loss, ready for its characteristic function ---
-#
-# With P the outputs of the run that has the record (or the first of two records) and Q those of the other, L = log dP/dQ.
-# Everything here is about the measure sqrt(P Q), which both orders share:
-#
-#     psi(t) = integral of sqrt(P Q) e^{i t L},    psi(0) = the Bhattacharyya coefficient of the step.
-#
-# Along one record's clipped gradient, with phi_s the density of N(0, s^2), u(x) = (2 x - 1) / (2 s^2), and
-# l(x) = log(1 - p + p e^{u(x)}) the log-ratio of (1-p) N(0, s^2) + p N(1, s^2) to N(0, s^2):
-#
-# * add/remove: L = l(x), sqrt(P Q) = phi_s e^{l/2};
-# * replace-one, Poisson: L = l(x) - l(-x), sqrt(P Q) = phi_s e^{(l(x) + l(-x))/2}: symmetric, so x > 0 is enough;
-# * replace-one, batches of fixed size (Balle, Barthe and Gaboardi 2018; Dong, Roth and Su 2022, Theorem 4.2):
-#   L = log(1 - p + p e^{2 (x - 1)/s^2}) and sqrt(P Q) = phi_s e^{L/2} for x > 1, their mirror image, and an atom at 0.
-
-
-# Normal tails beyond so many standard deviations weigh less than 1e-20.
-_LAW_REACH = 9.5
-# Where sqrt(P Q) weighs less than this share, also if weighed by the square of the loss, its phase need not be resolved.
-_LIGHT = 1e-13
-# Largest phase between two nodes, in radians.
-_PHASE = 1.5
-_ROUGH = 1000
-# Numbers in one block of the transform: few enough for the processor's cache.
-_BLOCK = 10_000
-_GAUSS = 16
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step's pair of output laws, at a sampling rate below 1; see the module for its three forms."""
-
-    noise: float
-    rate: float
-    replaced: bool
-    fixed_size: bool
-
-    def unlike(self, t: Floats) -> Any:
-        """Return 1 - psi(t) at ascending t >= 0, real for symmetric pairs: no digits are lost where psi is near 1."""
-        x, width = self._nodes(float(t[-1]))
-        loss, shared, apart = self._at(x)
-        weight, constant = shared * width, float(np.einsum("i,i", apart, width))
-        found = []
-        for block in np.array_split(t, max(1, -(-t.size * loss.size // _BLOCK))):
-            # With q the tangent of half the angle a, sin(a/2)^2 = q^2 / (1 + q^2) and sin(a)/2 = q / (1 + q^2): one
-            # function in place of two, and one that NumPy vectorises.
-            tangent = np.multiply.outer(block, loss / 2)
-            np.tan(tangent, out=tangent)
-            square = tangent * tangent
-            shared_weight = weight / (1 + square)
-            real = np.einsum("ij,ij->i", square, shared_weight)
-            if self.replaced:
-                found.append(4 * real)
-                continue
-            found.append(2 * real - 2j * np.einsum("ij,ij->i", tangent, shared_weight))
-        return np.concatenate(found) + constant
-
-    def work(self, t: float) -> int:
-        """Return how many nodes it takes at t."""
-        return self._nodes(t)[0].size
-
-    @cached_property
-    def moments(self) -> tuple[float, float]:
-        """The mean and variance of the loss under sqrt(P Q)."""
-        x, width = self._nodes(0.0)
-        loss, shared, _ = self._at(x)
-        weight = shared * width
-        square = float(np.einsum("i,i,i", weight, loss, loss))
-        return (0.0, 2 * square) if self.replaced else (float(np.einsum("i,i", weight, loss)), square)
-
-    @cached_property
-    def atom(self) -> float:
-        """The mass of sqrt(P Q) at loss 0."""
-        if not self.fixed_size:
-            return 0.0
-        below, above = float(ndtr(-1 / self.noise)), float(ndtr(1 / self.noise))
-        return max(0.0, (1 - self.rate) * (above - below))
-
-    def _at(self, x: Floats) -> tuple[Floats, Floats, Floats]:
-        """The loss, sqrt(P Q) and (sqrt P - sqrt Q)^2 (half of it where x covers both signs) at x."""
-        log_normal = -((x / self.noise) ** 2) / 2 - math.log(self.noise * math.sqrt(2 * math.pi))
-        far = 2.0 if self.fixed_size else 1.0
-        loss, base = log_ratio(x, noise=self.noise, rate=self.rate, mean=far), log_normal
-        if self.replaced and not self.fixed_size:
-            other = log_ratio(x, noise=self.noise, rate=self.rate, mean=-1.0)
-            loss, base = loss - other, log_normal + other
-        apart = np.exp(base + np.maximum(loss, 0)) * np.expm1(-np.abs(loss) / 2) ** 2
-        return loss, np.exp(base + loss / 2), apart if self.replaced else apart / 2
-
-    def _nodes(self, t: float) -> tuple[Floats, Floats]:
-        """Nodes and widths that resolve e^{i t L} wherever sqrt(P Q) has weight."""
-        low, high = self._ends
-        spacing = min(self.noise / 4, self.noise**2 / 2)
-        if t > 0:
-            spacing = min(spacing, _PHASE / (t * self._steepest))
-        if self.fixed_size:
-            # L = 0 at the lower end, where the trapezoid rule would see a kink.
-            panels = max(4, math.ceil((high - low) / (spacing * _GAUSS / 3)))
-            z, w = np.polynomial.legendre.leggauss(_GAUSS)
-            half = (high - low) / panels / 2
-            middles = low + half * (2 * np.arange(panels) + 1)
-            return np.add.outer(middles, half * z).ravel(), np.tile(half * w, panels)
-        count = math.ceil((high - low) / spacing) + 1
-        x, step = np.linspace(low, high, count, retstep=True)
-        width = np.full(count, float(step))
-        if self.replaced:
-            width[0] /= 2
-        return x, width
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        # The loss grows like e^u while p e^u is small, which moves the weight of its square from 0 to 2 (or 4).
-        if self.fixed_size:
-            return 1.0, 4 + _LAW_REACH * self.noise
-        return (0.0 if self.replaced else -_LAW_REACH * self.noise), 2 + _LAW_REACH * self.noise
-
-    @cached_property
-    def _steepest(self) -> float:
-        """The largest slope of the loss where sqrt(P Q) has weight."""
-        x = np.linspace(*self._ends, _ROUGH)
-        loss, shared, _ = self._at(x)
-        slope, moved = np.abs(np.gradient(loss, x)), shared * (loss / np.abs(loss).max()) ** 2
-        heavy = (shared > _LIGHT * shared.max()) | (moved > _LIGHT * moved.max())
-        return float(np.max(slope[heavy]))
+def _log_one_plus(base: Floats, parts: list[Floats], logs: Floats) -> tuple[Floats, Floats]:
+    """log(1 + sum of e^base (sum of parts)), and its rounding; where that is not near 0, the log of the sum of e^logs."""
+    weight = np.exp(base)
+    with np.errstate(over="ignore", invalid="ignore"):
+        excess = (weight * sum(parts)).sum(axis=1)
+        slack = 8 * _UNIT * (weight * sum(np.abs(part) for part in parts)).sum(axis=1)
+    near = np.abs(excess) < 1 / 2
+    found = np.where(near, np.log1p(np.clip(np.where(near, excess, 0.0), -0.5, 0.5)), logsumexp(logs, axis=1))
+    return found, np.where(near, 2 * slack, _UNIT * (64 + 4 * np.abs(found)))
 
 
 # --- The exact epsilon of one sampled step at any delta: the step's privacy profile, inverted ---
@@ -357,108 +450,3 @@ def _at(a: Floats, noise: Floats, rate: Floats) -> tuple[Floats, Floats]:
     first = gaussian.log_delta_at(a, mu)
     second = epsilon + away + gaussian.log_delta_at(np.maximum(-edge / noise, gaussian.FURTHEST), mu)
     return epsilon, np.log(rate) + np.logaddexp(first, second)
-
-
-# --- The hockey-stick divergences of one step in closed form, and its privacy loss distribution, rounded up ---
-
-
-# Normal tails beyond so many standard deviations weigh 1e-23.
-_DELTA_REACH = 10.0
-
-
-def step_deltas(phase: Phase, pair: StepPair, *, epsilons: Floats) -> tuple[Floats, Floats]:
-    """Return delta at epsilons (of any sign), of the first law over the second and of the second over the first.
-
-    The loss grows with the output x, so the best event is x > c with L(c) = eps, or x < c with L(c) = -eps.
-    """
-    if pair is StepPair.FIXED_SIZE:
-        both = _fixed_size(phase, np.abs(epsilons))
-        # Both orders are alike, so delta(-eps) = 1 - e^-eps + e^-eps delta(eps).
-        both = np.where(epsilons < 0, -np.expm1(-np.abs(epsilons)) + np.exp(-np.abs(epsilons)) * both, both)
-        return both, both
-    noise, rate = phase.noise_multiplier, phase.sampling_rate
-    other = -1.0 if pair is StepPair.REPLACE_ONE else 0.0
-
-    def tails(mean: float, cut: Floats) -> Floats:
-        """Log-probabilities that x > cut: of (1-p) N(0, s^2) + p N(mean, s^2)."""
-        with np.errstate(divide="ignore"):
-            rest = np.log1p(-rate)
-        drawn = math.log(rate) + log_ndtr((mean - cut) / noise)
-        total: Floats = np.logaddexp(rest + log_ndtr(-cut / noise), drawn)
-        return total
-
-    above = _cut(epsilons, noise, rate, pair)
-    forward = np.exp(tails(1.0, above)) - np.exp(epsilons + tails(other, above))
-    if pair is StepPair.REPLACE_ONE:
-        return np.clip(forward, 0, 1), np.clip(forward, 0, 1)
-    below = _cut(-epsilons, noise, rate, pair)
-    backward = np.exp(tails(-other, -below)) - np.exp(epsilons + tails(-1.0, -below))
-    return np.clip(forward, 0.0, 1.0), np.clip(backward, 0.0, 1.0)
-
-
-def rounded_up(kind: Kind, pair: StepPair, *, spacing: float) -> Any:
-    """Return the privacy loss distribution of one step on a grid of losses, pessimistic by connecting the dots."""
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld
-
-    furthest = math.ceil(max(_largest_loss(phase, pair) for _, phase in kind.parts) / spacing)
-    # With added records no loss is below log(1 - p), in the one order, or above its negative in the other.
-    rate = max(phase.sampling_rate for _, phase in kind.parts)
-    least = furthest
-    if pair is StepPair.ADD_REMOVE and rate < 1:
-        least = min(furthest, math.ceil(-math.log1p(-rate) / spacing))
-    epsilons = spacing * np.arange(-furthest, furthest + 1, dtype=np.float64)
-    mixed = np.zeros((2, epsilons.size))
-    for weight, phase in kind.parts:
-        mixed += weight * np.stack(step_deltas(phase, pair, epsilons=epsilons))
-    # Deltas fall with epsilon; rounding that says otherwise is taken upwards.
-    falling = np.clip(np.maximum.accumulate(mixed[:, ::-1], axis=1)[:, ::-1], 0.0, 1.0)
-    ranges = (
-        [(-least, furthest), (-furthest, least)] if pair is StepPair.ADD_REMOVE else [(-furthest, furthest)]
-    )
-    masses = [
-        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-            spacing, low, high, deltas[furthest + low : furthest + high + 1]
-        )
-        for deltas, (low, high) in zip(falling, ranges, strict=False)
-    ]
-    return pld.PrivacyLossDistribution(*masses)
-
-
-def _largest_loss(phase: Phase, pair: StepPair) -> float:
-    noise, rate = phase.noise_multiplier, phase.sampling_rate
-    far = 2.0 if pair is StepPair.FIXED_SIZE else 1.0
-    x = np.array([far + _DELTA_REACH * noise])
-    loss = log_ratio(x, noise=noise, rate=rate, mean=far)
-    if pair is StepPair.REPLACE_ONE:
-        loss = loss - log_ratio(x, noise=noise, rate=rate, mean=-1.0)
-    return loss.item()
-
-
-def _cut(epsilons: Floats, noise: float, rate: float, pair: StepPair) -> Floats:
-    """Return the output whose loss is this; minus infinity where no loss is as small."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Added records: 1 - p + p e^z = e^eps, z = (2x - 1)/(2 s^2).
-        grown = np.where(
-            epsilons < 1,
-            np.log(np.maximum(rate + np.expm1(np.minimum(epsilons, 1.0)), 0.0)),
-            epsilons + np.log1p(-(1 - rate) * np.exp(-np.maximum(epsilons, 1.0))),
-        )
-        if pair is StepPair.ADD_REMOVE:
-            return np.asarray(0.5 + noise**2 * (grown - math.log(rate)))
-        # Replaced: with y = e^{x/s^2} and k = p e^{-1/(2 s^2)}, k y^2 + (1-p)(1 - a) y - a k = 0. By symmetry a >= 1.
-        size = np.abs(epsilons)
-        log_k = math.log(rate) - 1 / (2 * noise**2)
-        log_b = np.log((1 - rate) / 2) + size + np.log(-np.expm1(-size))
-        # y = (b + sqrt(b^2 + a k^2)) / k, b = (1-p)(a - 1)/2.
-        log_root = np.logaddexp(2 * log_b, size + 2 * log_k) / 2
-        return np.asarray(np.sign(epsilons) * noise**2 * (np.logaddexp(log_b, log_root) - log_k))
-
-
-def _fixed_size(phase: Phase, epsilons: Floats) -> Floats:
-    """Return p delta(log(1 + (e^eps - 1)/p)) for epsilons of 0 or more, delta that of N(2, s^2) against N(0, s^2)."""
-    rate, mu = phase.sampling_rate, 2 / phase.noise_multiplier
-    # log(1 + (e^eps - 1)/p) without overflow for large epsilon or loss of digits for small.
-    stretched = epsilons + np.log(rate * np.exp(-epsilons) - np.expm1(-epsilons)) - math.log(rate)
-    upper = np.exp(log_ndtr(mu / 2 - stretched / mu))
-    lower = np.exp(stretched + log_ndtr(-mu / 2 - stretched / mu))
-    return np.clip(rate * (upper - lower), 0.0, 1.0)

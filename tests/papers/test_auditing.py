@@ -152,9 +152,7 @@ def test_proposition_2_12_on_a_gaussian_curve(epsilon):
     mu, alpha = 1.0, np.linspace(0, 1, 200_001)
     beta = special.ndtr(-special.ndtri(alpha) - mu)
     by_search = 1 + np.max(-math.exp(epsilon) * alpha - beta)
-    assert theory.delta_from_curve(theory.gdp_curve(mu), epsilon=epsilon) == pytest.approx(
-        by_search, abs=5e-6
-    )
+    assert theory.gdp_curve(mu).delta_at(epsilon) == pytest.approx(by_search, abs=5e-6)
     assert theory.delta_from_mu(mu, epsilon=epsilon) == pytest.approx(by_search, abs=1e-8)
 
 

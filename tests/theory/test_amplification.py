@@ -9,11 +9,9 @@ from scipy import integrate, stats
 from auditor.curves import TradeoffCurve
 from auditor.theory import (
     amplified,
-    epsilon_from_curve,
     gaussian_delta,
     gdp_curve,
     log_mixture,
-    profile_from_curve,
     symmetric_amplified_curve,
 )
 
@@ -68,7 +66,7 @@ def test_curve_agrees_with_the_formula(rate):
     """At q delta the amplified curve of (epsilon, delta) has exactly the amplified epsilon, and lies below its curve."""
     curve = symmetric_amplified_curve(TradeoffCurve.from_epsilon_delta(1.5, delta=0.01), sampling_rate=rate)
     small = amplified(1.5, delta=0.01, sampling_rate=rate)
-    assert epsilon_from_curve(curve, delta=small.delta) == pytest.approx(small.epsilon, rel=1e-9)
+    assert curve.epsilon_at(small.delta) == pytest.approx(small.epsilon, rel=1e-9)
     implied = TradeoffCurve.from_epsilon_delta(small.epsilon, delta=small.delta)
     assert all(curve.tpr_at(x) <= implied.tpr_at(x) + 1e-12 for x in np.linspace(0, 1, 201).tolist())
 
@@ -77,7 +75,7 @@ def test_curve_agrees_with_the_formula(rate):
 def test_curve_of_the_sampled_gaussian(rate):
     """The amplified curve of a Gaussian step has the privacy profile that integration gives."""
     curve = symmetric_amplified_curve(gdp_curve(1.0), sampling_rate=rate)
-    deltas = profile_from_curve(curve, epsilons=[0.0, 0.1, 1.0])
+    deltas = curve.delta_at([0.0, 0.1, 1.0])
     laws = [(1 - rate, 0.0), (rate, 1.0)], [(1.0, 0.0)]
     for epsilon, delta in zip((0.0, 0.1, 1.0), deltas.tolist(), strict=True):
         both = max(hockey_stick(*laws, epsilon, 1.0), hockey_stick(*laws[::-1], epsilon, 1.0))

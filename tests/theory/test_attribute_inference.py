@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 from oracles import sampled_gaussian_delta
+from scipy.special import ndtr
 from scipy.stats import norm
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling
@@ -15,6 +16,7 @@ from auditor.theory import (
     bayes_security_moment_matched,
     log_spread,
     steps_of,
+    total_variation,
 )
 
 PUBLISHED, MATCHED, BOUND = 1, 3, 5  # places of the advantages
@@ -23,6 +25,142 @@ PUBLISHED, MATCHED, BOUND = 1, 3, 5  # places of the advantages
 def advantages(training, distances):
     """The three advantages: published, moment-matched, bound."""
     return [row.value for row in attribute_inference(training, sensitivities=distances)[1:6:2]]
+
+
+def mirrored_advantage(*kinds, cells=2**19):
+    """Total variation of steps that mirror the positive losses of a line, each noise, rate, first, second, how many.
+
+    By definition: each step's losses on a grid, composed by their Fourier transform.
+    """
+    laws = []
+    for noise, rate, first, second, steps in kinds:
+        x = np.linspace((first + second) / 2, 10 * noise + 2, 40_001)
+        up, down = (1 - rate + rate * np.exp((2 * x - m) * m / (2 * noise**2)) for m in (first, second))
+        weight, loss = norm.pdf(x, scale=noise) * (x[1] - x[0]), np.log(up / down)
+        weight[0] /= 2
+        both = np.concatenate([weight * up, weight * down, [0.0]])
+        both[-1] = 1 - both.sum()
+        laws.append((np.concatenate([loss, -loss, [0.0]]), both, steps))
+    reach = 12 * math.sqrt(sum(steps * (weight @ loss**2) for loss, weight, steps in laws))
+    reach = max(reach, *(1.05 * np.abs(loss[weight > 1e-18]).max() for loss, weight, _ in laws))
+    transform = 1.0
+    for loss, weight, steps in laws:
+        place = loss * cells / (2 * reach)
+        floor = np.floor(place).astype(int)
+        law = np.bincount(floor % cells, weight * (floor + 1 - place), cells)
+        law += np.bincount((floor + 1) % cells, weight * (place - floor), cells)
+        transform = transform * np.fft.rfft(law) ** steps
+    losses = np.fft.fftfreq(cells) * 2 * reach
+    return float(np.fft.irfft(transform, cells) @ -np.expm1(np.minimum(-losses, 0.0)))
+
+
+def arranged_delta(noise, rate, first, second, a):
+    """Sup P(A) - a Q(A), a > 1, of one step with gradients anywhere in the plane, by quadrature along their difference.
+
+    Where N_first > a N_second + b N_0: across the difference it is a half-line, and its mass is known.
+    """
+    rest, apart = (a - 1) * (1 - rate) / rate, (second - first) / noise
+    length = np.linalg.norm(apart)
+    along = -(first / noise) @ apart / length
+    across = math.sqrt(max((first / noise) @ (first / noise) - along**2, 1e-12))
+    top = length / 2 - math.log(a) / length  # beyond it a N_second alone is larger
+    reach = top + 12 - min(along, 0)
+    if reach <= 0:
+        return 0.0
+    # Panels that narrow towards the top, where the edge runs off to minus infinity.
+    ends = np.concatenate([[0.0], np.geomspace(1e-15, 1.0, 150)])
+    node, weight = np.polynomial.legendre.leggauss(16)
+    below = (ends[:-1, None] + np.diff(ends)[:, None] * (1 + node) / 2).ravel() * reach
+    weight = (np.diff(ends)[:, None] * weight / 2).ravel() * reach
+    z = top - below
+    edge = np.log(-np.expm1(-length * below)) - math.log(rest) - along * z + (along**2 + across**2) / 2
+    edge /= across
+    density = [norm.pdf(z, loc=m) for m in (0.0, length, along)]
+    inside = (density[0] - a * density[1]) * ndtr(edge) - rest * density[2] * ndtr(edge - across)
+    return rate * float(weight @ inside)
+
+
+def line_delta(noise, rate, distance, a):
+    """The same for the gradients 1 and 1 - R of a line: the outputs above the point where the ratio of densities is a."""
+    edges = np.linspace(1 - distance / 2, 1 + 60 * noise + 60 * noise**2, 20_001)
+    for _ in range(2):
+        up, down = (
+            (1 - rate) * norm.sf(edges, scale=noise) + rate * norm.sf(edges, m, noise)
+            for m in (1, 1 - distance)
+        )
+        best = int(np.argmax(up - a * down))
+        edges = np.linspace(edges[max(best - 1, 0)], edges[min(best + 1, edges.size - 1)], 20_001)
+    return float((up - a * down).max())
+
+
+def test_no_two_gradients_are_told_apart_better_than_those_on_the_line(rng):
+    """At every epsilon, in both orders, the line's delta is the largest over the plane, and others come near it."""
+    nearest = 0.0
+    for _ in range(60):
+        noise, rate, distance = 10 ** rng.uniform(-0.4, 0.5), 10 ** rng.uniform(-3, -0.02), 2 * rng.random()
+        a = math.exp(10 ** rng.uniform(-3, 0.3))
+        largest = line_delta(noise, rate, distance, a)
+        for _ in range(20):
+            turn = 2 * math.pi * rng.random(2)
+            first = np.array([math.cos(turn[0]), math.sin(turn[0])]) * rng.choice([1.0, rng.random()])
+            second = first + distance * np.array([math.cos(turn[1]), math.sin(turn[1])])
+            if np.linalg.norm(second) > 1:
+                continue
+            for pair in ((first, second), (second, first)):
+                found = arranged_delta(noise, rate, *pair, a)
+                assert found <= largest + 1e-9
+                nearest = max(nearest, found / max(largest, 1e-6))
+    assert nearest > 0.9
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps", "distance"),
+    [
+        (0.7, 0.02, 100, 1.0),
+        (0.6, 0.1, 30, 0.5),
+        (1.0, 0.6, 5, 1.0),
+        (0.5, 0.001, 500, 0.2),
+        (1.0, 0.01, 1000, 1.6),
+    ],
+)
+def test_bound_is_that_of_the_mirrored_line(noise, rate, steps, distance):
+    """The bound is the composed total variation of the pair that dominates each step, by independent code."""
+    expected = mirrored_advantage((noise, rate, 1.0, 1 - distance, steps))
+    row = attribute_inference(DPSGD(noise, rate, steps), sensitivities=distance, fixed_in_advance=True)[5]
+    assert row.value == pytest.approx(expected, abs=1e-6)
+    assert row.method.startswith("total variation of dominating pairs")
+    assert row.proven
+
+
+def test_steps_of_several_kinds_compose():
+    """Each step has its own noise, rate and distance; steps without sampling are Gaussian."""
+    kinds = [(0.7, 0.05, 0.4, 40), (1.0, 0.1, 1.2, 30), (9.0, 1.0, 0.9, 5), (1.0, 0.2, 0.0, 25)]
+    noise, rate, distance, count = (np.array(column) for column in zip(*kinds, strict=True))
+    training = DPSGD(np.repeat(noise, count), np.repeat(rate, count), clipping_norm=0.25)
+    row = attribute_inference(training, sensitivities=0.25 * np.repeat(distance, count))[5]
+    expected = mirrored_advantage(*((s, p, 1.0, 1 - r, k) for s, p, r, k in kinds if r))
+    assert row.value == pytest.approx(expected, abs=1e-6)
+
+
+def test_many_distances_are_rounded_up(rng):
+    """Ten distances are composed as they are; a thousand lie between a small and the largest one in all steps."""
+    training, distances = DPSGD(0.6, 0.03, 1000), rng.uniform(0.2, 1.0, 1000)
+    found = attribute_inference(training, sensitivities=distances)[5].value
+    few = mirrored_advantage(*((0.6, 0.03, 1.0, 1 - r, 1) for r in distances[::100]))
+    assert attribute_inference(DPSGD(0.6, 0.03, 10), sensitivities=distances[::100])[
+        5
+    ].value == pytest.approx(few, abs=1e-6)
+    lowered, largest = (attribute_inference(training, sensitivities=r)[5].value for r in (0.3, 1.0))
+    assert lowered < found < largest
+
+
+def test_grows_with_the_distance_up_to_membership():
+    """A larger distance is never safer; at 2 C the bound is the exact advantage of membership inference."""
+    training = DPSGD(0.8, 0.03, 200)
+    found = [attribute_inference(training, sensitivities=r)[5].value for r in (0.05, 0.3, 1, 1.5, 1.99, 2)]
+    assert found == sorted(found)
+    assert found[-1] == total_variation(training).value
+    assert found[-2] == pytest.approx(found[-1], rel=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +216,7 @@ def test_the_oracle_knows_reference_values():
 @pytest.mark.parametrize(("rate", "steps"), [(0.01, 300), (0.1, 20), (0.6, 5)])
 @pytest.mark.parametrize("distance", [0.2, 1.0, 1.7])
 def test_bound_and_matched_form_are_above_the_truth(noise, rate, steps, distance):
-    """For gradients on one line, C and C - R, the exact advantage is below the bound and the moment-matched form."""
+    """For gradients on one line, C and C - R in all steps, the exact advantage is below the bound and the matched form."""
     exact = sampled_gaussian_delta(noise, rate, steps, 0.0, low=1 - distance)
     published, matched, bound = advantages(DPSGD(noise, rate, steps), distance)
     assert exact <= bound + 1e-6
@@ -92,7 +230,7 @@ def test_published_form_is_on_the_unsafe_side():
     assert rows[PUBLISHED].value == pytest.approx(0.12563, abs=1e-5)
     assert rows[MATCHED].value > 0.1610176
     assert "0.1610" in rows[PUBLISHED].note
-    assert "erratum" in rows[PUBLISHED].note
+    assert "error term" in rows[PUBLISHED].note
 
 
 @pytest.mark.parametrize(("noise", "distance"), [(0.5, 0.1), (0.5, 1.3), (1.0, 1.0), (2.0, 0.6), (2.0, 2.0)])
@@ -118,6 +256,9 @@ def test_fixed_size_batches_are_never_safer():
         assert fixed[0] == poisson[0]
         assert fixed[1] > poisson[1]
         assert fixed[2] >= poisson[2]
+    assert fixed[2] == pytest.approx(mirrored_advantage((1.0, 0.05, 2.0, 0.0, 100)), abs=1e-6)
+    nearer = advantages(DPSGD(1.0, 0.05, 100, sampling=FixedSizeSampling()), 0.6)
+    assert nearer[2] == pytest.approx(mirrored_advantage((1.0, 0.05, 2.0, 1.4, 100)), abs=1e-6)
 
 
 @pytest.mark.parametrize(

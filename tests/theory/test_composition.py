@@ -11,7 +11,6 @@ from oracles import fixed_size_delta
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling, PoissonSampling
 from auditor.theory import (
     StepPair,
-    accountant as sampled,
     advanced,
     advanced_sharper,
     compare_compositions,
@@ -20,12 +19,7 @@ from auditor.theory import (
     step_epsilons,
 )
 
-# dp-accounting 0.4 has no replace-one for batches drawn by coins.
-REPLACED = [
-    (sampling, "replace-one")
-    for sampling in (PoissonSampling(), FixedSizeSampling())
-    if sampled.accountant_has_replace_one() or sampling == FixedSizeSampling()
-]
+REPLACED = [(sampling, "replace-one") for sampling in (PoissonSampling(), FixedSizeSampling())]
 THEOREMS = "basic", "advanced", "sharper", "optimal", "renyi", "losses", "everyone", "limit"
 
 
@@ -217,12 +211,10 @@ def test_the_limit_is_not_proven():
     ],
 )
 @pytest.mark.parametrize("adjacency", list(Adjacency))
-def test_every_proven_theorem_is_above_the_accountant(training, adjacency):
-    """No proven epsilon is below that by privacy loss distributions, beyond the accountant's own 3e-4."""
-    if adjacency is Adjacency.REPLACE_ONE and not sampled.accountant_has_replace_one():
-        pytest.skip("needs dp-accounting 0.6.0")
+def test_every_proven_theorem_is_above_the_exact_epsilon(training, adjacency):
+    """No proven epsilon is below that of the exact law."""
     found = values(training, adjacency=adjacency)
-    least = found["losses"] - 3e-4 * max(1.0, found["losses"])
+    least = found["losses"] * (1 - 1e-9)
     assert all(value >= least for name, value in found.items() if name != "limit")
     assert found["sharper"] <= found["advanced"]
     if len(training.phases) == 1:

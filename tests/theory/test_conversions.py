@@ -1,4 +1,4 @@
-"""Conversions between epsilon, delta, mu, advantage, error rates, trade-off curves and Renyi divergences."""
+"""Conversions between epsilon, delta, mu, advantage, error rates and Renyi divergences."""
 
 import math
 
@@ -6,24 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.curves import TradeoffCurve
 from auditor.theory import (
-    advantage_from_curve,
     advantage_from_renyi,
     conversions as convert,
-    delta_from_curve,
     delta_from_renyi,
-    epsilon_from_curve,
     epsilon_from_renyi,
     gaussian_delta,
-    gaussian_deltas,
-    gdp_curve,
-    mu_from_curve,
-    profile_from_curve,
 )
 
 EPSILONS = [0.01, 1.0, 8.0, 50.0]
-MUS = [1e-3, 0.1, 1.0, 5.0, 30.0]
 
 # --- Numbers --------------------------------------------------------------------------------------
 
@@ -81,77 +72,6 @@ def test_extremes():
     assert convert.epsilon_from_mu(1.0, delta=0.0) == math.inf
     assert convert.mu_from_epsilon(1.0, delta=0.0) == 0.0
     assert convert.advantage_from_mu(1e3) == 1.0
-
-
-# --- Curves ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.01, 1.0, 8.0, 30.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-5, 0.3])
-def test_curve_of_epsilon_and_delta_gives_them_back(epsilon, delta):
-    """The (epsilon, delta) curve has this epsilon at this delta and this delta at this epsilon."""
-    curve = TradeoffCurve.from_epsilon_delta(epsilon, delta=delta)
-    assert epsilon_from_curve(curve, delta=delta) == pytest.approx(epsilon, rel=1e-9, abs=1e-12)
-    assert delta_from_curve(curve, epsilon=epsilon) == pytest.approx(delta, rel=1e-9, abs=1e-12)
-    if delta:
-        assert epsilon_from_curve(curve, delta=delta / 2) == math.inf
-        assert mu_from_curve(curve) == math.inf
-
-
-@pytest.mark.parametrize("mu", [0.1, 1.0, 4.0, 8.0])
-@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-5, 0.05])
-def test_gaussian_curve_gives_its_epsilon_back(mu, delta):
-    """The dense Gaussian curve has the exact epsilon and delta, a little above and never below."""
-    curve, exact = gdp_curve(mu), convert.epsilon_from_mu(mu, delta=delta)
-    assert exact * (1 - 1e-9) <= epsilon_from_curve(curve, delta=delta) <= exact * 1.001 + 1e-6
-    deltas = profile_from_curve(curve, epsilons=[0.0, 1.0, 5.0])
-    expected = gaussian_deltas(mu, epsilons=[0.0, 1.0, 5.0])
-    assert deltas == pytest.approx(expected, rel=1e-3, abs=1e-15)
-    assert np.all(deltas >= expected * (1 - 1e-9) - 1e-15)
-
-
-@pytest.mark.parametrize("mu", MUS)
-def test_gaussian_curve_gives_its_mu_back(mu):
-    """The dense Gaussian curve has its mu, a little above and never below."""
-    assert mu * (1 - 1e-9) <= mu_from_curve(gdp_curve(mu)) <= mu * 1.05
-
-
-def scanned(curve, deltas_or_epsilons, condition):
-    """Smallest parameter at which a condition holds at 20,001 points of the curve."""
-    fpr = np.linspace(0, 1, 20_001)
-    tpr = np.interp(fpr, curve.fpr, curve.tpr)
-    return min(value for value in deltas_or_epsilons if condition(value, fpr, tpr))
-
-
-@pytest.mark.parametrize(
-    "curve",
-    [
-        TradeoffCurve([0.0, 0.1, 0.3, 1.0], [0.0, 0.5, 0.6, 1.0]),
-        TradeoffCurve([0.0, 0.0, 0.4, 0.9, 1.0], [0.0, 0.05, 0.5, 1.0, 1.0]),
-        TradeoffCurve([0.0, 0.5, 1.0], [0.0, 0.1, 1.0]),
-    ],
-)
-def test_any_curve_against_a_scan(curve):
-    """On asymmetric and sagging curves epsilon and delta agree with a scan of the definition."""
-
-    def above(epsilon, delta, fpr, tpr):
-        bound = np.minimum(delta + np.exp(epsilon) * fpr, 1 - np.exp(-epsilon) * (1 - delta - fpr))
-        return np.all(tpr <= bound + 1e-9)
-
-    epsilon = scanned(curve, np.linspace(0, 5, 5001), lambda e, x, y: above(e, 0.1, x, y))
-    assert epsilon_from_curve(curve, delta=0.1) == pytest.approx(epsilon, abs=2e-3)
-    delta = scanned(curve, np.linspace(0, 1, 10_001), lambda d, x, y: above(0.5, d, x, y))
-    assert delta_from_curve(curve, epsilon=0.5) == pytest.approx(delta, abs=2e-4)
-    gap = np.max(curve.tpr - curve.fpr)
-    assert advantage_from_curve(curve) == pytest.approx(max(0.0, gap))
-
-
-def test_one_sided_jump_is_infinite():
-    """A curve that is certain about non-members only is infinite at a smaller delta, though it starts at 0."""
-    curve = TradeoffCurve([0.0, 0.7, 1.0], [0.0, 1.0, 1.0])
-    assert epsilon_from_curve(curve, delta=0.1) == math.inf
-    assert epsilon_from_curve(curve, delta=0.3) == pytest.approx(math.log(1 / 0.7 - 0.3 / 0.7), abs=1e-12)
-    assert mu_from_curve(curve) == math.inf
 
 
 # --- Renyi divergences ----------------------------------------------------------------------------

@@ -8,12 +8,16 @@ import pytest
 from scipy import integrate, stats
 from theory.references import EXACT
 
-from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError, ShuffledBatches
 from auditor.curves import TradeoffCurve
 from auditor.theory import (
+    claimed_curve,
+    composed,
     composed_mu,
+    gaussian_deltas,
     gdp_curve,
     limit_mu,
+    mu_claim,
     mu_clt,
     mu_without_sampling,
     subsampled_mu,
@@ -148,3 +152,75 @@ def test_extreme_noise(noise, adjacency, sampling):
         assert value == pytest.approx(factor * 0.5 * math.sqrt(1e7) / noise, rel=1e-5)
     else:
         assert value > 1e10
+
+
+# --- One mu for the whole curve of a run, beside other libraries ---
+
+# For error rates of 0.01 and more by gdpnum 0.1.2, PLDConverter(pld).get_mu(err=0.01), and by dp_accounting 0.6, then by
+# the latter for 1e-10 and more: Phi^-1(TPR) - Phi^-1(FPR) at that FPR, TPR the least of delta(eps) + e^eps FPR over eps.
+# Both with connect-the-dots at 1e-4. gdpnum's default, 1e-10, gives less where few records are drawn (0.43936 in the
+# second run): it takes the two error rates from two laws, of which each was rounded on its own.
+MUS_OF_RUNS = [
+    (DPSGD(9.4, 0.328, 2000), 1.56343, 1.56343, 1.56847),
+    (DPSGD(1.0, 0.01, 1000), 0.43215, 0.43275, 0.5222),
+    (DPSGD(0.6, 0.01, 100), 0.49859, 0.4987, 1.10693),
+    (DPSGD(2.0, 0.05, 500), 0.60361, 0.60366, 0.63387),
+    (DPSGD(4.0, 0.25, 400), 1.26717, 1.26718, 1.2913),
+    (DPSGD(20.0, 0.5, 10000), 2.50034, 2.50034, 2.5016),
+    (DPSGD(1.0, 0.5, 2), 0.89227, 0.89228, 1.15851),
+    (DPSGD(1.5, 0.1, 100), 0.7663, 0.76634, 0.87998),
+    (DPSGD(1.1, 256 / 60000, 2343), 0.24011, 0.24135, 0.26974),
+    (DPSGD(0.8, 0.002, 5000), 0.28531, 0.28928, 0.4671),
+]
+
+
+@pytest.mark.parametrize(("run", "by_gdpnum", "at_hundredth", "at_least"), MUS_OF_RUNS)
+def test_mu_of_a_run_beside_other_libraries(run, by_gdpnum, at_hundredth, at_least):
+    """It is never below theirs, and above dp_accounting's by at most 0.1%; gdpnum's are up to 1.5% too small."""
+    mu = claimed_curve(run).curve.mu_and_regret(least_rate=0.01).mu
+    assert 1 - 5e-5 <= mu / at_hundredth <= 1.001
+    assert 1 - 5e-5 <= mu / by_gdpnum <= 1.015
+    assert 1 - 5e-5 <= mu_claim(run).value / at_least <= 1.001
+
+
+def test_mu_and_regret_of_the_readme_of_gdpnum():
+    """Noise 9.4, rate 0.328, 2000 steps: mu 1.5685621993129137, regret 0.0010208130697719753; ours are upper bounds."""
+    mu, regret = claimed_curve(DPSGD(9.4, 0.328, 2000)).curve.mu_and_regret(least_rate=1e-10)
+    assert 1.5685621993129137 <= mu <= 1.5685621993129137 * 1.001
+    assert 0.0010208130697719753 <= regret <= 0.0010208130697719753 + 1.5e-4
+
+
+@pytest.mark.parametrize("adjacency", Adjacency)
+@pytest.mark.parametrize("run", [DPSGD(1.0, 0.01, 1000), DPSGD(4.0, 0.25, 400)])
+def test_mu_of_a_run_holds_for_every_attack(run, adjacency):
+    """No rates and no delta that its exact law reaches are above its Gaussian curve; moved by the regret they are above it."""
+    found, law = mu_claim(run, adjacency=adjacency), composed(run, adjacency=adjacency)
+    assert found.proven
+    regret = claimed_curve(run, adjacency=adjacency).curve.mu_and_regret(least_rate=1e-10).regret
+    rates = np.geomspace(1e-10, 0.999, 25)
+    assert np.all(law.tpr_at(rates) <= exact_tpr(found.value, rates) * (1 + 1e-9))
+    epsilons = np.linspace(0, law.epsilon_at(exact_tpr(found.value, 1e-10)), 20)
+    gaussian = gaussian_deltas(found.value, epsilons=epsilons)
+    assert np.all(law.delta_at(epsilons) <= gaussian * (1 + 1e-9) + 1e-15)
+    # Of the smallest regret, by its definition for both orders: delta_mu(eps) <= delta(eps) + (1 + e^eps) regret.
+    gaps = (gaussian - law.delta_at(epsilons)) / (1 + np.exp(epsilons))
+    assert regret * 0.98 <= gaps.max() <= regret + 1e-4
+
+
+def test_words_of_mu_and_regret():
+    """The note has the regret, rounded up, and says that mu alone overstates where it is above 0.01."""
+    assert (
+        "at most; mu alone overstates. It holds for error rates of 1e-10"
+        in mu_claim(DPSGD(0.6, 0.01, 100)).note
+    )
+    small = mu_claim(DPSGD(9.4, 0.328, 2000)).note
+    assert small.startswith("Regret 0.00115: how much the Gaussian curve overstates at most. It holds")
+    assert small.endswith("and deltas of 8.26e-7 and more.")
+
+
+def test_mu_where_nothing_is_promised():
+    """Batches of a fixed size have none for added records, and shuffled ones one that is not proven."""
+    found = mu_claim(DPSGD(1.0, 0.1, 10, sampling=FIXED))
+    assert found.value is None
+    assert found.note.startswith("Batches of a fixed size are accounted for replaced records only")
+    assert not mu_claim(DPSGD(1.0, 0.1, 10, sampling=ShuffledBatches())).proven

@@ -15,7 +15,6 @@ from auditor.theory import (
     WantedBayesSecurity,
     WantedEpsilon,
     WantedTPR,
-    accountant_has_replace_one,
     bayes_security_closed_form,
     epsilon,
     gaussian_epsilon,
@@ -74,10 +73,6 @@ def test_what_is_found_will_do_and_hardly_less(target):
 )
 def test_epsilon_by_the_accountant(target, rate, steps):
     """For a wanted epsilon the noise keeps the accountant's epsilon below it, by less than 0.1%."""
-    if target.adjacency is REPLACE_ONE and not accountant_has_replace_one():
-        with pytest.raises(InputError, match=r"cannot be worked out here: .* need dp-accounting 0\.6\.0"):
-            noise_multiplier_for(target, sampling_rate=rate, steps=steps)
-        return
     found = noise_multiplier_for(target, sampling_rate=rate, steps=steps)
     reached, wanted = leak(target, DPSGD(found.value, rate, steps))
     assert wanted * 0.999 < reached <= wanted
@@ -170,12 +165,6 @@ def test_every_rate_will_do():
 )
 def test_there_is_always_a_sampling_rate(target, noise, steps, least):
     """A record that is hardly ever drawn is safe with hardly any noise, so every wish has a sampling rate."""
-    if (
-        isinstance(target, WantedEpsilon)
-        and target.adjacency is REPLACE_ONE
-        and not accountant_has_replace_one()
-    ):
-        pytest.skip("needs dp-accounting 0.6.0")
     found = sampling_rate_for(target, noise_multiplier=noise, steps=steps)
     assert found.value >= least * (1 - 1e-5)
     assert target.kept_by(found.promise.value)

@@ -136,8 +136,8 @@ def test_delta_falls_with_epsilon(training, adjacency):
     """Delta does not rise, and at 60 hardly anything is left: no error is multiplied by e^epsilon."""
     law = composed(training, adjacency=adjacency)
     deltas = law.delta_at(np.linspace(0.0, 60.0, 121))
-    assert np.all(np.diff(deltas) <= 1e-6)
-    assert deltas[-1] < 1e-4
+    assert np.all(np.diff(deltas) <= 1e-50)
+    assert deltas[-1] < 1e-20
     assert law.delta_at(0.0) == pytest.approx(law.total_variation(), abs=1e-9)
 
 
@@ -153,21 +153,17 @@ def test_the_other_order(noise, rate, steps):
     mirrored = on_a_grid(noise, rate, steps, ADD_REMOVE, -epsilons)
     backward = 1 - np.exp(epsilons) * (1 - np.array(mirrored))
     assert law.delta_at(epsilons) == pytest.approx(np.maximum(forward, backward), abs=5e-7)
-    assert law._backward(epsilons) == pytest.approx(np.maximum(backward, 0), abs=5e-7)
+    assert law.between(epsilons, backward=True)[1] == pytest.approx(np.maximum(backward, 0), abs=5e-7)
 
 
 @pytest.mark.parametrize("adjacency", BOTH)
 @pytest.mark.parametrize("fpr", [1e-3, 1e-5])
 def test_few_steps_at_small_rates(adjacency, fpr):
-    """Few steps resolve slowly; still the rate is within 2% of the accountant's, or says that it is rounded up."""
+    """For few steps too the best test's rate is on the curve, up to the curve's own rounding up."""
     training = DPSGD(1.0, 0.01, 10)
-    law = composed(training, adjacency=adjacency)
-    claimed = claimed_curve(training, adjacency=adjacency)
-    if claimed.curve is None:
-        pytest.skip("this accountant has no replace-one")
-    bound = claimed.curve.tpr_at(fpr)
-    assert law.tpr_at(fpr) - law.tpr_error_at(fpr) <= bound
-    assert law.tpr_at(fpr) <= bound * 1.02
+    reached = float(composed(training, adjacency=adjacency).tpr_at(fpr))
+    bound = claimed_curve(training, adjacency=adjacency).curve.tpr_at(fpr)
+    assert reached * (1 - 1e-9) <= bound <= reached * 1.02
 
 
 @pytest.mark.parametrize("adjacency", BOTH)

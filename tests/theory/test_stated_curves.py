@@ -12,7 +12,6 @@ from auditor import Adjacency, InputError, PrivacyUnit, StatedClaim, StatedCurve
 from auditor.theory import (
     claimed_curve,
     claims,
-    delta_from_curve,
     epsilon,
     epsilon_from_mu,
     epsilon_from_rho,
@@ -131,7 +130,7 @@ def test_the_curve_holds_its_epsilon(claim, adjacency):
     for delta in (1e-5, 1e-3, 0.05):
         value = epsilon(claim, delta=delta, adjacency=adjacency).value
         if value is not None and value > 0:
-            found = delta_from_curve(curve, epsilon=value)
+            found = curve.delta_at(value)
             assert found <= delta * 1.02
             if claim.rho is None:  # whose curve has Pinsker's bound too
                 assert found >= delta * (1 - 1e-6)
