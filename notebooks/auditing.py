@@ -94,7 +94,7 @@ for e in (1.0, 0.1, 0.01):
 for k in (100, 10_000, 1_000_000):
     total = composition.optimal(1 / math.sqrt(k), steps=k, total_delta=DELTA)
     print(f"{k:,} steps of epsilon 1/sqrt(k): {total:.2f} in all at delta 1e-5")
-one = theory.amplified(1.0, delta=0.0, sampling_rate=0.01).epsilon  # epsilon 1, one of n = 100 records a step
+one = theory.amplified(1.0, delta=0.0, sampling_rate=0.01)[0]  # epsilon 1, one of n = 100 records a step
 for power in (2, 3, 4):
     total = composition.optimal(one, steps=100**power, total_delta=DELTA)
     unit = math.sqrt(100**power * math.log(1 / DELTA)) / 100

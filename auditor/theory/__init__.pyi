@@ -46,7 +46,6 @@ from auditor.theory.composition import (
     optimal,
 )
 from auditor.theory.conversions import (
-    EpsilonDelta,
     advantage_from_mu,
     amplified,
     amplified_curve,
@@ -54,7 +53,6 @@ from auditor.theory.conversions import (
     epsilon_from_mu,
     epsilon_from_rates,
     mu_from_epsilon,
-    mu_from_rates,
     replaced_curve,
     symmetric_amplified_curve,
 )
@@ -118,8 +116,6 @@ from auditor.theory.promises import (
     success_in_words,
 )
 from auditor.theory.renyi import (
-    advantage_from_renyi,
-    delta_from_renyi,
     epsilon_from_renyi,
     epsilon_from_rho,
     pinsker_renyi as pinsker_renyi,

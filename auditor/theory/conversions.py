@@ -7,10 +7,8 @@ only; each docstring says which. All epsilons are in nats.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from auditor.core import validate
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
@@ -129,30 +127,6 @@ def epsilon_from_rates(fpr: float, fnr: float, *, delta: float) -> float:
     return max([0.0, *ratios])
 
 
-def mu_from_rates(fpr: float, fnr: float) -> float:
-    """Return the smallest mu at which mu-GDP allows a test with these error rates, |Phi^-1(1 - FPR) - Phi^-1(FNR)|.
-
-    Args:
-        fpr: False positive rate, in [0, 1].
-        fnr: False negative rate, in [0, 1].
-
-    Returns:
-        mu, 0 or more; infinity if one rate is 0 or 1 and the other does not make up for it.
-
-    Raises:
-        InputError: A rate out of range.
-
-    Source: Dong, Roth and Su 2022, Definition 2.6.
-
-    >>> round(mu_from_rates(0.15865525393145707, 0.5), 6)
-    1.0
-    """
-    fpr, fnr = _rate("fpr", fpr), _rate("fnr", fnr)
-    if fpr + fnr == 1:
-        return 0.0
-    return abs(float(ndtri(fpr)) + float(ndtri(fnr)))
-
-
 def _rate(name: str, value: float) -> float:
     return validate.fraction(name, value, zero=True, one=True)
 
@@ -207,14 +181,7 @@ def replaced_curve(curve: TradeoffCurve) -> TradeoffCurve:
 #   (twice the distance) cover both. It is loose: the step's own pair of laws gives less.
 
 
-class EpsilonDelta(NamedTuple):
-    """One promise: epsilon in nats, 0 or more and possibly infinite; delta in [0, 1]."""
-
-    epsilon: float
-    delta: float
-
-
-def amplified(epsilon: float, *, delta: float, sampling_rate: float) -> EpsilonDelta:
+def amplified(epsilon: float, *, delta: float, sampling_rate: float) -> tuple[float, float]:
     """Return what an (epsilon, delta)-DP step promises on a random part of the records.
 
     Poisson sampling: for added or removed records. Batches of a fixed size: for replaced records. See the module.
@@ -229,14 +196,13 @@ def amplified(epsilon: float, *, delta: float, sampling_rate: float) -> EpsilonD
 
     Source: Balle, Barthe and Gaboardi 2018, Theorems 8 and 9; Li, Qardaji and Su 2012.
 
-    >>> small = amplified(1.0, delta=1e-5, sampling_rate=0.01)
-    >>> round(small.epsilon, 8), round(small.delta, 12)
-    (0.01703686, 1e-07)
+    >>> [round(value, 12) for value in amplified(1.0, delta=1e-5, sampling_rate=0.01)]  # epsilon and delta
+    [0.017036863236, 1e-07]
     """
     epsilon = validate.nonnegative("epsilon", epsilon)
     delta = validate.fraction("delta", delta, zero=True, one=True)
     rate = validate.fraction("sampling_rate", sampling_rate, one=True)
-    return EpsilonDelta(float(log_mixture(epsilon, rate)), rate * delta)
+    return float(log_mixture(epsilon, rate)), rate * delta
 
 
 def amplified_curve(curve: TradeoffCurve, *, sampling_rate: float) -> TradeoffCurve:

@@ -189,7 +189,7 @@ def _phase(phase: Phase, pair: StepPair, orders: Floats) -> Floats:
     return np.asarray(np.minimum(whole, np.logaddexp(0.0, excess) / (orders - 1)))
 
 
-# --- From Renyi divergences to epsilon, delta and advantage ---
+# --- From Renyi divergences to epsilon ---
 #
 # A Renyi guarantee bounds D_alpha(P || Q), in nats and for both orders of two neighbours, at one or several alpha > 1.
 # Every conversion from it holds for all mechanisms that meet it; with several alpha the best one counts.
@@ -224,6 +224,10 @@ def epsilon_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, del
     return math.inf if delta == 0 else max(0.0, float(_epsilons(alpha, renyi, delta).min()))
 
 
+# Of the search for the best order: how far it reaches in logarithms, and in how many steps.
+_SPREAD, _ORDERS = math.log(1e4), 201
+
+
 def epsilon_from_rho(rho: float, *, delta: float) -> float:
     """Return an epsilon that rho-zCDP implies at this delta: `epsilon_from_renyi` at the best of all orders.
 
@@ -255,67 +259,10 @@ def epsilon_from_rho(rho: float, *, delta: float) -> float:
     return epsilon_from_renyi(orders, divergences=rho * orders, delta=delta)
 
 
-def delta_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, epsilon: float) -> float:
-    """Return a delta that Renyi divergences imply at this epsilon, in [0, 1].
-
-    At each order the smaller of e^((alpha - 1)(D - epsilon)) (1 - 1/alpha)^(alpha - 1) / alpha and sqrt(1 - e^-D).
-
-    Args:
-        orders: alpha, each above 1, shape (k,) or one number.
-        divergences: D_alpha at each order, 0 or more; infinity is allowed.
-        epsilon: In nats, 0 or more.
-
-    Raises:
-        InputError: A number out of range, or arrays that differ in length.
-
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12; Bretagnolle and Huber 1979 for the second.
-
-    >>> round(delta_from_renyi([2, 4, 8, 16], divergences=[1, 2, 4, 8], epsilon=5.0879), 8)
-    1e-05
-    """
-    alpha, renyi = _guarantee(orders, divergences)
-    epsilon = validate.nonnegative("epsilon", epsilon)
-    return float(_deltas(alpha, renyi, np.array([epsilon]))[0])
-
-
-def advantage_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike) -> float:
-    """Return a bound on the advantage (TPR - FPR) that Renyi divergences imply, in [0, 1].
-
-    The smallest of sqrt(D/2) (Pinsker), sqrt(1 - e^-D) (Bretagnolle and Huber) and the delta at epsilon 0. The first two
-    are best as alpha tends to 1.
-
-    Args:
-        orders: alpha, each above 1, shape (k,) or one number.
-        divergences: D_alpha at each order, 0 or more; infinity is allowed.
-
-    Raises:
-        InputError: A number out of range, or arrays that differ in length.
-
-    Source: Mahloujifar et al. 2022, Section 3.2 (Pinsker); Canonne 2022, A short note on an inequality between KL and TV.
-
-    >>> round(advantage_from_renyi([1.001], divergences=[0.02]), 6)
-    0.1
-    """
-    alpha, renyi = _guarantee(orders, divergences)
-    return min(math.sqrt(float(renyi.min()) / 2), float(_deltas(alpha, renyi, np.zeros(1))[0]))
-
-
-# Of the search for the best order: how far it reaches in logarithms, and in how many steps.
-_SPREAD, _ORDERS = math.log(1e4), 201
-
-
 def _epsilons(alpha: Floats, renyi: Floats, delta: float) -> Floats:
     """The epsilon at each order, possibly below 0, at a delta above 0."""
     with np.errstate(over="ignore"):
         return np.asarray(renyi + np.log1p(-1 / alpha) - (np.log(alpha) + math.log(delta)) / (alpha - 1))
-
-
-def _deltas(alpha: Floats, renyi: Floats, epsilons: Floats) -> Floats:
-    """The smallest delta over the orders at each epsilon."""
-    with np.errstate(over="ignore"):
-        exponents = (alpha - 1) * (renyi - epsilons[:, None] + np.log1p(-1 / alpha)) - np.log(alpha)
-    tails = np.exp(np.minimum(exponents, 0.0).min(axis=1))
-    return np.asarray(np.minimum(tails, math.sqrt(-math.expm1(-float(renyi.min())))))
 
 
 def _orders(name: str, orders: npt.ArrayLike) -> Floats:

@@ -7,11 +7,8 @@ import pytest
 from scipy import stats
 
 from auditor.theory import (
-    advantage_from_renyi,
     conversions as convert,
-    delta_from_renyi,
     epsilon_from_renyi,
-    gaussian_delta,
 )
 
 EPSILONS = [0.01, 1.0, 8.0, 50.0]
@@ -54,16 +51,6 @@ def test_rates_are_just_allowed(fpr, fnr, delta):
         assert epsilon < 1e-12 or not allowed(0.99 * epsilon)
 
 
-def test_mu_of_rates():
-    """The mu of two rates is the one whose curve passes through them, whichever side the attacker takes."""
-    fnr = 1 - stats.norm.cdf(stats.norm.ppf(0.01) + 1.3)
-    assert convert.mu_from_rates(0.01, fnr) == pytest.approx(1.3, rel=1e-12)
-    assert convert.mu_from_rates(0.99, 1 - fnr) == pytest.approx(1.3, rel=1e-12)
-    assert convert.mu_from_rates(0.3, 0.7) == 0.0
-    assert convert.mu_from_rates(0.0, 0.5) == math.inf
-    assert convert.mu_from_rates(0.0, 1.0) == 0.0
-
-
 def test_extremes():
     """Epsilons of 1e4, mus of 1e3 and deltas of 1e-300 give numbers, and their limits where there is one."""
     assert convert.epsilon_from_mu(1e3, delta=1e-300) == pytest.approx(5e5 + 1e3 * 37.0, rel=1e-3)
@@ -91,23 +78,17 @@ def test_renyi_agrees_with_dp_accounting(scale, delta):
     assert epsilon_from_renyi(ORDERS, divergences=divergences, delta=delta) == pytest.approx(
         expected, rel=1e-12
     )
-    for epsilon in (0.0, 0.3, 5.0):
-        theirs, _ = rdp.compute_delta(ORDERS, divergences, epsilon)
-        ours = delta_from_renyi(ORDERS, divergences=divergences, epsilon=epsilon)
-        assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
 def test_renyi_of_a_gaussian_bounds_it(mu):
-    """From a Gaussian's divergences epsilon, delta and advantage are above its exact ones."""
+    """From a Gaussian's divergences epsilon is above its exact one."""
     orders = np.geomspace(1.001, 500, 200)
     divergences = orders * mu**2 / 2
     for delta in (1e-9, 1e-5, 0.01):
         bound = epsilon_from_renyi(orders, divergences=divergences, delta=delta)
         assert bound >= convert.epsilon_from_mu(mu, delta=delta)
         assert bound <= convert.epsilon_from_mu(mu, delta=delta) * 1.3 + 0.2
-    assert delta_from_renyi(orders, divergences=divergences, epsilon=1.0) >= gaussian_delta(mu, epsilon=1.0)
-    assert advantage_from_renyi(orders, divergences=divergences) >= convert.advantage_from_mu(mu)
 
 
 def test_renyi_extremes():
@@ -115,6 +96,3 @@ def test_renyi_extremes():
     assert epsilon_from_renyi([2.0], divergences=[math.inf], delta=1e-5) == math.inf
     assert epsilon_from_renyi([2.0, 8.0], divergences=[0.0, 0.0], delta=0.0) == 0.0
     assert epsilon_from_renyi([2.0], divergences=[1.0], delta=0.0) == math.inf
-    assert delta_from_renyi([2.0], divergences=[1e308], epsilon=1e4) == 1.0
-    assert delta_from_renyi([2.0, 1e6], divergences=[1.0, 1e6], epsilon=1e4) < 1e-300
-    assert advantage_from_renyi([2.0], divergences=[math.inf]) == 1.0
