@@ -7,7 +7,7 @@ better where the attribute hardly moves the gradient: R_t is at most 2 C, and th
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +20,10 @@ from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory.attackers import bayes_security_from_advantage, total_variation
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
-from auditor.theory.gaussian import array_of, as_accounted, log_mixture
+from auditor.theory.gaussian import array_of, as_accounted
 from auditor.theory.privacy_loss import _ComposedLaw
 from auditor.theory.steps import (
-    _FEW_POINTS,
-    _NEAREST,
-    _REACH,
     Ray,
-    _even,
-    _log_mixture,
-    _where_heavy,
-    log1p_complex,
 )
 
 # --- What is promised, each form as Bayes security and as advantage ---
@@ -283,73 +276,6 @@ _MOST_NOISE, _LEAST_RATE = 1e6, 1e-12
 _MOST_KINDS = 16
 
 
-@dataclass(frozen=True, eq=False)
-class _Mirrored(Ray):
-    """The line N(first, s^2) against N(second, s^2), mixed with N(0, s^2), above the middle, and its mirror image.
-
-    Attributes:
-        first: Above 0.
-        second: Shape (K, 1), in [-first, first).
-    """
-
-    first: float
-    second: Floats
-
-    @property
-    def _middle(self) -> Floats:
-        """The mass at loss 0, shape (K, 1): up to the middle and as far beyond the origin, without the record."""
-        return np.asarray((1 - self.rate) * erf(self._start / (self.noise * math.sqrt(2))))
-
-    @property
-    def _start(self) -> Floats:
-        return (self.first + self.second) / 2
-
-    def _log_normal(self, x: Any, width: Any) -> Any:
-        return super()._log_normal(x, width) + self._lower(x)
-
-    def _lower(self, x: Any) -> Any:
-        mixture = _log_mixture if np.iscomplexobj(x) else log_mixture
-        return mixture(self._exponent(self.second, x), self.rate)
-
-    def _exponent(self, mean: Any, x: Any) -> Any:
-        return mean * (2 * x - mean) / (2 * self.noise**2)
-
-    def _loss(self, x: Any, beyond: Any) -> Any:
-        """The loss at x, so far beyond the middle: its imaginary part is 0 or more on every path of `_nodes`.
-
-        That of l_m = log(1 - p + p e^(u + i v)) has the sign of m, so only second > 0 is in question. Both u and v > 0
-        are larger for first than for second right of the middle. Where the path is left of it, v <= 1.3 and
-        tan(v) |Re(x - middle)| <= 0.4 Im(x - middle) outweigh that.
-        """
-        lower, apart = self._lower(x), (self.first - self.second) * beyond / self.noise**2
-        # Given the output, the odds that it was drawn: so no digits are lost where gradients hardly differ.
-        drawn = self.rate * np.exp(self._exponent(self.second, x) - lower)
-        near = log1p_complex(drawn * np.expm1(np.where(apart.real < 1, apart, 0.0)))
-        return np.where(apart.real < 1, near, _log_mixture(self._exponent(self.first, x), self.rate) - lower)
-
-    def _far(self, order: float) -> tuple[Floats, Floats]:
-        most, near = max(order, 1 - order), _REACH * self.noise
-        # Even up to the reach of the noise, then geometric.
-        shares = np.linspace(0.0, 1.0, _FEW_POINTS // 2)
-        growth = 1 + 2 * most * self.first / near
-        beyond = near * np.concatenate(
-            [np.broadcast_to(shares, (near.size, shares.size)), growth**shares], axis=1
-        )
-        x = self._start + beyond
-        logs = self._log_normal(x, 1.0) + most * self._loss(x, beyond).real
-        return _where_heavy(beyond, logs)[1], np.minimum(self.noise, 1.0) * self.noise / (2 * self.first)
-
-    def _nodes(self, order: float, *, angle: float, spacing: Floats) -> tuple[Any, Any, Any]:
-        far, scale = self._far(order)
-        real, width = _even(np.full_like(scale, _NEAREST), far / scale, spacing)
-        grown = np.exp(-np.abs(real) + 1j * np.where(real > 0, -angle, angle))
-        # log(1 + e^w), and e^w/(1 + e^w), without overflow.
-        beyond = scale * (log1p_complex(grown) + np.where(real > 0, real + 1j * angle, 0.0))
-        share = np.where(real > 0, 1.0, grown) / (1 + grown)
-        x = self._start + beyond
-        return x, scale * share * width, self._loss(x, beyond)
-
-
 def composed_pairs(steps: _Steps, *, reach: float) -> float:
     """Return the total variation of the dominating pairs of all steps, rounded up; 1 where it cannot be computed."""
     kinds, counts = _kinds(steps)
@@ -361,7 +287,7 @@ def composed_pairs(steps: _Steps, *, reach: float) -> float:
     whole = distance == 2 * reach
     if not sampled.any() or shown[sampled].any() or whole[sampled].all():
         return 1.0
-    pairs = _Mirrored(
+    pairs = Ray(
         np.minimum(noise, _MOST_NOISE)[sampled],
         np.maximum(rate, _LEAST_RATE)[sampled],
         counts[sampled].astype(np.float64),

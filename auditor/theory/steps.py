@@ -234,11 +234,19 @@ class Line(Steps):
 
 @dataclass(frozen=True, eq=False)
 class Ray(Steps):
-    """Batches of a fixed size: a loss l = log(1 - p + p e^(2 (x - 1)/s^2)) for outputs x > 1, its mirror image, and 0.
+    """The losses of (1-p) N(0, s^2) + p N(a, s^2) against the same with b, above the middle, their mirror image, and 0.
 
-    With x = 1 + c log(1 + e^w) the path Im w = angle leaves the kink at x = 1 as a ray and goes on level, and the rule in w
-    is as good as on a whole line.
+    So both orders are alike: batches of a fixed size (a = 2, b = 0), and two gradients of one record (`attributes`). With
+    x = (a + b)/2 + c log(1 + e^w) the path Im w = angle leaves the kink in the middle as a ray and goes on level, and the rule
+    in w is as good as on a whole line.
+
+    Attributes:
+        first: a, above 0.
+        second: b, shape (K, 1), in [-a, a).
     """
+
+    first: float
+    second: Floats
 
     def log_masses(self, order: float) -> tuple[Floats, Floats]:
         """Return log M(order): M - 1 is the integral over x > 1 of -phi_s (e^(k l) - 1) (e^((1-k) l) - 1)."""
@@ -257,8 +265,35 @@ class Ray(Steps):
 
     @property
     def _middle(self) -> Floats:
-        """The mass at loss 0, shape (K, 1)."""
-        return np.asarray((1 - self.rate) * erf(1 / (self.noise * math.sqrt(2))))
+        """The mass at loss 0, shape (K, 1): up to the middle and as far beyond the origin, without the record."""
+        return np.asarray((1 - self.rate) * erf(self._start / (self.noise * math.sqrt(2))))
+
+    @property
+    def _start(self) -> Floats:
+        return (self.first + self.second) / 2
+
+    def _log_normal(self, x: Any, width: Any) -> Any:
+        return super()._log_normal(x, width) + self._lower(x)
+
+    def _lower(self, x: Any) -> Any:
+        mixture = _log_mixture if np.iscomplexobj(x) else gaussian.log_mixture
+        return mixture(self._exponent(self.second, x), self.rate)
+
+    def _exponent(self, mean: Any, x: Any) -> Any:
+        return mean * (2 * x - mean) / (2 * self.noise**2)
+
+    def _loss(self, x: Any, beyond: Any) -> Any:
+        """The loss at x, so far beyond the middle: its imaginary part is 0 or more on every path of `_nodes`.
+
+        That of l_m = log(1 - p + p e^(u + i v)) has the sign of m, so only second > 0 is in question. Both u and v > 0
+        are larger for first than for second right of the middle. Where the path is left of it, v <= 1.3 and
+        tan(v) |Re(x - middle)| <= 0.4 Im(x - middle) outweigh that.
+        """
+        lower, apart = self._lower(x), (self.first - self.second) * beyond / self.noise**2
+        # Given the output, the odds that it was drawn: so no digits are lost where gradients hardly differ.
+        drawn = self.rate * np.exp(self._exponent(self.second, x) - lower)
+        near = log1p_complex(drawn * np.expm1(np.where(apart.real < 1, apart, 0.0)))
+        return np.where(apart.real < 1, near, _log_mixture(self._exponent(self.first, x), self.rate) - lower)
 
     def exponentials(self, order: float) -> Exponentials:
         """Return the transform on the line Re z = order; the mirrored half is the conjugate on the mirrored path."""
@@ -301,22 +336,28 @@ class Ray(Steps):
         return _points(far / scale - _NEAREST, spacing) > max(_MOST_POINTS / self.count.size, _FEW_POINTS)
 
     def _far(self, order: float) -> tuple[Floats, Floats]:
-        """How far beyond the kink there is mass, and the scale of the path, shape (K, 1) each."""
-        x = 1 + (2 * max(order, 1 - order) + _REACH * self.noise) * np.linspace(0.0, 1.0, _FEW_POINTS)
-        logs = max(order, 1 - order) * log_ratio(x, noise=self.noise, rate=self.rate, mean=2.0)
-        _, far = _where_heavy(x, logs - (x / self.noise) ** 2 / 2)
-        return far - 1, np.minimum(self.noise, 1.0) * self.noise / 2
+        """How far beyond the middle there is mass, and the scale of the path, shape (K, 1) each."""
+        most, near = max(order, 1 - order), _REACH * self.noise
+        # Even up to the reach of the noise, then geometric.
+        shares = np.linspace(0.0, 1.0, _FEW_POINTS // 2)
+        growth = 1 + 2 * most * self.first / near
+        beyond = near * np.concatenate(
+            [np.broadcast_to(shares, (near.size, shares.size)), growth**shares], axis=1
+        )
+        x = self._start + beyond
+        logs = self._log_normal(x, 1.0) + most * self._loss(x, beyond).real
+        return _where_heavy(beyond, logs)[1], np.minimum(self.noise, 1.0) * self.noise / (2 * self.first)
 
-    def _nodes(self, order: float, *, angle: float, spacing: Floats) -> tuple[Any, Any, Complexes]:
+    def _nodes(self, order: float, *, angle: float, spacing: Floats) -> tuple[Any, Any, Any]:
         """Outputs, widths and losses on the path."""
         far, scale = self._far(order)
         real, width = _even(np.full_like(scale, _NEAREST), far / scale, spacing)
         grown = np.exp(-np.abs(real) + 1j * np.where(real > 0, -angle, angle))
         # log(1 + e^w), and e^w/(1 + e^w), without overflow.
-        spread = log1p_complex(grown) + np.where(real > 0, real + 1j * angle, 0.0)
+        beyond = scale * (log1p_complex(grown) + np.where(real > 0, real + 1j * angle, 0.0))
         share = np.where(real > 0, 1.0, grown) / (1 + grown)
-        loss = _log_mixture(2 * scale * spread / self.noise**2, self.rate)
-        return 1 + scale * spread, scale * share * width, loss
+        x = self._start + beyond
+        return x, scale * share * width, self._loss(x, beyond)
 
 
 def together(phases: Sequence[Phase], pair: StepPair) -> Steps:
@@ -325,7 +366,7 @@ def together(phases: Sequence[Phase], pair: StepPair) -> Steps:
         [(phase.noise_multiplier, phase.sampling_rate, phase.steps) for phase in phases], dtype=np.float64
     ).T
     if pair is StepPair.FIXED_SIZE:
-        return Ray(noise[:, None], rate[:, None], count)
+        return Ray(noise[:, None], rate[:, None], count, 2.0, np.zeros((len(count), 1)))
     return Line(noise[:, None], rate[:, None], count, 1.0, -1.0 if pair is StepPair.REPLACE_ONE else 0.0)
 
 
