@@ -313,15 +313,15 @@ class Ray(Steps):
 
     def _strip(self, order: float) -> tuple[float, Floats]:
         """The angle of the path and the spacing in w, shape (K, 1), by the integrals of absolute values along both edges."""
-        best: tuple[float, Floats] | None = None
-        least = np.minimum(self._along(order, 0.0), 0.0)
+        plain = self._along(order, 0.0)
+        best, widest = 0.0, np.zeros(self.rate.shape)
         for angle in _ANGLES:
-            log_c = np.maximum(self._along(order, 2 * angle), self._along(order, 0.0)) - least
+            log_c = np.maximum(self._along(order, 2 * angle), plain) - np.minimum(plain, 0.0)
             spacing = 2 * math.pi * angle / (self.digits + np.maximum(log_c, 0.0)[:, None] + 1)
-            if best is None or float(spacing.min()) > float(best[1].min()):
-                best = angle, spacing
-        assert best is not None  # noqa: S101 - there are angles
-        return best
+            if float(spacing.min()) < float(widest.min()):
+                break
+            best, widest = angle, spacing
+        return best, widest
 
     def _along(self, order: float, angle: float) -> Floats:
         """Log of the integral of the absolute value on the path at an angle, about, shape (K,)."""
