@@ -80,7 +80,7 @@ def relation_of(training: DPSGD, adjacency: Adjacency) -> Adjacency:
 
 SHUFFLED = (
     " Batches were shuffled and accounted as if Poisson-sampled: this is what was claimed, and it is not proven for such"
-    " batches."
+    " batches: auditor.theory.shuffled_mu tells what is proven of them."
 )
 
 

@@ -13,8 +13,7 @@ from auditor.core.values import Claim
 from auditor.theory import attackers
 from auditor.theory.accountant import claimed_curve, delta_of, epsilon, replace_one
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
-from auditor.theory.gaussian import as_accounted, gaussian_epsilon, mu_clt, mu_without_sampling
-from auditor.theory.mechanisms import shuffled_mu
+from auditor.theory.gaussian import as_accounted, mu_clt, mu_without_sampling
 from auditor.theory.renyi import pinsker_renyi, renyi_epsilon
 
 # --- Everything that one DP-SGD description promises, for both kinds of neighbours, each number by every method ---
@@ -73,8 +72,6 @@ def _rows(
     if adjacency is Adjacency.REPLACE_ONE and not training.fixed_size:
         converted = replace_one(epsilon(training, delta=delta))
     yield accounted
-    if training.shuffled:
-        yield from _of_shuffled(training, adjacency, delta, rates, prior)
     yield renyi_epsilon(training, delta=delta, adjacency=adjacency)
     if converted is not None:
         yield converted
@@ -97,20 +94,6 @@ def _rows(
     for rate in rates:
         yield attackers.tpr_exact(training, fpr=rate, adjacency=adjacency)
         yield attackers.tpr_from_advantage(advantage, fpr=rate)
-
-
-def _of_shuffled(
-    training: DPSGD, adjacency: Adjacency, delta: float, rates: tuple[float, ...], prior: float
-) -> Iterator[Claim]:
-    """What is proven of shuffled batches, beside what was accounted: everything follows from their mu."""
-    mu = shuffled_mu(training, adjacency=adjacency)
-    value = mu.value or 0.0
-    yield mu
-    yield replace(mu, metric="epsilon", value=gaussian_epsilon(value, delta=delta), delta=delta)
-    advantage = replace(mu, metric="advantage", value=math.erf(value / math.sqrt(8)))
-    security = attackers.bayes_security_from_advantage(advantage)
-    yield from (advantage, security, attackers.success_rate_from_bayes_security(security, prior=prior))
-    yield from (attackers.tpr_from_mu(mu, fpr=rate) for rate in rates)
 
 
 def leading(claims: Sequence[Claim]) -> tuple[Claim, ...]:
