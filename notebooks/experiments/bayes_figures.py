@@ -163,7 +163,7 @@ def costs(epochs: Sequence[int], *, adjacency: Adjacency) -> pd.DataFrame:
     rows = {}
     for count in epochs:
         cheap = seconds(theory.bayes_security_closed_form, count, 30)
-        slow = seconds(lambda run: theory.total_variation_by_accountant(run, adjacency=adjacency), count, 2)
+        slow = seconds(lambda run: theory.claimed_curve(run, adjacency=adjacency), count, 2)
         rows[count] = {"exact": seconds(theory.total_variation, count, 5) / cheap, "accountant": slow / cheap}
     return pd.DataFrame(rows).T
 
