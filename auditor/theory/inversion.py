@@ -10,9 +10,10 @@ a step is M_1(k) F(t), F(t) = sum of w_j e^(i t L_j), Im L_j >= 0, to within a k
 sum of |w_j| e^(-t Im L_j) >= |F(t)|, which falls:
 
 * **Tail.** |F| <= 1 too, as F is the transform of a law; let B be the smaller. Beyond t the integral is at most product of
-  B^T / (pi t). And where the loss drifts, L_j = l + L'_j with real l,
-  parts with e^(i c t), c = sum of T l - eps, give product of B^T (2/t + sum of T D/B) / (pi |c| t), D = sum of |w_j L'_j|
-  e^(-t Im L_j), because |F'| <= D and both fall. (Lemma: |M_1(t)| <= V/t, V the total variation of the density over L', is
+  B^T / (pi t). And where the loss drifts, L_j = l + L'_j with real l, parts with e^(i c t), c = sum of T l - eps, give
+  product of B^T (2/t + sum of T D/B) / (pi |c| t), D = sum of |w_j L'_j| e^(-t Im L_j): |F'| <= D, both fall, and the kernel
+  1/(z (z-1)) is at most 1/t^2 and its slope 2/t^3. A Gaussian shift beside the steps adds 1/t, as the integral of mu^2 t
+  e^(-mu^2 t^2/2) / t^2 is at most e^(-mu^2 t^2/2) / t^2 at its start. (Lemma: |M_1(t)| <= V/t, V the total variation of the density over L', is
   the same idea on the real line; moving the path needs no derivative of it.)
 * **Terms** that have fallen below 1e-23 at t are left out from there on, and their size is added to the error.
 * **Panels.** On a Bernstein ellipse around a panel [c - H, c + H], its points c + d with |d| <= R, Taylor's formula gives
@@ -22,6 +23,8 @@ sum of |w_j| e^(-t Im L_j) >= |F(t)|, which falls:
 * **Rounding**, of every term a few units in the last place, is carried along (Higham 2002, Section 3.1).
 
 Batches of a fixed size have an atom at loss 0, of the same mass in both laws: it adds nothing at eps >= 0 and is taken off M.
+What is left of M is at most the product of B^T less the atom's, as each F less its atom is the transform of the rest; its
+slope is that of M, so there l = 0 and the two terms of the tail have sizes of their own.
 """
 
 import math
@@ -100,11 +103,11 @@ class _Falling:
         turned = self.weight * np.exp(-t * self.loss.imag) * _turn(t * self.loss.real)
         return 1 + self.unlike(np.array([t]))[0], np.asarray((turned * self.loss).sum(axis=1))
 
-    def bound(self, t: float) -> tuple[Floats, Floats, Floats]:
-        """Return B, D and l at t, shape (K,) each."""
+    def bound(self, t: float, *, still: bool) -> tuple[Floats, Floats, Floats]:
+        """Return B, D and l at t, shape (K,) each; l is 0 where the loss is to stay as it is."""
         now = self.size * np.exp(-t * self.loss.imag)
         total = now.sum(axis=1) + self.error
-        middle = (now * self.loss.real).sum(axis=1) / total
+        middle = np.zeros(total.shape) if still else (now * self.loss.real).sum(axis=1) / total
         # On the real line F is the transform of a law, so it is never larger than 1.
         return (
             np.minimum(total, 1 + self.error),
@@ -186,18 +189,21 @@ class _Integrand:
 
     def tail(self, t: float) -> float:
         """Return the log of a bound on what lies beyond t."""
-        total, spread, middle = self.terms.bound(t)
-        size = float(self.steps @ np.log(total)) - (t * self.mu) ** 2 / 2
-        if self.atom > -math.inf:  # B^T less the atom's
-            size += math.log(max(-math.expm1(min(self.atom - size, 0.0)), _SMALLEST))
-        drift = (
-            abs(float(self.steps @ middle) - self.centre + (2 * self.order - 1) * self.mu**2 / 2) - self.reach
-        )
-        least = -math.log(t)
+        atom = self.atom > -math.inf
+        total, spread, middle = self.terms.bound(t, still=atom)
+        whole = float(self.steps @ np.log(total)) - (t * self.mu) ** 2 / 2
+        size = whole
+        if atom:  # of B^T less the atom's
+            size += math.log(max(-math.expm1(min(self.atom - whole, 0.0)), _SMALLEST))
+        drift = float(self.steps @ middle) - self.centre + (2 * self.order - 1) * self.mu**2 / 2
+        drift = abs(drift) - self.reach
+        found = size - math.log(t)
         if drift > 0:
-            parts = 2 / t + float(self.steps @ (spread / total)) + t * self.mu**2
-            least = min(least, math.log(parts / (t * drift)))
-        return size + least - math.log(math.pi)
+            # The kernel's two terms, one of a Gaussian part, and the slope of F.
+            ends = size + math.log((3 if self.mu else 2) / t)
+            slope = whole + math.log(max(float(self.steps @ (spread / total)), _SMALLEST))
+            found = min(found, float(np.logaddexp(ends, slope)) - math.log(t * drift))
+        return found - math.log(math.pi)
 
     def bounds(self, centre: float, half: float) -> tuple[float, float]:
         """Return logs of bounds on M/M(k) on a panel, and on M/M(k) e^(-i t eps) on the ellipse around it."""

@@ -84,15 +84,19 @@ class PrivacyLoss(ABC):
         0.12693674
         """
         factor = array_of("a", a, lambda x: x > 0, "above 0")
-        return self._excess(np.clip(np.log(factor), -_LARGEST_EPSILON, _LARGEST_EPSILON))
+        logs = np.clip(np.log(factor), -_LARGEST_EPSILON, _LARGEST_EPSILON)
+        return self._excess(np.atleast_1d(logs)).reshape(factor.shape)
 
     def _excess(self, epsilon: Floats) -> Floats:
         """Sup P(A) - e^eps Q(A) at epsilons of any sign: 1 - e^eps + e^eps sup Q(A) - e^-eps P(A) for the negative."""
-        size = np.abs(epsilon)
-        found, negative = np.asarray(self.between(size)[1]), epsilon < 0
-        if np.any(negative):
+        size, found = np.abs(epsilon), np.empty(np.shape(epsilon))
+        negative = epsilon < 0
+        if not negative.all():
+            found[~negative] = self.between(size[~negative])[1]
+        if negative.any():
+            size = size[negative]
             mirrored = self.between(size, backward=True, least=_UNSEEN)[1]
-            found = np.where(negative, -np.expm1(-size) + np.exp(-size) * mirrored, found)
+            found[negative] = -np.expm1(-size) + np.exp(-size) * mirrored
         return np.clip(found, 0.0, 1.0)
 
     def delta_at(self, epsilon: npt.ArrayLike) -> Floats:
@@ -367,6 +371,8 @@ _ORDERS = tuple(1 + 1.5**i for i in range(-45, 46))
 _MIDDLE = 46
 # Mass that two laws share of which no digit is left to compute.
 _LEAST_MISSED = 1e-18
+# Of a squared standard deviation, which rounding could put below 0.
+_LEAST_SCALE = 1e-60
 # Deltas below this are told by Chernoff's bound.
 _TINY = 1e-60
 
@@ -490,10 +496,8 @@ class _ComposedLaw(PrivacyLoss):
         """The line of one order for one interval of epsilons (0 alone, up to the scale, its doubles), kept for the next call."""
         key = (index, place, backward)
         if key not in self._lines:
-            width = self._scale(backward=backward) * 2.0**place
-            low = max(width / 2 if place > 0 else 0.0, self._turn(index - 1, backward=backward))
-            high = min(width if place >= 0 else 0.0, self._turn(index, backward=backward))
-            low = min(low, high)
+            high = self._scale(backward=backward) * 2.0**place if place >= 0 else 0.0
+            low = high / 2 if place > 0 else 0.0
             self._lines[key] = invert(
                 self.steps.backward if backward else self.steps,
                 order=_ORDERS[index],
@@ -506,7 +510,7 @@ class _ComposedLaw(PrivacyLoss):
     def _scale(self, *, backward: bool) -> float:
         """About the standard deviation of the loss: M(k) is about e^(k (k-1) scale^2/2)."""
         k = _ORDERS[self._lowest(0.0, backward=backward)]
-        return math.sqrt(2 * self._log_mass(k, backward=backward) / (k * (k - 1)))
+        return math.sqrt(max(2 * self._log_mass(k, backward=backward), _LEAST_SCALE) / (k * (k - 1)))
 
     def _log_mass(self, order: float, *, backward: bool) -> float:
         if (order, backward) not in self._masses:

@@ -27,15 +27,16 @@ integral of the absolute value along both edges (Trefethen and Weideman 2014, Th
 * |phi_s(x + i y)| = phi_s(x) e^(y^2 / (2 s^2)), and |1 - p + p e^(u + i v)| lies between cos(v/2) and 1 times its value at
   v = 0, so C = e^(2 h^2 / s^2) / cos(h |b| / s^2)^(k - 1), the last factor where k > 1 only.
 
-On rays that start from a point (batches of a fixed size start at x = 1, where the loss has a kink) it is the same rule in
-v, x = 1 + e^(v + i w), with the integrals along both edges computed.
+Where the loss has a kink (batches of a fixed size, at x = 1) the path starts there: x = 1 + c log(1 + e^w), and it is the same
+rule in w between Im w = 0 and twice the path's angle, with the integrals along both edges computed. In the end the weights of
+every sum are added up: how far they are from the mass on the real line, beyond rounding, counts as error too.
 """
 
 import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -92,6 +93,15 @@ class Exponentials:
     slack: Floats
     atom: Floats
 
+    @classmethod
+    def checked(
+        cls, weight: Complexes, loss: Complexes, log_mass: Floats, slack: Floats, error: Floats, atom: Floats
+    ) -> "Exponentials":
+        """Return sums whose losses have no rounding below the real line, and whose weights are held to the mass."""
+        found = cls(weight, loss.real + 1j * np.maximum(loss.imag, 0.0), log_mass, error, slack, atom)
+        apart = np.abs(weight.sum(axis=1) - 1) - found.rounding[0] - slack
+        return replace(found, error=error + np.maximum(apart, 0.0))
+
     @cached_property
     def size(self) -> Floats:
         """Shape (K, J), the absolute values of the weights."""
@@ -136,6 +146,10 @@ class Steps(ABC):
         """How small the error of one step's sum must be, in e-folds, for that of all steps to be small."""
         return _DIGITS + math.log(max(float(self.count.max()), 1.0))
 
+    def _too_many(self, length: Floats, spacing: Floats) -> bool:
+        """Whether there is mass so far out that the divergence is of no use."""
+        return _points(length, spacing) > max(_MOST_POINTS / self.count.size, _FEW_POINTS)
+
     def _log_normal(self, x: Any, width: Any) -> Any:
         """log(phi_s(x) width)."""
         return -((x / self.noise) ** 2) / 2 + np.log(width / (self.noise * math.sqrt(2 * math.pi)))
@@ -165,9 +179,7 @@ class Line(Steps):
         low = np.minimum(low, self.second - _REACH * self.noise)
         high = np.maximum(high, self.first + _REACH * self.noise)
         spacing = self._strip(order)[1]
-        if _points(high - low, spacing) > max(
-            _MOST_POINTS / self.count.size, _FEW_POINTS
-        ):  # a divergence of no use
+        if self._too_many(high - low, spacing):
             return np.full(self.count.shape, math.inf), np.zeros(self.count.shape)
         x, width = _even(low, high, spacing)
         upper, lower = self._losses(x)
@@ -186,7 +198,7 @@ class Line(Steps):
         loss = upper - lower
         weight = np.exp(self._log_normal(x, width) + order * upper + (1 - order) * lower - log_mass[:, None])
         error = np.full(log_mass.size, 2 * math.exp(-self.digits) + math.exp(4 - _NEGLIGIBLE))
-        return Exponentials(weight, _upward(loss), log_mass, error, slack, np.zeros(log_mass.size))
+        return Exponentials.checked(weight, loss, log_mass, slack, error, np.zeros(log_mass.size))
 
     def _losses(self, x: Any) -> tuple[Any, Any]:
         """l_a and l_b, at real or complex outputs."""
@@ -249,9 +261,9 @@ class Ray(Steps):
     second: Floats
 
     def log_masses(self, order: float) -> tuple[Floats, Floats]:
-        """Return log M(order): M - 1 is the integral over x > 1 of -phi_s (e^(k l) - 1) (e^((1-k) l) - 1)."""
-        _, spacing = self._strip(order)
-        if self._too_many(order, spacing):
+        """Return log M(order): M - 1 is the integral above the middle of -phi_s e^(l_b) (e^(k l) - 1) (e^((1-k) l) - 1)."""
+        (far, scale), spacing = self._far(order), self._strip(order)[1]
+        if self._too_many(far / scale - _NEAREST, spacing):
             return np.full(self.count.shape, math.inf), np.zeros(self.count.shape)
         x, width, path = self._nodes(order, angle=0.0, spacing=spacing)
         loss, base = path.real, self._log_normal(x.real, width.real)
@@ -304,12 +316,12 @@ class Ray(Steps):
         weight = np.concatenate(
             [np.exp(base + order * loss), np.exp(base + (1 - order) * loss).conj()], axis=1
         )
-        losses = _upward(np.concatenate([loss, -loss.conj()], axis=1))
+        losses = np.concatenate([loss, -loss.conj()], axis=1)
         error = np.full(log_mass.size, 4 * math.exp(-self.digits) + math.exp(4 - _NEGLIGIBLE))
         atom = self._middle * np.exp(-log_mass[:, None])
         weight = np.concatenate([atom, weight], axis=1)
         losses = np.concatenate([np.zeros(atom.shape), losses], axis=1)
-        return Exponentials(weight, losses, log_mass, error, slack, atom[:, 0])
+        return Exponentials.checked(weight, losses, log_mass, slack, error, atom[:, 0])
 
     def _strip(self, order: float) -> tuple[float, Floats]:
         """The angle of the path and the spacing in w, shape (K, 1), by the integrals of absolute values along both edges."""
@@ -329,11 +341,6 @@ class Ray(Steps):
         base = self._log_normal(x, width).real
         whole = np.logaddexp(base + order * loss.real, base + (1 - order) * loss.real)
         return np.asarray(logsumexp(whole, axis=1))
-
-    def _too_many(self, order: float, spacing: Floats) -> bool:
-        """Whether the mass lies so far out that the divergence is of no use."""
-        far, scale = self._far(order)
-        return _points(far / scale - _NEAREST, spacing) > max(_MOST_POINTS / self.count.size, _FEW_POINTS)
 
     def _far(self, order: float) -> tuple[Floats, Floats]:
         """How far beyond the middle there is mass, and the scale of the path, shape (K, 1) each."""
@@ -394,11 +401,6 @@ def _log_mixture(z: Any, rate: Floats) -> Complexes:
     near = log1p_complex(rate * np.expm1(np.where(far, 0.0, z)))
     rest = np.exp(-np.where(far, z + log_odds, 1.0))
     return np.where(far, z + np.log(rate) + log1p_complex(rest), near)
-
-
-def _upward(loss: Complexes) -> Complexes:
-    """Losses whose imaginary part has no rounding below 0."""
-    return np.asarray(loss.real + 1j * np.maximum(loss.imag, 0.0))
 
 
 def _even(low: Floats, high: Floats, spacing: Floats) -> tuple[Floats, Floats]:

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from auditor.core import DPSGD, Adjacency
 from auditor.theory import composed, total_variation
 from auditor.theory.inversion import invert
+from auditor.theory.steps import Line, Ray
 
 ADD_REMOVE, REPLACE_ONE = Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE
 BOTH = [ADD_REMOVE, REPLACE_ONE]
@@ -173,6 +174,53 @@ def test_what_was_slow_is_known_to_a_millionth(noise, rate, steps, adjacency):
         ends = [float(end[0]) for end in line.between(np.zeros(1))]
         assert ends[0] <= upper
         assert lower <= ends[1] < 2 * upper
+
+
+# Sampled steps beside a Gaussian shift; few batches of a fixed size, with their atom, at 0 and above; pairs of two gradients.
+LINES = [
+    (Line(np.array([[0.7], [1.5]]), np.array([[0.05], [0.3]]), np.array([3.0, 2.0]), 1.0, -1.0), 0.4, 0.3),
+    (Line(np.array([[1.0]]), np.array([[0.01]]), np.array([2.0]), 1.0, 0.0), 0.05, 0.02),
+    (Line(np.array([[0.6]]), np.array([[0.02]]), np.array([5.0]), 0.0, -1.0), 0.0, 0.05),
+    (Ray(np.array([[1.0]]), np.array([[0.05]]), np.array([2.0]), 2.0, np.zeros((1, 1))), 0.0, 0.5),
+    (Ray(np.array([[2.0]]), np.array([[0.2]]), np.array([3.0]), 2.0, np.zeros((1, 1))), 0.0, 0.0),
+    (Ray(np.array([[0.7]]), np.array([[0.02]]), np.array([20.0]), 1.0, np.array([[0.4]])), 0.0, 0.1),
+]
+
+
+@pytest.mark.parametrize(("steps", "mu", "epsilon"), LINES)
+def test_all_lines_agree(steps, mu, epsilon):
+    """Different orders have other sums, panels and tails, and one truth: the largest lower end is below every upper one."""
+    ends = [
+        invert(steps, order=order, mu=mu, centre=epsilon, reach=reach).between(np.array([epsilon]))
+        for order in (1.4, 1.8, 2.5)
+        for reach in (0.0, 0.01)
+    ]
+    lower, upper = (np.array(end).ravel() for end in zip(*ends, strict=True))
+    assert lower.max() <= upper.min()
+    assert upper.min() - lower.max() <= 1e-6 * upper.min()
+
+
+@pytest.mark.parametrize("noise", [0.06, 0.5, 1.0, 8.0])
+@pytest.mark.parametrize("rate", [1e-7, 0.02, 0.5, 0.99])
+def test_no_loss_turns_downwards_on_the_path(noise, rate):
+    """What the proof rests on: above the real line losses have an imaginary part of 0 or more, up to the strip's edge.
+
+    Lines and rays are followed at several heights within the strip, for both orders and for pairs of two gradients.
+    """
+    s, p, one = np.array([[noise]]), np.array([[rate]]), np.ones(1)
+    for order in (1.3, 6.0):
+        for line in (Line(s, p, one, 1.0, 0.0), Line(s, p, one, 0.0, -1.0), Line(s, p, one, 1.0, -0.7)):
+            height, _ = line._strip(order)
+            real = np.linspace(-3 - 9 * noise, 3 + 9 * noise, 2001)[None, :]
+            for share in (0.1, 1.0, 2.0):
+                upper, lower = line._losses(real + 1j * share * height)
+                assert np.all((upper - lower).imag >= -1e-12 * np.abs(upper - lower))
+        for second in (0.0, 0.3, 0.9, -0.6):
+            ray = Ray(s, p, one, 1.0, np.array([[second]]))
+            angle, spacing = ray._strip(order)
+            for share in (0.1, 1.0, 2.0):
+                loss = ray._nodes(order, angle=share * angle, spacing=spacing)[2]
+                assert np.all(loss.imag >= -1e-9 * np.abs(loss))
 
 
 def test_a_thousand_noises_cost_as_much_as_a_few_hundred_single_ones():
