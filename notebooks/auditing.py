@@ -140,7 +140,7 @@ finish(
 # ## 3. Sampled steps, and the central limit theorem
 #
 # **Question.** What does sampling do to a curve, and how near is Corollary 5.4, corrected, to the exact epsilon? It is
-# about batches of a fixed size and one record replaced, so the accountant is asked for those.
+# about batches of a fixed size and one record replaced, so those are asked for.
 
 # %%
 counts = setting([10, 100, 1000, 10_000, 100_000], np.geomspace(10, 1e5, 17).astype(int).tolist())
@@ -160,13 +160,13 @@ left.plot(drawn(half, alpha), alpha, ":", color=NEUTRAL, label="its inverse")
 both = theory.symmetric_amplified_curve(step, sampling_rate=0.5)
 left.plot(alpha, drawn(both, alpha), color=ACCENT, label="min(f_q, f_q^-1)**")
 left.set(xlabel="alpha", ylabel="beta", title="Theorem 4.2: one sampled step")
-right.loglog(counts, exact, "o-", color=ACCENT, label="accountant (proven)")
+right.loglog(counts, exact, "o-", color=ACCENT, label="exact (proven)")
 right.loglog(counts, limit, ":", lw=2, color=INK, label="Corollary 5.4, corrected (CLT)")
 right.set(xlabel="steps k", ylabel="epsilon at delta 1e-5 (nats)", title="q = 0.01, mu = 1, replace-one")
 words = f"Sampling lifts the curve; the CLT reads {limit[0] / exact[0]:.0%} of the epsilon of 10 steps, and that of 1,000"
 finish(figure, words)
 for k, true, guess in zip(counts, exact, limit, strict=True):
-    print(f"k = {k:,}: CLT {guess:.3f}, accountant {true:.3f} ({guess / true:.0%})")
+    print(f"k = {k:,}: CLT {guess:.3f}, exact {true:.3f} ({guess / true:.0%})")
 rarely = theory.symmetric_amplified_curve(step, sampling_rate=1e-3)
 theorem, corollary = (
     theory.limit_mu(rarely, steps=10**6),

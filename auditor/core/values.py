@@ -700,9 +700,10 @@ class Claim:
         method: How it follows from the description, in words.
         proven: False for approximations and for estimates by simulation.
         note: What to keep in mind when reading it.
-        lower: Lower end of the interval of an estimate by simulation; null elsewhere.
+        lower: Lower end of the interval of an estimate by simulation, or of what an exact total variation is known to be;
+            null elsewhere.
         upper: Upper end, likewise.
-        confidence: Level of that interval; null elsewhere.
+        confidence: Level of an interval by simulation; null elsewhere: the other kind is certain.
     """
 
     metric: str

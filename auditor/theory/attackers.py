@@ -25,7 +25,7 @@ from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 
 _ROUGH = (
     "A rough estimate and no bound: it asks which epsilon would allow this advantage to some algorithm, not what"
-    " DP-SGD promises, and usually lies far below the accountant's."
+    " DP-SGD promises, and usually lies far below the true one."
 )
 
 
@@ -131,7 +131,7 @@ def rough_epsilon(claim: Claim, *, delta: float) -> Claim:
     return Claim("epsilon", value, delta, claim.adjacency, method, proven=False, note=_ROUGH)
 
 
-# --- Total variation: the advantage of the best attacker on a training run, exactly and by the accountant ---
+# --- Total variation: the advantage of the best attacker on a training run ---
 #
 # An attacker who sees every iterate and says "member" on a set A has TPR - FPR = P(A) - Q(A) <= TV. Bayes security is
 # 1 - TV (Chatzikokolakis et al. 2023, Theorem 1).

@@ -16,7 +16,7 @@ from auditor.core.numbers import given
 from auditor.core.options import DPSGD, Adjacency
 from auditor.core.values import Claim, Floats
 from auditor.theory import gaussian
-from auditor.theory.accountant import epsilon
+from auditor.theory.accountant import EXACT, epsilon
 from auditor.theory.gaussian import StepPair
 from auditor.theory.renyi import renyi_epsilon
 from auditor.theory.steps import step_epsilons
@@ -30,10 +30,9 @@ _ADVANCED = "advanced composition (Dwork, Rothblum and Vadhan 2010)"
 _SHARPER = "advanced composition (Kairouz, Oh and Viswanath 2015, Theorem 3.4)"
 _OPTIMAL = "optimal composition of (epsilon, delta) steps (Kairouz, Oh and Viswanath 2015, Theorem 3.3)"
 _RENYI = "Renyi divergences (RDP accountant)"
-_LOSSES = "privacy loss distributions (dp-accounting)"
 _EVERYONE = "Gaussian differential privacy without sampling"
 _LIMIT = "Gaussian differential privacy by the central limit theorem"
-_METHODS = (_BASIC, _ADVANCED, _SHARPER, _OPTIMAL, _RENYI, _LOSSES, _EVERYONE, _LIMIT)
+_METHODS = (_BASIC, _ADVANCED, _SHARPER, _OPTIMAL, _RENYI, EXACT, _EVERYONE, _LIMIT)
 _VACUOUS = "Infinite: the theorem promises nothing here."
 _Theorem = Callable[[Floats, Floats, float, float], float]
 """From epsilons of the kinds of step, their counts, the delta of one step and all of delta to a total epsilon."""
@@ -57,7 +56,7 @@ def compare_compositions(
 
     Returns:
         ``epsilon`` claims, each with its ``method``: basic; advanced in two forms; optimal for (epsilon, delta) steps;
-        Renyi divergences; privacy loss distributions (`auditor.theory.epsilon`); Gaussian DP without sampling; and,
+        Renyi divergences; the exact law of the privacy loss (`auditor.theory.epsilon`); Gaussian DP without sampling; and,
         if there is sampling, Gaussian DP by its central limit theorem. Only the last one is not proven, and says where
         it is on the unsafe side. All are null for batches of a fixed size and added or removed records.
 
@@ -77,20 +76,20 @@ def compare_compositions(
             for method in _METHODS
         )
     of_steps = partial(_of_steps, training, relation, delta)
-    accounted = epsilon(training, delta=delta, adjacency=relation)
+    exact = epsilon(training, delta=delta, adjacency=relation)
     rows = (
         of_steps(_BASIC, lambda epsilons, counts, *_: basic(epsilons, steps=counts), (1.0,)),
         of_steps(_ADVANCED, _with_slack(advanced)),
         of_steps(_SHARPER, _with_slack(advanced_sharper)),
         of_steps(_OPTIMAL, _worst_step),
         renyi_epsilon(training, delta=delta, adjacency=relation),
-        accounted,
+        exact,
         _gaussian(_EVERYONE, gaussian.mu_without_sampling(training, adjacency=relation), delta),
     )
     limit = gaussian.mu_clt(training, adjacency=relation)
     if limit.proven:  # no sampling: the row before is exact
         return rows
-    return (*rows, _gaussian(_LIMIT, limit, delta, accounted=accounted.value))
+    return (*rows, _gaussian(_LIMIT, limit, delta, exact=exact.value))
 
 
 def _of_steps(
@@ -137,15 +136,15 @@ def _worst_step(epsilons: Floats, counts: Floats, each: float, total: float) -> 
     return optimal(float(epsilons.max()), delta=each, steps=int(counts.sum()), total_delta=total)
 
 
-def _gaussian(method: str, mu: Claim, delta: float, *, accounted: float | None = None) -> Claim:
+def _gaussian(method: str, mu: Claim, delta: float, *, exact: float | None = None) -> Claim:
     """Return the epsilon that a mu implies."""
     largest = math.inf if mu.value is None else mu.value
     value = gaussian.gaussian_epsilon(largest, delta=delta)
     note = f"mu is {given(largest)}. {mu.note}".rstrip()
     if math.isinf(value):
         note = f"{_VACUOUS} {mu.note}".rstrip()
-    elif accounted is not None and value < accounted < math.inf:
-        note += f" Here it lies {given(accounted - value)} below the accountant's."
+    elif exact is not None and value < exact < math.inf:
+        note += f" Here it lies {given(exact - value)} below the exact one."
     return Claim("epsilon", value, delta, mu.adjacency, method, proven=mu.proven, note=note)
 
 

@@ -285,12 +285,12 @@ def log_delta_at(a: Floats, mu: Floats) -> Floats:
 #
 # A mu by the central limit theorem is asymptotic: it is right in the limit of many steps of small loss, and an epsilon
 # read off it can be far too small where delta is small, the noise is below about 1 or the steps are few. At rate 0.01,
-# noise 0.6, 100 steps and delta 1e-5 it gives 1.505 where the accountant gives 3.816.
+# noise 0.6, 100 steps and delta 1e-5 it gives 1.505 where the exact one is 3.816.
 
 _ASYMPTOTIC = (
     "Asymptotic: right in the limit of many steps of small loss, and possibly on the unsafe side (too low) for little"
     " noise, few steps or a small delta: at rate 0.01, noise 0.6, 100 steps, delta 1e-5 its epsilon is 1.505 and the"
-    " accountant's 3.816."
+    " exact one 3.816."
 )
 FIXED_SIZE = "Batches of a fixed size are accounted for replaced records only."
 _IGNORES_SAMPLING = (

@@ -174,7 +174,7 @@ class WantedEpsilon(_Wanted):
         return gaussian_mu(self.most, delta=self.delta) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
-        """Return what a run promises by the accountant."""
+        """Return what a run promises by the exact law."""
         return epsilon(training, delta=self.delta, adjacency=self.adjacency)
 
     def in_words(self) -> str:
@@ -504,7 +504,7 @@ def sampling_rate_for(
     log_rate = _log_half_mu(target, method) - float(np.logaddexp.reduce(shares)) / 2
     guess = math.exp(max(-700.0, min(0.0, log_rate)))
     if isinstance(method, Exact):  # so seldom drawn at all that the promise holds without any noise
-        by_union = isinstance(target, WantedEpsilon)  # as the accountant has it
+        by_union = isinstance(target, WantedEpsilon)  # as `epsilon` has it
         seldom = -math.expm1(math.log1p(-target.harmless) / base.steps)
         guess = max(guess, min(1.0, target.harmless / base.steps) if by_union else seldom)
     axis = _Axis(base, "sampling_rate", upward=False, least=1e-300, most=1.0)

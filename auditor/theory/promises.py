@@ -217,9 +217,8 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
         delta: In [0, 1), for DP-SGD and a curve; a stated (epsilon, delta) keeps its own.
 
     Returns:
-        For DP-SGD: the add/remove epsilon, the replace-one epsilon by the accountant (null with the reason if it
-        cannot) and by conversion, the advantage, the Bayes security it leaves, and the two approximations of it;
-        for batches of a fixed size only what is about replaced records, and for shuffled ones nothing is proven.
+        For DP-SGD: the add/remove epsilon, the replace-one epsilon by the exact law and by conversion, the advantage,
+        the Bayes security it leaves, and the two approximations of it; for batches of a fixed size only what is about replaced records, and for shuffled ones nothing is proven.
         For a statement: its epsilon, the replace-one conversion of an add/remove one, advantage, Bayes security; for a
         curve likewise, the replace-one epsilon at the same delta, and the advantage by the whole curve.
 

@@ -195,7 +195,7 @@ def test_the_limit_is_not_proven():
     assert rows[5].value == pytest.approx(3.816, abs=1e-3)
     assert rows[7].value == pytest.approx(1.505, abs=1e-3)
     assert "unsafe side" in rows[7].note
-    assert "2.31 below the accountant's" in rows[7].note
+    assert "2.31 below the exact one" in rows[7].note
     assert all((row.metric, row.delta, row.adjacency) == ("epsilon", 1e-5, "add-remove") for row in rows)
 
 
@@ -222,7 +222,7 @@ def test_every_proven_theorem_is_above_the_exact_epsilon(training, adjacency):
 
 
 def test_unsampled_run_is_exact():
-    """Without sampling Gaussian DP is exact, equals the accountant's, and there is no limit to take."""
+    """Without sampling Gaussian DP is exact, equals the exact law's, and there is no limit to take."""
     rows = compare_compositions(DPSGD(10.0, 1.0, 100), delta=1e-5)
     assert len(rows) == 7
     assert rows[6].value == pytest.approx(gaussian_epsilon(1.0, delta=1e-5), rel=1e-12)

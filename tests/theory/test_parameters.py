@@ -72,7 +72,7 @@ def test_what_is_found_will_do_and_hardly_less(target):
     [(WantedEpsilon(1.0, delta=1e-5), 0.05, 40), (WantedEpsilon(0.1, 1e-6, REPLACE_ONE), 0.001, 5000)],
 )
 def test_epsilon_by_the_accountant(target, rate, steps):
-    """For a wanted epsilon the noise keeps the accountant's epsilon below it, by less than 0.1%."""
+    """For a wanted epsilon the noise keeps the exact epsilon below it, by less than 0.1%."""
     found = noise_multiplier_for(target, sampling_rate=rate, steps=steps)
     reached, wanted = leak(target, DPSGD(found.value, rate, steps))
     assert wanted * 0.999 < reached <= wanted

@@ -1,4 +1,4 @@
-"""The exact law of the privacy loss: against quadrature, the accountant's brackets, closed forms and references."""
+"""The exact law of the privacy loss: against quadrature, other libraries, closed forms and references."""
 
 import math
 import warnings

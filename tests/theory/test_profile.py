@@ -103,7 +103,7 @@ def test_one_sampled_step_is_never_below_the_exact_curve(rate, noise, adjacency)
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_the_curve_agrees_with_the_claimed_epsilon(adjacency):
-    """The curve lies below the three pieces of the accountant's own epsilon at a delta, and touches them."""
+    """The curve lies below the three pieces of the exact epsilon at a delta, and touches them."""
     training = DPSGD(1.0, 0.02, 200)
     found = claimed_curve(training, adjacency=adjacency)
     for delta in (1e-7, 1e-4):
