@@ -36,7 +36,11 @@ def audit(asked: Asked) -> AuditDocument:
     comparisons = compare(evidence.claims, estimates, checks, audited=evidence.audited)
     exposed = most_exposed(asked.units, checks=checks, most=asked.top_records, rng=evidence.rng("ranking"))
     result = AuditDocument(
-        data={**asked.described(), "top_records": exposed.reason, "shown": shown_together(evidence)},
+        data={
+            **asked.described(evidence.losses),
+            "top_records": exposed.reason,
+            "shown": shown_together(evidence),
+        },
         estimates=estimates,
         claims=evidence.claims,
         comparisons=comparisons,

@@ -80,7 +80,6 @@ def test_bad_files(tmp_path, capsys, name):
         (("--claim-rho", "0"), ["--claim-rho must be above 0"]),
         (("--claim-points", "1:0.1,2"), ["--claim-points must be epsilon:delta", "1:0.1,2"]),
         (("--claim-points", "x:0.1"), ["claimed epsilon of point 1 must be a number", "'x'"]),
-        (("--split", "bernoulli"), ["--inclusion"]),
         (("--inclusion", "0.5"), ["--split bernoulli"]),
         (("--member-file", "a.csv"), ["LOSSES", "--nonmembers"]),
         (("--json", "/dev/null"), ["is not an ordinary file"]),

@@ -21,7 +21,6 @@ from auditor.core import (
     UnknownSplit,
 )
 from auditor.estimators import (
-    biased_p_value,
     clopper_pearson,
     grid_ceiling,
     of_epsilon_delta,
@@ -36,7 +35,6 @@ from auditor.mechanism import (
     RandomisedResponse,
     Sequential,
     audit_runs,
-    coin_p_value,
     records_needed,
 )
 from auditor.mechanism.planning import _certifying
@@ -88,25 +86,6 @@ def test_the_algorithms_ceiling_is_what_a_perfect_attack_is_bounded_at(split, si
         )
     else:  # about so many coins are kept
         assert ceiling(*sizes, delta=delta, split=split) == pytest.approx(found.details["ceiling"], rel=0.1)
-
-
-# --- P-values without arrays -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("inclusion", [0.6, 0.8, 0.1])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 4.0])
-@pytest.mark.parametrize("guesses", [20, 201, 4000])
-def test_the_coin_p_value_is_that_of_the_estimator(guesses, epsilon, inclusion):
-    """In the range where a test is decided the p-value is within 2% of the exact sum, by the series or not."""
-    pair = (guesses // 2, guesses - guesses // 2)
-    looked_at = 0
-    for correct in range(guesses // 3, guesses + 1, max(1, guesses // 150)):
-        exact = biased_p_value(guesses=pair, correct=correct, inclusion=inclusion, epsilon=epsilon)
-        found = coin_p_value(pair, correct, inclusion, epsilon)
-        if 1e-3 < exact < 0.3:
-            looked_at += 1
-            assert found == pytest.approx(exact, rel=0.02)
-    assert looked_at or guesses == 20
 
 
 # --- Plans ---------------------------------------------------------------------------------------------

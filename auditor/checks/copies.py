@@ -120,10 +120,6 @@ _NATURAL = (
 # anything wider than under a split of fixed sizes [own].
 
 
-_FAR = 12.0  # standard deviations beyond which a binomial has no mass that matters
-_SPARE = 40
-
-
 @dataclass(frozen=True)
 class _Twins:
     """Counts of labels and of the records that carry them.
@@ -204,11 +200,15 @@ def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
     >>> round(law.expected, 12), round(law.p_more(1), 12)
     (0.666666666667, 0.666666666667)
     """
+    from scipy.special import logit
+
+    from auditor.estimators.limits import poisson_binomial
+
     kinds, numbers = np.unique(sizes[sizes > 1], return_counts=True)
     # The probability that a random split puts a label with so many records in both groups.
     alone = [np.exp(_log_falling(n, kinds) - _log_falling(n1 + n0, kinds)) for n in (n1, n0)]
     chances = np.clip(1 - alone[0] - alone[1], 0.0, 1.0)
-    first, law = _sum_of_coins(numbers, chances)
+    first, law = poisson_binomial(logit(chances), numbers)
     return ByChance(float(np.einsum("i,i->", numbers, chances)), first, law)
 
 
@@ -218,19 +218,6 @@ def _log_falling(n: int, counts: npt.NDArray[np.int64]) -> Floats:
 
     result = special.gammaln(n + 1) - special.gammaln(np.maximum(n - counts, 0) + 1)
     return np.where(counts > n, -np.inf, result)
-
-
-def _sum_of_coins(numbers: npt.NDArray[np.int64], chances: Floats) -> tuple[int, Floats]:
-    """The law of the number of heads, and the smallest number it begins at; far tails of no mass are left out."""
-    from auditor.estimators.limits import binomial
-
-    first, law = 0, np.ones(1)
-    for n, p in zip(numbers.tolist(), chances.tolist(), strict=True):
-        reach = _FAR * np.sqrt(n * p * (1 - p)) + _SPARE
-        low, high = max(0, int(n * p - reach)), min(n, int(n * p + reach) + 1)
-        law = np.convolve(law, binomial(np.arange(low, high + 1), n, p))
-        first += low
-    return first, law
 
 
 # --- Runs that are counted twice, in an audit of many runs ---

@@ -25,7 +25,13 @@ _CELLS = 4_000_000  # of many columns fewer records are looked at
 _COMMON = 10  # records of one content from which they are a common value, and not copies
 
 
-def shift(features: Features | None, *, person: PerGroup | None = None, rng: np.random.Generator) -> Check:
+def shift(
+    features: Features | None,
+    *,
+    person: PerGroup | None = None,
+    inclusion: PerGroup | None = None,
+    rng: np.random.Generator,
+) -> Check:
     """Fail when the features alone, without the model, tell members from non-members.
 
     A classifier two-sample test on at most 20,000 records (fewer of very many columns): each block of records, in
@@ -36,6 +42,7 @@ def shift(features: Features | None, *, person: PerGroup | None = None, rng: np.
     Args:
         features: Of the audited records; None where only the losses are known.
         person: The data subject of each record, if known: `Losses.person`.
+        inclusion: The odds of membership, where those were declared and unlike: so many records are kept that coins are fair.
         rng: Orders the records.
 
     Raises:
@@ -56,7 +63,7 @@ def shift(features: Features | None, *, person: PerGroup | None = None, rng: np.
         )
         return Check("shift", Status.UNKNOWN, message)
     member, nonmember = features.tables
-    (first, second), left_out = _looked_at(features, person, rng)
+    (first, second), left_out = _looked_at(features, person, inclusion, rng)
     if min(first.size, second.size) < _FEWEST:
         message = (
             f"Only {first.size:,} member and {second.size:,} non-member records are left, one of each content and person: too few to look"
@@ -68,9 +75,13 @@ def shift(features: Features | None, *, person: PerGroup | None = None, rng: np.
 
 
 def _looked_at(
-    features: Features, person: PerGroup | None, rng: np.random.Generator
+    features: Features, person: PerGroup | None, inclusion: PerGroup | None, rng: np.random.Generator
 ) -> tuple[tuple[_Rows, _Rows], int]:
     """Positions of the records to test, and how many were left out as copies, or as of a person already seen."""
+    from scipy.special import logit
+
+    from auditor.estimators.guesses import fair_coins
+
     n, hashes = features.n_member, np.concatenate(fingerprints(features))
     unit, size = np.unique(hashes, return_inverse=True, return_counts=True)[1:]
     # In random order, the first of each content and person stays: which group it comes from is left to chance.
@@ -83,6 +94,8 @@ def _looked_at(
         blank = owner < 0
         owner[blank] = owner.size + np.arange(int(blank.sum()))
         kept = _first_of(kept, owner)
+    if inclusion is not None:
+        kept = kept[fair_coins(logit(np.concatenate(inclusion)), n, rng)[kept]]
     sides = kept[kept < n], kept[kept >= n] - n
     limit = int(np.clip(_CELLS // max(1, len(features.names)), _SMALLEST, _LARGEST))
     small = min(limit // 2, *(side.size for side in sides))

@@ -17,7 +17,10 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "duplicates": lambda evidence: copies.duplicates(evidence.asked.given),
     "persons": lambda evidence: losses.persons(evidence.asked.units),
     "shift": lambda evidence: populations.shift(
-        evidence.asked.features, person=evidence.asked.given.person, rng=evidence.rng("features")
+        evidence.asked.features,
+        person=evidence.asked.given.person,
+        inclusion=None if evidence.asked.own_odds is None else evidence.asked.given.inclusion,
+        rng=evidence.rng("features"),
     ),
     # By the rank grid whatever the rule: a threshold chosen for this model means nothing on another model's scale.
     "placebo": lambda evidence: null_audits.placebo(

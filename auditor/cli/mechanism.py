@@ -270,7 +270,7 @@ class _Instances(shared.Options, title="How the records were chosen"):
         split: How membership was decided.
         independent_runs: The splits and the trainings of all models were independent: no shared seed, no warm start, no
             cross-validation. Their pairs are then one audit.
-        inclusion: Probability of inclusion, for --split bernoulli.
+        inclusion: Probability of inclusion, for --split bernoulli; by default 0.5.
     """
 
     results: list[Path] = shared.argument("RESULTS")

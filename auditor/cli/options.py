@@ -216,13 +216,11 @@ def split(
     choice: str, *, inclusion: float | None = None, stratified: bool = False
 ) -> choices.MembershipSplit:
     """Return the declared split."""
-    if (choice == "bernoulli") != (inclusion is not None):
-        raise InputError(
-            "--split bernoulli and --inclusion go together: give the probability of inclusion, in (0, 1)."
-        )
+    if inclusion is not None and choice != "bernoulli":
+        raise InputError("--inclusion goes with --split bernoulli: it is the probability of its coins.")
     if stratified and choice != "random":
         raise InputError("--stratified goes with --split random: it says how the random split was made.")
-    if inclusion is not None:
+    if choice == "bernoulli":
         return choices.BernoulliSplit(inclusion)
     return choices.RandomSplit(stratified=stratified) if choice == "random" else choices.UnknownSplit()
 
@@ -245,7 +243,7 @@ class Sampled(Options):
 
     Attributes:
         split: How membership was decided.
-        inclusion: Probability of inclusion, for --split bernoulli.
+        inclusion: Probability of inclusion, for --split bernoulli; by default the records' own of a column `inclusion`, else 0.5.
         member_coverage: Whether every training record was scored (census), a sample (default), or a random subset of
             --training-size.
         training_size: Number of training records; default: number of member losses.

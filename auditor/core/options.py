@@ -506,14 +506,25 @@ class RandomSplit:
 class BernoulliSplit:
     """Each record was included by an independent coin of probability ``inclusion`` (for example a salted hash).
 
-    The add/remove adjacency. ``inclusion`` lies in (0, 1). Score every record that had a coin, or a sample of them
-    drawn without looking at membership: a balanced sample of unbalanced coins has other odds.
+    The add/remove adjacency. ``inclusion`` lies in (0, 1): one number for all records, or a pair of columns (members,
+    non-members) aligned with the losses where records had odds of their own, as by Poisson sampling within strata; null
+    for the ``inclusion`` of the losses, or fair coins where they have none. Strata of fixed sizes, draws without
+    replacement and bootstraps are no independent coins. Score every record that had a coin, or a sample of them drawn
+    without looking at membership: a balanced sample of unbalanced coins has other odds.
+
+    >>> BernoulliSplit(([0.2, 0.5], [0.5, 0.2, 0.2]))
+    BernoulliSplit(inclusion=((0.2, 0.5), (0.5, 0.2, 0.2)))
     """
 
-    inclusion: float = 0.5
+    inclusion: float | tuple[Sequence[float], Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
-        validate.fraction("inclusion", self.inclusion)
+        if isinstance(self.inclusion, tuple | list):
+            sides = zip(("member", "non-member"), validate.pair("inclusion", self.inclusion), strict=True)
+            columns = (validate.coin_column(f"{side} inclusion", column) for side, column in sides)
+            object.__setattr__(self, "inclusion", tuple(tuple(column.tolist()) for column in columns))
+        elif self.inclusion is not None:
+            validate.fraction("inclusion", self.inclusion)
 
 
 MembershipSplit = UnknownSplit | RandomSplit | BernoulliSplit

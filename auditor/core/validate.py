@@ -199,6 +199,19 @@ def loss_vector(name: str, values: object, *, least: int = 2) -> _Floats:
     return array
 
 
+def coin_column(place: str, values: object, *, rows: str = FROM_ZERO) -> _Floats:
+    """Return a column of probabilities of coins that can fall both ways: 1-D, float64, in (0, 1)."""
+    raw = np.asarray(_numeric(f"{place} must hold numbers", column(place, values), rows), dtype=np.float64)
+    possible = (raw > 0) & (raw < 1)
+    if not possible.all():
+        at = int(np.argmin(possible))
+        raise InputError(
+            f"{place} must lie in (0, 1), got {raw[at]:g} (first at {at_row(at, rows)}); leave out the records whose membership no"
+            " coin decided."
+        )
+    return raw
+
+
 def pair(name: str, value: object, *, of: str = "") -> tuple[Any, Any]:
     """Return what is given for the members and for the non-members."""
     if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004

@@ -185,7 +185,7 @@ def weighted(group: Any) -> tuple[Floats, npt.NDArray[np.int64] | None]:
 
 
 # The fields of `Losses` that hold one label for each record.
-PER_RECORD = ("id", "group", "label", "person", "fingerprint", "correct")
+PER_RECORD = ("id", "group", "label", "person", "fingerprint", "correct", "inclusion")
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +201,7 @@ class Losses:
         person: Optional data subject of each record, for records that belong together, likewise.
         fingerprint: Optional hash of each record's features, so that records of equal content can be found, likewise.
         correct: Optional, whether the model classified each record correctly, likewise: true or false, or 1 or 0.
+        inclusion: Optional, with what probability each record was to be a member, likewise: in (0, 1). `BernoulliSplit` goes by it.
         scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         history: What was done to the losses, first step first.
@@ -229,6 +230,7 @@ class Losses:
     label: PerGroup | None = None
     notes: tuple[str, ...] = ()
     correct: PerGroup | None = None
+    inclusion: PerGroup | None = None
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
@@ -239,6 +241,10 @@ class Losses:
             labels = getattr(self, name)
             if labels is not None:
                 object.__setattr__(self, name, self._labels(name, labels))
+        if self.inclusion is not None:
+            sides = zip(PerGroup._fields, self.inclusion, strict=True)
+            odds = [validate.coin_column(f"{side} inclusion", column) for side, column in sides]
+            object.__setattr__(self, "inclusion", PerGroup(*odds))
         for side, column in zip(PerGroup._fields, self.correct or (), strict=False):
             if not np.isin(column, (0, 1)).all():
                 raise InputError(

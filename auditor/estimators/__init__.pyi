@@ -20,13 +20,12 @@ from auditor.estimators.evidence import Estimator, Evidence
 from auditor.estimators.gap import advantage, bayes_security, gap_limits
 from auditor.estimators.gdp import gdp_of_guesses, model_gdp
 from auditor.estimators.guess_tests import (
-    biased_bound,
-    biased_p_value,
     curve_p_value,
     epsilon_bound,
     of_curve,
     of_epsilon_delta,
     of_gdp,
+    own_odds_bound,
     pure_bound,
     pure_p_value,
     rejects,
@@ -39,8 +38,11 @@ from auditor.estimators.limits import (
     MemberLimits,
     just_above,
     just_below,
+    kinds_of,
     lower_count,
     lower_limit,
+    poisson_binomial,
+    poisson_binomial_tail,
     upper_count,
     upper_limit,
 )

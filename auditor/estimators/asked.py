@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
+
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.values import Claim, Losses
+from auditor.core.values import Claim, Floats, Losses
 from auditor.records.features import Features, fingerprints
 from auditor.records.labels import PersonsFound, per_person
 
@@ -19,6 +21,7 @@ SPLIT_NAMES = {
     options.BernoulliSplit: "bernoulli",
 }
 _SEVERAL = 2
+_FAIR = 0.5
 # Arguments that change a number, and can be kept as they are.
 _KEPT = [
     *("delta", "confidence", "looks", "members", "split", "claim", "training_size", "threshold", "persons"),
@@ -66,6 +69,11 @@ class Asked:
             if kinds[0].__module__.startswith("auditor."):  # a value of ours, which is checked by itself
                 validate.instance(name, getattr(self, name), kinds)
         self._refuse_records()
+        if isinstance(self.split, options.BernoulliSplit):
+            from auditor.estimators.guesses import own_coins
+
+            for name, value in zip(("losses", "split"), own_coins(self.losses, self.split), strict=True):
+                object.__setattr__(self, name, value)
         _ = self.setting
         for name in ("seed", "top_records"):
             object.__setattr__(self, name, validate.at_least(name, getattr(self, name), least=0))
@@ -102,6 +110,15 @@ class Asked:
             return found
         return per_person(self.given, choice=options.OnePerPerson())
 
+    @property
+    def own_odds(self) -> Floats | None:
+        """Log-odds of the membership of each unit, the members' first, where the declared coins are unlike; else null."""
+        odds = self.units.losses.inclusion
+        if odds is None or not isinstance(self.split, options.BernoulliSplit):
+            return None
+        chance = np.concatenate(odds)
+        return np.log(chance) - np.log1p(-chance) if np.ptp(chance) > 0 else None
+
     @cached_property
     def setting(self) -> "Setting":
         """The choices of the audit, with their defaults filled in."""
@@ -109,6 +126,11 @@ class Asked:
             raise InputError(
                 f"members must be auditor.Sample or auditor.Census where a score stands for a person, got {self.members};"
                 " the number of persons in the training set is not known."
+            )
+        if self.own_odds is not None and not isinstance(self.members, options.Sample):
+            raise InputError(
+                f"members must be auditor.Sample() where records had odds of their own, got {self.members}: so many of them are"
+                " kept that members and non-members are of one population, and those are no random part of the training set."
             )
         size = _training_size(self.training_size, self.given, self.members)
         return Setting(
@@ -125,15 +147,19 @@ class Asked:
             one_run_test=self.one_run_test,
         )
 
-    def described(self) -> dict[str, Any]:
-        """Return what was audited and how, as the ``data`` of a result."""
+    def described(self, audited: Losses) -> dict[str, Any]:
+        """Return what was audited and how, as the ``data`` of a result.
+
+        Args:
+            audited: The losses of the units, or of those that were kept.
+        """
         found, choice = self.units, self.units.choice
         return {
             "model": self.model,
             "strategy": self.strategy,
             "utility": None if self.utility is None else asdict(self.utility),
             "context": None if self.context is None else asdict(self.context),
-            **self.setting.described(found.losses),
+            **self.setting.described(audited, own=found.losses.inclusion is not None),
             **validate.several_looks(self.looks),
             # What counts as one unit, and of how many independent ones the records are worth.
             "unit": f"person ({choice.by} loss)" if isinstance(choice, options.OnePerPerson) else "record",
@@ -190,8 +216,8 @@ class Setting:
     mixture: options.Mixture | None
     one_run_test: options.OneRunTest | None
 
-    def described(self, losses: Losses) -> dict[str, Any]:
-        """Return the setting as the ``data`` of a result."""
+    def described(self, losses: Losses, *, own: bool) -> dict[str, Any]:
+        """Return the setting as the ``data`` of a result; ``own`` where records may have odds of membership of their own."""
         return {
             "n_member": losses.n_member,
             "n_nonmember": losses.n_nonmember,
@@ -201,12 +227,18 @@ class Setting:
             "members": {options.Census: "census", options.Subset: "subset"}.get(type(self.members), "sample"),
             "split": SPLIT_NAMES[type(self.split)],
             "stratified": isinstance(self.split, options.RandomSplit) and self.split.stratified,
-            "inclusion": self.split.inclusion if isinstance(self.split, options.BernoulliSplit) else None,
+            "inclusion": self._inclusion if not own else None,
             "claim": None if self.claim is None else self.claim.in_words(),
             "scale": str(losses.scale),
             "saturated": list(losses.saturated),
             "history": list(losses.history),
         }
+
+    @property
+    def _inclusion(self) -> Any:
+        if not isinstance(self.split, options.BernoulliSplit):
+            return None
+        return _FAIR if self.split.inclusion is None else self.split.inclusion
 
 
 def promises(

@@ -14,7 +14,7 @@ from auditor.curves.mixture import fit_mixture_pair
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
 from auditor.estimators.asked import Asked, Setting, promises
-from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses
+from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses, fair_coins
 from auditor.records.labels import mechanism_reason
 
 # Where the random numbers of each step come from, below the seed. A number that a result shows hangs on its stream, so a
@@ -60,10 +60,19 @@ class Evidence:
     setting: Setting
     estimators: tuple[Estimator, ...] = ()
 
-    @property
+    @cached_property
     def losses(self) -> Losses:
-        """The losses that are audited, one for each unit."""
-        return self.asked.units.losses
+        """The losses that are audited, one for each unit; where these had unlike odds, of so many that coins are fair.
+
+        Members and non-members are then of one population, in which a unit counts as often as it had a chance to be either.
+        """
+        found, prior = self.asked.units.losses, self.asked.own_odds
+        if prior is None:
+            return found
+        n = found.n_member
+        kept = fair_coins(prior, n, self.rng("thinning"))
+        step = f"thinned to fair coins: {int(kept.sum()):,} of {kept.size:,} kept, by their odds of membership alone"
+        return replace(found.take(member=kept[:n], nonmember=kept[n:], step=step), inclusion=None)
 
     def rng(self, step: str) -> np.random.Generator:
         """Return the random numbers of one step, the same at every call.
@@ -145,7 +154,9 @@ class Evidence:
 
     def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
         """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""
-        return draw_guesses(self.losses, split=self.usable_split, rng=self.rng("one run"), thin=thin)
+        return draw_guesses(
+            self.asked.units.losses, split=self.usable_split, rng=self.rng("one run"), thin=thin
+        )
 
     @cached_property
     def fair_guesses(self) -> Guesses | NoGuesses:

@@ -1,7 +1,8 @@
 """Tests of guesses about membership: which epsilons, or which whole trade-off curves, do so many right ones refute?
 
-Three tests, each of which holds its level for any mechanism and any score: by Steinke, Nasr and Jagielski, by the f-DP
-recursion of Mahloujifar, Melis and Chaudhuri, and for pure epsilon by every order and number of guesses together.
+Four tests, each of which holds its level for any mechanism and any score: by Steinke, Nasr and Jagielski, by the f-DP
+recursion of Mahloujifar, Melis and Chaudhuri, and for pure epsilon by every order and number of guesses together, or by
+coins of each record's own.
 """
 
 import math
@@ -18,17 +19,16 @@ from scipy import optimize, special
 from auditor.core.values import Floats
 from auditor.curves.tradeoff import TradeoffCurve, concave_corners
 from auditor.estimators.guesses import Guesses, GuessSet
-from auditor.estimators.limits import binomial
+from auditor.estimators.limits import kinds_of, poisson_binomial_tail
 
-# --- Steinke, Nasr and Jagielski 2023, Theorem 5.2: (epsilon, delta)-DP, and pure epsilon by biased coins ---
+# --- Steinke, Nasr and Jagielski 2023, Theorem 5.2: (epsilon, delta)-DP ---
 #
 # m membership bits, r guesses fixed in advance, v of them right. If the mechanism is (eps, d)-DP and W ~ Bin(r, q) for
 # the q = e^eps/(1 + e^eps) of one guess, then
 #
 #     P[V >= v] is at most P[W >= v] + 2 m d max_{1 <= i <= v} P[v - i <= W <= v - 1]/i
 #
-# and eps_L = sup{eps: the right side is at most alpha}. For biased membership coins (delta = 0 only) W is a sum of two
-# binomials, one for the "in" guesses and one for the "out" guesses [own].
+# and eps_L = sup{eps: the right side is at most alpha}.
 
 
 LARGEST_EPSILON = 60.0
@@ -106,41 +106,34 @@ def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
     return high
 
 
-def biased_bound(*, guesses: tuple[int, int], correct: int, inclusion: float, alpha: float) -> float:
-    """Return the largest pure epsilon that the guesses refute under a biased membership coin.
+# --- Coins of each record's own, delta = 0: guesses are right with odds of their own [own] ---
+#
+# Let the coins be independent, record i a member with probability p_i, and the mechanism (eps, 0)-DP. Given the outputs and
+# all other coins, Bayes' rule puts the odds of "i is a member" within e^eps of p_i/(1 - p_i): a guess "in" is right with
+# probability at most expit(eps + logit p_i), a guess "out" with at most expit(eps - logit p_i). Which coins are guessed, in
+# which direction, may depend on the outputs, the losses, features and the p_i, on no coin. Revealing the coins one after
+# another shows the number of right guesses to be stochastically below a sum of independent coins of those probabilities,
+# a Poisson-binomial law; so P[W >= v] is a p-value of eps. It rises with eps, for every term does.
+#
+# If the true prior odds of every guessed record lie within e^k of those assumed, every probability is at most that for
+# eps + k: what is refuted at eps_L still refutes eps_L - k at the same level.
 
-    >>> round(biased_bound(guesses=(200, 0), correct=190, inclusion=0.8, alpha=0.05), 6)
-    1.011577
-    """
-    return largest_refuted(
-        lambda eps: biased_p_value(guesses=guesses, correct=correct, inclusion=inclusion, epsilon=eps),
-        alpha,
-        grid=np.array([0.0, LARGEST_EPSILON]),  # without a delta term the p-value rises with epsilon
-    )
 
-
-def biased_p_value(*, guesses: tuple[int, int], correct: int, inclusion: float, epsilon: float) -> float:
-    """Return the p-value of "the mechanism is (epsilon, 0)-DP" when each record was in with probability ``inclusion``.
+def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> tuple[float, GuessSet]:
+    """Return the largest pure epsilon that any set refutes where coins have odds of their own, 0 if none, and the set.
 
     Args:
-        guesses: Numbers of "in" and of "out" guesses, fixed in advance.
-        correct: Right guesses among them.
-        inclusion: In (0, 1).
-        epsilon: 0 or more, in nats.
-
-    >>> 1024 * round(biased_p_value(guesses=(10, 0), correct=9, inclusion=0.5, epsilon=0.0), 12)
-    11.0
+        guesses: With their prior log-odds.
+        sets: Of these guesses, or of a perfect attack on them.
+        alpha: The error that the sets share.
     """
-    n_in, n_out = guesses
-    prior = float(special.logit(inclusion))
-    right_in, right_out = float(special.expit(epsilon + prior)), float(special.expit(epsilon - prior))
-    hits = np.arange(n_in + 1, dtype=np.float64)
-    # P[W >= v] = sum over the "in" successes j of P[Bin(out) >= v - j]: 1 where nothing is needed, 0 where too much is.
-    need = correct - hits
-    inside = np.clip(need, 1, max(n_out, 1))
-    tail = special.betainc(inside, np.maximum(n_out - inside, 0) + 1, right_out)
-    tail = np.where(need <= 0, 1.0, np.where(need > n_out, 0.0, tail))
-    return min(1.0, float(np.einsum("i,i->", binomial(hits, n_in, right_in), tail)))
+    kinds = {(item.order, item.share): kinds_of(guesses.prior[guesses.chosen(item)]) for item in sets}
+
+    def refuted(item: GuessSet, epsilon: float) -> bool:
+        odds, counts = kinds[item.order, item.share]
+        return poisson_binomial_tail(epsilon + odds, counts, item.correct) <= alpha / len(sets)
+
+    return largest_by_any(sets, refuted, LARGEST_EPSILON)
 
 
 def largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Floats) -> float:

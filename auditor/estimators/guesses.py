@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from auditor.core import options
+from auditor.core.errors import InputError
 from auditor.core.values import Floats, Losses, PerGroup
+from auditor.estimators.limits import kinds_of, poisson_binomial_tail
 from auditor.records.labels import codes
 
 _Integers = npt.NDArray[np.int64]
@@ -75,7 +78,7 @@ class Guesses:
     Attributes:
         right: Shape (m,), whether each guess is right.
         orders: Positions of the more confident half of the guesses in each order, most confident first.
-        inclusion: Probability that a coin says "in"; a half for pairs.
+        prior: Shape (m,), the log-odds that each guess is right by its coin alone, in nats; 0 for fair coins.
         adjacency: Which neighbours the coins tell apart.
         evidence: What the coins are, in words.
         assumptions: What must hold for them to be coins.
@@ -85,7 +88,7 @@ class Guesses:
 
     right: _Booleans
     orders: Mapping[str, _Integers]
-    inclusion: float
+    prior: Floats
     adjacency: options.Adjacency
     evidence: str
     assumptions: tuple[str, ...]
@@ -95,7 +98,7 @@ class Guesses:
     @property
     def fair(self) -> bool:
         """Whether the coins are fair."""
-        return self.inclusion == _FAIR
+        return not self.prior.any()
 
     @property
     def bits(self) -> int:
@@ -116,6 +119,10 @@ class Guesses:
             ]
         return tuple(found)
 
+    def chosen(self, item: GuessSet) -> "_Integers | slice":
+        """Which guesses a set holds."""
+        return slice(None) if item.order == "all" else self.orders[item.order][: item.guesses]
+
     def _set(self, name: str, share: float, chosen: _Integers) -> GuessSet:
         inside = 0 if self.inside is None else int(self.inside[chosen].sum())
         return GuessSet(name, share, int(chosen.size), int(self.right[chosen].sum()), inside)
@@ -130,7 +137,7 @@ class Guesses:
         """How many guesses belong to the same sets, shape (c,), and which sets those are, shape (sets, c)."""
         belongs = np.zeros((len(self.sets), self.bits), dtype=bool)
         for row, item in zip(belongs, self.sets, strict=True):
-            row[slice(None) if item.order == "all" else self.orders[item.order][: item.guesses]] = True
+            row[self.chosen(item)] = True
         kind = 2 ** np.arange(len(self.sets), dtype=np.int64) @ belongs
         _, first, counts = np.unique(kind, return_index=True, return_counts=True)
         return counts, belongs[:, first]
@@ -164,7 +171,7 @@ def draw_guesses(
         case options.RandomSplit():
             return _of_pairs(losses, rng, stratified=split.stratified)
         case options.BernoulliSplit():
-            return _of_coins(losses, split.inclusion, rng, thin=thin)
+            return _of_coins(*own_coins(losses, split), rng, thin=thin)
         case _:
             return NoGuesses(_UNDECLARED)
 
@@ -179,7 +186,7 @@ def _of_pairs(losses: Losses, rng: np.random.Generator, *, stratified: bool) -> 
     return Guesses(
         right=pairs.right,
         orders=pairs.orders,
-        inclusion=_FAIR,
+        prior=np.zeros(pairs.right.size),
         adjacency=options.Adjacency.REPLACE_ONE,
         evidence="random pairs within strata" if stratified else "random pairs",
         assumptions=(
@@ -200,27 +207,67 @@ def _of_pairs(losses: Losses, rng: np.random.Generator, *, stratified: bool) -> 
 # "out" is fair, and what is kept of independent coins is independent: it looks at membership and at nothing else.
 
 
+def own_coins(losses: Losses, split: options.BernoulliSplit) -> tuple[Losses, options.BernoulliSplit]:
+    """Return the losses with what the split says of single records as their own, and a split that says no more of it.
+
+    Raises:
+        InputError: Both name odds, or columns of other lengths.
+    """
+    if split.inclusion is None:
+        return losses, split
+    if losses.inclusion is not None:
+        raise InputError(
+            "inclusion must be left out of auditor.BernoulliSplit where the losses have a column of that name, got both; take"
+            " auditor.BernoulliSplit() to go by the column."
+        )
+    if not isinstance(split.inclusion, tuple):
+        return losses, split
+    pair: Any = split.inclusion
+    return replace(losses, inclusion=pair), options.BernoulliSplit()
+
+
+def fair_coins(prior: Floats, n_member: int, rng: np.random.Generator) -> _Booleans:
+    """Return a mask of the records to keep, without looking at losses, so that the coins of those kept are fair.
+
+    Args:
+        prior: Shape (n,), log-odds of membership in nats, the members' first.
+        n_member: How many of them.
+        rng: Draws.
+    """
+    away = np.where(np.arange(prior.size) < n_member, prior, -prior)
+    return np.asarray(rng.random(prior.size) < np.exp(-np.maximum(away, 0.0)))
+
+
 def _of_coins(
-    losses: Losses, inclusion: float, rng: np.random.Generator, *, thin: bool
+    losses: Losses, split: options.BernoulliSplit, rng: np.random.Generator, *, thin: bool
 ) -> Guesses | NoGuesses:
-    refusal = _wrong_proportion(losses, inclusion)
+    told: Any = _FAIR if split.inclusion is None else split.inclusion
+    size = losses.n_member + losses.n_nonmember
+    chances = np.full(size, told) if losses.inclusion is None else np.concatenate(losses.inclusion)
+    prior = special.logit(chances)
+    refusal = _wrong_proportions(prior, losses.n_member)
     if refusal is not None:
         return NoGuesses(refusal)
     values = np.concatenate([losses.member, losses.nonmember])
-    is_member = np.arange(values.size) < losses.n_member
-    details: dict[str, Any] = {"records": int(values.size), "inclusion": inclusion}
+    is_member = np.arange(size) < losses.n_member
+    details: dict[str, Any] = {"records": size, "inclusion": told}
+    of = f"of probability {told:g}"
+    if losses.inclusion is not None:
+        least, most = float(chances.min()), float(chances.max())
+        details |= {"inclusion": None, "inclusion_range": [least, most]}
+        of = f"of its own probability, {least:g} to {most:g}"
     evidence = "inclusion coins"
-    if thin and inclusion != _FAIR:
-        odds = inclusion / (1 - inclusion)
-        kept = rng.random(values.size) < np.where(is_member, min(1.0, 1 / odds), min(1.0, odds))
-        values, is_member = values[kept], is_member[kept]
+    if thin and prior.any():
+        kept = fair_coins(prior, losses.n_member, rng)
+        values, is_member, prior = values[kept], is_member[kept], np.zeros(int(kept.sum()))
         if values.size < 2:  # noqa: PLR2004
             return NoGuesses(_TOO_FEW)
         details["thinned_to"] = int(values.size)
         evidence = "inclusion coins, thinned to fair ones"
     # In ascending order of loss, ties in random order.
     shuffle = rng.permutation(values.size)
-    is_member = is_member[shuffle[np.argsort(values[shuffle], kind="stable")]]
+    order = shuffle[np.argsort(values[shuffle], kind="stable")]
+    is_member = is_member[order]
     n_in = is_member.size // 2
     inside = np.arange(is_member.size) < n_in
     lowest, highest = np.arange(n_in), np.arange(is_member.size)[n_in:][::-1]
@@ -229,11 +276,11 @@ def _of_coins(
     return Guesses(
         right=is_member == inside,
         orders={"extreme losses": in_turn[: (n_in + 1)], "lowest losses": lowest, "highest losses": highest},
-        inclusion=_FAIR if thin else inclusion,
+        prior=np.where(inside, prior[order], -prior[order]),
         adjacency=options.Adjacency.ADD_REMOVE,
         evidence=evidence,
         assumptions=(
-            f"each record was included by an independent coin of probability {inclusion:g} (declared, not checked)",
+            f"each record was included by an independent coin {of} (declared, not checked)",
             "every record that had a coin was scored, or a sample of them drawn without looking at membership",
             _NO_HOLD_OUT_LEAK,
         ),
@@ -242,17 +289,33 @@ def _of_coins(
     )
 
 
-def _wrong_proportion(losses: Losses, inclusion: float) -> str | None:
-    """Why the groups' sizes contradict the declared coin, if they do: then the declared odds are not the real ones."""
-    from scipy import stats
+_PARTS = 4  # of the records by their odds, in each of which the members are counted
 
-    records = losses.n_member + losses.n_nonmember
-    if stats.binomtest(losses.n_member, records, inclusion).pvalue >= _CONTRADICTION:
-        return None
-    return (
-        f"{losses.n_member:,} members among {records:,} scored records do not come from coins of probability"
-        f" {inclusion:g}; score every record that had a coin, or a sample of them drawn without looking at membership"
-    )
+
+def _wrong_proportions(prior: Floats, n_member: int) -> str | None:
+    """Why the numbers of members contradict the declared coins, if they do: then the declared odds are not the real ones.
+
+    Args:
+        prior: Shape (n,), log-odds of membership, the members' first.
+        n_member: How many of them.
+    """
+    order = np.argsort(prior, kind="stable")
+    parts = np.array_split(order, _PARTS) if prior[order[0]] != prior[order[-1]] else [order]
+    for part in parts:
+        members = int((part < n_member).sum())
+        more, fewer = (
+            poisson_binomial_tail(*kinds_of(sign * prior[part]), count)
+            for sign, count in ((1, members), (-1, part.size - members))
+        )
+        if 2 * len(parts) * min(more, fewer) < _CONTRADICTION:
+            low, high = (f"{item:g}" for item in special.expit(prior[part[[0, -1]]]))
+            of = low if low == high else f"{low} to {high}"
+            return (
+                f"{members:,} members among {part.size:,} scored records do not come from coins of probability {of}; score every"
+                " record that had a coin, or a sample of them drawn without looking at membership, and check which records"
+                " have which probability"
+            )
+    return None
 
 
 # --- Random pairs of one member and one non-member, in orders that do not depend on which is which ---

@@ -17,7 +17,7 @@ from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import guess_tests
 from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.guess_tests import biased_bound, first_enough, steinke_bound
+from auditor.estimators.guess_tests import first_enough, steinke_bound
 from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
 from auditor.records.labels import claim_reason, mechanism_reason
 
@@ -231,7 +231,7 @@ class Question:
         if isinstance(self.test, options.FDP):
             return "f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
         if not self.guesses.fair:
-            return "Poisson-binomial form of Steinke, Nasr and Jagielski 2023"
+            return "Poisson-binomial law of guesses with odds of their own, after Steinke, Nasr and Jagielski 2023"
         if isinstance(self.test, options.AnyGuesses):
             return "every order and number of guesses, calibrated together"
         return "Steinke, Nasr and Jagielski 2023, Theorem 5.2"
@@ -247,16 +247,12 @@ class Question:
             return guess_tests.fdp_bound(sets, bits=bits, delta=self.delta, alpha=self.alpha)
         if self.guesses.fair and isinstance(self.test, options.AnyGuesses):
             return guess_tests.pure_bound(self.guesses, sets, alpha=self.alpha)
+        if not self.guesses.fair:
+            return guess_tests.own_odds_bound(self.guesses, sets, alpha=self.alpha)
         found = []
         for item in sets:
-            if self.guesses.fair:
-                counts = {"guesses": item.guesses, "correct": item.correct}
-                bound = steinke_bound(bits=bits, **counts, delta=self.delta, alpha=share)
-            else:
-                kinds = item.inside, item.guesses - item.inside
-                prior = self.guesses.inclusion
-                bound = biased_bound(guesses=kinds, correct=item.correct, inclusion=prior, alpha=share)
-            found.append((bound, item))
+            counts = {"guesses": item.guesses, "correct": item.correct}
+            found.append((steinke_bound(bits=bits, **counts, delta=self.delta, alpha=share), item))
         return max(found, key=lambda pair: pair[0])
 
     def p_value(self, claimed: float, bound: float) -> float:

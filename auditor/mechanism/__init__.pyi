@@ -14,7 +14,6 @@ from auditor.mechanism.planned_audits import (
     RandomisedResponse,
     RunsAudit,
     SequentialAudit,
-    coin_p_value,
 )
 from auditor.mechanism.planning import Plan, records_needed
 from auditor.mechanism.run_cases import Progress, Reporter, fingerprint, number_of_workers

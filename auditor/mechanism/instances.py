@@ -413,7 +413,9 @@ def _guesses_of(
         return NoGuesses(_NO_ORDERS)
     if isinstance(split, options.BernoulliSplit):
         inclusion, thinned = detail(row, "inclusion"), detail(row, "thinned_to")
-        if inclusion != split.inclusion or (inclusion != _FAIR and thinned is None):
+        if (split.inclusion is not None and inclusion != split.inclusion) or (
+            inclusion != _FAIR and thinned is None
+        ):
             return NoGuesses(_OTHER_COINS)
     sets = tuple(GuessSet(**item) for item in tried)
     assumptions = tuple(item for item in row.assumptions if item != PURE_ONLY)

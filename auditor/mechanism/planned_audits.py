@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import optimize, special
 
 from auditor.core import options, validate
+from auditor.core.errors import InputError
 from auditor.core.numbers import given
 from auditor.core.values import Floats, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
@@ -17,9 +18,10 @@ from auditor.estimators import betting, guess_tests
 from auditor.estimators.betting import Bets, Lines
 from auditor.estimators.certified import grid_ceiling, is_exact
 from auditor.estimators.exact_test import Statistic, drawn_level, drawn_places, least_epsilons
-from auditor.estimators.guess_tests import PURE_STEP, biased_p_value, first_enough, rejects
+from auditor.estimators.guess_tests import PURE_STEP, first_enough, rejects
 from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
 from auditor.estimators.joint_test import JointTest
+from auditor.estimators.limits import poisson_binomial_tail
 from auditor.mechanism.whole_curve import ORDER_STATISTICS, SEQUENTIAL
 from auditor.theory.gaussian import gaussian_epsilon
 
@@ -256,7 +258,6 @@ _LAYOUT = 4096  # guesses from which on the sets are the same shares
 _ENDLESS = 10**12
 _FAIR, _LEAST_COINS = 0.5, 4
 _SPREAD = (np.arange(5) + 0.5) / 5  # of how many coins are kept
-_EXACT = 3000  # guesses up to which the sum over one of two binomials is cheap
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +304,12 @@ class OneRunAudit:
 
     @property
     def _inclusion(self) -> float:
-        return self.split.inclusion if isinstance(self.split, options.BernoulliSplit) else _FAIR
+        return common_inclusion(self.split)
+
+    @property
+    def _prior(self) -> Floats:
+        """Log-odds that a guess "in" and a guess "out" are right by the coin alone."""
+        return np.array([1.0, -1.0]) * special.logit(self._inclusion)
 
     @property
     def _fair(self) -> bool:
@@ -335,11 +341,9 @@ class OneRunAudit:
                 guess_tests.epsilon_bound(bits=bits, guesses=r, correct=r, delta=self.delta, alpha=share)
                 for r in sizes
             )
-        prior = float(special.logit(self._inclusion))
 
         def all_right(item: GuessSet, epsilon: float) -> float:
-            odds = special.log_expit(epsilon + np.array([prior, -prior]))
-            return math.exp(float(np.array(self._kinds(item)) @ odds))
+            return math.exp(float(np.array(self._kinds(item)) @ special.log_expit(epsilon + self._prior)))
 
         return max(guess_tests.largest_refuted(partial(all_right, item), share, grid=_WIDE) for item in sets)
 
@@ -364,9 +368,12 @@ class OneRunAudit:
             if self._fair:
                 found.append(math.log(left) - math.log1p(-rate) if left > 0 else 0.0)
             else:
-                right = round(rate * item.guesses)
-                p_value = partial(coin_p_value, self._kinds(item), right, self._inclusion)
-                found.append(guess_tests.largest_refuted(p_value, _FAIR, grid=_WIDE))
+                share = np.array(self._kinds(item)) / item.guesses
+
+                def too_many(epsilon: float, share: Floats = share, rate: float = rate) -> float:
+                    return float(share @ special.expit(epsilon + self._prior)) - rate
+
+                found.append(optimize.brentq(too_many, 0.0, _WIDE[-1]) if too_many(0.0) < 0 else 0.0)
         return max(found)
 
     def _rates(self, attack: Attack) -> Floats:
@@ -421,7 +428,8 @@ class OneRunAudit:
             return False
         if self._fair:
             return rejects(self._smallest_fpr, bits=bits, guesses=item.guesses, correct=correct, alpha=alpha)
-        return coin_p_value(self._kinds(item), correct, self._inclusion, self.epsilon) <= alpha
+        odds = self.epsilon + self._prior
+        return poisson_binomial_tail(odds, self._kinds(item), correct) <= alpha
 
     def _kinds(self, item: GuessSet) -> tuple[int, int]:
         """Guesses that say "in" and that say "out"; sets with the same need the same number of right ones."""
@@ -447,6 +455,16 @@ def neighbours(split: options.MembershipSplit) -> options.Adjacency:
     """Return which neighbours one run on this split tells apart."""
     coins = isinstance(split, options.BernoulliSplit)
     return options.Adjacency.ADD_REMOVE if coins else options.Adjacency.REPLACE_ONE
+
+
+def common_inclusion(split: options.MembershipSplit) -> float:
+    """Return the probability of the coins of a plan, a half where none is given."""
+    told = split.inclusion if isinstance(split, options.BernoulliSplit) else None
+    if isinstance(told, tuple):
+        raise InputError(
+            "inclusion must be one number in a plan, got a pair of columns; give an average of the records' own."
+        )
+    return _FAIR if told is None else told
 
 
 @lru_cache(maxsize=64)
@@ -543,25 +561,6 @@ def _right_of_coins(
 
 _GRID, _TINY = 10_000, 1e-300
 _WIDE = np.array([0.0, guess_tests.LARGEST_EPSILON])
-
-
-def coin_p_value(guesses: tuple[int, int], correct: int, inclusion: float, epsilon: float) -> float:
-    """Return P[sum of two binomials >= correct]; of many guesses by the first term of its Edgeworth series, within 2%.
-
-    >>> round(coin_p_value((200, 0), 190, 0.8, 1.011577), 6)
-    0.05
-    """
-    if sum(guesses) <= _EXACT:
-        return biased_p_value(guesses=guesses, correct=correct, inclusion=inclusion, epsilon=epsilon)
-    sizes, prior = np.array(guesses), float(special.logit(inclusion))
-    right = special.expit(epsilon + np.array([prior, -prior]))
-    variance = sizes * right * (1 - right)
-    deviation = max(math.sqrt(float(variance.sum())), 1e-9)
-    # Beyond 40 standard deviations the tail is 0 or 1.
-    z = min(40.0, max(-40.0, (correct - 0.5 - float(sizes @ right)) / deviation))
-    skew = float(variance @ (1 - 2 * right)) / deviation**3
-    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-    return min(1.0, max(0.0, float(special.ndtr(-z)) + density * skew * (z * z - 1) / 6))
 
 
 # --- Many runs: the joint test on the claimed curve, and bets on pairs of runs ---

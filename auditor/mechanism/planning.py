@@ -17,6 +17,7 @@ from auditor.mechanism.planned_audits import (
     PerfectAttack,
     RunsAudit,
     SequentialAudit,
+    common_inclusion,
     neighbours,
 )
 from auditor.mechanism.whole_curve import RunsTest, Sequential
@@ -194,7 +195,7 @@ def _refuting(
 def _sizes(n: int, split: options.MembershipSplit) -> tuple[int, int]:
     if not isinstance(split, options.BernoulliSplit):
         return n, n
-    inside = min(max(round(n * split.inclusion), 1), n - 1)
+    inside = min(max(round(n * common_inclusion(split)), 1), n - 1)
     return inside, n - inside
 
 

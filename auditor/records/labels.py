@@ -195,7 +195,8 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
 
     Members and non-members are combined apart: a person with records in both groups has one score in each. The
     result keeps a person's group where all records agree and says ``(mixed)`` where they do not; ids and
-    fingerprints, and whether records are classified correctly, are kept only if they agree within every person.
+    fingerprints, and whether records are classified correctly, are kept only if they agree within every person. Odds of
+    membership must agree.
 
     Args:
         losses: With ``person``, for `OnePerPerson`.
@@ -224,7 +225,7 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
     found = codes(losses.person)
     owners = _owners(found)
     sizes = [np.unique(owner, return_counts=True)[1] for owner in owners]
-    both, by_chance = _in_both(found)
+    both, by_chance = _in_both(found, losses.inclusion)
     return PersonsFound(
         losses=_combined(losses, owners, choice) if isinstance(choice, OnePerPerson) else losses,
         choice=choice,
@@ -292,16 +293,22 @@ def _owners(found: _Codes) -> PerGroup:
     return PerGroup(*result)
 
 
-def _in_both(found: _Codes) -> tuple[int, float]:
-    """How many persons have records in both groups, and how many would by independent coins."""
+def _in_both(found: _Codes, inclusion: PerGroup | None) -> tuple[int, float]:
+    """How many persons have records in both groups, and how many would by independent coins, of their own odds where known."""
     count = found.labels.size
     member, nonmember = (
         np.bincount(column[column >= 0], minlength=count) for column in (found.member, found.nonmember)
     )
-    share = found.member.size / (found.member.size + found.nonmember.size)
-    total = member + nonmember
-    split = 1 - share**total - (1 - share) ** total
-    return int(((member > 0) & (nonmember > 0)).sum()), max(0.0, float(split.sum()))
+    owner = np.concatenate([found.member, found.nonmember])
+    chance = np.full(owner.size, found.member.size / owner.size)
+    if inclusion is not None:
+        chance = np.concatenate(inclusion)
+    known = owner >= 0
+    alone = sum(
+        np.exp(np.bincount(owner[known], weights=log[known], minlength=count))
+        for log in (np.log(chance), np.log1p(-chance))
+    )
+    return int(((member > 0) & (nonmember > 0)).sum()), max(0.0, float(np.sum(1 - alone)))
 
 
 def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
@@ -340,6 +347,11 @@ def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
         for name in PER_RECORD
         if (pair := getattr(losses, name)) is not None
     }
+    if losses.inclusion is not None and labels["inclusion"] is None:
+        raise InputError(
+            "inclusion must be the same for all records of a person where a score stands for a person, got different ones; it"
+            " is the person that has one coin."
+        )
     step = f"one score per person: the {choice.by} of their losses"
     return replace(
         losses, member=sides[0].scores, nonmember=sides[1].scores, **labels, history=(*losses.history, step)

@@ -10,7 +10,7 @@ import pytest
 
 from auditor import checks
 from auditor.checks import twins
-from auditor.checks.copies import _sum_of_coins, by_chance
+from auditor.checks.copies import by_chance
 from auditor.core import Losses, PerGroup, Status
 from auditor.records import Features, fingerprints
 
@@ -138,18 +138,6 @@ def test_the_level_holds_where_every_record_has_a_twin(pairs, n1):
     for p_value in (chance.p_more, chance.p_fewer):
         alarm = sum(probability for split, probability in law.items() if p_value(split) < 0.01)
         assert float(alarm) <= 0.011
-
-
-def test_a_sum_of_coins_is_that_of_single_coins():
-    """Against adding one coin at a time."""
-    numbers, chances = np.array([3, 40, 500]), np.array([0.9, 0.5, 0.02])
-    slow = np.ones(1)
-    for n, p in zip(numbers, chances, strict=True):
-        for _ in range(n):
-            slow = np.convolve(slow, [1 - p, p])
-    first, law = _sum_of_coins(numbers, chances)
-    np.testing.assert_allclose(law, slow[first : first + law.size], atol=1e-14)
-    assert law.sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_counts_against_the_obvious(rng):

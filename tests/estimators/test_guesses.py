@@ -43,7 +43,7 @@ def guesses_of(right, orders):
     return Guesses(
         right=np.asarray(right, dtype=bool),
         orders={name: np.asarray(order) for name, order in orders.items()},
-        inclusion=0.5,
+        prior=np.zeros(len(right)),
         adjacency=Adjacency.REPLACE_ONE,
         evidence="",
         assumptions=(),

@@ -1,36 +1,43 @@
-"""One-run audits: Steinke's test and its biased form against published values, an oracle and hand counts; orders."""
+"""One-run audits: Steinke's test and coins of their own odds against published values, an oracle and hand counts; orders."""
 
+import math
 import re
 
 import numpy as np
 import pytest
 from oracles import steinke_p_value as slow_p_value
-from scipy import stats
+from scipy import optimize, special, stats
 
+from auditor import audit
+from auditor.collectors import from_columns
 from auditor.core import (
     FDP,
     AnyGuesses,
     BernoulliSplit,
+    EachRecord,
+    InputError,
     Losses,
     PerGroup,
     RandomSplit,
+    StatedClaim,
     Steinke,
     Subject,
     UnknownSplit,
 )
 from auditor.curves import TradeoffCurve
 from auditor.estimators import (
-    biased_bound,
-    biased_p_value,
     draw_guesses,
     epsilon_bound,
     gdp_of_guesses,
+    kinds_of,
     of_curve,
     one_run_bound,
+    poisson_binomial_tail,
     rejects,
     steinke_bound,
     steinke_p_value,
 )
+from auditor.records import Features, per_person
 from auditor.theory import gaussian_epsilon
 
 
@@ -63,34 +70,48 @@ def test_steinke_against_every_term(m, r, v, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("guesses", "correct", "inclusion", "expected", "within"),
-    [
-        (200, 190, 0.8, 1.011577, 1e-6),
-        (100, 90, 0.5, 1.630823, 1e-6),
-        # What no leakage gives: fair coins for a biased split would invent a leak.
-        (200, 160, 0.8, 0.0, 0.0),
-        (200, 160, 0.5, 1.09, 5e-3),
-    ],
+    ("guesses", "correct", "inclusion", "epsilon"),
+    [(200, 190, 0.8, 1.011577), (100, 90, 0.5, 1.630823)],
 )
-def test_biased_references(guesses, correct, inclusion, expected, within):
-    """eps_L of guesses that a record was included, by its coin (design)."""
-    found = biased_bound(guesses=(guesses, 0), correct=correct, inclusion=inclusion, alpha=0.05)
-    assert found == pytest.approx(expected, abs=within)
-
-
-@pytest.mark.parametrize("guesses", [(7, 0), (0, 9), (6, 8)])
-def test_biased_p_value_against_all_outcomes(guesses):
-    """The p-value equals the tail of a sum over both kinds of guesses, convolved term by term."""
-    epsilon, inclusion = 0.7, 0.3
+def test_biased_references(guesses, correct, inclusion, epsilon):
+    """The p-value of so many right guesses "in" is 5% at the epsilon of the design's table."""
     prior = np.log(inclusion / (1 - inclusion))
-    masses = [
-        stats.binom.pmf(np.arange(n + 1), n, 1 / (1 + np.exp(-epsilon - sign * prior)))
-        for n, sign in zip(guesses, (1, -1), strict=True)
-    ]
-    tail = np.convolve(*masses)[::-1].cumsum()[::-1]
-    for correct in range(sum(guesses) + 1):
-        found = biased_p_value(guesses=guesses, correct=correct, inclusion=inclusion, epsilon=epsilon)
-        assert found == pytest.approx(tail[correct], rel=1e-10)
+    assert poisson_binomial_tail([epsilon + prior], [guesses], correct) == pytest.approx(0.05, abs=1e-6)
+
+
+def by_hand(log_odds, counts):
+    """The law of the number of successes, convolved coin by coin: [P[0], P[1], ...]."""
+    law = np.ones(1)
+    for chance in special.expit(np.repeat(log_odds, counts)):
+        law = np.convolve(law, [1 - chance, chance])
+    return law
+
+
+@pytest.mark.parametrize("spread", [0.3, 2.0, 8.0])
+def test_tails_of_unequal_coins_against_a_convolution(rng, spread):
+    """Every tail is that of the convolved law, and never below it; certain coins are counted as such."""
+    for size in (1, 7, 60, 400):
+        odds, counts = rng.normal(0, spread, size), rng.integers(1, 4, size)
+        if size == 7:
+            odds[:2] = -np.inf, np.inf
+        tails = by_hand(odds, counts)[::-1].cumsum()[::-1]
+        found = np.array([poisson_binomial_tail(odds, counts, least) for least in range(tails.size)])
+        assert found == pytest.approx(np.minimum(tails, 1), abs=2e-12)
+        assert (found >= np.minimum(tails, 1) - 1e-14).all()
+
+
+def test_tails_of_many_coins(rng):
+    """A million coins of one kind have the binomial's tail; kinds are never made less likely, and little more."""
+    chance = float(special.expit(0.3))
+    least = round(1e6 * chance + 1000)
+    expected = stats.binom.sf(least - 1, 10**6, chance)
+    assert poisson_binomial_tail([0.3], [10**6], least) == pytest.approx(expected, rel=1e-6)
+    odds = rng.normal(0, 1, 5000)
+    kinds, counts = kinds_of(odds)
+    assert (kinds.size <= 1025, counts.sum()) == (True, 5000)
+    rounded = np.repeat(kinds, counts) - np.sort(odds)
+    assert (rounded >= 0).all()
+    assert rounded.max() <= np.ptp(odds) / 1024
 
 
 # --- Which test judges the guesses ------------------------------------------------------------------------
@@ -206,16 +227,14 @@ def test_unequal_coins_are_guessed_by_their_odds_at_delta_zero(rng):
     lowest, highest = rows["lowest losses", 250], rows["highest losses", 125]
     assert lowest["correct"] == is_member[:250].sum()
     assert highest["correct"] == (~is_member[375:]).sum()
-    bounds = [
-        biased_bound(
-            guesses=(row.get("inside", 0), row["guesses"] - row.get("inside", 0)),
-            correct=row["correct"],
-            inclusion=0.8,
-            alpha=(1 - 0.95) / len(rows),
-        )
-        for row in rows.values()
-    ]
-    assert found.value == pytest.approx(max(bounds), abs=1e-9)
+    prior, alpha = np.log([0.8 / 0.2, 0.2 / 0.8]), (1 - 0.95) / len(rows)
+
+    def excess(epsilon, row):
+        kinds = row.get("inside", 0), row["guesses"] - row.get("inside", 0)
+        return by_hand(epsilon + prior, kinds)[row["correct"] :].sum() - alpha
+
+    bounds = [optimize.brentq(excess, 0, 50, args=(row,)) for row in rows.values() if excess(0, row) < 0]
+    assert found.value == pytest.approx(max(bounds), abs=1e-6)
     assert (found.adjacency, found.delta) == ("add-remove", 0)
 
 
@@ -230,6 +249,93 @@ def test_coins_are_audited_at_the_asked_delta(rng):
         assert (thinned.delta, thinned.details["records"]) == (1e-3, 1000)
         assert 330 < thinned.details["thinned_to"] < 470
         assert "thinned" in thinned.method
+
+
+# --- Coins of each record's own ---------------------------------------------------------------------------
+
+
+def own_odds(rng, size=3000, epsilon=3.0):
+    """Features that decide the odds of membership and move the losses; membership, which the losses give away; the odds."""
+    feature = rng.normal(0, 1, size)
+    chance = special.expit(feature)
+    coin = rng.random(size) < chance
+    says_out = coin == (rng.random(size) > special.expit(epsilon))
+    return feature, coin, chance, says_out - 0.3 * feature + 0.1 * rng.random(size)
+
+
+def test_a_known_design_with_odds_of_its_own_reaches_a_verdict(rng):
+    """Odds that hang on the features are no shift: thinned groups are alike, and a wrong claim is refuted."""
+    feature, coin, chance, loss = own_odds(rng)
+    losses = Losses(member=loss[coin], nonmember=loss[~coin])
+    features = Features(member=feature[coin], nonmember=feature[~coin])
+    given = {"features": features, "claim": StatedClaim(epsilon=1.0, delta=1e-5)}
+    found = audit(losses, split=BernoulliSplit((chance[coin], chance[~coin])), **given)
+    assert found.verdict == "refuted"
+    assert {check.name: check.status for check in found.checks}["shift"] == "ok"
+    assert found.data["inclusion"] is None
+    kept = found.data["n_member"] + found.data["n_nonmember"]
+    assert kept == pytest.approx(2 * np.minimum(chance, 1 - chance).sum(), abs=5 * math.sqrt(3000 / 4))
+    assert f"{kept:,} of 3,000 kept" in found.data["history"][-1]
+    row = found.estimate("epsilon_bound.one_run")
+    assert 1 < row.value < 3
+    assert row.details["inclusion_range"] == [chance.min(), chance.max()]
+    # Without the declaration of the odds the same records show a shift.
+    assert audit(losses, split=RandomSplit(), **given).verdict == "not_evaluable"
+
+
+def test_a_column_says_what_the_split_can(rng):
+    """A pair of columns, the field of the losses and a column of a table are the same declaration; two at once are refused."""
+    _, coin, chance, loss = own_odds(rng, 400)
+    pair = chance[coin], chance[~coin]
+    plain, own = tossed(loss, coin), tossed(loss, coin, inclusion=pair)
+    read = from_columns(loss, member=coin, inclusion=chance)
+    asked = (plain, BernoulliSplit(pair)), (own, BernoulliSplit()), (read, BernoulliSplit())
+    bounds = {
+        one_run_bound(losses, split=split, delta=0.0, rng=np.random.default_rng(0)).value
+        for losses, split in asked
+    }
+    assert len(bounds) == 1
+    assert np.array_equal(
+        own.take(member=np.array([3, 1]), nonmember=np.array([0, 2])).inclusion.member, pair[0][[3, 1]]
+    )
+    for split in (BernoulliSplit(pair), BernoulliSplit(0.5)):
+        with pytest.raises(InputError, match="inclusion must be left out"):
+            audit(own, split=split)
+
+
+def tossed(loss, coin, **columns):
+    """The losses of records whose membership was decided by these coins."""
+    return Losses(member=loss[coin], nonmember=loss[~coin], **columns)
+
+
+def test_odds_that_the_groups_contradict_are_refused(rng):
+    """Odds of the members and of the non-members that were exchanged are found, for their numbers do not fit."""
+    _, coin, chance, loss = own_odds(rng)
+    swapped = BernoulliSplit((1 - chance[coin], 1 - chance[~coin]))
+    found = one_run_bound(tossed(loss, coin), split=swapped, delta=0.0, rng=rng)
+    assert found.value is None
+    assert "do not come from coins" in found.details["reason"]
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.0, np.nan, -0.1])
+def test_certain_membership_is_no_coin(wrong):
+    """A probability of 0 or 1 is refused by what it is and where."""
+    with pytest.raises(InputError, match=r"member inclusion must lie in \(0, 1\), got .*first at"):
+        BernoulliSplit(([0.5, wrong], [0.5, 0.5]))
+    with pytest.raises(InputError, match=r"non-?member inclusion must lie in \(0, 1\), got .*first at"):
+        Losses(member=[0, 1], nonmember=[0, 1], inclusion=([0.5, 0.5], [0.5, wrong]))
+
+
+def test_a_person_has_one_coin(rng):
+    """Odds of a person's records must agree for a score of persons; with them the persons split by chance are counted."""
+    pair = rng.random(100) + 0.0, rng.random(100) + 0.0
+    person = np.repeat(np.arange(50), 2), np.repeat(np.arange(50, 100), 2)
+    odds = np.full(100, 0.5), np.tile([0.4, 0.5], 50)
+    with pytest.raises(InputError, match="inclusion must be the same for all records of a person"):
+        audit(Losses(*pair, person=person, inclusion=odds), split=BernoulliSplit())
+    one = Losses(*pair, person=person, inclusion=(np.full(100, 0.01), np.full(100, 0.01)))
+    expected = per_person(one, choice=EachRecord()).in_both_by_chance
+    assert expected == pytest.approx(100 * (1 - 0.99**2 - 0.01**2))
 
 
 # --- Stratified splits ------------------------------------------------------------------------------------

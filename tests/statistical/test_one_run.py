@@ -117,6 +117,51 @@ def test_inclusion_coins_are_covered(simulated, test, by, inclusion, epsilon):
     )
 
 
+def own_odds(rng, size, epsilon, spread=1.5):
+    """Records whose score leans on a feature that their odds hang on too, and tells membership by randomised response."""
+    feature = rng.normal(0, 1, size)
+    chance = special.expit(spread * feature)
+    coin = rng.random(size) < chance
+    says_out = coin == (rng.random(size) > special.expit(epsilon))
+    return says_out - 0.3 * feature + 0.1 * rng.random(size), coin, chance
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_coins_of_their_own_odds_are_covered(simulated, epsilon, delta):
+    """Odds between about 1% and 99% that go with the scores: at delta 0 all coins are guessed, else a thinned part."""
+
+    def over(rng):
+        loss, coin, chance = own_odds(rng, 400, epsilon)
+        split = BernoulliSplit((chance[coin], chance[~coin]))
+        return bound(tossed(loss, coin), split, None, delta, rng) > epsilon
+
+    assert seldom(simulated(over, seed=47, runs=(60, 4000)))
+
+
+def test_other_odds_than_the_own_invent_a_leak(simulated):
+    """The same records, declared as coins of one probability, are called leaky though none is: odds are no formality."""
+
+    def alarm(rng):
+        loss, coin, _ = own_odds(rng, 2000, 0.0)
+        return bound(tossed(loss, coin), BernoulliSplit(0.5), None, 0.0, rng) > 0
+
+    assert simulated(alarm, seed=48, runs=(20, 200)).mean() > 0.9
+
+
+def test_strata_of_fixed_size_are_no_coins(simulated):
+    """One record of each two is a member: two answers of epsilon 1 that differ tell it with odds of e^2, not of e."""
+
+    def over(rng):
+        coin = np.column_stack([first := rng.random(1000) < 0.5, ~first])
+        says_out = coin == (rng.random(coin.shape) > special.expit(1.0))
+        loss = says_out + 0.0 - says_out[:, ::-1] + 0.1 * rng.random(coin.shape)
+        losses = tossed(loss.ravel(), coin.ravel())
+        return bound(losses, BernoulliSplit(), AnyGuesses(), 0.0, rng) > 1
+
+    assert simulated(over, seed=49, runs=(5, 100)).mean() > 0.9
+
+
 @pytest.mark.parametrize("method", [steinke_bound, epsilon_bound])
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (0.0, 0.02), (1.0, 0.02), (2.5, 1e-3)]

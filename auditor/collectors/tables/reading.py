@@ -70,6 +70,7 @@ def from_columns(
     label: npt.ArrayLike | None = None,
     fingerprint: npt.ArrayLike | None = None,
     correct: npt.ArrayLike | None = None,
+    inclusion: npt.ArrayLike | None = None,
     higher_is_member: bool = False,
     scale: LossScale = LossScale.UNKNOWN,
     saturated: tuple[int, int] = (0, 0),
@@ -87,6 +88,7 @@ def from_columns(
         label: Optional true class of each record, shape (n,).
         fingerprint: Optional hash of each record's features, shape (n,).
         correct: Optional, whether the model classified each record correctly, shape (n,).
+        inclusion: Optional, with what probability each record was to be a member, in (0, 1), shape (n,).
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
         scale: What the loss is, if that is known.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
@@ -107,7 +109,7 @@ def from_columns(
     values = validate.finite_column("the loss column", loss)
     mask = marks(validate.column("the member column", member), place="the member column")
     given = {"id": id, "group": group, "person": person, "label": label}
-    given |= {"fingerprint": fingerprint, "correct": correct}
+    given |= {"fingerprint": fingerprint, "correct": correct, "inclusion": inclusion}
     labels = {
         name: validate.label_column(f"the {name} column", column)
         for name, column in given.items()
@@ -168,7 +170,8 @@ def read_losses(
         id_column: Record ids, read if the file has them; an error if another name than the default is missing.
             None reads none. In a CSV ids are read as text, so that leading zeros survive.
         group_column: Slices to report by, likewise.
-        person_column: Data subject of each record, likewise.
+        person_column: Data subject of each record, likewise; a column ``inclusion`` holds with what probability each record
+            was to be a member.
         label_column: The true class of each record, to report by; read only if named, or if `auditor.collect_to` wrote
             it.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
@@ -199,8 +202,10 @@ def read_losses(
     labels = table.beside(asked, ending="_column")
     names = [_loss_name(loss_column, table), _member_name(member_column, table)]
     known = [name for name in ("fingerprint", "correct") if name in own]
-    columns = table.columns([*names, *labels.values(), *known], text=list(labels.values()))
+    odds = [name for name in (_ODDS,) if name in table.names]
+    columns = table.columns([*names, *labels.values(), *known, *odds], text=list(labels.values()))
     given: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
+    given |= {name: _probabilities(columns[name], table) for name in odds}
     given["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
     if collected is not None:
         given["notes"] = collected.notes
@@ -276,8 +281,10 @@ def read_loss_pair(
     found = [table.beside(wanted, ending="_column") for table in tables]
     shared = {field: name for field, name in found[0].items() if field in found[1]}
     losses, labels, texts = [], [], list(shared.values())
+    odds = [name for name in (_ODDS,) if all(name in table.names for table in tables)]
     for table, group in zip(tables, (True, False), strict=True):
-        labels.append(table.columns([_loss_name(loss_column, table), *texts], text=texts))
+        labels.append(table.columns([_loss_name(loss_column, table), *texts, *odds], text=texts))
+        labels[-1] |= {name: _probabilities(labels[-1][name], table) for name in odds}
         losses.append(_losses(labels[-1][loss_column], table, loss_column))
         if member_column != loss_column:
             _refuse_mixed(table, member_column, group=group)
@@ -287,7 +294,10 @@ def read_loss_pair(
     alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
     if alone:
         history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
-    pairs = {field: PerGroup(labels[0][name], labels[1][name]) for field, name in shared.items()}
+    pairs = {
+        field: PerGroup(labels[0][name], labels[1][name])
+        for field, name in (shared | {name: name for name in odds}).items()
+    }
     return _of_groups(losses[0], losses[1], higher_is_member=higher_is_member, history=history, **pairs)
 
 
@@ -304,6 +314,13 @@ def _losses(column: Column, table: Table, name: str) -> Floats:
     if column.dtype.kind not in "fiub":
         column = numbers(column, place=place, rows=table.rows)
     return validate.finite_column(place, column, rows=table.rows)
+
+
+_ODDS = "inclusion"
+
+
+def _probabilities(column: Column, table: Table) -> Floats:
+    return validate.coin_column(_place(_ODDS, table), _losses(column, table, _ODDS), rows=table.rows)
 
 
 def _loss_name(name: str, table: Table) -> str:
