@@ -150,7 +150,9 @@ def test_every_number_that_is_offered_exists(rng):
     found = package.audit(
         losses, delta=1e-3, split=package.RandomSplit(), mixture=package.Mixture(max_components=2)
     )
-    names = {estimate.name for estimate in found.estimates}
+    features = package.Features(rng.normal(0, 1, 300), rng.normal(0, 1, 300))
+    odds = package.audit(losses, delta=1e-3, split=package.Propensity(features))
+    names = {estimate.name for result in (found, odds) for estimate in result.estimates}
     assert names == set(offered())
     assert {check.name for check in found.checks} <= {item.name for item in CHECKS if item.hint}
 

@@ -25,6 +25,7 @@ from auditor.core.options import (
     Phase,
     PoissonSampling,
     PrivacyUnit,
+    Propensity,
     RandomSplit,
     RankGrid,
     Sample,

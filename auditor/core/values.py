@@ -568,6 +568,40 @@ class CurveRejected(TypedDict, total=False):
     point: CurvePoint
 
 
+class Area(TypedDict):
+    """An AUC with its interval at the confidence of the audit."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+class EstimatedOdds(TypedDict):
+    """Where odds of membership were estimated: how many records taught them, were held back and are audited.
+
+    Attributes:
+        learnt_from: Records that the classifier saw.
+        held: The others.
+        kept: Those of them with estimated probabilities between the overlap and 1 less the overlap.
+        overlap: In (0, 0.5).
+        members: How many held members have estimated probabilities in each of equal parts of (0, 1).
+        others: The same of the non-members.
+        by_features: AUC on the kept records by the estimated odds.
+        by_losses: AUC on the same by the losses.
+        misfit: Nats by which the odds are off in the quarter of the kept records where they fit worst.
+    """
+
+    learnt_from: float
+    held: float
+    kept: float
+    overlap: float
+    members: list[float]
+    others: list[float]
+    by_features: Area
+    by_losses: Area
+    misfit: float
+
+
 class EstimateDetails(TypedDict, total=False):
     """What is read of the details of estimates; every one of them says more."""
 
@@ -595,6 +629,7 @@ class EstimateDetails(TypedDict, total=False):
     fit: FitDetails
     as_draws: "AsDraws"
     claimed_curve: CurveRejected
+    odds: EstimatedOdds
 
 
 class AsDraws(EstimateDetails, total=False):

@@ -20,7 +20,7 @@ from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
-from auditor.report.findings import promised, recognition
+from auditor.report.findings import by_estimated_odds, promised, recognition
 from auditor.report.view import View, gates_first, settings_sentence, texts, view_of
 from auditor.results import metrics, rows
 from auditor.results.document import AuditDocument, Document, Slice, furthest_point, made_at
@@ -178,6 +178,7 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "runs_out": tradeoff.runs_out(result),
         "is_fitted": "gaussian" in canvas.curves(result),
         "odds": recognition(result),
+        "estimated": by_estimated_odds(result),
         "fit": rows.fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
         "annex": annex_of(view),
         # Slices of an older result of a census.

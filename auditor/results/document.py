@@ -69,7 +69,7 @@ _PER_BIN = SameLength("edges", less=1)
 NotNegative = Annotated[float, Must(minimum=0)]
 Hash = Annotated[str, Must(pattern="^[0-9a-f]{64}$")]
 PairOfCounts = Annotated[list[Count], Must(minItems=2, maxItems=2)]
-DeclaredSplit = Literal["unknown", "random", "bernoulli"]
+DeclaredSplit = Literal["unknown", "random", "bernoulli", "propensity"]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ NAMES = [
     "tradeoff",
     "growth",
     "epsilons",
+    "estimated-odds",
     "losses",
     "raw-losses",
     "quantiles",
