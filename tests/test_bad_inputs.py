@@ -130,6 +130,7 @@ CASES = {
     "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.Ber": lambda: auditor.audit(TEN, split="random"),
     "claim must be auditor.DPSGD or auditor.StatedClaim or auditor.StatedCurve or None, got .*; write auditor.StatedClaim": lambda: auditor.audit(TEN, claim=(1.0, 1e-5)),
     "threshold must be auditor.RankGrid": lambda: auditor.audit(TEN, threshold=0.5),
+    "must have one row for each loss": lambda: auditor.audit(TEN, features=Features([[1.0]], [[1.0]])),
     "a census scores every training record": lambda: auditor.audit(TEN, members=Census(), training_size=5000),
     # Estimators.
     "records on each side of a split must be 2 or more, got 1": lambda: clopper_pearson(TWO, delta=0.0, rule=Split()),
