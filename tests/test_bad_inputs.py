@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import auditor
-from auditor import scores
+from auditor import canaries, scores
+from auditor.comparison import pareto_frontier
 from auditor.core import (
     DPSGD,
     Census,
@@ -18,6 +19,7 @@ from auditor.core import (
     Losses,
     Melded,
     OnePerPerson,
+    RandomSplit,
     RankGrid,
     Split,
     StatedClaim,
@@ -30,6 +32,7 @@ from auditor.estimators import (
 from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
 from auditor.scores import Population, References
+from auditor.sensitivity import Columns
 from auditor.verdicts import check_gates, parse
 
 TWO = Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])
@@ -38,6 +41,8 @@ NAMED = Losses(member=[0.0, 0.0], nonmember=[0.0, 0.0], id=(["a", "b"], ["c", "d
 REFERENCE = References(member=[0.5, 0.6], nonmember=[0.7, 0.8])
 POPULATION = Population(loss=[0.5, 0.9], reference=[0.5, 0.9])
 CLASSES = Population(loss=[1.0, 2.0], group=[0, 0])
+CLAIM = StatedClaim(1.0, 1e-5)
+X, Y = np.eye(4), [0, 1, 0, 1]
 RAGGED = [[1.0], [1.0, 2.0]]
 
 
@@ -73,6 +78,11 @@ def runs(**given):
 def models(*instances, **given):
     """An audit of models with one bad argument."""
     return auditor.audit_instances(list(instances) or [TWO, TEN], **{"delta": 1e-5, **given})
+
+
+def collected(**given):
+    """The collection of runs with one bad argument, which runs nothing."""
+    return auditor.collect_runs(print, **{"runs": 8, **given})
 
 
 CASES = {
@@ -201,6 +211,13 @@ CASES = {
     "attack must be .*PerfectAttack": lambda: needed(attack="perfect"),
     "mu must be above 0": lambda: GaussianAttack(0.0),
     "epsilon of the randomised response must be above 0": lambda: RandomisedResponse(-1.0),
+    "a plan has one target: give": lambda: records_needed(epsilon=1.0),
+    "epsilon and delta to certify": lambda: needed(claim=CLAIM),
+    "runs refute claims": lambda: needed(runs=auditor.FixedNumber()),
+    "one run on a declared split": lambda: records_needed(claim=CLAIM),
+    "one of the two": lambda: records_needed(claim=CLAIM, runs=auditor.FixedNumber(), split=RandomSplit()),
+    "^runs must be auditor": lambda: records_needed(claim=CLAIM, runs="fixed"),
+    "^claim must be auditor": lambda: records_needed(claim="epsilon 1", split=RandomSplit()),
     # Several models, and many runs.
     "at least 2 models": lambda: models(TWO),
     "instances must be a sequence": lambda: auditor.audit_instances(TWO, delta=1e-5),
@@ -214,6 +231,97 @@ CASES = {
     r"RankGrid\(\.\.\.\) would choose it twice": lambda: runs(threshold_runs=TWO, threshold=RankGrid()),
     "adjacency must be one of .*did you mean": lambda: runs(adjacency="add-replace"),
     r"losses must be auditor\.Losses, got \[0.1": lambda: auditor.audit_runs([0.1, 0.2], delta=0.0),
+    "runs must be an even number, got 5": lambda: collected(runs=5),
+    "runs must be a whole number of 4 or more, got 2": lambda: collected(runs=2),
+    "batch must be a whole number of 1 or more": lambda: collected(batch=0),
+    "memory must hold at least one worker": lambda: collected(memory=1e6, memory_per_worker=1e9),
+    "^seed must be a whole number of 0": lambda: collected(seed=-1),
+    "failed must be finite, got nan": lambda: collected(failed=math.nan),
+    r"stop must be a rule such as auditor\.Sequential\(\), got 20": lambda: collected(stop=20),
+    r"stop must be a rule such as auditor\.Sequential\(\), got <class": lambda: collected(stop=auditor.Sequential),
+    r"engine must be one such as auditor\.RayEngine\(workers=2\), got 'ray'": lambda: collected(engine="ray"),
+    "engine must be one such as .* got <class": lambda: collected(engine=auditor.RayEngine),
+    "workers must be left out where an engine is given, got 2": lambda: collected(engine=auditor.RayEngine(), workers=2),
+    "memory_per_worker must be left out": lambda: collected(engine=auditor.LocalEngine(), memory_per_worker=1e9),
+    "cases must be at least one mapping": lambda: auditor.run_cases(print, []),
+    "cases must be a list of mappings, got dict": lambda: auditor.run_cases(print, {"x": 1}),
+    r"case 1 \(counting from 0\) must be a mapping of names to values, got int": lambda: auditor.run_cases(print, [{"x": 1}, 3]),
+    r"case 0 .* got x = \[1\]": lambda: auditor.run_cases(print, [{"x": [1]}]),
+    "case 0 .* finite numbers.* got x = nan": lambda: auditor.run_cases(print, [{"x": math.nan}]),
+    "case 0 .* texts as names, got 1": lambda: auditor.run_cases(print, [{1: 2}]),
+    r'cases 0 and 2 .* are the same, \{"x": 1\}; give each once': lambda: auditor.run_cases(print, [{"x": 1}, {"x": 2}, {"x": 1}]),
+    # Strategies and contexts.
+    r"utility must be finite, got nan \(strategy 1": lambda: pareto_frontier([0.1, math.nan], privacy_loss=[1.0, 2.0]),
+    "utility must be finite, got inf": lambda: pareto_frontier([0.1, math.inf], privacy_loss=[1.0, 2.0]),
+    "privacy_loss must be finite, got nan": lambda: pareto_frontier([0.1], privacy_loss=[math.nan]),
+    "privacy_loss must be finite, got -inf": lambda: pareto_frontier([0.1], privacy_loss=[-math.inf]),
+    "privacy_loss must be a number, got 'much'": lambda: pareto_frontier([0.1], privacy_loss=["much"]),
+    "same length: utility has 1, privacy_loss has 0": lambda: pareto_frontier([0.1], privacy_loss=[]),
+    r"release of the context must be a text that is not empty, got 5\.": lambda: auditor.Context(release=5),
+    "owner of the context must be a text that is not empty": lambda: auditor.Context(owner="  "),
+    "mitigations of the context must be a text": lambda: auditor.Context(mitigations=["dropout"]),
+    r"exposed of the context must have at most 1,000 characters, got 1,001\.": lambda: auditor.Context(exposed="x" * 1001),
+    r"next_audit of the context must be a date such as 2027-01-31, got 'soon'\.": lambda: auditor.Context(next_audit="soon"),
+    "must be a date.* got '2027-02-30'": lambda: auditor.Context(next_audit="2027-02-30"),
+    "must be a date.* got 'True'": lambda: auditor.Context(next_audit=True),
+    # Values of a sensitive attribute.
+    "values must hold at least 2 different values": lambda: Columns(0, [1.0]),
+    "of the attribute, got 1; one has": lambda: Columns(0, [1, 1]),
+    "one has nothing to infer": lambda: Columns([0, 1], [[1, 2], [1, 2]]),
+    "columns must be indices, counting from 0, got True": lambda: Columns(True, [0, 1]),
+    "must be finite, got nan at position 1": lambda: Columns(0, [1.0, np.nan]),
+    r"values must be numbers, got \['a', 'b'\]": lambda: Columns(0, ["a", "b"]),
+    r"2 columns, got shape \(2,\)": lambda: Columns([0, 1], [1.0, 2.0]),
+    "columns must be a whole number of 0 or more, got -1": lambda: Columns(-1, [1.0, 2.0]),
+    "each once": lambda: Columns([1, 1], [[1, 2], [3, 4]]),
+    "at least one column": lambda: Columns([], [[], []]),
+    "got 1 and 2": lambda: Columns.extremes(0, low=1.0, high=[1.0, 2.0]),
+    "at least 2 different values of the attribute, got 1": lambda: Columns.extremes(0, low=1, high=1),
+    # Canaries.
+    "the features must be an array": lambda: canaries.mislabelled("records", Y, size=2),
+    "features must be an array or a pandas DataFrame, got dict": lambda: canaries.mislabelled({"a": [1, 2]}, [0, 1], size=2),
+    "rows of different lengths": lambda: canaries.mislabelled([[1], [2, 3]], [0, 1], size=2),
+    "no masked values, got": lambda: canaries.mislabelled(np.ma.masked_less(X, 1), Y, size=2),
+    "features has 4, labels has 3": lambda: canaries.mislabelled(X, Y[:3], size=2),
+    r"1 missing \(first at row 2": lambda: canaries.mislabelled(X, [0, 1, None, 1], size=2),
+    "labels must be of two classes or more, got 1": lambda: canaries.mislabelled(X, [1, 1, 1, 1], size=2),
+    "labels must be one-dimensional": lambda: canaries.mislabelled(X, X, size=2),
+    "size must be a whole number of 1 or more, got 0": lambda: canaries.mislabelled(X, Y, size=0),
+    "size must be at most 4, the number of records, got 5": lambda: canaries.mislabelled(X, Y, size=5),
+    "seed must be a whole number of 0 or more": lambda: canaries.mislabelled(X, Y, size=2, seed=-1),
+    "pattern must be a mapping of features to values, got 7": lambda: canaries.patterned(X, Y, size=2, pattern=7),
+    "pattern must be a mapping": lambda: canaries.patterned(X, Y, size=2, pattern={}),
+    r"positions in records of shape \(4,\), got 4": lambda: canaries.patterned(X, Y, size=2, pattern={4: 1}),
+    "pattern must name features": lambda: canaries.patterned(X, Y, size=2, pattern={"age": 1}),
+    "its type, float64, holds, got 'much'": lambda: canaries.patterned(X, Y, size=2, pattern={0: "much"}),
+    "holds, got 1.5": lambda: canaries.patterned(X.astype(int), Y, size=2, pattern={0: 1.5}),
+    "type, uint8, holds, got 300": lambda: canaries.patterned(X.astype(np.uint8), Y, size=2, pattern={0: 300}),
+    "float32, holds, got 1e\\+300": lambda: canaries.patterned(X.astype(np.float32), Y, size=2, pattern={0: 1e300}),
+    "label must be one of the 2 classes of labels, got 7": lambda: canaries.patterned(X, Y, size=2, label=7),
+    "must have a numeric one with finite values, got none": lambda: canaries.patterned(X.astype(str), Y, size=2),
+    "a numeric one with finite values, got none": lambda: canaries.out_of_range(X.astype(bool), Y, size=2),
+    "has room outside its range, got none": lambda: canaries.out_of_range(np.uint8([[0], [255]]), [0, 1], size=2),
+    "times must be a whole number of 2 or more, got 1": lambda: canaries.out_of_range(X, Y, size=2, times=1),
+    "id must be another for every canary, got 'a' 2 times": lambda: canaries.Canaries(None, None, ["a", "a"], [0, 1]),
+    "member must hold only 0": lambda: canaries.Canaries(None, None, ["a", "b"], [0, 2]),
+    "features has 4": lambda: canaries.Canaries(X, None, ["a", "b"], [0, 1]),
+    "features must have no column 'member'": lambda: canaries.Canaries.of(X, Y).table(label="member"),
+    "column 'member' is not in": lambda: canaries.read_coins({"id": ["a", "b"]}),
+    "must hold only 0": lambda: canaries.read_coins({"id": ["a"], "member": [3]}),
+    "template must be a text with a #": lambda: canaries.marked_texts("no secret", size=2),
+    "size must be at most 10, the number of secrets, got 11": lambda: canaries.marked_texts("#", size=11),
+    "template must be auditor.Template, got 3": lambda: canaries.marked_texts(3, size=1),
+    r"at most 2\^62 secrets, got 1e\+19": lambda: canaries.Template("#" * 19),
+    "alphabet must be two different signs": lambda: canaries.Template("#", alphabet="aa"),
+    "size must be given: all 1,000,000,000 texts of the template are too many": lambda: canaries.Template().texts(),
+    "loss must be finite": lambda: canaries.exposure(np.nan, [1.0], space=9),
+    "other losses must be finite, got 1 NaN": lambda: canaries.exposure(1, [1.0, np.nan], space=9),
+    "other losses need at least 1": lambda: canaries.exposure(1, [], space=9),
+    "others must be fewer than all 3 secrets, got 3": lambda: canaries.exposure(1, [1, 2, 3], space=3),
+    "candidates must be a mapping of names to the scores of runs": lambda: canaries.choose_canary({}, delta=0),
+    "candidate 'a' must be auditor.Losses": lambda: canaries.choose_canary({"a": [1, 2]}, delta=0),
+    r"equally many runs \(with, without\), got {'a': \(2, 2\), 'b': \(3, 2\)}": lambda: canaries.choose_canary({"a": TWO, "b": auditor.Losses([1, 2, 3], [4, 5])}, delta=0),
+    "delta must lie in": lambda: canaries.choose_canary({"a": TWO}, delta=2),
     # Gates.
     "gate must be NAME OPERATOR NUMBER.* got 'auc'": lambda: parse("auc"),
     "gate must be NAME OPERATOR NUMBER.* got 'auc = 1'": lambda: parse("auc = 1"),

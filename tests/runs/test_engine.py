@@ -227,24 +227,6 @@ def test_a_damaged_file_is_one_sentence(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ([], "cases must be at least one mapping"),
-        ({"x": 1}, "cases must be a list of mappings, got dict"),
-        ([{"x": 1}, 3], r"case 1 \(counting from 0\) must be a mapping of names to values, got int"),
-        ([{"x": [1]}], r"case 0 .* got x = \[1\]"),
-        ([{"x": float("nan")}], "case 0 .* finite numbers.* got x = nan"),
-        ([{1: 2}], "case 0 .* texts as names, got 1"),
-        ([{"x": 1}, {"x": 2}, {"x": 1}], r"cases 0 and 2 .* are the same, \{\"x\": 1\}; give each once"),
-    ],
-)
-def test_cases_that_cannot_be_told_apart_or_kept_are_refused(given, words):
-    """Only flat mappings of names to single values, each different from the others, are cases."""
-    with pytest.raises(InputError, match=words):
-        auditor.run_cases(run_tasks.other, given, workers=1)
-
-
-@pytest.mark.parametrize(
     ("result", "words"),
     [
         ("done", "must return a mapping"),

@@ -24,27 +24,6 @@ def test_one_hot_and_extremes():
     assert not Columns(0, [1, 2]).extremes_only
 
 
-@pytest.mark.parametrize(
-    ("columns", "values", "sentence"),
-    [
-        (0, [1.0], "at least 2 different values of the attribute, got 1"),
-        (0, [1, 1], "at least 2 different values of the attribute, got 1"),
-        ([0, 1], [[1, 2], [1, 2]], "at least 2 different values of the attribute, got 1"),
-        (True, [0, 1], "columns must be indices, counting from 0, got True"),
-        (0, [1.0, np.nan], "must be finite, got nan at position 1"),
-        (0, ["a", "b"], "must be numbers"),
-        ([0, 1], [1.0, 2.0], r"2 columns, got shape \(2,\)"),
-        (-1, [1.0, 2.0], "columns must be a whole number of 0 or more, got -1"),
-        ([1, 1], [[1, 2], [3, 4]], "each once"),
-        ([], [[], []], "at least one column"),
-    ],
-)
-def test_bad_columns_are_one_sentence(columns, values, sentence):
-    """A column or a value that cannot be used is refused when it is given."""
-    with pytest.raises(InputError, match=sentence):
-        Columns(columns, values)
-
-
 def test_a_rewriting_may_write_into_its_argument(rng):
     """A function that works in place gets its own copy for every value, and the records stay as they are."""
     features = rng.normal(size=(4, 3))
@@ -83,11 +62,3 @@ def test_bad_rewriting_is_one_sentence():
     ):
         with pytest.raises(InputError, match=rf"type it got, \(4, 3\) of float64, got {got} for value 1"):
             Rewritten(complete, (1, 2)).batches(np.zeros((4, 3)))
-
-
-def test_bad_extremes_are_one_sentence():
-    """The lowest and the highest value are two values, one for each column."""
-    with pytest.raises(InputError, match="got 1 and 2"):
-        Columns.extremes(0, low=1.0, high=[1.0, 2.0])
-    with pytest.raises(InputError, match="at least 2 different values"):
-        Columns.extremes(0, low=1, high=1)
