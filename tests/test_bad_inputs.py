@@ -1,6 +1,7 @@
 """One table of what cannot be used: each bad argument, its error, and the words that help: name, value, place."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -80,6 +81,17 @@ def models(*instances, **given):
     return auditor.audit_instances(list(instances) or [TWO, TEN], **{"delta": 1e-5, **given})
 
 
+def opacus_run(*history):
+    """A claim read from an engine of Opacus that saw these steps."""
+    return DPSGD.from_opacus(SimpleNamespace(history=list(history)))
+
+
+def tensorflow_run(**given):
+    """A claim read from the arguments of TensorFlow Privacy with one bad argument."""
+    run = {"number_of_examples": 60_000, "batch_size": 250, "noise_multiplier": 1.3, "epochs": 15}
+    return DPSGD.from_tensorflow_privacy(**{**run, **given})
+
+
 def collected(**given):
     """The collection of runs with one bad argument, which runs nothing."""
     return auditor.collect_runs(print, **{"runs": 8, **given})
@@ -124,6 +136,14 @@ CASES = {
     "seed must be a whole number of 0 or more, got -1": lambda: Split(seed=-1),
     r"interval must be auditor\.Calibrated or auditor\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Katz()),
     r"interval must be auditor\.ClopperPearson or auditor\.Katz or": lambda: FixedThreshold(0.0, Melded()),
+    "engine must be the PrivacyEngine of the training or its accountant, got object": lambda: DPSGD.from_opacus(object()),
+    "at least 1 step, got none": opacus_run,
+    r"sampling_rate must lie in \(0, 1\], got 1.5": lambda: opacus_run((1.0, 1.5, 3)),
+    "noise_multiplier must be above 0, got -1": lambda: tensorflow_run(noise_multiplier=-1.0),
+    r"batch_size must be at most number_of_examples \(60,000\), got 60,001": lambda: tensorflow_run(batch_size=60_001),
+    "batch_size must be a whole number of 1 or more": lambda: tensorflow_run(batch_size=0),
+    "epochs must be above 0": lambda: tensorflow_run(epochs=0),
+    "unit must be one of": lambda: tensorflow_run(unit="user"),
     # The audit.
     r"file 'x.csv' does not exist": lambda: auditor.audit("x.csv"),
     r"delta must lie in \[0, 1\), got 1": lambda: auditor.audit(TEN, delta=1.0),
