@@ -32,6 +32,7 @@ from auditor.estimators import (
 )
 from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
+from auditor.report import render
 from auditor.scores import Population, References
 from auditor.sensitivity import Columns
 from auditor.verdicts import check_gates, parse
@@ -284,6 +285,7 @@ CASES = {
     r"next_audit of the context must be a date such as 2027-01-31, got 'soon'\.": lambda: auditor.Context(next_audit="soon"),
     "must be a date.* got '2027-02-30'": lambda: auditor.Context(next_audit="2027-02-30"),
     "must be a date.* got 'True'": lambda: auditor.Context(next_audit=True),
+    "at least one result, got 0": lambda: render([]),
     # Values of a sensitive attribute.
     "values must hold at least 2 different values": lambda: Columns(0, [1.0]),
     "of the attribute, got 1; one has": lambda: Columns(0, [1, 1]),
