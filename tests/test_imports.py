@@ -1,20 +1,12 @@
 """``import auditor`` is light, and the public names are there."""
 
-import subprocess
-import sys
-
 import pytest
+from command_line import printed
 
 import auditor
 
 NEVER = ("matplotlib", "pandas", "sklearn", "scipy.stats", "torch", "tensorflow")
 HEAVY = (*NEVER, "scipy", "statsmodels", "pyarrow", "jinja2", "rich", "typer", "dp_accounting", "opacus")
-
-
-def printed(code, *arguments):
-    """What a program prints in a process of its own."""
-    line = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.mark.parametrize(

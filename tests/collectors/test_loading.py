@@ -1,8 +1,6 @@
 """Files of models: each kind is read, and nothing that others wrote in one is run."""
 
 import json
-import os
-import subprocess
 import sys
 import textwrap
 import warnings
@@ -13,6 +11,7 @@ import joblib
 import numpy as np
 import pytest
 from collectors.common import QUIET, refused
+from command_line import printed
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -132,14 +131,7 @@ def test_the_identity_of_an_estimator_is_the_same_in_another_process(tmp_path):
     for model in models:
         model.predict_proba(X)
     here = [identity(model) for model in models]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", IDENTITY, *map(str, paths)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONHASHSEED": "77"},
-    )
-    assert done.stdout.split() == here
+    assert printed(IDENTITY, *paths, PYTHONHASHSEED="77").split() == here
     assert len(set(here)) == len(here)
 
 

@@ -1,13 +1,13 @@
 """Endpoints as values: what they show, what they refuse, and how the protocol is found out."""
 
 import pickle
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from collectors.common import refused
 from collectors.served.scoring import collected
+from command_line import printed
 
 import auditor
 from auditor.collectors import Output
@@ -178,8 +178,7 @@ def test_collectors_load_nothing_before_it_is_needed():
         "import sys, auditor.collectors.texts.scorer; from auditor.collectors.served.endpoint import Endpoint; Endpoint('http://h');"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert printed(code) == "[]"
 
 
 def test_a_missing_client_says_how_it_is_installed(monkeypatch):
