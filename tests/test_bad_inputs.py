@@ -1,6 +1,7 @@
 """One table of what cannot be used: each bad argument, its error, and the words that help: name, value, place."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +10,14 @@ import pytest
 
 import auditor
 from auditor import canaries, scores
+from auditor.collectors.served import Template
 from auditor.comparison import pareto_frontier
 from auditor.core import (
     DPSGD,
     Census,
+    Claim,
+    Comparison,
+    Estimate,
     FixedThreshold,
     InputError,
     Jeffreys,
@@ -24,7 +29,9 @@ from auditor.core import (
     RankGrid,
     Split,
     StatedClaim,
+    Subject,
     Subset,
+    Verdict,
 )
 from auditor.curves import TradeoffCurve
 from auditor.estimators import (
@@ -34,8 +41,8 @@ from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
 from auditor.report import render
 from auditor.scores import Population, References
-from auditor.sensitivity import Columns
-from auditor.verdicts import check_gates, parse
+from auditor.sensitivity import Columns, Rewritten, SensitivityTracker
+from auditor.verdicts import check_gates, judge, parse
 
 TWO = Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])
 TEN = Losses(member=np.arange(10.0), nonmember=np.arange(10.0))
@@ -44,6 +51,9 @@ REFERENCE = References(member=[0.5, 0.6], nonmember=[0.7, 0.8])
 POPULATION = Population(loss=[0.5, 0.9], reference=[0.5, 0.9])
 CLASSES = Population(loss=[1.0, 2.0], group=[0, 0])
 CLAIM = StatedClaim(1.0, 1e-5)
+ABOUT = {"delta": 1e-5, "details": {"ceiling": 5.0}, "adjacency": "replace-one"}
+BOUND = Estimate("epsilon_bound.one_run", 2.0, 2.0, None, 0.95, "by hand", Subject.MECHANISM, **ABOUT)
+PROMISE = Claim("epsilon", 1.0, 1e-5, "replace-one", "stated", proven=True)
 X, Y = np.eye(4), [0, 1, 0, 1]
 RAGGED = [[1.0], [1.0, 2.0]]
 
@@ -96,6 +106,26 @@ def tensorflow_run(**given):
 def collected(**given):
     """The collection of runs with one bad argument, which runs nothing."""
     return auditor.collect_runs(print, **{"runs": 8, **given})
+
+
+def columns(**given):
+    """Losses from columns of which one is bad."""
+    return auditor.from_columns(**{"loss": [0.1, 0.9, 0.2, 0.7], "member": [1, 0, 1, 0], **given})
+
+
+def table(**given):
+    """A table of records with one bad name."""
+    return auditor.RecordTable(**{"data": {"y": [1]}, **given})
+
+
+def served(**given):
+    """An endpoint with one bad option."""
+    return auditor.Endpoint("https://models.example/v2/models/income", **given)
+
+
+def completed(**given):
+    """An endpoint of completions with one bad option."""
+    return auditor.CompletionsEndpoint(**{"url": "http://localhost:1/v1", "model": "tiny", **given})
 
 
 CASES = {
@@ -271,6 +301,8 @@ CASES = {
     "case 0 .* finite numbers.* got x = nan": lambda: auditor.run_cases(print, [{"x": math.nan}]),
     "case 0 .* texts as names, got 1": lambda: auditor.run_cases(print, [{1: 2}]),
     r'cases 0 and 2 .* are the same, \{"x": 1\}; give each once': lambda: auditor.run_cases(print, [{"x": 1}, {"x": 2}, {"x": 1}]),
+    "folder must be a text or a path, got 3": lambda: auditor.run_cases(print, [{"x": 1}], folder=3),
+    "progress must be a function, such as print, got True": lambda: auditor.run_cases(print, [{"x": 1}], progress=True),
     # Strategies and contexts.
     r"utility must be finite, got nan \(strategy 1": lambda: pareto_frontier([0.1, math.nan], privacy_loss=[1.0, 2.0]),
     "utility must be finite, got inf": lambda: pareto_frontier([0.1, math.inf], privacy_loss=[1.0, 2.0]),
@@ -299,6 +331,67 @@ CASES = {
     "at least one column": lambda: Columns([], [[], []]),
     "got 1 and 2": lambda: Columns.extremes(0, low=1.0, high=[1.0, 2.0]),
     "at least 2 different values of the attribute, got 1": lambda: Columns.extremes(0, low=1, high=1),
+    "clipping_norm must be above 0": lambda: SensitivityTracker(clipping_norm=0),
+    r"distance must be auditor\.sensitivity\.Full": lambda: SensitivityTracker(clipping_norm=1, distance="full"),
+    "complete must be a function": lambda: Rewritten("age", (1, 2)),
+    "^values must .* 2 different values of the attribute, got 1": lambda: Rewritten(print, (1,)),
+    "^values .* different values of the attribute, got 1": lambda: Rewritten(print, (1, 1)),
+    "different values of the attribute, got 1": lambda: Rewritten(print, (np.zeros(2), np.zeros(2))),
+    "at least 2 different values of the attribute, got 0": lambda: Rewritten(print, ()),
+    "values must be a list of values of the attribute, got 5": lambda: Rewritten(print, 5),
+    "values must be a list of values of the attribute, got 'ab'": lambda: Rewritten(print, "ab"),
+    r"type it got, \(4, 4\) of float64, got \(4,\) of float64 for value 1": lambda: Rewritten(lambda batch, _: batch[0], (1, 2)).batches(X),
+    r"type it got, \(4, 4\) of float64, got \(4, 4\) of int64 for value 1": lambda: Rewritten(lambda batch, _: batch.astype(int), (1, 2)).batches(X),
+    r"type it got, \(4, 4\) of float64, got NoneType for value 1": lambda: Rewritten(lambda *_: None, (1, 2)).batches(X),
+    # Judges of a claim.
+    "gives no verdict": lambda: Comparison(PROMISE, "epsilon_star.gaussian", Verdict.REFUTED, "larger", Subject.MODEL),
+    "needs the adjacency": lambda: Estimate("epsilon_star.gaussian", 3.0, None, None, None, "fit", Subject.MECHANISM),
+    "has no adjacency": lambda: replace(BOUND, subject=Subject.MODEL),
+    "condition": lambda: judge(PROMISE, replace(BOUND, details={"ceiling": 5.0, "conditional": True})),
+    "no lower bound": lambda: judge(PROMISE, replace(BOUND, lower=None, confidence=None)),
+    "claim metric must be one of 'epsilon'": lambda: judge(replace(PROMISE, metric="advantage"), BOUND),
+    # Columns of losses, and tables of records.
+    "same length: loss has 4, member has 3": lambda: columns(member=[1, 0, 1]),
+    r"only 0 .* and 1 .*, got 2 .*row 2, .*; code members as 1": lambda: columns(member=[1, 0, 2, 0]),
+    "member column must hold numbers, got 'yes'.*; code members as 1": lambda: columns(member=["yes", "no", "yes", "no"]),
+    "member column must be one-dimensional": lambda: columns(member=[[1, 0, 1, 0]]),
+    r"4 records and no member \(1\)": lambda: columns(member=[0, 0, 0, 0]),
+    "member column must have no masked": lambda: columns(member=np.ma.masked_array(Y, mask=[0, 0, 1, 0])),
+    "member losses need at least 2 records, got 1": lambda: columns(member=[1, 0, 0, 0]),
+    "loss column must be one-dimensional": lambda: columns(loss=None),
+    "loss column must hold rows of equal length, got rows of different len": lambda: columns(loss=[[1], [1, 2]]),
+    "loss column must hold numbers": lambda: columns(loss=list("abcd")),
+    r"got 2 NaN or blank \(first at row 1,": lambda: columns(loss=[0.1, np.nan, 0.3, np.nan]),
+    r"got 2 infinite \(first at row 0,": lambda: columns(loss=[np.inf, -np.inf, 0.1, 0.2]),
+    r"got 1 infinite \(first at row 0,": lambda: columns(loss=np.array([np.finfo(np.longdouble).max, 1, 2, 3])),
+    r"no masked values, got 2 \(first at row 1,": lambda: columns(loss=np.ma.masked_array(np.zeros(4), mask=Y)),
+    "the loss column is empty": lambda: columns(loss=[], member=[]),
+    "same length: loss has 4, member has 4, id has 2": lambda: columns(id=[1, 2]),
+    "id column must be one-dimensional": lambda: columns(id=5),
+    "label must be the name of a column, or a list of different names, got 3": lambda: table(label=3),
+    "^label must be the name .* 3": lambda: table(label=["y", 3]),
+    "label must be .* a list of different names, got .'y', 'y'": lambda: table(label=["y", "y"]),
+    "features must be the name of a column, .* got ' '": lambda: table(features=" "),
+    "features must be the name of a column, .* got {'a'}": lambda: table(features={"a"}),
+    "^id must be the name of a column, got ": lambda: table(id=["id"]),
+    "^member must be the name of a column, got ''": lambda: table(member=""),
+    # Served models.
+    "^concurrency must be a whole number of 1 or more, got 0": lambda: served(concurrency=0),
+    "^retries must be a whole number of 0 or more, got -1": lambda: served(retries=-1),
+    "^timeout must be above 0": lambda: served(timeout=0),
+    "^max_request_bytes must be a whole number of 1 or more": lambda: served(max_request_bytes=0),
+    "^max_request_records must be a whole number of 1 or more": lambda: served(max_request_records=0),
+    "^protocol must be one of": lambda: served(protocol="grpc"),
+    "^output must be one of .* did you mean 'probabilities'": lambda: served(output="probability"),
+    "^labels must be a list of different names": lambda: served(labels="ab"),
+    "^columns must be a list of different names": lambda: served(columns=["a", "a"]),
+    "^request_template must hold one of .* once, got 0 of them": lambda: Template("{}"),
+    "^request_template must hold one of .* once, got 2 of them": lambda: Template('{"a": {{rows}}, "b": {{row}}}'),
+    "^request_template must be JSON around its placeholder": lambda: Template('{"a": {{rows}}'),
+    "a chat gives no log-probabilities": lambda: completed(url="http://localhost/v1/chat/completions"),
+    "model must be the name of the model on the server": lambda: completed(model=" "),
+    "form must be": lambda: completed(form="echo"),
+    "max_request_records must be a whole number of 1 or more": lambda: completed(max_request_records=0),
     # Canaries.
     "the features must be an array": lambda: canaries.mislabelled("records", Y, size=2),
     "features must be an array or a pandas DataFrame, got dict": lambda: canaries.mislabelled({"a": [1, 2]}, [0, 1], size=2),

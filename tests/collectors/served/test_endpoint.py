@@ -61,26 +61,6 @@ def test_credentials_over_plain_http_need_consent():
     assert Endpoint("http://models.example")
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"concurrency": 0}, "concurrency must be a whole number of 1 or more, got 0"),
-        ({"retries": -1}, "retries must be a whole number of 0 or more, got -1"),
-        ({"timeout": 0}, "timeout must be above 0"),
-        ({"max_request_bytes": 0}, "max_request_bytes must be a whole number of 1 or more"),
-        ({"max_request_records": 0}, "max_request_records must be a whole number of 1 or more"),
-        ({"protocol": "grpc"}, "protocol must be one of"),
-        ({"output": "probability"}, "output must be one of .* did you mean 'probabilities'"),
-        ({"labels": "ab"}, "labels must be a list of different names"),
-        ({"columns": ["a", "a"]}, "columns must be a list of different names"),
-    ],
-)
-def test_options_out_of_range_are_refused(options, sentence):
-    """Each option is checked when the endpoint is described, before anything is sent."""
-    with refused(f"^{sentence}"):
-        Endpoint(URL, **options)
-
-
 MISSING = (404, {}, {"detail": "Not Found"})
 HALVES = {"predictions": [0.5, 0.5]}
 TENSOR = {"outputs": [{"name": "p", "shape": [2, 1], "datatype": "FP64", "data": [0.5, 0.5]}]}
