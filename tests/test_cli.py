@@ -53,6 +53,9 @@ def test_bad_files(tmp_path, capsys, name):
     assert not page.exists()
 
 
+RUN = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -93,14 +96,56 @@ def test_bad_files(tmp_path, capsys, name):
         ("power --epsilon 1 --delta 1e-5 --canaries --split random", ["--canaries is --split bernoulli"]),
         ("power --claim-epsilon 1 --claim-delta 1e-5", ["declared split"]),
         ("power --epsilon 1", ["one target"]),
+        (
+            "claim --delta 1e-5 --noise-multiplier 0 --sampling-rate 0.1 --steps 3",
+            ["--noise-multiplier", "above 0"],
+        ),
+        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --steps 2.5", ["--steps", "2.5"]),
+        ("claim --delta 1e-5 --noise-multiplier 1", ["missing", "--sampling-rate", "--steps", "--schedule"]),
+        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 1/0 --steps 3", ["--sampling-rate", "1/0"]),
+        (
+            "claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 1e999999999 --steps 3",
+            ["--sampling-rate"],
+        ),
+        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --epochs inf", ["--epochs"]),
+        ("claim --delta 1e-5 {run} --epochs 3", ["--epochs", "--steps", "one of the two"]),
+        ("claim --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.1 --epochs -1", ["--epochs", "above 0"]),
+        ("claim --delta 1e-5 {run} --schedule x.csv", ["--schedule", "cannot stand beside"]),
+        ("claim --delta 1e-5 {run} --delta 1", ["--delta", "[0, 1)"]),
+        ("claim --delta 1e-5 {run} --fpr 0", ["--fpr", "(0, 1]"]),
+        ("claim --delta 1e-5 {run} --monte-carlo 1", ["--monte-carlo", "2 or more"]),
+        ("parameters", ["one wish at a time", "got none"]),
+        (
+            "parameters --advantage 0.1 --bayes-security 0.9",
+            ["one wish at a time", "--advantage, --bayes-security"],
+        ),
+        ("parameters --epsilon 1", ["--epsilon and --delta go together"]),
+        ("parameters --advantage 0.1 --at-fpr 0.1", ["--tpr and --at-fpr go together"]),
+        ("parameters --success 0.6", ["--success and --prior go together"]),
+        ("parameters --advantage 0.1 --steps 5", ["give two of", "got 1"]),
+        (
+            "parameters --tpr 0.0010000000000000002 --at-fpr 0.001 --sampling-rate 0.01 --steps 9",
+            ["--tpr", "1e-12 or more above", "0.0010000000000000002"],
+        ),
+        (
+            "parameters --advantage 1e-12 --sampling-rate 0.01 --steps 1000000000",
+            ["no noise multiplier up to 1e12 was found", "ask for less protection"],
+        ),
+        ("runs {table}", ["--delta is needed"]),
+        ("runs {table} --delta 1e-5 --loss-column lose", ["column 'lose' is not in"]),
+        ("runs {table} --delta 1e-5 --adjacency add", ["--adjacency cannot be 'add'"]),
+        (
+            "runs {table} --delta 1e-5 --rank-grid --threshold 1",
+            ["one way to choose the threshold at a time: give --threshold or --rank-grid."],
+        ),
     ],
 )
 def test_bad_arguments(table, capsys, line, words):
     """Each bad argument is one sentence naming it, exit code 2, and nothing is written."""
     before = set(table.parent.iterdir())
-    command = () if line.startswith("power") else ("audit", table)
-    given = [word.format(table=table, folder=table.parent) for word in shlex.split(line)]
-    said = refused(capsys, *command, *given)
+    places = {"table": shlex.quote(str(table)), "folder": shlex.quote(str(table.parent)), "run": RUN}
+    given = shlex.split((f"audit {{table}} {line}" if line.startswith("--") else line).format(**places))
+    said = refused(capsys, *given)
     assert [word for word in words if word not in said] == []
     assert set(table.parent.iterdir()) == before
 
