@@ -5,17 +5,9 @@ import shlex
 
 import pandas as pd
 import pytest
-from command_line import answer, leaking, refused, run
+from command_line import answer, refused, run
 
 import auditor
-
-
-@pytest.fixture
-def table(tmp_path, rng):
-    """A CSV of losses with a clear leak, in a folder with a space and an umlaut."""
-    folder = tmp_path / "Daten für uns"
-    folder.mkdir()
-    return leaking(folder / "losses.csv", rng)
 
 
 def test_two_files_and_a_score(tmp_path, rng, capsys):

@@ -4,7 +4,7 @@ import json
 from xml.etree import ElementTree as ET
 
 import pytest
-from command_line import leaking, refused, run
+from command_line import refused, run
 
 import auditor
 
@@ -15,14 +15,6 @@ OUTPUTS = {
     "--sarif": "findings.sarif",
     "--json": "result.json",
 }
-
-
-@pytest.fixture
-def table(tmp_path, rng):
-    """A table of losses with a clear leak, in a folder with a space and an umlaut."""
-    folder = tmp_path / "für uns"
-    folder.mkdir()
-    return leaking(folder / "losses.csv", rng)
 
 
 def options(folder):

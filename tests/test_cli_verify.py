@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,17 +20,20 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def text_of(name):
+    """What a file of the current directory holds."""
+    return Path(name).read_text(encoding="utf-8")
+
+
 def audited(*arguments):
     """Audit the table into r.json; return its JSON."""
     assert run("audit", "losses.csv", "--json", "r.json", "--quiet", *arguments) in (0, 1)
-    with open("r.json", encoding="utf-8") as file:  # noqa: PTH123
-        return json.load(file)
+    return json.loads(text_of("r.json"))
 
 
 def save(raw, name="r.json"):
     """Write JSON, or text as it is."""
-    with open(name, "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(raw if isinstance(raw, str) else json.dumps(raw))
+    Path(name).write_text(raw if isinstance(raw, str) else json.dumps(raw), encoding="utf-8")
 
 
 def said(capsys, *arguments, code):
@@ -197,9 +201,8 @@ def test_a_context_is_read_from_a_file(capsys, name, text):
     save(text, name)
     arguments = ("--context", name, "--cyclonedx", "bom.json", "--model-card", "card.md")
     assert declared(answer(capsys, "audit", "losses.csv", *arguments)) == EXPECTED
-    with open("bom.json", encoding="utf-8") as bom, open("card.md", encoding="utf-8") as card:  # noqa: PTH123
-        assert json.load(bom)["specVersion"] == "1.6"
-        assert "- Release: open weights\n" in card.read()
+    assert json.loads(text_of("bom.json"))["specVersion"] == "1.6"
+    assert "- Release: open weights\n" in text_of("card.md")
 
 
 def test_a_context_stands_in_the_configuration(capsys):
@@ -254,5 +257,4 @@ def test_a_stored_result_has_the_cards_too():
     audited()
     assert run("report", "r.json", "--cyclonedx", "bom.json", "--model-card", "card.md", "--quiet") == 0
     result = auditor.read_result("r.json")
-    with open("bom.json", encoding="utf-8") as bom, open("card.md", encoding="utf-8") as card:  # noqa: PTH123
-        assert (bom.read(), card.read()) == (result.to_cyclonedx(), result.to_model_card())
+    assert (text_of("bom.json"), text_of("card.md")) == (result.to_cyclonedx(), result.to_model_card())
