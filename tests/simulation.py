@@ -18,6 +18,16 @@ ALPHA = 0.05
 EXACT = ClopperPearson()
 
 
+# What losses may be distributed as.
+LAWS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "five values": lambda rng, n: rng.integers(0, 5, n) + 0.0,
+    "mostly one value": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.random(n)),
+}
+
+
 def at_most(misses, runs, level=ALPHA):
     """Whether so many misses are compatible with the level: their tail probability is not below 1e-3."""
     return stats.binom.sf(misses - 1, runs, level) > 1e-3
@@ -51,6 +61,18 @@ def outside(truth, found):
 def runs_for(request, short, long):
     """Numbers of repetitions, by the size asked for."""
     return long if request.config.getoption("--long") else short
+
+
+def told(name, misses, number):
+    """How many missed, of how many, printed for the table of the long run."""
+    print(f"\n{name}: {misses / number:.4f} of {number}")  # noqa: T201
+    return misses, number
+
+
+def rate_of(request, name, missed, *, seed, runs, long=4000):
+    """How many audits missed, of how many."""
+    rng, number = np.random.default_rng(seed), runs_for(request, runs, long)
+    return told(name, sum(bool(missed(rng)) for _ in range(number)), number)
 
 
 def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, interval=EXACT):

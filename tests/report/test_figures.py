@@ -186,13 +186,6 @@ def test_svg_is_deterministic_inline_and_named(refuted):
     assert "<style" not in text
 
 
-def test_nothing_global_changes(refuted):
-    """Drawing leaves every global setting of matplotlib as it was."""
-    before = dict(mpl.rcParams)
-    svg(tradeoff.tradeoff_figure(refuted), alt="a")
-    assert dict(mpl.rcParams) == before
-
-
 def test_colours_are_those_of_the_light_page():
     """Outside a page, in a paper, a figure has the colours of the light page."""
     style = resources.files("auditor.report").joinpath("templates/style.css").read_text(encoding="utf-8")
