@@ -17,16 +17,17 @@ from scipy.stats import norm
 
 from auditor import DPSGD, Adjacency, Claim
 from auditor.theory import (
-    advantage_from_mu,
+    Corollary7,
+    WantedBayesSecurity,
     attribute_inference,
     bayes_security_closed_form,
     bayes_security_moment_matched,
     epsilon,
     humphries,
-    noise_multiplier_grid,
+    noise_multiplier_for,
     replace_one,
     rough_epsilon,
-    sampling_rate_grid,
+    sampling_rate_for,
     success_rate_from_bayes_security,
     total_variation,
     total_variation_a,
@@ -43,6 +44,13 @@ ADULT, PURCHASE, TABLE_ADULT = 26_318, 197_324, 32_561
 def stated(value):
     """A Bayes security as printed."""
     return Claim("bayes_security", value, None, REPLACE_ONE, "printed", proven=False)
+
+
+def noise_for(records, batch):
+    """The noise for a Bayes security of 0.9 after 20 epochs, by Equation 4."""
+    wanted, steps = WantedBayesSecurity(0.9), round(20 * records / batch)
+    found = noise_multiplier_for(wanted, sampling_rate=batch / records, steps=steps, method=Corollary7())
+    return found.value
 
 
 def delta_by_fft(run, level, other=-1.0):
@@ -82,10 +90,12 @@ def test_section_4_example():
     """Security .98 means 51% success and .9 means 55%; p is about .00035 s for T = 5,000 (Equation 4)."""
     assert success_rate_from_bayes_security(stated(0.98)).value == pytest.approx(0.51, abs=1e-12)
     assert success_rate_from_bayes_security(stated(0.90)).value == pytest.approx(0.55, abs=1e-12)
-    rates = sampling_rate_grid(0.98, [0.5, 1.0, 3.0], 5000)
-    assert rates / [0.5, 1.0, 3.0] == pytest.approx([0.00035] * 3, abs=5e-6)  # last digit printed
-    for rate, noise in zip(rates, (0.5, 1.0, 3.0), strict=True):
-        assert erf(rate * math.sqrt(5000) / (math.sqrt(2) * noise)) == pytest.approx(0.02, abs=1e-12)
+    for noise in (0.5, 1.0, 3.0):
+        found = sampling_rate_for(
+            WantedBayesSecurity(0.98), noise_multiplier=noise, steps=5000, method=Corollary7()
+        )
+        assert found.value / noise == pytest.approx(0.00035, abs=5e-6)  # last digit printed
+        assert erf(found.value * math.sqrt(5000 / 2) / noise) == pytest.approx(0.02, rel=1e-5)
 
 
 @pytest.mark.parametrize(("noise", "kept"), [(0.5, False), (1.0, False), (3.0, True)])
@@ -149,7 +159,7 @@ def test_figure_7_is_tight_at_one_rate_only():
     def gap(fpr):
         return tpr_from_advantage(security, fpr=fpr).value - tpr_closed_form(run, fpr=fpr).value
 
-    assert 1 - security.value == pytest.approx(advantage_from_mu(mu), rel=1e-12)
+    assert 1 - security.value == pytest.approx(erf(mu / math.sqrt(8)), rel=1e-12)
     touch = norm.cdf(-mu / 2)
     assert touch == pytest.approx(0.4859, abs=1e-4)
     assert touch == pytest.approx(0.5, abs=0.05)  # last digit printed
@@ -163,7 +173,7 @@ def test_figure_7_is_tight_at_one_rate_only():
 def test_proposition_9_for_likely_members():
     """At prior .75 the printed branch is 3 (1 + FPR - beta*); the bound without the 3 holds for the best attacker."""
     mu = 0.5
-    security = 1 - advantage_from_mu(mu)
+    security = 1 - erf(mu / math.sqrt(8))
     for fpr in (0.01, 0.1, 0.4):
         bound = tpr_from_advantage(stated(security), fpr=fpr).value
         best = norm.cdf(norm.ppf(fpr) + mu)  # Neyman-Pearson: whatever the prior, no attacker does better
@@ -217,11 +227,10 @@ def test_section_6_noise():
     assert (fewest, most) == (pytest.approx(26_243, abs=1), pytest.approx(26_393, abs=1))
     assert fewest < ADULT < most < TABLE_ADULT
     for records, batch, printed, within in ((ADULT, 256, 3.51, 0.005), (PURCHASE, 512, 1.8, 0.05)):
-        noise = float(noise_multiplier_grid(0.9, batch / records, round(20 * records / batch)))
+        noise = noise_for(records, batch)
         assert noise == pytest.approx(printed, abs=within)  # last digit printed
         assert noise == pytest.approx(math.sqrt(10 * batch / records) / erfinv(0.1), rel=5e-4)  # whole steps
-    of_all = float(noise_multiplier_grid(0.9, 256 / TABLE_ADULT, round(20 * TABLE_ADULT / 256)))
-    assert of_all == pytest.approx(3.16, abs=0.005)
+    assert noise_for(TABLE_ADULT, 256) == pytest.approx(3.16, abs=0.005)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_equation_7_is_safe_and_not_tight(mu, delta):
     printed = (at(best) - math.log(delta)) / best
     assert printed == pytest.approx(mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta)), rel=1e-9)
     assert min((at(rate) - math.log(delta)) / rate for rate in (0.9 * best, 1.1 * best)) > printed
-    exact = theory.epsilon_from_mu(mu, delta=delta)
+    exact = theory.gaussian_epsilon(mu, delta=delta)
     assert gaussian_mechanism_delta(mu, exact) == pytest.approx(delta, rel=1e-8)
     assert exact < printed
     assert exact <= theory.renyi_epsilon(DPSGD(noise, 1.0, 1), delta=delta).value <= printed
@@ -113,16 +113,16 @@ def test_the_corrected_gaussian_mechanism_holds_below_1_and_not_for_all(epsilon)
     """Gaussian mechanism: sigma = c/epsilon keeps delta for epsilon below 1, the stated range; at 10 it does not."""
     for delta in (1e-9, 1e-5, 1e-2):
         c = math.sqrt(2 * math.log(1.25 / delta))
-        assert theory.delta_from_mu(epsilon / c, epsilon=epsilon) <= delta
+        assert theory.gaussian_delta(epsilon / c, epsilon=epsilon) <= delta
     c = math.sqrt(2 * math.log(1.25e5))
-    assert theory.delta_from_mu(10 / c, epsilon=10.0) > 1e-5
+    assert theory.gaussian_delta(10 / c, epsilon=10.0) > 1e-5
 
 
 def test_the_central_limit_fails_in_the_tail():
     """At noise .6, rate .01, 100 steps the simulated delta at the limit's epsilon 1.505 is .0021: 200 times 1e-5."""
     run, rng, runs = DPSGD(0.6, 0.01, 100), np.random.default_rng(3), 100_000
     mu = theory.mu_clt(run).value
-    at = theory.epsilon_from_mu(mu, delta=1e-5)
+    at = theory.gaussian_epsilon(mu, delta=1e-5)
     loss = np.zeros(runs)
     for _ in range(100):
         x = 0.6 * rng.normal(size=runs) + (rng.random(runs) < 0.01)

@@ -20,6 +20,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from experiments import slides
 from experiments.errata_bayes import BAYES
 from experiments.errata_checks import Erratum, answers_delta, answers_epsilon, checked, table
 from experiments.errata_composition import POST, SLIDES
@@ -283,8 +284,8 @@ def test_the_noise_printed_for_the_gaussian_mechanism_breaks_its_promise():
         )  # fmt: skip
 
     assert exact(printed) == pytest.approx(0.0105, abs=5e-5)
-    assert theory.delta_from_mu(1 / printed, epsilon=eps) == pytest.approx(exact(printed), rel=1e-9)
-    assert theory.delta_from_mu(1 / corrected, epsilon=eps) == pytest.approx(exact(corrected), rel=1e-6)
+    assert theory.gaussian_delta(1 / printed, epsilon=eps) == pytest.approx(exact(printed), rel=1e-9)
+    assert theory.gaussian_delta(1 / corrected, epsilon=eps) == pytest.approx(exact(corrected), rel=1e-6)
     assert exact(corrected) < delta
 
 
@@ -296,7 +297,7 @@ def test_the_tail_of_the_loss_is_no_equivalent_of_privacy():
         integral(lambda x: density(x, 1), edge, 6, 20),
         integral(lambda x: density(x, 1), -20, -6, -0.5),
     )
-    assert theory.delta_from_mu(1.0, epsilon=1.0) == pytest.approx(exact, abs=1e-12)
+    assert theory.gaussian_delta(1.0, epsilon=1.0) == pytest.approx(exact, abs=1e-12)
     assert (exact, tail, tail + other) == pytest.approx((0.126937, 0.308538, 0.375345), abs=1e-6)
 
 
@@ -323,7 +324,7 @@ def test_corollary_5_4_is_the_second_moment_of_one_step(mu):
     inner = integral(
         lambda x: density(x) * mpmath.expm1(mu * x - mpmath.mpf(mu) ** 2 / 2) ** 2, edge, edge + 8, edge + 30
     )
-    found = theory.subsampled_mu(mu, sampling_rate=rate, steps=steps)
+    found = slides.corollary_5_4(mu, rate=rate, steps=steps)
     assert found == pytest.approx(rate * math.sqrt(2 * steps * inner), rel=1e-9)
     printed = (
         rate * math.sqrt(steps * math.exp(mu**2)) * special.ndtr(1.5 * mu) + 3 * special.ndtr(-mu / 2) - 2
@@ -343,7 +344,7 @@ def test_theorem_3_4_must_return_the_mu_of_gaussian_steps():
         integral(lambda x, k=k: density(x, 0.1) * (0.1 * x - mpmath.mpf("0.005")) ** k, -14, 0, 14)
         for k in (1, 2)
     )
-    assert theory.limit_mu(theory.gdp_curve(0.1), steps=25) == pytest.approx(0.5, rel=1e-3)
+    assert slides.theorem_3_4(theory.gdp_curve(0.1), steps=25) == pytest.approx(0.5, rel=1e-3)
     assert 10 * mean / math.sqrt(second - mean**2) == pytest.approx(0.5, rel=1e-9)
     kappa_2 = -second
     assert 10 * mean / (mean - kappa_2) == pytest.approx(3.328, abs=5e-4)
