@@ -22,10 +22,8 @@ from auditor.theory import (
     attribute_inference,
     bayes_security_closed_form,
     bayes_security_moment_matched,
-    epsilon,
     humphries,
     noise_multiplier_for,
-    replace_one,
     rough_epsilon,
     sampling_rate_for,
     success_rate_from_bayes_security,
@@ -170,34 +168,6 @@ def test_figure_7_is_tight_at_one_rate_only():
     assert tpr_exact(run, fpr=0.1).value == pytest.approx(0.113, abs=5e-4)  # the f-DP value is right
 
 
-def test_proposition_9_for_likely_members():
-    """At prior .75 the printed branch is 3 (1 + FPR - beta*); the bound without the 3 holds for the best attacker."""
-    mu = 0.5
-    security = 1 - erf(mu / math.sqrt(8))
-    for fpr in (0.01, 0.1, 0.4):
-        bound = tpr_from_advantage(stated(security), fpr=fpr).value
-        best = norm.cdf(norm.ppf(fpr) + mu)  # Neyman-Pearson: whatever the prior, no attacker does better
-        assert best <= bound + 1e-12
-        assert bound < min(1.0, 3 * (1 + fpr - security))
-
-
-def test_section_4_2_1_fails_where_the_advantage_is_overstated():
-    """One step at p = .01, s = .5 is (0, delta)-DP, by quadrature; the printed 'lower bound' at that delta is .0129."""
-    rate, noise = 0.01, 0.5
-
-    def above(x):
-        both = norm.pdf(x, 1, noise) - norm.pdf(x, -1, noise)
-        return rate * max(both, 0.0)
-
-    delta = integrate.quad(above, -6, 6, points=(0.0,), limit=200)[0]
-    assert delta == pytest.approx(total_variation(DPSGD(noise, rate, 1)).value, rel=1e-9)
-    rough = rough_epsilon(bayes_security_closed_form(DPSGD(noise, rate, 1)), delta=delta)
-    assert rough.value == pytest.approx(0.0129, abs=5e-5)
-    assert not rough.proven
-    exact = rough_epsilon(stated(1 - delta), delta=delta)
-    assert exact.value == pytest.approx(0, abs=1e-9)  # with the exact security it is a lower bound
-
-
 @pytest.mark.parametrize("delta", [1e-5, 1e-3, 0.05])
 def test_section_4_2_1_holds_where_the_advantage_is_understated(delta):
     """After 50 epochs at p = .001, s = 1 Corollary 7 understates the advantage, and the inversion is below epsilon."""
@@ -275,20 +245,3 @@ def test_section_6_2_true_positive_rates(security, printed, within, right):
     value = tpr_from_advantage(stated(security), fpr=0.1).value
     assert value == pytest.approx(0.1 + 1 - security, abs=1e-12)
     assert (abs(value - printed) <= within + 1e-9) is right
-
-
-def test_section_6_2_epsilon_fits_added_or_removed_records():
-    """Epsilon .5 at security .9 fits add/remove, .48; for replaced records, which beta* is about, it is .99."""
-    run = DPSGD(3.51, 256 / ADULT, round(20 * ADULT / 256))
-    added = epsilon(run, delta=3.8e-6)
-    assert added.value == pytest.approx(0.5, abs=0.05)
-    assert delta_by_fft(run, added.value, other=0.0) == pytest.approx(3.8e-6, rel=0.02)
-    replaced = epsilon(run, delta=3.8e-6, adjacency=REPLACE_ONE).value
-    truth = optimize.brentq(lambda level: delta_by_fft(run, level) - 3.8e-6, 0.5, 2.0)
-    assert truth == pytest.approx(0.99, abs=0.005)
-    if replaced is None:  # an older accountant: the conversion, at a larger delta
-        converted = replace_one(added)
-        assert converted.value == pytest.approx(2 * added.value, rel=1e-12)
-        assert delta_by_fft(run, converted.value) <= converted.delta
-    else:
-        assert replaced == pytest.approx(truth, abs=2e-3)
