@@ -10,7 +10,7 @@ tests/notebooks/test_attributes.py.
 import math
 
 import pytest
-from oracles import sampled_gaussian_delta
+from oracles import composed_delta
 from scipy import integrate, optimize
 from scipy.special import erf, erfinv
 from scipy.stats import norm
@@ -53,7 +53,7 @@ def noise_for(records, batch):
 
 def delta_by_fft(run, level, other=-1.0):
     """The smallest delta of a run at an epsilon: of replaced records, or of removed ones where the other mean is 0."""
-    return sampled_gaussian_delta(run.noise_multiplier, run.sampling_rate, run.steps, level, low=other)
+    return composed_delta((run.noise_multiplier, run.sampling_rate, other, 1.0, run.steps), epsilon=level)
 
 
 def erf_later(security):
