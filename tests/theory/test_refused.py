@@ -181,6 +181,10 @@ def test_false_positive_rates(fpr):
         (lambda: t.WantedEpsilon(1.0, delta=0.0), r"delta must lie in \(0, 1\)"),
         (lambda: t.WantedTPR(0.01, at_fpr=0.1), r"rate 0\.1, .* got 0\.01; want a larger"),
         (lambda: t.WantedTPR(0.5, at_fpr=0.0), r"at_fpr must lie in \(0, 1\)"),
+        (lambda: t.WantedSuccess(0.9, prior=0.1), r"1e-12 or more above 0\.9, .* got 0\.9; want"),
+        (lambda: t.WantedSuccess(0.4, prior=0.5), "which an attacker reaches by guessing, got 0.4"),
+        (lambda: t.WantedSuccess(1.0, prior=0.5), r"wanted success rate must lie in \(0, 1\)"),
+        (lambda: t.WantedSuccess(0.9, prior=1.0), r"prior must lie in \(0, 1\)"),
         # Parameters for wishes.
         (lambda: noise("x", "y", "z"), "target must be auditor.theory.WantedBayes.*, got 'x'"),
         (lambda: noise(ADVANTAGE, method="exact"), "method must be"),
