@@ -234,6 +234,27 @@ def gaussian_deltas(mu: float, *, epsilons: npt.ArrayLike) -> Floats:
     return np.asarray(np.exp(log_delta_at(np.clip(a, FURTHEST, None), np.asarray(mu))))
 
 
+def sampled_deltas(
+    unsampled: Callable[[Floats], Floats], epsilon: Floats, *, rate: float
+) -> tuple[Floats, Floats]:
+    """Return the divergences of a Poisson-sampled step, a record more or less, from its own without sampling.
+
+    With a = e^eps and the step's H(a) = sup P - a Q, (1-p) Q + p P over Q has p H((a - 1 + p)/p), and 1 - a up to 1 - p; Q
+    over it has b H(a p / b), b = 1 - a (1 - p), and 0 from b <= 0 on.
+
+    Args:
+        unsampled: H at epsilons.
+        epsilon: Any sign.
+        rate: p, in (0, 1).
+    """
+    grown = np.expm1(epsilon)
+    above, rest = grown + rate, rate - (1 - rate) * grown
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        forward = rate * unsampled(np.where(above > 0, np.log1p(grown / rate), 0.0))
+        backward = rest * unsampled(np.where(rest > 0, epsilon + np.log(rate / rest), 0.0))
+    return np.where(above > 0, forward, -grown), np.where(rest > 0, backward, 0.0)
+
+
 def gaussian_mu(epsilon: float, *, delta: float) -> float:
     """Return the largest mu at which N(mu, 1) and N(0, 1) are (epsilon, delta)-indistinguishable.
 

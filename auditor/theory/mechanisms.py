@@ -17,8 +17,7 @@ Added noise. Let f be a log-concave density, f = e^-V with V convex, P the law o
   y takes all of the side of +1 first, then of -1. One number whose event is a half-line has equality, from the same
   start alpha, so no event of the many does better.
 * Both orders of a symmetric f are alike: mirror x to u - x.
-* Poisson sampling at rate p, a record more or less, a = e^eps: (1-p) Q + p P over Q has p H((a - 1 + p)/p), H(a) the
-  divergence without sampling, and 1 - a up to 1 - p; Q over it has b H(a p / b), b = 1 - a (1 - p), and 0 from b <= 0 on.
+* Poisson sampling at rate p, a record more or less: `auditor.theory.gaussian.sampled_deltas`.
 """
 
 import math
@@ -35,7 +34,14 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, ShuffledBatches
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import StepPair, array_of, gaussian_deltas, log_mixture, relation_of
+from auditor.theory.gaussian import (
+    StepPair,
+    array_of,
+    gaussian_deltas,
+    log_mixture,
+    relation_of,
+    sampled_deltas,
+)
 from auditor.theory.privacy_loss import PrivacyLoss
 
 # --- What was run ---
@@ -152,12 +158,7 @@ class NoisyQuery:
         if self.sampling_rate == 1:
             both = self._unsampled(epsilon)
             return both, both
-        p, grown = self.sampling_rate, np.expm1(epsilon)
-        above, rest = grown + p, p - (1 - p) * grown  # a - (1 - p), and b
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            forward = p * self._unsampled(np.where(above > 0, np.log1p(grown / p), 0.0))
-            backward = rest * self._unsampled(np.where(rest > 0, epsilon + np.log(p / rest), 0.0))
-        return np.where(above > 0, forward, -grown), np.where(rest > 0, backward, 0.0)
+        return sampled_deltas(self._unsampled, epsilon, rate=self.sampling_rate)
 
     def _unsampled(self, epsilon: Floats) -> Floats:
         size = np.minimum(np.abs(epsilon), _LARGEST_EPSILON)
