@@ -45,6 +45,7 @@ from auditor.core.values import (
     Estimate,
     Losses,
     LossScale,
+    OutputPolicy,
     PerGroup,
     Status,
     Subject,
