@@ -64,13 +64,18 @@ def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, inter
 _LOOKED_AT = ("certified bound", "one run", "measured rates", "guaranteed rates")
 
 
-def looked_at(losses, **asked):
-    """The result that a headline goes by: the rows that it looks at, and which of them hold together."""
+def evidence_of(losses, **asked):
+    """What an audit of these losses has to go by, for the rows that a headline looks at."""
     known, offered = signature(Asked).parameters, signature(audit).parameters.values()
     defaults = {item.name: item.default for item in offered if item.name in known}
     question = Asked(**{**defaults, "losses": losses, "delta": 1e-5, **asked})
-    evidence = Evidence(question, question.setting, tuple(ESTIMATORS[name] for name in _LOOKED_AT))
-    return result_of({**question.described(), "shown": shown_together(evidence)}, *evidence.estimates)
+    return Evidence(question, question.setting, tuple(ESTIMATORS[name] for name in _LOOKED_AT))
+
+
+def looked_at(losses, **asked):
+    """The result that a headline goes by: the rows that it looks at, and which of them hold together."""
+    evidence = evidence_of(losses, **asked)
+    return result_of({**evidence.asked.described(), "shown": shown_together(evidence)}, *evidence.estimates)
 
 
 def result_of(data, *estimates):

@@ -1,4 +1,4 @@
-"""Who is at risk: the audit repeated by group and by loss percentile, with one error probability for all slices.
+"""Who is at risk, and what answering less would help: the audit repeated, with one error probability for all of it.
 
 Every quantity (the certified bound, the AUC, the advantage, the members' share of a percentile band) holds for all
 slices at once with the stated confidence: each of m slices gets the error alpha/m (Bonferroni). Which slices are
@@ -8,6 +8,11 @@ need less for the tests, but it gives no interval for the hypotheses that it rej
 Members always count as draws here, also where every training record was scored. Limits that take the members of a slice
 for all there are would be positive in some slice by chance alone, the more so the smaller it is, and who is at risk is
 asked about records like these.
+
+By policies the same records are audited by the losses of coarser answers, likewise with alpha/m for each of m policies. An
+attacker who sees the full outputs can make them coarser, so the best attacker learns no more from less; this one, who goes
+by the loss, may. A lower limit for the best attacker under one policy is therefore one under each that it follows from, and
+all hold at once: the largest is taken [own].
 """
 
 from collections.abc import Iterator
@@ -19,14 +24,16 @@ import numpy.typing as npt
 
 from auditor.core.numbers import percent
 from auditor.core.options import Melded, RankGrid, Sample
-from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject, weighted
+from auditor.core.values import Estimate, Floats, Losses, OutputPolicy, PerGroup, Subject, weighted
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
+from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
 from auditor.estimators.limits import lower_limit, upper_limit
-from auditor.estimators.rates import auc
+from auditor.estimators.one_run import mechanism_bound
+from auditor.estimators.rates import auc, guaranteed_rates
 from auditor.records.labels import codes
-from auditor.results.document import Slice, SliceKind
+from auditor.results.document import PolicyFound, Slice, SliceKind
 
 # Where bands of losses end, as shares of all records.
 _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -152,6 +159,63 @@ def _share(part: _Part, losses: Losses, level: float) -> Estimate:
             "lift_lower": low / overall,
             "lift_upper": high / overall,
         },
+    )
+
+
+# --- The audit repeated by what the model would answer ---
+
+
+_OF_THE_BEST = ("advantage", "epsilon_bound.one_run")  # whose lower limits are those of any attacker
+
+
+def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
+    """Return what the attacker by the loss finds under each output policy, the full outputs first; empty where none was scored.
+
+    Args:
+        evidence: Of the audit by the full outputs, whose losses may hold those under policies.
+    """
+    given = evidence.asked.given
+    if not given.policies:
+        return ()
+    scored = {OutputPolicy.FULL: PerGroup(given.member, given.nonmember), **given.policies}
+    confidence = evidence.setting.confidence
+    # No claim is judged here.
+    stricter = replace(evidence.setting, confidence=1 - (1 - confidence) / len(scored), claim=None)
+    found = {}
+    for name, pair in scored.items():
+        losses = replace(given, member=pair.member, nonmember=pair.nonmember, policies={})
+        asked = replace(evidence.asked, losses=losses, features=None, reference=None, fpr=stricter.rates)
+        found[OutputPolicy(name)] = _under(Evidence(asked, stricter))
+    lower = {policy: {row.name: row.lower for row in rows} for policy, rows in found.items()}
+    return tuple(
+        PolicyFound(
+            policy=policy.name,
+            confidence=confidence,
+            compared=len(found),
+            estimates=rows,
+            at_least={
+                name: max(limits)
+                for name in _OF_THE_BEST
+                if (
+                    limits := [
+                        low
+                        for less, row in lower.items()
+                        if less.tells_no_more_than(policy) and (low := row.get(name)) is not None
+                    ]
+                )
+            },
+        )
+        for policy, rows in found.items()
+    )
+
+
+def _under(evidence: Evidence) -> tuple[Estimate, ...]:
+    asked, counts = evidence.setting, evidence.counts
+    return (
+        auc(counts, confidence=asked.confidence),
+        advantage(counts, confidence=asked.confidence, members=asked.members),
+        *guaranteed_rates(evidence),
+        *(row for row in mechanism_bound(evidence) if row.value is not None),
     )
 
 
