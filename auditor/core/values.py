@@ -170,13 +170,13 @@ class OutputPolicy:
 
     @property
     def words(self) -> str:
-        """What is answered, as in "with the predicted class alone"."""
+        """What is answered, as in "with the label alone"."""
         decimals = f"outputs rounded to {self.number} decimal{'' if self.number == 1 else 's'}"
         largest = (
             "the largest probability" if self.number == 1 else f"the {self.number} largest probabilities"
         )
         told = {"full": "the full outputs", "digits": decimals, "top": f"{largest} alone"}
-        return told.get(self.kind, "the predicted class alone")
+        return told.get(self.kind, "the label alone")
 
     def tells_no_more_than(self, other: "OutputPolicy") -> bool:
         """Whether its answer follows from the other's, whatever the outputs: that of fewer decimals need not, rounded twice."""

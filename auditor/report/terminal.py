@@ -278,6 +278,9 @@ def audit_text(
             console.print()
         else:
             console.print(_numbers(shown))
+            if shown.policies:
+                console.print(_policies(shown))
+                console.print(_text(" ".join(shown.policy_notes), style="dim"))
         for line in _last(shown):
             console.print(line)
 
@@ -296,6 +299,8 @@ def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
         yield _text(sentence)
     if shown.most_exposed:
         yield _text(shown.most_exposed)
+    if shown.less:
+        yield _text(shown.less)
     yield _text("What now", style="bold")
     for place, line in enumerate(shown.now, start=1):
         yield _text(f"{place}. {line}")
@@ -318,6 +323,15 @@ def _last(shown: View) -> Iterator["Text"]:
 
 def _signed(sign: Sign) -> "Text":
     return _text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
+
+
+def _policies(shown: View) -> "Table":
+    table = _table("Answer", *(f">{title}" for title, _, _ in shown.policies[0].cells))
+    for column in table.columns:
+        column.no_wrap = False
+    for row in shown.policies:
+        _add(table, row.title, *(f"{value} ({ends})" if ends else value for _, value, ends in row.cells))
+    return table
 
 
 def _numbers(shown: View) -> "Table":
