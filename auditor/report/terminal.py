@@ -99,6 +99,9 @@ def comparison_text(comparison: "ComparedAudits", *, width: int = 100, color: bo
         console.print(_audits(shown))
         if shown["several_instances"]:
             console.print(_strategies(shown))
+        if shown["policies"]:
+            console.print(_policies_of_audits(shown))
+            console.print(_text(shown["label_only"], style="dim"))
         left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in shown["left_out"])
         for words in (*left_out, *shown["notes"][: 2 if shown["bounds_what"] else 1], *shown["hints"]):
             console.print(_text(words))
@@ -139,6 +142,14 @@ def _audits(shown: dict[str, Any]) -> "Table":
         name, interval = f"{row['run'].number}. {row['run'].title}", "; ".join(measured["notes"])
         cells = (row["strategy"]["text"], row["utility"]["text"], measured["text"], interval)
         _add(table, name, *cells, VERDICT[row["run"].result.verdict].word)
+    return table
+
+
+def _policies_of_audits(shown: dict[str, Any]) -> "Table":
+    table = _table("Audit", "Answer", ">AUC", "Interval", "Best attacker's advantage")
+    for row in shown["policies"]:
+        name, auc = f"{row['run'].number}. {row['run'].title}", row["auc"]
+        _add(table, name, row["answer"]["text"], auc["text"], "; ".join(auc["notes"]), row["best"]["text"])
     return table
 
 

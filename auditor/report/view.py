@@ -242,7 +242,7 @@ class View:
             told = f"With the full outputs the AUC is {now}: there is nothing that answering less is seen to help."
         elif (after.estimate.upper or 0.0) < (before.estimate.lower or 0.0):
             told = f"{would[:1].upper()}{would[1:]} instead of {now}."
-            even = f" Even then the best attacker's advantage is at least {item.advantage}{self._of_training(item)}."
+            even = f" Even then the best attacker's advantage is {item.best}{self._of_training(item)}."
         else:
             told = f"Answering less is not shown to help: {would}, with the full outputs it is {now}."
         held = f"Each of these holds for all policies at once at {level} confidence"

@@ -586,9 +586,14 @@ class PolicyRow:
         return None if row is None or low is None else Row(replace(row.estimate, value=low, lower=low))
 
     @property
-    def advantage(self) -> str:
+    def best(self) -> str:
         """The lower limit of the best attacker's advantage."""
-        return metrics.shown_value(self.found.at_least.get("advantage"), name="advantage", toward="down")
+        low = self.found.at_least.get("advantage")
+        return (
+            numbers.MISSING
+            if low is None
+            else f"at least {metrics.shown_value(low, name='advantage', toward='down')}"
+        )
 
     @cached_property
     def cells(self) -> tuple[tuple[str, str, str], ...]:
@@ -596,7 +601,7 @@ class PolicyRow:
         named = ("AUC", "auc"), (_short(self.rate), self.rate), ("Advantage", "advantage")
         rows = [(title, row_of(self.found, name)) for title, name in named]
         shown = [(title, row.value, row.ends) if row else (title, numbers.MISSING, "") for title, row in rows]
-        best = ("Best attacker's advantage", f"at least {self.advantage}", "")
+        best = ("Best attacker's advantage", self.best, "")
         bound = () if self.bound is None else (("Training algorithm bound", self.bound.ends, ""),)
         return (*shown, best, *bound)
 

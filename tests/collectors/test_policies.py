@@ -216,7 +216,7 @@ def test_a_policy_that_is_none_is_refused(policies, words):
 def test_policies_that_a_score_does_not_have_are_refused():
     """A regression has no label, an average of answers no policy, and losses under one are of every record."""
     xy = (np.zeros((4, 1)), [1.0, 2.0, 3.0, 4.0])
-    with refused("got 'label'; name digits=N alone"):
+    with refused("got 'label'; name only numbers of digits"):
         collect(lambda x: x, members=xy, nonmembers=xy, task=SquaredError(), policies="digits=1,label")
     with refused("left out where answers are averaged, got repeats=3"):
         collect(lambda x: x, members=xy, nonmembers=xy, task=Classification(), repeats=3, policies="label")

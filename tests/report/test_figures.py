@@ -22,6 +22,7 @@ NAMES = [
     "epsilons",
     "losses",
     "raw-losses",
+    "policies",
     "quantiles",
 ]
 

@@ -184,7 +184,7 @@ def refuse_policies(
     """Refuse policies of other kinds than those under which something is scored."""
     bad = next((item for item in policies if item.kind not in kinds), None)
     if bad is not None:
-        fix = "name digits=N alone" if kinds else "leave policies= (--policies) out"
+        fix = "name only numbers of digits" if kinds else "leave policies= (--policies) out"
         raise InputError(
             f"policies must be of a kind that this score has, which is the {what}, got {bad.name!r}; {fix}."
         )

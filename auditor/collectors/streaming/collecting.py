@@ -308,8 +308,8 @@ def collect_to(
     texts = is_scorer(model)
     task = None if texts else (task or Classification())
     under = OutputPolicy.several(policies)
-    if texts:
-        refuse_policies(under, kinds=(), what="score of a text")
+    kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
+    refuse_policies(under, kinds=kinds, what=what, repeats=repeats)
     sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)
     recipe = ScorerRecipe(
         model=model,
