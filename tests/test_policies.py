@@ -159,14 +159,3 @@ def test_they_stand_in_the_file(result, tmp_path):
 def test_which_answers_follow_from_which(less, more, follows):
     """A label follows from the largest probability, fewer largest ones from more, and all from the full outputs."""
     assert OutputPolicy(less).tells_no_more_than(OutputPolicy(more)) is follows
-
-
-def test_losses_alone_need_no_collection():
-    """Losses under policies can be given with the others, from wherever they come."""
-    rng = np.random.default_rng(0)
-    losses = Losses(
-        member=rng.normal(-1, 1, 300),
-        nonmember=rng.normal(0, 1, 300),
-        policies={"label": (rng.integers(0, 2, 300), rng.integers(0, 2, 300))},
-    )
-    assert [item.policy for item in auditor.audit(losses).policies] == ["full", "label"]

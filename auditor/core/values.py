@@ -180,10 +180,8 @@ class OutputPolicy:
 
     def tells_no_more_than(self, other: "OutputPolicy") -> bool:
         """Whether its answer follows from the other's, whatever the outputs: that of fewer decimals need not, rounded twice."""
-        fewer = other.kind == "top" and (
-            self.kind == "label" or (self.kind == "top" and self.number <= other.number)
-        )
-        return self == other or other.kind == "full" or fewer
+        fewer = self.kind == "label" or (self.kind == "top" and self.number <= other.number)
+        return self == other or other.kind == "full" or (other.kind == "top" and fewer)
 
 
 _POLICY = re.compile(r"full|label|digits=([1-9]|1[0-5])|top[1-9][0-9]{0,3}")

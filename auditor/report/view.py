@@ -242,7 +242,12 @@ class View:
             told = f"With the full outputs the AUC is {now}: there is nothing that answering less is seen to help."
         elif (after.estimate.upper or 0.0) < (before.estimate.lower or 0.0):
             told = f"{would[:1].upper()}{would[1:]} instead of {now}."
-            even = f" Even then the best attacker's advantage is {item.best}{self._of_training(item)}."
+            shows = (item.found.at_least.get("advantage") or 0.0) > 0
+            even = (
+                f" Even then the best attacker's advantage is {item.best}{self._of_training(item)}."
+                if shows
+                else ""
+            )
         else:
             told = f"Answering less is not shown to help: {would}, with the full outputs it is {now}."
         held = f"Each of these holds for all policies at once at {level} confidence"
@@ -261,9 +266,9 @@ class View:
         first = self.policies[0]
         level, bound = numbers.percent(first.found.confidence, toward="down"), first.bound
         at = (
-            ""
-            if bound is None
-            else f" Bounds on the training algorithm are {bound.adjacency}, at delta {bound.delta}."
+            f" Bounds on the training algorithm are {bound.adjacency}, at delta {bound.delta}."
+            if bound
+            else ""
         )
         together = f"All {len(self.policies)} rows hold together at {level} confidence, each column by itself"
         return f"{together}, so intervals are wider than elsewhere.{at} {_ON_POLICIES}", LABEL_ONLY

@@ -588,12 +588,8 @@ class PolicyRow:
     @property
     def best(self) -> str:
         """The lower limit of the best attacker's advantage."""
-        low = self.found.at_least.get("advantage")
-        return (
-            numbers.MISSING
-            if low is None
-            else f"at least {metrics.shown_value(low, name='advantage', toward='down')}"
-        )
+        low = metrics.shown_value(self.found.at_least.get("advantage"), name="advantage", toward="down")
+        return low if low == numbers.MISSING else f"at least {low}"
 
     @cached_property
     def cells(self) -> tuple[tuple[str, str, str], ...]:

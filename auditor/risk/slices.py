@@ -15,9 +15,10 @@ by the loss, may. A lower limit for the best attacker under one policy is theref
 all hold at once: the largest is taken [own].
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -178,35 +179,27 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     if not given.policies:
         return ()
     scored = {OutputPolicy.FULL: PerGroup(given.member, given.nonmember), **given.policies}
-    confidence = evidence.setting.confidence
-    # No claim is judged here.
-    stricter = replace(evidence.setting, confidence=1 - (1 - confidence) / len(scored), claim=None)
-    found = {}
+    confidence, found = evidence.setting.confidence, {}
+    level = (1 - confidence) / len(scored)
+    stricter = replace(evidence.setting, confidence=1 - level, members=Sample(), claim=None)
     for name, pair in scored.items():
         losses = replace(given, member=pair.member, nonmember=pair.nonmember, policies={})
         asked = replace(evidence.asked, losses=losses, features=None, reference=None, fpr=stricter.rates)
         found[OutputPolicy(name)] = _under(Evidence(asked, stricter))
-    lower = {policy: {row.name: row.lower for row in rows} for policy, rows in found.items()}
     return tuple(
-        PolicyFound(
-            policy=policy.name,
-            confidence=confidence,
-            compared=len(found),
-            estimates=rows,
-            at_least={
-                name: max(limits)
-                for name in _OF_THE_BEST
-                if (
-                    limits := [
-                        low
-                        for less, row in lower.items()
-                        if less.tells_no_more_than(policy) and (low := row.get(name)) is not None
-                    ]
-                )
-            },
-        )
+        PolicyFound(policy.name, confidence, len(found), rows, _of_anyone(policy, found))
         for policy, rows in found.items()
     )
+
+
+def _of_anyone(policy: OutputPolicy, found: Mapping[OutputPolicy, tuple[Estimate, ...]]) -> dict[str, float]:
+    """The largest lower limits among a policy and those whose answers follow from its answers."""
+    follow = (rows for less, rows in found.items() if less.tells_no_more_than(policy))
+    limits: dict[str, float] = {}
+    for row in chain.from_iterable(follow):
+        if row.name in _OF_THE_BEST and row.lower is not None:
+            limits[row.name] = max(row.lower, limits.get(row.name, 0.0))
+    return limits
 
 
 def _under(evidence: Evidence) -> tuple[Estimate, ...]:

@@ -62,9 +62,9 @@ def test_all_but_one_probability_tell_the_last():
     p = softmax(LOGITS, axis=1)
     losses = under(p, Y, f"top{CLASSES - 1},top{CLASSES + 5}")
     for pair in losses.policies.values():
-        np.testing.assert_allclose(whole(pair), full(losses), rtol=1e-12)
+        np.testing.assert_allclose(whole(pair), full(losses), rtol=1e-8)
     two = under(p[:, 0], Y % 2, "top1")
-    np.testing.assert_allclose(whole(two.policies["top1"]), full(two), rtol=1e-9)
+    np.testing.assert_allclose(whole(two.policies["top1"]), full(two), rtol=1e-8)
 
 
 def test_equal_answers_have_equal_losses():

@@ -216,10 +216,10 @@ def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Outp
         # Counted in units of the last decimal: sums of whole numbers are exact, and equal answers tie.
         answer, least = np.rint(answer * 10.0**policy.number), _QUARTER
     else:
-        rest = np.argsort(-answer, axis=1, kind="stable")[:, policy.number :]
-        if rest.size:
-            even = np.take_along_axis(answer, rest, axis=1).mean(axis=1, keepdims=True)
-            np.put_along_axis(answer, rest, even, axis=1)
+        shown, rest = np.split(np.argsort(-answer, axis=1, kind="stable"), [policy.number], axis=1)
+        if rest.size:  # from what is shown alone, so that nothing of the others is told
+            left = 1 - np.take_along_axis(answer, shown, axis=1).sum(axis=1, keepdims=True)
+            np.put_along_axis(answer, rest, np.maximum(left, 0) / rest.shape[1], axis=1)
         least = float(np.finfo(np.float64).eps)
     own = answer[rows, codes]
     answer[rows, codes] = 0
