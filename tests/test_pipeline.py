@@ -174,8 +174,8 @@ def test_json_round_trips(tmp_path, leaky, claim):
     assert read.to_json() == text
     assert read.verdict is result.verdict
     assert set(json.loads(text)) == {
-        "schema_version", "provenance", "data", "estimates", "claims", "comparisons", "checks", "slices", "top_records", "curves", "histograms",
-        "verdict",
+        "schema_version", "provenance", "data", "estimates", "claims", "comparisons", "checks", "slices", "top_records", "policies", "curves",
+        "histograms", "verdict",
     }  # fmt: skip
 
 

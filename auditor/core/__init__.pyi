@@ -46,6 +46,7 @@ from auditor.core.values import (
     Estimate,
     Losses,
     LossScale,
+    OutputPolicy,
     PerGroup,
     Status,
     Subject,

@@ -23,6 +23,7 @@ NAMES = [
     "estimated-odds",
     "losses",
     "raw-losses",
+    "policies",
     "quantiles",
 ]
 

@@ -3,7 +3,7 @@
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, count_records, per_group, spelled
-from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of
+from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.scorers import (
@@ -30,7 +30,7 @@ from auditor.collectors.tables.shared_rows import SharedRows
 from auditor.collectors.tables.sources import marks
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import Losses, PerGroup
+from auditor.core.values import Losses, OutputPolicy, PerGroup
 from auditor.records.features import Features, fingerprints
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def collect(
     batch_size: int | None = None,
     repeats: int = 1,
     allow_shared_rows: bool = False,
+    policies: str | Iterable[str] = (),
 ) -> Losses:
     """Score a model's members and non-members; a classifier's losses are the negative log-odds of the true class.
 
@@ -79,6 +80,8 @@ def collect(
             function that gets each group at once is not tried on a few records before.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         allow_shared_rows: Whether to go on where many rows of tables are in both groups. (Of pairs the audit says so.)
+        policies: What the model might answer instead of its full outputs, such as ``"digits=2,top1,label"``: the same
+            outputs are scored under each too, without further requests, and `auditor.audit` says what it would help.
 
     Returns:
         Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, a fingerprint of each record's
@@ -115,6 +118,7 @@ def collect(
                 batch_size=batch_size,
                 repeats=repeats,
                 allow_shared_rows=allow_shared_rows,
+                policies=policies,
             )
             for sentence in report.warnings:
                 warnings.warn(sentence, stacklevel=2)
@@ -133,7 +137,7 @@ def collect(
     names = None if classes is None else distinct_classes(classes)
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     found = predictor(model, task=task, output=output, sample=(member, nonmember))
-    scorer = ModelScorer(found, task=task, classes=names, repeats=repeats)
+    scorer = ModelScorer(found, task, names, repeats, OutputPolicy.several(policies))
     for group in (member, nonmember):
         scorer.check(group)  # an unknown label is found before the model spends any time
     noticed: tuple[str, ...] = ()
@@ -156,6 +160,7 @@ def losses_from_probabilities(
     id: npt.ArrayLike | None = None,  # noqa: A002  # the name of the field in Losses
     group: npt.ArrayLike | None = None,
     person: npt.ArrayLike | None = None,
+    policies: str | Iterable[str] = (),
 ) -> Losses:
     """Return the losses of outputs that are at hand: the negative log-odds of the true class.
 
@@ -169,6 +174,7 @@ def losses_from_probabilities(
         id: Optional record ids, shape (n,).
         group: Optional slices to report by, shape (n,).
         person: Optional data subject of each record, shape (n,).
+        policies: What the model might answer instead, as for `collect`.
 
     Raises:
         InputError: Numbers that are not what ``output`` says, labels that are no class, lengths that do not match, or
@@ -195,6 +201,7 @@ def losses_from_probabilities(
         nonmembers=(rows[~mask], target[~mask]),
         classes=classes,
         output=output,
+        policies=policies,
     )
     # The outputs are no features: records that look alike to the model need not be the same.
     known: dict[str, Any] = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
@@ -246,6 +253,7 @@ def collect_to(
     repeats: int = 1,
     batch_size: int | None = None,
     allow_shared_rows: bool = False,
+    policies: str | Iterable[str] = (),
     engine: Engine | None = None,
     overwrite: bool = False,
     announce: Callable[[str], None] = lambda _: None,
@@ -270,6 +278,7 @@ def collect_to(
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         batch_size: Records for each call of the model; default what the model wants, or 10,000.
         allow_shared_rows: Whether to go on where many rows are in both groups.
+        policies: What the model might answer instead, as for `collect`; a column of losses for each. Texts have none.
         engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
         overwrite: Whether losses of another collection in the same place are replaced.
         announce: Told in a sentence what happens.
@@ -298,6 +307,9 @@ def collect_to(
 
     texts = is_scorer(model)
     task = None if texts else (task or Classification())
+    under = OutputPolicy.several(policies)
+    kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
+    refuse_policies(under, kinds=kinds, what=what, repeats=repeats)
     sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)
     recipe = ScorerRecipe(
         model=model,
@@ -306,6 +318,7 @@ def collect_to(
         classes=None if classes is None else typed_classes(distinct_classes(classes), sources),
         repeats=validate.at_least("repeats", repeats, least=1),
         sources=sources,
+        policies=under,
     )
     shared = SharedRows(sources)
     total = sum(map(len, sources))
@@ -351,4 +364,6 @@ def _setting(recipe: ScorerRecipe, sources: Sequence[TableSource]) -> dict[str, 
         "repeats": recipe.repeats,
         "features": [list(source.roles.features) for source in sources],
         "alone": [source.roles.alone for source in sources],
+        # Named only where there are any: other collections go on as before.
+        **({"policies": [item.name for item in recipe.policies]} if recipe.policies else {}),
     }

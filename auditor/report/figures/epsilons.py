@@ -1,4 +1,4 @@
-"""Every epsilon value of an audit on one scale: bounds with their ceilings, estimates, and the claim where it may stand."""
+"""Intervals on one scale: every epsilon value of an audit, with ceilings and claims, and the AUC under each output policy."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from auditor.report.figures import canvas
 from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL, WIDTH, plain_axis, sheet, tip
 from auditor.results import metrics
 from auditor.results.document import AuditDocument, ceiling, detail, find
-from auditor.results.rows import Row, claim_words, condition
+from auditor.results.rows import Row, claim_words, condition, policy_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -407,3 +407,38 @@ def estimated_odds_words(result: AuditDocument) -> str:
         f"Estimated probabilities of membership of both groups: {share} of the held records lie where both overlap. The bound of"
         f" {bound} falls by the log of the factor by which a hidden difference changes the odds, to 0 at the factor e to the {bound}."
     )
+
+
+# --- The AUC where the model answers less ---
+
+
+_GUESSING = 0.5
+
+
+def policies_figure(result: AuditDocument) -> "Figure | None":
+    """Return the AUC of the attack by the loss under each output policy with its interval, and a line at guessing."""
+    told = [(row.title, row.auc) for row in policy_rows(result) if row.auc is not None]
+    if not told:
+        return None
+    with canvas.axes((WIDTH, 0.32 * len(told) + 0.9)) as (figure, panel):
+        for place, (title, row) in enumerate(told):
+            low, value, high = (
+                float(x or 0) for x in (row.estimate.lower, row.estimate.value, row.estimate.upper)
+            )
+            panel.plot([low, high], [place, place], color=ACCENT, linewidth=1.8, zorder=4)
+            (dot,) = panel.plot([value], [place], "o", color=ACCENT, markersize=6, zorder=5)
+            tip(dot, f"{title}: AUC {row.value} ({row.ends})")
+        panel.axvline(_GUESSING, color=MUTED, linewidth=0.9, zorder=1)
+        panel.set_yticks(range(len(told)), [canvas.one_line(title, most=34) for title, _ in told])
+        panel.set(ylim=(len(told) - 0.5, -0.5), xlabel="AUC of the attack by the loss")
+        plain_axis(panel.xaxis)
+        panel.grid(visible=False, axis="y")
+    return figure
+
+
+def policies_words(result: AuditDocument) -> str:
+    """Return the AUC under each policy in words."""
+    told = [
+        f"{row.words} {row.auc.value} ({row.auc.ends})" for row in policy_rows(result) if row.auc is not None
+    ]
+    return f"AUC with {'; '.join(told)}." if told else "AUC under output policies: this audit has none."

@@ -33,6 +33,7 @@ FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], st
             lambda result: fit.histogram_figure(result, index=fit.raw_index(result)),
             lambda result: fit.histogram_words(result, index=fit.raw_index(result)),
         ),
+        "policies": (epsilons.policies_figure, epsilons.policies_words),
         "quantiles": (fit.quantile_figure, fit.quantile_words),
     }
 )
