@@ -72,12 +72,6 @@ def one_step_error(rate, noise):
     return integrate.quad(gap, *ends, points=(0.0, rate, 1.0), limit=400)[0] / 2
 
 
-@pytest.mark.parametrize(("noise", "least"), [(0.23, 4.9e-4), (1.0, 2.2e-4), (2.0, 1.1e-4)])
-def test_figure_2_is_not_below_a_ten_thousandth(noise, least):
-    """New: at p/s = .001 the error is 2.3 times the printed 1e-4 at noise 1, and 5 times at .23, outside the paper's advice."""
-    assert one_step_error(1e-3 * noise, noise) > least
-
-
 @pytest.mark.parametrize("noise", [0.05, 0.1, 0.23, 0.5, 1.0, 3.0, 10.0])
 def test_figure_2_half_the_ratio(noise):
     """What does hold at small rates: the error of one step is at most about half of p/s (largest at noise .23)."""
