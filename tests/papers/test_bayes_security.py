@@ -1,6 +1,6 @@
 """Every number printed in Cherubin et al. 2024 (closed-form bounds for DP-SGD), against the package and an oracle.
 
-Elsewhere: Equation 4's rate in tests/theory/test_closed_form.py, the TPRs of Figure 7 in tests/theory/test_rates.py, the
+Elsewhere: Equation 4's rate in tests/theory/test_parameters.py, the TPRs of Figure 7 in tests/theory/test_rates.py, the
 success rates of Section 6.2 in tests/theory/test_priors.py, the reference values of the three forms in
 tests/theory/test_closed_form.py, Corollary 10 on the unsafe side in
 tests/theory/test_attribute_inference.py, and what `notebooks/experiments/attributes.py` measures in
