@@ -181,7 +181,7 @@ def _learnt(reference: Records, records: Records, names: Sequence[Any], rng: np.
         rarest = names[there[np.argmin(counts[there])]]
         raise InputError(
             f"reference must hold 2 labels or more, and {_FOLDS} records of each, got {counts[there].min():,} of"
-            f" {there.size:,} label(s) (label {rarest!r}); give more records, or give probabilities."
+            f" {there.size:,} label(s) (label {rarest!r}); give more of them."
         )
     values, _ = encoded(*features.tables, rng=rng)
     values = values if values.shape[1] else np.zeros((len(values), 1))
@@ -358,16 +358,12 @@ def audit_labels(
 
 def _records(argument: str, given: Any) -> Records:
     """Return the records of a pair (X, y), or of a table."""
-    if isinstance(given, RecordTable):
-        member = True if argument == "records" else None
-        source = open_source(
-            given if member else replace(given, member=None),
-            task=Classification(),
-            member=True,
-            name=argument,
-        )
-        return source.read(0, len(source)).records
-    return records_of(argument, argument, given, Classification())
+    if not isinstance(given, RecordTable):
+        return records_of(argument, argument, given, Classification())
+    # Others may have been trained on or not.
+    table = replace(given, member=None) if argument == "reference" else given
+    source = open_source(table, task=Classification(), member=True, name=argument)
+    return source.read(0, len(source)).records
 
 
 def _law(

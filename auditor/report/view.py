@@ -413,7 +413,7 @@ class LabelsView(View):
     def finding(self) -> Statement:
         """What was found, and what it is not about."""
         found = super().finding
-        about = "It says nothing of who was in the training data, or of features."
+        about = "The audit says nothing of who was in the training data, or of features."
         return found._replace(sentence=f"{found.sentence} {about}")
 
     @cached_property
