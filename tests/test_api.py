@@ -3,10 +3,12 @@
 import copy
 import dataclasses
 
+import numpy as np
 import pytest
 
 import auditor
 
+LAW = np.full((40, 2), 0.5)
 METHODS = ("to_json", "to_frame", "_repr_html_")
 
 
@@ -16,7 +18,7 @@ def losses(rng):
     return auditor.Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200))
 
 
-@pytest.fixture(params=["AuditResult", "InstancesResult", "RunsResult"])
+@pytest.fixture(params=["AuditResult", "InstancesResult", "RunsResult", "LabelsResult"])
 def made(request, losses):
     """A result of each kind, with the class that callers know it by."""
     makers = {
@@ -25,6 +27,7 @@ def made(request, losses):
             [losses, losses.take(**_half(losses))], delta=0.01
         ),
         "RunsResult": lambda: auditor.audit_runs(losses, delta=0.01),
+        "LabelsResult": lambda: auditor.audit_labels(np.asarray, (LAW, np.arange(40) % 2), probabilities=LAW),
     }
     return makers[request.param](), getattr(auditor, request.param)
 

@@ -136,7 +136,9 @@ def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) 
         counts = np.concatenate([number for *_, number in sides])
         return poisson_binomial_tail(odds, counts, item.correct) <= alpha / len(sets)
 
-    return largest_by_any(sets, refuted, LARGEST_EPSILON)
+    # What refutes every epsilon is chance: labels are told with odds that no leak can exceed. To leave it out refutes less.
+    kept = [item for item in sets if not refuted(item, LARGEST_EPSILON)]
+    return largest_by_any(kept, refuted, LARGEST_EPSILON) if kept else (0.0, sets[0])
 
 
 def _kinds(guesses: Guesses, item: GuessSet) -> list[tuple[bool, Floats, npt.NDArray[np.int64]]]:

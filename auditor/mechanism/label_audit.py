@@ -50,6 +50,8 @@ _Codes = npt.NDArray[np.intp]
 #
 #     odds(drawn | m, z) <= D(z) + (1 - D(z)) e^eps   and   odds(real | m, z) <= 1/(D(z) + (1 - D(z)) e^-eps).
 #
+# The second is at most 1/D(z) whatever leaks, for D may draw the real label too; the first has no limit.
+#
 # So given the model, the labels shown and all other coins, a guess is right at most so often, whatever it is: guesses, orders
 # and sets may depend on the model, the features, D and the labels shown, on no coin and no label that was not shown. Revealing
 # the coins one after another shows the number of right guesses to be stochastically below a Poisson-binomial number, as in
@@ -305,7 +307,7 @@ def audit_labels(
     found, other = _records("records", records), None
     if reference is not None:
         other = _records("reference", reference)
-    scorer, noticed = opened_scorer(
+    scorer, tried = opened_scorer(
         opened_model(model),
         (found,),
         task=Classification(),
@@ -344,7 +346,10 @@ def audit_labels(
         claims=(),
         comparisons=(),
         verdict=None,
-        checks=(_fit_of_law(law, codes, names), *filter(None, [collection(noticed)])),
+        checks=(
+            _fit_of_law(law, codes, names),
+            *filter(None, [collection(() if tried is None else tried.warnings)]),
+        ),
         curves=(),
         provenance={
             **made_now(),

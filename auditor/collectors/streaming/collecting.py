@@ -130,9 +130,14 @@ def collect(
     }
     labels["label"] = PerGroup(member.labels, nonmember.labels) if isinstance(task, Classification) else None
     labels["fingerprint"] = _pair_fingerprint(member, nonmember)
-    scorer, noticed = opened_scorer(
+    scorer, tried = opened_scorer(
         model, (member, nonmember), task=task, classes=classes, output=output, size=size, repeats=repeats
     )
+    noticed: tuple[str, ...] = ()
+    if tried is not None:
+        noticed = tried.warnings
+        for sentence in (*noticed, *tried.provisional):
+            warnings.warn(sentence, stacklevel=2)
     return losses_of(scorer, (member, nonmember), size=size, labels=labels, noticed=noticed)
 
 
@@ -209,8 +214,8 @@ def opened_scorer(
     output: Output | None,
     size: int | None = None,
     repeats: int = 1,
-) -> tuple[ModelScorer, tuple[str, ...]]:
-    """Return what scores these records by a model, which was tried on some of them, and what was noticed then."""
+) -> tuple[ModelScorer, Preflight | None]:
+    """Return what scores these records by a model, and what was found on some of them; null where it was not tried."""
     output = None if output is None else Output.named(output)
     names = None if classes is None else distinct_classes(classes)
     found = predictor(model, task=task, output=output, sample=groups)
@@ -219,11 +224,8 @@ def opened_scorer(
         scorer.check(group)  # an unknown label is found before the model spends any time
     # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
     if size is None and repeats <= 1 and not is_recognised(model):
-        return scorer, ()
-    tried = preflight(scorer, groups, batch_size=size)
-    for sentence in (*tried.warnings, *tried.provisional):
-        warnings.warn(sentence, stacklevel=3)
-    return scorer, tried.warnings
+        return scorer, None
+    return scorer, preflight(scorer, groups, batch_size=size)
 
 
 def records_of(name: str, argument: str, pair: Any, task: Task) -> Records:
