@@ -4,6 +4,7 @@ import contextlib
 import json
 
 import jsonschema
+import numpy as np
 import pytest
 import typer
 
