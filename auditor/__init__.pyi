@@ -95,6 +95,7 @@ from auditor.core.options import (
     OnePerPerson as OnePerPerson,
     PoissonSampling as PoissonSampling,
     PrivacyUnit as PrivacyUnit,
+    Propensity as Propensity,
     RandomSplit as RandomSplit,
     RankGrid as RankGrid,
     Sample as Sample,

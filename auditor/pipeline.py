@@ -20,7 +20,7 @@ from auditor.estimators.registry import ESTIMATORS
 from auditor.results import views
 from auditor.results.document import AuditDocument, NamedCurve, provenance
 from auditor.risk.ranking import most_exposed
-from auditor.risk.slices import slices_of
+from auditor.risk.slices import policies_of, slices_of
 from auditor.verdicts.judging import compare, overall
 
 
@@ -59,6 +59,7 @@ def audit(asked: Asked) -> AuditDocument:
             choices=asked.kept(),
         ),
         top_records=exposed.records,
+        policies=policies_of(evidence),
     )
     too_large = validate.problem(result.to_dict())
     if too_large is not None:

@@ -94,7 +94,7 @@ for e in (1.0, 0.1, 0.01):
 for k in (100, 10_000, 1_000_000):
     total = composition.optimal(1 / math.sqrt(k), steps=k, total_delta=DELTA)
     print(f"{k:,} steps of epsilon 1/sqrt(k): {total:.2f} in all at delta 1e-5")
-one = theory.amplified(1.0, delta=0.0, sampling_rate=0.01)[0]  # epsilon 1, one of n = 100 records a step
+one = math.log1p(0.01 * math.expm1(1.0))  # epsilon 1, one of n = 100 records a step
 for power in (2, 3, 4):
     total = composition.optimal(one, steps=100**power, total_delta=DELTA)
     unit = math.sqrt(100**power * math.log(1 / DELTA)) / 100
@@ -123,7 +123,7 @@ for mu, colour in ((0.5, NEUTRAL), (1.0, ACCENT), (2.0, INK)):
     axes.plot([np.mean(draws > tau) for tau in taus], missed, "o", color=colour, ms=4)
     off = np.max(np.abs(missed - special.ndtr(taus - mu))) * math.sqrt(draws.size) * 2
     print(
-        f"mu {mu:g} is epsilon {theory.epsilon_from_mu(mu, delta=DELTA):.3f} at delta 1e-5; beta of the simulated"
+        f"mu {mu:g} is epsilon {theory.gaussian_epsilon(mu, delta=DELTA):.3f} at delta 1e-5; beta of the simulated"
     )
     print(f"  attackers is within {off:.1f} standard errors (at most) of Phi(tau - mu)")
 stated = auditor.TradeoffCurve.from_epsilon_delta(1.0, delta=0.05)
@@ -149,15 +149,15 @@ for k in counts:
     # One record replaced moves a clipped sum by 2: at noise 2 a step without sampling has mu = 1.
     run = auditor.DPSGD(2.0, 0.01, k, sampling=auditor.FixedSizeSampling())
     exact.append(theory.epsilon(run, delta=DELTA, adjacency=auditor.Adjacency.REPLACE_ONE).value)
-    sampled_mu = theory.subsampled_mu(1.0, sampling_rate=0.01, steps=k)
-    limit.append(theory.epsilon_from_mu(sampled_mu, delta=DELTA))
+    sampled_mu = slides.corollary_5_4(1.0, rate=0.01, steps=k)
+    limit.append(theory.gaussian_epsilon(sampled_mu, delta=DELTA))
 step = theory.gdp_curve(1.0)
-half = theory.amplified_curve(step, sampling_rate=0.5)
+half = slides.sampled(step, rate=0.5)
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4.2))
 left.plot(alpha, drawn(step, alpha), color=INK, label="f, mu = 1")
 left.plot(alpha, drawn(half, alpha), "--", color=NEUTRAL, label="f_q, q = 0.5")
 left.plot(drawn(half, alpha), alpha, ":", color=NEUTRAL, label="its inverse")
-both = theory.symmetric_amplified_curve(step, sampling_rate=0.5)
+both = slides.in_both_orders(half)
 left.plot(alpha, drawn(both, alpha), color=ACCENT, label="min(f_q, f_q^-1)**")
 left.set(xlabel="alpha", ylabel="beta", title="Theorem 4.2: one sampled step")
 right.loglog(counts, exact, "o-", color=ACCENT, label="exact (proven)")
@@ -167,10 +167,10 @@ words = f"Sampling lifts the curve; the CLT reads {limit[0] / exact[0]:.0%} of t
 finish(figure, words)
 for k, true, guess in zip(counts, exact, limit, strict=True):
     print(f"k = {k:,}: CLT {guess:.3f}, exact {true:.3f} ({guess / true:.0%})")
-rarely = theory.symmetric_amplified_curve(step, sampling_rate=1e-3)
+rarely = slides.in_both_orders(slides.sampled(step, rate=1e-3))
 theorem, corollary = (
-    theory.limit_mu(rarely, steps=10**6),
-    theory.subsampled_mu(1.0, sampling_rate=1e-3, steps=10**6),
+    slides.theorem_3_4(rarely, steps=10**6),
+    slides.corollary_5_4(1.0, rate=1e-3, steps=10**6),
 )
 print(f"q = 0.001, k = 10^6: mu {theorem:.3f} by Theorem 3.4 on the curve, {corollary:.3f} by Corollary 5.4")
 
@@ -179,12 +179,12 @@ print(f"q = 0.001, k = 10^6: mu {theorem:.3f} by Theorem 3.4 on the curve, {coro
 
 # %%
 noise = math.sqrt(2 * math.log(1.25 / DELTA)) / 0.5  # the slide's sigma for epsilon 0.5
-delta_1, tail_1 = theory.delta_from_mu(1.0, epsilon=1.0), float(special.ndtr(-0.5))
+delta_1, tail_1 = theory.gaussian_delta(1.0, epsilon=1.0), float(special.ndtr(-0.5))
 hundred = slides.advanced_composition(0.1, steps=100, slack=1e-5).item()
 sharper = composition.advanced_sharper(0.1, steps=100, slack=1e-5)
 clt, corollary = slides.clt_of_gaussian_steps(0.1, steps=100), slides.sampled_mu(1.0, rate=0.01, steps=1000)
-right_clt = theory.limit_mu(theory.gdp_curve(0.1), steps=100)
-right_corollary = theory.subsampled_mu(1.0, sampling_rate=0.01, steps=1000)
+right_clt = slides.theorem_3_4(theory.gdp_curve(0.1), steps=100)
+right_corollary = slides.corollary_5_4(1.0, rate=0.01, steps=1000)
 of_curve = theory.gdp_curve(1.0).delta_at(1.0)
 divergence = theory.renyi_divergence(auditor.DPSGD(noise, 1.0, 1), order=1 + 1e-9)
 wrong = {"within": 1e-6, "erratum": True}
@@ -204,7 +204,7 @@ agreement(
         ),
         Row("sampling", "epsilon 1, q .01", math.log(1 - 0.01 + 0.01 * math.e), one, **typed),
         Row("Gaussian KL", "epsilon 0.5", 1 / (2 * noise**2), divergence, 1e-6, "Renyi's, at order 1 + 1e-9"),
-        Row("composition", "mu .3, .4, 1.2", math.sqrt(1.69), theory.composed_mu([0.3, 0.4, 1.2]), **typed),
+        Row("composition", "mu .3, .4, 1.2", math.sqrt(1.69), math.hypot(0.3, 0.4, 1.2), **typed),
         Row(
             "Prop. 2.12", "delta at epsilon 1, mu 1", delta_1, of_curve, 1e-5, "the curve is made of tangents"
         ),

@@ -62,7 +62,7 @@ figures.one_step(ratios, at_one=at_one)
 print(f"At p / s = 0.001 the error is {at_one:.1e} at noise 1, below 1e-4 only for noise above")
 print(f"{least:.1f}, and largest, {errors.max():.1e}, at noise {worst:.2f} (the paper advises 1 and more).")
 figures.parameters(steps=5000)
-slope = float(theory.sampling_rate_grid(0.98, 1.0, 5000))
+slope = math.sqrt(2 / 5000) * float(erfinv(1 - 0.98))  # Equation 4
 for noise in (0.5, 1.0, 2.0):
     exact = securities(DPSGD(noise, slope * noise, 5000))[2]
     print(f"noise {noise:g}, rate {slope * noise:.6f}: Equation 4 promises 0.98; exactly it is {exact:.4f}")
@@ -186,7 +186,7 @@ agreement(
 # %%
 def noise_for(records, batch):
     """Equation 4, solved for the noise."""
-    return float(theory.noise_multiplier_grid(0.9, batch / records, round(20 * records / batch)))
+    return batch / records * math.sqrt(round(20 * records / batch) / 2) / float(erfinv(1 - 0.9))
 
 
 def tpr(security):

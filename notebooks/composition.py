@@ -108,7 +108,7 @@ print("optimal composition attains its delta:", math.isclose(of_delta["optimal"]
 MU = 1.0
 epsilons = np.linspace(0, 5, 201)
 tails = stats.norm.sf((epsilons - MU**2 / 2) / MU)  # the loss of a Gaussian step is N(mu^2/2, mu^2)
-deltas = np.array([theory.delta_from_mu(MU, epsilon=value) for value in epsilons.tolist()])
+deltas = np.array([theory.gaussian_delta(MU, epsilon=value) for value in epsilons.tolist()])
 losses = np.random.default_rng(0).normal(MU**2 / 2, MU, setting(400_000, 10_000_000))
 excess = np.maximum(0.0, -np.expm1(1.0 - losses))
 error = 2 * float(excess.std()) / math.sqrt(losses.size)
@@ -117,7 +117,7 @@ axes.semilogy(epsilons, tails, color=NEUTRAL, label="P[loss >= epsilon]")
 axes.semilogy(epsilons, deltas, color=ACCENT, label="smallest delta of (epsilon, delta)-DP")
 axes.set(xlabel="epsilon (nats)", ylabel="probability", title="one Gaussian step, mu = 1")
 finish(figure, "The tail of the loss is safe as a delta, and several times too large")
-tail_at_1, delta_at_1 = float(stats.norm.sf(0.5)), theory.delta_from_mu(1.0, epsilon=1.0)
+tail_at_1, delta_at_1 = float(stats.norm.sf(0.5)), theory.gaussian_delta(1.0, epsilon=1.0)
 print(f"at epsilon 1: delta {delta_at_1:.8f}, tail {tail_at_1:.4f}")
 print(f"delta by simulating the loss: {excess.mean():.5f} +- {error:.5f} (two standard errors)")
 print("the tail is never below delta:", bool(np.all(tails >= deltas)))
@@ -139,7 +139,7 @@ by_search = float(np.min((grid * (grid + 1) * MU**2 / 2 - math.log(DELTA)) / gri
 moments = moments_as_printed(MU, delta=DELTA)
 renyi = theory.renyi_epsilon(auditor.DPSGD(1.0, 1.0, 1), delta=DELTA).value
 tail_epsilon = MU**2 / 2 + MU * stats.norm.isf(DELTA)
-exact = theory.epsilon_from_mu(MU, delta=DELTA)
+exact = theory.gaussian_epsilon(MU, delta=DELTA)
 print(f"mu = 1, delta = {DELTA:g}: Equation 7 gives {moments:.4f} (search over lambda: {by_search:.4f}),")
 print(f"the exact tail {tail_epsilon:.4f}, Renyi with the better conversion {renyi:.4f}, exact {exact:.4f}")
 print("all of them above the exact one:", exact < min(moments, tail_epsilon, renyi))
@@ -157,7 +157,7 @@ c = math.sqrt(2 * math.log(1.25 / DELTA))
 
 def delivered(epsilon, noise):
     """The exact delta of a Gaussian step with this noise and sensitivity 1."""
-    return theory.delta_from_mu(1 / noise, epsilon=epsilon)
+    return theory.gaussian_delta(1 / noise, epsilon=epsilon)
 
 
 printed_delta = np.array([delivered(e, math.sqrt(c / e)) for e in wanted.tolist()])
@@ -245,13 +245,13 @@ runs.round(3)
 noises = setting([0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 4.0], np.geomspace(0.5, 8, 25).tolist())
 small = [auditor.DPSGD(noise, 0.01, 100) for noise in noises]
 accounted = np.array([theory.epsilon(run, delta=DELTA).value for run in small])
-limited = np.array([theory.epsilon_from_mu(theory.mu_clt(run).value, delta=DELTA) for run in small])
+limited = np.array([theory.gaussian_epsilon(theory.mu_clt(run).value, delta=DELTA) for run in small])
 run = auditor.DPSGD(0.6, 0.01, 100)
 law = theory.composed(run, adjacency=auditor.Adjacency.ADD_REMOVE)
 mu = theory.mu_clt(run).value
 losses = np.linspace(0, 4, 81)
 true_delta = law.delta_at(losses)
-limit_delta = np.array([theory.delta_from_mu(mu, epsilon=e) for e in losses.tolist()])
+limit_delta = np.array([theory.gaussian_delta(mu, epsilon=e) for e in losses.tolist()])
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
 left.loglog(noises, accounted, "o-", color=ACCENT, label="by privacy losses")
 left.loglog(noises, limited, ":", color=INK, label="by the CLT")
@@ -265,7 +265,7 @@ right.semilogy(losses, limit_delta, ":", color=INK, label="by the CLT")
 right.set(xlabel="epsilon (nats)", ylabel="delta", ylim=(1e-9, 1), title="the whole profile at noise 0.6")
 finish(figure, "The CLT promises too little epsilon: at little noise less than half of the truth")
 exact_06 = theory.epsilon(run, delta=DELTA).value
-clt_06 = theory.epsilon_from_mu(mu, delta=DELTA)
+clt_06 = theory.gaussian_epsilon(mu, delta=DELTA)
 print(f"noise 0.6, delta 1e-5: exact {exact_06:.3f}, CLT {clt_06:.3f}")
 print("too low in every run of the left figure:", bool(np.all(limited < accounted)))
 print(f"at epsilon {clt_06:.3f} the exact delta is {float(law.delta_at(clt_06)):.2g}, not 1e-5")

@@ -399,7 +399,7 @@ samples = theory.Hoeffding().samples_for(0.01, confidence=1 - 1e-5)
 asked = 3e4 * log(1e5)
 error = (simulation.upper - simulation.lower) / 2
 beyond = 1 - (erf(0.5 / sqrt(2)) + erf(1.5 / sqrt(2))) / 2  # chance of |loss| > 1 where the loss is N(1/2, 1)
-promised = theory.delta_from_mu(1.0, epsilon=1.0)
+promised = theory.gaussian_delta(1.0, epsilon=1.0)
 prior = theory.advantage_under_prior(half, prior=0.3).value
 rows = [
     ("Section 3.2", "KL from which Pinsker says nothing", 2.0, 2 * ms.pinsker(DPSGD(0.5, 1.0, 1)) ** 2, 1e-9, "exact"),

@@ -1,6 +1,9 @@
-"""The command line in a test: run it here, read its JSON, or the one sentence by which it refuses."""
+"""The command line in a test: run it here, read its JSON, or the one sentence by which it refuses; and another process."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -29,6 +32,13 @@ def refused(capsys, *arguments):
     assert printed.err.startswith("error: ")
     assert printed.err.count("\n") == 1
     return printed.err
+
+
+def printed(code, *arguments, **environment):
+    """What a program of Python prints in a process of its own, which sees these variables."""
+    line = [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)]
+    given = {"capture_output": True, "text": True, "timeout": 600, "env": {**os.environ, **environment}}
+    return subprocess.run(line, check=True, **given).stdout.strip()
 
 
 def leaking(path, rng, *, member=600, nonmember=500):

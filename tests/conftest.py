@@ -47,6 +47,16 @@ def rng():
     return np.random.default_rng(20261121)
 
 
+@pytest.fixture
+def table(tmp_path, rng):
+    """A table of losses with a clear leak, in a folder with a space and an umlaut."""
+    from command_line import leaking
+
+    folder = tmp_path / "Daten für uns"
+    folder.mkdir()
+    return leaking(folder / "losses.csv", rng)
+
+
 @pytest.fixture(scope="session")
 def require_extra():
     """Skip where an extra is missing, but fail where AUDITOR_REQUIRE_EXTRAS (names, comma-separated) says it is there."""

@@ -69,24 +69,40 @@ def fixed_size_delta(noise, rate, epsilon):
 
 
 @cache
-def _losses_of_steps(noise, rate, steps, low, high, cells=2**20):
-    """The losses of all steps and their masses: the law of one step on a grid, composed by its Fourier transform."""
-    x = np.linspace(-10 * noise - 2, 10 * noise + 2, 40_001)
-    up, down = (1 - rate + rate * np.exp((2 * x * at - at**2) / (2 * noise**2)) for at in (high, low))
-    weight, loss = stats.norm.pdf(x, scale=noise) * (x[1] - x[0]) * up, np.log(up / down)
-    reach = max(12 * math.sqrt(steps * (weight @ loss**2)), 1.05 * np.abs(loss[weight > 1e-18]).max())
-    # Each mass goes to the two cells around it so that its mean stays: the error is of second order in the step.
-    place = loss * cells / (2 * reach)
-    floor = np.floor(place).astype(int)
-    law = np.bincount(floor % cells, weight * (floor + 1 - place), cells)
-    law += np.bincount((floor + 1) % cells, weight * (place - floor), cells)
-    total = np.fft.irfft(np.fft.rfft(law / law.sum()) ** steps, cells)
-    return np.fft.fftfreq(cells) * 2 * reach, total
+def _losses_of_steps(kinds, mirrored, cells):
+    """The losses of all steps and their masses: the law of each step on a grid, composed by its Fourier transform."""
+    laws = []
+    for noise, rate, low, high, steps in kinds:
+        x = np.linspace((low + high) / 2 if mirrored else -10 * noise - 2, 10 * noise + 2, 40_001)
+        up, down = (1 - rate + rate * np.exp((2 * x * at - at**2) / (2 * noise**2)) for at in (high, low))
+        bell, loss = stats.norm.pdf(x, scale=noise) * (x[1] - x[0]), np.log(up / down)
+        if mirrored:  # the positive losses, their mirror image, and 0 for the rest
+            bell[0] /= 2
+            weight, loss = np.concatenate([bell * up, bell * down]), np.concatenate([loss, -loss])
+            weight, loss = np.append(weight, 1 - weight.sum()), np.append(loss, 0.0)
+        else:
+            weight = bell * up / (bell @ up)
+        laws.append((weight, loss, steps))
+    reach = 12 * math.sqrt(sum(steps * (weight @ loss**2) for weight, loss, steps in laws))
+    reach = max(reach, *(1.05 * np.abs(loss[weight > 1e-18]).max() for weight, loss, _ in laws))
+    transform = 1.0
+    for weight, loss, steps in laws:
+        # Each mass goes to the two cells around it so that its mean stays: the error is of second order in the step.
+        place = loss * cells / (2 * reach)
+        floor = np.floor(place).astype(int)
+        law = np.bincount(floor % cells, weight * (floor + 1 - place), cells)
+        law += np.bincount((floor + 1) % cells, weight * (place - floor), cells)
+        transform = transform * np.fft.rfft(law) ** steps
+    return np.fft.fftfreq(cells) * 2 * reach, np.fft.irfft(transform, cells)
 
 
-def sampled_gaussian_delta(noise, rate, steps, epsilon, *, low, high=1.0):
-    """Delta of so many draws of (1 - p) N(0, s^2) + p N(high, s^2) against the same with ``low`` in its place."""
-    losses, masses = _losses_of_steps(noise, rate, steps, low, high)
+def composed_delta(*kinds, epsilon=0.0, mirrored=False, cells=2**20):
+    """Delta of several kinds of steps, each (noise, rate, low, high, how many).
+
+    A step draws (1 - p) N(0, s^2) + p N(high, s^2) against the same with ``low`` in its place; ``mirrored``, the positive
+    losses of that, their mirror image, and 0 (batches of a fixed size: 0 and 2).
+    """
+    losses, masses = _losses_of_steps(kinds, mirrored, cells)
     return float(masses @ -np.expm1(np.minimum(epsilon - losses, 0.0)))
 
 

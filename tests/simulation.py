@@ -18,6 +18,16 @@ ALPHA = 0.05
 EXACT = ClopperPearson()
 
 
+# What losses may be distributed as.
+LAWS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "five values": lambda rng, n: rng.integers(0, 5, n) + 0.0,
+    "mostly one value": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.random(n)),
+}
+
+
 def at_most(misses, runs, level=ALPHA):
     """Whether so many misses are compatible with the level: their tail probability is not below 1e-3."""
     return stats.binom.sf(misses - 1, runs, level) > 1e-3
@@ -53,6 +63,18 @@ def runs_for(request, short, long):
     return long if request.config.getoption("--long") else short
 
 
+def told(name, misses, number):
+    """How many missed, of how many, printed for the table of the long run."""
+    print(f"\n{name}: {misses / number:.4f} of {number}")  # noqa: T201
+    return misses, number
+
+
+def rate_of(request, name, missed, *, seed, runs, long=4000):
+    """How many audits missed, of how many."""
+    rng, number = np.random.default_rng(seed), runs_for(request, runs, long)
+    return told(name, sum(bool(missed(rng)) for _ in range(number)), number)
+
+
 def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, interval=EXACT):
     """The bound of one threshold fixed in advance, from its four counts."""
     limits = MemberLimits(Sample(), members)
@@ -64,13 +86,19 @@ def bound_of(hits, members, alarms, nonmembers, *, delta, confidence=0.95, inter
 _LOOKED_AT = ("certified bound", "one run", "measured rates", "guaranteed rates")
 
 
-def looked_at(losses, **asked):
-    """The result that a headline goes by: the rows that it looks at, and which of them hold together."""
+def evidence_of(losses, *estimators, **asked):
+    """The evidence of an audit with these estimators."""
     known, offered = signature(Asked).parameters, signature(audit).parameters.values()
     defaults = {item.name: item.default for item in offered if item.name in known}
     question = Asked(**{**defaults, "losses": losses, "delta": 1e-5, **asked})
-    evidence = Evidence(question, question.setting, tuple(ESTIMATORS[name] for name in _LOOKED_AT))
-    return result_of({**question.described(), "shown": shown_together(evidence)}, *evidence.estimates)
+    return Evidence(question, question.setting, tuple(ESTIMATORS[name] for name in estimators))
+
+
+def looked_at(losses, **asked):
+    """The result that a headline goes by: the rows that it looks at, and which of them hold together."""
+    evidence = evidence_of(losses, *_LOOKED_AT, **asked)
+    data = evidence.asked.described(evidence.losses)
+    return result_of({**data, "shown": shown_together(evidence)}, *evidence.estimates)
 
 
 def result_of(data, *estimates):

@@ -86,22 +86,6 @@ def test_the_loader_shows_the_sampler(opacus):
     assert DPSGD.from_opacus(engine, sampling=FixedSizeSampling()).fixed_size
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ((object(),), "engine must be the PrivacyEngine of the training or its accountant, got object"),
-        ((SimpleNamespace(history=[]),), "at least 1 step, got none"),
-        ((SimpleNamespace(history=[(0.0, 0.1, 3)]),), "noise_multiplier must be above 0"),
-        ((SimpleNamespace(history=[(1.0, 1.5, 3)]),), r"sampling_rate must lie in \(0, 1\]"),
-        ((SimpleNamespace(history=[(1.0, 0.1, 0)]),), "steps must be a whole number of 1 or more"),
-    ],
-)
-def test_what_is_no_engine(arguments, sentence):
-    """One sentence about what was given."""
-    with pytest.raises(InputError, match=sentence):
-        DPSGD.from_opacus(*arguments)
-
-
 def test_what_is_no_loader():
     """A loader without a batch sampler shows nothing, and the sampling is said once."""
     engine, loader = SimpleNamespace(history=[(1.0, 0.1, 3)]), SimpleNamespace(batch_sampler=object())
@@ -220,22 +204,6 @@ def test_tensorflow_privacy_itself():
     theirs, _ = package.compute_dp_sgd_privacy(60_000, 250, 1.3, 1.7, 1e-5)
     ours = theory.renyi_epsilon(DPSGD.from_tensorflow_privacy(**run), delta=1e-5).value
     assert theirs * 0.97 <= ours <= theirs + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"batch_size": 60_001}, r"batch_size must be at most number_of_examples \(60,000\), got 60,001"),
-        ({"batch_size": 0}, "batch_size must be a whole number of 1 or more"),
-        ({"epochs": 0}, "epochs must be above 0"),
-        ({"noise_multiplier": -1.0}, "noise_multiplier must be above 0"),
-        ({"unit": "user"}, "unit must be one of"),
-    ],
-)
-def test_bad_arguments(change, sentence):
-    """One sentence with the argument, the rule and the value."""
-    with pytest.raises(InputError, match=sentence):
-        DPSGD.from_tensorflow_privacy(**{**MNIST, **change})
 
 
 # --- What shuffled batches mean -------------------------------------------------------------------------

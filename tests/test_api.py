@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import auditor
+from auditor.core import InputError, Status
 
 LAW = np.full((40, 2), 0.5)
-METHODS = ("to_json", "to_frame", "_repr_html_")
+KINDS = {"AuditResult": None, "InstancesResult": "instances", "RunsResult": "runs", "LabelsResult": "labels"}
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def losses(rng):
     return auditor.Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200))
 
 
-@pytest.fixture(params=["AuditResult", "InstancesResult", "RunsResult", "LabelsResult"])
+@pytest.fixture(params=KINDS)
 def made(request, losses):
     """A result of each kind, with the class that callers know it by."""
     makers = {
@@ -38,10 +39,17 @@ def _half(losses):
 
 
 def test_results_are_of_the_public_class(made):
-    """What a public function returns is of the public class, and shows itself in a notebook."""
+    """What a public function returns is of the public class, is asked in the one way, and shows itself in a notebook."""
     result, kind = made
     assert isinstance(result, kind)
-    assert all(callable(getattr(result, name)) for name in METHODS)
+    assert callable(result.to_json)
+    names = [item.name for item in result.estimates]
+    assert list(result.to_frame().index) == names
+    assert result.estimate(names[0]) is result.estimates[0]
+    assert isinstance(result.check(result.checks[0].name).status, Status)
+    with pytest.raises(InputError, match="check must be one of"):
+        result.check("nothing")
+    assert result.to_dict().get("kind") == KINDS[kind.__name__]
     assert result._repr_html_().lstrip().startswith("<")
 
 
@@ -70,9 +78,10 @@ def test_what_is_read_and_compared_is_public_too(losses, tmp_path):
 
 @pytest.mark.parametrize("face", ["", "theory", "scores", "sensitivity", "collectors"])
 def test_every_name_of_a_public_face_is_there(face):
-    """A public face has each name of its ``__all__``, and no module stands in a function's place but the room of canaries."""
+    """A public face has each name of its ``__all__``, documented, and the only module among them is the room of canaries."""
     room = auditor if not face else getattr(__import__(f"auditor.{face}"), face)
     found = {name: getattr(room, name) for name in room.__all__}
     assert found
+    assert all(value.__doc__ for name, value in found.items() if name != "__version__")
     modules = [name for name, value in found.items() if type(value).__name__ == "module"]
     assert modules == ([] if face else ["canaries"])

@@ -1,16 +1,23 @@
 """One table of what cannot be used: each bad argument, its error, and the words that help: name, value, place."""
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import auditor
-from auditor import scores
+from auditor import canaries, scores
+from auditor.collectors.served import Template
+from auditor.comparison import pareto_frontier
 from auditor.core import (
     DPSGD,
     Census,
+    Claim,
+    Comparison,
+    Estimate,
     FixedThreshold,
     InputError,
     Jeffreys,
@@ -18,10 +25,13 @@ from auditor.core import (
     Losses,
     Melded,
     OnePerPerson,
+    RandomSplit,
     RankGrid,
     Split,
     StatedClaim,
+    Subject,
     Subset,
+    Verdict,
 )
 from auditor.curves import TradeoffCurve
 from auditor.estimators import (
@@ -29,8 +39,10 @@ from auditor.estimators import (
 )
 from auditor.mechanism import GaussianAttack, RandomisedResponse, records_needed
 from auditor.records import Features, fingerprints, per_person
+from auditor.report import render
 from auditor.scores import Population, References
-from auditor.verdicts import check_gates, parse
+from auditor.sensitivity import Columns, Rewritten, SensitivityTracker
+from auditor.verdicts import check_gates, judge, parse
 
 TWO = Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0])
 TEN = Losses(member=np.arange(10.0), nonmember=np.arange(10.0))
@@ -38,6 +50,11 @@ NAMED = Losses(member=[0.0, 0.0], nonmember=[0.0, 0.0], id=(["a", "b"], ["c", "d
 REFERENCE = References(member=[0.5, 0.6], nonmember=[0.7, 0.8])
 POPULATION = Population(loss=[0.5, 0.9], reference=[0.5, 0.9])
 CLASSES = Population(loss=[1.0, 2.0], group=[0, 0])
+CLAIM = StatedClaim(1.0, 1e-5)
+ABOUT = {"delta": 1e-5, "details": {"ceiling": 5.0}, "adjacency": "replace-one"}
+BOUND = Estimate("epsilon_bound.one_run", 2.0, 2.0, None, 0.95, "by hand", Subject.MECHANISM, **ABOUT)
+PROMISE = Claim("epsilon", 1.0, 1e-5, "replace-one", "stated", proven=True)
+X, Y = np.eye(4), [0, 1, 0, 1]
 RAGGED = [[1.0], [1.0, 2.0]]
 
 
@@ -73,6 +90,42 @@ def runs(**given):
 def models(*instances, **given):
     """An audit of models with one bad argument."""
     return auditor.audit_instances(list(instances) or [TWO, TEN], **{"delta": 1e-5, **given})
+
+
+def opacus_run(*history):
+    """A claim read from an engine of Opacus that saw these steps."""
+    return DPSGD.from_opacus(SimpleNamespace(history=list(history)))
+
+
+def tensorflow_run(**given):
+    """A claim read from the arguments of TensorFlow Privacy with one bad argument."""
+    run = {"number_of_examples": 60_000, "batch_size": 250, "noise_multiplier": 1.3, "epochs": 15}
+    return DPSGD.from_tensorflow_privacy(**{**run, **given})
+
+
+def collected(**given):
+    """The collection of runs with one bad argument, which runs nothing."""
+    return auditor.collect_runs(print, **{"runs": 8, **given})
+
+
+def columns(**given):
+    """Losses from columns of which one is bad."""
+    return auditor.from_columns(**{"loss": [0.1, 0.9, 0.2, 0.7], "member": [1, 0, 1, 0], **given})
+
+
+def table(**given):
+    """A table of records with one bad name."""
+    return auditor.RecordTable(**{"data": {"y": [1]}, **given})
+
+
+def served(**given):
+    """An endpoint with one bad option."""
+    return auditor.Endpoint("https://models.example/v2/models/income", **given)
+
+
+def completed(**given):
+    """An endpoint of completions with one bad option."""
+    return auditor.CompletionsEndpoint(**{"url": "http://localhost:1/v1", "model": "tiny", **given})
 
 
 CASES = {
@@ -114,6 +167,14 @@ CASES = {
     "seed must be a whole number of 0 or more, got -1": lambda: Split(seed=-1),
     r"interval must be auditor\.Calibrated or auditor\.ClopperPearson or auditor\.Melded": lambda: RankGrid(interval=Katz()),
     r"interval must be auditor\.ClopperPearson or auditor\.Katz or": lambda: FixedThreshold(0.0, Melded()),
+    "engine must be the PrivacyEngine of the training or its accountant, got object": lambda: DPSGD.from_opacus(object()),
+    "at least 1 step, got none": opacus_run,
+    r"sampling_rate must lie in \(0, 1\], got 1.5": lambda: opacus_run((1.0, 1.5, 3)),
+    "noise_multiplier must be above 0, got -1": lambda: tensorflow_run(noise_multiplier=-1.0),
+    r"batch_size must be at most number_of_examples \(60,000\), got 60,001": lambda: tensorflow_run(batch_size=60_001),
+    "batch_size must be a whole number of 1 or more": lambda: tensorflow_run(batch_size=0),
+    "epochs must be above 0": lambda: tensorflow_run(epochs=0),
+    "unit must be one of": lambda: tensorflow_run(unit="user"),
     # The audit.
     r"file 'x.csv' does not exist": lambda: auditor.audit("x.csv"),
     r"delta must lie in \[0, 1\), got 1": lambda: auditor.audit(TEN, delta=1.0),
@@ -130,6 +191,7 @@ CASES = {
     "split must be auditor.UnknownSplit or auditor.RandomSplit or auditor.Ber": lambda: auditor.audit(TEN, split="random"),
     "claim must be auditor.DPSGD or auditor.StatedClaim or auditor.StatedCurve or None, got .*; write auditor.StatedClaim": lambda: auditor.audit(TEN, claim=(1.0, 1e-5)),
     "threshold must be auditor.RankGrid": lambda: auditor.audit(TEN, threshold=0.5),
+    "must have one row for each loss": lambda: auditor.audit(TEN, features=Features([[1.0]], [[1.0]])),
     "a census scores every training record": lambda: auditor.audit(TEN, members=Census(), training_size=5000),
     # Estimators.
     "records on each side of a split must be 2 or more, got 1": lambda: clopper_pearson(TWO, delta=0.0, rule=Split()),
@@ -200,6 +262,13 @@ CASES = {
     "attack must be .*PerfectAttack": lambda: needed(attack="perfect"),
     "mu must be above 0": lambda: GaussianAttack(0.0),
     "epsilon of the randomised response must be above 0": lambda: RandomisedResponse(-1.0),
+    "a plan has one target: give": lambda: records_needed(epsilon=1.0),
+    "epsilon and delta to certify": lambda: needed(claim=CLAIM),
+    "runs refute claims": lambda: needed(runs=auditor.FixedNumber()),
+    "one run on a declared split": lambda: records_needed(claim=CLAIM),
+    "one of the two": lambda: records_needed(claim=CLAIM, runs=auditor.FixedNumber(), split=RandomSplit()),
+    "^runs must be auditor": lambda: records_needed(claim=CLAIM, runs="fixed"),
+    "^claim must be auditor": lambda: records_needed(claim="epsilon 1", split=RandomSplit()),
     # Several models, and many runs.
     "at least 2 models": lambda: models(TWO),
     "instances must be a sequence": lambda: auditor.audit_instances(TWO, delta=1e-5),
@@ -213,6 +282,161 @@ CASES = {
     r"RankGrid\(\.\.\.\) would choose it twice": lambda: runs(threshold_runs=TWO, threshold=RankGrid()),
     "adjacency must be one of .*did you mean": lambda: runs(adjacency="add-replace"),
     r"losses must be auditor\.Losses, got \[0.1": lambda: auditor.audit_runs([0.1, 0.2], delta=0.0),
+    "runs must be an even number, got 5": lambda: collected(runs=5),
+    "runs must be a whole number of 4 or more, got 2": lambda: collected(runs=2),
+    "batch must be a whole number of 1 or more": lambda: collected(batch=0),
+    "memory must hold at least one worker": lambda: collected(memory=1e6, memory_per_worker=1e9),
+    "^seed must be a whole number of 0": lambda: collected(seed=-1),
+    "failed must be finite, got nan": lambda: collected(failed=math.nan),
+    r"stop must be a rule such as auditor\.Sequential\(\), got 20": lambda: collected(stop=20),
+    r"stop must be a rule such as auditor\.Sequential\(\), got <class": lambda: collected(stop=auditor.Sequential),
+    r"engine must be one such as auditor\.RayEngine\(workers=2\), got 'ray'": lambda: collected(engine="ray"),
+    "engine must be one such as .* got <class": lambda: collected(engine=auditor.RayEngine),
+    "workers must be left out where an engine is given, got 2": lambda: collected(engine=auditor.RayEngine(), workers=2),
+    "memory_per_worker must be left out": lambda: collected(engine=auditor.LocalEngine(), memory_per_worker=1e9),
+    "cases must be at least one mapping": lambda: auditor.run_cases(print, []),
+    "cases must be a list of mappings, got dict": lambda: auditor.run_cases(print, {"x": 1}),
+    r"case 1 \(counting from 0\) must be a mapping of names to values, got int": lambda: auditor.run_cases(print, [{"x": 1}, 3]),
+    r"case 0 .* got x = \[1\]": lambda: auditor.run_cases(print, [{"x": [1]}]),
+    "case 0 .* finite numbers.* got x = nan": lambda: auditor.run_cases(print, [{"x": math.nan}]),
+    "case 0 .* texts as names, got 1": lambda: auditor.run_cases(print, [{1: 2}]),
+    r'cases 0 and 2 .* are the same, \{"x": 1\}; give each once': lambda: auditor.run_cases(print, [{"x": 1}, {"x": 2}, {"x": 1}]),
+    "folder must be a text or a path, got 3": lambda: auditor.run_cases(print, [{"x": 1}], folder=3),
+    "progress must be a function, such as print, got True": lambda: auditor.run_cases(print, [{"x": 1}], progress=True),
+    # Strategies and contexts.
+    r"utility must be finite, got nan \(strategy 1": lambda: pareto_frontier([0.1, math.nan], privacy_loss=[1.0, 2.0]),
+    "utility must be finite, got inf": lambda: pareto_frontier([0.1, math.inf], privacy_loss=[1.0, 2.0]),
+    "privacy_loss must be finite, got nan": lambda: pareto_frontier([0.1], privacy_loss=[math.nan]),
+    "privacy_loss must be finite, got -inf": lambda: pareto_frontier([0.1], privacy_loss=[-math.inf]),
+    "privacy_loss must be a number, got 'much'": lambda: pareto_frontier([0.1], privacy_loss=["much"]),
+    "same length: utility has 1, privacy_loss has 0": lambda: pareto_frontier([0.1], privacy_loss=[]),
+    r"release of the context must be a text that is not empty, got 5\.": lambda: auditor.Context(release=5),
+    "owner of the context must be a text that is not empty": lambda: auditor.Context(owner="  "),
+    "mitigations of the context must be a text": lambda: auditor.Context(mitigations=["dropout"]),
+    r"exposed of the context must have at most 1,000 characters, got 1,001\.": lambda: auditor.Context(exposed="x" * 1001),
+    r"next_audit of the context must be a date such as 2027-01-31, got 'soon'\.": lambda: auditor.Context(next_audit="soon"),
+    "must be a date.* got '2027-02-30'": lambda: auditor.Context(next_audit="2027-02-30"),
+    "must be a date.* got 'True'": lambda: auditor.Context(next_audit=True),
+    "at least one result, got 0": lambda: render([]),
+    # Values of a sensitive attribute.
+    "values must hold at least 2 different values": lambda: Columns(0, [1.0]),
+    "of the attribute, got 1; one has": lambda: Columns(0, [1, 1]),
+    "one has nothing to infer": lambda: Columns([0, 1], [[1, 2], [1, 2]]),
+    "columns must be indices, counting from 0, got True": lambda: Columns(True, [0, 1]),
+    "must be finite, got nan at position 1": lambda: Columns(0, [1.0, np.nan]),
+    r"values must be numbers, got \['a', 'b'\]": lambda: Columns(0, ["a", "b"]),
+    r"2 columns, got shape \(2,\)": lambda: Columns([0, 1], [1.0, 2.0]),
+    "columns must be a whole number of 0 or more, got -1": lambda: Columns(-1, [1.0, 2.0]),
+    "each once": lambda: Columns([1, 1], [[1, 2], [3, 4]]),
+    "at least one column": lambda: Columns([], [[], []]),
+    "got 1 and 2": lambda: Columns.extremes(0, low=1.0, high=[1.0, 2.0]),
+    "at least 2 different values of the attribute, got 1": lambda: Columns.extremes(0, low=1, high=1),
+    "clipping_norm must be above 0": lambda: SensitivityTracker(clipping_norm=0),
+    r"distance must be auditor\.sensitivity\.Full": lambda: SensitivityTracker(clipping_norm=1, distance="full"),
+    "complete must be a function": lambda: Rewritten("age", (1, 2)),
+    "^values must .* 2 different values of the attribute, got 1": lambda: Rewritten(print, (1,)),
+    "^values .* different values of the attribute, got 1": lambda: Rewritten(print, (1, 1)),
+    "different values of the attribute, got 1": lambda: Rewritten(print, (np.zeros(2), np.zeros(2))),
+    "at least 2 different values of the attribute, got 0": lambda: Rewritten(print, ()),
+    "values must be a list of values of the attribute, got 5": lambda: Rewritten(print, 5),
+    "values must be a list of values of the attribute, got 'ab'": lambda: Rewritten(print, "ab"),
+    r"type it got, \(4, 4\) of float64, got \(4,\) of float64 for value 1": lambda: Rewritten(lambda batch, _: batch[0], (1, 2)).batches(X),
+    r"type it got, \(4, 4\) of float64, got \(4, 4\) of int64 for value 1": lambda: Rewritten(lambda batch, _: batch.astype(int), (1, 2)).batches(X),
+    r"type it got, \(4, 4\) of float64, got NoneType for value 1": lambda: Rewritten(lambda *_: None, (1, 2)).batches(X),
+    # Judges of a claim.
+    "gives no verdict": lambda: Comparison(PROMISE, "epsilon_star.gaussian", Verdict.REFUTED, "larger", Subject.MODEL),
+    "needs the adjacency": lambda: Estimate("epsilon_star.gaussian", 3.0, None, None, None, "fit", Subject.MECHANISM),
+    "has no adjacency": lambda: replace(BOUND, subject=Subject.MODEL),
+    "condition": lambda: judge(PROMISE, replace(BOUND, details={"ceiling": 5.0, "conditional": True})),
+    "no lower bound": lambda: judge(PROMISE, replace(BOUND, lower=None, confidence=None)),
+    "claim metric must be one of 'epsilon'": lambda: judge(replace(PROMISE, metric="advantage"), BOUND),
+    # Columns of losses, and tables of records.
+    "same length: loss has 4, member has 3": lambda: columns(member=[1, 0, 1]),
+    r"only 0 .* and 1 .*, got 2 .*row 2, .*; code members as 1": lambda: columns(member=[1, 0, 2, 0]),
+    "member column must hold numbers, got 'yes'.*; code members as 1": lambda: columns(member=["yes", "no", "yes", "no"]),
+    "member column must be one-dimensional": lambda: columns(member=[[1, 0, 1, 0]]),
+    r"4 records and no member \(1\)": lambda: columns(member=[0, 0, 0, 0]),
+    "member column must have no masked": lambda: columns(member=np.ma.masked_array(Y, mask=[0, 0, 1, 0])),
+    "member losses need at least 2 records, got 1": lambda: columns(member=[1, 0, 0, 0]),
+    "loss column must be one-dimensional": lambda: columns(loss=None),
+    "loss column must hold rows of equal length, got rows of different len": lambda: columns(loss=[[1], [1, 2]]),
+    "loss column must hold numbers": lambda: columns(loss=list("abcd")),
+    r"got 2 NaN or blank \(first at row 1,": lambda: columns(loss=[0.1, np.nan, 0.3, np.nan]),
+    r"got 2 infinite \(first at row 0,": lambda: columns(loss=[np.inf, -np.inf, 0.1, 0.2]),
+    r"got 1 infinite \(first at row 0,": lambda: columns(loss=np.array([np.finfo(np.longdouble).max, 1, 2, 3])),
+    r"no masked values, got 2 \(first at row 1,": lambda: columns(loss=np.ma.masked_array(np.zeros(4), mask=Y)),
+    "the loss column is empty": lambda: columns(loss=[], member=[]),
+    "same length: loss has 4, member has 4, id has 2": lambda: columns(id=[1, 2]),
+    "id column must be one-dimensional": lambda: columns(id=5),
+    "label must be the name of a column, or a list of different names, got 3": lambda: table(label=3),
+    "^label must be the name .* 3": lambda: table(label=["y", 3]),
+    "label must be .* a list of different names, got .'y', 'y'": lambda: table(label=["y", "y"]),
+    "features must be the name of a column, .* got ' '": lambda: table(features=" "),
+    "features must be the name of a column, .* got {'a'}": lambda: table(features={"a"}),
+    "^id must be the name of a column, got ": lambda: table(id=["id"]),
+    "^member must be the name of a column, got ''": lambda: table(member=""),
+    # Served models.
+    "^concurrency must be a whole number of 1 or more, got 0": lambda: served(concurrency=0),
+    "^retries must be a whole number of 0 or more, got -1": lambda: served(retries=-1),
+    "^timeout must be above 0": lambda: served(timeout=0),
+    "^max_request_bytes must be a whole number of 1 or more": lambda: served(max_request_bytes=0),
+    "^max_request_records must be a whole number of 1 or more": lambda: served(max_request_records=0),
+    "^protocol must be one of": lambda: served(protocol="grpc"),
+    "^output must be one of .* did you mean 'probabilities'": lambda: served(output="probability"),
+    "^labels must be a list of different names": lambda: served(labels="ab"),
+    "^columns must be a list of different names": lambda: served(columns=["a", "a"]),
+    "^request_template must hold one of .* once, got 0 of them": lambda: Template("{}"),
+    "^request_template must hold one of .* once, got 2 of them": lambda: Template('{"a": {{rows}}, "b": {{row}}}'),
+    "^request_template must be JSON around its placeholder": lambda: Template('{"a": {{rows}}'),
+    "a chat gives no log-probabilities": lambda: completed(url="http://localhost/v1/chat/completions"),
+    "model must be the name of the model on the server": lambda: completed(model=" "),
+    "form must be": lambda: completed(form="echo"),
+    "max_request_records must be a whole number of 1 or more": lambda: completed(max_request_records=0),
+    # Canaries.
+    "the features must be an array": lambda: canaries.mislabelled("records", Y, size=2),
+    "features must be an array or a pandas DataFrame, got dict": lambda: canaries.mislabelled({"a": [1, 2]}, [0, 1], size=2),
+    "rows of different lengths": lambda: canaries.mislabelled([[1], [2, 3]], [0, 1], size=2),
+    "no masked values, got": lambda: canaries.mislabelled(np.ma.masked_less(X, 1), Y, size=2),
+    "features has 4, labels has 3": lambda: canaries.mislabelled(X, Y[:3], size=2),
+    r"1 missing \(first at row 2": lambda: canaries.mislabelled(X, [0, 1, None, 1], size=2),
+    "labels must be of two classes or more, got 1": lambda: canaries.mislabelled(X, [1, 1, 1, 1], size=2),
+    "labels must be one-dimensional": lambda: canaries.mislabelled(X, X, size=2),
+    "size must be a whole number of 1 or more, got 0": lambda: canaries.mislabelled(X, Y, size=0),
+    "size must be at most 4, the number of records, got 5": lambda: canaries.mislabelled(X, Y, size=5),
+    "seed must be a whole number of 0 or more": lambda: canaries.mislabelled(X, Y, size=2, seed=-1),
+    "pattern must be a mapping of features to values, got 7": lambda: canaries.patterned(X, Y, size=2, pattern=7),
+    "pattern must be a mapping": lambda: canaries.patterned(X, Y, size=2, pattern={}),
+    r"positions in records of shape \(4,\), got 4": lambda: canaries.patterned(X, Y, size=2, pattern={4: 1}),
+    "pattern must name features": lambda: canaries.patterned(X, Y, size=2, pattern={"age": 1}),
+    "its type, float64, holds, got 'much'": lambda: canaries.patterned(X, Y, size=2, pattern={0: "much"}),
+    "holds, got 1.5": lambda: canaries.patterned(X.astype(int), Y, size=2, pattern={0: 1.5}),
+    "type, uint8, holds, got 300": lambda: canaries.patterned(X.astype(np.uint8), Y, size=2, pattern={0: 300}),
+    "float32, holds, got 1e\\+300": lambda: canaries.patterned(X.astype(np.float32), Y, size=2, pattern={0: 1e300}),
+    "label must be one of the 2 classes of labels, got 7": lambda: canaries.patterned(X, Y, size=2, label=7),
+    "must have a numeric one with finite values, got none": lambda: canaries.patterned(X.astype(str), Y, size=2),
+    "a numeric one with finite values, got none": lambda: canaries.out_of_range(X.astype(bool), Y, size=2),
+    "has room outside its range, got none": lambda: canaries.out_of_range(np.uint8([[0], [255]]), [0, 1], size=2),
+    "times must be a whole number of 2 or more, got 1": lambda: canaries.out_of_range(X, Y, size=2, times=1),
+    "id must be another for every canary, got 'a' 2 times": lambda: canaries.Canaries(None, None, ["a", "a"], [0, 1]),
+    "member must hold only 0": lambda: canaries.Canaries(None, None, ["a", "b"], [0, 2]),
+    "features has 4": lambda: canaries.Canaries(X, None, ["a", "b"], [0, 1]),
+    "features must have no column 'member'": lambda: canaries.Canaries.of(X, Y).table(label="member"),
+    "column 'member' is not in": lambda: canaries.read_coins({"id": ["a", "b"]}),
+    "must hold only 0": lambda: canaries.read_coins({"id": ["a"], "member": [3]}),
+    "template must be a text with a #": lambda: canaries.marked_texts("no secret", size=2),
+    "size must be at most 10, the number of secrets, got 11": lambda: canaries.marked_texts("#", size=11),
+    "template must be auditor.Template, got 3": lambda: canaries.marked_texts(3, size=1),
+    r"at most 2\^62 secrets, got 1e\+19": lambda: canaries.Template("#" * 19),
+    "alphabet must be two different signs": lambda: canaries.Template("#", alphabet="aa"),
+    "size must be given: all 1,000,000,000 texts of the template are too many": lambda: canaries.Template().texts(),
+    "loss must be finite": lambda: canaries.exposure(np.nan, [1.0], space=9),
+    "other losses must be finite, got 1 NaN": lambda: canaries.exposure(1, [1.0, np.nan], space=9),
+    "other losses need at least 1": lambda: canaries.exposure(1, [], space=9),
+    "others must be fewer than all 3 secrets, got 3": lambda: canaries.exposure(1, [1, 2, 3], space=3),
+    "candidates must be a mapping of names to the scores of runs": lambda: canaries.choose_canary({}, delta=0),
+    "candidate 'a' must be auditor.Losses": lambda: canaries.choose_canary({"a": [1, 2]}, delta=0),
+    r"equally many runs \(with, without\), got {'a': \(2, 2\), 'b': \(3, 2\)}": lambda: canaries.choose_canary({"a": TWO, "b": auditor.Losses([1, 2, 3], [4, 5])}, delta=0),
+    "delta must lie in": lambda: canaries.choose_canary({"a": TWO}, delta=2),
     # Gates.
     "gate must be NAME OPERATOR NUMBER.* got 'auc'": lambda: parse("auc"),
     "gate must be NAME OPERATOR NUMBER.* got 'auc = 1'": lambda: parse("auc = 1"),

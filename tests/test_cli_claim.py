@@ -148,27 +148,3 @@ def test_every_output(tmp_path, capsys):
     assert run("verify", paths["json"]) == 0
     assert isinstance(auditor.read_result(paths["json"]), auditor.ClaimResult)
     assert auditor.read_result(paths["json"]).to_json() == text["json"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("--noise-multiplier 0 --sampling-rate 0.1 --steps 3", ["--noise-multiplier", "above 0"]),
-        ("--noise-multiplier 1 --sampling-rate 0.1 --steps 2.5", ["--steps", "2.5"]),
-        ("--noise-multiplier 1", ["missing", "--sampling-rate", "--steps", "--schedule"]),
-        ("--noise-multiplier 1 --sampling-rate 1/0 --steps 3", ["--sampling-rate", "1/0"]),
-        ("--noise-multiplier 1 --sampling-rate 1e999999999 --steps 3", ["--sampling-rate"]),
-        ("--noise-multiplier 1 --sampling-rate 0.1 --epochs inf", ["--epochs"]),
-        ("{run} --epochs 3", ["--epochs", "--steps", "one of the two"]),
-        ("--noise-multiplier 1 --sampling-rate 0.1 --epochs -1", ["--epochs", "above 0"]),
-        ("{run} --schedule x.csv", ["--schedule", "cannot stand beside"]),
-        ("{run} --delta 1", ["--delta", "[0, 1)"]),
-        ("{run} --fpr 0", ["--fpr", "(0, 1]"]),
-        ("{run} --monte-carlo 1", ["--monte-carlo", "2 or more"]),
-    ],
-)
-def test_bad_input(capsys, arguments, words):
-    """One sentence with the option, the rule and the value, and exit code 2."""
-    given = arguments.format(run=" ".join(RUN)).split()
-    said = refused(capsys, "claim", "--delta", "1e-5", *given)
-    assert [word for word in words if word not in said] == []

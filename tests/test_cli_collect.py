@@ -176,3 +176,26 @@ def test_bad_input_is_one_sentence(house, capsys, more, sentence):
     before = set(folder.iterdir())
     assert sentence in refused(capsys, *arguments(folder, *more))
     assert set(folder.iterdir()) == before
+
+
+def test_policies_are_collected_audited_and_shown(house, capsys):
+    """From a model's file to a column, a row and a table for each policy; a bad one is one sentence before anything is asked."""
+    folder, model, tables = house
+    assert run(*arguments(folder, "--policies", "digits=1, label", "--quiet")) == 0
+    found = pd.read_parquet(folder / "losses.parquet")
+    losses = np.concatenate([expected(model, tables[name]) for name in ("in", "out")])
+    assert (found["loss.label"] == (losses > 0)).all()
+    odds = np.round(1 / (1 + np.exp(losses)), 1)
+    inside = (odds > 0) & (odds < 1)
+    rounded = odds[inside]
+    np.testing.assert_allclose(found["loss.digits=1"][inside], np.log(1 / rounded - 1), atol=1e-12)
+    assert run("audit", folder / "losses.parquet", "--markdown", folder / "summary.md") == 0
+    for text in (capsys.readouterr().out, (folder / "summary.md").read_text(encoding="utf-8")):
+        assert "Label alone" in text
+        assert "All 3 rows hold together at 95% confidence" in text
+    for bad, words, more in (
+        ("labels", "--policies must be among digits=N", ()),
+        ("top1", "--policies must be of a kind that this score has", ("--task", "regression")),
+        ("top1", "leave --repeats out", ("--repeats", 3)),
+    ):
+        assert words in refused(capsys, *arguments(folder, "--policies", bad, *more, out="bad.parquet"))

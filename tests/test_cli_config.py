@@ -5,10 +5,10 @@ import os
 import re
 import tomllib
 
-import pandas as pd
+import numpy as np
 import pytest
 import typer
-from command_line import answer, refused as refused_line, run
+from command_line import answer, leaking, refused as refused_line, run
 
 import auditor
 from auditor.cli import app, console
@@ -32,8 +32,7 @@ def folder(tmp_path, monkeypatch):
     """The current directory, the root of a repository, with a table of losses that leak."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".git").mkdir()
-    losses = [i / 40 for i in range(40)] + [0.9 + i / 40 for i in range(40)]
-    pd.DataFrame({"loss": losses, "member": [1] * 40 + [0] * 40}).to_csv("losses.csv", index=False)
+    leaking(tmp_path / "losses.csv", np.random.default_rng(0), member=40, nonmember=40)
     return tmp_path
 
 

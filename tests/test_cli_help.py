@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 import typer
-from command_line import answer, refused
+from command_line import answer, leaking, refused
 from safety import formats
 
 from auditor.cli import app, console
@@ -161,7 +161,9 @@ def test_every_number_that_is_offered_exists(rng):
     found = package.audit(
         losses, delta=1e-3, split=package.RandomSplit(), mixture=package.Mixture(max_components=2)
     )
-    names = {estimate.name for estimate in found.estimates}
+    features = package.Features(rng.normal(0, 1, 300), rng.normal(0, 1, 300))
+    odds = package.audit(losses, delta=1e-3, split=package.Propensity(features))
+    names = {estimate.name for result in (found, odds) for estimate in result.estimates}
     assert names == set(offered())
     assert {check.name for check in found.checks} <= {item.name for item in CHECKS if item.hint}
 
@@ -181,11 +183,10 @@ def test_no_name_commands_a_build_server(capsys):
     assert json.loads(printed) == {"a": "##VSO[x] ##[error] ##teamcity[y] ## z"}
 
 
-def test_members_are_a_table_and_the_old_words_are_still_read(tmp_path, monkeypatch, capsys):
+def test_members_are_a_table_and_the_old_words_are_still_read(tmp_path, monkeypatch, capsys, rng):
     """`--members census` is `--member-coverage census`; a file of that name is `./census`; what was written is said."""
     monkeypatch.chdir(tmp_path)
-    rows = "loss,member\n" + "".join(f"{place % 17 / 7},{place % 2}\n" for place in range(400))
-    (tmp_path / "losses.csv").write_text(rows)
+    leaking(tmp_path / "losses.csv", rng)
     found = [
         answer(capsys, "audit", "losses.csv", "--delta", "1e-5", *words)
         for words in (("--members", "census"), ("--member-coverage", "census"), ())
@@ -198,11 +199,9 @@ def test_members_are_a_table_and_the_old_words_are_still_read(tmp_path, monkeypa
     )
 
 
-def test_a_reason_is_printed_once(tmp_path, capsys):
+def test_a_reason_is_printed_once(table, capsys):
     """Where the verdict says why a number is missing, the number does not say it again."""
-    rows = "loss,member\n" + "".join(f"{place % 17 / 7},{place % 2}\n" for place in range(400))
-    (tmp_path / "losses.csv").write_text(rows)
     claim = ("--claim-epsilon", "1", "--claim-delta", "1e-5")
-    text = " ".join(shown("audit", str(tmp_path / "losses.csv"), *claim, capsys=capsys).split())
+    text = " ".join(shown("audit", str(table), *claim, capsys=capsys).split())
     assert text.count("it was not declared how membership was decided") == 1
     assert "It was not declared" not in text

@@ -1,7 +1,7 @@
 """`auditor parameters`: the third of noise, sampling rate and steps for a wanted promise, and what it refuses."""
 
 import pytest
-from command_line import answer, refused, run
+from command_line import answer, run
 
 
 def test_the_papers_example(capsys):
@@ -38,28 +38,3 @@ def test_an_unsafe_answer_says_so(capsys):
     text = capsys.readouterr().out
     assert text.startswith("By the closed form of Corollary 7, noise multiplier 1.00022 keeps")
     assert "0.191, which does not keep it" in text
-
-
-@pytest.mark.parametrize(
-    ("wish", "words"),
-    [
-        ("", ["one wish at a time", "got none"]),
-        ("--advantage 0.1 --bayes-security 0.9", ["one wish at a time", "--advantage, --bayes-security"]),
-        ("--epsilon 1", ["--epsilon and --delta go together"]),
-        ("--advantage 0.1 --at-fpr 0.1", ["--tpr and --at-fpr go together"]),
-        ("--success 0.6", ["--success and --prior go together"]),
-        ("--advantage 0.1 --steps 5", ["give two of", "got 1"]),
-        (
-            "--tpr 0.0010000000000000002 --at-fpr 0.001 --sampling-rate 0.01 --steps 9",
-            ["--tpr", "1e-12 or more above", "0.0010000000000000002"],
-        ),
-        (
-            "--advantage 1e-12 --sampling-rate 0.01 --steps 1000000000",
-            ["no noise multiplier up to 1e12 was found", "ask for less protection"],
-        ),
-    ],
-)
-def test_bad_input(capsys, wish, words):
-    """One sentence with the option and the rule, and exit code 2."""
-    said = refused(capsys, "parameters", *wish.split())
-    assert [word for word in words if word not in said] == []

@@ -4,7 +4,7 @@ import json
 from xml.etree import ElementTree as ET
 
 import pytest
-from command_line import leaking, refused, run
+from command_line import refused, run
 
 import auditor
 
@@ -17,14 +17,6 @@ OUTPUTS = {
 }
 
 
-@pytest.fixture
-def table(tmp_path, rng):
-    """A table of losses with a clear leak, in a folder with a space and an umlaut."""
-    folder = tmp_path / "für uns"
-    folder.mkdir()
-    return leaking(folder / "losses.csv", rng)
-
-
 def options(folder):
     """Every output in a folder."""
     return [item for option, name in OUTPUTS.items() for item in (option, folder / name)]
@@ -35,7 +27,8 @@ def options(folder):
 
 def test_every_output_is_written_and_tells_of_the_gates(table, capsys):
     """The page, the summary, the test results, the findings and the data are all written, and all but the data hold the gates."""
-    assert run("audit", table, *options(table.parent), "--fail-if", "auc > 0.9", "--quiet") == 1
+    named = ("--model-name", "model <1>", "--fail-if", "auc > 0.9", "--quiet")
+    assert run("audit", table, *options(table.parent), *named) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.count("\n") == 1
@@ -49,7 +42,12 @@ def test_every_output_is_written_and_tells_of_the_gates(table, capsys):
     assert run_of["invocations"][0]["exitCode"] == 1
     assert "✕ failed" in files["summary.md"]
     assert "auc &gt; 0.9" in files["page.html"]
-    assert json.loads(files["result.json"])["data"]["n_member"] == 600
+    assert files["page.html"].startswith("<!doctype html>")
+    result = auditor.read_result(table.parent / "result.json")
+    assert (result.data["n_member"], result.data["model"]) == (600, "model <1>")
+    assert result.provenance["command"].startswith("auditor audit ")
+    assert "'model <1>'" in result.provenance["command"]
+    assert {path.name for path in table.parent.iterdir()} == {"losses.csv", *OUTPUTS.values()}
 
 
 def test_outputs_are_checked_before_any_work(table, capsys):

@@ -9,7 +9,6 @@ from auditor.checks import power
 from auditor.core import (
     Adjacency,
     Claim,
-    Comparison,
     Estimate,
     InputError,
     Losses,
@@ -45,34 +44,6 @@ def test_the_two_subjects_of_a_number_cannot_be_mixed(rng):
     for estimate in about_model:
         with pytest.raises(InputError, match="about the model"):
             judge(CLAIM, estimate)
-
-
-def test_no_verdict_can_be_written_under_a_model_number():
-    """A comparison that holds a verdict from a number about the model cannot be built."""
-    with pytest.raises(InputError, match="gives no verdict"):
-        Comparison(CLAIM, "epsilon_star.gaussian", Verdict.REFUTED, "larger", Subject.MODEL)
-
-
-def test_a_number_cannot_change_its_subject():
-    """Relabelling a model number as a mechanism number fails without an adjacency, and the reverse fails with one."""
-    with pytest.raises(InputError, match="needs the adjacency"):
-        Estimate("epsilon_star.gaussian", 3.0, None, None, None, "fit", Subject.MECHANISM)
-    with pytest.raises(InputError, match="has no adjacency"):
-        dataclasses.replace(BOUND, subject=Subject.MODEL)
-
-
-@pytest.mark.parametrize(
-    ("claimed", "changes", "words"),
-    [
-        ({}, {"details": {"ceiling": 5.0, "conditional": True}}, "condition"),
-        ({}, {"lower": None, "confidence": None}, "no lower bound"),
-        ({"metric": "advantage"}, {}, "claim metric must be one of 'epsilon'"),
-    ],
-)
-def test_conditional_and_upper_numbers_do_not_judge(claimed, changes, words):
-    """A bound under a condition, a number that bounds nothing from below, and a claim of another metric are refused."""
-    with pytest.raises(InputError, match=words):
-        judge(dataclasses.replace(CLAIM, **claimed), dataclasses.replace(BOUND, **changes))
 
 
 def test_a_rejected_curve_refutes_below_the_claimed_epsilon():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.core import InputError, Status
 
 JUNK = ("x", True, [], ["x"], {}, math.nan, 10**400, None)
 
@@ -58,21 +57,3 @@ def test_a_text_in_the_place_of_a_configuration_stays(result):
     made = replace(result, provenance={"config": "auditor.toml"})
     assert made.provenance == {"config": "auditor.toml"}
     assert replace(result, provenance={"config": 3}).provenance == {"config": None}
-
-
-def test_documents_have_one_set_of_methods(losses, result):
-    """The audits of one model, of several and of many runs are asked in the same way."""
-    several = auditor.audit_instances([losses, replace(losses, member=losses.member + 0.1)], delta=1e-3)
-    runs = auditor.audit_runs(losses, delta=1e-3)
-    for document in (result, several, runs):
-        names = [item.name for item in document.estimates]
-        assert list(document.to_frame().index) == names
-        assert document.estimate(names[0]) is document.estimates[0]
-        with pytest.raises(InputError, match="check must be one of"):
-            document.check("nothing")
-    assert isinstance(runs.check("ties").status, Status)
-    assert [document.to_dict().get("kind") for document in (result, several, runs)] == [
-        None,
-        "instances",
-        "runs",
-    ]

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
+import simulation
 from scipy import optimize
 
-from auditor import AuditResult, audit, audit_instances
+from auditor import audit, audit_instances
 from auditor.core import (
     BernoulliSplit,
     Check,
@@ -33,19 +34,11 @@ def shifted(rng, *, by=2.0, sizes=(400, 500)):
     return Losses(member=rng.normal(-by, 1, sizes[0]), nonmember=rng.normal(0, 1, sizes[1]))
 
 
-def result_of(losses, *, checks=(), curves=None):
+def result_of(losses, **parts):
     """A result that holds what an audit keeps of these losses."""
-    return AuditResult(
-        data={"n_member": losses.n_member, "n_nonmember": losses.n_nonmember},
-        estimates=(),
-        claims=(),
-        comparisons=(),
-        checks=checks,
-        curves=rank_curves(losses) if curves is None else curves,
-        histograms=(),
-        verdict=None,
-        provenance={"input_sha256": input_hash(losses)},
-    )
+    data = {"n_member": losses.n_member, "n_nonmember": losses.n_nonmember}
+    kept = {"curves": rank_curves(losses), "provenance": {"input_sha256": input_hash(losses)}}
+    return dataclasses.replace(simulation.result_of(data), **{**kept, **parts})
 
 
 def evidence_of(models):

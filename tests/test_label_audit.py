@@ -152,6 +152,18 @@ def test_a_law_that_was_learnt_is_nearly_as_good(world, remembers):
     assert found.data["n_reference"] == 800
 
 
+def test_a_law_of_several_labels_is_learnt(rng):
+    """Of three labels the odds of each against the rest: the law is nearly the true one, and a memory is found."""
+    x = rng.normal(size=(1500, 2))
+    truth = special.softmax(np.column_stack([x[:, 0], x[:, 1], -x[:, 0]]), axis=1)
+    y = (np.cumsum(truth, axis=1) < rng.random(1500)[:, None]).sum(axis=1)
+    halves = (x[:750], y[:750]), (x[750:], y[750:])
+    found = auditor.audit_labels(forest(*halves[0]), halves[0], reference=halves[1])
+    true_loss = -np.log(truth[np.arange(750), y[:750]]).mean()
+    assert abs(found.data["of_law"]["log_loss"] - true_loss) < 0.03
+    assert found[BOUND].value > 2
+
+
 def test_text_labels_tables_and_outputs_at_hand_say_the_same(world, remembers):
     """Labels of text in tables, and probabilities in place of the model, give the very same numbers."""
     (x, y), others = world

@@ -250,3 +250,6 @@ def test_a_claim_for_persons_is_judged_by_scores_of_persons(rng, unit, verdict):
     found = auditor.audit(losses, delta=0.0, split=auditor.RandomSplit(), claim=claim)
     assert found.data["unit"].startswith("person")
     assert found.verdict == verdict
+    if unit == "record":
+        assert "person" in found.comparisons[0].reason
+        assert "refute" not in found.check("power").message

@@ -10,7 +10,6 @@ from auditor.core import (
     DPSGD,
     BernoulliSplit,
     Census,
-    InputError,
     Losses,
     RandomSplit,
     RankGrid,
@@ -308,21 +307,3 @@ def test_the_odds_of_an_attack_are_the_slope_of_its_curve(attack):
     at = np.array([0.02, 0.1, 0.3, 0.6, 0.95])
     slope = (attack.tpr(at + 1e-6) - attack.tpr(at - 1e-6)) / 2e-6
     assert np.exp(attack.log_odds(at)) == pytest.approx(slope, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"epsilon": 1.0}, "one target"),
-        ({"epsilon": 1.0, "delta": 1e-5, "claim": StatedClaim(1.0, 1e-5)}, "one target"),
-        ({"epsilon": 1.0, "delta": 1e-5, "runs": FixedNumber()}, "runs refute claims"),
-        ({"claim": StatedClaim(1.0, 1e-5)}, "one run on a declared split"),
-        ({"claim": StatedClaim(1.0, 1e-5), "runs": FixedNumber(), "split": RandomSplit()}, "one of the two"),
-        ({"claim": StatedClaim(1.0, 1e-5), "runs": "fixed"}, "runs must be"),
-        ({"claim": "epsilon 1", "split": RandomSplit()}, "claim must be"),
-    ],
-)
-def test_a_plan_has_one_target_and_one_way_to_it(asked, words):
-    """What is to be certified or refuted, and how, is told once."""
-    with pytest.raises(InputError, match=words):
-        records_needed(**asked)

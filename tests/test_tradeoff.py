@@ -9,7 +9,7 @@ from scipy import stats
 
 from auditor.core import Losses
 from auditor.curves import TradeoffCurve, count, fit_gaussian_pair
-from auditor.theory import epsilon_from_mu, gaussian_deltas, gdp_curve
+from auditor.theory import gaussian_deltas, gaussian_epsilon, gdp_curve
 
 MUS = [1e-3, 0.1, 1.0, 5.0, 30.0]
 
@@ -98,7 +98,7 @@ def test_curve_of_epsilon_and_delta_gives_them_back(epsilon, delta):
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-5, 0.05])
 def test_gaussian_curve_gives_its_epsilon_back(mu, delta):
     """The dense Gaussian curve has the exact epsilon and delta, a little above and never below."""
-    curve, exact = gdp_curve(mu), epsilon_from_mu(mu, delta=delta)
+    curve, exact = gdp_curve(mu), gaussian_epsilon(mu, delta=delta)
     assert exact * (1 - 1e-9) <= curve.epsilon_at(delta) <= exact * 1.001 + 1e-6
     deltas = curve.delta_at([0.0, 1.0, 5.0])
     expected = gaussian_deltas(mu, epsilons=[0.0, 1.0, 5.0])

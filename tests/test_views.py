@@ -117,13 +117,15 @@ def test_no_gap_where_too_few_records_reach():
     ],
 )
 def test_bins_at_the_ends_of_the_doubles(member, nonmember):
-    """Losses of any size get finite ascending edges that hold every record, and a result without NaN."""
+    """Losses of any size get finite ascending edges that hold every record, a result without NaN, and pages without a warning."""
     result = auditor.audit(Losses(member=member, nonmember=nonmember))
     for found in result.histograms:
         assert np.all(np.isfinite(found.edges))
         assert np.all(np.diff(found.edges) >= 0)
         assert min(found.member + found.nonmember) >= 0
         assert (sum(found.member), sum(found.nonmember)) == (len(member), len(nonmember))
+    assert "AUC" in auditor.report.audit_text(result)
+    assert "<svg" in result.to_html()
     text = result.to_json()
     json.loads(text, parse_constant=pytest.fail)  # called for NaN and infinities
     assert not re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)

@@ -11,6 +11,6 @@ from auditor.checks.losses import (
     ties,
 )
 from auditor.checks.null_audits import label_shuffle, placebo
-from auditor.checks.populations import encoded, shift
+from auditor.checks.populations import shift
 from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.checks.sampler import sampler_check

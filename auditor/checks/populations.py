@@ -1,7 +1,5 @@
 """Do members and non-members come from one population?"""
 
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,12 +8,19 @@ import numpy.typing as npt
 from auditor.core.numbers import percent, unit
 from auditor.core.values import Check, Estimate, Floats, Losses, PerGroup, Status
 from auditor.curves.tradeoff import count
-from auditor.records.features import Features, Table, fingerprints, pooled, ranks_of
+from auditor.records.features import (
+    CLASSIFIERS,
+    Features,
+    Table,
+    classified,
+    differences,
+    encoded,
+    fingerprints,
+)
 from auditor.records.labels import codes
 
 _Labels = npt.NDArray[np.bool_]
 _Rows = npt.NDArray[np.intp]
-_Learner = Callable[[Floats, _Labels, Floats], Floats]
 _FALSE_ALARMS = 0.01  # where the groups are alike
 _CHANCE = 0.5
 _FEWEST = 25  # records of a group, of which a fifth is only learnt from
@@ -120,7 +125,7 @@ def _tested(member: Table, nonmember: Table, confidence: float, rng: np.random.G
     if not names:
         return {**details, "auc": _CHANCE, "lower": _CHANCE, "upper": _CHANCE, "most_different": None}
     area = _separation(values, member=label, confidence=confidence, rng=rng)
-    most = names[int(np.argmax(_differences(values, member=label)))]
+    most = names[int(np.argmax(differences(values, member=label)))]
     return {**details, "auc": area.value, "lower": area.lower, "upper": area.upper, "most_different": most}
 
 
@@ -144,73 +149,6 @@ def _judged(details: dict[str, Any]) -> Check:
     return Check("shift", Status.OK, message, details)
 
 
-# --- Features of any kind as columns of numbers that a classifier can use ---
-#
-# Every column becomes the normal scores of its pooled ranks, so that units, outliers and infinities do not matter. The
-# membership is not looked at, so under a random split the labels stay exchangeable.
-
-
-_WIDEST = 1000  # columns looked at
-_BUCKETS = 256  # hashed words of a column of texts
-_FREE_TEXT = 0.5  # share of distinct values from which a column of several words is a text and no category
-_SEVERAL = 3.0
-
-
-def encoded(member: Table, nonmember: Table, *, rng: np.random.Generator) -> tuple[Floats, list[str]]:
-    """Return the pooled records as normal scores, members first, and the feature that each column comes from.
-
-    A column with gaps gets a second one that says where they are.
-    """
-    columns: list[Floats] = []
-    names: list[str] = []
-    for place in _places(member, nonmember, rng):
-        for column in _columns(member.column(int(place)), nonmember.column(int(place))):
-            gaps = np.isnan(column)
-            for part in (_scores(column, gaps), _scores(gaps + 0.0, np.zeros_like(gaps))):
-                if np.any(part != part[0]):
-                    columns.append(part)
-                    names.append(member.names[place])
-    values = np.column_stack(columns) if columns else np.empty((member.n + nonmember.n, 0))
-    return values, names
-
-
-def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Which columns to look at: all, or of very many those that are most often not 0, or some at random."""
-    width = len(member.names)
-    if width <= _WIDEST:
-        return np.arange(width)
-    if member.sparse and nonmember.sparse:
-        filled = sum(np.bincount(table.cells.indices, minlength=width) for table in (member, nonmember))
-        return np.sort(np.argsort(-filled, kind="stable")[:_WIDEST])
-    return np.sort(rng.choice(width, _WIDEST, replace=False))
-
-
-def _scores(column: Floats, gaps: npt.NDArray[np.bool_]) -> Floats:
-    """Normal scores of the ranks, 0 where there is a gap."""
-    from scipy import special, stats
-
-    result = np.zeros(column.size)
-    filled = column[~gaps]
-    result[~gaps] = special.ndtri((stats.rankdata(filled) - 0.5) / max(1, filled.size))
-    return result
-
-
-def _columns(member: npt.NDArray[Any], nonmember: npt.NDArray[Any]) -> list[Floats]:
-    """A column as one column of numbers, NaN where a value is missing; a text becomes counts of its hashed words."""
-    values = pooled(member, nonmember)
-    if not isinstance(values, list):
-        return [values]
-    texts = [value for value in values if value is not None]
-    words = sum(len(value.split()) for value in texts)
-    if len(set(texts)) <= _FREE_TEXT * len(texts) or words <= _SEVERAL * len(texts):
-        return [ranks_of(values)]
-    from sklearn.feature_extraction.text import HashingVectorizer
-
-    hashing = HashingVectorizer(n_features=_BUCKETS, alternate_sign=False, norm=None)
-    counts = hashing.transform(value or "" for value in values).toarray()
-    return [np.asarray(column, dtype=np.float64) for column in counts.T]
-
-
 # --- The classifier two-sample test: can membership be told from the features alone? ---
 #
 # Records come in blocks in random order; each block is scored by classifiers that saw only the blocks before it. Given
@@ -223,7 +161,6 @@ def _columns(member: npt.NDArray[Any], nonmember: npt.NDArray[Any]) -> list[Floa
 
 
 _BLOCKS = 5
-_MOST_COLUMNS = 100  # a classifier gets the columns that differ most in its own training records
 
 
 def _separation(values: Floats, *, member: _Labels, confidence: float, rng: np.random.Generator) -> Estimate:
@@ -243,12 +180,12 @@ def _separation(values: Floats, *, member: _Labels, confidence: float, rng: np.r
     sides = [rng.permutation(np.flatnonzero(side)) for side in (member, ~member)]
     blocks = [np.concatenate([side[turn::_BLOCKS] for side in sides]) for turn in range(_BLOCKS)]
     scores, at = [], []
-    gains = np.zeros(len(_LEARNERS))
+    gains = np.zeros(CLASSIFIERS)
     # One thread: the result does not depend on their number, and waits for no core that others hold.
     with threadpool_limits(limits=1):
         for turn in range(1, _BLOCKS):
             seen, held = np.concatenate(blocks[:turn]), blocks[turn]
-            told = _told(values, member, seen, held)
+            told = np.array([_ranked(row) for row in classified(values[seen], member[seen], values[held])])
             best = gains == gains.max()
             scores.append(_ranked(told[best].sum(axis=0)))
             at.append(held)
@@ -257,56 +194,7 @@ def _separation(values: Floats, *, member: _Labels, confidence: float, rng: np.r
     return auc(count(Losses(member=-score[label], nonmember=-score[~label])), confidence=confidence)
 
 
-def _differences(values: Floats, *, member: _Labels) -> Floats:
-    """Return, for each column, the larger |t| of the two groups' means and of the means of its square."""
-    found = []
-    for part in (values, np.square(values)):
-        one, other = part[member], part[~member]
-        variance = one.var(axis=0) / one.shape[0] + other.var(axis=0) / other.shape[0]
-        gap = one.mean(axis=0) - other.mean(axis=0)
-        found.append(np.abs(gap / np.sqrt(np.maximum(variance, 1e-12))))
-    return np.asarray(np.maximum(*found))
-
-
-def _told(values: Floats, member: _Labels, seen: _Rows, held: _Rows) -> Floats:
-    """The ranks in (0, 1) that each learner gives to the held-out records."""
-    training = values[seen]
-    columns = np.argsort(-_differences(training, member=member[seen]), kind="stable")[:_MOST_COLUMNS]
-    known, new = training[:, columns], values[np.ix_(held, columns)]
-    return np.array([_ranked(learner(known, member[seen], new)) for learner in _LEARNERS])
-
-
 def _ranked(scores: Floats) -> Floats:
     from scipy import stats
 
     return np.asarray((stats.rankdata(scores) - 0.5) / scores.size)
-
-
-def _linear(known: Floats, label: _Labels, new: Floats) -> Floats:
-    """Logistic regression on the columns and their squares."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    known, new = (np.hstack([part, (np.square(part) - 1) / np.sqrt(2)]) for part in (known, new))
-    with warnings.catch_warnings():
-        # A classifier stopped early is still a classifier.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(LogisticRegression(C=0.1).fit(known, label).decision_function(new))
-
-
-def _trees(known: Floats, label: _Labels, new: Floats) -> Floats:
-    """Boosted trees, which see what depends on several columns at once."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    model = HistGradientBoostingClassifier(
-        max_iter=60,
-        learning_rate=0.06,
-        max_leaf_nodes=15,
-        l2_regularization=1.0,
-        early_stopping=False,
-        random_state=0,
-    )
-    return np.asarray(model.fit(known, label).decision_function(new))
-
-
-_LEARNERS: tuple[_Learner, ...] = (_linear, _trees)

@@ -210,15 +210,20 @@ class _Sampling(shared.Sampled, title="How the records were chosen"):
 
     Attributes:
         stratified: The random split was stratified by the group column.
+        overlap: For --split propensity: records are audited whose estimated probability of membership lies between this and
+            1 less this; default: 0.1.
         persons: One score per person (the mean, min or max loss), or each record; default: mean, where persons are whole.
     """
 
     stratified: bool = False
+    overlap: float | None = None
     persons: Literal["mean", "min", "max", "each"] | None = None
 
     def declared_split(self) -> choices.MembershipSplit:
         """Return how membership was decided."""
-        return shared.split(self.split, inclusion=self.inclusion, stratified=self.stratified)
+        return shared.split(
+            self.split, inclusion=self.inclusion, stratified=self.stratified, overlap=self.overlap
+        )
 
     def unit(self) -> choices.Persons | None:
         """Return what counts as one unit, or nothing where that was left open."""

@@ -128,6 +128,8 @@ class ModelOptions(Options, title="The model"):
         standard_deviation: Of the noise, for --task gaussian; default: the model returns it after the mean.
         classes: Label of each output column, separated by commas; default: the model's, or 0, 1, ...
         output: What the model returns; default: found out.
+        policies: What it might answer instead, separated by commas: digits=N, topK, label. The same outputs are scored under
+            each too, without further requests, and the audit says what it would help.
         repeats: Ask the model so often for every record and average, if it answers at random; default: 1.
         factory: Builds the PyTorch model of a state dict; the module is run, so name your own.
         trust_pickle: Load a file that may run any code: a pickle, TorchScript, a SavedModel, Lambda layers.
@@ -139,6 +141,7 @@ class ModelOptions(Options, title="The model"):
     standard_deviation: float | None = None
     classes: str | None = None
     output: Output | None = None
+    policies: str | None = None
     repeats: int | None = None
     factory: str | None = option(metavar="MODULE:FUNCTION")
     trust_pickle: bool = False
@@ -359,7 +362,7 @@ def collect(
 
     if texts.text_column is not None:
         why = "without --text-column, for the score of a text is of its tokens alone; leave it out"
-        refuse(model, "task", "classes", "output", "repeats", goes=why)
+        refuse(model, "task", "classes", "output", "policies", "repeats", goes=why)
         refuse(served, "accept_labels", "output_name", "request_template", "response_path", goes=why)
     tables = records.read_with(text_column=texts.text_column)
     chosen = chosen_model(model, texts, served)
@@ -374,6 +377,7 @@ def collect(
             repeats=1 if model.repeats is None else model.repeats,
             batch_size=run.batch_size,
             allow_shared_rows=records.allow_shared_rows,
+            policies=() if model.policies is None else model.policies,
             engine=run.chosen_engine(),
             overwrite=losses.overwrite,
             announce=console.announcer(quiet=common.quiet),

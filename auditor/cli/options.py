@@ -213,19 +213,23 @@ class LossColumns(InMemory):
 
 
 def split(
-    choice: str, *, inclusion: float | None = None, stratified: bool = False
+    choice: str, *, inclusion: float | None = None, stratified: bool = False, overlap: float | None = None
 ) -> choices.MembershipSplit:
     """Return the declared split."""
     if inclusion is not None and choice != "bernoulli":
         raise InputError("--inclusion goes with --split bernoulli: it is the probability of its coins.")
     if stratified and choice != "random":
         raise InputError("--stratified goes with --split random: it says how the random split was made.")
+    if overlap is not None and choice != "propensity":
+        raise InputError("--overlap goes with --split propensity: it says which estimated odds are audited.")
     if choice == "bernoulli":
         return choices.BernoulliSplit(inclusion)
+    if choice == "propensity":
+        return choices.Propensity() if overlap is None else choices.Propensity(overlap=overlap)
     return choices.RandomSplit(stratified=stratified) if choice == "random" else choices.UnknownSplit()
 
 
-Split = Literal["unknown", "random", "bernoulli"]
+Split = Literal["unknown", "random", "bernoulli", "propensity"]
 
 
 def table_or_coverage(said: str) -> Any:

@@ -206,6 +206,10 @@ class ComparedAudits:
             "got_worse": self.got_worse,
             "changes": changes,
         }
+        if under := [
+            {"number": run.number, "policies": item} for run in self.runs if (item := run.result.policies)
+        ]:
+            found["policies"] = under
         return dict(plain(found))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

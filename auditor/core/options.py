@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any, Literal, Self, get_args
@@ -527,7 +527,31 @@ class BernoulliSplit:
             validate.fraction("inclusion", self.inclusion)
 
 
-MembershipSplit = UnknownSplit | RandomSplit | BernoulliSplit
+@dataclass(frozen=True)
+class Propensity:
+    """Nobody decided by chance who was a member: a classifier of the features estimates each record's odds of it.
+
+    The features must hold all that the score uses of a record, its label too. A random half of the records is learnt from,
+    the other is audited where the estimated odds lie between ``overlap`` and 1 - ``overlap``, which is in (0, 0.5). The bound
+    holds if nothing else tells the groups apart, which no audit can check: it refutes no claim.
+
+    ``features`` may be given here or to `auditor.audit`.
+
+    >>> Propensity(overlap=0.2)
+    Propensity(overlap=0.2)
+    """
+
+    features: Any = field(default=None, repr=False)
+    overlap: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 < validate.number("overlap", self.overlap) < 0.5:  # noqa: PLR2004
+            raise InputError(f"overlap must lie in (0, 0.5), got {self.overlap:g}.")
+
+
+MembershipSplit = UnknownSplit | RandomSplit | BernoulliSplit | Propensity
+NO_CHANCE = (UnknownSplit, Propensity)
+"""Splits of which it is not declared that chance decided: nothing of them refutes a claim on the training algorithm."""
 
 
 @dataclass(frozen=True)

@@ -326,6 +326,7 @@ _MOST = {
     "checks": 100,
     "slices": 1_000,
     "top_records": _TOP_RECORDS,
+    "policies": 100,
     "curves": 50,
     "histograms": 10,
 }
@@ -411,6 +412,6 @@ def _parts(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any, int]]:
 def _most(place: str, key: str) -> int:
     if place == key:
         return _MOST.get(key, _LISTED)
-    if key == "slices" and place.endswith("].estimates"):
+    if key in ("slices", "policies") and place.endswith("].estimates"):
         return _OF_A_SLICE
     return _POINTS if key in ("curves", "histograms") else _LISTED

@@ -5,7 +5,8 @@ Data becomes `Losses`; losses become a `FittedPair` and a trade-off curve (in `a
 trust it; an `AuditResult` (in `auditor.results.document`) holds them all.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -107,6 +108,85 @@ class LossScale(Named):
     UNKNOWN = "unknown"
 
 
+@dataclass(frozen=True)
+class OutputPolicy:
+    """What a model would answer in place of its full outputs.
+
+    Attributes:
+        name: ``full`` (all that it answers now), ``digits=N`` (every number rounded to N decimals, 1 to 15), ``topK`` (the
+            K largest probabilities with their classes, and nothing of the others) or ``label`` (the predicted class).
+
+    Raises:
+        InputError: Another name.
+
+    >>> OutputPolicy("top2").words, OutputPolicy("top1").tells_no_more_than(OutputPolicy("top2"))
+    ('the 2 largest probabilities alone', True)
+    """
+
+    name: str
+
+    FULL = "full"
+    COLUMN = "loss."  # what the name of a column of its losses begins with
+
+    def __post_init__(self) -> None:
+        name = self.name.strip() if isinstance(self.name, str) else ""
+        object.__setattr__(self, "name", name or self.name)
+        if not _POLICY.fullmatch(name):
+            raise InputError(
+                "policies must be among digits=N with N from 1 to 15, topK with K from 1 to 9999, and label, as in"
+                f" 'digits=2,top1,label', got {self.name!r}."
+            )
+
+    @classmethod
+    def several(cls, names: "str | Iterable[str | OutputPolicy]") -> "tuple[OutputPolicy, ...]":
+        """Return each policy once, but for the full outputs, which are always there; a text has commas between names."""
+        listed: Any = names.split(",") if isinstance(names, str) else names
+        listed = listed if isinstance(listed, Iterable) else (listed,)
+        found = dict.fromkeys(item if isinstance(item, cls) else cls(item) for item in listed)
+        return tuple(item for item in found if item.name != cls.FULL)
+
+    @classmethod
+    def columns_among(cls, names: Iterable[str]) -> dict[str, str]:
+        """Return the columns of losses under policies among these, each with the name of its policy."""
+        told = {name: name.removeprefix(cls.COLUMN) for name in names if name.startswith(cls.COLUMN)}
+        return {
+            name: policy for name, policy in told.items() if policy != cls.FULL and _POLICY.fullmatch(policy)
+        }
+
+    @property
+    def kind(self) -> str:
+        """``full``, ``digits``, ``top`` or ``label``."""
+        return re.match("[a-z]+", self.name)[0]  # type: ignore[index]  # every name begins so
+
+    @property
+    def number(self) -> int:
+        """How many decimals, or how many probabilities; 0 where there is no number."""
+        return int("0" + re.sub(r"\D", "", self.name))
+
+    @property
+    def column(self) -> str:
+        """The name of the column of its losses."""
+        return self.COLUMN + self.name
+
+    @property
+    def words(self) -> str:
+        """What is answered, as in "with the label alone"."""
+        decimals = f"outputs rounded to {self.number} decimal{'' if self.number == 1 else 's'}"
+        largest = (
+            "the largest probability" if self.number == 1 else f"the {self.number} largest probabilities"
+        )
+        told = {"full": "the full outputs", "digits": decimals, "top": f"{largest} alone"}
+        return told.get(self.kind, "the label alone")
+
+    def tells_no_more_than(self, other: "OutputPolicy") -> bool:
+        """Whether its answer follows from the other's, whatever the outputs: that of fewer decimals need not, rounded twice."""
+        fewer = self.kind == "label" or (self.kind == "top" and self.number <= other.number)
+        return self == other or other.kind == "full" or (other.kind == "top" and fewer)
+
+
+_POLICY = re.compile(r"full|label|digits=([1-9]|1[0-5])|top[1-9][0-9]{0,3}")
+
+
 class PerGroup(NamedTuple):
     """One column of per-record labels, for the members and for the non-members."""
 
@@ -202,6 +282,8 @@ class Losses:
         fingerprint: Optional hash of each record's features, so that records of equal content can be found, likewise.
         correct: Optional, whether the model classified each record correctly, likewise: true or false, or 1 or 0.
         inclusion: Optional, with what probability each record was to be a member, likewise: in (0, 1). `BernoulliSplit` goes by it.
+        policies: Optional losses of the same records where the model answers less, likewise, by what it answers, such as
+            ``digits=2``, ``top1`` or ``label``.
         scale: What the loss is: the negative log-odds of the true class, its cross-entropy, or unknown.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         history: What was done to the losses, first step first.
@@ -231,6 +313,7 @@ class Losses:
     notes: tuple[str, ...] = ()
     correct: PerGroup | None = None
     inclusion: PerGroup | None = None
+    policies: Mapping[str, PerGroup] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
@@ -245,6 +328,8 @@ class Losses:
             sides = zip(PerGroup._fields, self.inclusion, strict=True)
             odds = [validate.coin_column(f"{side} inclusion", column) for side, column in sides]
             object.__setattr__(self, "inclusion", PerGroup(*odds))
+        under = {item.name: self._under(item.name) for item in OutputPolicy.several(self.policies)}
+        object.__setattr__(self, "policies", under)
         for side, column in zip(PerGroup._fields, self.correct or (), strict=False):
             if not np.isin(column, (0, 1)).all():
                 raise InputError(
@@ -258,7 +343,7 @@ class Losses:
 
     def __repr__(self) -> str:
         """Say how many losses there are and which columns they have, but show none of them."""
-        columns = [name for name in PER_RECORD if getattr(self, name) is not None]
+        columns = [*(name for name in PER_RECORD if getattr(self, name) is not None), *self.policies]
         having = f", with {', '.join(columns)}" if columns else ""
         counts = f"{self.n_member:,} members, {self.n_nonmember:,} non-members"
         return f"Losses({counts}, scale {self.scale}{having})"
@@ -274,6 +359,16 @@ class Losses:
         pair = PerGroup(*map(validate.label_column, sides, given))
         for side, column, of in zip(sides, pair, losses, strict=True):
             validate.same_length((f"{side.split()[0]} losses", side), (of.size, column.size))
+        return pair
+
+    def _under(self, name: str) -> PerGroup:
+        """The losses under a policy, one for each record."""
+        sides = [f"{side} {name}" for side in PerGroup._fields]
+        pair = PerGroup(
+            *map(validate.loss_vector, sides, validate.pair(f"policies[{name!r}]", self.policies[name]))
+        )
+        for side, column, of in zip(sides, pair, (self.member, self.nonmember), strict=True):
+            validate.same_length((f"{side.split()[0]} losses", f"{side} losses"), (of.size, column.size))
         return pair
 
     @property
@@ -318,12 +413,16 @@ class Losses:
             for name in PER_RECORD
             if (pair := getattr(self, name)) is not None
         }
+        labels["policies"] = {
+            name: PerGroup(pair.member[member], pair.nonmember[nonmember])
+            for name, pair in self.policies.items()
+        }
         taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **labels}
         history = (*self.history, step) if step else self.history
         return replace(self, **taken, saturated=(0, 0), history=history)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return one row for each record, members first: ``loss``, ``member`` (1 or 0) and the labels there are.
+        """Return one row for each record, members first: ``loss``, ``member`` (1 or 0), the labels and ``loss.POLICY``.
 
         >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1], id=(["a", "b"], ["c", "d"]))
         >>> losses.to_frame().iloc[0].to_dict()
@@ -333,6 +432,7 @@ class Losses:
 
         membership = np.repeat([1, 0], [self.n_member, self.n_nonmember])
         labels = {name: pair for name in PER_RECORD if (pair := getattr(self, name)) is not None}
+        labels |= {OutputPolicy(name).column: pair for name, pair in self.policies.items()}
         return pd.DataFrame(
             {
                 "loss": np.concatenate([self.member, self.nonmember]),
@@ -568,6 +668,40 @@ class CurveRejected(TypedDict, total=False):
     point: CurvePoint
 
 
+class Area(TypedDict):
+    """An AUC with its interval at the confidence of the audit."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+class EstimatedOdds(TypedDict):
+    """Where odds of membership were estimated: how many records taught them, were held back and are audited.
+
+    Attributes:
+        learnt_from: Records that the classifier saw.
+        held: The others.
+        kept: Those of them with estimated probabilities between the overlap and 1 less the overlap.
+        overlap: In (0, 0.5).
+        members: How many held members have estimated probabilities in each of equal parts of (0, 1).
+        others: The same of the non-members.
+        by_features: AUC on the kept records by the estimated odds.
+        by_losses: AUC on the same by the losses.
+        misfit: Nats by which the odds are off in the quarter of the kept records where they fit worst.
+    """
+
+    learnt_from: float
+    held: float
+    kept: float
+    overlap: float
+    members: list[float]
+    others: list[float]
+    by_features: Area
+    by_losses: Area
+    misfit: float
+
+
 class EstimateDetails(TypedDict, total=False):
     """What is read of the details of estimates; every one of them says more."""
 
@@ -595,6 +729,7 @@ class EstimateDetails(TypedDict, total=False):
     fit: FitDetails
     as_draws: "AsDraws"
     claimed_curve: CurveRejected
+    odds: EstimatedOdds
 
 
 class AsDraws(EstimateDetails, total=False):

@@ -19,6 +19,7 @@ SPLIT_NAMES = {
     options.UnknownSplit: "unknown",
     options.RandomSplit: "random",
     options.BernoulliSplit: "bernoulli",
+    options.Propensity: "propensity",
 }
 _SEVERAL = 2
 _FAIR = 0.5
@@ -68,6 +69,8 @@ class Asked:
             kinds = get_args(hint) or (hint,)
             if kinds[0].__module__.startswith("auditor."):  # a value of ours, which is checked by itself
                 validate.instance(name, getattr(self, name), kinds)
+        if isinstance(self.split, options.Propensity):
+            self._take_features(self.split)
         self._refuse_records()
         if isinstance(self.split, options.BernoulliSplit):
             from auditor.estimators.guesses import own_coins
@@ -80,6 +83,17 @@ class Asked:
         validate.top_records(self.top_records)
         validate.name("model (--model-name on the command line)", self.model)
         validate.name("strategy (--strategy on the command line)", self.strategy)
+
+    def _take_features(self, split: options.Propensity) -> None:
+        """Keep the features of the split as those of the audit."""
+        if (split.features is None) == (self.features is None):
+            raise InputError(
+                "features must be given once where split is auditor.Propensity: auditor.Propensity(features) with"
+                f" auditor.Features of the audited records (--features on the command line), got {'none' if self.features is None else 'two'}."
+            )
+        validate.instance("features", split.features or self.features, (Features,))
+        object.__setattr__(self, "features", split.features or self.features)
+        object.__setattr__(self, "split", options.Propensity(overlap=split.overlap))
 
     def _refuse_records(self) -> None:
         """Refuse what asks for single records, or for what lies within a bin, where there are only counts of bins."""

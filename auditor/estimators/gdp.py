@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor.core.options import Census, Members, Sample, UnknownSplit
+from auditor.core.options import NO_CHANCE, Census, Members, Sample
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators import guess_tests
 from auditor.estimators.certified import ranks
@@ -50,7 +50,7 @@ def gaussian_bound(evidence: Evidence) -> tuple[Estimate, ...]:
 def gaussian_mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     """Return the same for the training algorithm, only where it was declared how membership was decided."""
     asked = evidence.setting
-    if isinstance(asked.split, UnknownSplit):
+    if isinstance(asked.split, NO_CHANCE):
         return ()
     found = gdp_of_guesses(evidence.fair_guesses, stated_delta(evidence), 1 - asked.confidence)
     return (of_units(found, evidence),)

@@ -32,6 +32,10 @@ _UNDECLARED = (
     "it was not declared how membership was decided; only members drawn uniformly at random, or by independent coins,"
     " and declared so, say something of it"
 )
+_ESTIMATED = (
+    "membership was not decided by chance; what estimated odds of it support, epsilon_bound.propensity, holds only if the"
+    " features explain how the groups differ"
+)
 _NO_STRATA = (
     "a stratified split ties the coins of different strata together, and the losses carry no group labels to pair"
     " within; give the strata as the group of each record"
@@ -179,13 +183,15 @@ def draw_guesses(
     >>> draw_guesses(losses, split=options.RandomSplit(), rng=np.random.default_rng(0)).right.tolist()
     [True, True]
     """
-    if losses.bits is not None and not isinstance(split, options.UnknownSplit):
+    if losses.bits is not None and not isinstance(split, options.NO_CHANCE):
         return NoGuesses("a summary keeps no single records, and guesses are about single records")
     match split:
         case options.RandomSplit():
             return _of_pairs(losses, rng, stratified=split.stratified)
         case options.BernoulliSplit():
-            return _of_coins(*own_coins(losses, split), rng, thin=thin)
+            return of_coins(*own_coins(losses, split), rng, thin=thin)
+        case options.Propensity():
+            return NoGuesses(_ESTIMATED)
         case _:
             return NoGuesses(_UNDECLARED)
 
@@ -252,15 +258,29 @@ def fair_coins(prior: Floats, n_member: int, rng: np.random.Generator) -> _Boole
     return np.asarray(rng.random(prior.size) < np.exp(-np.maximum(away, 0.0)))
 
 
-def _of_coins(
-    losses: Losses, split: options.BernoulliSplit, rng: np.random.Generator, *, thin: bool
+def of_coins(
+    losses: Losses,
+    split: options.BernoulliSplit,
+    rng: np.random.Generator,
+    *,
+    thin: bool = False,
+    declared: bool = True,
 ) -> Guesses | NoGuesses:
+    """Return guesses about coins; see `draw_guesses`.
+
+    Args:
+        losses: Smaller means more like a member; with the odds of each record, if the split names none.
+        split: By coins.
+        rng: Breaks ties and thins.
+        thin: Keep so many that the coins of those that are kept are fair.
+        declared: Whether the odds are exactly those, so that groups of other sizes contradict them.
+    """
     told: Any = _FAIR if split.inclusion is None else split.inclusion
     size = losses.n_member + losses.n_nonmember
     chances = np.full(size, told) if losses.inclusion is None else np.concatenate(losses.inclusion)
     prior = special.logit(chances)
     refusal = _wrong_proportions(prior, losses.n_member)
-    if refusal is not None:
+    if declared and refusal is not None:
         return NoGuesses(refusal)
     values = np.concatenate([losses.member, losses.nonmember])
     is_member = np.arange(size) < losses.n_member

@@ -59,7 +59,7 @@ def stated_delta(evidence: Evidence) -> float:
 
 def of_units(found: Estimate, evidence: Evidence) -> Estimate:
     """Return a number about the training algorithm with what follows for it from the units of the audit."""
-    if isinstance(evidence.setting.split, options.UnknownSplit):
+    if isinstance(evidence.setting.split, options.NO_CHANCE):
         return found
     refusal, about = mechanism_reason(evidence.asked.units), claim_reason(evidence.asked.units)
     details, assumptions = dict(found.details), found.assumptions
@@ -180,7 +180,7 @@ def order_statistics_bound(evidence: Evidence) -> tuple[Estimate, ...]:
     A mechanism that draws one number for all records is contradicted by it in a fifth of the audits though its claim is
     true, so it refutes nothing.
     """
-    if isinstance(evidence.setting.split, options.UnknownSplit):
+    if isinstance(evidence.setting.split, options.NO_CHANCE):
         return ()
     rule, delta = options.RankGrid(interval=options.Melded()), stated_delta(evidence)
     name, guesses = "epsilon_bound.order_statistics", evidence.fair_guesses

@@ -6,18 +6,16 @@ where one label differs, and the features are known to all.
 """
 
 import hashlib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from auditor.checks.copies import twins
 from auditor.checks.losses import collection
-from auditor.checks.populations import encoded
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import ModelScorer
@@ -32,7 +30,8 @@ from auditor.core.values import Check, Estimate, Floats, Status, Subject
 from auditor.estimators.guess_tests import own_odds_bound
 from auditor.estimators.guesses import Guesses
 from auditor.estimators.limits import kinds_of, poisson_binomial_tail
-from auditor.records.features import Features, fingerprints
+from auditor.estimators.propensity import estimated_odds
+from auditor.records.features import Features, encoded, fingerprints
 from auditor.results.document import LabelsDocument, made_now
 
 _Codes = npt.NDArray[np.intp]
@@ -132,8 +131,6 @@ def label_guesses(log_probability: Floats, log_law: Floats, real: npt.NDArray[np
 
 
 _FOLDS = 5
-_MANY_CLASSES = 10  # beyond which boosted trees, one for each class and step, take too long
-_LEAST = 1e-12  # of a probability that a learner gives, so that its log is a number
 _SURELY = 0.01
 _ROUNDING = 1e-6  # of a sum of probabilities
 
@@ -163,8 +160,8 @@ def _given(probabilities: Any, n: int, width: int | None) -> Floats:
 def _learnt(reference: Records, records: Records, names: Sequence[Any], rng: np.random.Generator) -> Floats:
     """Return D as other records teach it, shape (n, K); a class that they do not have gets 0.
 
-    A linear and a tree classifier are pooled: D is in proportion to the product of their probabilities, each to a power
-    that fits the reference best where neither had seen it, so that what is too sure of itself is made less so.
+    The odds of each class against the rest, as `estimated_odds` learns them, calibrated on records that no classifier had
+    seen; of more than two classes the probabilities are divided by their sum.
 
     Raises:
         InputError: Records of the audit among them, other features, or too few of a class.
@@ -186,45 +183,14 @@ def _learnt(reference: Records, records: Records, names: Sequence[Any], rng: np.
             f" {there.size:,} label(s) (label {rarest!r}); give more of them."
         )
     values, _ = encoded(*features.tables, rng=rng)
-    values = values if values.shape[1] else np.zeros((len(values), 1))
+    learnt = np.arange(len(values)) < codes.size
+    label = np.append(codes, np.full(len(records), -1))
+    asked = there if there.size > 2 else there[1:]  # noqa: PLR2004 - of two, one is the other's opposite
+    odds = np.stack([estimated_odds(values, label == place, learnt)[~learnt] for place in asked], axis=1)
+    both = odds if there.size > 2 else np.hstack([-odds, odds])  # noqa: PLR2004
     found = np.zeros((len(records), len(names)))
-    found[:, there] = _pooled(values[: codes.size], np.searchsorted(there, codes), values[codes.size :])
+    found[:, there] = special.softmax(special.log_expit(both), axis=1)
     return found
-
-
-def _pooled(known: Floats, label: _Codes, new: Floats) -> Floats:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    from threadpoolctl import threadpool_limits
-
-    learners: list[Any] = [LogisticRegression(C=0.1, max_iter=300)]
-    if label.max() < _MANY_CLASSES:
-        trees = {"max_iter": 60, "learning_rate": 0.06, "max_leaf_nodes": 15, "early_stopping": False}
-        learners.append(HistGradientBoostingClassifier(**trees, l2_regularization=1.0, random_state=0))
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
-    # One thread, as in the check for a shift: the result does not depend on their number.
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early, and weighed like any other
-        held = [
-            cross_val_predict(learner, known, label, cv=folds, method="predict_proba") for learner in learners
-        ]
-        told = [learner.fit(known, label).predict_proba(new) for learner in learners]
-    rows = np.arange(label.size)
-
-    def pooled(parts: Sequence[Floats], powers: Floats) -> Floats:
-        logs = sum(
-            power * np.log(np.maximum(part, _LEAST)) for power, part in zip(powers, parts, strict=True)
-        )
-        return np.asarray(special.log_softmax(logs, axis=1))
-
-    def loss(powers: Floats) -> float:
-        return -float(pooled(held, powers)[rows, label].mean())
-
-    start = np.full(len(learners), 1 / len(learners))
-    powers = optimize.minimize(loss, start, bounds=[(0.0, 5.0)] * start.size).x
-    return np.exp(pooled(told, powers))
 
 
 # --- How well D and the model predict the real labels, and whether D can be their law ---

@@ -451,6 +451,29 @@ class OneRunAudit:
         return _right_of_pairs(bits, attack, rate, rng, draws)
 
 
+@dataclass(frozen=True, eq=False)
+class PropensityAudit(OneRunAudit):
+    """The same on estimated odds of membership, all of them even: half of the n records are learnt from and not audited."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a plan says of the audit."""
+        method = "one-run audit on estimated odds of membership, of groups that overlap entirely"
+        return super().about | {"estimate": "epsilon_bound.propensity", "method": method}
+
+    @property
+    def _fair(self) -> bool:
+        return False
+
+    def ceiling(self, n_member: int, n_nonmember: int) -> float:
+        """Return what a perfect attack would be certified at."""
+        return super().ceiling(n_member // 2, n_nonmember // 2)
+
+    def chance(self, n: int, attack: Attack) -> float:
+        """Return the chance that n records reach the target."""
+        return super().chance(n // 2, attack)
+
+
 def neighbours(split: options.MembershipSplit) -> options.Adjacency:
     """Return which neighbours one run on this split tells apart."""
     coins = isinstance(split, options.BernoulliSplit)

@@ -15,6 +15,7 @@ from auditor.mechanism.planned_audits import (
     ModelAudit,
     OneRunAudit,
     PerfectAttack,
+    PropensityAudit,
     RunsAudit,
     SequentialAudit,
     common_inclusion,
@@ -94,7 +95,8 @@ def records_needed(
     """Return how many records certify an epsilon, or how many records or runs refute a claim, if the attack is as assumed.
 
     Without a declared split the plan is for the model's own bound, with a `RandomSplit` or a `BernoulliSplit` (the coins of
-    canaries are one) for the one-run audit of the training algorithm by its default test, and with ``runs`` for
+    canaries are one) for the one-run audit of the training algorithm by its default test, with a `Propensity` for the bound by
+    estimated odds where the groups overlap entirely, the fewest that can do, and with ``runs`` for
     `auditor.audit_runs`. A perfect attack gives the fewest that any attack could do with. The plan is the smallest number
     that has the wanted chance, up to half a percent; a larger one can have a little less where a bound shares its error
     among more thresholds.
@@ -163,6 +165,12 @@ def _certifying(
     validate.instance("members", members, get_args(options.Members))
     if isinstance(split, options.UnknownSplit):
         return ModelAudit(epsilon, delta, alpha, members)
+    if isinstance(split, options.Propensity):
+        if delta:
+            raise InputError(
+                f"delta must be 0 in the plan of an audit on estimated odds, which states its bound there, got {delta:g}."
+            )
+        return PropensityAudit(options.BernoulliSplit(), alpha, epsilon, 0.0)
     return OneRunAudit(split, alpha, epsilon, delta)
 
 
@@ -175,7 +183,7 @@ def _refuting(
 ) -> OneRunAudit | RunsAudit | SequentialAudit:
     """The audit that is planned to refute a claim."""
     validate.instance("runs", runs, (*get_args(RunsTest), type(None)))
-    if isinstance(split, options.UnknownSplit) == (runs is None):
+    if isinstance(split, options.NO_CHANCE) == (runs is None):
         raise InputError(
             "a claim is refuted by one run on a declared split, random or by coins (canaries), or by many runs; give one"
             " of the two."
@@ -184,7 +192,7 @@ def _refuting(
     curve = found.curve
     if curve is None:
         raise InputError(f"no such audit refutes the claim of {claim.in_words()}: {found.note}.")
-    if isinstance(split, options.UnknownSplit):
+    if isinstance(split, options.NO_CHANCE):
         return (SequentialAudit if isinstance(runs, Sequential) else RunsAudit)(curve, alpha, adjacency)
     at_none = curve.tpr_at(0.0)
     if at_none == 0:  # a pure claim is audited at delta 0, by its epsilon
@@ -193,6 +201,8 @@ def _refuting(
 
 
 def _sizes(n: int, split: options.MembershipSplit) -> tuple[int, int]:
+    if isinstance(split, options.Propensity):
+        return n // 2, n - n // 2
     if not isinstance(split, options.BernoulliSplit):
         return n, n
     inside = min(max(round(n * common_inclusion(split)), 1), n - 1)

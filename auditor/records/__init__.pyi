@@ -1,4 +1,4 @@
-from auditor.records.features import Features, fingerprints, pooled, ranks_of, table_of
+from auditor.records.features import Features, encoded, fingerprints, pooled, ranks_of, table_of
 from auditor.records.labels import (
     MIXED,
     claim_reason,

@@ -6,6 +6,8 @@ Importing it loads numpy only. Nothing here looks at a loss, so what is said abo
 import hashlib
 import math
 import numbers
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -231,6 +233,136 @@ def ranks_of(values: list[Any]) -> Floats:
     result = np.full(missing.size, np.nan)
     result[~missing] = np.unique([value for value in values if value is not None], return_inverse=True)[1]
     return result
+
+
+# --- Records as columns of numbers that a classifier can use, and two classifiers ---
+#
+# Every column becomes the normal scores of its pooled ranks, so that units, outliers and infinities do not matter. The
+# membership is not looked at, so under a random split the labels stay exchangeable.
+
+
+_WIDEST = 1000  # columns looked at
+_BUCKETS = 256  # hashed words of a column of texts
+_FREE_TEXT = 0.5  # share of distinct values from which a column of several words is a text and no category
+_SEVERAL = 3.0
+
+
+def encoded(member: Table, nonmember: Table, *, rng: np.random.Generator) -> tuple[Floats, list[str]]:
+    """Return the pooled records as normal scores, members first, and the feature that each column comes from.
+
+    A column with gaps gets a second one that says where they are.
+    """
+    columns: list[Floats] = []
+    names: list[str] = []
+    for place in _places(member, nonmember, rng):
+        for column in _numeric_columns(member.column(int(place)), nonmember.column(int(place))):
+            gaps = np.isnan(column)
+            for part in (_scores(column, gaps), _scores(gaps + 0.0, np.zeros_like(gaps))):
+                if np.any(part != part[0]):
+                    columns.append(part)
+                    names.append(member.names[place])
+    values = np.column_stack(columns) if columns else np.empty((member.n + nonmember.n, 0))
+    return values, names
+
+
+def _places(member: Table, nonmember: Table, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+    """Which columns to look at: all, or of very many those that are most often not 0, or some at random."""
+    width = len(member.names)
+    if width <= _WIDEST:
+        return np.arange(width)
+    if member.sparse and nonmember.sparse:
+        filled = sum(np.bincount(table.cells.indices, minlength=width) for table in (member, nonmember))
+        return np.sort(np.argsort(-filled, kind="stable")[:_WIDEST])
+    return np.sort(rng.choice(width, _WIDEST, replace=False))
+
+
+def _scores(column: Floats, gaps: npt.NDArray[np.bool_]) -> Floats:
+    """Normal scores of the ranks, 0 where there is a gap."""
+    from scipy import special, stats
+
+    result = np.zeros(column.size)
+    filled = column[~gaps]
+    result[~gaps] = special.ndtri((stats.rankdata(filled) - 0.5) / max(1, filled.size))
+    return result
+
+
+def _numeric_columns(member: _Column, nonmember: _Column) -> list[Floats]:
+    """A column as one column of numbers, NaN where a value is missing; a text becomes counts of its hashed words."""
+    values = pooled(member, nonmember)
+    if not isinstance(values, list):
+        return [values]
+    texts = [value for value in values if value is not None]
+    words = sum(len(value.split()) for value in texts)
+    if len(set(texts)) <= _FREE_TEXT * len(texts) or words <= _SEVERAL * len(texts):
+        return [ranks_of(values)]
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    hashing = HashingVectorizer(n_features=_BUCKETS, alternate_sign=False, norm=None)
+    counts = hashing.transform(value or "" for value in values).toarray()
+    return [np.asarray(column, dtype=np.float64) for column in counts.T]
+
+
+_Labels = npt.NDArray[np.bool_]
+_Learner = Callable[[Floats, _Labels, Floats], Floats]
+
+
+def _linear(known: Floats, label: _Labels, new: Floats) -> Floats:
+    """Logistic regression on the columns and their squares."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    known, new = (np.hstack([part, (np.square(part) - 1) / np.sqrt(2)]) for part in (known, new))
+    with warnings.catch_warnings():
+        # A classifier stopped early is still a classifier.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(LogisticRegression(C=0.1).fit(known, label).decision_function(new))
+
+
+def _trees(known: Floats, label: _Labels, new: Floats) -> Floats:
+    """Boosted trees, which see what depends on several columns at once."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(
+        max_iter=60,
+        learning_rate=0.06,
+        max_leaf_nodes=15,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=0,
+    )
+    return np.asarray(model.fit(known, label).decision_function(new))
+
+
+_LEARNERS: tuple[_Learner, ...] = (_linear, _trees)
+CLASSIFIERS = len(_LEARNERS)
+_MOST_COLUMNS = 100  # a classifier gets the columns that differ most in its own training records
+
+
+def classified(known: Floats, label: _Labels, new: Floats) -> Floats:
+    """Return the scores that a linear and a tree classifier give to new records, larger for what is labelled.
+
+    Args:
+        known: Shape (n, k), what is learnt from, without gaps.
+        label: Shape (n,), of both kinds.
+        new: Shape (m, k).
+
+    Returns:
+        Shape (2, m).
+    """
+    columns = np.argsort(-differences(known, member=label), kind="stable")[:_MOST_COLUMNS]
+    known, new = known[:, columns], new[:, columns]
+    return np.array([learner(known, label, new) for learner in _LEARNERS])
+
+
+def differences(values: Floats, *, member: _Labels) -> Floats:
+    """Return, for each column, the larger |t| of the two groups' means and of the means of its square."""
+    found = []
+    for part in (values, np.square(values)):
+        one, other = part[member], part[~member]
+        variance = one.var(axis=0) / one.shape[0] + other.var(axis=0) / other.shape[0]
+        gap = one.mean(axis=0) - other.mean(axis=0)
+        found.append(np.abs(gap / np.sqrt(np.maximum(variance, 1e-12))))
+    return np.asarray(np.maximum(*found))
 
 
 # --- A 64-bit hash of each record's features, so that records of equal content are found without keeping the content ---

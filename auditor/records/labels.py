@@ -353,9 +353,9 @@ def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
             " is the person that has one coin."
         )
     step = f"one score per person: the {choice.by} of their losses"
-    return replace(
-        losses, member=sides[0].scores, nonmember=sides[1].scores, **labels, history=(*losses.history, step)
-    )
+    # Losses under a policy are audited like these, from the records on.
+    labels |= {"policies": {}, "history": (*losses.history, step)}
+    return replace(losses, member=sides[0].scores, nonmember=sides[1].scores, **labels)
 
 
 @dataclass(frozen=True, eq=False)

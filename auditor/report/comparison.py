@@ -24,11 +24,11 @@ from auditor.core.values import Estimate, Status, Subject
 from auditor.report import html
 from auditor.report.figures import landscape
 from auditor.report.figures.landscape import CROWDED, DENSE, NAMED
-from auditor.report.view import texts
+from auditor.report.view import LABEL_ONLY, texts
 from auditor.results import metrics
 from auditor.results.document import detail, find, made_at
 from auditor.results.metrics import Sign, with_role
-from auditor.results.rows import Row, condition
+from auditor.results.rows import Row, condition, policy_rows
 from auditor.verdicts.judging import failed_validity
 
 if TYPE_CHECKING:
@@ -431,6 +431,21 @@ def _bound_row(run: Run) -> dict[str, Any]:
     }
 
 
+def _policies_of(run: Run) -> list[dict[str, Any]]:
+    """Return what each policy of answering less would help in an audit."""
+    return [
+        {
+            "run": run,
+            "answer": _cell(row.title, by=row.found.policy),
+            "auc": _measured(find(row.found, "auc")),
+            "advantage": _measured(find(row.found, "advantage")),
+            "best": _cell(row.best, by=row.found.at_least.get("advantage")),
+            "algorithm": _measured(None if row.bound is None else row.bound.estimate),
+        }
+        for row in policy_rows(run.result)
+    ]
+
+
 def _difference(run: Run, item: Difference) -> dict[str, Any]:
     """Return what changed from the baseline to one audit."""
     kind = item.name
@@ -547,6 +562,8 @@ def context(comparison: "ComparedAudits", *, command_line: bool = False) -> dict
         "decided": _decided([item for _, item in stated if item.value is not None]),
         "not_compared": _not_compared(stated),
         "bounds": [_bound_row(run) for run in comparison.runs],
+        "label_only": LABEL_ONLY,
+        "policies": [row for run in comparison.runs for row in _policies_of(run)],
     }
 
 

@@ -301,6 +301,59 @@ def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
     return " ".join(part for part in parts if part)
 
 
+# --- What estimated odds of membership show, and on what it hangs ---
+
+
+def by_estimated_odds(result: AuditDocument) -> list[str]:
+    """Return the sentences on the bound by estimated odds; none where none was asked for."""
+    row = find(result, "epsilon_bound.propensity")
+    if row is None:
+        return []
+    odds = detail(row, "odds")
+    if row.value is None or odds is None:
+        return [f"No bound: {row.reason}."]
+    level, most = _confidence(result), ceiling(row)
+    if row.value > 0:
+        bound, factor = (
+            numbers.number(row.value, toward="down"),
+            numbers.number(math.exp(min(row.value, _MOST)), toward="down"),
+        )
+        first = (
+            f"{level}, the training algorithm's epsilon is at least {bound} (delta 0, {row.adjacency}) if the features explain how the"
+            " groups differ: the losses tell who was trained on beyond what the features tell."
+        )
+        second = (
+            f"Without any leak, a difference that these features do not show would have to change the odds of membership of some"
+            f" records by a factor of at least {factor} to explain it. Ask whoever chose the groups what else went into the choice."
+        )
+    else:
+        first = (
+            f"Beyond what the features explain, the losses show no leak {level[0].lower()}{level[1:]}. That is no proof of none: a"
+            f" perfect attack on these records would have shown {numbers.number(most, toward='down')}."
+        )
+        second = "A leak can also be hidden by a difference that these features do not show."
+    held, kept, least = int(odds["held"]), int(odds["kept"]), odds["overlap"]
+    features, losses = (
+        f"{numbers.unit(found['value'])} ({numbers.unit(found['lower'], toward='down')} to {numbers.unit(found['upper'], toward='up')})"
+        for found in (odds["by_features"], odds["by_losses"])
+    )
+    blind = (
+        f"Who knows the features and never asks the model tells members from others with an AUC of {features}; who goes by the losses"
+        f" alone with {losses}. 0.5 is chance."
+    )
+    audited = (
+        f"The odds were learnt from {int(odds['learnt_from']):,} records that are not audited. Of the {held:,} others, {kept:,} have"
+        f" estimated probabilities of membership from {numbers.percent(least)} to {numbers.percent(1 - least)} and were audited; the rest was"
+        " left out before a loss was looked at. In the quarter where the estimates fit worst they are off by a factor of"
+        f" {numbers.number(math.exp(min(odds['misfit'], _MOST)))} in the odds of membership."
+    )
+    last = "No audit can check that nothing else tells the groups apart, so this refutes no claim and supports none."
+    return [first, second, blind, audited, last]
+
+
+_MOST = 700.0  # of an exponent
+
+
 # --- What was promised ----------------------------------------------------------------------------
 
 

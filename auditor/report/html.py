@@ -20,8 +20,8 @@ from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
-from auditor.report.findings import promised, recognition
-from auditor.report.view import View, gates_first, settings_sentence, texts, view_of
+from auditor.report.findings import by_estimated_odds, promised, recognition
+from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
 from auditor.results import metrics, rows
 from auditor.results.document import AuditDocument, Document, Slice, furthest_point, made_at
 from auditor.results.metrics import Sign
@@ -178,6 +178,7 @@ def _audit(view: View, index: int, *, brief: bool) -> dict[str, Any]:
         "runs_out": tradeoff.runs_out(result),
         "is_fitted": "gaussian" in canvas.curves(result),
         "odds": recognition(result),
+        "estimated": by_estimated_odds(result),
         "fit": rows.fit_sentences(fits.get("gaussian"), mixture=fits.get("mixture")),
         "annex": annex_of(view),
         # Slices of an older result of a census.
@@ -299,6 +300,8 @@ def _cites(keys: Iterable[str], places: Mapping[str, int]) -> list[tuple[int, st
 
 def _sources_beside(result: Document) -> Iterator[str]:
     """What claims, checks and wording rest on, in the words in which they cite it."""
+    if getattr(result, "policies", ()):
+        yield LABEL_ONLY
     for claim in result.claims:
         yield f"{claim.method} {claim.note}"
         if claim.metric == "epsilon" and claim.value is not None:
@@ -323,7 +326,7 @@ def card(result: Document) -> str:
         title=f"Privacy audit: {shown.model}",
         opening=[(item.sign, [item.sentence]) for item in shown.opening],
         rows=shown.numbers,
-        after=[shown.most_exposed, shown.headline.sentence, shown.not_made],
+        after=[shown.most_exposed, shown.less, shown.headline.sentence, shown.not_made],
         now=shown.now,
         checks=[f"{item.sign.word}: {item.title}. {item.message}" for item in shown.to_read],
     )

@@ -99,6 +99,9 @@ def comparison_text(comparison: "ComparedAudits", *, width: int = 100, color: bo
         console.print(_audits(shown))
         if shown["several_instances"]:
             console.print(_strategies(shown))
+        if shown["policies"]:
+            console.print(_policies_of_audits(shown))
+            console.print(_text(shown["label_only"], style="dim"))
         left_out = (f"Not in the landscape: {name}: {reason}" for name, reason in shown["left_out"])
         for words in (*left_out, *shown["notes"][: 2 if shown["bounds_what"] else 1], *shown["hints"]):
             console.print(_text(words))
@@ -139,6 +142,14 @@ def _audits(shown: dict[str, Any]) -> "Table":
         name, interval = f"{row['run'].number}. {row['run'].title}", "; ".join(measured["notes"])
         cells = (row["strategy"]["text"], row["utility"]["text"], measured["text"], interval)
         _add(table, name, *cells, VERDICT[row["run"].result.verdict].word)
+    return table
+
+
+def _policies_of_audits(shown: dict[str, Any]) -> "Table":
+    table = _table("Audit", "Answer", ">AUC", "Interval", "Best attacker's advantage")
+    for row in shown["policies"]:
+        name, auc = f"{row['run'].number}. {row['run'].title}", row["auc"]
+        _add(table, name, row["answer"]["text"], auc["text"], "; ".join(auc["notes"]), row["best"]["text"])
     return table
 
 
@@ -278,6 +289,9 @@ def audit_text(
             console.print()
         else:
             console.print(_numbers(shown))
+            if shown.policies:
+                console.print(_policies(shown))
+                console.print(_text(" ".join(shown.policy_notes), style="dim"))
         for line in _last(shown):
             console.print(line)
 
@@ -296,6 +310,8 @@ def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
         yield _text(sentence)
     if shown.most_exposed:
         yield _text(shown.most_exposed)
+    if shown.less:
+        yield _text(shown.less)
     yield _text("What now", style="bold")
     for place, line in enumerate(shown.now, start=1):
         yield _text(f"{place}. {line}")
@@ -318,6 +334,15 @@ def _last(shown: View) -> Iterator["Text"]:
 
 def _signed(sign: Sign) -> "Text":
     return _text(f"{sign.symbol} {sign.word}", style=_TONES[sign.tone])
+
+
+def _policies(shown: View) -> "Table":
+    table = _table("Answer", *(f">{title}" for title, _, _ in shown.policies[0].cells))
+    for column in table.columns:
+        column.no_wrap = False
+    for row in shown.policies:
+        _add(table, row.title, *(f"{value} ({ends})" if ends else value for _, value, ends in row.cells))
+    return table
 
 
 def _numbers(shown: View) -> "Table":

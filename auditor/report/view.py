@@ -15,13 +15,22 @@ from typing import Any
 from auditor.checks.registry import CHECKS
 from auditor.core import numbers
 from auditor.core.registry import Role, entries
-from auditor.core.values import WORST_FIRST, Check, Claim, Comparison, Estimate, Status, Subject
+from auditor.core.values import (
+    WORST_FIRST,
+    Check,
+    Claim,
+    Comparison,
+    Estimate,
+    OutputPolicy,
+    Status,
+    Subject,
+)
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.results import metrics, rows
 from auditor.results.document import Document, Slice, SliceKind, TopRecord, find
 from auditor.results.metrics import Sign
-from auditor.results.rows import Row, Units
+from auditor.results.rows import PolicyRow, Row, Units
 from auditor.verdicts.gates import ExitCode, GateOutcome
 from auditor.verdicts.judging import failed_validity
 
@@ -212,6 +221,57 @@ class View:
         slices: tuple[Slice, ...] = getattr(self.result, "slices", ())
         found = (one for one in slices if one.kind is not SliceKind.PERCENTILE)
         return tuple(sorted(found, key=exposure, reverse=True))
+
+    @cached_property
+    def policies(self) -> tuple[PolicyRow, ...]:
+        """What was found where the model answers less, the full outputs first; empty where no policy was scored."""
+        return rows.policy_rows(self.result)
+
+    @cached_property
+    def less(self) -> str:
+        """What the policy that helps most would help, for who decides; nothing where that cannot be said."""
+        known = [(item, item.auc) for item in self.policies if item.auc is not None]
+        if self.invalid or len(known) <= 1 or known[0][0].found.policy != OutputPolicy.FULL:
+            return ""
+        (_, before), *others = known
+        item, after = min(others, key=lambda pair: pair[1].estimate.upper or 0.0)
+        level, even = numbers.percent(item.found.confidence, toward="down"), ""
+        then, now = (f"{row.value} ({row.ends})" for row in (after, before))
+        would = f"with {item.words} the AUC would be {then}"
+        if not metrics.beyond_guessing(before.estimate):
+            told = f"With the full outputs the AUC is {now}: there is nothing that answering less is seen to help."
+        elif (after.estimate.upper or 0.0) < (before.estimate.lower or 0.0):
+            told = f"{would[:1].upper()}{would[1:]} instead of {now}."
+            shows = (item.found.at_least.get("advantage") or 0.0) > 0
+            even = (
+                f" Even then the best attacker's advantage is {item.best}{self._of_training(item)}."
+                if shows
+                else ""
+            )
+        else:
+            told = f"Answering less is not shown to help: {would}, with the full outputs it is {now}."
+        held = f"Each of these holds for all policies at once at {level} confidence"
+        return f"{told}{even} {held}; an attack that goes by more than the loss may do better."
+
+    def _of_training(self, item: PolicyRow) -> str:
+        """What such answers show of the training algorithm, as the end of a sentence; nothing where they show nothing."""
+        bound = item.bound
+        if bound is None or not metrics.beyond_guessing(bound.estimate):
+            return ""
+        return f" and the training algorithm's epsilon at least {bound.value} ({bound.adjacency}, delta {bound.delta})"
+
+    @property
+    def policy_notes(self) -> tuple[str, ...]:
+        """What to know of the table of policies."""
+        first = self.policies[0]
+        level, bound = numbers.percent(first.found.confidence, toward="down"), first.bound
+        at = (
+            f" Bounds on the training algorithm are {bound.adjacency}, at delta {bound.delta}."
+            if bound
+            else ""
+        )
+        together = f"All {len(self.policies)} rows hold together at {level} confidence, each column by itself"
+        return f"{together}, so intervals are wider than elsewhere.{at} {_ON_POLICIES}", LABEL_ONLY
 
     @cached_property
     def claims(self) -> tuple[ClaimLine, ...]:
@@ -512,6 +572,14 @@ _SAY = (
 )
 
 
+_ON_POLICIES = (
+    "It is the same attack by the loss, on the same outputs made coarser. Whoever has the full outputs can make them coarser"
+    " too, so limits for the best attacker are the largest among a policy and those whose answers follow from it."
+)
+LABEL_ONLY = (
+    "One answer to each record is judged. Who asks for the labels of many altered copies of a record learns more than its"
+    " label tells (Choquette-Choo et al. 2021). No verdict depends on policies."
+)
 _GUESSING = 0.5
 
 

@@ -69,7 +69,7 @@ _PER_BIN = SameLength("edges", less=1)
 NotNegative = Annotated[float, Must(minimum=0)]
 Hash = Annotated[str, Must(pattern="^[0-9a-f]{64}$")]
 PairOfCounts = Annotated[list[Count], Must(minItems=2, maxItems=2)]
-DeclaredSplit = Literal["unknown", "random", "bernoulli"]
+DeclaredSplit = Literal["unknown", "random", "bernoulli", "propensity"]
 
 
 @dataclass(frozen=True)
@@ -202,6 +202,26 @@ class Slice:
         if self.kind is SliceKind.PERCENTILE:
             row["lift"] = self.estimates[0].details.get("lift")
         return row | {"confidence": self.confidence, "compared": self.compared, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class PolicyFound:
+    """One way to answer, and what the same attacker finds by such answers about the same records.
+
+    Attributes:
+        policy: ``full`` outputs, ``digits=N`` decimals, the ``topK`` largest probabilities, or the ``label``.
+        confidence: With which each quantity holds for all policies at once.
+        compared: How many policies share the error; the estimates' own confidence is 1 - (1 - confidence)/compared.
+        estimates: ``auc``, ``advantage``, ``tpr_at_fpr.*``, and ``epsilon_bound.one_run`` where the split allows.
+        at_least: Lower limits for the best attacker, by the name of an estimate: the largest among this policy and those
+            whose answers follow from its answers.
+    """
+
+    policy: str
+    confidence: Confidence
+    compared: Count
+    estimates: Annotated[tuple[Estimate, ...], Must(minItems=1)]
+    at_least: Mapping[str, float]
 
 
 # --- The open objects of a result: the keys that are known of them ---
@@ -576,12 +596,13 @@ class AuditDocument(Document):
         verdict: On the claim; null without a claim.
         provenance: Versions, input hash, seed, command line, time.
         top_records: The training records that look most exposed, by id; empty where records have none.
+        policies: What answering less would help, the full outputs first; empty where no policy was scored.
     """
 
     public_name = "AuditResult"
     keys = (
         *("schema_version", "verdict", "data", "estimates", "claims", "comparisons", "checks"),
-        *("slices", "top_records", "curves", "histograms", "provenance"),
+        *("slices", "top_records", "policies", "curves", "histograms", "provenance"),
     )
 
     data: Annotated[Mapping[str, Any], Keys(AuditData)]
@@ -590,6 +611,7 @@ class AuditDocument(Document):
     schema_version: str = SCHEMA_VERSION
     slices: Annotated[tuple[Slice, ...], LATER] = ()
     top_records: Annotated[tuple[TopRecord, ...], LATER] = ()
+    policies: Annotated[tuple[PolicyFound, ...], LATER] = ()
 
     @property
     def by_slice(self) -> list[tuple[str, Estimate]]:
@@ -724,7 +746,7 @@ class ClaimDocument(Document):
 # --- Finding things in a result where any of them may be missing ---
 
 
-def find(result: "Document | Slice", name: str) -> Estimate | None:
+def find(result: "Document | Slice | PolicyFound", name: str) -> Estimate | None:
     """Return the estimate of that name, or null where the audit, or the slice of one, has none."""
     return next((item for item in result.estimates if item.name == name), None)
 

@@ -211,5 +211,7 @@ def _causes(check: Check, data: Mapping[str, Any]) -> Iterator[str]:
     """What may lie behind a check that is not fine, as the entries of the checks name it."""
     if str(data.get("split")) in {"random", "bernoulli"}:
         yield "random split"
+    if data.get("split") == "propensity":
+        yield "estimated odds"
     if detail(check, "mixture"):
         yield "mixture rejected" if detail(check, "mixture", "rejected") else "mixture"

@@ -33,6 +33,7 @@ _NAMES: dict[Any, str] = {
     Check: "check",
     document.Slice: "slice",
     document.TopRecord: "top_record",
+    document.PolicyFound: "policy",
     document.NamedCurve: "curve",
     document.Histogram: "histogram",
 }
@@ -86,7 +87,9 @@ def result_schema(kind: str = "result") -> Schema:
     if cls.kind is not None:
         found["properties"] = {"kind": {"const": cls.kind}, **found["properties"]}
         found["required"] = ["kind", *found["required"]]
-    parts = {name: _part(kind) for kind, name in _NAMES.items() if f"{name}s" in cls.keys}
+    parts = {
+        name: _part(kind) for kind, name in _NAMES.items() if f"{name}s".replace("ys", "ies") in cls.keys
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:privacy-auditor:{cls.kind or 'result'}:{document.SCHEMA_VERSION}",

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from auditor.core import numbers
+from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
 from auditor.core.registry import Metric, Role
-from auditor.core.values import FINITE, Claim, Estimate
+from auditor.core.values import FINITE, Claim, Estimate, OutputPolicy
 from auditor.results import metrics
-from auditor.results.document import Document, Slice, ceiling, detail, find, powerless
+from auditor.results.document import Document, PolicyFound, Slice, ceiling, detail, find, powerless
 
 # --- The fits behind Epsilon*, in words: what to know before quoting it, and how they were tested ---
 
@@ -534,7 +535,77 @@ class Row:
         return [*found, *([end] if end else []), *others]
 
 
-def row_of(found: Document | Slice, name: str) -> Row | None:
+def row_of(found: Document | Slice | PolicyFound, name: str) -> Row | None:
     """Return the row of the estimate of that name, or null where there is none."""
     item = find(found, name)
     return None if item is None else Row(item)
+
+
+# --- One policy of answering less, as strings ---
+
+
+_OF_TRAINING = metrics.named(Role.JUDGE)
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyRow:
+    """What was found under one policy.
+
+    Attributes:
+        found: The policy and its estimates.
+        rate: Name of the true positive rate that is shown.
+    """
+
+    found: PolicyFound
+    rate: str = "tpr_at_fpr.0.01"
+
+    @property
+    def words(self) -> str:
+        """What is answered, as in "with the label alone"; an unknown name speaks for itself."""
+        try:
+            return OutputPolicy(self.found.policy).words
+        except InputError:
+            return numbers.tidy(self.found.policy)
+
+    @property
+    def title(self) -> str:
+        """The same as the head of a row."""
+        words = self.words.removeprefix("the ")
+        return words[:1].upper() + words[1:]
+
+    @cached_property
+    def auc(self) -> Row | None:
+        """The AUC, where it has both ends."""
+        row = row_of(self.found, "auc")
+        known = row is not None and None not in (row.estimate.value, row.estimate.lower, row.estimate.upper)
+        return row if known else None
+
+    @property
+    def bound(self) -> Row | None:
+        """The bound on the training algorithm, the largest that follows from such answers; null where the split allows none."""
+        row, low = row_of(self.found, _OF_TRAINING), self.found.at_least.get(_OF_TRAINING)
+        return None if row is None or low is None else Row(replace(row.estimate, value=low, lower=low))
+
+    @property
+    def best(self) -> str:
+        """The lower limit of the best attacker's advantage."""
+        low = metrics.shown_value(self.found.at_least.get("advantage"), name="advantage", toward="down")
+        return low if low == numbers.MISSING else f"at least {low}"
+
+    @cached_property
+    def cells(self) -> tuple[tuple[str, str, str], ...]:
+        """A title, a value and its interval for each column."""
+        named = ("AUC", "auc"), (_short(self.rate), self.rate), ("Advantage", "advantage")
+        rows = [(title, row_of(self.found, name)) for title, name in named]
+        shown = [(title, row.value, row.ends) if row else (title, numbers.MISSING, "") for title, row in rows]
+        best = ("Best attacker's advantage", self.best, "")
+        bound = () if self.bound is None else (("Training algorithm bound", self.bound.ends, ""),)
+        return (*shown, best, *bound)
+
+
+def policy_rows(result: Document) -> tuple[PolicyRow, ...]:
+    """Return each policy, the full outputs first, with the true positive rate at 1%, or else the first that there is."""
+    found: tuple[PolicyFound, ...] = getattr(result, "policies", ())
+    names = [item.name for item in found[0].estimates if metrics.rate_of(item) is not None] if found else []
+    rate = PolicyRow.rate if PolicyRow.rate in names else next(iter(names), PolicyRow.rate)
+    return tuple(PolicyRow(item, rate) for item in found)

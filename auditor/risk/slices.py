@@ -1,4 +1,4 @@
-"""Who is at risk: the audit repeated by group and by loss percentile, with one error probability for all slices.
+"""Who is at risk, and what answering less would help: the audit repeated, with one error probability for all of it.
 
 Every quantity (the certified bound, the AUC, the advantage, the members' share of a percentile band) holds for all
 slices at once with the stated confidence: each of m slices gets the error alpha/m (Bonferroni). Which slices are
@@ -8,25 +8,33 @@ need less for the tests, but it gives no interval for the hypotheses that it rej
 Members always count as draws here, also where every training record was scored. Limits that take the members of a slice
 for all there are would be positive in some slice by chance alone, the more so the smaller it is, and who is at risk is
 asked about records like these.
+
+By policies the same records are audited by the losses of coarser answers, likewise with alpha/m for each of m policies. An
+attacker who sees the full outputs can make them coarser, so the best attacker learns no more from less; this one, who goes
+by the loss, may. A lower limit for the best attacker under one policy is therefore one under each that it follows from, and
+all hold at once: the largest is taken [own].
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor.core.numbers import percent
-from auditor.core.options import Melded, RankGrid, Sample
-from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject, weighted
+from auditor.core.options import NO_CHANCE, Melded, RankGrid, Sample, UnknownSplit
+from auditor.core.values import Estimate, Floats, Losses, OutputPolicy, PerGroup, Subject, weighted
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
+from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
 from auditor.estimators.limits import lower_limit, upper_limit
-from auditor.estimators.rates import auc
+from auditor.estimators.one_run import mechanism_bound
+from auditor.estimators.rates import auc, guaranteed_rates
 from auditor.records.labels import codes
-from auditor.results.document import Slice, SliceKind
+from auditor.results.document import PolicyFound, Slice, SliceKind
 
 # Where bands of losses end, as shares of all records.
 _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -152,6 +160,59 @@ def _share(part: _Part, losses: Losses, level: float) -> Estimate:
             "lift_lower": low / overall,
             "lift_upper": high / overall,
         },
+    )
+
+
+# --- The audit repeated by what the model would answer ---
+
+
+_OF_THE_BEST = ("advantage", "epsilon_bound.one_run")  # whose lower limits are those of any attacker
+
+
+def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
+    """Return what the attacker by the loss finds under each output policy, the full outputs first; empty where none was scored.
+
+    Args:
+        evidence: Of the audit by the full outputs, whose losses may hold those under policies.
+    """
+    given = evidence.asked.given
+    if not given.policies:
+        return ()
+    scored = {OutputPolicy.FULL: PerGroup(given.member, given.nonmember), **given.policies}
+    confidence, found = evidence.setting.confidence, {}
+    level = (1 - confidence) / len(scored)
+    stricter = replace(evidence.setting, confidence=1 - level, members=Sample(), claim=None)
+    # No chance decided: nothing of the training algorithm, and no features from which to estimate odds.
+    split = UnknownSplit() if isinstance(stricter.split, NO_CHANCE) else stricter.split
+    for name, pair in scored.items():
+        losses = replace(given, member=pair.member, nonmember=pair.nonmember, policies={})
+        asked = replace(
+            evidence.asked, losses=losses, split=split, features=None, reference=None, fpr=stricter.rates
+        )
+        found[OutputPolicy(name)] = _under(Evidence(asked, replace(stricter, split=split)))
+    return tuple(
+        PolicyFound(policy.name, confidence, len(found), rows, _of_anyone(policy, found))
+        for policy, rows in found.items()
+    )
+
+
+def _of_anyone(policy: OutputPolicy, found: Mapping[OutputPolicy, tuple[Estimate, ...]]) -> dict[str, float]:
+    """The largest lower limits among a policy and those whose answers follow from its answers."""
+    follow = (rows for less, rows in found.items() if less.tells_no_more_than(policy))
+    limits: dict[str, float] = {}
+    for row in chain.from_iterable(follow):
+        if row.name in _OF_THE_BEST and row.lower is not None:
+            limits[row.name] = max(row.lower, limits.get(row.name, 0.0))
+    return limits
+
+
+def _under(evidence: Evidence) -> tuple[Estimate, ...]:
+    asked, counts = evidence.setting, evidence.counts
+    return (
+        auc(counts, confidence=asked.confidence),
+        advantage(counts, confidence=asked.confidence, members=asked.members),
+        *guaranteed_rates(evidence),
+        *(row for row in mechanism_bound(evidence) if row.value is not None),
     )
 
 

@@ -27,9 +27,10 @@ def scored(losses: Losses, known: PerGroup, change: Callable[[Floats, Any], Floa
     member, nonmember = change(losses.member, known.member), change(losses.nonmember, known.nonmember)
     for fresh in (member, nonmember):
         fresh.setflags(write=False)  # so that it need not be copied
-    return dataclasses.replace(
-        losses, member=member, nonmember=nonmember, scale=LossScale.UNKNOWN, history=(*losses.history, step)
-    )
+    history = (*losses.history, step)
+    # Losses under a policy are not changed, and so are no longer beside this score.
+    kept = dataclasses.replace(losses, policies={}, scale=LossScale.UNKNOWN, history=history)
+    return dataclasses.replace(kept, member=member, nonmember=nonmember)
 
 
 def finite_difference(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:

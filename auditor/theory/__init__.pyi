@@ -3,10 +3,12 @@ from auditor.theory.accountant import (
     claimed_curve as claimed_curve,
     epsilon as epsilon,
     replace_one as replace_one,
+    replaced_curve,
 )
 from auditor.theory.attackers import (
     advantage_under_prior as advantage_under_prior,
     bayes_security_from_advantage as bayes_security_from_advantage,
+    gaussian_tpr,
     humphries as humphries,
     posterior_from_epsilon as posterior_from_epsilon,
     precision_from_tpr,
@@ -19,8 +21,6 @@ from auditor.theory.attackers import (
     tpr_exact as tpr_exact,
     tpr_from_advantage as tpr_from_advantage,
     tpr_from_epsilon as tpr_from_epsilon,
-    tpr_from_mu,
-    tpr_from_tv_a,
     tpr_metric,
 )
 from auditor.theory.attributes import (
@@ -35,8 +35,6 @@ from auditor.theory.closed_form import (
     bayes_security_closed_form as bayes_security_closed_form,
     bayes_security_grid as bayes_security_grid,
     bayes_security_moment_matched as bayes_security_moment_matched,
-    noise_multiplier_grid,
-    sampling_rate_grid,
 )
 from auditor.theory.composition import (
     advanced,
@@ -45,38 +43,23 @@ from auditor.theory.composition import (
     compare_compositions as compare_compositions,
     optimal,
 )
-from auditor.theory.conversions import (
-    advantage_from_mu,
-    amplified,
-    amplified_curve,
-    delta_from_mu,
-    epsilon_from_mu,
-    epsilon_from_rates,
-    mu_from_epsilon,
-    replaced_curve,
-    symmetric_amplified_curve,
-)
 from auditor.theory.gaussian import (
     StepPair,
-    composed_mu,
     gaussian_delta,
     gaussian_deltas,
     gaussian_epsilon,
     gaussian_epsilons,
     gaussian_mu,
     gdp_curve as gdp_curve,
-    limit_mu,
     log_mixture,
     mu_clt as mu_clt,
     mu_without_sampling as mu_without_sampling,
-    subsampled_mu,
 )
 from auditor.theory.mechanisms import (
     DrawnWithReplacement as DrawnWithReplacement,
     FinitePair as FinitePair,
     MechanismLoss as MechanismLoss,
     NoisyQuery as NoisyQuery,
-    shuffled_at_least,
     shuffled_mu as shuffled_mu,
 )
 from auditor.theory.monte_carlo import (

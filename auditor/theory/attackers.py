@@ -303,57 +303,6 @@ def tpr_from_epsilon(claim: Claim, *, fpr: float) -> Claim:
     return derived(claim, tpr_metric(rate), _clipped(value, rate), method, _standing(claim, note))
 
 
-def tpr_from_mu(claim: Claim, *, fpr: float) -> Claim:
-    """Return the largest true positive rate that Gaussian differential privacy allows, Phi(Phi^-1(FPR) + mu).
-
-    Args:
-        claim: A ``mu`` claim, 0 or more.
-        fpr: In (0, 1].
-
-    Returns:
-        ``tpr_at_fpr.<fpr>`` with the adjacency and the standing of the claim; null when that has no value.
-
-    Raises:
-        InputError: The claim is not a mu, or ``fpr`` is outside (0, 1].
-
-    Source: Dong, Roth and Su 2022, Definition 2.6.
-
-    >>> claim = Claim("mu", 1.0, None, Adjacency.ADD_REMOVE, "stated", True)
-    >>> round(tpr_from_mu(claim, fpr=0.1).value, 6)
-    0.389144
-    """
-    require_metric(claim, "mu")
-    rate = _rate_of(fpr)
-    value = None if claim.value is None else _gaussian_tpr(rate, claim.value)
-    method = f"the trade-off curve of two Gaussians; {claim.method}"
-    return derived(claim, tpr_metric(rate), value, method, _standing(claim, claim.note))
-
-
-def tpr_from_tv_a(value: float, *, a: float, fpr: float) -> float:
-    """Return the largest true positive rate that TV_a allows, (2 FPR + 2 TV_a + a - 1) / (2 a), in [fpr, 1].
-
-    It holds for every a, and is the exact rate for one of them at each false positive rate: the line of slope 1/a
-    that touches the trade-off curve there.
-
-    Args:
-        value: TV_a, from `auditor.theory.total_variation_a`; that is a H_{1/a} + (1 - a)/2 with the hockey-stick
-            divergence H_b = sup_S P(S) - b Q(S), so the bound is the line FPR/a + H_{1/a}.
-        a: Above 0.
-        fpr: In (0, 1].
-
-    Raises:
-        InputError: A number out of range.
-
-    Source: Mahloujifar et al. 2022, Corollary 11.
-
-    >>> round(tpr_from_tv_a(0.25, a=1.0, fpr=0.1), 6)
-    0.35
-    """
-    rate, weight = _rate_of(fpr), validate.positive("a", a)
-    reached = (rate + validate.nonnegative("TV_a", value) - (1 - weight) / 2) / weight
-    return _clipped(reached, rate)
-
-
 def _rate_of(fpr: float) -> float:
     """Return the false positive rate, checked."""
     return validate.fraction("fpr", fpr, one=True)
@@ -364,8 +313,12 @@ def _clipped(tpr: float, fpr: float) -> float:
     return min(1.0, max(tpr, fpr))
 
 
-def _gaussian_tpr(fpr: float, mu: float) -> float:
-    """Return Phi(Phi^-1(fpr) + mu)."""
+def gaussian_tpr(fpr: float, mu: float) -> float:
+    """Return the largest true positive rate that mu-GDP allows, Phi(Phi^-1(FPR) + mu): Dong, Roth and Su 2022, Definition 2.6.
+
+    >>> round(gaussian_tpr(0.1, 1.0), 6)
+    0.389144
+    """
     return 1.0 if fpr == 1 else _clipped(float(ndtr(ndtri(fpr) + mu)), fpr)
 
 
@@ -406,7 +359,7 @@ def tpr_closed_form(training: DPSGD, *, fpr: float, form: ClosedForm = Corollary
         else "An approximation that can be too low for very small false positive rates and is mostly too high elsewhere."
     )
     method = f"the two Gaussians of the closed form {type(form).__name__}, mu {given(mu)}"
-    value, relation = _gaussian_tpr(rate, mu), Adjacency.REPLACE_ONE
+    value, relation = gaussian_tpr(rate, mu), Adjacency.REPLACE_ONE
     return Claim(tpr_metric(rate), value, None, relation, method, proven=False, note=note)
 
 

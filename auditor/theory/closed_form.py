@@ -12,7 +12,7 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import erfc, erfcinv, log_ndtr
+from scipy.special import erfc
 
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -150,7 +150,7 @@ def _covers(form: ClosedForm, pair: StepPair, *, sampled: bool) -> bool:
     return not (sampled and isinstance(form, Corollary7) and pair is StepPair.FIXED_SIZE)
 
 
-# --- The same over whole grids of settings, forwards and backwards: for choosing parameters interactively ---
+# --- The same over whole grids of settings: for choosing parameters interactively ---
 
 
 def bayes_security_grid(
@@ -191,77 +191,6 @@ def bayes_security_grid(
     return _overlap(log_half)
 
 
-def sampling_rate_grid(
-    bayes_security: npt.ArrayLike,
-    noise_multiplier: npt.ArrayLike,
-    steps: npt.ArrayLike,
-    *,
-    form: ClosedForm = Corollary7(),
-    sampling: Sampling = PoissonSampling(),  # noqa: B008
-) -> Floats:
-    """Return the largest sampling rates that reach wanted Bayes securities, by a closed form.
-
-    Args:
-        bayes_security: Any shape, in (0, 1).
-        noise_multiplier: Any shape that broadcasts with it, above 0.
-        steps: Likewise, whole numbers of 1 or more.
-        form: `Corollary7` (default) or `MomentMatched`.
-        sampling: `PoissonSampling` (default) or `FixedSizeSampling`.
-
-    Returns:
-        In [0, 1]: 1 where every rate will do, 0 where none does that a double can hold.
-
-    Raises:
-        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
-            size, which it is not about.
-
-    Source: Cherubin et al. 2024, Eq. 4.
-
-    >>> sampling_rate_grid(0.98, [1.0, 2.0], 5000).round(9)
-    array([0.00035453, 0.00070906])
-    """
-    wanted, noise, count = _settings(
-        bayes_security=bayes_security, noise_multiplier=noise_multiplier, steps=steps
-    )
-    pair = _checked_pair(form, sampling, sampled=True)
-    log_rate = _log_wanted(wanted) - (np.log(count) + log_k(noise, form=form, pair=pair)) / 2
-    return np.exp(np.minimum(log_rate, 0.0))
-
-
-def noise_multiplier_grid(
-    bayes_security: npt.ArrayLike,
-    sampling_rate: npt.ArrayLike,
-    steps: npt.ArrayLike,
-    *,
-    form: ClosedForm = Corollary7(),
-    sampling: Sampling = PoissonSampling(),  # noqa: B008
-) -> Floats:
-    """Return the smallest noise multipliers that reach wanted Bayes securities, by a closed form.
-
-    Args:
-        bayes_security: Any shape, in (0, 1).
-        sampling_rate: Any shape that broadcasts with it, in (0, 1].
-        steps: Likewise, whole numbers of 1 or more.
-        form: `Corollary7` (default) or `MomentMatched`.
-        sampling: `PoissonSampling` (default) or `FixedSizeSampling`.
-
-    Returns:
-        Above 0, of the shape that the three broadcast to.
-
-    Raises:
-        InputError: A number out of range, shapes that do not broadcast, or `Corollary7` for sampled batches of a fixed
-            size, which it is not about.
-
-    Source: Cherubin et al. 2024, Eq. 4, solved for the noise.
-
-    >>> noise_multiplier_grid([0.9, 0.98], 0.001, 5000).round(4)
-    array([0.5627, 2.8207])
-    """
-    wanted, rate, count = _settings(bayes_security=bayes_security, sampling_rate=sampling_rate, steps=steps)
-    pair = _checked_pair(form, sampling, sampled=bool(np.any(rate < 1)))
-    return noise_of(2 * (_log_wanted(wanted) - np.log(rate)) - np.log(count), form=form, pair=pair)
-
-
 def _settings(**columns: npt.ArrayLike) -> tuple[Floats, ...]:
     """Return the columns as arrays of numbers in range that go together."""
     return gaussian.fitting(
@@ -273,7 +202,6 @@ _RANGES: Mapping[str, tuple[Callable[[Floats], Any], str]] = {
     "noise_multiplier": (lambda x: (x > 0) & (x < np.inf), "finite and above 0"),
     "sampling_rate": (lambda x: (x > 0) & (x <= 1), "in (0, 1]"),
     "steps": (lambda x: (x > 0) & (x < np.inf) & (x == np.floor(x)), "whole numbers of 1 or more"),
-    "bayes_security": (lambda x: (x > 0) & (x < 1), "in (0, 1)"),
 }
 
 
@@ -301,23 +229,14 @@ def log_half_mu(training: DPSGD, *, form: ClosedForm) -> float:
     pair = _pair(training.sampling)
     if not _covers(form, pair, sampled=training.sampled):
         raise InputError(f"{UNCOVERED}.")
-    noise, rate, steps = gaussian.columns(training)
-    parts = 2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, pair=pair)
-    return float(np.logaddexp.reduce(parts)) / 2
+    return log_half_of(*gaussian.columns(training), form=form, pair=pair)
 
 
-def noise_of(log_share: Floats, *, form: ClosedForm, pair: StepPair) -> Floats:
-    """Return the noise multiplier s at which k(s) has this logarithm."""
-    if isinstance(form, Corollary7):
-        return np.exp(-log_share / 2)
-    if pair is StepPair.FIXED_SIZE:
-        return 2 / _mu_of_pair(log_share + math.log(2))
-    if pair is StepPair.ADD_REMOVE:
-        return np.asarray(np.logaddexp(0.0, log_share + math.log(4)) ** -0.5)
-    # asinh(x) is log(2x) where sinh overflows, and x to all digits where it is tiny.
-    moderate = np.arcsinh(np.exp(np.clip(log_share, -300.0, 300.0)))
-    u = np.where(log_share > 300, log_share + math.log(2), moderate)  # noqa: PLR2004
-    return np.where(log_share < -300, np.exp(-log_share / 2), u**-0.5)  # noqa: PLR2004
+def log_half_of(noise: Floats, rate: Floats, steps: Floats, *, form: ClosedForm, pair: StepPair) -> float:
+    """Return the same of kinds of step, whether the form is about batches drawn like this or not."""
+    return (
+        float(np.logaddexp.reduce(2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, pair=pair))) / 2
+    )
 
 
 def log_k(noise: Floats, *, form: ClosedForm, pair: StepPair) -> Floats:
@@ -331,25 +250,3 @@ def _overlap(log_half: Any) -> Floats:
     """Return 1 - TV(N(0, 1), N(mu, 1)) = erfc(mu / (2 sqrt2)) from log(mu / 2)."""
     # erfc underflows to 0 from mu/2 = 39 on, so capping the exponent changes nothing.
     return np.asarray(erfc(np.exp(np.minimum(log_half, 10.0)) / math.sqrt(2)))
-
-
-def _log_wanted(bayes_security: Floats) -> Floats:
-    """Return log(mu / 2) at which the two Gaussians overlap this much; far below 0 where 1 is wanted to all digits."""
-    return np.log(np.maximum(erfcinv(bayes_security), 1e-300)) + math.log(2) / 2
-
-
-def _mu_of_pair(goal: Floats) -> Floats:
-    """Return the mu at which `log_excess` has this value, by Newton's method in logs (a convex function there)."""
-    # From the right of the root, where Newton's steps never overshoot: log excess is at least each of these.
-    log_mu = np.minimum((goal + math.log(2)) / 2, np.log(np.maximum(goal + 1, 1.0)) / 2 + 1)
-    for _ in range(25):
-        value = gaussian.log_excess(log_mu)
-        square = np.exp(np.minimum(2 * log_mu, 700.0))
-        # d excess / d mu = 2 mu e^(mu^2) Phi(3 mu/2)
-        log_slope = math.log(2) + 2 * log_mu + square + log_ndtr(1.5 * np.sqrt(square)) - value
-        slope = np.exp(np.minimum(log_slope, 700.0))
-        step = (value - goal) / slope
-        log_mu = log_mu - step
-        if np.all(np.abs(step) < 1e-12):  # noqa: PLR2004
-            break
-    return np.exp(log_mu)

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from functools import wraps
@@ -234,6 +234,27 @@ def gaussian_deltas(mu: float, *, epsilons: npt.ArrayLike) -> Floats:
     return np.asarray(np.exp(log_delta_at(np.clip(a, FURTHEST, None), np.asarray(mu))))
 
 
+def sampled_deltas(
+    unsampled: Callable[[Floats], Floats], epsilon: Floats, *, rate: float
+) -> tuple[Floats, Floats]:
+    """Return the divergences of a Poisson-sampled step, a record more or less, from its own without sampling.
+
+    With a = e^eps and the step's H(a) = sup P - a Q, (1-p) Q + p P over Q has p H((a - 1 + p)/p), and 1 - a up to 1 - p; Q
+    over it has b H(a p / b), b = 1 - a (1 - p), and 0 from b <= 0 on.
+
+    Args:
+        unsampled: H at epsilons.
+        epsilon: Any sign.
+        rate: p, in (0, 1).
+    """
+    grown = np.expm1(epsilon)
+    above, rest = grown + rate, rate - (1 - rate) * grown
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        forward = rate * unsampled(np.where(above > 0, np.log1p(grown / rate), 0.0))
+        backward = rest * unsampled(np.where(rest > 0, epsilon + np.log(rate / rest), 0.0))
+    return np.where(above > 0, forward, -grown), np.where(rest > 0, backward, 0.0)
+
+
 def gaussian_mu(epsilon: float, *, delta: float) -> float:
     """Return the largest mu at which N(mu, 1) and N(0, 1) are (epsilon, delta)-indistinguishable.
 
@@ -330,27 +351,6 @@ def gdp_curve(mu: float, *, points: int = 2001) -> TradeoffCurve:
     return TradeoffCurve.from_profile(epsilons, deltas=deltas)
 
 
-def composed_mu(mus: Iterable[float]) -> float:
-    """Return the mu of several Gaussian-DP steps together, sqrt(mu_1^2 + mu_2^2 + ...): exact.
-
-    Args:
-        mus: One for each step, 0 or more.
-
-    Raises:
-        InputError: There is none, or one is negative.
-
-    Source: Dong, Roth and Su 2022, Corollary 3.3.
-
-    >>> composed_mu([3.0, 4.0])
-    5.0
-    """
-    validate.instance("mus", mus, (Iterable,))
-    listed = [validate.nonnegative(f"mu of step {place}", mu) for place, mu in enumerate(mus, start=1)]
-    if not listed:
-        raise InputError("mus must have one number for each step, got none.")
-    return math.hypot(*listed)
-
-
 @as_accounted
 def mu_without_sampling(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the mu of DP-SGD if every record took part in every step, sqrt(sum of (1/s_t)^2), twice it for replace-one.
@@ -390,7 +390,8 @@ def mu_clt(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> C
     * p^2 (e^(1/s^2) - 1) for add/remove neighbours (Bu et al. 2020),
     * 4 p^2 sinh(1/s^2) for replace-one [own: the variance of one step's log-ratio to leading order in p],
     * 2 p^2 (e^(m^2) Phi(3m/2) + 3 Phi(-m/2) - 2) with m = 2/s for batches of a fixed size and replace-one
-      (Corollary 5.4 of Dong, Roth and Su 2022; see `auditor.theory.subsampled_mu`),
+      (Corollary 5.4 of Dong, Roth and Su 2022, with a factor sqrt2 and a root over all terms that the lecture slides leave
+      out: erratum),
 
     and of the exact 1/s^2 (4/s^2 for replace-one) for steps at sampling rate 1.
 
@@ -415,96 +416,17 @@ def mu_clt(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> C
     noise, rate, steps = columns(training)
     unsampled = 2 * (math.log(pair.distance) - np.log(noise))
     log_squares = np.where(rate == 1, unsampled, 2 * np.log(rate) + log_variance(noise, pair))
-    mu = _exp(float(np.logaddexp.reduce(log_squares + np.log(steps))) / 2)
+    log_mu = float(np.logaddexp.reduce(log_squares + np.log(steps))) / 2
+    mu = math.exp(log_mu) if log_mu < _LARGEST_LOG else math.inf
     method = "central limit theorem of Gaussian differential privacy"
     return Claim("mu", mu, None, relation, method, proven=False, note=_ASYMPTOTIC)
 
 
-# --- The limit for one kind of step: which mu many of them tend to ---
+# --- The limit for one kind of step: the variance of its loss ---
 
 _LARGEST_LOG = 709.0
-# Mirror images of a symmetric curve may differ by so much.
-_SYMMETRY = 1e-9
-# A jump of the true positive rate that is only rounding.
-_NEGLIGIBLE = 1e-300
 # Logarithms beyond which only the leading term of one step's variance is left, and where its series takes over.
 _LOG_TINY, _LOG_LARGE, _SMALL = -40.0, math.log(6), 1e-3
-
-
-def subsampled_mu(mu: float, *, sampling_rate: float, steps: int) -> float:
-    """Return the mu that many sampled mu-GDP steps tend to, sqrt2 q sqrt(k) sqrt(e^(mu^2) Phi(3mu/2) + 3 Phi(-mu/2) - 2).
-
-    Asymptotic, for batches of a fixed size and replaced records. The lecture slides print it without
-    the factor sqrt2 and with a root that ends too early (erratum; for the example below that would be -0.588).
-
-    Args:
-        mu: Of one step without sampling, 0 or more.
-        sampling_rate: q, in (0, 1].
-        steps: k, 1 or more.
-
-    Returns:
-        The limit's mu, possibly infinity.
-
-    Raises:
-        InputError: A number out of range.
-
-    Source: Dong, Roth and Su 2022, Corollary 5.4.
-
-    >>> round(subsampled_mu(1.0, sampling_rate=0.01, steps=1000), 6)
-    0.540795
-    """
-    mu = validate.nonnegative("mu", mu)
-    rate = validate.fraction("sampling_rate", sampling_rate, one=True)
-    steps = validate.at_least("steps", steps, least=1)
-    if mu == 0:
-        return 0.0
-    return _exp(math.log(rate) + (math.log(2 * steps) + float(log_excess(np.asarray(math.log(mu))))) / 2)
-
-
-def limit_mu(curve: TradeoffCurve, *, steps: int) -> float:
-    """Return the mu that many steps of one symmetric trade-off curve tend to, 2 sqrt(k) k1 / sqrt(k2 - k1^2).
-
-    k1 and k2 are the first two moments of -log|f'(x)| for x uniform in (0, 1). The lecture
-    slides print k1 - k2 under the fraction (erratum).
-
-    Args:
-        curve: Of one step, for both orders of two neighbours, so that it is its own mirror image.
-        steps: k, 1 or more.
-
-    Returns:
-        The limit's mu; infinity where the curve jumps, since one step's loss is then infinite with some probability.
-
-    Raises:
-        InputError: The curve is not symmetric, or steps is out of range.
-
-    Source: Dong, Roth and Su 2022, Theorem 3.4.
-
-    >>> from auditor.theory.gaussian import gdp_curve
-    >>> round(limit_mu(gdp_curve(0.1), steps=100), 3)
-    1.0
-    """
-    steps = validate.at_least("steps", steps, least=1)
-    rates = np.linspace(0.0, 1.0, 101)[1:-1]
-    mirrored = 1 - np.interp(1 - rates, curve.tpr, curve.fpr)
-    apart = float(np.max(np.abs(mirrored - np.interp(rates, curve.fpr, curve.tpr))))
-    if apart > _SYMMETRY:
-        raise InputError(
-            f"curve must be its own mirror image in TPR = 1 - FPR, got one that is {apart:.3g} away from it; make it so"
-            " with auditor.theory.symmetric_amplified_curve(curve, sampling_rate=1)."
-        )
-    # The half above TPR = 1 - FPR mirrors the other: its rates lie near 1, where a double has lost their digits.
-    along = curve.fpr + curve.tpr
-    half = along < 1
-    run, rise = (
-        np.diff(np.append(rate[half], np.interp(1.0, along, rate))) for rate in (curve.fpr, curve.tpr)
-    )
-    if np.any((run == 0) & (rise > _NEGLIGIBLE)):
-        return math.inf
-    run, rise = run[run > 0], rise[run > 0]
-    losses = np.log(rise) - np.log(run)
-    first, second = float(np.sum((rise - run) * losses)), float(np.sum((rise + run) * losses**2))
-    variance = second - first**2
-    return 0.0 if variance <= 0 else 2 * math.sqrt(steps) * first / math.sqrt(variance)
 
 
 def log_variance(noise: Floats, pair: StepPair) -> Floats:
@@ -535,8 +457,3 @@ def log_excess(log_mu: Floats) -> Floats:
     large = square + np.log1p(-2 * np.exp(-np.maximum(square, 1.0)))
     found = np.where(log_mu > _LOG_LARGE, large, middle)
     return np.where(log_mu < _LOG_TINY, 2 * log_mu - math.log(2), found)
-
-
-def _exp(x: float) -> float:
-    """Return e^x, infinite where it exceeds every double."""
-    return math.exp(x) if x < _LARGEST_LOG else math.inf

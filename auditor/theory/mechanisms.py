@@ -17,8 +17,7 @@ Added noise. Let f be a log-concave density, f = e^-V with V convex, P the law o
   y takes all of the side of +1 first, then of -1. One number whose event is a half-line has equality, from the same
   start alpha, so no event of the many does better.
 * Both orders of a symmetric f are alike: mirror x to u - x.
-* Poisson sampling at rate p, a record more or less, a = e^eps: (1-p) Q + p P over Q has p H((a - 1 + p)/p), H(a) the
-  divergence without sampling, and 1 - a up to 1 - p; Q over it has b H(a p / b), b = 1 - a (1 - p), and 0 from b <= 0 on.
+* Poisson sampling at rate p, a record more or less: `auditor.theory.gaussian.sampled_deltas`.
 """
 
 import math
@@ -29,13 +28,20 @@ from typing import Any, get_args
 
 import numpy as np
 from scipy.signal import fftconvolve
-from scipy.special import erfinv, gammaincc, log_ndtr
+from scipy.special import erfinv, gammaincc
 
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, ShuffledBatches
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import StepPair, array_of, gaussian_deltas, log_mixture, relation_of
+from auditor.theory.gaussian import (
+    StepPair,
+    array_of,
+    gaussian_deltas,
+    log_mixture,
+    relation_of,
+    sampled_deltas,
+)
 from auditor.theory.privacy_loss import PrivacyLoss
 
 # --- What was run ---
@@ -152,12 +158,7 @@ class NoisyQuery:
         if self.sampling_rate == 1:
             both = self._unsampled(epsilon)
             return both, both
-        p, grown = self.sampling_rate, np.expm1(epsilon)
-        above, rest = grown + p, p - (1 - p) * grown  # a - (1 - p), and b
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            forward = p * self._unsampled(np.where(above > 0, np.log1p(grown / p), 0.0))
-            backward = rest * self._unsampled(np.where(rest > 0, epsilon + np.log(p / rest), 0.0))
-        return np.where(above > 0, forward, -grown), np.where(rest > 0, backward, 0.0)
+        return sampled_deltas(self._unsampled, epsilon, rate=self.sampling_rate)
 
     def _unsampled(self, epsilon: Floats) -> Floats:
         size = np.minimum(np.abs(epsilon), _LARGEST_EPSILON)
@@ -487,16 +488,9 @@ def _repeated(start: int, mass: Floats, times: int) -> tuple[int, Floats]:
 # no less private than fixed ones). Nothing better is proven for them: amplification by random allocation (Feldman and
 # Shenfeld 2025) and balls and bins (Chua et al. 2025) let each record choose its batch by itself, and batches of a fixed
 # size do not.
-#
-# How little shuffling may give: all other gradients are the opposite of the record's, so that the batch with it is moved
-# by 2 clipping norms (by 1 if the record counts as nothing), and the attacker looks at the largest of a pass's N outputs,
-# P(largest <= x) = Phi((x - m)/s) Phi(x/s)^(N-1) (Chua et al. 2024, and for several passes Scalable DP-SGD: Shuffling vs.
-# Poisson Subsampling): any events of that are a lower limit.
 
 # Of a number of batches: rounding, not records.
 _NEARLY = 1e-12
-_LEVELS = 2000
-_NORMAL_REACH = 9.0
 _SHUFFLED_METHOD = "Gaussian composition over passes"
 
 
@@ -550,24 +544,3 @@ def shuffled_mu(training: DPSGD, *, adjacency: Adjacency = Adjacency.REPLACE_ONE
 
 def _steps_of_a_pass(training: DPSGD) -> int:
     return math.floor((1 + _NEARLY) / max(phase.sampling_rate for phase in training.phases))
-
-
-def shuffled_at_least(training: DPSGD, *, delta: float, adjacency: Adjacency) -> float:
-    """Return an epsilon that no smaller one can be proven for shuffled batches at this delta: an attack reaches it.
-
-    Of runs with one noise and rate whose last batches are not left out; 0 for others and for less than a pass.
-    """
-    batches = math.ceil((1 - _NEARLY) / max(phase.sampling_rate for phase in training.phases))
-    passes = training.steps // batches
-    if not training.constant or not passes:
-        return 0.0
-    noise = training.noise_multiplier
-    levels = np.linspace(-_NORMAL_REACH * noise, 2 + _NORMAL_REACH * noise, _LEVELS)
-    other = 0.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
-    shares = []
-    for moved in (2.0, other):
-        above = -np.expm1(log_ndtr((levels - moved) / noise) + (batches - 1) * log_ndtr(levels / noise))
-        shares.append(np.maximum(-np.diff(np.concatenate([[1.0], above, [0.0]])), 0.0))
-    first, second = (tuple((law / law.sum()).tolist()) for law in shares)
-    law = MechanismLoss.of(FinitePair(first, second, times=passes))
-    return _turn(lambda epsilon: law.delta_between(epsilon)[0] > delta)[0]

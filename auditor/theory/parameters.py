@@ -12,7 +12,7 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import erfcinv, erfinv, ndtri
+from scipy.special import erfcinv, ndtri
 
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -65,7 +65,7 @@ class _Wanted:
         For a closed form that is its own equation; for the exact method a first guess. A rate is reached by a closed form
         through the advantage it allows.
         """
-        return math.sqrt(2) * float(erfinv(self.allowed))
+        return gaussian_mu(0.0, delta=self.allowed) / 2
 
     def exactly(self, training: DPSGD) -> Claim:
         """Return what a run promises by the exact method."""
@@ -75,6 +75,19 @@ class _Wanted:
         """Return what follows from a Bayes security by a closed form."""
         value = None if security.value is None else 1 - security.value
         return derived(security, "advantage", value, f"1 - Bayes security; {security.method}", security.note)
+
+    def in_words(self) -> str:
+        """Return the promise as a phrase."""
+        return f"{self.quantity} of {self.side} {self.limit_in_words()}, {self.adjacency}"
+
+    @property
+    def side(self) -> str:
+        """On which side of its number the quantity stays."""
+        return "at least" if self.toward == "down" else "at most"
+
+    def limit_in_words(self) -> str:
+        """The number, and what it is about."""
+        return _share(self.most)
 
     def _set(self, **checked: float) -> None:
         for name, value in {**checked, "adjacency": Adjacency.named(self.adjacency)}.items():
@@ -122,9 +135,9 @@ class WantedBayesSecurity(_Wanted):
         """Return the Bayes security itself."""
         return security
 
-    def in_words(self) -> str:
-        """Return the promise as a phrase."""
-        return f"Bayes security of at least {_share(self.least)}, {self.adjacency}"
+    def limit_in_words(self) -> str:
+        """The number."""
+        return _share(self.least)
 
 
 @dataclass(frozen=True)
@@ -141,10 +154,6 @@ class WantedAdvantage(_Wanted):
 
     def __post_init__(self) -> None:
         self._set(most=_wish("wanted advantage", self.most))
-
-    def in_words(self) -> str:
-        """Return the promise as a phrase."""
-        return f"advantage of at most {_share(self.most)}, {self.adjacency}"
 
 
 @dataclass(frozen=True)
@@ -177,13 +186,16 @@ class WantedEpsilon(_Wanted):
         """Return what a run promises by the exact law."""
         return epsilon(training, delta=self.delta, adjacency=self.adjacency)
 
-    def in_words(self) -> str:
-        """Return the promise as a phrase."""
-        return f"epsilon of at most {given(self.most)} at delta {given(self.delta)}, {self.adjacency}"
+    def limit_in_words(self) -> str:
+        """The epsilon, and its delta."""
+        return f"{given(self.most)} at delta {given(self.delta)}"
 
 
 class _OverGuessing(_Wanted, ABC):
     """A wish about a rate that an attacker reaches to some part by guessing."""
+
+    condition: ClassVar[str]
+    given_as: ClassVar[str]
 
     @property
     @abstractmethod
@@ -206,11 +218,12 @@ class _OverGuessing(_Wanted, ABC):
                 f" which an attacker reaches by guessing, got {self.most!r}; want a larger one."
             )
 
-    def _most_in_words(self) -> str:
-        """The rate, not to read like what guessing reaches."""
-        return enough_digits(
+    def limit_in_words(self) -> str:
+        """The rate, not to read like what guessing reaches, and at what."""
+        shown = enough_digits(
             lambda digits: given(self.most, digits=digits), lambda shown: self.guessing < float(shown) < 1
         )
+        return f"{shown} at {self.condition} {_share(getattr(self, self.given_as))}"
 
 
 @dataclass(frozen=True)
@@ -224,6 +237,8 @@ class WantedTPR(_OverGuessing):
     """
 
     quantity: ClassVar[str] = "true positive rate"
+    condition: ClassVar[str] = "false positive rate"
+    given_as: ClassVar[str] = "at_fpr"
     most: float
     at_fpr: float
     adjacency: Adjacency = Adjacency.REPLACE_ONE
@@ -250,13 +265,6 @@ class WantedTPR(_OverGuessing):
         """Return the rate that a Bayes security allows."""
         return attackers.tpr_from_advantage(security, fpr=self.at_fpr)
 
-    def in_words(self) -> str:
-        """Return the promise as a phrase."""
-        return (
-            f"true positive rate of at most {self._most_in_words()} at false positive rate {_share(self.at_fpr)},"
-            f" {self.adjacency}"
-        )
-
 
 @dataclass(frozen=True)
 class WantedSuccess(_OverGuessing):
@@ -271,6 +279,7 @@ class WantedSuccess(_OverGuessing):
     """
 
     quantity: ClassVar[str] = "success rate"
+    condition = given_as = "prior"
     most: float
     prior: float
     adjacency: Adjacency = Adjacency.REPLACE_ONE
@@ -306,12 +315,6 @@ class WantedSuccess(_OverGuessing):
     def by(self, security: Claim) -> Claim:
         """Return the rate that a Bayes security allows."""
         return attackers.success_rate_from_bayes_security(security, prior=self.prior)
-
-    def in_words(self) -> str:
-        """Return the promise as a phrase."""
-        return (
-            f"success rate of at most {self._most_in_words()} at prior {_share(self.prior)}, {self.adjacency}"
-        )
 
 
 _Target = WantedBayesSecurity | WantedAdvantage | WantedEpsilon | WantedTPR | WantedSuccess
@@ -380,9 +383,10 @@ class FoundParameter:
         if not self.target.kept_by(self.exact.value):
             shown = _on_its_side(self.target, self.exact.value, toward="nearest")
             return f"That form {caveat}: exactly, the {what} there is {shown}, which does not keep it ({source})."
-        side = "at least" if self.target.toward == "down" else "at most"
-        shown = _on_its_side(self.target, self.exact.value)
-        return f"That form {caveat}; by the exact method the {what} there is {side} {shown}, which keeps it ({source})."
+        shown = f"{self.target.side} {_on_its_side(self.target, self.exact.value)}"
+        return (
+            f"That form {caveat}; by the exact method the {what} there is {shown}, which keeps it ({source})."
+        )
 
 
 def _wish(name: str, value: object) -> float:
@@ -458,11 +462,7 @@ def noise_multiplier_for(
     base = _base(target, method, 1.0, sampling_rate, steps, sampling)
     if isinstance(method, Exact):
         _refuse_any_noise(target, base)
-    _, rates, counts = columns(base)
-    log_share = 2 * _log_half_mu(target, method) - np.logaddexp.reduce(2 * np.log(rates) + np.log(counts))
-    guess = closed_form.noise_of(np.asarray(max(log_share, _LEAST_LOG_SHARE)), **_form(target, base, method))
-    axis = _Axis(base, "noise_multiplier", upward=True, least=1e-6, most=1e12)
-    return _found(axis, target, method, float(guess))
+    return _found(_Axis(base, "noise_multiplier", upward=True, least=1e-6, most=1e12), target, method)
 
 
 def sampling_rate_for(
@@ -499,16 +499,11 @@ def sampling_rate_for(
     0.000354527
     """
     base = _base(target, method, noise_multiplier, 1.0, steps, sampling)
-    noise, _, counts = columns(base)
-    shares = np.log(counts) + closed_form.log_k(noise, **_form(target, base, method))
-    log_rate = _log_half_mu(target, method) - float(np.logaddexp.reduce(shares)) / 2
-    guess = math.exp(max(-700.0, min(0.0, log_rate)))
-    if isinstance(method, Exact):  # so seldom drawn at all that the promise holds without any noise
-        by_union = isinstance(target, WantedEpsilon)  # as `epsilon` has it
-        seldom = -math.expm1(math.log1p(-target.harmless) / base.steps)
-        guess = max(guess, min(1.0, target.harmless / base.steps) if by_union else seldom)
+    # So seldom drawn at all that the promise holds without any noise; by a union bound, as `epsilon` has it.
+    by_union, harmless = isinstance(target, WantedEpsilon), target.harmless
+    seldom = harmless / base.steps if by_union else -math.expm1(math.log1p(-harmless) / base.steps)
     axis = _Axis(base, "sampling_rate", upward=False, least=1e-300, most=1.0)
-    return _found(axis, target, method, guess)
+    return _found(axis, target, method, harmless=min(1.0, seldom))
 
 
 def steps_for(
@@ -543,14 +538,11 @@ def steps_for(
     628
     """
     base = _base(target, method, noise_multiplier, sampling_rate, 1, sampling)
+    # So few that the record is seldom enough drawn at all.
     rate = base.sampling_rate
-    log_share = float(closed_form.log_k(np.asarray(base.noise_multiplier), **_form(target, base, method)))
-    log_steps = 2 * (_log_half_mu(target, method) - math.log(rate)) - log_share
-    guess = math.exp(max(0.0, min(100.0, log_steps)))
-    if isinstance(method, Exact) and rate < 1:  # so few that the record is seldom enough drawn at all
-        guess = max(guess, min(_MOST_STEPS, math.log1p(-target.harmless) / math.log1p(-rate)))
+    few = math.log1p(-target.harmless) / math.log1p(-rate) if rate < 1 else 0.0
     axis = _Axis(base, "steps", upward=False, least=1.0, most=_MOST_STEPS)
-    found = _found(axis, target, method, guess)
+    found = _found(axis, target, method, harmless=min(_MOST_STEPS, few))
     if found.value >= _MOST_STEPS - 1:
         raise InputError(
             f"even {number(_MOST_STEPS)} steps keep the wanted {target.in_words()}; want more than that, or take less noise or"
@@ -639,12 +631,22 @@ class _Axis:
         return low, high
 
 
-def _found(axis: _Axis, target: _Target, method: _Method, guess: float) -> FoundParameter:
-    """Return the parameter of least protection that keeps the promise, with the promise it keeps."""
+def _found(axis: _Axis, target: _Target, method: _Method, *, harmless: float = 0.0) -> FoundParameter:
+    """Return the parameter of least protection that keeps the promise, with the promise it keeps.
+
+    Args:
+        axis: The parameter.
+        target: The promise.
+        method: How it is worked out.
+        harmless: Up to here the promise holds without any noise.
+    """
 
     def above(value: float) -> float:
         return _excess(target, promise(target, axis.training(value), method=method))
 
+    guess = _guess(axis, target, method)
+    if isinstance(method, Exact):
+        guess = max(guess, harmless)
     value: float | None = axis.safer(guess)
     if isinstance(method, Exact) or above(axis.safer(guess)) > 0:  # a closed form is its own answer
         value = _boundary(axis, above, guess=guess)
@@ -778,16 +780,19 @@ def _excess(target: _Target, claim: Claim) -> float:
     return min(0.0, ratio) if _keeps(target, claim) else max(1e-12, ratio)
 
 
-# --- A first guess: the Gaussian comparison that would just keep the promise ---
-
-_LEAST_LOG_SHARE = -600.0  # a noise of e^300 is more than enough
-
-
-def _log_half_mu(target: _Target, method: _Method) -> float:
-    return math.log(target.half_mu(exact=isinstance(method, Exact)))
-
-
-def _form(target: _Target, training: DPSGD, method: _Method) -> dict[str, Any]:
-    """Return the closed form, or the one to guess by, and the pair that it is about."""
+def _guess(axis: _Axis, target: _Target, method: _Method) -> float:
+    """Return where the Gaussian comparison of a closed form just keeps the promise: the answer of that form."""
+    exact = isinstance(method, Exact)
     form = closed_form.MomentMatched() if isinstance(method, Exact) else method
-    return {"form": form, "pair": StepPair.of(training, target.adjacency)}
+    wanted = math.log(target.half_mu(exact=exact))
+    place = ("noise_multiplier", "sampling_rate", "steps").index(axis.name)
+    kinds, pair = list(columns(axis.base)), StepPair.of(axis.base, target.adjacency)
+
+    def above(log_value: float) -> float:
+        kinds[place] = np.full_like(kinds[place], math.exp(log_value))
+        return closed_form.log_half_of(*kinds, form=form, pair=pair) - wanted
+
+    low, high = math.log(axis.least), math.log(axis.most)
+    if above(low) * above(high) > 0:
+        return axis.least if (above(low) > 0) != axis.upward else axis.most
+    return math.exp(brentq(above, low, high, xtol=1e-15))

@@ -24,6 +24,7 @@ from auditor.theory.gaussian import (
     gaussian_deltas,
     gaussian_epsilons,
     relation_of,
+    sampled_deltas,
 )
 from auditor.theory.inversion import Line, invert
 from auditor.theory.steps import Steps, step_epsilons, together
@@ -311,13 +312,12 @@ class _OneStepLaw(PrivacyLoss):
     ) -> tuple[Floats, Floats]:
         """See `PrivacyLoss.between`."""
         eps = np.minimum(np.asarray(epsilon, dtype=np.float64), _LARGEST_EPSILON)
-        if self.pair is StepPair.FIXED_SIZE:
-            inner = np.logaddexp(0.0, _safe_log(np.expm1(eps)) - math.log(self.rate))
-            found = self.rate * gaussian_deltas(2 / self.noise, epsilons=inner)
-        elif self.pair is StepPair.REPLACE_ONE:
+        if self.pair is StepPair.REPLACE_ONE:
             found = self._replaced(eps)
-        else:
-            found = self._removed(eps) if backward else self._added(eps)
+        else:  # of batches of a fixed size both orders are as the forward one
+            mu = self.pair.distance / self.noise
+            orders = sampled_deltas(lambda at: gaussian_deltas(mu, epsilons=at), eps, rate=self.rate)
+            found = orders[backward and self.pair is StepPair.ADD_REMOVE]
         found = np.clip(found, 0.0, 1.0)
         return found, found
 
@@ -326,42 +326,15 @@ class _OneStepLaw(PrivacyLoss):
         noise, rate = np.array([self.noise]), np.array([self.rate])
         return float(step_epsilons(noise, rate, self.pair, deltas=delta)[0])
 
-    def _added(self, epsilon: Floats) -> Floats:
-        p, s = self.rate, self._noise
-        grown = np.expm1(epsilon)
-        x = self._where(grown + p)  # e^eps - (1 - p)
-        # In this order no digits are lost where e^eps is near 1.
-        return np.asarray(p * (ndtr((1 - x) / s) - ndtr(-x / s)) - grown * ndtr(-x / s))
-
-    def _removed(self, epsilon: Floats) -> Floats:
-        p, s = self.rate, self._noise
-        # Outputs below x, where (1-p) + p e^{u(x)} = e^-eps; there are none once e^-eps <= 1 - p.
-        above = np.expm1(-epsilon) + p
-        x = self._where(above)
-        found = p * (ndtr(x / s) - ndtr((x - 1) / s)) + np.expm1(-epsilon) * ndtr(x / s)
-        return np.where(above > 0, np.exp(epsilon) * found, 0.0)
-
     def _replaced(self, epsilon: Floats) -> Floats:
-        p, s = self.rate, self._noise
+        p, s = self.rate, min(self.noise, _NOISE_OF_A_LAW)
         # (1-p) + p c y = e^eps ((1-p) + p c / y) with y = e^{x/s^2}, c = e^{-1/(2 s^2)}: x / s^2 is eps/2 + asinh(ratio).
-        log_ratio = math.log1p(-p) - math.log(p) + 1 / (2 * s**2) + _safe_log(np.sinh(epsilon / 2))
+        with np.errstate(divide="ignore"):
+            log_ratio = np.log(np.sinh(epsilon / 2)) + math.log1p(-p) - math.log(p) + 1 / (2 * s**2)
         ratio = np.exp(np.minimum(log_ratio, _LARGEST_EPSILON))
         x = s**2 * (epsilon / 2 + np.arcsinh(ratio))
         drawn = ndtr((1 - x) / s) - ndtr((-1 - x) / s) - np.expm1(epsilon) * ndtr((-1 - x) / s)
         return np.asarray(p * drawn - (1 - p) * np.expm1(epsilon) * ndtr(-x / s))
-
-    @property
-    def _noise(self) -> float:
-        return min(self.noise, _NOISE_OF_A_LAW)
-
-    def _where(self, above: Floats) -> Floats:
-        """The output at which p e^{u(x)} is this, minus infinity for 0 and less."""
-        return np.asarray(self._noise**2 * (_safe_log(np.maximum(above, 0.0)) - math.log(self.rate)) + 0.5)
-
-
-def _safe_log(x: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(x))
 
 
 # --- The law of many sampled steps ---

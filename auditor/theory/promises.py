@@ -194,7 +194,7 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
         return replace(found, method=_NEAREST, note=f"{whole.note[:1].upper()}{whole.note[1:]}.")
     mu, regret = whole.curve.mu_and_regret(least_rate=_LEAST_RATE)
     found = replace(found, value=mu)
-    smallest = attackers.tpr_from_mu(found, fpr=_LEAST_RATE).value
+    smallest = attackers.gaussian_tpr(_LEAST_RATE, mu)
     note = (
         f"Regret {number(regret, toward='up')}: how much the Gaussian curve overstates at most"
         f"{'; mu alone overstates' if regret > _MUCH_REGRET else ''}. It holds for error rates of"

@@ -1,30 +1,37 @@
 """Renyi divergences of DP-SGD, what they promise (an epsilon; an advantage, by Pinsker's inequality), and what any do."""
 
 import math
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.options import DPSGD, Adjacency, Phase
 from auditor.core.values import Claim, Floats
-from auditor.theory.gaussian import FIXED_SIZE, StepPair, array_of, as_accounted, columns, relation_of
-from auditor.theory.steps import log_ratio, together
+from auditor.theory.gaussian import FIXED_SIZE, StepPair, array_of, as_accounted, relation_of
+from auditor.theory.steps import together
 
 # --- A training run: its divergences, the epsilon by the best of many orders, and the advantage by Pinsker's inequality ---
 
-# More different steps than this, with such noise, are taken together.
+# More different steps than this are taken together.
 _FEW = 20
-_LITTLE, _MUCH = 0.05, 1e6
+# More noise counts as this much, which can only be worse.
+_MOST_NOISE = 1e100
+# Below this noise, or by so many e-folds, a step shows whether it drew the record.
+_LITTLE, _SHOWN = 0.05, 40.0
+# With so little noise a smaller rate counts as this one, which can only be worse.
+_LEAST_RATE = 1e-20
+# Beyond, e^x - 1 is e^x to all digits.
+_LARGE = 40.0
+# The order that stands for Kullback and Leibler's divergence, from above.
+_NEXT_TO_1 = 1 + 2.0**-44
 # Logarithms of order - 1: from where little noise is best accounted to where little leakage is.
 _SEARCH = np.log(np.geomspace(1e-3, 1e5, 25))
-# Below, a step's losses leave the range in which quadrature says more than the bound without sampling.
-_LEAST_NOISE = 1e-6
 # The square of more leaves the range of a double.
 _LARGEST_RATIO = 1e150
 
@@ -34,10 +41,11 @@ def renyi_divergence(
 ) -> Any:
     """Return the Renyi divergence between what neighbouring training sets give, of both orders the larger.
 
-    It adds up over steps. One step's is T distance^2 order / (2 s^2) without sampling; otherwise it is computed by
-    quadrature, to about 1e-10 of its value. (dp-accounting's series do not always converge at fractional orders, and
-    know added records only.) For added records the record-in law stands first, which is the larger order; batches of
-    a fixed size are described by the pair that dominates them, so theirs is an upper bound.
+    It adds up over steps. T steps' is T distance^2 order / (2 s^2) without sampling; otherwise it is computed by
+    quadrature, to about 1e-10 of its value or to 1e-17, whichever is more. (dp-accounting's series do not always converge at
+    fractional orders, and know added records only.) For added records the record-in law stands first, which is the larger
+    order; batches of a fixed size are described by the pair that dominates them, so theirs is an upper bound. With noise below
+    0.05, rates below 1e-20 count as 1e-20.
 
     Args:
         training: Poisson-sampled steps, or batches of a fixed size.
@@ -65,8 +73,7 @@ def renyi_divergence(
         )
     orders = _orders("order", order)
     pair = StepPair.of(training, relation)
-    parts = [phase.steps * _phase(phase, pair, orders.ravel()) for phase in training.phases]
-    found: Floats = np.sum(parts, axis=0).reshape(orders.shape)
+    found = _total(training.phases, pair, orders.ravel()).reshape(orders.shape)
     return found if found.shape else float(found)
 
 
@@ -110,8 +117,7 @@ def phases_epsilon(phases: tuple[Phase, ...], *, pair: StepPair, delta: float) -
 
     def bound(log_excess: Floats) -> Floats:
         orders = 1 + np.exp(log_excess)
-        gain = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
-        return np.asarray(_total(phases, pair, orders) + gain)
+        return _epsilons(orders, _total(phases, pair, orders), delta)
 
     values = bound(_SEARCH)
     best = int(values.argmin())
@@ -150,8 +156,11 @@ def pinsker_renyi(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     if training.fixed_size and relation is Adjacency.ADD_REMOVE:
         return Claim("advantage", None, None, relation, method, proven=True, note=FIXED_SIZE)
     pair = StepPair.of(training, relation)
-    both = np.array([_kullback_leibler(phase, pair) for phase in training.phases])
-    total = float((columns(training)[2] @ both).min())
+    # Convex in the pair of laws, so at most that of the steps that draw the record.
+    drawn = sum(phase.steps * phase.sampling_rate * _unsampled(phase, pair) for phase in training.phases)
+    total = min(
+        drawn, *(_divergence(training.phases, pair, _NEXT_TO_1, backward=order) for order in (False, True))
+    )
     note = "An upper bound; loose, most of all where the advantage is large."
     return Claim("advantage", min(1.0, math.sqrt(total / 2)), None, relation, method, proven=True, note=note)
 
@@ -163,30 +172,71 @@ def _unsampled(phase: Phase, pair: StepPair) -> float:
 
 
 def _total(phases: tuple[Phase, ...], pair: StepPair, orders: Floats) -> Floats:
-    """Return the divergence of all steps at each order, of many of ordinary noise at once."""
-    ordinary = [
-        phase for phase in phases if phase.sampling_rate < 1 and _LITTLE < phase.noise_multiplier < _MUCH
-    ]
-    if len(ordinary) <= _FEW:
-        ordinary = []
-    rest = [phase for phase in phases if phase not in ordinary] if ordinary else phases
-    total = sum((phase.steps * _phase(phase, pair, orders) for phase in rest), np.zeros(orders.size))
-    if ordinary:
-        steps = together(ordinary, pair)
-        unsampled = np.array([_unsampled(phase, pair) for phase in ordinary])
-        for place, order in enumerate(orders.tolist()):
-            sampled = steps.log_masses(order)[0] / (order - 1)
-            total[place] += float(steps.count @ np.minimum(sampled, order * unsampled))
-    return np.asarray(total)
+    """Return the divergence of all steps at each order above 1, of the first law from the second."""
+    return np.array([_divergence(phases, pair, order) for order in orders.tolist()])
 
 
-def _phase(phase: Phase, pair: StepPair, orders: Floats) -> Floats:
-    whole: Floats = orders * _unsampled(phase, pair)
-    if phase.sampling_rate == 1 or phase.noise_multiplier < _LEAST_NOISE:
-        return whole
-    excess = np.array([_log_moment_excess(phase, pair, order=order) for order in orders.tolist()])
-    # Never above what holds without sampling.
-    return np.asarray(np.minimum(whole, np.logaddexp(0.0, excess) / (orders - 1)))
+@lru_cache(maxsize=4096)  # every delta asks for the same orders
+def _divergence(phases: tuple[Phase, ...], pair: StepPair, order: float, *, backward: bool = False) -> float:
+    """Return that of all steps at one order, never above what holds without sampling."""
+    total, composed = 0.0, []
+    for phase in phases:
+        if phase.sampling_rate == 1:
+            total += phase.steps * order * _unsampled(phase, pair)
+        elif _is_shown(phase, pair, order):
+            shown = _shown(phase, pair, order, backward=backward)
+            total += phase.steps * min(shown, order * _unsampled(phase, pair))
+        else:
+            composed.append(replace(phase, noise_multiplier=min(phase.noise_multiplier, _MOST_NOISE)))
+    # Few kinds of step each on a grid of its own, more on one.
+    for some in [composed] if len(composed) > _FEW else [[phase] for phase in composed]:
+        steps = together(some, pair)
+        masses = (steps.backward if backward else steps).log_masses(order)[0]
+        whole = order * np.array([_unsampled(phase, pair) for phase in some])
+        total += float(steps.count @ np.minimum(np.maximum(masses, 0.0) / (order - 1), whole))
+    return total
+
+
+# --- One step that shows its record where it draws it ---
+#
+# With so little noise, or at so high an order, no output is likely both with and without the record: P^k Q^(1-k) is that of
+# one component of each law wherever it has mass, and e^((k-1) D) - 1 is
+#
+#     (1-p)^k - 1 + p^k e^(k (k-1) d^2/(2 s^2))               for added records, d = 1;
+#     -p + p^k (1-p)^(1-k) e^(k (k-1) d^2/(2 s^2))            for replaced records and coins, d = 1;
+#     -p + p^k e^(k (k-1) d^2/(2 s^2))                        for batches of a fixed size, d = 2;
+#
+# what is left out is below e^-40 of that. Each is written as two terms of k - 1, which keep their digits near order 1.
+
+
+def _is_shown(phase: Phase, pair: StepPair, order: float) -> bool:
+    return _noise(phase, pair) < _LITTLE or _by_order(phase, pair, order)
+
+
+def _by_order(phase: Phase, pair: StepPair, order: float) -> bool:
+    noise, odds = _noise(phase, pair), math.log(order) - math.log(phase.sampling_rate)
+    return (order - 1) / noise > (_SHOWN + odds) * noise
+
+
+def _shown(phase: Phase, pair: StepPair, order: float, *, backward: bool) -> float:
+    p, less, added = phase.sampling_rate, order - 1, pair is StepPair.ADD_REMOVE
+    if not _by_order(phase, pair, order):
+        p = max(p, _LEAST_RATE)
+    stays, ratio = math.log1p(-p), 1 / _noise(phase, pair)
+    if backward and added:
+        return -stays
+    if ratio > _LARGEST_RATIO:
+        return math.inf
+    grown = math.log(p) + order / 2 * ratio**2 - (stays if pair is StepPair.REPLACE_ONE else 0.0)
+    if less * grown > _LARGE:
+        return float(np.logaddexp(order * stays if added else stays, math.log(p) + less * grown)) / less
+    rest = (1 - p) * math.expm1(less * stays) if added else 0.0
+    return max(0.0, math.log1p(rest + p * math.expm1(less * grown)) / less)
+
+
+def _noise(phase: Phase, pair: StepPair) -> float:
+    # Two means 2 apart at noise s are two means 1 apart at noise s/2.
+    return phase.noise_multiplier / (2 if pair is StepPair.FIXED_SIZE else 1)
 
 
 # --- From Renyi divergences to epsilon ---
@@ -224,8 +274,8 @@ def epsilon_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, del
     return math.inf if delta == 0 else max(0.0, float(_epsilons(alpha, renyi, delta).min()))
 
 
-# Of the search for the best order: how far it reaches in logarithms, and in how many steps.
-_SPREAD, _ORDERS = math.log(1e4), 201
+# Of the search for the best order: how far it reaches in logarithms, in how many steps, and a small number.
+_SPREAD, _ORDERS, _SMALL = math.log(1e4), 201, 1e-4
 
 
 def epsilon_from_rho(rho: float, *, delta: float) -> float:
@@ -277,135 +327,3 @@ def _guarantee(orders: npt.ArrayLike, divergences: npt.ArrayLike) -> tuple[Float
     validate.same_length(("orders", "divergences"), (alpha.size, renyi.size))
     validate.at_least("number of orders", alpha.size, least=1)
     return alpha, renyi
-
-
-# --- Renyi and Kullback-Leibler divergences of one DP-SGD step, by Gauss-Legendre quadrature in logs ---
-#
-# With r = dP/dQ = e^L, e^((a-1) D_a) = 1 + integral of Q (r^a - 1 - a (r - 1)), since r has mean 1 under Q. That
-# integrand is nowhere negative, so nothing cancels: the digits of a divergence of 1e-18 are as good as those of 1e6.
-
-# Normal tails beyond so many standard deviations weigh less than e^-72 of what lies within.
-_REACH = 12.0
-_MOST_NOISE = 1e100
-# A component takes over from another within so many times s^2.
-_TURN = 40.0
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-# Below, the first terms of the series are exact to 1e-12; above, differences of exponentials are.
-_SMALL = 1e-4
-# Beyond, e^z - 1 is e^z to all digits, and e^z will overflow.
-_LARGE = 40.0
-
-
-@lru_cache(maxsize=4096)  # kinds of steps share their phases
-def _log_moment_excess(phase: Phase, pair: StepPair, *, order: float) -> float:
-    """Return log(e^((order-1) D) - 1) for one step's Renyi divergence D of this order above 1; of both orders alike."""
-    law = _law(phase, pair, order)
-    total = logsumexp(law.log_q + _log_excess(law.loss, order))
-    if pair is StepPair.FIXED_SIZE:  # the mirrored half; the rest of the mass lies at loss 0 and adds nothing
-        total = np.logaddexp(total, logsumexp(law.log_p + _log_excess(-law.loss, order)))
-    return float(total)
-
-
-def _kullback_leibler(phase: Phase, pair: StepPair) -> tuple[float, float]:
-    """Return one step's divergences of the first law from the second and of the second from the first, in nats."""
-    if phase.sampling_rate == 1 or phase.noise_multiplier < _LEAST_NOISE:
-        # Convex in the pair of laws, so at most the share of steps that draw the record; exact at rate 1.
-        return (phase.sampling_rate * _unsampled(phase, pair),) * 2
-    law = _law(phase, pair, 1.0)
-    forward = math.exp(logsumexp(law.log_q + _log_entropy(law.loss)))
-    backward = math.exp(logsumexp(law.log_p + _log_entropy(-law.loss)))
-    return (forward + backward,) * 2 if pair is StepPair.FIXED_SIZE else (forward, backward)
-
-
-class _Law(NamedTuple):
-    """Privacy losses at the nodes, and the logarithms of the two laws' densities there with the nodes' weights."""
-
-    loss: Floats
-    log_p: Floats
-    log_q: Floats
-
-
-def _law(phase: Phase, pair: StepPair, order: float) -> _Law:
-    # Two means 2 apart at noise s are two means 1 apart at noise s/2.
-    scale = 2.0 if pair is StepPair.FIXED_SIZE else 1.0
-    # More noise than this counts as this much, which can only be worse.
-    noise, rate = min(phase.noise_multiplier, _MOST_NOISE) / scale, phase.sampling_rate
-    x, width = _nodes(noise, rate, order, pair)
-    base = np.log(width) - ((x / noise) ** 2) / 2 - math.log(noise * math.sqrt(2 * math.pi))
-    upper = log_ratio(x, noise=noise, rate=rate, mean=1.0)
-    lower = np.zeros_like(x)
-    if pair is StepPair.REPLACE_ONE:
-        lower = log_ratio(x, noise=noise, rate=rate, mean=-1.0)
-    return _Law(upper - lower, base + upper, base + lower)
-
-
-def _nodes(noise: float, rate: float, order: float, pair: StepPair) -> tuple[Floats, Floats]:
-    """Return nodes and weights wherever the integrand has mass: around its possible peaks and the turning points."""
-    turn = 0.5 + noise**2 * (math.log1p(-rate) - math.log(rate)) if rate < 1 else 0.5
-    # P^a Q^(1-a) peaks where x = a w - (a-1) v, w and v the shares of the components that are not at 0.
-    peaks = {0.0, 1.0, order}
-    turns = {turn}
-    if pair is StepPair.REPLACE_ONE:
-        peaks |= {-1.0, order - 1, 2 * order - 1}
-        turns |= {-turn}
-    reach = _REACH * noise
-    low, high = min(peaks) - reach, max(peaks) + reach
-    if pair is StepPair.FIXED_SIZE:
-        low = 0.5
-    spans = [(peak - reach, peak + reach) for peak in peaks]
-    spans += [(at - _TURN * noise**2 - reach, at + _TURN * noise**2 + reach) for at in turns]
-    # Finer near a turning point: the integrand's poles lie pi s^2 away from it.
-    finer = noise**2 * 2.0 ** np.arange(-2, max(0, math.ceil(-math.log2(noise))) + 2)
-    marks = [at + sign * step for at in turns for step in [0.0, *finer.tolist()] for sign in (-1, 1)]
-    edges = [_panels(max(start, low), min(end, high), noise, marks) for start, end in _united(spans)]
-    left = np.concatenate([edge[:-1] for edge in edges])
-    half = np.concatenate([np.diff(edge) for edge in edges]) / 2
-    inside = half > 0
-    left, half = left[inside], half[inside]
-    return (
-        np.add.outer(left + half, np.zeros(_NODES.size)) + np.multiply.outer(half, _NODES)
-    ).ravel(), np.multiply.outer(half, _WEIGHTS).ravel()
-
-
-def _united(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    found: list[tuple[float, float]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        else:
-            found.append((start, end))
-    return found
-
-
-def _panels(start: float, end: float, noise: float, marks: list[float]) -> Floats:
-    """Return the edges of panels of at most one standard deviation, and with edges at the marks; none if empty."""
-    if end <= start:
-        return np.zeros(1)
-    edges = np.linspace(start, end, math.ceil((end - start) / noise) + 1)
-    return np.unique(np.concatenate([edges, [mark for mark in marks if start < mark < end]]))
-
-
-def _log_excess(loss: Floats, order: float) -> Floats:
-    """Return log(r^a - 1 - a (r - 1)) at log r = loss."""
-    far = np.maximum(np.abs(loss), order * np.abs(loss))
-    with np.errstate(divide="ignore"):
-        near = math.log(order * (order - 1) / 2) + 2 * np.log(np.abs(loss))
-        near += np.log1p(np.clip((order + 1) * loss / 3, -0.5, 0.5))
-        middle = np.where(order * loss < _LARGE, loss, 0.0)
-        plain = np.log(np.maximum(np.expm1(order * middle) - order * np.expm1(middle), 0.0))
-    large = np.maximum(loss, _LARGE / order)
-    steep = order * large + np.log1p(
-        np.exp(-order * large) * (order - 1) - order * np.exp((1 - order) * large)
-    )
-    return np.where(far < _SMALL, near, np.where(order * loss < _LARGE, plain, steep))
-
-
-def _log_entropy(loss: Floats) -> Floats:
-    """Return log(r log r - r + 1) at log r = loss: the limit of the above over a - 1."""
-    with np.errstate(divide="ignore"):
-        near = 2 * np.log(np.abs(loss)) - math.log(2) + np.log1p(np.clip(2 * loss / 3, -0.5, 0.5))
-        middle = np.where(loss < _LARGE, loss, 0.0)
-        plain = np.log(np.maximum(middle * np.exp(middle) - np.expm1(middle), 0.0))
-    large = np.maximum(loss, _LARGE)
-    steep = large + np.log(large - 1)
-    return np.where(np.abs(loss) < _SMALL, near, np.where(loss < _LARGE, plain, steep))

@@ -64,6 +64,8 @@ _FEW_POINTS = 2_000
 _NEAR = 8.0
 # How near a ray starts to its first point: what lies nearer weighs e^-46 of what a step weighs.
 _NEAREST = -46.0
+# Losses, and multiples of them by the order, up to here have a series of four terms.
+_SMALL = 1e-4
 # Rounding errors of one term, in units of the last place, besides those of the exponent.
 _ULPS = 12.0
 _UNIT = 2.0**-53
@@ -172,8 +174,8 @@ class Line(Steps):
     def log_masses(self, order: float) -> tuple[Floats, Floats]:
         """Return log M(order), from the integral of M - 1.
 
-        Its integrand is phi_s (e^(k l_a + (1-k) l_b) - 1 - k (e^l_a - 1) - (1-k) (e^l_b - 1)): what is taken off integrates
-        to 0, and what is left keeps its digits where M is near 1.
+        Its integrand is phi_s e^(l_b) (r^k - 1 - k (r - 1)) with r = e^(l_a - l_b): what is taken off integrates to 0, and
+        what is left is nowhere negative and keeps its digits where M is near 1.
         """
         low, high = self._window(order)
         low = np.minimum(low, self.second - _REACH * self.noise)
@@ -183,10 +185,19 @@ class Line(Steps):
             return np.full(self.count.shape, math.inf), np.zeros(self.count.shape)
         x, width = _even(low, high, spacing)
         upper, lower = self._losses(x)
-        whole, base = order * upper + (1 - order) * lower, self._log_normal(x, width)
+        loss, base = upper - lower, self._log_normal(x, width)
+        k, less = order, order - 1
+        # For small losses its Taylor series.
+        small = np.maximum(1.0, order) * np.abs(loss) < _SMALL
+        near = np.where(small, loss, 0.0)
+        series = 1 + near / 3 * (k + 1 + near / 4 * (k * k + k + 1 + near / 5 * (k + 1) * (k * k + 1)))
         with np.errstate(over="ignore", invalid="ignore"):
-            parts = [np.expm1(whole), -order * np.expm1(upper), (order - 1) * np.expm1(lower)]
-        return _log_one_plus(base, parts, base + whole)
+            plain = np.exp(upper) * np.expm1(less * loss), -less * np.exp(lower) * np.expm1(loss)
+            parts = [
+                np.where(small, np.exp(lower) * k * less / 2 * near**2 * series, plain[0]),
+                np.where(small, 0.0, plain[1]),
+            ]
+        return _log_one_plus(base, parts, base + order * upper + (1 - order) * lower)
 
     def exponentials(self, order: float) -> Exponentials:
         """Return the transform on the line Re z = order, from the path in the middle of the strip."""
@@ -328,8 +339,8 @@ class Ray(Steps):
         plain = self._along(order, 0.0)
         best, widest = 0.0, np.zeros(self.rate.shape)
         for angle in _ANGLES:
-            log_c = np.maximum(self._along(order, 2 * angle), plain) - np.minimum(plain, 0.0)
-            spacing = 2 * math.pi * angle / (self.digits + np.maximum(log_c, 0.0)[:, None] + 1)
+            log_c = np.maximum(self._along(order, 2 * angle) - plain, 0.0)
+            spacing = 2 * math.pi * angle / (self.digits + log_c[:, None] + 1)
             if float(spacing.min()) < float(widest.min()):
                 break
             best, widest = angle, spacing
@@ -381,11 +392,6 @@ def together(phases: Sequence[Phase], pair: StepPair) -> Steps:
 _ANGLES = (1.3, 0.6, 0.25, 0.1)
 
 
-def log_ratio(x: Floats, *, noise: Any, rate: Any, mean: float) -> Floats:
-    """Return log of ((1-p) N(0, s^2) + p N(mean, s^2)) / N(0, s^2) at x, to the last digits also where it is tiny."""
-    return gaussian.log_mixture(mean * (2 * x - mean) / (2 * noise**2), rate)
-
-
 def log1p_complex(z: Any) -> Complexes:
     """Return log(1 + z) to the last digits also where z is tiny, which numpy's own does not."""
     real, imaginary = z.real, z.imag
@@ -430,7 +436,7 @@ def _log_one_plus(base: Floats, parts: list[Floats], logs: Floats) -> tuple[Floa
     weight = np.exp(base)
     with np.errstate(over="ignore", invalid="ignore"):
         excess = (weight * sum(parts)).sum(axis=1)
-        slack = 8 * _UNIT * (weight * sum(np.abs(part) for part in parts)).sum(axis=1)
+        slack = 16 * _UNIT * (weight * sum(np.abs(part) for part in parts)).sum(axis=1)
     near = np.abs(excess) < 1 / 2
     found = np.where(near, np.log1p(np.clip(np.where(near, excess, 0.0), -0.5, 0.5)), logsumexp(logs, axis=1))
     return found, np.where(near, 2 * slack, _UNIT * (64 + 4 * np.abs(found)))

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import erfinv
 from scipy.stats import norm
 from shared import ACCENT, INK, MUTED, NEUTRAL, finish
 
@@ -80,8 +81,8 @@ def parameters(*, steps: int) -> None:
     figure, axis = plt.subplots()
     noises = np.geomspace(0.4, 4, 40)
     for wanted, colour in ((0.9, NEUTRAL), (0.95, MUTED), (0.98, ACCENT), (0.99, INK)):
-        for form, line in ((theory.Corollary7(), "-"), (theory.MomentMatched(), "--")):
-            found = theory.sampling_rate_grid(wanted, noises, steps, form=form)
+        for share, line in ((noises**-2.0, "-"), (np.sinh(noises**-2.0), "--")):
+            found = erfinv(1 - wanted) * np.sqrt(2 / (steps * share))
             axis.loglog(noises, found, line, color=colour)
         axis.annotate(f"beta* {wanted}", (4.1, found[-1]), color=colour, va="center", annotation_clip=False)
     axis.plot([], [], "-", color=MUTED, label="Equation 4")

@@ -9,6 +9,7 @@ from scipy import optimize, special, stats
 import auditor
 from auditor import theory
 from auditor.theory import advanced, advanced_sharper, basic, optimal
+from experiments import slides
 from experiments.errata_checks import (
     LOOSE,
     Errata,
@@ -60,13 +61,13 @@ def gaussian_mechanism(rng: np.random.Generator) -> Iterator[Erratum]:  # noqa: 
         correct="σ ≥ cΔ/ε, for ε between 0 and 1",
         quantity="δ at ε = .5 with the noise printed for δ = 1e-5",
         printed=1e-5,
-        corrected=theory.delta_from_mu(1 / sigma, epsilon=0.5),
+        corrected=theory.gaussian_delta(1 / sigma, epsilon=0.5),
         check=integral(
             lambda x: max(0.0, normal(x, 1, sigma) - math.exp(0.5) * normal(x, 0, sigma)), -40, 60
         ),
         within=1e-8,
         how="numerical integration",
-        besides=f"with σ = c/ε: {theory.delta_from_mu(0.5 / c, epsilon=0.5):.1g}, below 1e-5",
+        besides=f"with σ = c/ε: {theory.gaussian_delta(0.5 / c, epsilon=0.5):.1g}, below 1e-5",
     )
 
 
@@ -79,7 +80,7 @@ def tail_of_the_loss(rng: np.random.Generator) -> Iterator[Erratum]:
         correct="only “if”",
         quantity="smallest δ at ε = 1, two normals 1 apart",
         printed=float(stats.norm.sf(0.5)),
-        corrected=theory.delta_from_mu(1.0, epsilon=1.0),
+        corrected=theory.gaussian_delta(1.0, epsilon=1.0),
         check=float(np.mean(np.maximum(0.0, -np.expm1(1 - losses)))),
         within=five_errors(_DRAWS),
         how=f"{_DRAWS:,} simulated losses",
@@ -149,7 +150,7 @@ def corollary_5_4(rng: np.random.Generator) -> Iterator[Erratum]:  # noqa: ARG00
         correct="μ = √2 q √k √(e^(μ²) Φ(3μ/2) + 3Φ(-μ/2) - 2)",
         quantity="μ of 1,000 steps with μ = 1, sampled at rate .01",
         printed=0.01 * math.sqrt(1000 * bracket),
-        corrected=theory.subsampled_mu(1.0, sampling_rate=0.01, steps=1000),
+        corrected=slides.corollary_5_4(1.0, rate=0.01, steps=1000),
         check=math.sqrt(2 * 1000 * inner) * 0.01,
         within=1e-8,
         how="second moment of one step's ratio by integration",
@@ -167,7 +168,8 @@ def theorem_3_4(rng: np.random.Generator) -> Iterator[Erratum]:  # noqa: ARG001
         correct="√(κ₂ - κ₁²) with κ₂ = ∫log²|f'|",
         quantity="μ of 25 Gaussian steps with μ = .1",
         printed=2 * 5 * k1 / (k1 + k2),
-        corrected=theory.limit_mu(theory.gdp_curve(0.1), steps=25),
+        corrected=slides.theorem_3_4(theory.gdp_curve(0.1), steps=25),
+        by="arithmetic",
         check=25 * 0.1 / math.sqrt(25),
         within=5e-4,
         how="the sum of 25 normals",

@@ -31,10 +31,11 @@ def theorem_3(rng: np.random.Generator) -> Iterator[Erratum]:  # noqa: ARG001
         correct="they need it closed under complements, which “loss at most τ” is not",
         quantity="ε that (10) to (13) ask for, δ = 0, members U(0,1), population .9 U(0,1) + .1 U(1,2)",
         printed=math.log(1 / 0.9),
-        corrected=theory.epsilon_from_rates(fpr=0.9, fnr=0.0, delta=0.0),
+        corrected=math.inf,  # log((1 - fpr) / fnr)
         check=float(complements),
         within=0.0,
         how="evenly spread losses, above the members' largest",
+        by="arithmetic",
         besides=f"Definition 1 on these records: e^ε = {np.max(sided):.3f}",
     )
 
@@ -72,13 +73,14 @@ def theorem_1(rng: np.random.Generator) -> Iterator[Erratum]:  # noqa: ARG001
         says="the FNR is the Type I error",
         correct="the names clash with Section 3; the formulas stand",
         quantity="ε at error rates .001 and .8, δ = .001",
-        printed=theory.epsilon_from_rates(fpr=0.8, fnr=0.001, delta=0.001),
-        corrected=theory.epsilon_from_rates(fpr=0.001, fnr=0.8, delta=0.001),
+        printed=math.log((1 - 0.001 - 0.8) / 0.001),
+        corrected=math.log((1 - 0.8 - 0.001) / 0.001),
         check=optimize.brentq(
             lambda e: min(0.001 + math.exp(e) * 0.8, 0.8 + math.exp(e) * 0.001) - 0.999, 0, 20
         ),
         within=1e-9,
         how="both inequalities solved numerically",
+        by="arithmetic",
         expected=NAMES,
     )
 

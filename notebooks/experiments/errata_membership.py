@@ -202,7 +202,7 @@ def equation_14(rng: np.random.Generator) -> Iterator[Erratum]:
         says="under (ε, δ)-DP the loss stays within ±ε with probability 1 - δ",
         correct="(ε, δ)-DP does not say so",
         quantity="chance of a loss beyond ±1, two normals 1 apart, which are (1, δ)-private",
-        printed=theory.delta_from_mu(1.0, epsilon=1.0),
+        printed=theory.gaussian_delta(1.0, epsilon=1.0),
         corrected=float(special.ndtr(-0.5) + special.ndtr(-1.5)),
         check=float(np.mean(np.abs(losses) > 1)),
         within=five_errors(_DRAWS),

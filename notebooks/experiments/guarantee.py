@@ -94,7 +94,7 @@ def guarantee(*, epsilon: float, records: int, batch: int, microbatches: int, ep
         microbatch_size=size,
         stated=_epsilon(noise, rate, steps, delta),
         corrected=_epsilon(noise / 2 if size > 1 else noise, rate, steps, delta),
-        shuffled=_number(theory.epsilon_from_mu(2 * math.sqrt(epochs) / noise, delta=delta)),
+        shuffled=_number(theory.gaussian_epsilon(2 * math.sqrt(epochs) / noise, delta=delta)),
     )
 
 

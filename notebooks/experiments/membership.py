@@ -130,7 +130,8 @@ def rate_curves(training: DPSGD, *, fprs: Sequence[float], slopes: Sequence[floa
     rows = []
     for fpr in fprs:
         exact = theory.tpr_exact(training, fpr=fpr, adjacency=ADDED).value
-        corollary = min(theory.tpr_from_tv_a(value, a=a, fpr=fpr) for a, value in lines)
+        corollary = min((2 * fpr + 2 * value + a - 1) / (2 * a) for a, value in lines)
+        corollary = min(max(corollary, fpr), 1.0)
         loose = theory.tpr_from_epsilon(claim, fpr=fpr).value
         rows.append({"fpr": fpr, "from epsilon": loose, "exact": exact, "Corollary 11": corollary})
     return pd.DataFrame(rows)

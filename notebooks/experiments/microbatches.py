@@ -27,7 +27,7 @@ def claim(*, sensitivity: float) -> auditor.StatedClaim:
         sensitivity: In clipping norms.
     """
     return auditor.StatedClaim(
-        float(theory.epsilon_from_mu(sensitivity / NOISE_MULTIPLIER, delta=DELTA)), DELTA
+        float(theory.gaussian_epsilon(sensitivity / NOISE_MULTIPLIER, delta=DELTA)), DELTA
     )
 
 

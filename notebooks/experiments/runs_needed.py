@@ -31,7 +31,7 @@ def by_gdp(mu: float, *, runs: float, delta: float) -> float:
     """Return the epsilon of mu_L = Phi^-1(1 - FPR_U) - Phi^-1(FNR_U), of so many runs of each world."""
     alarms = _upper(runs * special.ndtr(_THRESHOLDS), runs)
     misses = _upper(runs * special.ndtr(-_THRESHOLDS - mu), runs)
-    return theory.epsilon_from_mu(
+    return theory.gaussian_epsilon(
         max(0.0, float(np.max(-special.ndtri(alarms) - special.ndtri(misses)))), delta=delta
     )
 
@@ -41,7 +41,7 @@ def runs_needed(test: Callable[..., float], *, epsilon: float, share: float, del
 
     Infinity if even 10^14 runs do not show it.
     """
-    mu, low, high = theory.mu_from_epsilon(epsilon, delta=delta), 0.0, _MOST
+    mu, low, high = theory.gaussian_mu(epsilon, delta=delta), 0.0, _MOST
     if test(mu, runs=10**_MOST, delta=delta) < share * epsilon:
         return math.inf
     while high - low > _CLOSE:

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from report.conftest import changed
 
 import auditor
 
@@ -68,8 +69,7 @@ def failed():
 def valued():
     """Make an audit whose estimate of that name has another value or other details."""
 
-    def make(result, name="epsilon_star.gaussian", **changed):
-        estimates = [replace(item, **changed) if item.name == name else item for item in result.estimates]
-        return replace(result, estimates=tuple(estimates))
+    def make(result, name="epsilon_star.gaussian", **fields):
+        return changed(result, name, **fields)
 
     return make

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report.conftest import changed
 from scipy import stats
 
 import auditor
@@ -34,12 +35,6 @@ def with_check(result, name, **changes):
     """The same result with one check changed."""
     checks = (replace(item, **changes) if item.name == name else item for item in result.checks)
     return replace(result, checks=tuple(checks))
-
-
-def with_estimate(result, name, **changes):
-    """The same result with one estimate changed."""
-    rows = (replace(item, **changes) if item.name == name else item for item in result.estimates)
-    return replace(result, estimates=tuple(rows))
 
 
 def with_data(result, key, value):
@@ -152,10 +147,10 @@ def test_a_change_that_only_the_auc_shows(rng):
 
 def test_where_one_row_is_not_comparable_the_other_can_only_say_worse(two):
     """With one row not comparable the other can say that it is worse, and nothing else."""
-    other = differences(two[1], with_estimate(two[0], "advantage", upper=None))
+    other = differences(two[1], changed(two[0], "advantage", upper=None))
     assert other[1].verdict is Change.BETTER
     assert headline(other).verdict is Change.NOT_COMPARABLE
-    alone = differences(two[0], with_estimate(two[1], "advantage", upper=None))
+    alone = differences(two[0], changed(two[1], "advantage", upper=None))
     assert alone[0].verdict is Change.NOT_COMPARABLE
     assert headline(alone).verdict is Change.WORSE
     assert headline(alone).sentence == alone[1].sentence
@@ -183,9 +178,9 @@ def test_the_lower_confidence_is_stated(rng):
         (with_check, "ties", {"details": {"all_equal": True}}, "all losses are equal"),
         (with_data, "members", "census", "a sample in the older audit and a census"),
         (with_data, "unit", "person (min loss)", "the units differ"),
-        (with_estimate, "advantage", {"value": None, "details": {"reason": "of that"}}, "no value: of that"),
-        (with_estimate, "advantage", {"upper": None}, "an interval is missing"),
-        (with_estimate, "advantage", {"value": 7.0}, "outside"),
+        (changed, "advantage", {"value": None, "details": {"reason": "of that"}}, "no value: of that"),
+        (changed, "advantage", {"upper": None}, "an interval is missing"),
+        (changed, "advantage", {"value": 7.0}, "outside"),
     ],
 )
 def test_audits_that_are_not_alike_are_not_compared(two, part, name, changes, words):
@@ -216,5 +211,5 @@ def test_other_things_are_refused(two):
 
 def test_a_result_that_does_not_keep_what_its_interval_rests_on_is_not_compared(two):
     """Without the sizes of the groups, or the standard error of the AUC, no interval is made up."""
-    assert "does not keep" in row(two[0], with_estimate(two[1], "auc", details={}), "auc").reason
+    assert "does not keep" in row(two[0], changed(two[1], "auc", details={}), "auc").reason
     assert "does not keep" in row(two[0], with_data(two[1], "n_member", None), "advantage").reason

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from auditor.comparison import is_on_frontier, pareto_frontier
-from auditor.core import InputError
 
 
 def gain(at, utility, loss, others):
@@ -91,20 +90,3 @@ def test_hand_made_cases(utility, loss, corners, on):
     """None, one, repeats, ties in one number, straight lines, bends in and out, infinite losses."""
     assert pareto_frontier(utility, privacy_loss=loss) == corners
     assert is_on_frontier(utility, privacy_loss=loss) == on
-
-
-@pytest.mark.parametrize(
-    ("utility", "loss", "words"),
-    [
-        ([0.1, math.nan], [1.0, 2.0], r"utility must be finite, got nan \(strategy 1"),
-        ([0.1, math.inf], [1.0, 2.0], "utility must be finite, got inf"),
-        ([0.1], [math.nan], "privacy_loss must be finite, got nan"),
-        ([0.1], [-math.inf], "privacy_loss must be finite, got -inf"),
-        ([0.1], ["much"], "privacy_loss must be a number, got 'much'"),
-        ([0.1], [], "privacy_loss"),
-    ],
-)
-def test_what_has_no_place_in_the_plane_is_refused(utility, loss, words):
-    """NaN, infinite utility, a loss of minus infinity, text and different lengths are one sentence each."""
-    with pytest.raises(InputError, match=words):
-        pareto_frontier(utility, privacy_loss=loss)

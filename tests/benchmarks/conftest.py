@@ -12,3 +12,14 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=2))
+
+
+@pytest.fixture
+def told(capsys):
+    """Print what was measured, whatever is captured."""
+
+    def tell(words):
+        with capsys.disabled():
+            print(f"\n{words}")  # noqa: T201
+
+    return tell

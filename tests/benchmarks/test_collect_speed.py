@@ -4,17 +4,16 @@ Times are processor time, all threads counted, the best of several tries on each
 Without ``--long`` the same is done on fewer records, and held to bounds that fixed costs and a busy machine leave room in.
 """
 
-import http.server
-import json
-import subprocess
 import sys
-import threading
 import time
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from collectors.server import Server
+from command_line import printed
 from stopwatch import best_time
 
 import auditor
@@ -95,7 +94,7 @@ KINDS = {"scikit_learn": in_scikit_learn, "onnx": in_onnx, "torch": in_pytorch}
 @pytest.mark.parametrize(
     ("n", "most"), [(20_000, 1.6), pytest.param(100_000, 1.15, marks=pytest.mark.long)], ids=str
 )
-def test_overhead(kind, n, most, rng, capsys, require_extra):
+def test_overhead(kind, n, most, rng, told, require_extra):
     """At 1e5 records `collect` takes at most 1.15 times as long as the model's own prediction of the same batches."""
     if kind != "scikit_learn":
         require_extra(kind)
@@ -104,8 +103,7 @@ def test_overhead(kind, n, most, rng, capsys, require_extra):
     ask()
     collect()  # both sides are warm
     ratio = best_time(collect, 5) / best_time(ask, 5)
-    with capsys.disabled():
-        print(f"\n{kind}, {n:,} records: collect takes {ratio:.3f} times the model's own prediction")  # noqa: T201
+    told(f"{kind}, {n:,} records: collect takes {ratio:.3f} times the model's own prediction")
     assert ratio <= most
 
 
@@ -154,11 +152,8 @@ def peak_memory(folder, n, width):
     import pandas as pd
 
     for seed, name in enumerate(("members", "nonmembers")):
-        arguments = [str(folder / f"{name}.parquet"), str(n // 2), str(width), str(seed)]
-        subprocess.run([sys.executable, "-c", WRITE, *arguments], check=True)
-    command = [sys.executable, "-c", COLLECT, str(folder), str(width)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    scored, kilobytes = map(int, done.stdout.split())
+        printed(WRITE, folder / f"{name}.parquet", n // 2, width, seed)
+    scored, kilobytes = map(int, printed(COLLECT, folder, width).split())
     assert scored == n
     found = pd.read_parquet(folder / "losses.parquet", columns=["loss", "member"])
     assert len(found) == n
@@ -170,84 +165,46 @@ def peak_memory(folder, n, width):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-def test_memory_does_not_grow_with_the_table(tmp_path, capsys):
+def test_memory_does_not_grow_with_the_table(tmp_path, told):
     """Twice the records (64 columns: 102 MB more) cost at most 40 MB more memory."""
     small, large = (peak_memory(tmp_path, n, width=64) for n in (200_000, 400_000))
-    with capsys.disabled():
-        print(f"\ncollecting 200,000 records: {small / 1e6:.0f} MB; 400,000: {large / 1e6:.0f} MB")  # noqa: T201
+    told(f"collecting 200,000 records: {small / 1e6:.0f} MB; 400,000: {large / 1e6:.0f} MB")
     assert large - small <= 40e6
 
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-def test_ten_million_records_in_a_gigabyte(tmp_path, capsys):
+def test_ten_million_records_in_a_gigabyte(tmp_path, told):
     """1e7 records from Parquet to Parquet take less than 1 GB of memory."""
     peak = peak_memory(tmp_path, 10_000_000, width=4)
-    with capsys.disabled():
-        print(f"\ncollecting 1e7 records: {peak / 1e6:.0f} MB")  # noqa: T201
+    told(f"collecting 1e7 records: {peak / 1e6:.0f} MB")
     assert peak < 1e9
 
 
 # --- Concurrency -----------------------------------------------------------------------------------
 
 
-class Sleeping(http.server.BaseHTTPRequestHandler):
+def sleeping(method, _, body):
     """A served model that thinks for 100 ms about each request, however many records it has."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def do_POST(self):
-        """Answer every record with the same probabilities."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        time.sleep(0.1)
-        self._answer({"predictions": [[0.25, 0.75]] * len(asked["instances"])})
-
-    def do_GET(self):
-        """Say that the model is there."""
-        self._answer({"name": "sleeping", "ready": True})
-
-    def _answer(self, content):
-        body = json.dumps(content).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        """Say nothing."""
+    if method == "GET":
+        return {"name": "sleeping", "ready": True}
+    time.sleep(0.1)
+    return {"predictions": [[0.25, 0.75]] * len(body["instances"])}
 
 
-class Patient(http.server.ThreadingHTTPServer):
-    """A server that many can reach at once: beyond its queue a connection would be tried again a second later."""
-
-    request_queue_size = 64
-
-
-@pytest.fixture
-def sleeping_server():
-    """The address of a server that sleeps."""
-    with Patient(("127.0.0.1", 0), Sleeping) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1/models/sleeping:predict"
-        server.shutdown()
-        thread.join()
-
-
-def test_concurrent_requests(sleeping_server, rng, capsys, require_extra):
+def test_concurrent_requests(rng, told, require_extra):
     """Sixteen requests at once to a server that sleeps are at least five times as fast as one at a time."""
     require_extra("http")
     records = Records("member", *groups(rng, 1280)[0])
     took = {}
-    for concurrency in (1, 16):
-        endpoint = auditor.Endpoint(sleeping_server, concurrency=concurrency, max_request_records=10)
-        scorer = ModelScorer(predictor(endpoint, task=Classification()))
-        start = time.perf_counter()
-        losses = in_batches(scorer, records, size=len(records))
-        took[concurrency] = time.perf_counter() - start
-        np.testing.assert_allclose(np.abs(losses.loss), np.log(3))
-    with capsys.disabled():
-        print(f"\none request at a time / sixteen at once: {took[1] / took[16]:.1f}")  # noqa: T201
+    with closing(Server(sleeping)) as server:
+        address = f"{server.url}/v1/models/sleeping:predict"
+        for concurrency in (1, 16):
+            endpoint = auditor.Endpoint(address, concurrency=concurrency, max_request_records=10)
+            scorer = ModelScorer(predictor(endpoint, task=Classification()))
+            start = time.perf_counter()
+            losses = in_batches(scorer, records, size=len(records))
+            took[concurrency] = time.perf_counter() - start
+            np.testing.assert_allclose(np.abs(losses.loss), np.log(3))
+    told(f"one request at a time / sixteen at once: {took[1] / took[16]:.1f}")
     assert took[1] >= 5 * took[16]

@@ -3,12 +3,11 @@
 Times are processor time, all threads counted, the best of several tries on each side: a busy machine changes little.
 """
 
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
 import pytest
+from command_line import printed
 from oracles import best_threshold_epsilon, epsilon_on_a_grid
 from stopwatch import best_time
 
@@ -27,18 +26,17 @@ def million(rng):
     return rng.gamma(2, 5, 1_000_000), rng.gamma(2.2, 5, 1_000_000)
 
 
-def test_an_audit_costs_a_few_sorts(million, capsys):
+def test_an_audit_costs_a_few_sorts(million, told):
     """audit() on 1e6 + 1e6 losses takes at most 20 times a stable np.sort of both, which no vector instructions speed up."""
     auditor.audit(auditor.Losses(million[0][:1000], million[1][:1000]))  # imports
     by_sort = best_time(lambda: [np.sort(group, kind="stable") for group in million], 5)
     # A fresh value each time: the sorted copies are cached on it.
     by_audit = best_time(lambda: auditor.audit(auditor.Losses(*million)), 5)
-    with capsys.disabled():
-        print(f"\naudit/sort: {by_audit / by_sort:.1f}")  # noqa: T201
+    told(f"audit/sort: {by_audit / by_sort:.1f}")
     assert by_audit <= 20 * by_sort
 
 
-def test_an_audit_needs_little_memory(million, capsys):
+def test_an_audit_needs_little_memory(million, told):
     """audit() on 1e6 + 1e6 losses allocates at most 6 times the input at its peak."""
     auditor.audit(auditor.Losses(million[0][:1000], million[1][:1000]))
     losses = auditor.Losses(*million)
@@ -46,12 +44,11 @@ def test_an_audit_needs_little_memory(million, capsys):
     auditor.audit(losses)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    with capsys.disabled():
-        print(f"\npeak/input: {peak / 16e6:.2f}")  # noqa: T201
+    told(f"peak/input: {peak / 16e6:.2f}")
     assert peak <= 6 * 16e6
 
 
-def test_the_supremum_against_the_papers_grid(capsys):
+def test_the_supremum_against_the_papers_grid(told):
     """One exact Epsilon* is at least 500 times faster than two million thresholds, and right where they are not."""
     laws, delta = ((0.0, 1.0), (1.0, 1.2)), 1e-5
     exact = lambda: gaussian_supremum(Gaussian(*laws[0]), Gaussian(*laws[1]), delta=delta, clip=delta)  # noqa: E731
@@ -59,50 +56,39 @@ def test_the_supremum_against_the_papers_grid(capsys):
     by_root = min(best_time(exact, 50) for _ in range(3))
     truth = best_threshold_epsilon(*laws, delta, delta)
     grid = epsilon_on_a_grid(*laws, delta, delta)
-    with capsys.disabled():
-        error = abs(grid / truth - 1)
-        print(f"\ngrid/exact: {by_grid / by_root:.0f}, the grid's relative error: {error:.1e}")  # noqa: T201
+    error = abs(grid / truth - 1)
+    told(f"grid/exact: {by_grid / by_root:.0f}, the grid's relative error: {error:.1e}")
     assert by_grid >= 500 * by_root
     assert exact().value == pytest.approx(truth, rel=1e-9)
     assert abs(grid / truth - 1) > 1e-9
 
 
-def test_importing_is_light(capsys):
+def test_importing_is_light(told):
     """``import auditor`` takes at most twice as long as ``import numpy`` alone, the median of nine fresh processes."""
 
     def median(statement):
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-        runs = [
-            float(
-                subprocess.run(
-                    [sys.executable, "-c", code], capture_output=True, text=True, check=True
-                ).stdout
-            )
-            for _ in range(9)
-        ]
-        return sorted(runs)[4]
+        return sorted(float(printed(code)) for _ in range(9))[4]
 
     with_auditor, alone = median("import auditor"), median("import numpy")
-    with capsys.disabled():
-        extra = (with_auditor - alone) * 1000
-        print(f"\nimport auditor/import numpy: {with_auditor / alone:.2f}, {extra:.0f} ms more")  # noqa: T201
+    extra = (with_auditor - alone) * 1000
+    told(f"import auditor/import numpy: {with_auditor / alone:.2f}, {extra:.0f} ms more")
     assert with_auditor <= 2 * alone
 
 
 @pytest.mark.parametrize("rule", [RankGrid(), RankGrid(interval=Melded())])
-def test_the_rank_grid_costs_at_most_three_sorts(million, rule, capsys):
+def test_the_rank_grid_costs_at_most_three_sorts(million, rule, told):
     """From 1e6 + 1e6 raw losses to the bound, checks and sorting included, takes at most 3 times a stable np.sort of both."""
     # A fresh value each time: the sorted copies are cached on it.
     bound = lambda: clopper_pearson(Losses(*million), delta=1e-5, rule=rule)  # noqa: E731
     assert bound().value > 0
     by_sort = best_time(lambda: [np.sort(group, kind="stable") for group in million], 9)
     by_bound = best_time(bound, 9)
-    with capsys.disabled():
-        print(f"\n{type(rule.interval).__name__}/sort: {by_bound / by_sort:.2f}")  # noqa: T201
+    told(f"{type(rule.interval).__name__}/sort: {by_bound / by_sort:.2f}")
     assert by_bound <= 3 * by_sort
 
 
-def test_rmia_costs_a_few_sorts(rng, million, capsys):
+def test_rmia_costs_a_few_sorts(rng, million, told):
     """RMIA on 1e6 + 1e6 records against 1e6 takes at most 20 times np.sort of the three arrays: no pair is compared."""
     losses = Losses(*million, scale="cross-entropy")
     own = rng.exponential(1.5, (2, 1_000_000))
@@ -110,13 +96,12 @@ def test_rmia_costs_a_few_sorts(rng, million, capsys):
     step = rmia(References(*(rng.exponential(1.5, (2, 1_000_000)))), population=population)
     by_sort = best_time(lambda: [np.sort(values) for values in (*million, own[0])], 5)
     by_rmia = best_time(lambda: step(losses), 3)
-    with capsys.disabled():
-        print(f"\nRMIA/sort: {by_rmia / by_sort:.1f}")  # noqa: T201
+    told(f"RMIA/sort: {by_rmia / by_sort:.1f}")
     assert by_rmia <= 20 * by_sort
 
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
-def test_a_sweep_of_twenty_components_takes_under_a_minute(rng, capsys, size):
+def test_a_sweep_of_twenty_components_takes_under_a_minute(rng, told, size):
     """Mixtures of 1 to 20 components, chosen, tested and turned into Epsilon*, take under 60 seconds of one core."""
 
     def draw():
@@ -128,7 +113,6 @@ def test_a_sweep_of_twenty_components_takes_under_a_minute(rng, capsys, size):
         found.append(parametric(fit_mixture_pair(losses, choice=Mixture(20), rng=rng), delta=1e-5))
 
     spent = best_time(sweep, 1)
-    with capsys.disabled():
-        print(f"\n{size} + {size}: {spent:.1f} s")  # noqa: T201
+    told(f"{size} + {size}: {spent:.1f} s")
     assert found[0].value is not None
     assert spent < 60

@@ -44,7 +44,7 @@ def plain_loop(training, adjacency, samples):
 @pytest.mark.parametrize(
     ("adjacency", "reference"), [(ADD_REMOVE, 0.1610176), (REPLACE_ONE, 0.2643522)], ids=str
 )
-def test_exact_total_variation_against_monte_carlo(request, adjacency, reference, capsys):
+def test_exact_total_variation_against_monte_carlo(request, adjacency, reference, told):
     """The exact total variation is 1000 times faster than Algorithm 1 with m = 5e5 at T = 1000, and 300 times than ours.
 
     Its error is a thousandth of the simulation's too.
@@ -62,19 +62,18 @@ def test_exact_total_variation_against_monte_carlo(request, adjacency, reference
     error = abs(exact() - reference)
     claim = monte_carlo(training, adjacency, 32_768, interval=SampleVariance())
     simulated = (claim.upper - claim.lower) / 2 * np.sqrt(32_768 / full)
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\nexact total variation, {adjacency}: {by_inversion * 1000:.2f} ms, Algorithm 1 {by_paper:.1f} s"
-            f" ({by_paper / by_inversion:,.0f} times), ours {by_blocks:.1f} s ({by_blocks / by_inversion:,.0f} times);"
-            f" errors {error:.0e} and {simulated:.0e}"
-        )
+    told(
+        f"exact total variation, {adjacency}: {by_inversion * 1000:.2f} ms, Algorithm 1 {by_paper:.1f} s"
+        f" ({by_paper / by_inversion:,.0f} times), ours {by_blocks:.1f} s ({by_blocks / by_inversion:,.0f} times);"
+        f" errors {error:.0e} and {simulated:.0e}"
+    )
     assert by_paper >= 1000 * by_inversion
     assert by_blocks >= 300 * by_inversion
     assert error < simulated / 1000
 
 
 @pytest.mark.parametrize("epochs", [1, 10, 50])
-def test_closed_form_against_the_accountant(epochs, capsys):
+def test_closed_form_against_the_accountant(epochs, told):
     """The closed form is at least 1000 times faster than the PLD accountant's total variation, p = 0.001 (000, Figure 5)."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -90,16 +89,15 @@ def test_closed_form_against_the_accountant(epochs, capsys):
         best_time(lambda: [bayes_security_closed_form(training) for _ in range(200)], 5) / 200
         for _ in range(2)
     )
-    with capsys.disabled():
-        print(  # noqa: T201
-            f"\naccountant/closed form, {epochs} epochs: {by_accountant / by_form:,.0f}"
-            f" ({by_accountant * 1000:.0f} ms against {by_form * 1e6:.0f} us)"
-        )
+    told(
+        f"accountant/closed form, {epochs} epochs: {by_accountant / by_form:,.0f}"
+        f" ({by_accountant * 1000:.0f} ms against {by_form * 1e6:.0f} us)"
+    )
     assert by_accountant >= 1000 * by_form
 
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)
-def test_monte_carlo_against_a_plain_loop(request, adjacency, capsys):
+def test_monte_carlo_against_a_plain_loop(request, adjacency, told):
     """With equal samples and steps Monte Carlo is faster than the plain NumPy loop on one thread: 1.5 times with ``--long``.
 
     Beside other processes the caches are shared, which takes away what blocks win; then it may be slower, but by no more than half.
@@ -115,14 +113,13 @@ def test_monte_carlo_against_a_plain_loop(request, adjacency, capsys):
     ]
     by_loop, by_blocks = map(min, zip(*pairs, strict=True))
     ours, slow = monte_carlo(training, adjacency, samples), plain_loop(training, adjacency, samples)
-    with capsys.disabled():
-        print(f"\nplain loop/Monte Carlo, {adjacency}: {by_loop / by_blocks:.2f}")  # noqa: T201
+    told(f"plain loop/Monte Carlo, {adjacency}: {by_loop / by_blocks:.2f}")
     assert by_loop >= least * by_blocks
     assert ours.lower <= slow <= ours.upper
 
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE], ids=str)
-def test_monte_carlo_memory_does_not_grow_with_the_steps(request, adjacency, capsys):
+def test_monte_carlo_memory_does_not_grow_with_the_steps(request, adjacency, told):
     """The peak of memory at 1000 steps is at most 1.2 times that at 10."""
     samples = 500_000 if request.config.getoption("--long") else 70_000
     peaks = []
@@ -132,6 +129,5 @@ def test_monte_carlo_memory_does_not_grow_with_the_steps(request, adjacency, cap
         monte_carlo(DPSGD(1.0, 0.01, steps), adjacency, samples)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    with capsys.disabled():
-        print(f"\npeak at 1000 steps/at 10, {adjacency}: {peaks[1] / peaks[0]:.3f}, {peaks[1] / 1e6:.2f} MB")  # noqa: T201
+    told(f"peak at 1000 steps/at 10, {adjacency}: {peaks[1] / peaks[0]:.3f}, {peaks[1] / 1e6:.2f} MB")
     assert peaks[1] <= 1.2 * peaks[0]

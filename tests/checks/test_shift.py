@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from auditor.checks import encoded, shift
+from auditor.checks import shift
 from auditor.core import PerGroup, Status
-from auditor.records import Features
+from auditor.records import Features, encoded
 
 
 def test_a_shift_fails_and_names_the_feature(rng):

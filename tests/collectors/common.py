@@ -1,5 +1,7 @@
 """What the tests of collectors share: how a refusal is expected, and tables in files of every kind."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +18,16 @@ QUIET = [
     pytest.mark.filterwarnings("ignore:the probabilities of a record sum"),
 ]
 KINDS = [".csv", ".parquet", ".npz", ".arrow", ".feather"]
+
+
+class Trap:
+    """What a hostile pickle holds: unpickled, it leaves a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
 
 
 def refused(words):

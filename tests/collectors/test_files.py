@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from collectors.common import KINDS, refused, text, write
+from collectors.common import KINDS, Trap, refused, text, write
 from pyarrow import parquet
 
 from auditor import InputError, LossScale
@@ -202,21 +202,11 @@ def test_a_column_name_that_is_no_string_is_refused(tmp_path, argument, name):
             call()
 
 
-class Bomb:
-    """An object whose unpickling creates a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (Path.touch, (self.path,))
-
-
 def test_a_pickle_is_never_loaded(tmp_path):
     """In an array of objects or under any accepted name it is refused and runs nothing."""
     proof = tmp_path / "it ran"
     bomb = np.empty(2, dtype=object)
-    bomb[:] = Bomb(proof)
+    bomb[:] = Trap(proof)
     path = write(tmp_path / "x.npz", {"loss": [0.1, 0.2], "member": [1, 0], "id": bomb})
     for call in (
         lambda: read_losses(path),
@@ -227,9 +217,9 @@ def test_a_pickle_is_never_loaded(tmp_path):
             call()
     for kind in KINDS:
         with refused(r"is not"):
-            read_losses(text(tmp_path / f"x{kind}", pickle.dumps(Bomb(proof))))
+            read_losses(text(tmp_path / f"x{kind}", pickle.dumps(Trap(proof))))
     assert not proof.exists()
-    pickle.loads(pickle.dumps(Bomb(proof)))  # noqa: S301  # the bomb does work
+    pickle.loads(pickle.dumps(Trap(proof)))  # noqa: S301  # the bomb does work
     assert proof.exists()
 
 
@@ -258,25 +248,26 @@ def test_csv_dialects_give_the_same_losses(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("0.1,1\n0.2\n0.3,1\n", "must have 2 fields in each row, got 1 in row 3, the header being row 1"),
-        ("0.1,1\n0.2,0\n0,3,1\n", "must have 2 fields in each row, got 3 in row 4"),
-        ("0.1,1\n0.2,0\nlow,1\n", r"'loss' of .*x.csv' must .* numbers, got 'low' \(first at row 4, "),
-        ('"0,1",1\n0.2,0\n', r"must hold numbers, got '0,1' \(first at row 2,.*decimal point"),
-        ("0.1,1\ntrue,0\n", r"column 'loss' .* must hold numbers, got 'true'"),
-        ("0.1,1\n1_0,0\n", r"column 'loss' .* must hold numbers, got '1_0'"),
-        ("0.1,1\n,0\nNA,0\n", r"'loss' .* got 2 NaN or blank \(first at row 3, the header being"),
-        ("0.1,yes\n0.2,no\n", r"'member' .* got 'yes' \(first at row 2.*; code members as 1 and"),
-    ],
-)
-def test_bad_rows_of_a_csv_are_refused_in_one_sentence(tmp_path, content, words):
-    """The sentence names the file, the column, the row as an editor shows it, and the fix."""
-    with refused(words):
-        read_losses(text(tmp_path / "x.csv", f"loss,member\n{content}"))
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+        (
+            "loss,member\n0.1,1\n0.2\n0.3,1\n",
+            "must have 2 fields in each row, got 1 in row 3, the header being row 1",
+        ),
+        ("loss,member\n0.1,1\n0.2,0\n0,3,1\n", "must have 2 fields in each row, got 3 in row 4"),
+        (
+            "loss,member\n0.1,1\n0.2,0\nlow,1\n",
+            r"'loss' of .*x.csv' must .* numbers, got 'low' \(first at row 4, ",
+        ),
+        ('loss,member\n"0,1",1\n0.2,0\n', r"must hold numbers, got '0,1' \(first at row 2,.*decimal point"),
+        ("loss,member\n0.1,1\ntrue,0\n", r"column 'loss' .* must hold numbers, got 'true'"),
+        ("loss,member\n0.1,1\n1_0,0\n", r"column 'loss' .* must hold numbers, got '1_0'"),
+        (
+            "loss,member\n0.1,1\n,0\nNA,0\n",
+            r"'loss' .* got 2 NaN or blank \(first at row 3, the header being",
+        ),
+        (
+            "loss,member\n0.1,yes\n0.2,no\n",
+            r"'member' .* got 'yes' \(first at row 2.*; code members as 1 and",
+        ),
         ('loss,member,t\n0.1,1,"abc\n0.2,0,b\n', "x.csv' must close every quotation mark, got 1 of them"),
         ("loss;member\n0.1;1\n", r"'loss' is not in .*, which has 'loss;member'.*separated by commas"),
         ("0.1,1\n0.2,0\n", r"'loss' is not in .*, which has '0.1', '1'.*first line must hold the names"),
@@ -286,7 +277,7 @@ def test_bad_rows_of_a_csv_are_refused_in_one_sentence(tmp_path, content, words)
     ],
 )
 def test_bad_csv_files_are_refused_in_one_sentence(tmp_path, content, words):
-    """What is no table in UTF-8 with commas and names is said with the fix."""
+    """The sentence names the file, the column, the row as an editor shows it, what is no table in UTF-8, and the fix."""
     with refused(words):
         read_losses(text(tmp_path / "x.csv", content))
 

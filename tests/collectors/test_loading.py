@@ -1,8 +1,6 @@
 """Files of models: each kind is read, and nothing that others wrote in one is run."""
 
 import json
-import os
-import subprocess
 import sys
 import textwrap
 import warnings
@@ -12,7 +10,8 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from collectors.common import QUIET, refused
+from collectors.common import QUIET, Trap, refused
+from command_line import printed
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -39,16 +38,6 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = RNG.integers(0, 3, 60)
 MODEL = LogisticRegression().fit(X, Y)
-
-
-class Trap:
-    """What a hostile pickle holds: unpickled, it leaves a file behind."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (Path(self.path),)
 
 
 def losses_of(model):
@@ -90,7 +79,7 @@ def test_a_skops_file_that_would_fill_the_memory_is_refused(tmp_path, name):
 def test_a_pickle_is_refused_before_anything_in_it_runs(tmp_path, suffix):
     """The reason and the flag are named, and the file's code has not run; trusted, it runs."""
     path, mark = tmp_path / f"m{suffix}", tmp_path / "mark"
-    joblib.dump(Trap(str(mark)), path)
+    joblib.dump(Trap(mark), path)
     with refused(r"is a pickle, and so could run any code .*--trust-pickle"):
         load_model(path)
     assert not mark.exists()
@@ -132,14 +121,7 @@ def test_the_identity_of_an_estimator_is_the_same_in_another_process(tmp_path):
     for model in models:
         model.predict_proba(X)
     here = [identity(model) for model in models]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", IDENTITY, *map(str, paths)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONHASHSEED": "77"},
-    )
-    assert done.stdout.split() == here
+    assert printed(IDENTITY, *paths, PYTHONHASHSEED="77").split() == here
     assert len(set(here)) == len(here)
 
 
@@ -180,7 +162,7 @@ def filled(torch):
 def test_a_module_in_a_file_is_a_program(tmp_path, torch):
     """TorchScript and pickled modules are refused with the reason, and their code does not run; trusted, they load."""
     mark = tmp_path / "mark"
-    torch.save(Trap(str(mark)), tmp_path / "trap.pt")
+    torch.save(Trap(mark), tmp_path / "trap.pt")
     torch.save(filled(torch), tmp_path / "whole.pt")
     torch.jit.trace(filled(torch), torch.zeros(1, 3, dtype=torch.float64)).save(str(tmp_path / "m.ts"))
     for name in ("trap.pt", "whole.pt", "m.ts"):
@@ -467,7 +449,7 @@ def test_pickled_weights_are_never_read(tmp_path, keras):
     mark = tmp_path / "mark"
 
     def pickled(_):
-        np.savez(tmp_path / "w.npz", dense=np.array([Trap(str(mark))], dtype=object))
+        np.savez(tmp_path / "w.npz", dense=np.array([Trap(mark)], dtype=object))
         return (tmp_path / "w.npz").read_bytes()
 
     path = rewritten(keras, tmp_path, dict.copy, weights=pickled, name="model.weights.npz")

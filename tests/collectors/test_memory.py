@@ -2,13 +2,12 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from collectors.common import refused, text
+from command_line import printed
 from pyarrow import feather, ipc, parquet
 
 from auditor import InputError, Output, collect
@@ -164,10 +163,7 @@ def test_nothing_large_is_decoded_before_the_refusal(tmp_path, name):
         "try: read_losses(sys.argv[1], memory=1e7)\n"
         "except Exception as error: print(json.dumps([str(error), pyarrow.default_memory_pool().max_memory()]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / name)], capture_output=True, text=True, check=True
-    )
-    words, most = json.loads(done.stdout)
+    words, most = json.loads(printed(code, tmp_path / name))
     assert "would need" in words
     assert most < 10 * MEGABYTE  # of 128
 

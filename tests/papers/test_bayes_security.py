@@ -10,23 +10,22 @@ tests/notebooks/test_attributes.py.
 import math
 
 import pytest
-from oracles import sampled_gaussian_delta
+from oracles import composed_delta
 from scipy import integrate, optimize
 from scipy.special import erf, erfinv
 from scipy.stats import norm
 
 from auditor import DPSGD, Adjacency, Claim
 from auditor.theory import (
-    advantage_from_mu,
+    Corollary7,
+    WantedBayesSecurity,
     attribute_inference,
     bayes_security_closed_form,
     bayes_security_moment_matched,
-    epsilon,
     humphries,
-    noise_multiplier_grid,
-    replace_one,
+    noise_multiplier_for,
     rough_epsilon,
-    sampling_rate_grid,
+    sampling_rate_for,
     success_rate_from_bayes_security,
     total_variation,
     total_variation_a,
@@ -45,9 +44,16 @@ def stated(value):
     return Claim("bayes_security", value, None, REPLACE_ONE, "printed", proven=False)
 
 
+def noise_for(records, batch):
+    """The noise for a Bayes security of 0.9 after 20 epochs, by Equation 4."""
+    wanted, steps = WantedBayesSecurity(0.9), round(20 * records / batch)
+    found = noise_multiplier_for(wanted, sampling_rate=batch / records, steps=steps, method=Corollary7())
+    return found.value
+
+
 def delta_by_fft(run, level, other=-1.0):
     """The smallest delta of a run at an epsilon: of replaced records, or of removed ones where the other mean is 0."""
-    return sampled_gaussian_delta(run.noise_multiplier, run.sampling_rate, run.steps, level, low=other)
+    return composed_delta((run.noise_multiplier, run.sampling_rate, other, 1.0, run.steps), epsilon=level)
 
 
 def erf_later(security):
@@ -82,10 +88,12 @@ def test_section_4_example():
     """Security .98 means 51% success and .9 means 55%; p is about .00035 s for T = 5,000 (Equation 4)."""
     assert success_rate_from_bayes_security(stated(0.98)).value == pytest.approx(0.51, abs=1e-12)
     assert success_rate_from_bayes_security(stated(0.90)).value == pytest.approx(0.55, abs=1e-12)
-    rates = sampling_rate_grid(0.98, [0.5, 1.0, 3.0], 5000)
-    assert rates / [0.5, 1.0, 3.0] == pytest.approx([0.00035] * 3, abs=5e-6)  # last digit printed
-    for rate, noise in zip(rates, (0.5, 1.0, 3.0), strict=True):
-        assert erf(rate * math.sqrt(5000) / (math.sqrt(2) * noise)) == pytest.approx(0.02, abs=1e-12)
+    for noise in (0.5, 1.0, 3.0):
+        found = sampling_rate_for(
+            WantedBayesSecurity(0.98), noise_multiplier=noise, steps=5000, method=Corollary7()
+        )
+        assert found.value / noise == pytest.approx(0.00035, abs=5e-6)  # last digit printed
+        assert erf(found.value * math.sqrt(5000 / 2) / noise) == pytest.approx(0.02, rel=1e-5)
 
 
 @pytest.mark.parametrize(("noise", "kept"), [(0.5, False), (1.0, False), (3.0, True)])
@@ -149,7 +157,7 @@ def test_figure_7_is_tight_at_one_rate_only():
     def gap(fpr):
         return tpr_from_advantage(security, fpr=fpr).value - tpr_closed_form(run, fpr=fpr).value
 
-    assert 1 - security.value == pytest.approx(advantage_from_mu(mu), rel=1e-12)
+    assert 1 - security.value == pytest.approx(erf(mu / math.sqrt(8)), rel=1e-12)
     touch = norm.cdf(-mu / 2)
     assert touch == pytest.approx(0.4859, abs=1e-4)
     assert touch == pytest.approx(0.5, abs=0.05)  # last digit printed
@@ -158,34 +166,6 @@ def test_figure_7_is_tight_at_one_rate_only():
     found = optimize.minimize_scalar(gap, bounds=(0.01, 0.99), method="bounded").x
     assert found == pytest.approx(touch, abs=1e-3)
     assert tpr_exact(run, fpr=0.1).value == pytest.approx(0.113, abs=5e-4)  # the f-DP value is right
-
-
-def test_proposition_9_for_likely_members():
-    """At prior .75 the printed branch is 3 (1 + FPR - beta*); the bound without the 3 holds for the best attacker."""
-    mu = 0.5
-    security = 1 - advantage_from_mu(mu)
-    for fpr in (0.01, 0.1, 0.4):
-        bound = tpr_from_advantage(stated(security), fpr=fpr).value
-        best = norm.cdf(norm.ppf(fpr) + mu)  # Neyman-Pearson: whatever the prior, no attacker does better
-        assert best <= bound + 1e-12
-        assert bound < min(1.0, 3 * (1 + fpr - security))
-
-
-def test_section_4_2_1_fails_where_the_advantage_is_overstated():
-    """One step at p = .01, s = .5 is (0, delta)-DP, by quadrature; the printed 'lower bound' at that delta is .0129."""
-    rate, noise = 0.01, 0.5
-
-    def above(x):
-        both = norm.pdf(x, 1, noise) - norm.pdf(x, -1, noise)
-        return rate * max(both, 0.0)
-
-    delta = integrate.quad(above, -6, 6, points=(0.0,), limit=200)[0]
-    assert delta == pytest.approx(total_variation(DPSGD(noise, rate, 1)).value, rel=1e-9)
-    rough = rough_epsilon(bayes_security_closed_form(DPSGD(noise, rate, 1)), delta=delta)
-    assert rough.value == pytest.approx(0.0129, abs=5e-5)
-    assert not rough.proven
-    exact = rough_epsilon(stated(1 - delta), delta=delta)
-    assert exact.value == pytest.approx(0, abs=1e-9)  # with the exact security it is a lower bound
 
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-3, 0.05])
@@ -217,11 +197,10 @@ def test_section_6_noise():
     assert (fewest, most) == (pytest.approx(26_243, abs=1), pytest.approx(26_393, abs=1))
     assert fewest < ADULT < most < TABLE_ADULT
     for records, batch, printed, within in ((ADULT, 256, 3.51, 0.005), (PURCHASE, 512, 1.8, 0.05)):
-        noise = float(noise_multiplier_grid(0.9, batch / records, round(20 * records / batch)))
+        noise = noise_for(records, batch)
         assert noise == pytest.approx(printed, abs=within)  # last digit printed
         assert noise == pytest.approx(math.sqrt(10 * batch / records) / erfinv(0.1), rel=5e-4)  # whole steps
-    of_all = float(noise_multiplier_grid(0.9, 256 / TABLE_ADULT, round(20 * TABLE_ADULT / 256)))
-    assert of_all == pytest.approx(3.16, abs=0.005)
+    assert noise_for(TABLE_ADULT, 256) == pytest.approx(3.16, abs=0.005)
 
 
 @pytest.mark.parametrize(
@@ -266,20 +245,3 @@ def test_section_6_2_true_positive_rates(security, printed, within, right):
     value = tpr_from_advantage(stated(security), fpr=0.1).value
     assert value == pytest.approx(0.1 + 1 - security, abs=1e-12)
     assert (abs(value - printed) <= within + 1e-9) is right
-
-
-def test_section_6_2_epsilon_fits_added_or_removed_records():
-    """Epsilon .5 at security .9 fits add/remove, .48; for replaced records, which beta* is about, it is .99."""
-    run = DPSGD(3.51, 256 / ADULT, round(20 * ADULT / 256))
-    added = epsilon(run, delta=3.8e-6)
-    assert added.value == pytest.approx(0.5, abs=0.05)
-    assert delta_by_fft(run, added.value, other=0.0) == pytest.approx(3.8e-6, rel=0.02)
-    replaced = epsilon(run, delta=3.8e-6, adjacency=REPLACE_ONE).value
-    truth = optimize.brentq(lambda level: delta_by_fft(run, level) - 3.8e-6, 0.5, 2.0)
-    assert truth == pytest.approx(0.99, abs=0.005)
-    if replaced is None:  # an older accountant: the conversion, at a larger delta
-        converted = replace_one(added)
-        assert converted.value == pytest.approx(2 * added.value, rel=1e-12)
-        assert delta_by_fft(run, converted.value) <= converted.delta
-    else:
-        assert replaced == pytest.approx(truth, abs=2e-3)

@@ -116,6 +116,12 @@ def estimates(*, bound=1.294, ceiling=5.571, star=None, one_run=None, advantage=
     )
 
 
+def changed(result, name, **fields):
+    """The result with other fields in one estimate."""
+    rows = (replace(item, **fields) if item.name == name else item for item in result.estimates)
+    return replace(result, estimates=tuple(rows))
+
+
 def pictured(member, nonmember, **about):
     """The curves and histograms that an audit of these losses keeps."""
     made = audit(Losses(member, nonmember), delta=DELTA, **about)

@@ -16,7 +16,7 @@ from auditor import scores
 from auditor.core import Check, InputError, Status
 from auditor.report import annex_of, cyclonedx, model_card, render, texts, view_of
 
-LOSS, LABEL, REFERENCE, ATTRIBUTE, EXTRACTION, INVERSION, RECONSTRUCTION = range(7)
+LOSS, LABEL, ESTIMATED, REFERENCE, ATTRIBUTE, LABELS, EXTRACTION, INVERSION, RECONSTRUCTION = range(9)
 
 
 def with_data(result, **more):
@@ -30,24 +30,6 @@ def states(result):
 
 
 # --- What is declared -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "words"),
-    [
-        ("release", 5, "release of the context must be a text that is not empty, got 5."),
-        ("owner", "  ", "owner of the context must be a text that is not empty"),
-        ("mitigations", ["dropout"], "mitigations of the context must be a text"),
-        ("exposed", "x" * 1001, "exposed of the context must have at most 1,000 characters, got 1,001."),
-        ("next_audit", "soon", "next_audit of the context must be a date such as 2027-01-31, got 'soon'."),
-        ("next_audit", "2027-02-30", "must be a date"),
-        ("next_audit", True, "must be a date"),
-    ],
-)
-def test_a_wrong_context_is_refused(field, value, words):
-    """Each field is a text of a sensible length, and the date is a date."""
-    with pytest.raises(InputError, match=re.escape(words)):
-        auditor.Context(**{field: value})
 
 
 @pytest.mark.parametrize(
@@ -100,7 +82,7 @@ def test_what_is_missing_is_not_stated(overfitted):
 )  # fmt: skip
 def test_what_was_run_is_read_from_the_history(overfitted, history, ran, without):
     """One attack was run; the others were not, but for what has no meaning for such losses."""
-    expected = ["not run"] * 7
+    expected = ["not run"] * 9
     expected[ran] = "run"
     for place in without:
         expected[place] = "not applicable"
@@ -269,3 +251,24 @@ def test_a_name_cannot_leave_its_line(overfitted):
     assert model["name"] == 'a ::error::b --- "x": <script>'
     assert "\n::error::" not in model_card(result) + cyclonedx(result) + result.to_markdown()
     assert "<script>" not in model_card(result).split("\n---\n")[1]
+
+
+# --- Attacks that an audit runs beside the main one -------------------------------------------------
+
+
+def test_estimated_odds_and_labels_alone_have_rows_of_their_own(rng):
+    """An audit by estimated odds, with losses under policies, says of both attacks what they looked at and found."""
+    member, nonmember = rng.normal(-1, 1, 400), rng.normal(0, 1, 400)
+    policies = {"label": (1.0 * (member > 0), 1.0 * (nonmember > 0))}
+    losses = auditor.Losses(member, nonmember, policies=policies)
+    features = auditor.Features(rng.normal(0, 1, 400), rng.normal(0, 1, 400))
+    found = auditor.audit(losses, split=auditor.Propensity(features))
+    coverage = annex_of(view_of(found)).coverage
+    row = found.estimate("epsilon_bound.propensity")
+    assert states(found)[ESTIMATED] == states(found)[LABEL] == "run"
+    assert states(found)[LABELS] == "not run"
+    assert coverage[ESTIMATED].scored == f"{row.details['odds']['kept']} records"
+    assert coverage[ESTIMATED].found.endswith("if the features explain how the groups differ")
+    auc = found.policies[1].estimates[0]
+    assert f"AUC {auc.value:.3f}" in coverage[LABEL].found
+    assert all(attack.found in render([found]) for attack in (coverage[ESTIMATED], coverage[LABEL]))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report.conftest import changed
 
 import auditor
 from auditor.report import render
@@ -16,14 +17,9 @@ LOW = {"tail": "lower", "fpr_upper": 0.0123, "tpr_lower": 0.2345}
 
 
 def _bound(result, details, *, value=2.9, **changes):
-    rows = tuple(
-        replace(item, value=value, lower=value, details=details)
-        if item.name == "epsilon_bound.clopper_pearson"
-        else item
-        for item in result.estimates
-    )
     data = {key: x for key, x in changes.pop("data", result.data).items() if key != "shown"}
-    return replace(result, estimates=rows, data=data, **changes)
+    found = changed(result, "epsilon_bound.clopper_pearson", value=value, lower=value, details=details)
+    return replace(found, data=data, **changes)
 
 
 def _lines(result, name):
@@ -98,8 +94,7 @@ def test_star_of_the_other_end(overfitted):
     """Epsilon* is marked on the figure of the end that it comes from."""
     star = overfitted.estimate("epsilon_star.gaussian")
     details = dict(star.details) | {"branch": "m2", "at": {"fpr": 0.6, "fnr": 0.004}}
-    rows = tuple(replace(star, details=details) if item is star else item for item in overfitted.estimates)
-    result = _bound(replace(overfitted, estimates=rows), HIGH)
+    result = _bound(changed(overfitted, star.name, details=details), HIGH)
     place = _lines(result, "tradeoff-high")["Epsilon* is read here"].get_xydata()[0].tolist()
     assert place == pytest.approx([0.004, 0.4])
     assert "Epsilon* is read here" not in _lines(result, "tradeoff-log")

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report.conftest import changed
+from safety.formats import Markup
 
 import auditor
 from auditor.core import Check, Status, Verdict
@@ -44,7 +46,7 @@ def first_screen(page):
     """Its words up to the first picture."""
     start = page.index('class="verdict')
     told = page[start : page.index('id="audit-1-measured"')]
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", told)))
+    return Markup(told).text
 
 
 @pytest.fixture(scope="module")
@@ -160,13 +162,10 @@ def test_a_gate_sees_the_number_of_its_tile(audits):
 )
 def test_what_to_do_fits_what_became_of_the_claim(refuted, verdict, ceiling, state):
     """Two lines are on the claim, and one on the leak where there is one; all three where a check failed are on that."""
-    rows = tuple(
-        replace(row, details={**row.details, "ceiling": ceiling})
-        if row.name == "epsilon_bound.one_run"
-        else row
-        for row in refuted.estimates
+    bound = refuted.estimate("epsilon_bound.one_run")
+    result = replace(
+        changed(refuted, bound.name, details={**bound.details, "ceiling": ceiling}), verdict=verdict
     )
-    result = replace(refuted, verdict=verdict, estimates=rows)
     said = texts("what_now")["audit"]
     assert view_of(result).now == (*said[state][:2], said["leak"][0])
     if verdict is Verdict.NOT_EVALUABLE:

@@ -12,7 +12,7 @@ from safety.formats import Markup as Page, html as safe
 
 import auditor
 from auditor import read_result
-from auditor.core import Adjacency, Check, Claim, Comparison, InputError, Status
+from auditor.core import Adjacency, Check, Claim, Comparison, Status
 from auditor.report import audit_text, render, view_of
 from auditor.results import Histogram, TopRecord
 
@@ -197,12 +197,6 @@ def test_several(overfitted, refuted, nothing):
     assert len(text.encode()) < 1_500_000
     for key in ("audit-1", "audit-2", "audit-3", "audit-4"):
         assert f'href="#{key}"' in text
-
-
-def test_nothing_to_show():
-    """A report on no result is refused."""
-    with pytest.raises(InputError, match="at least one result, got 0"):
-        render([])
 
 
 def test_the_comparison_says_what_its_numbers_are_about():

@@ -5,14 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report.conftest import changed
 
 from auditor.report import finding, recognition as told
 from auditor.results import at_least, out_of_many
-
-
-def _changed(result, name, **fields):
-    rows = tuple(replace(item, **fields) if item.name == name else item for item in result.estimates)
-    return replace(result, estimates=rows)
 
 
 def _shown(result, errors, hits, *, end="low", **data):
@@ -138,7 +134,7 @@ def test_a_census_is_told_with_its_members_as_draws(overfitted):
     )
     row = overfitted.estimate("epsilon_bound.clopper_pearson")
     details = {**row.details, "as_draws": {"value": 1.1, "lower": 1.1, "upper": None}}
-    census = _changed(overfitted, row.name, assumptions=(about,), details=details)
+    census = changed(overfitted, row.name, assumptions=(about,), details=details)
     found = told(census)
     assert "chance in which of them were drawn is allowed for" in found["rests"]
     assert "can be positive by chance alone" in found["rests"]

@@ -7,8 +7,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from hypothesis import given, strategies as st
+from report.conftest import changed
 
-from auditor.core import Check, Estimate, Status, Subject, Verdict
+from auditor.core import Check, Status, Verdict
 from auditor.report import sarif
 from auditor.verdicts import check_gates
 
@@ -121,10 +122,8 @@ def test_fingerprints_outlive_the_numbers(refuted):
         return [item["partialFingerprints"] for item in read(result, gates)["results"]]
 
     first = marks(refuted, ["auc > 0.6"])
-    auc = Estimate("auc", 0.9, 0.8, 0.99, 0.95, "by hand", Subject.MODEL)
     other = dataclasses.replace(
-        refuted,
-        estimates=tuple(auc if item.name == "auc" else item for item in refuted.estimates),
+        changed(refuted, "auc", value=0.9, lower=0.8, upper=0.99),
         provenance={**refuted.provenance, "created": "2027-01-01T00:00:00+00:00", "seed": 7},
     )
     assert marks(other, ["auc > 0.6"]) == first

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report.conftest import changed
 
 import auditor
 from auditor.core import Adjacency, Check, Status, Verdict
@@ -14,11 +15,6 @@ from auditor.verdicts import check_gates
 
 def _without(result, *names):
     return replace(result, estimates=tuple(item for item in result.estimates if item.name not in names))
-
-
-def _changed(result, name, **fields):
-    rows = (replace(item, **fields) if item.name == name else item for item in result.estimates)
-    return replace(result, estimates=tuple(rows))
 
 
 RATES = ("tpr_at_fpr.0.1", "tpr_at_fpr.0.01", "tpr_at_fpr.0.001")
@@ -83,7 +79,7 @@ def test_what_was_found(request, name, without, changes, said):
     result = _without(request.getfixturevalue(name), *without)
     result = replace(result, data={**result.data, "shown": None})
     for row, fields in changes.items():
-        result = _changed(result, row, **fields)
+        result = changed(result, row, **fields)
     assert said in finding(result).sentence
 
 
@@ -104,7 +100,7 @@ def test_the_number_that_leads(request, name, details, leads, said):
     """Epsilon* leads while its fit stands and chance alone would not give it, else the certified bound, and why."""
     result = request.getfixturevalue(name)
     details = dict(result.estimate(STAR).details) | details
-    lead = headline(_changed(result, STAR, details=details))
+    lead = headline(changed(result, STAR, details=details))
     assert lead.estimate.name == leads
     assert said in lead.sentence
 
@@ -153,14 +149,12 @@ def test_fit_in_words(overfitted, refuted):
 
 def test_what_was_observed_is_rounded_to_the_nearest(overfitted):
     """In a census the observed rate is its own lower end: it reads to the nearest, and only the "at least" is rounded down."""
-    rate = _changed(
-        overfitted, "tpr_at_fpr.0.01", value=19 / 1500, lower=19 / 1500, upper=None
-    )  # 0.012666...
+    rate = changed(overfitted, "tpr_at_fpr.0.01", value=19 / 1500, lower=19 / 1500, upper=None)  # 0.012666...
     row = Row(rate.estimate("tpr_at_fpr.0.01"))
     assert (row.value, row.ends) == ("1.27%", "at least 1.26%")
     gate = check_gates(rate, ["tpr_at_fpr.0.01 > 0.5", "tpr_at_fpr.0.01.lower > 0.5"])
     assert ["is 0.0127 (1.27%," in gate[0].sentence, "is 0.0126 (1.26%," in gate[1].sentence] == [True, True]
-    bound = _changed(overfitted, "epsilon_bound.clopper_pearson", value=1.2699, lower=1.2699)
+    bound = changed(overfitted, "epsilon_bound.clopper_pearson", value=1.2699, lower=1.2699)
     assert Row(bound.estimate("epsilon_bound.clopper_pearson")).value == "1.26"
 
 
@@ -206,9 +200,9 @@ def test_an_approximate_bound_is_not_called_certified(overfitted):
     """Katz and Jeffreys limits are shown as approximate, in the row, the tile and the headline."""
     name = "epsilon_bound.clopper_pearson"
     details = {**overfitted.estimate(name).details, "approximate": True}
-    result = _changed(overfitted, name, details=details)
+    result = changed(overfitted, name, details=details)
     row = Row(result.estimate(name))
     assert row.title == "Approximate epsilon bound"
     assert "certified" not in row.interval
-    rejected = _changed(result, "epsilon_star.gaussian", details={"fit": {"rejected": True}}, lower=None)
+    rejected = changed(result, "epsilon_star.gaussian", details={"fit": {"rejected": True}}, lower=None)
     assert "approximate bound leads" in headline(rejected).sentence

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import answer, refused, run
+from command_line import answer, run
 
 
 @pytest.fixture
@@ -69,20 +69,3 @@ def test_the_threshold_can_be_chosen_in_each_way(table, tmp_path, rng, capsys):
     for arguments, words in ways.items():
         assert run("runs", table, "--delta", 1e-5, *arguments) == 0
         assert words in " ".join(capsys.readouterr().out.replace("−", "-").split())  # noqa: RUF001 the true minus sign
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), "--delta is needed"),
-        (("--delta", "1e-5", "--loss-column", "lose"), "column 'lose' is not in"),
-        (("--delta", "1e-5", "--adjacency", "add"), "--adjacency cannot be 'add'"),
-        (
-            ("--delta", "1e-5", "--rank-grid", "--threshold", "1"),
-            "one way to choose the threshold at a time: give --threshold or --rank-grid.",
-        ),
-    ],
-)
-def test_bad_input_is_exit_code_2(table, arguments, words, capsys):
-    """A missing delta, an unknown column or world is one sentence."""
-    assert words in refused(capsys, "runs", table, *arguments)

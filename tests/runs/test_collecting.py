@@ -141,19 +141,3 @@ def test_a_training_without_a_score_is_named_with_its_run(train, words, workers)
     """A NaN, a text, an error and an exit name run and world; dropped, they would bias the audit."""
     with pytest.raises(AuditorError, match=words):
         auditor.collect_runs(train, runs=40, workers=workers, batch=40)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"runs": 5}, "runs must be an even number, got 5"),
-        ({"runs": 2}, "runs must be a whole number of 4 or more, got 2"),
-        ({"runs": 8, "batch": 0}, "batch must be a whole number of 1 or more"),
-        ({"runs": 8, "memory": 1e6, "memory_per_worker": 1e9}, "memory must hold at least one worker"),
-        ({"runs": 8, "seed": -1}, "seed must be a whole number of 0 or more"),
-    ],
-)
-def test_bad_numbers_of_runs_are_refused(given, words):
-    """What cannot be halved or batched is one sentence."""
-    with pytest.raises(InputError, match=words):
-        auditor.collect_runs(run_tasks.noisy_count, workers=1, **given)

@@ -211,24 +211,3 @@ def test_files_say_by_name_which_runs_failed(tmp_path):
     with np.load(path, allow_pickle=False) as archive:
         assert sorted(archive) == ["array_0", "header"]
         assert json.loads(archive["header"].tobytes())["order"] == ["scores"]
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"failed": float("nan")}, "failed must be finite, got nan"),
-        ({"stop": 20}, r"stop must be a rule such as auditor\.Sequential\(\), got 20"),
-        ({"stop": Below}, r"stop must be a rule such as auditor\.Sequential\(\), got <class"),
-        ({"engine": "ray"}, r"engine must be one such as auditor\.RayEngine\(workers=2\), got 'ray'"),
-        ({"engine": auditor.RayEngine}, "engine must be one such as"),
-        (
-            {"engine": auditor.RayEngine(), "workers": 2},
-            "workers must be left out where an engine is given, got 2",
-        ),
-        ({"engine": auditor.LocalEngine(), "memory_per_worker": 1e9}, "memory_per_worker must be left out"),
-    ],
-)
-def test_what_cannot_stop_run_or_stand_for_a_run_is_refused(given, words):
-    """One sentence for each, before anything is run."""
-    with pytest.raises(InputError, match=words):
-        auditor.collect_runs(run_tasks.undefined, runs=8, **given)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from calibration import LAWS, set_epsilon
 from scipy import stats
-from simulation import ALPHA, at_most, runs_for
+from simulation import ALPHA, at_most, rate_of, runs_for, told
 
 from auditor.core import Census, Losses, Sample, Subset
 from auditor.curves import TradeoffCurve
@@ -38,12 +38,6 @@ def exceeds(losses, epsilon, *, members=Sample()):  # noqa: B008 - a frozen valu
     return judged(losses, members=members).p_value(epsilon) <= ALPHA
 
 
-def rate_of(request, name, audit, *, seed, runs):
-    """How many audits missed, of how many."""
-    rng, number = np.random.default_rng(seed), runs_for(request, runs, 4000)
-    return told(name, sum(bool(audit(rng)) for _ in range(number)), number)
-
-
 def rate_above(request, name, audit, epsilon, *, seed, runs):
     """How many audits of equal sizes have a bound above epsilon, of how many.
 
@@ -59,12 +53,6 @@ def rate_above(request, name, audit, epsilon, *, seed, runs):
     low, high = first(2 * ALPHA), first(ALPHA / 2)
     misses = number - high + sum(test.p_value(epsilon) <= ALPHA for test in tests[low:high])
     return told(name, misses, number)
-
-
-def told(name, misses, number):
-    """Both, printed for the table of the long run."""
-    print(f"\n{name}: {misses / number:.4f} of {number}")  # noqa: T201
-    return misses, number
 
 
 @pytest.mark.parametrize("members", [Sample(), Census(), Subset(of=80)])

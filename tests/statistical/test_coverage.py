@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from simulation import ALPHA, at_most, outside, seldom
+from simulation import ALPHA, LAWS, at_most, outside, seldom
 
 from auditor.core import (
     Census,
@@ -35,13 +35,6 @@ from auditor.estimators import (
 from auditor.results import views
 
 MELDED, TWO_LIMITS = RankGrid(interval=Melded()), RankGrid(interval=ClopperPearson())
-LAWS = {
-    "normal": lambda rng, n: rng.normal(size=n),
-    "exponential": lambda rng, n: rng.exponential(size=n),
-    "cauchy": lambda rng, n: rng.standard_cauchy(n),
-    "five values": lambda rng, n: rng.integers(0, 5, n) + 0.0,
-    "mostly one value": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.random(n)),
-}
 
 
 @pytest.mark.parametrize("law", LAWS)

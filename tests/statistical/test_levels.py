@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 from scipy import special
-from simulation import ALPHA, at_most, runs_for
+from simulation import ALPHA, at_most, rate_of
 
 from auditor import DPSGD, Sequential, audit, audit_instances, audit_runs
 from auditor.core import BernoulliSplit, Losses, PerGroup, RandomSplit, StatedClaim, Verdict
@@ -38,10 +38,7 @@ NONE = TradeoffCurve.from_epsilon_delta(0.0, delta=0.0)
 
 def rate_is_kept(request, name, refuted, *, seed, runs, long=4000):
     """Whether a true claim was refuted seldom enough."""
-    rng, number = np.random.default_rng(seed), runs_for(request, runs, long)
-    misses = sum(bool(refuted(rng)) for _ in range(number))
-    print(f"\n{name}: {misses / number:.4f} of {number}")  # noqa: T201 - the table of the long run
-    return at_most(misses, number)
+    return at_most(*rate_of(request, name, refuted, seed=seed, runs=runs, long=long))
 
 
 # --- Many runs -----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from simulation import ALPHA, seldom
+from simulation import ALPHA, LAWS, seldom
 
 from auditor.core import ClopperPearson, Losses, RankGrid
 from auditor.curves import count
@@ -192,14 +192,6 @@ def test_shadow_models_show_more_of_a_leak(simulated):
     loss, student, pooled, own, _ = simulated(areas, seed=11, runs=(20, 200)).mean(axis=0)
     assert min(student, pooled, own) > loss + 0.05
     assert student > max(pooled, own) + 0.005
-
-
-LAWS = {
-    "normal": lambda rng, n: rng.normal(size=n),
-    "cauchy": lambda rng, n: rng.standard_cauchy(n),
-    "five values": lambda rng, n: rng.integers(0, 5, n) + 0.0,
-    "mostly one value": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.random(n)),
-}
 
 
 def conformal(scores, rate):

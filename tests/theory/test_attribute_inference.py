@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from oracles import sampled_gaussian_delta
+from oracles import composed_delta
 from scipy.special import ndtr
 from scipy.stats import norm
 
@@ -27,31 +27,9 @@ def advantages(training, distances):
     return [row.value for row in attribute_inference(training, sensitivities=distances)[1:6:2]]
 
 
-def mirrored_advantage(*kinds, cells=2**19):
-    """Total variation of steps that mirror the positive losses of a line, each noise, rate, first, second, how many.
-
-    By definition: each step's losses on a grid, composed by their Fourier transform.
-    """
-    laws = []
-    for noise, rate, first, second, steps in kinds:
-        x = np.linspace((first + second) / 2, 10 * noise + 2, 40_001)
-        up, down = (1 - rate + rate * np.exp((2 * x - m) * m / (2 * noise**2)) for m in (first, second))
-        weight, loss = norm.pdf(x, scale=noise) * (x[1] - x[0]), np.log(up / down)
-        weight[0] /= 2
-        both = np.concatenate([weight * up, weight * down, [0.0]])
-        both[-1] = 1 - both.sum()
-        laws.append((np.concatenate([loss, -loss, [0.0]]), both, steps))
-    reach = 12 * math.sqrt(sum(steps * (weight @ loss**2) for loss, weight, steps in laws))
-    reach = max(reach, *(1.05 * np.abs(loss[weight > 1e-18]).max() for loss, weight, _ in laws))
-    transform = 1.0
-    for loss, weight, steps in laws:
-        place = loss * cells / (2 * reach)
-        floor = np.floor(place).astype(int)
-        law = np.bincount(floor % cells, weight * (floor + 1 - place), cells)
-        law += np.bincount((floor + 1) % cells, weight * (place - floor), cells)
-        transform = transform * np.fft.rfft(law) ** steps
-    losses = np.fft.fftfreq(cells) * 2 * reach
-    return float(np.fft.irfft(transform, cells) @ -np.expm1(np.minimum(-losses, 0.0)))
+def mirrored_advantage(*kinds):
+    """Total variation of steps that mirror the positive losses of a line, each noise, rate, first, second, how many."""
+    return composed_delta(*((s, p, low, high, n) for s, p, high, low, n in kinds), mirrored=True, cells=2**19)
 
 
 def arranged_delta(noise, rate, first, second, a):
@@ -207,9 +185,7 @@ def test_without_sampling_all_is_exact():
 def test_the_oracle_knows_reference_values():
     """The oracle gives the exact add/remove and replace-one total variations of statistics.md, section 7."""
     for low, high, expected in ((0.0, 1.0, 0.1610176), (-1.0, 1.0, 0.2643522)):
-        assert sampled_gaussian_delta(1.0, 0.01, 1000, 0.0, low=low, high=high) == pytest.approx(
-            expected, abs=2e-6
-        )
+        assert composed_delta((1.0, 0.01, low, high, 1000)) == pytest.approx(expected, abs=2e-6)
 
 
 @pytest.mark.parametrize("noise", [0.6, 1.0, 3.0])
@@ -217,7 +193,7 @@ def test_the_oracle_knows_reference_values():
 @pytest.mark.parametrize("distance", [0.2, 1.0, 1.7])
 def test_bound_and_matched_form_are_above_the_truth(noise, rate, steps, distance):
     """For gradients on one line, C and C - R in all steps, the exact advantage is below the bound and the matched form."""
-    exact = sampled_gaussian_delta(noise, rate, steps, 0.0, low=1 - distance)
+    exact = composed_delta((noise, rate, 1 - distance, 1.0, steps))
     published, matched, bound = advantages(DPSGD(noise, rate, steps), distance)
     assert exact <= bound + 1e-6
     assert exact <= matched + 1e-6
@@ -309,7 +285,7 @@ def test_never_more_than_membership():
     """Where the distances give no smaller bound, it is the exact advantage on the whole record, proven without them."""
     training = DPSGD(0.7, 0.02, 100)
     rows = attribute_inference(training, sensitivities=2.0)
-    exact = sampled_gaussian_delta(0.7, 0.02, 100, 0.0, low=-1.0)
+    exact = composed_delta((0.7, 0.02, -1.0, 1.0, 100))
     assert rows[5].value == pytest.approx(exact, abs=1e-5)
     assert rows[4].value == rows[8].value == 1 - rows[5].value
     assert rows[5].status == rows[8].status == "proven"

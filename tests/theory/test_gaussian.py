@@ -7,7 +7,14 @@ import pytest
 from oracles import gaussian_mechanism_delta
 from scipy import stats
 
-from auditor.theory import gaussian_delta, gaussian_deltas, gaussian_epsilon, gaussian_epsilons, gaussian_mu
+from auditor.theory import (
+    gaussian_delta,
+    gaussian_deltas,
+    gaussian_epsilon,
+    gaussian_epsilons,
+    gaussian_mu,
+    log_mixture,
+)
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 1.0, 20.0, 300.0])
@@ -77,3 +84,20 @@ def test_extremes_of_delta_and_mu():
     assert gaussian_mu(1.0, delta=0.0) == 0.0
     assert gaussian_mu(0.0, delta=0.5) == pytest.approx(2 * stats.norm.ppf(0.75), rel=1e-14)
     assert gaussian_mu(1e300, delta=0.5) == pytest.approx(math.sqrt(2) * 1e150, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rate", "expected"),
+    [
+        (0.0, 0.3, 0.0),
+        (1e-12, 0.1, 1e-13),
+        (2.0, 1.0, 2.0),
+        (1e4, 0.5, 1e4 + math.log(0.5)),
+        (1e300, 1e-9, 1e300),
+        (math.inf, 0.5, math.inf),
+        (0.5, 1e-300, 1e-300 * math.expm1(0.5)),
+    ],
+)
+def test_extremes_of_a_mixture(epsilon, rate, expected):
+    """Tiny, huge and infinite epsilons and rates give their limits."""
+    assert float(log_mixture(epsilon, rate)) == pytest.approx(expected, rel=1e-12)

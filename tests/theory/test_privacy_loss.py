@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from oracles import fixed_size_delta, sampled_gaussian_delta
+from oracles import composed_delta, fixed_size_delta
 from scipy import integrate, stats
 
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
@@ -30,7 +30,7 @@ def pair(x, *, rate, noise, adjacency):
 def on_a_grid(noise, rate, steps, adjacency, epsilons):
     """Brute force: deltas by a convolution of the loss on a fine grid."""
     low = -1.0 if adjacency is REPLACE_ONE else 0.0
-    return [sampled_gaussian_delta(noise, rate, steps, epsilon, low=low) for epsilon in epsilons]
+    return [composed_delta((noise, rate, low, 1.0, steps), epsilon=epsilon) for epsilon in epsilons]
 
 
 @pytest.mark.parametrize("adjacency", BOTH)
@@ -164,18 +164,6 @@ def test_few_steps_at_small_rates(adjacency, fpr):
     reached = float(composed(training, adjacency=adjacency).tpr_at(fpr))
     bound = claimed_curve(training, adjacency=adjacency).curve.tpr_at(fpr)
     assert reached * (1 - 1e-9) <= bound <= reached * 1.02
-
-
-@pytest.mark.parametrize("adjacency", BOTH)
-def test_monotone(adjacency):
-    """More noise is never worse; more steps and a larger rate never better."""
-
-    def tv(noise=1.0, rate=0.02, steps=200):
-        return composed(DPSGD(noise, rate, steps), adjacency=adjacency).total_variation()
-
-    assert np.all(np.diff([tv(noise=s) for s in (0.4, 0.6, 1.0, 3.0, 30.0, 3000.0)]) < 0)
-    assert np.all(np.diff([tv(rate=p) for p in (1e-6, 1e-3, 0.02, 0.3, 0.9, 1.0)]) >= 0)
-    assert np.all(np.diff([tv(steps=n) for n in (1, 2, 3, 10, 100, 10**4, 10**7)]) >= 0)
 
 
 @pytest.mark.parametrize("adjacency", BOTH)

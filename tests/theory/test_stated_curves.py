@@ -13,8 +13,8 @@ from auditor.theory import (
     claimed_curve,
     claims,
     epsilon,
-    epsilon_from_mu,
     epsilon_from_rho,
+    gaussian_epsilon,
     gdp_curve,
     replaced_curve,
 )
@@ -75,7 +75,7 @@ def test_rho_at_a_delta(rho, delta):
     assert found.value == pytest.approx(oracles.zcdp_epsilon(rho, delta), rel=1e-6, abs=1e-9)
     assert found.value <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
     assert epsilon(claim, delta=delta, adjacency=REPLACE_ONE).value == epsilon_from_rho(4 * rho, delta=delta)
-    assert found.value >= epsilon_from_mu(math.sqrt(2 * rho), delta=delta)  # N(mu, 1) is mu^2/2-zCDP
+    assert found.value >= gaussian_epsilon(math.sqrt(2 * rho), delta=delta)  # N(mu, 1) is mu^2/2-zCDP
 
 
 @pytest.mark.skipif(not hasattr(dp_accounting, "ZCDpEvent"), reason="dp-accounting 0.4 has no such event")

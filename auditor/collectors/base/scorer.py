@@ -23,7 +23,7 @@ from auditor.collectors.base.tasks import (
 )
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, MissingExtraError
-from auditor.core.values import Floats, Losses, LossScale, PerGroup
+from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
 
 # --- A model as the collectors see it: features in, outputs out, and what is known of the outputs ---
 
@@ -90,18 +90,21 @@ class ModelScorer:
         task: What it was trained to predict.
         classes: The label of each output column; default those that the model knows, or else the column numbers.
         repeats: Calls of the model for each batch; the outputs are averaged, for a model that answers at random.
+        policies: What the model might answer instead, under which the same outputs are scored too.
 
     Raises:
-        InputError: The classes that the model knows, in another order.
+        InputError: The classes that the model knows, in another order; or policies that the task does not have.
     """
 
     predictor: Predictor
     task: Task = Classification()  # noqa: RUF009 - a frozen value
     classes: Sequence[Any] | None = None
     repeats: int = 1
+    policies: tuple[OutputPolicy, ...] = ()
 
     def __post_init__(self) -> None:
         refuse_other_order(self.classes, own=self.predictor.classes)
+        refuse_policies(self.policies, kinds=self.task.answers, what=self.task.words, repeats=self.repeats)
 
     @property
     def words(self) -> str:
@@ -134,7 +137,9 @@ class ModelScorer:
 
     def losses(self, outputs: Any, records: Records) -> BatchLosses:
         """Return the losses of a batch by what the model returned for it, with the labels that the records have here."""
-        return self.task.losses(outputs, records=records, output=self.output, classes=self.known_classes)
+        return self.task.losses(
+            outputs, records=records, output=self.output, classes=self.known_classes, policies=self.policies
+        )
 
     @property
     def output(self) -> Output:
@@ -177,6 +182,23 @@ def refuse_other_order(classes: Sequence[Any] | None, *, own: Sequence[Any] | No
         )
 
 
+def refuse_policies(
+    policies: Sequence[OutputPolicy], *, kinds: Sequence[str], what: str, repeats: int = 1
+) -> None:
+    """Refuse policies of other kinds than those under which something is scored."""
+    bad = next((item for item in policies if item.kind not in kinds), None)
+    if bad is not None:
+        fix = "name only numbers of digits" if kinds else "leave policies= (--policies) out"
+        raise InputError(
+            f"policies must be of a kind that this score has, which is the {what}, got {bad.name!r}; {fix}."
+        )
+    if policies and repeats > 1:
+        raise InputError(
+            f"policies must be left out where answers are averaged, got repeats={repeats}: each answer alone would be made"
+            " coarser, and an average of them tells more; leave repeats= (--repeats) out."
+        )
+
+
 def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLosses:
     """Return the losses of a whole group, scored in batches of that size (default: what the scorer wants, or all)."""
     step = size or scorer.records_at_once or len(records)
@@ -207,6 +229,10 @@ def losses_of(
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
     hard = member.hard and nonmember.hard
     correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]
+    under = {
+        policy: PerGroup(member.more[column], nonmember.more[column])
+        for column, policy in OutputPolicy.columns_among(member.more).items()
+    }
     first, second = finite_pair(member, nonmember)
     return Losses(
         member=first,
@@ -217,6 +243,7 @@ def losses_of(
         history=(*collection_history(f"{scorer.words}{aside}", saturated=saturated, hard=hard), *noticed),
         notes=reader_notes(noticed, hard=hard),
         correct=PerGroup(*correct) if correct else None,
+        policies=under,
     )
 
 

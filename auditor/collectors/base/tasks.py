@@ -12,7 +12,7 @@ In every one of them a smaller loss means a better prediction.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from auditor.collectors.base.outputs import Output, checked_outputs, resolution,
 from auditor.collectors.base.records import Codes, Records, plain_labels
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import Floats, LossScale
+from auditor.core.values import Floats, LossScale, OutputPolicy
 
 # --- Losses of one batch of records, as they leave the model, and the place that saturated ones get in the end ---
 
@@ -36,8 +36,9 @@ class BatchLosses:
         saturated: Shape (n,), which losses come from a probability of exactly 0 or 1.
         eps: The spacing near 1 of the floats that the model returned.
         hard: Whether all probabilities were 0 or 1: the model returned labels.
-        more: Other scores of the same records by name, likewise smaller for what looks more like a member; of a
-            classification ``correct`` instead, whether the largest output is the true class's.
+        more: Other scores of the same records by name, likewise smaller for what looks more like a member, such as
+            ``loss.label`` under an `OutputPolicy`; of a classification also ``correct``, whether the largest output is the
+            true class's.
     """
 
     loss: Floats
@@ -110,7 +111,12 @@ _BLOCK = 2**20  # numbers converted to float64 at a time, so that a wide output 
 
 
 def true_class_loss(
-    outputs: npt.NDArray[Any], *, codes: Codes, output: Output, records: Records
+    outputs: npt.NDArray[Any],
+    *,
+    codes: Codes,
+    output: Output,
+    records: Records,
+    policies: Sequence[OutputPolicy] = (),
 ) -> BatchLosses:
     """Return the negative log-odds of each record's true class.
 
@@ -119,6 +125,7 @@ def true_class_loss(
         codes: Shape (n,), the column of the true class of each record.
         output: What the outputs are.
         records: Whose outputs they are, for the error sentence.
+        policies: Under which the records are scored too.
 
     Returns:
         The losses in nats; -inf or +inf where saturated.
@@ -133,11 +140,14 @@ def true_class_loss(
     step = max(1, _BLOCK // (outputs.shape[1] if outputs.ndim > 1 else 1))
     loss = np.empty(outputs.shape[0])
     correct = np.empty(loss.size, dtype=np.bool_)
+    under = {policy: np.empty(loss.size) for policy in policies}
     hard = output is not Output.LOGITS
     for start in range(0, loss.size, step):
         part = slice(start, start + step)
         values = checked_outputs(outputs[part], output=output, records=records, start=start)
         hard = hard and _all_hard(values, output)
+        for policy, found in under.items():
+            found[part] = _loss_under(policy, values, codes[part], output)
         if values.ndim == 1:
             loss[part] = _two_class_losses(values, codes[part], output)
             correct[part] = loss[part] < 0
@@ -146,7 +156,9 @@ def true_class_loss(
             loss[part] = _several_class_losses(values, codes[part], output)  # which overwrites the values
     must = "outputs must tell the true class from the others"
     records.refuse(np.isnan(loss), must, got=loss, fix="return logits that are not infinite for both")
-    return BatchLosses(loss, np.isinf(loss), eps=resolution(outputs), hard=hard, more={"correct": correct})
+    under |= {policy: np.where(correct, 0.0, 1.0) for policy in policies if policy.kind == "label"}
+    more = {"correct": correct, **{policy.column: found for policy, found in under.items()}}
+    return BatchLosses(loss, np.isinf(loss), eps=resolution(outputs), hard=hard, more=more)
 
 
 def _all_hard(values: Floats, output: Output) -> bool:
@@ -182,6 +194,56 @@ def _several_class_losses(values: Floats, codes: Codes, output: Output) -> Float
         return np.asarray(shift + np.log(np.exp(values - shift[:, None]).sum(axis=1)) - own)
 
 
+# --- The loss where the model answers less: the log-odds that an attacker takes the true class for who sees the answer ---
+#
+#     digits=N   every probability rounded to N decimals; one of 0 counts as a quarter of the last decimal
+#     topK       the K largest; what is left of 1 spread evenly over the others, of which nothing is known
+#     label      1 for a wrong label and 0 for a right one
+#
+# Each is finite, and a function of the answer and the true class alone, so that the best attacker learns no more from it
+# than from the full outputs. Of two classes ``top1`` says all that these say.
+
+
+_QUARTER = 0.25
+
+
+def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Output) -> Floats:
+    """The loss of the true class under a policy; that of a label is known already."""
+    if policy.kind == "label":
+        return np.zeros(codes.size)
+    answer, rows = _probabilities(values, output), np.arange(codes.size)
+    if policy.kind == "digits":
+        # Counted in units of the last decimal: sums of whole numbers are exact, and equal answers tie.
+        answer, least = np.rint(answer * 10.0**policy.number), _QUARTER
+    else:
+        shown, rest = np.split(np.argsort(-answer, axis=1, kind="stable"), [policy.number], axis=1)
+        if rest.size:  # from what is shown alone, so that nothing of the others is told
+            left = 1 - np.take_along_axis(answer, shown, axis=1).sum(axis=1, keepdims=True)
+            np.put_along_axis(answer, rest, np.maximum(left, 0) / rest.shape[1], axis=1)
+        least = float(np.finfo(np.float64).eps)
+    own = answer[rows, codes]
+    answer[rows, codes] = 0
+    return np.asarray(np.log(np.maximum(answer.sum(axis=1), least)) - np.log(np.maximum(own, least)))
+
+
+def _probabilities(values: Floats, output: Output) -> Floats:
+    """A fresh table of the probability of each class."""
+    from scipy.special import expit
+
+    if values.ndim == 1 and output is Output.LOGITS:
+        return np.stack([expit(-values), expit(values)], axis=1)
+    if values.ndim == 1 and output is Output.LOG_PROBABILITIES:
+        return np.stack([-np.expm1(values), np.exp(values)], axis=1)
+    if values.ndim == 1:
+        return np.stack([1 - values, values], axis=1)
+    if output is Output.PROBABILITIES:
+        return values.copy()
+    top = values.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # an infinite logit is the largest, or leaves nothing to the others
+        found = np.exp(np.where(values == top, 0.0, values - top))
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
 # --- Tasks: what the labels are, and the loss that outputs and labels give; each has the same attributes and methods ---
 #
 # scale        What the loss is.
@@ -189,7 +251,8 @@ def _several_class_losses(values: Floats, codes: Codes, output: Output) -> Float
 # has_output   Whether the model returns one of the kinds of `Output` (a regression returns plain numbers).
 # labels       The labels of a group as an array with one row for each record, checked as far as they can be alone.
 # check        Refuses labels that the classes do not have, before the model spends any time.
-# losses       The losses of a batch from what the model returned.
+# losses       The losses of a batch from what the model returned, and under policies.
+# answers      The kinds of policies under which it has a loss.
 
 
 _TABLE = 2  # dimensions
@@ -208,6 +271,7 @@ class Classification:
     scale = LossScale.LOG_ODDS
     words = "negative log-odds of the true class"
     has_output = True
+    answers = ("digits", "top", "label")
 
     def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
         """Return one label for each record."""
@@ -225,7 +289,13 @@ class Classification:
             records.codes(classes)
 
     def losses(
-        self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
+        self,
+        outputs: Any,
+        *,
+        records: Records,
+        output: Output,
+        classes: Sequence[Any] | None,
+        policies: Sequence[OutputPolicy] = (),
     ) -> BatchLosses:
         """Return the negative log-odds of each record's class."""
         raw = shaped_outputs(outputs, n=len(records), place=records.name)
@@ -235,7 +305,7 @@ class Classification:
             # Predicted labels passed for probabilities are named before labels are looked up.
             checked_outputs(raw, output=output, records=records)
         codes = records.codes(range(width) if classes is None else classes)
-        return true_class_loss(raw, codes=codes, output=output, records=records)
+        return true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
 
 
 @dataclass(frozen=True)
@@ -249,6 +319,7 @@ class MultiLabel:
     scale = LossScale.UNKNOWN
     words = "sum over the labels of the negative log-odds of the true side"
     has_output = True
+    answers = ("digits",)
 
     def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
         """Return the labels as a table of booleans, shape (n, K)."""
@@ -268,7 +339,13 @@ class MultiLabel:
             _refuse_width(classes, records.labels.shape[1])
 
     def losses(
-        self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
+        self,
+        outputs: Any,
+        *,
+        records: Records,
+        output: Output,
+        classes: Sequence[Any] | None,
+        policies: Sequence[OutputPolicy] = (),
     ) -> BatchLosses:
         """Return the sum of the labels' losses, each between the ends that `_label_loss_range` gives the model's type of floats."""
         raw = shaped_outputs(outputs, n=len(records), place=records.name)
@@ -281,6 +358,7 @@ class MultiLabel:
             )
         low, high = _label_loss_range(raw, output)
         total, saturated, hard = np.zeros(len(records)), np.zeros(len(records), dtype=np.bool_), True
+        under = {policy: np.zeros(len(records)) for policy in policies}
         for column in range(truth.shape[1]):
             values = checked_outputs(raw[:, column], output=output, records=records)
             loss = _two_class_losses(values, truth[:, column], output)
@@ -288,8 +366,11 @@ class MultiLabel:
             hard = hard and bool(infinite.all())
             saturated |= infinite
             total += np.clip(loss, low, high)
+            for policy, sums in under.items():
+                np.add(sums, _loss_under(policy, values, truth[:, column].astype(np.intp), output), out=sums)
         records.refuse(~np.isfinite(total), _FINITE, got=total, fix=_MEND)
-        return BatchLosses(loss=total, saturated=saturated, eps=resolution(raw), hard=hard)
+        more = {policy.column: found for policy, found in under.items()}
+        return BatchLosses(loss=total, saturated=saturated, eps=resolution(raw), hard=hard, more=more)
 
 
 def _label_loss_range(raw: npt.NDArray[Any], output: Output) -> tuple[float, float]:
@@ -341,6 +422,7 @@ class _Regression:
 
     scale = LossScale.UNKNOWN
     has_output = False
+    answers = ("digits",)
 
     def labels(self, name: str, target: Any) -> npt.NDArray[Any]:
         """Return the numbers to predict, shape (n, d)."""
@@ -360,6 +442,33 @@ class _Regression:
         if classes is not None:
             raise InputError("classes must be left out of a regression, which has none.")
 
+    def losses(
+        self,
+        outputs: Any,
+        *,
+        records: Records,
+        output: Output,
+        classes: Sequence[Any] | None,
+        policies: Sequence[OutputPolicy] = (),
+    ) -> BatchLosses:
+        """Return the losses, and those of the numbers rounded."""
+        width = records.labels.shape[1]
+        values = _predictions(outputs, records, width=self.width(width))
+        with np.errstate(over="ignore"):
+            found = _finite_losses(self.loss_of(values, records), records)
+            under = {
+                item.column: self.loss_of(_rounded(values, item.number, width), records) for item in policies
+            }
+        return replace(found, more={name: _finite_losses(loss, records).loss for name, loss in under.items()})
+
+    def width(self, labels: int) -> int:
+        """Return how many columns the model returns for so many numbers to predict."""
+        raise NotImplementedError
+
+    def loss_of(self, values: Floats, records: Records) -> Floats:
+        """Return the loss of each record by what the model returned."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class SquaredError(_Regression):
@@ -371,12 +480,13 @@ class SquaredError(_Regression):
 
     words = "squared error"
 
-    def losses(
-        self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
-    ) -> BatchLosses:
+    def width(self, labels: int) -> int:
+        """Return how many columns the model returns."""
+        return labels
+
+    def loss_of(self, values: Floats, records: Records) -> Floats:
         """Return the squared errors, summed over the outputs."""
-        predicted = _predictions(outputs, records, width=records.labels.shape[1])
-        return _finite_losses(((records.labels - predicted) ** 2).sum(axis=1), records)
+        return np.asarray(((records.labels - values) ** 2).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -405,22 +515,21 @@ class GaussianLogLoss(_Regression):
             return "Gaussian log loss with the standard deviation that the model returned"
         return f"Gaussian log loss with standard deviation {self.standard_deviation:g}"
 
-    def losses(
-        self, outputs: Any, *, records: Records, output: Output, classes: Sequence[Any] | None
-    ) -> BatchLosses:
+    def width(self, labels: int) -> int:
+        """Return how many columns the model returns."""
+        return labels if self.standard_deviation is not None else 2 * labels
+
+    def loss_of(self, values: Floats, records: Records) -> Floats:
         """Return the negative log-likelihoods, summed over the outputs."""
         width = records.labels.shape[1]
+        predicted, deviation = values[:, :width], values[:, width:]
         if self.standard_deviation is None:
-            both = _predictions(outputs, records, width=2 * width)
-            predicted, deviation = both[:, :width], both[:, width:]
             must = "outputs must hold standard deviations above 0 after the means"
             records.refuse(deviation <= 0, must, got=deviation, fix="return deviations, not their logarithms")
         else:
-            predicted = _predictions(outputs, records, width=width)
             deviation = np.full((1, width), self.standard_deviation)
-        with np.errstate(over="ignore"):
-            loss = ((records.labels - predicted) / deviation) ** 2 / 2 + np.log(deviation)
-        return _finite_losses((loss + math.log(2 * math.pi) / 2).sum(axis=1), records)
+        loss = ((records.labels - predicted) / deviation) ** 2 / 2 + np.log(deviation)
+        return np.asarray((loss + math.log(2 * math.pi) / 2).sum(axis=1))
 
 
 def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
@@ -434,6 +543,14 @@ def _predictions(outputs: Any, records: Records, *, width: int) -> Floats:
         )
     records.refuse(~np.isfinite(values), "outputs must be finite", got=values, fix="mend the model's input")
     return values
+
+
+def _rounded(values: Floats, decimals: int, width: int) -> Floats:
+    """Predictions to so many decimals; deviations, which come after them, of at least a quarter of the last one."""
+    found = np.round(values, decimals)
+    found = np.where(np.isfinite(found), found, values)  # too large to be rounded
+    found[:, width:] = np.maximum(found[:, width:], _QUARTER * 10.0**-decimals)
+    return found
 
 
 def _finite_losses(loss: Floats, records: Records) -> BatchLosses:

@@ -3,7 +3,7 @@
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, count_records, per_group, spelled
-from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of
+from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.scorers import (
@@ -30,7 +30,7 @@ from auditor.collectors.tables.shared_rows import SharedRows
 from auditor.collectors.tables.sources import marks
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.values import Losses, PerGroup
+from auditor.core.values import Losses, OutputPolicy, PerGroup
 from auditor.records.features import Features, fingerprints
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def collect(
     batch_size: int | None = None,
     repeats: int = 1,
     allow_shared_rows: bool = False,
+    policies: str | Iterable[str] = (),
 ) -> Losses:
     """Score a model's members and non-members; a classifier's losses are the negative log-odds of the true class.
 
@@ -79,6 +80,8 @@ def collect(
             function that gets each group at once is not tried on a few records before.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         allow_shared_rows: Whether to go on where many rows of tables are in both groups. (Of pairs the audit says so.)
+        policies: What the model might answer instead of its full outputs, such as ``"digits=2,top1,label"``: the same
+            outputs are scored under each too, without further requests, and `auditor.audit` says what it would help.
 
     Returns:
         Losses in nats with ``scale=LossScale.LOG_ODDS``, the count of saturated records, a fingerprint of each record's
@@ -115,6 +118,7 @@ def collect(
                 batch_size=batch_size,
                 repeats=repeats,
                 allow_shared_rows=allow_shared_rows,
+                policies=policies,
             )
             for sentence in report.warnings:
                 warnings.warn(sentence, stacklevel=2)
@@ -131,7 +135,14 @@ def collect(
     labels["label"] = PerGroup(member.labels, nonmember.labels) if isinstance(task, Classification) else None
     labels["fingerprint"] = _pair_fingerprint(member, nonmember)
     scorer, tried = opened_scorer(
-        model, (member, nonmember), task=task, classes=classes, output=output, size=size, repeats=repeats
+        model,
+        (member, nonmember),
+        task=task,
+        classes=classes,
+        output=output,
+        size=size,
+        repeats=repeats,
+        policies=policies,
     )
     noticed: tuple[str, ...] = ()
     if tried is not None:
@@ -151,6 +162,7 @@ def losses_from_probabilities(
     id: npt.ArrayLike | None = None,  # noqa: A002  # the name of the field in Losses
     group: npt.ArrayLike | None = None,
     person: npt.ArrayLike | None = None,
+    policies: str | Iterable[str] = (),
 ) -> Losses:
     """Return the losses of outputs that are at hand: the negative log-odds of the true class.
 
@@ -164,6 +176,7 @@ def losses_from_probabilities(
         id: Optional record ids, shape (n,).
         group: Optional slices to report by, shape (n,).
         person: Optional data subject of each record, shape (n,).
+        policies: What the model might answer instead, as for `collect`.
 
     Raises:
         InputError: Numbers that are not what ``output`` says, labels that are no class, lengths that do not match, or
@@ -190,6 +203,7 @@ def losses_from_probabilities(
         nonmembers=(rows[~mask], target[~mask]),
         classes=classes,
         output=output,
+        policies=policies,
     )
     # The outputs are no features: records that look alike to the model need not be the same.
     known: dict[str, Any] = {name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()}
@@ -214,12 +228,13 @@ def opened_scorer(
     output: Output | None,
     size: int | None = None,
     repeats: int = 1,
+    policies: Any = (),
 ) -> tuple[ModelScorer, Preflight | None]:
     """Return what scores these records by a model, and what was found on some of them; null where it was not tried."""
     output = None if output is None else Output.named(output)
     names = None if classes is None else distinct_classes(classes)
     found = predictor(model, task=task, output=output, sample=groups)
-    scorer = ModelScorer(found, task=task, classes=names, repeats=repeats)
+    scorer = ModelScorer(found, task, names, repeats, OutputPolicy.several(policies))
     for group in groups:
         scorer.check(group)  # an unknown label is found before the model spends any time
     # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
@@ -264,6 +279,7 @@ def collect_to(
     repeats: int = 1,
     batch_size: int | None = None,
     allow_shared_rows: bool = False,
+    policies: str | Iterable[str] = (),
     engine: Engine | None = None,
     overwrite: bool = False,
     announce: Callable[[str], None] = lambda _: None,
@@ -288,6 +304,7 @@ def collect_to(
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         batch_size: Records for each call of the model; default what the model wants, or 10,000.
         allow_shared_rows: Whether to go on where many rows are in both groups.
+        policies: What the model might answer instead, as for `collect`; a column of losses for each. Texts have none.
         engine: What does the work: `LocalEngine()` (the default) or `RayEngine(workers)`.
         overwrite: Whether losses of another collection in the same place are replaced.
         announce: Told in a sentence what happens.
@@ -316,6 +333,9 @@ def collect_to(
 
     texts = is_scorer(model)
     task = None if texts else (task or Classification())
+    under = OutputPolicy.several(policies)
+    kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
+    refuse_policies(under, kinds=kinds, what=what, repeats=repeats)
     sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)
     recipe = ScorerRecipe(
         model=model,
@@ -324,6 +344,7 @@ def collect_to(
         classes=None if classes is None else typed_classes(distinct_classes(classes), sources),
         repeats=validate.at_least("repeats", repeats, least=1),
         sources=sources,
+        policies=under,
     )
     shared = SharedRows(sources)
     total = sum(map(len, sources))
@@ -369,4 +390,6 @@ def _setting(recipe: ScorerRecipe, sources: Sequence[TableSource]) -> dict[str, 
         "repeats": recipe.repeats,
         "features": [list(source.roles.features) for source in sources],
         "alone": [source.roles.alone for source in sources],
+        # Named only where there are any: other collections go on as before.
+        **({"policies": [item.name for item in recipe.policies]} if recipe.policies else {}),
     }

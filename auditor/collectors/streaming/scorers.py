@@ -16,6 +16,7 @@ from auditor.collectors.texts.models import LongTexts, load_language_model
 from auditor.collectors.texts.scorer import TextScorer, text_scorer
 from auditor.collectors.texts.scores import MeanTokenLoss, TextScore
 from auditor.core.errors import InputError
+from auditor.core.values import OutputPolicy
 
 # --- A file of a model, and what it takes to load it; another process can load it too ---
 
@@ -178,6 +179,7 @@ class ScorerRecipe:
         classes: The label of each output column, if the caller knows.
         repeats: Calls of the model for each batch.
         sources: The tables; the model is tried on records spread over each, the same in every process.
+        policies: What the model might answer instead.
     """
 
     model: Any
@@ -186,6 +188,7 @@ class ScorerRecipe:
     classes: Sequence[Any] | None
     repeats: int
     sources: Sequence[Source]
+    policies: tuple[OutputPolicy, ...] = ()
 
     def __call__(self) -> Scorer:
         """Return the scorer."""
@@ -195,4 +198,4 @@ class ScorerRecipe:
             return scorer
         sample = [sampled(source)[0] for source in self.sources]
         found = predictor(model, task=self.task, output=self.output, sample=sample)
-        return ModelScorer(found, task=self.task, classes=self.classes, repeats=self.repeats)
+        return ModelScorer(found, self.task, self.classes, self.repeats, self.policies)

@@ -1,7 +1,8 @@
 """Columns of a file, or of one file for each group, become `Losses`, `Features` or a training run."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import MEMORY
 from auditor.core.options import DPSGD, PoissonSampling, Sampling
-from auditor.core.values import Floats, Losses, LossScale, PerGroup
+from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
 from auditor.records.features import Features
 
 # --- What readers of files share: the membership column, and the names of columns ---
@@ -71,6 +72,7 @@ def from_columns(
     fingerprint: npt.ArrayLike | None = None,
     correct: npt.ArrayLike | None = None,
     inclusion: npt.ArrayLike | None = None,
+    policies: Mapping[str, npt.ArrayLike] = MappingProxyType({}),
     higher_is_member: bool = False,
     scale: LossScale = LossScale.UNKNOWN,
     saturated: tuple[int, int] = (0, 0),
@@ -89,6 +91,8 @@ def from_columns(
         fingerprint: Optional hash of each record's features, shape (n,).
         correct: Optional, whether the model classified each record correctly, shape (n,).
         inclusion: Optional, with what probability each record was to be a member, in (0, 1), shape (n,).
+        policies: Optional losses of the same records where the model answers less, shape (n,) each, by what it answers,
+            such as ``label``.
         higher_is_member: Whether a higher score means more like a member; the scores are then negated.
         scale: What the loss is, if that is known.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
@@ -115,8 +119,11 @@ def from_columns(
         for name, column in given.items()
         if column is not None
     }
+    under = {name: validate.finite_column(f"the {name} losses", column) for name, column in policies.items()}
+    under = {name: -column for name, column in under.items()} if higher_is_member else under
     validate.same_length(
-        ["loss", "member", *labels], [values.size, mask.size, *(column.size for column in labels.values())]
+        ["loss", "member", *labels, *under],
+        [values.size, mask.size, *(column.size for column in (*labels.values(), *under.values()))],
     )
     _with_both(mask, place="the member column")
     return _of_groups(
@@ -127,6 +134,7 @@ def from_columns(
         scale=scale,
         saturated=saturated,
         notes=tuple(notes),
+        policies={name: PerGroup(column[mask], column[~mask]) for name, column in under.items()},
         **{name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()},
     )
 
@@ -159,6 +167,7 @@ def read_losses(
 
     What `auditor.collect_to` wrote says of itself what its losses are, how they came about and how many are saturated;
     together with its true classes, fingerprints and which records were classified correctly they are what `auditor.collect` would have returned.
+    Beside a column ``loss`` those under output policies are read too, such as ``loss.digits=2`` or ``loss.label``.
 
     Args:
         path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
@@ -203,10 +212,12 @@ def read_losses(
     names = [_loss_name(loss_column, table), _member_name(member_column, table)]
     known = [name for name in ("fingerprint", "correct") if name in own]
     odds = [name for name in (_ODDS,) if name in table.names]
-    columns = table.columns([*names, *labels.values(), *known, *odds], text=list(labels.values()))
+    under = OutputPolicy.columns_among(table.names if loss_column == "loss" else ())
+    columns = table.columns([*names, *labels.values(), *known, *odds, *under], text=list(labels.values()))
     given: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
     given |= {name: _probabilities(columns[name], table) for name in odds}
     given["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
+    given["policies"] = {policy: _losses(columns[name], table, name) for name, policy in under.items()}
     if collected is not None:
         given["notes"] = collected.notes
         given |= {name: columns[name] for name in known}

@@ -1,4 +1,4 @@
-"""Every epsilon value of an audit on one scale: bounds with their ceilings, estimates, and the claim where it may stand."""
+"""Intervals on one scale: every epsilon value of an audit, with ceilings and claims, and the AUC under each output policy."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,16 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from auditor.core import numbers
 from auditor.core.registry import Unit
-from auditor.core.values import Claim, Subject
+from auditor.core.values import Claim, Estimate, Subject
 from auditor.report.figures import canvas
 from auditor.report.figures.canvas import ACCENT, CARD, INK, MUTED, NEUTRAL, WIDTH, plain_axis, sheet, tip
 from auditor.results import metrics
-from auditor.results.document import AuditDocument, ceiling, detail
-from auditor.results.rows import Row, claim_words, condition
+from auditor.results.document import AuditDocument, ceiling, detail, find
+from auditor.results.rows import Row, claim_words, condition, policy_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -341,3 +343,102 @@ def _said(row: _EpsilonRow) -> str:
     note = ", ".join(part for part in (row.note, row.adjacency) if part)
     text = f"{title} {row.words}" + (f" ({note})" if note else "")
     return text if row.claim is None else f"{text}, judged against: {row.claimed}"
+
+
+# --- Where odds of membership were estimated: how the groups overlap, and what a hidden difference leaves of the bound ---
+
+
+def _estimated(result: AuditDocument) -> tuple[Estimate, Any] | None:
+    """The bound by estimated odds, and how the groups overlap."""
+    found = find(result, "epsilon_bound.propensity")
+    odds = detail(found, "odds")
+    if found is None or found.value is None or odds is None:
+        return None
+    return (found, odds) if len(odds["members"]) == len(odds["others"]) > 0 else None
+
+
+def estimated_odds_figure(result: AuditDocument) -> "Figure | None":
+    """Return the estimated probabilities of membership of both groups, and the bound by what is hidden from the features.
+
+    That a hidden difference of a factor e^k in the odds leaves the bound less k holds at the same confidence.
+    """
+    found = _estimated(result)
+    if found is None:
+        return None
+    row, odds = found
+    with sheet((WIDTH, 5.0), nrows=2) as (figure, (above, below)):
+        edges = np.linspace(0, 1, len(odds["members"]) + 1)
+        above.stairs(odds["members"], edges, fill=True, color=ACCENT, alpha=0.45, label="trained on")
+        above.stairs(odds["others"], edges, color=INK, linewidth=1.2, label="not trained on")
+        for end in (odds["overlap"], 1 - odds["overlap"]):
+            above.axvline(end, color=MUTED, linewidth=0.9, linestyle=canvas.DASHED)
+        above.set(xlabel="Estimated probability of having been trained on", ylabel="Records", xlim=(0, 1))
+        above.legend()
+        bound = min(float(row.value or 0), _FACTORS)
+        below.plot(np.exp([0.0, bound, bound + 1]), [bound, 0.0, 0.0], color=ACCENT)
+        below.set_xscale("log")
+        ticks = [
+            factor for factor in (1, 1.5, 2, 3, 5, 10, 30, 100, 1000, 10_000) if factor <= math.exp(bound + 1)
+        ]
+        below.set_xticks(ticks, [numbers.number(float(tick)) for tick in ticks])
+        below.minorticks_off()
+        below.set(
+            xlabel="What features hide changes the odds by a factor of",
+            ylabel="Epsilon, at least",
+            ylim=(0, max(bound * 1.1, 0.1)),
+        )
+    return figure
+
+
+_FACTORS = 12.0
+
+
+def estimated_odds_words(result: AuditDocument) -> str:
+    """Return the same in words."""
+    found = _estimated(result)
+    if found is None:
+        return "Estimated odds of membership: this audit has none."
+    row, odds = found
+    bound, share = (
+        numbers.number(row.value, toward="down"),
+        numbers.percent(odds["kept"] / max(1, odds["held"])),
+    )
+    return (
+        f"Estimated probabilities of membership of both groups: {share} of the held records lie where both overlap. The bound of"
+        f" {bound} falls by the log of the factor by which a hidden difference changes the odds, to 0 at the factor e to the {bound}."
+    )
+
+
+# --- The AUC where the model answers less ---
+
+
+_GUESSING = 0.5
+
+
+def policies_figure(result: AuditDocument) -> "Figure | None":
+    """Return the AUC of the attack by the loss under each output policy with its interval, and a line at guessing."""
+    told = [(row.title, row.auc) for row in policy_rows(result) if row.auc is not None]
+    if not told:
+        return None
+    with canvas.axes((WIDTH, 0.32 * len(told) + 0.9)) as (figure, panel):
+        for place, (title, row) in enumerate(told):
+            low, value, high = (
+                float(x or 0) for x in (row.estimate.lower, row.estimate.value, row.estimate.upper)
+            )
+            panel.plot([low, high], [place, place], color=ACCENT, linewidth=1.8, zorder=4)
+            (dot,) = panel.plot([value], [place], "o", color=ACCENT, markersize=6, zorder=5)
+            tip(dot, f"{title}: AUC {row.value} ({row.ends})")
+        panel.axvline(_GUESSING, color=MUTED, linewidth=0.9, zorder=1)
+        panel.set_yticks(range(len(told)), [canvas.one_line(title, most=34) for title, _ in told])
+        panel.set(ylim=(len(told) - 0.5, -0.5), xlabel="AUC of the attack by the loss")
+        plain_axis(panel.xaxis)
+        panel.grid(visible=False, axis="y")
+    return figure
+
+
+def policies_words(result: AuditDocument) -> str:
+    """Return the AUC under each policy in words."""
+    told = [
+        f"{row.words} {row.auc.value} ({row.auc.ends})" for row in policy_rows(result) if row.auc is not None
+    ]
+    return f"AUC with {'; '.join(told)}." if told else "AUC under output policies: this audit has none."

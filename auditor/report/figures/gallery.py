@@ -24,6 +24,7 @@ FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], st
         "tradeoff": (tradeoff.tradeoff_figure, tradeoff.tradeoff_words),
         "growth": (tradeoff.growth_figure, tradeoff.growth_words),
         "epsilons": (epsilons.epsilons_figure, epsilons.epsilons_words),
+        "estimated-odds": (epsilons.estimated_odds_figure, epsilons.estimated_odds_words),
         "losses": (
             lambda result: fit.histogram_figure(result, index=fit.fitted_index(result)),
             lambda result: fit.histogram_words(result, index=fit.fitted_index(result)),
@@ -32,6 +33,7 @@ FIGURES: Mapping[str, tuple["Callable[[Any], Figure | None]", Callable[[Any], st
             lambda result: fit.histogram_figure(result, index=fit.raw_index(result)),
             lambda result: fit.histogram_words(result, index=fit.raw_index(result)),
         ),
+        "policies": (epsilons.policies_figure, epsilons.policies_words),
         "quantiles": (fit.quantile_figure, fit.quantile_words),
     }
 )

@@ -296,20 +296,6 @@ def test_templates(serve, linear, request_, path, write):
     assert len(server.posts) == (60 if "{{row}}" in request_ or "{{record}}" in request_ else 2)
 
 
-@pytest.mark.parametrize(
-    ("request_", "sentence"),
-    [
-        ("{}", r"must hold one of .* once, got 0 of them"),
-        ('{"a": {{rows}}, "b": {{row}}}', r"must hold one of .* once, got 2 of them"),
-        ('{"a": {{rows}}', r"must be JSON around its placeholder"),
-    ],
-)
-def test_templates_that_cannot_be_sent_are_refused(request_, sentence):
-    """No placeholder, two, or broken JSON around it are refused when they are written."""
-    with refused(f"^request_template {sentence}"):
-        Template(request_)
-
-
 def test_a_path_that_leads_nowhere_says_what_is_there(serve):
     """The sentence names the missing step and the names at that place."""
     server = serve(lambda *_: {"result": {"scores": [1]}})

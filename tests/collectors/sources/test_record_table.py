@@ -19,24 +19,6 @@ def test_the_value_is_frozen_and_does_not_show_its_data():
         table.label = ("z",)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"label": 3}, "label must be the name of a column, or a list of different names, got 3"),
-        ({"label": ["y", 3]}, "label must be the name .* 3"),
-        ({"label": ["y", "y"]}, "label must be .* a list of different names, got .'y', 'y'"),
-        ({"features": " "}, "features must be the name of a column, .* got ' '"),
-        ({"features": {"a"}}, "features must be the name of a column, .* got {'a'}"),
-        ({"id": ["id"]}, "id must be the name of a column, got "),
-        ({"member": ""}, "member must be the name of a column, got ''"),
-    ],
-)
-def test_names_that_are_none_are_refused(arguments, words):
-    """The argument and what it holds are named."""
-    with refused(f"^{words}"):
-        RecordTable(**{"data": {"y": [1]}, **arguments})
-
-
 PAIR = np.zeros(6, dtype=[("name", "i4"), ("part", "i4")])
 
 

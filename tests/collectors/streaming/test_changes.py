@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from auditor import RecordTable, collect_to
 from auditor.collectors.streaming import locked
-from auditor.collectors.tables import read_metadata
+from auditor.collectors.tables import read_losses, read_metadata
 from auditor.core import InputError, OutputError, whole
 from auditor.core.files import write_all, write_folder
 
@@ -133,16 +133,34 @@ def nudged(column):
         with_column("loss", lambda column: [str(value) for value in column.to_pylist()]),
         with_column("loss", lambda column: [None, *column.to_pylist()[1:]]),
         with_column("member", lambda column: ~column.to_numpy()),
+        with_column("member", lambda column: np.roll(column.to_numpy(), 1)),
+        with_column("member", lambda column: 1.0 - column.to_numpy()),
         lambda table: table.take(np.random.default_rng(0).permutation(102)),
         lambda table: table.drop_columns(["member"]),
     ],
-    ids=["zeros", "one bit", "rounded", "text", "missing", "members", "order", "dropped"],
+    ids=[
+        "zeros",
+        "one bit",
+        "rounded",
+        "text",
+        "missing",
+        "members",
+        "shifted",
+        "numbers",
+        "order",
+        "dropped",
+    ],
 )
 def test_losses_that_were_rewritten_are_not_complete(tmp_path, change):
-    """A file whose losses or groups were changed under its metadata is refused and kept; other columns may change."""
+    """A file whose losses or groups were changed under its metadata is neither read nor gone on with, and is kept."""
     path = stream_to(tmp_path / "losses.parquet", scorer=FakeScorer(), sources=tables()).path
+    assert read_losses(path).n_member == 57
     rewritten(path, change)
     before = digest(path)
+    there = "member" in parquet.read_schema(path).names
+    changed = r"^file '.*losses.parquet' holds other losses or members .*; collect .* without the metadata 'auditor'"
+    with pytest.raises(InputError, match=changed if there else "^column 'member' is not in"):
+        read_losses(path)
     with pytest.raises(
         InputError, match=r"exists already and holds losses that were changed since they were"
     ):

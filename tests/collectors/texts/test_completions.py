@@ -74,21 +74,6 @@ def test_a_scorer_travels_to_another_process_without_its_connections():
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "sentence"),
-    [
-        ({"url": "http://localhost/v1/chat/completions"}, r"a chat gives no log-probabilities"),
-        ({"model": " "}, r"model must be the name of the model on the server"),
-        ({"form": "echo"}, r"form must be"),
-        ({"max_request_records": 0}, r"max_request_records must be a whole number of 1 or more"),
-    ],
-)
-def test_an_endpoint_is_valid_once_built(kwargs, sentence):
-    """Each wrong choice is one sentence, before anything is asked."""
-    with refused(sentence):
-        CompletionsEndpoint(**{"url": "http://localhost:1/v1", "model": "tiny", **kwargs})
-
-
-@pytest.mark.parametrize(
     "choice",
     [{"tokenizer": world.tokenizer}, {"longest": 10}, {"long_texts": LongTexts.CUT}],
     ids=lambda choice: next(iter(choice)),

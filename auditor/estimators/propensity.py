@@ -1,0 +1,182 @@
+"""``epsilon_bound.propensity``: what one run shows where nobody decided by chance who was a member, if features explain it.
+
+A classifier that is learnt from a random half of the records estimates the odds of membership of the others, and these are
+guessed like coins of those odds. Membership of different records is taken to be independent given the features.
+
+A seeded half is never audited, so that no guess depends on another audited record's membership: in cross-fitting each half
+is scored by a classifier that the other half's members taught. If the true odds of every guessed record lie within e^k of the
+estimated ones, the bound less k holds at the same level (`auditor.estimators.guess_tests`): so the bound itself is how far
+hidden differences would have to go to explain the guesses without any leak [own].
+"""
+
+import math
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from auditor.core import options
+from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
+from auditor.curves.tradeoff import count
+from auditor.estimators.evidence import Evidence
+from auditor.estimators.guesses import Guesses, of_coins
+from auditor.estimators.one_run import bound_of
+from auditor.estimators.rates import auc
+from auditor.records.features import CLASSIFIERS, Table, classified, encoded
+
+_NAME = "epsilon_bound.propensity"
+_METHOD = "one-run audit on estimated odds of membership"
+_FEWEST = 50  # records of a group, in each half
+_BARS = 20  # of the picture of the overlap
+_CONDITION = (
+    "conditional on features that explain how the groups differ: given them, each record was a member with the estimated odds,"
+    " independently of the others, which no audit can check"
+)
+_ALL_IT_USES = "the features hold all that the score uses of a record, its label too"
+_PERSONS = "several records belong to one person, and their membership is not independent; audit one record of each person"
+
+
+def propensity_bound(evidence: Evidence) -> tuple[Estimate, ...]:
+    """Return the bound by estimated odds where the split asks for it."""
+    split = evidence.setting.split
+    if not isinstance(split, options.Propensity):
+        return ()
+    found = _bound(evidence, split.overlap)
+    about: dict[str, Any] = {"subject": Subject.MECHANISM, "delta": 0.0}
+    if isinstance(found, Estimate):
+        return (found,)
+    return (Estimate.missing(_NAME, found, method=_METHOD, details={"conditional": True}, **about),)
+
+
+def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
+    """The bound, or why there is none."""
+    asked, losses = evidence.asked, evidence.losses
+    if asked.units.largest > 1:
+        return _PERSONS
+    is_member = np.arange(losses.n_member + losses.n_nonmember) < losses.n_member
+    rng = evidence.rng("propensity")
+    learnt = np.zeros(is_member.size, dtype=bool)
+    for side in (is_member, ~is_member):
+        rows = rng.permutation(np.flatnonzero(side))
+        learnt[rows[: rows.size // 2]] = True
+    fewest = min(int((learnt & side).sum()) for side in (is_member, ~is_member))
+    if fewest < _FEWEST:
+        return f"odds of membership are estimated from half of the records, and {fewest} of one group are fewer than {_FEWEST}"
+    features: Any = asked.features
+    chance = special.expit(estimated_odds(_values(features.tables, losses.label, rng), is_member, learnt))
+    kept = ~learnt & (chance >= overlap) & (chance <= 1 - overlap)
+    shown = {
+        "learnt_from": int(learnt.sum()),
+        "held": int((~learnt).sum()),
+        "kept": int(kept.sum()),
+        "overlap": overlap,
+        "members": _bars(chance[~learnt & is_member]),
+        "others": _bars(chance[~learnt & ~is_member]),
+    }
+    if min(int((kept & side).sum()) for side in (is_member, ~is_member)) < _FEWEST:
+        return (
+            f"the features tell the groups apart: of {shown['held']:,} records only {shown['kept']:,} have estimated odds of membership"
+            f" between {overlap:g} and {1 - overlap:g}, too few of one group; audit records that could have been in either"
+        )
+    return _of_estimated(evidence, chance, kept, shown)
+
+
+def _of_estimated(
+    evidence: Evidence, chance: Floats, kept: npt.NDArray[np.bool_], shown: dict[str, Any]
+) -> Estimate | str:
+    n = evidence.losses.n_member
+    odds = PerGroup(chance[:n][kept[:n]], chance[n:][kept[n:]])
+    held = replace(evidence.losses.take(member=kept[:n], nonmember=kept[n:]), inclusion=odds)
+    rng = evidence.rng("estimated coins")
+    guesses = cast("Guesses", of_coins(held, options.BernoulliSplit(), rng, declared=False))
+    confidence = evidence.setting.confidence
+    # Members have the larger estimated odds, as they have the smaller losses.
+    blind = auc(count(Losses(member=-odds.member, nonmember=-odds.nonmember)), confidence=confidence)
+    model = auc(count(held), confidence=confidence)
+    found = bound_of(
+        replace(guesses, evidence="estimated odds of membership"),
+        test=options.AnyGuesses(),
+        delta=0.0,
+        confidence=confidence,
+        curve=None,
+        claimed=None,
+    )
+    areas = {
+        name: {"value": row.value, "lower": row.lower, "upper": row.upper}
+        for name, row in (("by_features", blind), ("by_losses", model))
+    }
+    return replace(
+        found,
+        name=_NAME,
+        assumptions=(_CONDITION, _ALL_IT_USES, *found.assumptions[-1:]),
+        details={**found.details, "odds": {**shown, **areas, "misfit": _misfit(odds)}, "conditional": True},
+    )
+
+
+def _values(tables: tuple[Table, Table], label: PerGroup | None, rng: np.random.Generator) -> Floats:
+    """The features of all records as columns of numbers, members first, with their true classes where those are known."""
+    values, _ = encoded(*tables, rng=rng)
+    if label is None:
+        return values
+    classes = Table(("label",), (np.asarray(label.member),), label.member.size)
+    others = Table(("label",), (np.asarray(label.nonmember),), label.nonmember.size)
+    return np.hstack([values, encoded(classes, others, rng=rng)[0]])
+
+
+def estimated_odds(values: Floats, is_member: npt.NDArray[np.bool_], learnt: npt.NDArray[np.bool_]) -> Floats:
+    """Return the log-odds of membership of every record, in nats, by what the learnt ones teach.
+
+    Logistic regression of membership on the scores of a linear and a tree classifier; what it is fitted to is scored by
+    classifiers that saw the other folds of the learnt records (stacking, Wolpert 1992).
+
+    Args:
+        values: Shape (n, k), without gaps.
+        is_member: Shape (n,).
+        learnt: Shape (n,), the records to learn from; nothing depends on who is a member among the others.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    if values.shape[1] == 0:
+        values = np.zeros((values.shape[0], 1))
+    known, taught = values[learnt], is_member[learnt]
+    fold = np.empty(taught.size, dtype=np.int64)
+    for side in (taught, ~taught):
+        fold[side] = np.arange(int(side.sum())) % _FOLDS
+    with threadpool_limits(limits=1):
+        apart = np.empty((taught.size, CLASSIFIERS))
+        for turn in range(_FOLDS):
+            seen = fold != turn
+            apart[~seen] = classified(known[seen], taught[seen], known[~seen]).T
+        final = LogisticRegression(C=1e3).fit(apart, taught)
+        return np.asarray(final.decision_function(classified(known, taught, values).T))
+
+
+_FOLDS = 5
+
+
+_PARTS = 4
+
+
+def _misfit(odds: PerGroup) -> float:
+    """By how many nats the odds of membership are off in the quarter of the records where they fit worst.
+
+    The records are put in order of their estimates; their members are counted as if there were half a one more, and others too.
+    """
+    chance = np.concatenate(odds)
+    order = np.argsort(chance, kind="stable")
+    gaps = []
+    for part in np.array_split(order, _PARTS):
+        members = int((part < odds.member.size).sum())
+        gaps.append(
+            math.log((members + 0.5) / (part.size - members + 0.5))
+            - float(special.logit(chance[part].mean()))
+        )
+    return max(map(abs, gaps))
+
+
+def _bars(chance: Floats) -> list[int]:
+    """How many of these probabilities lie in each of so many equal parts of (0, 1)."""
+    return list(map(int, np.histogram(chance, bins=_BARS, range=(0, 1))[0]))

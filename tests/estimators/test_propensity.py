@@ -1,0 +1,139 @@
+"""Audits on estimated odds of membership: what they say, what they refuse, and where a report shows them."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from auditor import Features, Losses, Propensity, RandomSplit, StatedClaim, audit, records_needed
+from auditor.core import InputError
+
+
+@pytest.fixture
+def groups(rng):
+    """Losses that give membership away, and features that decide its odds."""
+    features = rng.normal(0, 1, (3000, 2))
+    coin = rng.random(3000) < special.expit(features[:, 0])
+    says_out = coin == (rng.random(3000) > special.expit(3.0))
+    loss = says_out - 0.3 * features[:, 0] + 0.2 * rng.random(3000)
+    return Losses(loss[coin], loss[~coin]), Features(features[coin], features[~coin])
+
+
+def row_of(result):
+    """The bound by estimated odds."""
+    return result.estimate("epsilon_bound.propensity")
+
+
+def test_it_is_conditional_and_never_a_verdict(groups):
+    """A bound far above the claim refutes nothing; it is about the training algorithm, under a condition."""
+    losses, features = groups
+    found = audit(losses, split=Propensity(features), claim=StatedClaim(epsilon=0.1, delta=0.0))
+    row = row_of(found)
+    assert 1 < row.value < 3
+    assert (row.subject, row.delta, row.adjacency, row.confidence) == ("mechanism", 0, "add-remove", 0.95)
+    assert row.details["conditional"]
+    assert found.verdict == "not_evaluable"
+    assert found.estimate("epsilon_bound.one_run").value is None
+    odds = row.details["odds"]
+    assert odds["learnt_from"] + odds["held"] == 3000
+    assert (
+        sum(odds["members"]) + sum(odds["others"]) == odds["held"] >= odds["kept"] == row.details["records"]
+    )
+    # As the truth by construction has it: features alone tell about .69 within the overlap.
+    assert odds["by_features"]["lower"] < 0.7 < odds["by_features"]["upper"] + 0.03
+    assert odds["by_losses"]["value"] > odds["by_features"]["value"]
+
+
+def test_features_may_be_given_to_the_audit_and_the_seed_decides(groups):
+    """Both ways of giving features are one, and the same seed gives the same bound."""
+    losses, features = groups
+    values = {
+        row_of(audit(losses, split=split, features=own)).value
+        for split, own in ((Propensity(features), None), (Propensity(), features))
+    }
+    assert len(values) == 1
+
+
+def test_the_page_says_on_what_it_hangs(groups):
+    """The report has the factor of a hidden difference, the attack by features alone, what was left out, and no verdict."""
+    losses, features = groups
+    found = audit(losses, split=Propensity(features))
+    page, bound = found.to_html(), row_of(found).value
+    factor = np.exp(bound)
+    for words in (
+        "If the features explain how the groups differ",
+        "and never asks the model",
+        "refutes no claim",
+    ):
+        assert words in page
+    shown = float(page.split("by a factor of at least ")[1].split(" ")[0])
+    assert shown == pytest.approx(factor, rel=0.01)
+    assert shown <= factor
+    assert "Estimated probabilities of membership of both groups" in page
+
+
+def test_a_failed_shift_offers_it(groups):
+    """Where features tell the groups apart, the advice of the check names the split."""
+    losses, features = groups
+    page = audit(losses, features=features, split=RandomSplit()).to_html()
+    assert "--split propensity" not in page  # a declared random split is to be looked into
+    assert "--split propensity" in audit(losses, features=features).to_html()
+
+
+def reason(losses, features, **asked):
+    """Why there is no bound."""
+    row = row_of(audit(losses, split=Propensity(features), **asked))
+    assert row.value is None
+    return row.details["reason"]
+
+
+def test_what_allows_no_bound(groups):
+    """Features that separate the groups, too few records, and several records of one person are said so."""
+    losses, features = groups
+    n = losses.n_member
+    apart = Features(np.arange(n) + 1.0, -np.arange(losses.n_nonmember) - 1.0)
+    assert "the features tell the groups apart" in reason(losses, apart)
+    few = np.arange(40)
+    part = Features(features.member[few], features.nonmember[few])
+    assert "fewer than 50" in reason(losses.take(member=few, nonmember=few), part)
+    person = np.arange(n) // 2, n + np.arange(losses.n_nonmember)
+    named = Losses(losses.member, losses.nonmember, person=person)
+    assert "several records belong to one person" in reason(named, features)
+
+
+def test_features_that_say_nothing_are_fair_odds(groups):
+    """A constant feature gives every record the odds of the group's size."""
+    losses, _ = groups
+    row = row_of(
+        audit(losses, split=Propensity(Features(np.ones(losses.n_member), np.ones(losses.n_nonmember))))
+    )
+    share = losses.n_member / (losses.n_member + losses.n_nonmember)
+    assert row.details["inclusion_range"] == pytest.approx([share, share], abs=0.01)
+
+
+def test_bad_input(groups):
+    """Features given twice or not at all, of another length, and overlaps beyond a half are refused."""
+    losses, features = groups
+    for given in ({"split": Propensity()}, {"split": Propensity(features), "features": features}):
+        with pytest.raises(InputError, match="features must be given once"):
+            audit(losses, **given)
+    with pytest.raises(InputError, match="one row for each loss"):
+        audit(losses, split=Propensity(Features([[1]], [[2]])))
+    for overlap in (0, 0.5, -1):
+        with pytest.raises(InputError, match=r"overlap must lie in \(0, 0.5\)"):
+            Propensity(overlap=overlap)
+    with pytest.raises(InputError, match="delta must be 0"):
+        records_needed(1.0, delta=1e-5, split=Propensity())
+
+
+def test_its_plan_needs_twice_the_records_and_more():
+    """Half of the records are learnt from, and the sets share the error: more than twice as many as fair coins need."""
+    from auditor import BernoulliSplit, RandomisedResponse
+
+    asked = {"delta": 0.0, "attack": RandomisedResponse(2.0)}
+    clean, own = (records_needed(1.0, split=split, **asked) for split in (BernoulliSplit(), Propensity()))
+    assert own.estimate == "epsilon_bound.propensity"
+    assert (
+        2 * (clean.n_member + clean.n_nonmember)
+        < own.n_member + own.n_nonmember
+        < 4 * (clean.n_member + clean.n_nonmember)
+    )
