@@ -35,13 +35,21 @@ from auditor.core.options import (
 )
 from auditor.core.values import Estimate, Losses, Verdict
 from auditor.estimators.asked import Asked
-from auditor.results.document import AuditDocument, ClaimDocument, InstancesDocument, RunsDocument
+from auditor.results.document import (
+    AuditDocument,
+    ClaimDocument,
+    InstancesDocument,
+    LabelsDocument,
+    RunsDocument,
+)
 from auditor.verdicts.gates import Gate, GateOutcome, check_gates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from auditor.collectors.base.outputs import Output
     from auditor.collectors.streaming.summaries import Summary
+    from auditor.collectors.tables.opening import RecordTable
     from auditor.mechanism.whole_curve import RunsTest
     from auditor.records.features import Features
 
@@ -233,11 +241,16 @@ class RunsResult(_Reported, RunsDocument):  # noqa: D101 - that of the document
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class LabelsResult(_Reported, LabelsDocument):  # noqa: D101 - that of the document
+    __doc__ = LabelsDocument.__doc__
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ClaimResult(_Reported, ClaimDocument):  # noqa: D101 - that of the document
     __doc__ = ClaimDocument.__doc__
 
 
-AnyResult = AuditResult | InstancesResult | RunsResult | ClaimResult
+AnyResult = AuditResult | InstancesResult | RunsResult | LabelsResult | ClaimResult
 
 
 @dataclass(frozen=True, repr=False)
@@ -514,6 +527,67 @@ def audit_runs(
     return RunsResult.of(room.audit_runs(**given))
 
 
+def audit_labels(
+    model: Any,
+    records: "tuple[Any, npt.ArrayLike] | RecordTable",
+    *,
+    reference: "tuple[Any, npt.ArrayLike] | RecordTable | None" = None,
+    probabilities: npt.ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+    output: "Output | None" = None,
+    repeats: int = 1,
+    batch_size: int | None = None,
+    confidence: float = 0.95,
+    looks: int = 1,
+    seed: int = 0,
+    model_name: str | None = None,
+) -> LabelsResult:
+    """Audit what a model gives away about the labels it was trained on: no record is needed that it was not trained on.
+
+    For each record a fair coin shows its real label or one drawn from D, a law of the label given the features; the model's
+    probabilities say which. So many right guesses bound the epsilon of the training algorithm where one label is replaced
+    (label privacy), at delta 0. It says nothing of who was in the training data, and nothing of features.
+
+    The bound holds if D is the law of the labels, which no audit can check: a hidden difference between the two would have to
+    change the odds of labels by a factor of at least e^epsilon to explain it. So it judges no claim. If the odds of D are off
+    by a factor of at most e^0.25, the row ``epsilon_bound.labels.off_0.25`` holds; likewise 0.1, 0.5 and 1.
+
+    Args:
+        model: Any classifier that `collect` takes and that gives probabilities; for probabilities at hand ``np.asarray``, with
+            these as the X of the records.
+        records: Training records with the labels they were trained with: the pair (X, y), or a `RecordTable`.
+        reference: Other records of the same population, likewise, from which D is learnt; none of the audited ones among them.
+        probabilities: Or D itself, made without these labels: shape (n, K), a column for each class, rows that sum to 1.
+        classes: The label of each output column; default those that the model knows, or else 0, 1, ...
+        output: What the model returns; default found out.
+        repeats: Calls for each batch, whose outputs are averaged.
+        batch_size: Records for each call of the model.
+        confidence: Of the bounds, in (0, 1).
+        looks: Declared number of such audits, which share the error; see `audit`.
+        seed: Of the coins and the labels drawn. Fix it before you look.
+        model_name: A name for the model, shown in the report.
+
+    Raises:
+        InputError: A model or records that cannot be used, neither or both of ``reference`` and ``probabilities``, labels that
+            are all the same, a reference that holds audited records, or a law that gives a label no chance which a record has.
+
+    Source: the odds of right guesses are [own], derived in `auditor.mechanism.label_audit`; after Steinke, Nasr and Jagielski
+    2023.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 1000)
+    >>> remembered = np.where(labels[:, None] == [0, 1], 0.99, 0.01)
+    >>> found = audit_labels(np.asarray, (remembered, labels), probabilities=np.full((1000, 2), 0.5))
+    >>> found["epsilon_bound.labels"].value > 3
+    True
+    """
+    given = locals()  # every argument by its name, and nothing else yet
+    from auditor.mechanism import label_audit as room
+
+    return LabelsResult.of(room.audit_labels(**given))
+
+
 def compare_audits(
     results: Iterable[AuditDocument | str | os.PathLike[str]] | AuditDocument | str | os.PathLike[str],
     *more: AuditDocument | str | os.PathLike[str],
@@ -614,5 +688,5 @@ def read_result(path: str | os.PathLike[str]) -> AnyResult:
     from auditor.results import reading as room
 
     found = room.read_result(path, kinds=room.KINDS)
-    results = AuditResult, InstancesResult, RunsResult, ClaimResult
+    results = AuditResult, InstancesResult, RunsResult, LabelsResult, ClaimResult
     return next(item for item in results if item.kind == found.kind).of(found)

@@ -3,12 +3,14 @@
 import copy
 import dataclasses
 
+import numpy as np
 import pytest
 
 import auditor
 from auditor.core import InputError, Status
 
-KINDS = {"AuditResult": None, "InstancesResult": "instances", "RunsResult": "runs"}
+LAW = np.full((40, 2), 0.5)
+KINDS = {"AuditResult": None, "InstancesResult": "instances", "RunsResult": "runs", "LabelsResult": "labels"}
 
 
 @pytest.fixture
@@ -26,6 +28,7 @@ def made(request, losses):
             [losses, losses.take(**_half(losses))], delta=0.01
         ),
         "RunsResult": lambda: auditor.audit_runs(losses, delta=0.01),
+        "LabelsResult": lambda: auditor.audit_labels(np.asarray, (LAW, np.arange(40) % 2), probabilities=LAW),
     }
     return makers[request.param](), getattr(auditor, request.param)
 
@@ -43,7 +46,7 @@ def test_results_are_of_the_public_class(made):
     names = [item.name for item in result.estimates]
     assert list(result.to_frame().index) == names
     assert result.estimate(names[0]) is result.estimates[0]
-    assert isinstance(result.check("ties").status, Status)
+    assert isinstance(result.check(result.checks[0].name).status, Status)
     with pytest.raises(InputError, match="check must be one of"):
         result.check("nothing")
     assert result.to_dict().get("kind") == KINDS[kind.__name__]

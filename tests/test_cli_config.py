@@ -379,7 +379,7 @@ def test_every_option_is_the_same_in_a_file(name, key):
     typed, written = toml(option)
     save(f"[{name}]\n{key} = {written}\n")
     given = [f"--{key}"] if option.is_flag else [f"--{key}", typed] * (2 if option.multiple else 1)
-    required = {"epsilon": "1", "delta": "1", "out": "o.parquet"}.items()
+    required = {"epsilon": "1", "delta": "1", "out": "o.parquet", "reference": "o.csv"}.items()
     others = [f"--{one}={value}" for one, value in required if one in COMMANDS[name] and one != key]
     arguments = [item for item in command.params if item.param_type_name == "argument"]
     others += ["one.json"] * (2 if any(item.nargs != 1 for item in arguments) else len(arguments))

@@ -20,7 +20,18 @@ LINES = [
     for line in command.epilog.replace("\\\n", "").splitlines()
     if line.strip().startswith("auditor ")
 ]
-WITH_CODES = {"audit", "claim", "report", "compare", "instances", "runs", "power", "collect", "verify"}
+WITH_CODES = {
+    "audit",
+    "claim",
+    "report",
+    "compare",
+    "instances",
+    "runs",
+    "power",
+    "collect",
+    "verify",
+    "labels",
+}
 
 
 def words_of(line):

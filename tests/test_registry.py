@@ -4,6 +4,7 @@ import contextlib
 import json
 
 import jsonschema
+import numpy as np
 import pytest
 import typer
 
@@ -178,12 +179,15 @@ def test_a_void_check_takes_the_meaning(result, rng):
 
 
 def test_entries_agree_with_results(rng):
-    """Every number of an audit, of one of several models and of one of many runs has an entry that says what it is about."""
+    """Every number of an audit, of several models, of many runs and of labels has an entry that says what it is about."""
     losses = [Losses(member=rng.normal(-1, 1, 200), nonmember=rng.normal(0, 1, 200)) for _ in range(3)]
     found = (
         auditor.audit(losses[0], split=auditor.RandomSplit(), mixture=auditor.Mixture(max_components=2)),
         auditor.audit_instances(losses, delta=1e-3, split=auditor.RandomSplit()),
         auditor.audit_runs(losses[0], delta=1e-3),
+        auditor.audit_labels(
+            np.asarray, (np.full((9, 2), 0.5), np.arange(9) % 2), probabilities=np.full((9, 2), 0.5)
+        ),
     )
     for estimate in (item for result in found for item in result.estimates):
         metric = describe(estimate)

@@ -1,6 +1,7 @@
 """Checks of the losses and of what was found on them; each asks one question about whether its numbers can be relied on."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -217,18 +218,18 @@ _MEANING = (
 )
 
 
-def collection(losses: Losses) -> Check | None:
+def collection(notes: Sequence[str]) -> Check | None:
     """Warn of what was noticed when the losses were collected; None where there is nothing to tell.
 
-    >>> found = collection(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4], notes=("the outputs are rounded",)))
+    >>> found = collection(["the outputs are rounded"])
     >>> found.message[:79]
     'Noticed when the losses were collected: The outputs are rounded. This can hide '
     """
-    if not losses.notes:
+    if not notes:
         return None
-    told = " ".join(sentence(note) for note in losses.notes)
+    told = " ".join(sentence(note) for note in notes)
     message = f"Noticed when the losses were collected: {told} {_MEANING}"
-    return Check("collection", Status.WARN, message, {"notes": list(losses.notes)})
+    return Check("collection", Status.WARN, message, {"notes": list(notes)})
 
 
 # --- persons ---

@@ -13,7 +13,7 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "bins": lambda evidence: losses.bins(evidence.asked.given),
     "saturation": lambda evidence: losses.saturation(evidence.asked.given),
     "masking": lambda evidence: losses.masking(evidence.losses),
-    "collection": lambda evidence: losses.collection(evidence.asked.given),
+    "collection": lambda evidence: losses.collection(evidence.asked.given.notes),
     "duplicates": lambda evidence: copies.duplicates(evidence.asked.given),
     "persons": lambda evidence: losses.persons(evidence.asked.units),
     "shift": lambda evidence: populations.shift(
@@ -41,6 +41,7 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "sensitivity": lambda evidence: losses.sensitivity(evidence.estimate("epsilon_star.gaussian")),
     "goodness_of_fit": lambda evidence: losses.goodness_of_fit(evidence.normals, evidence.mixtures),
     "sampler": lambda evidence: sampler.sampler_check(evidence.setting.claim),
+    "label_law": lambda _evidence: None,  # of the audit of labels, which makes it
 }
 _TOLD = entries("auditor.checks", "checks.toml")
 CHECKS = Registry(*(CheckSpec(name, run=look, **_TOLD[name]) for name, look in _LOOKS.items()))

@@ -19,7 +19,7 @@ from auditor.cli import console, sentences, settings
 from auditor.cli.audit import audit, compare, report, site, verify
 from auditor.cli.canaries import canaries
 from auditor.cli.collect import collect, summarise
-from auditor.cli.mechanism import claim, instances, parameters, power, runs
+from auditor.cli.mechanism import claim, instances, labels, parameters, power, runs
 from auditor.cli.options import declared, packed
 from auditor.cli.project import demo, init, schema
 from auditor.core.errors import INTERRUPTED
@@ -201,7 +201,7 @@ def _runnable(command: Callable[..., Any]) -> Callable[..., Any]:
 _COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "Audit a model": (
         *(demo, collect, summarise, audit, report, site, verify),
-        *(compare, instances, runs, canaries),
+        *(compare, instances, runs, labels, canaries),
     ),
     "Promise and plan": (claim, parameters, power),
     "Set up": (init, schema),

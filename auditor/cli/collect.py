@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.cli import console, options as shared
 from auditor.cli.options import (
@@ -36,7 +36,38 @@ _SPECIAL = (
 
 
 @dataclass(frozen=True)
-class RecordTables(Columns, InMemory, title="The records"):
+class RecordColumns(Columns, InMemory):
+    """What the columns of a table of records are.
+
+    Attributes:
+        label: Column of true labels; several, separated by commas, for --task multi-label.
+        features: Feature columns, separated by commas; default: all that are nothing else, in the order of the file.
+    """
+
+    otherwise: ClassVar[str] = ""  # what may be named in place of the labels
+
+    label: str | None = option(also=["--label-column"])
+    features: str | None = None
+
+    def columns(self, *, text_column: str | None = None) -> dict[str, Any]:
+        """Return what a `RecordTable` is told of its columns; of texts, that they are all of a record."""
+        columns: dict[str, Any] = {
+            "id": self.id_column or None,  # '' is none
+            "group": self.group_column or None,
+            "person": self.person_column or None,
+            "memory": self.memory,
+        }
+        if text_column is not None:
+            refuse(self, "label", "features", goes="without --text-column: a text is all of its record")
+            return {**columns, "features": text_column}
+        if self.label is None:
+            raise InputError(f"--label must name the column of true labels{self.otherwise}.")
+        features = None if self.features is None else shared.names("--features", self.features)
+        return {**columns, "label": shared.names("--label", self.label), "features": features}
+
+
+@dataclass(frozen=True)
+class RecordTables(RecordColumns, title="The records"):
     """The tables of records, by the group that they hold.
 
     Attributes:
@@ -44,34 +75,22 @@ class RecordTables(Columns, InMemory, title="The records"):
         nonmembers: Records from the same population that it never saw.
         records: One table of both, with --member-column, instead of the two.
         member_column: Column of membership in --records, 0 or 1.
-        label: Column of true labels; several, separated by commas, for --task multi-label.
-        features: Feature columns, separated by commas; default: all that are nothing else, in the order of the file.
         allow_shared_rows: Go on where many rows are in both groups.
     """
+
+    otherwise: ClassVar[str] = " (or --text-column that of texts)"
 
     members: Path | None = None
     nonmembers: Path | None = None
     records: Path | None = None
     member_column: str = "member"
-    label: str | None = None
-    features: str | None = None
     allow_shared_rows: bool = False
 
     def read_with(self, *, text_column: str | None) -> dict[str, Any]:
         """Return the tables of records by the group that they hold."""
         from auditor.collectors import RecordTable
 
-        columns: dict[str, Any] = {
-            "id": self.id_column or None,  # '' is none
-            "group": self.group_column or None,
-            "person": self.person_column or None,
-            "memory": self.memory,
-        }
-        if text_column is None:
-            columns |= self._features()
-        else:
-            refuse(self, "label", "features", goes="without --text-column: a text is all of its record")
-            columns["features"] = text_column
+        columns = self.columns(text_column=text_column)
         match self.members, self.nonmembers, self.records:
             case (Path() as members, Path() as nonmembers, None):
                 return {
@@ -83,13 +102,6 @@ class RecordTables(Columns, InMemory, title="The records"):
         raise InputError(
             "give either both --members and --nonmembers, or --records with a column of membership."
         )
-
-    def _features(self) -> dict[str, Any]:
-        """The columns of what the model sees and of what it should answer."""
-        if self.label is None:
-            raise InputError("--label must name the column of true labels (or --text-column that of texts).")
-        features = None if self.features is None else shared.names("--features", self.features)
-        return {"label": shared.names("--label", self.label), "features": features}
 
 
 @dataclass(frozen=True)
@@ -353,8 +365,7 @@ def collect(
         refuse(model, "task", "classes", "output", "policies", "repeats", goes=why)
         refuse(served, "accept_labels", "output_name", "request_template", "response_path", goes=why)
     tables = records.read_with(text_column=texts.text_column)
-    connection = served.keywords(model.classes)
-    chosen = _model(model, texts, served, connection)
+    chosen = chosen_model(model, texts, served)
     with console.progress(quiet=common.quiet) as move:
         report = collectors.collect_to(
             losses.out,
@@ -376,15 +387,15 @@ def collect(
         console.say(_summary(report, name=str(losses.out)))
 
 
-def _model(kind: ModelOptions, texts: TextOptions, served: ServedOptions, connection: dict[str, Any]) -> Any:
-    """The model: a file, an endpoint, or what scores texts.
+def chosen_model(kind: ModelOptions, texts: TextOptions, served: ServedOptions) -> Any:
+    """Return the model: a file, an endpoint, or what scores texts.
 
     Args:
         kind: What the model predicts, and how a file of it is loaded.
         texts: What of a text is scored.
         served: How a server is asked.
-        connection: The same as keywords of an endpoint.
     """
+    connection = served.keywords(kind.classes)
     score, place = texts.chosen_score(), kind.model
     is_served = place.lower().startswith(("http://", "https://"))
     if is_served or score is None:

@@ -275,20 +275,29 @@ class Sampled(Options):
 
 
 @dataclass(frozen=True)
-class Measured(Options, title="What is measured"):
-    """At which delta and confidence.
+class Confident(Options, title="What is measured"):
+    """At which confidence.
 
     Attributes:
-        delta: Delta to state epsilon at; default: the claim's.
         confidence: Of every interval.
         looks: How often this is looked at, as in a nightly pipeline: so many audits share the error.
         seed: Of everything random.
     """
 
-    delta: float | None = None
     confidence: float = 0.95
     looks: int = 1
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Measured(Confident):
+    """At which delta and confidence.
+
+    Attributes:
+        delta: Delta to state epsilon at; default: the claim's.
+    """
+
+    delta: float | None = None
 
 
 def names(option: str, text: str) -> list[str]:

@@ -127,10 +127,10 @@ class _Schema(Options):
     """What a result is of.
 
     Attributes:
-        kind: result, of one audit; instances, of `auditor instances`; or runs, of `auditor runs`.
+        kind: result, of one audit; instances, of `auditor instances`; runs, of `auditor runs`; or labels, of `auditor labels`.
     """
 
-    kind: Literal["result", "instances", "runs"] = argument("KIND", default="result")
+    kind: Literal["result", "instances", "runs", "labels"] = argument("KIND", default="result")
 
 
 def schema(asked: _Schema) -> None:

@@ -113,7 +113,8 @@ def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
 # probability at most expit(eps + logit p_i), a guess "out" with at most expit(eps - logit p_i). Which coins are guessed, in
 # which direction, may depend on the outputs, the losses, features and the p_i, on no coin. Revealing the coins one after
 # another shows the number of right guesses to be stochastically below a sum of independent coins of those probabilities,
-# a Poisson-binomial law; so P[W >= v] is a p-value of eps. It rises with eps, for every term does.
+# a Poisson-binomial law; so P[W >= v] is a p-value of eps. It rises with eps, for every term does. Coins about something
+# else have other odds (`Guesses.odds`), and the same test.
 #
 # If the true prior odds of every guessed record lie within e^k of those assumed, every probability is at most that for
 # eps + k: what is refuted at eps_L still refutes eps_L - k at the same level.
@@ -123,17 +124,29 @@ def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) 
     """Return the largest pure epsilon that any set refutes where coins have odds of their own, 0 if none, and the set.
 
     Args:
-        guesses: With their prior log-odds.
+        guesses: With their priors, and the odds that follow from them.
         sets: Of these guesses, or of a perfect attack on them.
         alpha: The error that the sets share.
     """
-    kinds = {(item.order, item.share): kinds_of(guesses.prior[guesses.chosen(item)]) for item in sets}
+    kinds = {(item.order, item.share): _kinds(guesses, item) for item in sets}
 
     def refuted(item: GuessSet, epsilon: float) -> bool:
-        odds, counts = kinds[item.order, item.share]
-        return poisson_binomial_tail(epsilon + odds, counts, item.correct) <= alpha / len(sets)
+        sides = kinds[item.order, item.share]
+        odds = np.concatenate([guesses.odds(prior, inside, epsilon) for inside, prior, _ in sides])
+        counts = np.concatenate([number for *_, number in sides])
+        return poisson_binomial_tail(odds, counts, item.correct) <= alpha / len(sets)
 
-    return largest_by_any(sets, refuted, LARGEST_EPSILON)
+    # What refutes every epsilon is chance: labels are told with odds that no leak can exceed. To leave it out refutes less.
+    kept = [item for item in sets if not refuted(item, LARGEST_EPSILON)]
+    return largest_by_any(kept, refuted, LARGEST_EPSILON) if kept else (0.0, sets[0])
+
+
+def _kinds(guesses: Guesses, item: GuessSet) -> list[tuple[bool, Floats, npt.NDArray[np.int64]]]:
+    """The different priors of the guesses of a set, and how many have each: first of those that do not say "in"."""
+    prior, chosen = guesses.prior, guesses.chosen(item)
+    says_in = np.zeros(prior.size, dtype=bool) if guesses.inside is None else guesses.inside
+    parts = ((inside, prior[chosen][says_in[chosen] == inside]) for inside in (False, True))
+    return [(inside, *kinds_of(part)) for inside, part in parts if part.size]
 
 
 def largest_refuted(p_value: Callable[[float], float], alpha: float, *, grid: Floats) -> float:

@@ -50,6 +50,17 @@ _TOO_FEW = (
 )
 
 
+Odds = Callable[[Floats, bool, float], Floats]
+"""The largest log-odds of guesses to be right under (epsilon, 0)-DP: by their prior, whether they say "in", and epsilon.
+
+They grow with each of prior and epsilon."""
+
+
+def membership_odds(prior: Floats, inside: bool, epsilon: float) -> Floats:  # noqa: ARG001, FBT001 - in the prior
+    """Return those of guesses about membership: e^eps times their prior odds, whichever way they go."""
+    return epsilon + prior
+
+
 @dataclass(frozen=True)
 class GuessSet:
     """The first guesses of one order.
@@ -59,7 +70,7 @@ class GuessSet:
         share: Of the coins.
         guesses: How many.
         correct: How many of them are right.
-        inside: How many of them say "in"; of pairs none does.
+        inside: How many of them say "in", or of labels "real"; of pairs none does.
     """
 
     order: str
@@ -82,12 +93,14 @@ class Guesses:
     Attributes:
         right: Shape (m,), whether each guess is right.
         orders: Positions of the more confident half of the guesses in each order, most confident first.
-        prior: Shape (m,), the log-odds that each guess is right by its coin alone, in nats; 0 for fair coins.
+        prior: Shape (m,), the log-odds that each guess is right by its coin alone, in nats; 0 for fair coins. Or what else
+            ``odds`` go by.
         adjacency: Which neighbours the coins tell apart.
         evidence: What the coins are, in words.
         assumptions: What must hold for them to be coins.
         details: Counts of pairs or records.
-        inside: Shape (m,), which guesses say "in"; of pairs none.
+        inside: Shape (m,), which guesses say "in", or of labels "real"; of pairs none.
+        odds: How right a guess can be under pure differential privacy.
     """
 
     right: _Booleans
@@ -98,6 +111,7 @@ class Guesses:
     assumptions: tuple[str, ...]
     details: dict[str, Any]
     inside: _Booleans | None = None
+    odds: Odds = membership_odds
 
     @property
     def fair(self) -> bool:

@@ -102,7 +102,9 @@ def poisson_binomial(log_odds: npt.ArrayLike, counts: npt.ArrayLike) -> tuple[in
     with np.errstate(divide="ignore"):  # a fair coin's is 0 at half a turn
         for part in np.array_split(np.arange(odds.size), 1 + odds.size * angles.size // 10**7):
             p, q = hit[part], miss[part]
-            modulus += 0.5 * (number[part] @ np.log1p(-4 * p * q * np.square(np.sin(angles / 2))))
+            # Rounded, the product of two halves can exceed a quarter.
+            turned = np.minimum(4 * p * q * np.square(np.sin(angles / 2)), 1.0)
+            modulus += 0.5 * (number[part] @ np.log1p(-turned))
             phase -= number[part] @ np.arctan2(p * np.sin(angles), q + p * np.cos(angles))
     law = np.fft.irfft(np.exp(modulus) * np.exp(1j * phase), size)
     return low, np.maximum(law, 0.0)

@@ -6,6 +6,7 @@ from auditor.mechanism.instances import (
     log_mean_exp,
     point,
 )
+from auditor.mechanism.label_audit import audit_labels, draw_labels, label_guesses, label_odds
 from auditor.mechanism.planned_audits import (
     GaussianAttack,
     ModelAudit,

@@ -42,6 +42,7 @@ _NONE = Sign("No evidence of leakage", "–", "plain")  # noqa: RUF001 a dash is
 _SMALL = Sign("Too few to tell", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
+_UNLESS = Sign("Label leakage, unless D is off", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
@@ -63,7 +64,8 @@ def finding(result: Document) -> Statement:
             f" {what} gives away about its training records.",
         )
     words = rows.units(result.data)
-    for sign, look in _LOOKS if result.kind is None else _LOOKS[-1:]:
+    of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-1:]
+    for sign, look in _LOOKS if result.kind is None else of_kind:
         if sentence := look(result, words):
             return Statement(sign, sentence)
     return _of_nothing(result, words)
@@ -174,6 +176,19 @@ def _of_training(result: Document, _words: rows.Units) -> str:
         return ""
     bound, at = numbers.number(found[1], toward="down"), f"delta {numbers.given(found[0].delta)}"
     return f"{_level(found[0])}, the training algorithm's epsilon is at least {bound} ({at}, {found[0].adjacency})."
+
+
+def _of_labels(result: Document, _words: rows.Units) -> str:
+    found = _above_zero(_bound_of(result, Role.JUDGE), result)
+    if found is None:
+        return ""
+    bound, factor = (numbers.number(x, toward="down") for x in (found[1], math.exp(found[1])))
+    return (
+        f"{_level(found[0])}, the model gives away labels that it was trained with: given D, what the features say of a label,"
+        f" the training algorithm's epsilon for one changed label is at least {bound} (delta 0, {found[0].adjacency}). A hidden"
+        " difference between D and the true law of the labels would have to change their odds by a factor of at least"
+        f" e^{bound} ({factor}) to explain this, at this confidence."
+    )
 
 
 # The first that finds something is told.
@@ -412,6 +427,8 @@ class Headline(NamedTuple):
 def verdict_sentence(result: Document) -> str:
     """Return why the claim met its verdict, and in which form it was judged where that is not how it was made."""
     if result.verdict is None:
+        if result.kind == "labels":
+            return "It judges no claim: that D is the law of the labels cannot be checked."
         if not result.claims and not result.comparisons:
             return "No claim was given, so there is nothing to refute."
         return "The claim was not judged: no measurement here is about the training algorithm."

@@ -376,6 +376,8 @@ class View:
             ("Runs without it", numbers.count(data.get("n_without"))),
             ("Models", numbers.count(data.get("n_instances"))),
             ("Training records scored", numbers.count(None if several else data.get("n_member"))),
+            ("Training records with labels", numbers.count(data.get("n_records"))),
+            ("Records that D was learnt from", numbers.count(data.get("n_reference"))),
             ("Other records scored", numbers.count(None if several else data.get("n_nonmember"))),
             ("Counted as one unit", data.get("unit")),
             ("How membership was decided", data.get("split")),
@@ -455,6 +457,56 @@ class TrainingView(View):
         return (
             f"{judged} At one threshold, {threshold}, {chosen}: {hits} with it and {alarms} without have a score of at"
             f" {'least' if higher else 'most'} that."
+        )
+
+
+class LabelsView(View):
+    """The audit of a model's training labels, in the same words."""
+
+    @property
+    def now(self) -> tuple[str, ...]:
+        """What to do now."""
+        lead = self.lead
+        return tuple(texts("what_now")["labels"]["leak" if lead and lead.estimate.lower else "nothing"])
+
+    @cached_property
+    def finding(self) -> Statement:
+        """What was found, and what it is not about."""
+        found = super().finding
+        about = "The audit says nothing of who was in the training data, or of features."
+        return found._replace(sentence=f"{found.sentence} {about}")
+
+    @cached_property
+    def headline(self) -> Headline:
+        """The number that holds if D is the law of the labels, which is the first."""
+        words = "The first number holds if D is the law of the labels; the others if its odds are off by at most that factor."
+        return Headline(next(iter(self.result.estimates), None), words)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+        """Every number: all are about the training algorithm."""
+        return (("What the way of training gives away about the label of any one record.", self.rows),)
+
+    @property
+    def numbers(self) -> tuple[Row, ...]:
+        """Every number: there are few."""
+        return self.rows
+
+    @cached_property
+    def counted(self) -> str:
+        """What was counted and observed, in sentences."""
+        data, whole = self.result.data, numbers.count
+        other = data.get("n_reference")
+        law = "D was given." if other is None else f"D was learnt from {whole(other)} other records."
+        told = [
+            f"{who} gives the largest probability to {numbers.percent(found.get('accuracy'))} of the real labels (log loss"
+            f" {numbers.number(found.get('log_loss'))})"
+            for who, found in (("D", data.get("of_law") or {}), ("the model", data.get("of_model") or {}))
+        ]
+        return (
+            f"{whole(data.get('n_records'))} training records, each with one of {whole(data.get('n_classes'))} labels;"
+            f" {whole(data.get('n_drawn'))} show a drawn label, {whole(data.get('n_changed'))} of these another than their own. {law}"
+            f" On these records {' and '.join(told)}, both as observed."
         )
 
 
@@ -545,7 +597,7 @@ def _tells(item: Estimate) -> bool:
 @lru_cache(maxsize=8)
 def view_of(result: Document) -> View:
     """Return what every output shows of an audit; the outputs of one audit share it."""
-    return {None: View, "claim": PromiseView}.get(result.kind, TrainingView)(result)
+    return {None: View, "claim": PromiseView, "labels": LabelsView}.get(result.kind, TrainingView)(result)
 
 
 def gates_first(outcomes: Sequence[GateOutcome]) -> str:

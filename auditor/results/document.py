@@ -386,6 +386,52 @@ class RunsData(TypedDict):
     looks: NotRequired[Count]
 
 
+class PredictedData(TypedDict):
+    """How well the labels of the audited records were predicted, as observed.
+
+    Attributes:
+        log_loss: Mean negative log-probability of a label, in nats.
+        accuracy: Share of labels that had the largest probability.
+    """
+
+    log_loss: float
+    accuracy: Rate
+
+
+class LabelsData(TypedDict):
+    """What labels were audited, and by which law of theirs.
+
+    Attributes:
+        model: Its name.
+        n_records: Audited training records.
+        n_classes: Labels that there are.
+        n_reference: Records that the law was learnt from; null where it was given.
+        n_drawn: Records of which a drawn label was shown.
+        n_changed: Records of which another label than their own was shown.
+        delta: 0.
+        confidence: Of the bounds.
+        law: Whether the law D of labels given features was given, or learnt from other records.
+        of_law: How well D predicts the labels.
+        of_model: How well the model predicts them.
+        history: What the model was asked.
+        looks: How many looks share the error, where several do.
+    """
+
+    model: str | None
+    n_records: Count
+    n_classes: Count
+    n_reference: Count | None
+    n_drawn: Count
+    n_changed: Count
+    delta: Delta
+    confidence: Confidence
+    law: Literal["given", "learnt"]
+    of_law: Annotated[PredictedData, Must(additionalProperties=False)]
+    of_model: Annotated[PredictedData, Must(additionalProperties=False)]
+    history: list[str]
+    looks: NotRequired[Count]
+
+
 class ConfigData(TypedDict):
     """What a configuration file set.
 
@@ -628,6 +674,31 @@ class RunsDocument(Document):
     provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
     schema_version: str = SCHEMA_VERSION
     curves: Annotated[tuple[NamedCurve, ...], LATER] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelsDocument(Document):
+    """What a model gives away about the labels that it was trained on.
+
+    Attributes:
+        data: Numbers of records and labels, what D is, how well it and the model predict, confidence.
+        estimates: ``epsilon_bound.labels``, which holds if D is the law of labels given features, and what is left of it
+            where the odds of D are off: ``epsilon_bound.labels.off_0.25`` by a factor of e^0.25.
+        claims: None: what is conditional on D judges no claim.
+        comparisons: None.
+        checks: Whether the labels are as frequent as D says, and what was noticed of the model.
+        verdict: Null.
+        provenance: Versions, hash of D and the labels, seed, command line, time.
+        curves: None.
+    """
+
+    public_name = "LabelsResult"
+    kind = "labels"
+    keys = InstancesDocument.keys
+
+    data: Annotated[Mapping[str, Any], Keys(LabelsData)]
+    provenance: Annotated[Mapping[str, Any], Keys(Provenance)]
+    schema_version: str = SCHEMA_VERSION
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

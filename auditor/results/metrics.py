@@ -27,7 +27,8 @@ def _read() -> dict[str, dict[str, Metric]]:
         found[kind] = {}
         for name, words in told.items():
             like = found["of_models"][words.pop("like")] if "like" in words else Metric(name, "")
-            found[kind][name] = replace(like, **{key: _KINDS.get(key, _as_is)(x) for key, x in words.items()})
+            told_of = {key: _KINDS.get(key, _as_is)(x) for key, x in words.items()}
+            found[kind][name] = replace(like, name=name, **told_of)
     return found
 
 

@@ -66,6 +66,7 @@ _SCHEMAS: dict[str, tuple[type[document.Document], str]] = {
     "result": (document.AuditDocument, "The result of one audit"),
     "instances": (document.InstancesDocument, "The audit of several models of one training algorithm"),
     "runs": (document.RunsDocument, "The audit of many runs of one training algorithm"),
+    "labels": (document.LabelsDocument, "The audit of a model's training labels"),
 }
 
 
@@ -224,11 +225,13 @@ KINDS = (
     document.AuditDocument,
     document.InstancesDocument,
     document.RunsDocument,
+    document.LabelsDocument,
     document.ClaimDocument,
 )
 _OTHER_KINDS = {
     "instances": "the audit of several models",
     "runs": "the audit of many runs",
+    "labels": "the audit of training labels",
     "claim": "what a training promises",
     "comparison": "a comparison of audits",
 }

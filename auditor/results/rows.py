@@ -492,6 +492,7 @@ class Row:
         if self.metric.lower_bound and item.value == 0:
             few = f"There are too few {self._counted} to certify anything."
             none = "No evidence was found, which does not mean that there is nothing to find."
+            none = none if detail(item, "off") is None else "Nothing is left if D is off by so much."
             return few if powerless(item) else none
         if self.is_rejected:
             return "The fit is rejected, so there is no interval and this number should not be relied on."

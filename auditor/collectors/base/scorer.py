@@ -133,9 +133,12 @@ class ModelScorer:
 
     def score(self, records: Records) -> BatchLosses:
         """Return the losses of a batch."""
-        found, classes = self._outputs(records), self.known_classes
+        return self.losses(self.outputs(records), records)
+
+    def losses(self, outputs: Any, records: Records) -> BatchLosses:
+        """Return the losses of a batch by what the model returned for it, with the labels that the records have here."""
         return self.task.losses(
-            found, records=records, output=self.output, classes=classes, policies=self.policies
+            outputs, records=records, output=self.output, classes=self.known_classes, policies=self.policies
         )
 
     @property
@@ -148,7 +151,8 @@ class ModelScorer:
         """The label of each output column, where it is known."""
         return self.predictor.classes if self.classes is None else self.classes
 
-    def _outputs(self, records: Records) -> Any:
+    def outputs(self, records: Records) -> Any:
+        """Return what the model says of a batch, averaged over its answers."""
         first = self.predictor.predict(records)
         if validate.at_least("repeats", self.repeats, least=1) == 1:
             return first

@@ -1,4 +1,9 @@
-from auditor.collectors.streaming.collecting import collect, typed_classes
+from auditor.collectors.streaming.collecting import (
+    collect,
+    opened_scorer,
+    records_of,
+    typed_classes,
+)
 from auditor.collectors.streaming.engines import LocalEngine, attempted, result_of
 from auditor.collectors.streaming.output import locked, refuse_other_model
 from auditor.collectors.streaming.ray import RayEngine, ray_session

@@ -125,25 +125,27 @@ def collect(
             return read_losses(report.path, memory=_OWN)
     task = Classification() if task is None else task
     model = opened_model(model)
-    member = _group("member", "members", members, task)
-    nonmember = _group("nonmember", "nonmembers", nonmembers, task)
+    member = records_of("member", "members", members, task)
+    nonmember = records_of("nonmember", "nonmembers", nonmembers, task)
+    size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     labels = {
         name: per_group(f"{name}s", pair, groups=(member, nonmember), values="y")
         for name, pair in (("id", ids), ("group", groups), ("person", persons))
     }
     labels["label"] = PerGroup(member.labels, nonmember.labels) if isinstance(task, Classification) else None
     labels["fingerprint"] = _pair_fingerprint(member, nonmember)
-    output = None if output is None else Output.named(output)
-    names = None if classes is None else distinct_classes(classes)
-    size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
-    found = predictor(model, task=task, output=output, sample=(member, nonmember))
-    scorer = ModelScorer(found, task, names, repeats, OutputPolicy.several(policies))
-    for group in (member, nonmember):
-        scorer.check(group)  # an unknown label is found before the model spends any time
+    scorer, tried = opened_scorer(
+        model,
+        (member, nonmember),
+        task=task,
+        classes=classes,
+        output=output,
+        size=size,
+        repeats=repeats,
+        policies=policies,
+    )
     noticed: tuple[str, ...] = ()
-    # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
-    if size is not None or repeats > 1 or is_recognised(model):
-        tried = preflight(scorer, (member, nonmember), batch_size=size)
+    if tried is not None:
         noticed = tried.warnings
         for sentence in (*noticed, *tried.provisional):
             warnings.warn(sentence, stacklevel=2)
@@ -217,7 +219,31 @@ def _refuse_pairs(**pairs: Any) -> None:
             )
 
 
-def _group(name: str, argument: str, pair: Any, task: Task) -> Records:
+def opened_scorer(
+    model: Any,
+    groups: Sequence[Records],
+    *,
+    task: Task,
+    classes: Sequence[Any] | None,
+    output: Output | None,
+    size: int | None = None,
+    repeats: int = 1,
+    policies: Any = (),
+) -> tuple[ModelScorer, Preflight | None]:
+    """Return what scores these records by a model, and what was found on some of them; null where it was not tried."""
+    output = None if output is None else Output.named(output)
+    names = None if classes is None else distinct_classes(classes)
+    found = predictor(model, task=task, output=output, sample=groups)
+    scorer = ModelScorer(found, task, names, repeats, OutputPolicy.several(policies))
+    for group in groups:
+        scorer.check(group)  # an unknown label is found before the model spends any time
+    # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
+    if size is None and repeats <= 1 and not is_recognised(model):
+        return scorer, None
+    return scorer, preflight(scorer, groups, batch_size=size)
+
+
+def records_of(name: str, argument: str, pair: Any, task: Task) -> Records:
     """Return one group from its pair (X, y)."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:  # noqa: PLR2004
         raise InputError(f"{argument} must be a pair (X, y), got {type(pair).__name__}.")

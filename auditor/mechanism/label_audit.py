@@ -1,0 +1,434 @@
+"""audit_labels(): what a model gives away about the labels it was trained on, without any record that it was not.
+
+For each training record a fair coin decides whether a guesser is shown its real label or one drawn from a law D of the label
+given the features, and the model's probabilities tell which. It is about label privacy alone: two data sets are neighbours
+where one label differs, and the features are known to all.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from auditor.checks.copies import twins
+from auditor.checks.losses import collection
+from auditor.collectors.base.outputs import Output
+from auditor.collectors.base.records import Records
+from auditor.collectors.base.scorer import ModelScorer
+from auditor.collectors.base.tasks import BatchLosses, Classification, concatenated
+from auditor.collectors.streaming.collecting import opened_scorer, records_of
+from auditor.collectors.streaming.scorers import opened_model
+from auditor.collectors.tables.opening import RecordTable, open_source
+from auditor.core import options, validate
+from auditor.core.errors import InputError
+from auditor.core.numbers import number, percent
+from auditor.core.values import Check, Estimate, Floats, Status, Subject
+from auditor.estimators.guess_tests import own_odds_bound
+from auditor.estimators.guesses import Guesses
+from auditor.estimators.limits import kinds_of, poisson_binomial_tail
+from auditor.estimators.propensity import estimated_odds
+from auditor.records.features import Features, encoded, fingerprints
+from auditor.results.document import LabelsDocument, made_now
+
+_Codes = npt.NDArray[np.intp]
+
+# --- Real or drawn? Guesses about the labels shown, and how right they can be [own] ---
+#
+# Let the label y of record x have the law p(.|x), independently of the other labels given all features, and let training be
+# (eps, 0)-DP in the labels: one label replaced changes the probability of every output m by a factor of at most e^eps. A
+# fair coin shows z = y ("real") or z drawn from D(.|x) ("drawn"). Write f(m|y) for the probability of the model m with label
+# y in its place, all other labels, coins and labels shown being given. Bayes' rule gives
+#
+#     odds(drawn | m, z) = D(z)/p(z) * sum_y p(y) f(m|y)/f(m|z), which is at most D(z)/p(z) * (p(z) + (1 - p(z)) e^eps).
+#
+# With p = D, and in the same way with f(m|y) >= e^-eps f(m|z),
+#
+#     odds(drawn | m, z) <= D(z) + (1 - D(z)) e^eps   and   odds(real | m, z) <= 1/(D(z) + (1 - D(z)) e^-eps).
+#
+# The second is at most 1/D(z) whatever leaks, for D may draw the real label too; the first has no limit.
+#
+# So given the model, the labels shown and all other coins, a guess is right at most so often, whatever it is: guesses, orders
+# and sets may depend on the model, the features, D and the labels shown, on no coin and no label that was not shown. Revealing
+# the coins one after another shows the number of right guesses to be stochastically below a Poisson-binomial number, as in
+# `auditor.estimators.guess_tests`; delta is 0.
+#
+# Where p is not D, D(z)/p(z) * (p(z) + (1 - p(z)) e^eps) = D(z) (1 + e^eps (1 - p(z))/p(z)). If the odds of z under the two
+# laws differ by a factor of at most e^kappa, that is at most D(z) + (1 - D(z)) e^(eps + kappa), and likewise below: a bound
+# eps_L under D is one of eps_L - kappa under p, at the same level.
+
+
+def label_odds(prior: Floats, inside: bool, epsilon: float) -> Floats:  # noqa: FBT001 - as of every `Odds`
+    """Return the largest log-odds of guesses to be right, "real" (``inside``) or "drawn", under pure label privacy.
+
+    Args:
+        prior: Log-odds of another label than the one that is shown, by D: log((1 - D)/D).
+        inside: Whether the guesses say "real".
+        epsilon: In nats.
+
+    >>> [float(np.exp(label_odds(np.zeros(1), real, np.log(3.0))[0]).round(6)) for real in (True, False)]
+    [1.5, 2.0]
+    """
+    sign = -1 if inside else 1
+    # log(D + (1 - D) e^(sign eps)), D = expit(-prior)
+    return np.asarray(
+        sign * np.logaddexp(special.log_expit(-prior), special.log_expit(prior) + sign * epsilon)
+    )
+
+
+_NO_OTHER = -36.0  # log-odds of another label where D is sure of the one shown; smaller ones round to that
+
+
+def draw_labels(law: Floats, codes: _Codes, rng: np.random.Generator) -> tuple[npt.NDArray[np.bool_], _Codes]:
+    """Toss the coins: return which records show their real label, and the column of each label shown.
+
+    Args:
+        law: Shape (n, K), D; rows sum to 1.
+        codes: Shape (n,), the column of each real label.
+        rng: Tosses and draws.
+    """
+    real = rng.random(codes.size) < 0.5  # noqa: PLR2004 - a fair coin
+    reached = np.cumsum(law, axis=1)
+    drawn = np.argmax(reached > (rng.random(codes.size) * reached[:, -1])[:, None], axis=1)
+    return real, np.where(real, codes, drawn)
+
+
+def label_guesses(log_probability: Floats, log_law: Floats, real: npt.NDArray[np.bool_]) -> Guesses:
+    """Guess of each label shown whether it is real: where the model gives it more than D does.
+
+    Args:
+        log_probability: Shape (n,), of the label shown by the model; minus infinity where it excludes it.
+        log_law: Shape (n,), the same by D; finite.
+        real: Shape (n,), the coins, which decide nothing but which guesses are right.
+    """
+    told = log_probability - log_law
+    says_real = told > 0
+    order, back = np.argsort(told, kind="stable"), np.argsort(-told, kind="stable")
+    drawn = order[: int((~says_real).sum())]
+    with np.errstate(divide="ignore"):
+        prior = np.log(-np.expm1(log_law)) - log_law
+    return Guesses(
+        right=says_real == real,
+        orders={
+            "surest": np.argsort(-np.abs(told), kind="stable"),
+            "real": back[: int(says_real.sum())],
+            "drawn": drawn,
+        },
+        prior=np.maximum(prior, _NO_OTHER),
+        adjacency=options.Adjacency.REPLACE_ONE,
+        evidence="labels shown, real or drawn",
+        assumptions=(),
+        details={},
+        inside=says_real,
+        odds=label_odds,
+    )
+
+
+# --- The law D: given, or learnt from other records ---
+
+
+_FOLDS = 5
+_SURELY = 0.01
+_ROUNDING = 1e-6  # of a sum of probabilities
+
+
+def _given(probabilities: Any, n: int, width: int | None) -> Floats:
+    """Return D as it was given, if each row is a law."""
+    found = validate.array("probabilities", probabilities)
+    shape = (n, found.shape[-1] if width is None and found.ndim else width)
+    if found.dtype.kind not in "fiu" or found.shape != shape:
+        columns = "classes" if width is None else width
+        raise InputError(
+            f"probabilities must be an array of shape ({n}, {columns}), a row for each record and a column for each class, got"
+            f" shape {found.shape} of type {found.dtype}."
+        )
+    law = found.astype(np.float64)
+    sums = law.sum(axis=1)
+    bad = ~((law >= 0).all(axis=1) & (np.abs(sums - 1) <= _ROUNDING))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            "probabilities must be 0 or more and sum to 1 in each row, got a sum of"
+            f" {sums[row]:.9g} (first at {validate.at_row(row)}); normalise them."
+        )
+    return np.asarray(law / sums[:, None])
+
+
+def _learnt(reference: Records, records: Records, names: Sequence[Any], rng: np.random.Generator) -> Floats:
+    """Return D as other records teach it, shape (n, K); a class that they do not have gets 0.
+
+    The odds of each class against the rest, as `estimated_odds` learns them, calibrated on records that no classifier had
+    seen; of more than two classes the probabilities are divided by their sum.
+
+    Raises:
+        InputError: Records of the audit among them, other features, or too few of a class.
+    """
+    features = Features(member=reference.features, nonmember=records.features)
+    shared = twins(fingerprints(features))
+    if shared.shared and shared.p_more < _SURELY:
+        raise InputError(
+            f"reference must hold other records than those that are audited, got {shared.shared:,} contents that both have,"
+            f" where chance gives about {shared.expected:,.1f}; leave those records out of it."
+        )
+    codes = reference.codes(names)
+    counts = np.bincount(codes, minlength=len(names))
+    there = np.flatnonzero(counts)
+    if there.size < 2 or counts[there].min() < _FOLDS:  # noqa: PLR2004
+        rarest = names[there[np.argmin(counts[there])]]
+        raise InputError(
+            f"reference must hold 2 labels or more, and {_FOLDS} records of each, got {counts[there].min():,} of"
+            f" {there.size:,} label(s) (label {rarest!r}); give more of them."
+        )
+    values, _ = encoded(*features.tables, rng=rng)
+    learnt = np.arange(len(values)) < codes.size
+    label = np.append(codes, np.full(len(records), -1))
+    asked = there if there.size > 2 else there[1:]  # noqa: PLR2004 - of two, one is the other's opposite
+    odds = np.stack([estimated_odds(values, label == place, learnt)[~learnt] for place in asked], axis=1)
+    both = odds if there.size > 2 else np.hstack([-odds, odds])  # noqa: PLR2004
+    found = np.zeros((len(records), len(names)))
+    found[:, there] = special.softmax(special.log_expit(both), axis=1)
+    return found
+
+
+# --- How well D and the model predict the real labels, and whether D can be their law ---
+
+
+_CONTRADICTION = 1e-3
+_OFF = 0.1  # of log-odds, below which a difference is told and not warned of
+
+
+def _quality(log_probability: Floats, right: npt.NDArray[np.bool_]) -> dict[str, float]:
+    return {"log_loss": -float(log_probability.mean()), "accuracy": float(right.mean())}
+
+
+def _fit_of_law(law: Floats, codes: _Codes, names: Sequence[Any]) -> Check:
+    """Warn where the numbers of the labels are not those that D gives, by its odds: Poisson-binomial tails, shared by labels."""
+    counts, n = np.bincount(codes, minlength=law.shape[1]), codes.size
+    with np.errstate(divide="ignore"):
+        apart = special.logit(counts / n) - special.logit(law.mean(axis=0))
+    worst, least = 0, 1.0
+    for place in np.flatnonzero((counts > 0) & (counts < n)):
+        odds = special.logit(np.clip(law[:, place], 1e-15, 1 - 1e-15))
+        tails = (
+            poisson_binomial_tail(*kinds_of(sign * odds), int(count))
+            for sign, count in ((1, counts[place]), (-1, n - counts[place]))
+        )
+        p = 2 * min(tails)
+        worst, least = (int(place), p) if p < least else (worst, least)
+    off = abs(float(apart[worst]))
+    clear = least * law.shape[1] < _CONTRADICTION
+    message = (
+        f"By D {percent(float(law[:, worst].mean()))} of the audited records have the label {names[worst]!r}, and"
+        f" {percent(counts[worst] / n)} do: on average its odds are off by a factor of {number(np.exp(off))} (observed)."
+    )
+    details = {"label": str(names[worst]), "off": off, "p_value": min(1.0, least * law.shape[1])}
+    return Check("label_law", Status.WARN if clear and off > _OFF else Status.OK, message, details)
+
+
+# --- The audit ---
+
+
+BOUND = "epsilon_bound.labels"
+ALLOWED = (0.1, 0.25, 0.5, 1.0)  # nats by which the odds of D may be off, of the rows for reading
+_CONDITION = (
+    "D is the law of a record's label given its features (declared, not checked): a hidden difference between the two would"
+    " have to change the odds of labels by a factor of at least e^epsilon to explain this bound"
+)
+_DECLARED = (
+    "the audited records are training records with the labels that they were trained with (declared, not checked)",
+    "given all features the labels are independent of each other, and D was made without these labels",
+)
+_METHOD = (
+    "fair coins between real labels and labels drawn from D; Poisson-binomial law of right guesses [own]"
+)
+
+
+def audit_labels(
+    model: Any,
+    records: Any,
+    *,
+    reference: Any = None,
+    probabilities: Any = None,
+    classes: Sequence[Any] | None = None,
+    output: Output | None = None,
+    repeats: int = 1,
+    batch_size: int | None = None,
+    confidence: float = 0.95,
+    looks: int = 1,
+    seed: int = 0,
+    model_name: str | None = None,
+) -> LabelsDocument:
+    """Audit what a model gives away about its training labels. See `auditor.audit_labels`."""
+    confidence = validate.of_one_look(confidence, looks)
+    seed = validate.at_least("seed", seed, least=0)
+    size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
+    if (reference is None) == (probabilities is None):
+        raise InputError(
+            "either reference, records outside the audited ones, or probabilities, of each label of each audited record, must"
+            f" be given, got {'neither' if reference is None else 'both'}."
+        )
+    found, other = _records("records", records), None
+    if reference is not None:
+        other = _records("reference", reference)
+    scorer, tried = opened_scorer(
+        opened_model(model),
+        (found,),
+        task=Classification(),
+        classes=classes,
+        output=output,
+        size=size,
+        repeats=repeats,
+    )
+    rng = np.random.default_rng([seed, 2])
+    law, names, codes = _law(scorer, found, other, probabilities, rng)
+    real, shown = draw_labels(law, codes, rng)
+    of_real, of_shown = _losses(scorer, found, np.array(names, dtype=object)[shown], size=size)
+    rows = np.arange(codes.size)
+    log_law, log_real = np.log(law[rows, shown]), np.log(law[rows, codes])
+    guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real)
+    best = label_guesses(np.where(shown == codes, 0.0, -np.inf), log_law, real)
+    right = law.argmax(axis=1) == codes
+    learnt = None if other is None else len(other)
+    return LabelsDocument(
+        data={
+            "model": model_name,
+            "n_records": codes.size,
+            "n_classes": len(names),
+            "n_reference": learnt,
+            "n_drawn": int((~real).sum()),
+            "n_changed": int((shown != codes).sum()),
+            "delta": 0.0,
+            "confidence": confidence,
+            "law": "given" if learnt is None else "learnt",
+            "of_law": _quality(log_real, right),
+            "of_model": _quality(special.log_expit(-of_real.loss), of_real.more["correct"]),
+            "history": [f"{scorer.words}: probability of each label shown"],
+            **validate.several_looks(looks),
+        },
+        estimates=_estimates(guesses, best, confidence),
+        claims=(),
+        comparisons=(),
+        verdict=None,
+        checks=(
+            _fit_of_law(law, codes, names),
+            *filter(None, [collection(() if tried is None else tried.warnings)]),
+        ),
+        curves=(),
+        provenance={
+            **made_now(),
+            "input_sha256": _hash(law, codes),
+            "seed": seed,
+            "source": None,
+            "command": None,
+        },
+    )
+
+
+def _records(argument: str, given: Any) -> Records:
+    """Return the records of a pair (X, y), or of a table."""
+    if not isinstance(given, RecordTable):
+        return records_of(argument, argument, given, Classification())
+    # Others may have been trained on or not.
+    table = replace(given, member=None) if argument == "reference" else given
+    source = open_source(table, task=Classification(), member=True, name=argument)
+    return source.read(0, len(source)).records
+
+
+def _law(
+    scorer: ModelScorer,
+    records: Records,
+    reference: Records | None,
+    probabilities: Any,
+    rng: np.random.Generator,
+) -> tuple[Floats, list[Any], _Codes]:
+    """Return D, the label of each of its columns, and the column of each record's real label.
+
+    Raises:
+        InputError: D gives a real label no chance, or all records have one label.
+    """
+    known = None if scorer.known_classes is None else list(scorer.known_classes)
+    if reference is None:
+        law = _given(probabilities, len(records), None if known is None else len(known))
+        names = list(range(law.shape[1])) if known is None else known
+    else:
+        names = known or np.unique(np.concatenate([reference.labels, records.labels])).tolist()
+        law = _learnt(reference, records, names, rng)
+    codes = records.codes(names)
+    own = law[np.arange(codes.size), codes]
+    if (own == 0).any():
+        row = int(np.argmax(own == 0))
+        fix = "give probabilities above 0" if reference is None else "give a reference with records of it"
+        raise InputError(
+            f"D must give the label of every audited record a chance, got probability 0 of {names[codes[row]]!r}"
+            f" (first at {records.row(row)}; {int((own == 0).sum()):,} such records); {fix}, or leave those records out."
+        )
+    if (codes == codes[0]).all():
+        raise InputError(
+            f"records must hold at least 2 different labels, got {names[codes[0]]!r} alone: of labels that are all the same"
+            " nothing is kept private."
+        )
+    return law, names, codes
+
+
+def _losses(
+    scorer: ModelScorer, records: Records, shown: npt.NDArray[Any], *, size: int | None
+) -> tuple[BatchLosses, BatchLosses]:
+    """Return the losses of the real labels and those of the labels shown, by the same answers of the model."""
+    step = size or scorer.records_at_once or len(records)
+    parts = []
+    for start in range(0, len(records), step):
+        part = records.part(start, start + step)
+        outputs = scorer.outputs(part)
+        other = replace(part, labels=shown[start : start + step])
+        parts.append((scorer.losses(outputs, part), scorer.losses(outputs, other)))
+    of_real, of_shown = (concatenated(side) for side in zip(*parts, strict=True))
+    return of_real, of_shown
+
+
+def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Estimate, ...]:
+    """The bound, and what is left of it where the odds of D are off."""
+    about: dict[str, Any] = {"method": _METHOD, "subject": Subject.MECHANISM, "delta": 0.0}
+    names = {BOUND: 0.0, **{f"{BOUND}.off_{off:g}": off for off in ALLOWED}}
+    if not (guesses.prior > _NO_OTHER).any():
+        reason = (
+            "D is sure of every label that is shown, so no label is private and there is nothing to guess"
+        )
+        return tuple(Estimate.missing(name, reason, **about) for name in names)
+    bound, item = own_odds_bound(guesses, guesses.sets, alpha=1 - confidence)
+    top, _ = own_odds_bound(best, best.sets, alpha=1 - confidence)
+    details: Mapping[str, Any] = {
+        "records": guesses.bits,
+        **item.shown,
+        "tried": [one.shown for one in guesses.sets],
+        "conditional": True,
+    }
+    return tuple(
+        Estimate.at_least(
+            name,
+            max(0.0, bound - off),
+            confidence=round(confidence, 12),
+            adjacency=guesses.adjacency,
+            assumptions=(_CONDITION if off == 0 else _within(off), *_DECLARED),
+            details={
+                "ceiling": max(0.0, max(top, bound) - off),
+                **(details if off == 0 else {"conditional": True, "off": off}),
+            },
+            **about,
+        )
+        for name, off in names.items()
+    )
+
+
+def _within(off: float) -> str:
+    return (
+        f"the odds of every label by D are within a factor of {np.exp(off):.3g} (e^{off:g}) of those of its law given the"
+        " record's features (declared, not checked)"
+    )
+
+
+def _hash(law: Floats, codes: _Codes) -> str:
+    """The SHA-256 of D as little-endian float64 with the columns of the real labels."""
+    return hashlib.sha256(law.astype("<f8").tobytes() + codes.astype("<i8").tobytes()).hexdigest()

@@ -1,0 +1,66 @@
+"""Levels of the label audit, on randomised response of labels: with the true law, and with one whose odds are off."""
+
+import numpy as np
+import pytest
+from scipy import special
+from simulation import ALPHA, seldom
+
+from auditor.estimators import own_odds_bound
+from auditor.mechanism import draw_labels, label_guesses
+
+RECORDS = 400
+KINDS = np.array([0.5, 0.2, 0.75, 0.9])  # of records, by what the law says of label 1
+
+
+def told_by_randomised_response(rng, law, truth, epsilon):
+    """Labels of this law, and what whoever knows the true law and sees the noisy labels believes of each label."""
+    n, k = truth.shape
+    labels = (np.cumsum(truth, axis=1) < rng.random(n)[:, None]).sum(axis=1)
+    kept = rng.random(n) < np.exp(epsilon) / (np.exp(epsilon) + k - 1)
+    noisy = np.where(kept, labels, (labels + rng.integers(1, k, n)) % k)
+    believed = truth * np.where(np.arange(k) == noisy[:, None], np.exp(epsilon), 1.0)
+    real, shown = draw_labels(law, labels, rng)
+    at = np.arange(n), shown
+    return np.log(believed[at] / believed.sum(axis=1)), np.log(law[at]), real
+
+
+def two_labels(off):
+    """A law of two labels, and a true one whose odds are off by up to a factor of e^off, up or down."""
+    one = np.tile(KINDS, RECORDS // KINDS.size)
+    signs = np.where(np.arange(RECORDS) < RECORDS // 2, 1, -1)
+    return [np.stack([1 - p, p], axis=1) for p in (one, special.expit(special.logit(one) + off * signs))]
+
+
+def four_labels(_off):
+    """A law of four labels, which is the true one."""
+    law = np.array([[0.4, 0.3, 0.2, 0.1], [0.85, 0.05, 0.05, 0.05]])[np.arange(RECORDS) % 2]
+    return law, law
+
+
+def bound(rng, world, epsilon, off=0.0):
+    """The bound of one audit."""
+    guesses = label_guesses(*told_by_randomised_response(rng, *world(off), epsilon))
+    return own_odds_bound(guesses, guesses.sets, alpha=ALPHA)[0]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("world", [two_labels, four_labels])
+def test_the_bound_holds_with_the_true_law(simulated, world, epsilon):
+    """It exceeds the epsilon of randomised response at most as often as it says, and is no idle number."""
+    found = simulated(lambda rng: bound(rng, world, epsilon), seed=51, runs=(30, 2000))
+    assert seldom(found > epsilon)
+    assert found.mean() > (epsilon - 0.5) / 2
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("off", [0.25, 1.0])
+def test_a_law_that_is_off_costs_what_its_odds_are_off_by(simulated, off, epsilon):
+    """With odds off by e^kappa, the bound less kappa exceeds epsilon at most as often as the bound says."""
+    found = simulated(lambda rng: bound(rng, two_labels, epsilon, off), seed=52, runs=(30, 2000))
+    assert seldom(found - off > epsilon)
+
+
+def test_the_allowance_is_needed(simulated):
+    """At epsilon 1/2 and odds off by e, the bound itself exceeds epsilon far too often: it is conditional on the law."""
+    found = simulated(lambda rng: bound(rng, two_labels, 0.5, 1.0), seed=53, runs=(30, 300))
+    assert (found > 0.5).mean() > 0.2

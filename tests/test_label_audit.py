@@ -1,0 +1,296 @@
+"""The audit of labels: odds by enumeration, where D comes from, the command, the page, and bad input."""
+
+import itertools
+import json
+import math
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from command_line import answer, refused, run
+from report.test_training_pages import told
+from scipy import special, stats
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+import auditor
+from auditor.core import InputError, Status
+from auditor.mechanism import draw_labels, label_guesses, label_odds
+from auditor.results.reading import result_schema
+
+BOUND = "epsilon_bound.labels"
+TRUST = ("--trusted-type", "sklearn.tree._tree.Tree")
+
+
+@pytest.fixture
+def world(rng):
+    """Training records and others: a label that three features tell in part."""
+    x = rng.normal(size=(1600, 3))
+    y = (rng.random(1600) < special.expit(2 * x[:, 0] - x[:, 1])).astype(int)
+    return (x[:800], y[:800]), (x[800:], y[800:])
+
+
+@pytest.fixture
+def remembers(world):
+    """A forest that knows every training label."""
+    return forest(*world[0])
+
+
+def forest(rows, labels):
+    """Twenty trees that grow to the last record."""
+    return RandomForestClassifier(20, bootstrap=False, max_features=1, random_state=0).fit(rows, labels)
+
+
+def law_of(features):
+    """The true law of those labels."""
+    one = special.expit(2 * features[:, 0] - features[:, 1])
+    return np.stack([1 - one, one], axis=1)
+
+
+# --- How right can a guess be? ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("truth", [[0.3, 0.7], [0.2, 0.3, 0.5]])
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
+def test_the_odds_of_a_right_guess_by_enumeration(truth, epsilon):
+    """Of randomised response over every answer and label shown: within the bound, and attained with two labels."""
+    labels, law = range(len(truth)), np.array(truth)
+    answers = np.where(np.eye(law.size) > 0, math.exp(epsilon), 1.0)  # [label, answer], up to a constant
+    gaps = []
+    for shown, answer_ in itertools.product(labels, labels):
+        real, drawn = law[shown] * answers[shown, answer_], law[shown] * (law @ answers[:, answer_])
+        prior = np.log([(1 - law[shown]) / law[shown]])
+        for side, odds in ((True, real / drawn), (False, drawn / real)):
+            gaps.append(label_odds(prior, side, epsilon)[0] - math.log(odds))
+    assert min(gaps) > -1e-12
+    # Each label shown beside each answer, two guesses each: with two labels half of them are attained.
+    if law.size == 2:
+        assert sum(gap < 1e-12 for gap in gaps) == (8 if epsilon == 0 else 4)
+
+
+def test_a_law_that_is_off_costs_no_more_than_its_odds():
+    """Every label shown under a law whose odds are off by e^kappa: the true odds are within the bound at epsilon + kappa."""
+    for p, kappa, epsilon in itertools.product((0.1, 0.5, 0.8), (-1.0, -0.2, 0.5), (0.0, 1.5)):
+        d = special.expit(special.logit(p) + kappa)
+        for factor in (math.exp(epsilon), math.exp(-epsilon)):
+            drawn = d / p * (p + (1 - p) * factor)  # over real, by Bayes' rule
+            prior = np.array([-special.logit(d)])
+            for side, odds in ((False, drawn), (True, 1 / drawn)):
+                assert math.log(odds) <= label_odds(prior, side, epsilon + abs(kappa))[0] + 1e-12
+
+
+def test_labels_are_shown_by_fair_coins_and_drawn_from_the_law(rng):
+    """Half of the labels are real; the others have the frequencies of the law, and none that it excludes."""
+    law = np.tile([0.5, 0.0, 0.2, 0.3], (40_000, 1))
+    real, shown = draw_labels(law, np.full(40_000, 2), rng)
+    assert abs(real.mean() - 0.5) < 4 * 0.5 / 200
+    assert (shown[real] == 2).all()
+    counts = np.bincount(shown[~real], minlength=4)
+    assert counts[1] == 0
+    assert stats.chisquare(counts[[0, 2, 3]], (~real).sum() * law[0, [0, 2, 3]]).pvalue > 1e-4
+
+
+def test_guesses_and_their_order_depend_on_no_coin(rng):
+    """Other coins change which guesses are right, and nothing else."""
+    told_by, law = np.log(rng.random(50)), np.log(rng.random(50))
+    coins = rng.random(50) < 0.5
+    one, other = (label_guesses(told_by, law, real) for real in (coins, ~coins))
+    assert (one.right != other.right).all()
+    assert (one.inside == other.inside).all()
+    assert all((one.orders[name] == other.orders[name]).all() for name in one.orders)
+    assert {name: set(one.inside[order]) for name, order in one.orders.items() if name != "surest"} == {
+        "real": {True},
+        "drawn": {False},
+    }
+
+
+# --- What is found ---------------------------------------------------------------------------------
+
+
+def test_a_model_that_remembers_is_found(world, remembers):
+    """At D = 1/2, r right guesses of r that say "drawn" refute epsilon while ((1 + e^epsilon)/2)'s expit^r is the share."""
+    x, y = world[0]
+    found = auditor.audit_labels(remembers, (x, y), probabilities=np.full((800, 2), 0.5))
+    row = found[BOUND]
+    tried = row.details["tried"]
+    right = [one["guesses"] for one in tried if one["guesses"] == one["correct"] and "inside" not in one]
+    odds = [math.exp(special.logit((0.05 / len(tried)) ** (1 / r))) for r in right]
+    assert row.value == row.lower == pytest.approx(math.log(2 * max(odds) - 1), abs=1e-6)
+    assert row.details["ceiling"] == row.value  # a perfect memory
+    assert (row.delta, row.adjacency, row.subject) == (
+        0.0,
+        auditor.Adjacency.REPLACE_ONE,
+        auditor.Subject.MECHANISM,
+    )
+    for off in (0.1, 0.25, 0.5, 1.0):
+        assert found[f"{BOUND}.off_{off:g}"].value == pytest.approx(row.value - off)
+    assert found.data["of_model"]["accuracy"] == 1.0
+    assert found.verdict is None
+    with pytest.raises(InputError):
+        auditor.judge(
+            auditor.Claim("epsilon", 1.0, 1e-5, auditor.Adjacency.REPLACE_ONE, "", proven=True), row
+        )
+
+
+def test_a_model_that_knows_the_law_alone_gives_nothing_away(world):
+    """One that answers with D itself is no better than guessing, and the audit could have shown more."""
+    (x, y), _ = world
+    row = auditor.audit_labels(law_of, (x, y), probabilities=law_of(x))[BOUND]
+    assert row.value == 0
+    assert row.details["ceiling"] > 2
+
+
+def test_a_law_that_was_learnt_is_nearly_as_good(world, remembers):
+    """Learnt from 800 other records, D predicts about as well as the true law, and the bound is alike."""
+    (x, y), others = world
+    found = auditor.audit_labels(remembers, (x, y), reference=others)
+    given = auditor.audit_labels(remembers, (x, y), probabilities=law_of(x))
+    assert found.data["of_law"]["log_loss"] < given.data["of_law"]["log_loss"] + 0.03
+    assert abs(found[BOUND].value - given[BOUND].value) < 1
+    assert found.data["n_reference"] == 800
+
+
+def test_a_law_of_several_labels_is_learnt(rng):
+    """Of three labels the odds of each against the rest: the law is nearly the true one, and a memory is found."""
+    x = rng.normal(size=(1500, 2))
+    truth = special.softmax(np.column_stack([x[:, 0], x[:, 1], -x[:, 0]]), axis=1)
+    y = (np.cumsum(truth, axis=1) < rng.random(1500)[:, None]).sum(axis=1)
+    halves = (x[:750], y[:750]), (x[750:], y[750:])
+    found = auditor.audit_labels(forest(*halves[0]), halves[0], reference=halves[1])
+    true_loss = -np.log(truth[np.arange(750), y[:750]]).mean()
+    assert abs(found.data["of_law"]["log_loss"] - true_loss) < 0.03
+    assert found[BOUND].value > 2
+
+
+def test_text_labels_tables_and_outputs_at_hand_say_the_same(world, remembers):
+    """Labels of text in tables, and probabilities in place of the model, give the very same numbers."""
+    (x, y), others = world
+    expected = auditor.audit_labels(remembers, (x, y), reference=others)[BOUND].value
+    words = np.array(["no", "yes"])
+    tables = [
+        auditor.RecordTable(pd.DataFrame(part).add_prefix("x").assign(y=words[label]), label="y")
+        for part, label in (world[0], others)
+    ]
+    spelled = forest(x, words[y])
+    at_hand = remembers.predict_proba(x)
+    law = law_of(x)
+    assert auditor.audit_labels(spelled, tables[0], reference=tables[1])[BOUND].value == expected
+    assert (
+        auditor.audit_labels(np.asarray, (at_hand, y), probabilities=law)[BOUND].value
+        == auditor.audit_labels(remembers, (x, y), probabilities=law)[BOUND].value
+    )
+
+
+def test_frequencies_that_contradict_the_law_are_warned_of(world, remembers):
+    """A law that gives label 1 half of its odds: the check says by how much it is off."""
+    (x, y), _ = world
+    off = special.expit(special.logit(law_of(x)) + np.array([math.log(3), -math.log(3)]))
+    check = auditor.audit_labels(remembers, (x, y), probabilities=off).check("label_law")
+    assert check.status is Status.WARN
+    assert 0.4 < check.details["off"] < math.log(3) + 0.3
+    assert (
+        auditor.audit_labels(remembers, (x, y), probabilities=law_of(x)).check("label_law").status
+        is Status.OK
+    )
+
+
+def test_a_law_that_is_sure_leaves_nothing_to_guess(world, remembers):
+    """No value, and the reason; a gate on it cannot be evaluated."""
+    (x, y), _ = world
+    found = auditor.audit_labels(remembers, (x, y), probabilities=np.eye(2)[y])
+    assert "nothing to guess" in found[BOUND].reason
+    assert auditor.check_gates(found, f"{BOUND} > 1")[0].code is auditor.ExitCode.NOT_EVALUABLE
+
+
+# --- Bad input, the command and the page -------------------------------------------------------------
+
+
+BAD = {
+    "either reference": lambda _x, _y, _law: {},
+    "got both": lambda x, y, law: {"probabilities": law, "reference": (x, y)},
+    "reference must hold other records": lambda x, y, _law: {"reference": (x, y)},
+    r"shape \(800, 2\)": lambda _x, _y, law: {"probabilities": law[:5]},
+    "sum to 1 in each row, got a sum of 2": lambda _x, _y, law: {"probabilities": 2 * law},
+    r"probability 0 of 1 \(first at row": lambda _x, y, _law: {"probabilities": np.eye(2)[0 * y]},
+    "2 labels or more": lambda x, y, _law: {"reference": (x + 9, 0 * y)},
+    "must have the same columns": lambda x, y, _law: {"reference": (x[:, :2], y)},
+    "confidence must lie": lambda _x, _y, law: {"probabilities": law, "confidence": 2.0},
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_one_sentence(world, remembers, words):
+    """It names the argument and the first bad place."""
+    (x, y), _ = world
+    with pytest.raises(InputError, match=words) as error:
+        auditor.audit_labels(remembers, (x, y), **BAD[words](x, y, law_of(x)))
+    assert str(error.value).endswith(".")
+
+
+def test_labels_that_are_all_the_same_are_refused(world, remembers):
+    """Nothing of them is private."""
+    (x, _), others = world
+    with pytest.raises(InputError, match="at least 2 different labels, got 0 alone"):
+        auditor.audit_labels(remembers, (x, np.zeros(800, int)), reference=others)
+
+
+@pytest.fixture
+def files(world, remembers, tmp_path, monkeypatch):
+    """A model and both tables in files, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    skops.io.dump(remembers, "m.skops")
+    for name, (x, y) in zip(("train.csv", "others.csv"), world, strict=True):
+        pd.DataFrame(x).add_prefix("x").assign(y=y).to_csv(name, index=False)
+    return ["labels", "m.skops", "train.csv", "--reference", "others.csv", "--label-column", "y", *TRUST]
+
+
+def test_the_command(files, world, remembers, capsys):
+    """The numbers of Python, a result that validates and is read back, and the exit codes of gates."""
+    raw = answer(capsys, *files)
+    jsonschema.Draft202012Validator(result_schema("labels")).validate(raw)
+    expected = auditor.audit_labels(remembers, world[0], reference=world[1])
+    assert raw["estimates"][0]["value"] == expected[BOUND].value
+    assert run(*files, "--fail-if", f"{BOUND} > 1", "--json", "r.json", "--quiet") == 1
+    assert run(*files, "--fail-if", f"{BOUND}.off_0.5 > 30", "--quiet") == 3
+    again = auditor.read_result("r.json")
+    assert isinstance(again, auditor.LabelsResult)
+    assert again.to_dict() == json.loads(again.to_json())
+    assert run("report", "r.json", "--html", "r.html", "--quiet") == 0
+
+
+def test_the_command_refuses_in_one_sentence(files, capsys):
+    """Audited records as the reference, no label, another task."""
+    assert "--reference must hold other records" in refused(capsys, *files[:4], "train.csv", *files[5:])
+    assert "--label must name" in refused(capsys, *files[:5], *TRUST)
+    assert "--task must be classification" in refused(capsys, *files, "--task", "regression")
+
+
+def test_the_page_says_what_the_number_says_and_what_it_does_not(world, remembers):
+    """Under which condition, how far D must be off to explain it, and nothing of members or features; no claim is judged."""
+    found = auditor.audit_labels(remembers, world[0], reference=world[1], model_name="tree")
+    words = told(found.to_html(gates=f"{BOUND} > 1"))
+    bound = found[BOUND].lower
+    for text in (
+        "Label leakage, unless D is off",
+        "would have to change their odds by a factor of at least e^",
+        "says nothing of who was in the training data, or of features",
+        "It judges no claim",
+        "if D is the law of the labels",
+        "D was learnt from 800 other records",
+        "the model gives the largest probability to 100% of the real labels",
+    ):
+        assert text in words
+        assert bound > 0
+    for shown in (str(found), found.to_markdown(), found._repr_html_(), found.to_junit(), found.to_sarif()):
+        assert "to explain this, at this" in " ".join(shown.split())
+    quiet = told(auditor.audit_labels(law_of, world[0], probabilities=law_of(world[0][0])).to_html())
+    assert "No evidence of leakage" in quiet
+
+
+def test_a_linear_model_of_all_records_gives_little_away(world):
+    """Logistic regression on 800 records keeps no label: D that is off by e^0.5 explains what there is."""
+    (x, y), others = world
+    model = LogisticRegression().fit(x, y)
+    assert auditor.audit_labels(model, (x, y), reference=others)[f"{BOUND}.off_0.5"].value == 0
