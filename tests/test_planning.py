@@ -5,11 +5,14 @@ import math
 import numpy as np
 import pytest
 from oracles import gaussian_mechanism_epsilon, separated_epsilon
+from scipy import special
 
+from auditor import audit_labels
 from auditor.core import (
     DPSGD,
     BernoulliSplit,
     Census,
+    InputError,
     Losses,
     RandomSplit,
     RankGrid,
@@ -307,3 +310,49 @@ def test_the_odds_of_an_attack_are_the_slope_of_its_curve(attack):
     at = np.array([0.02, 0.1, 0.3, 0.6, 0.95])
     slope = (attack.tpr(at + 1e-6) - attack.tpr(at - 1e-6)) / 2e-6
     assert np.exp(attack.log_odds(at)) == pytest.approx(slope, rel=1e-4)
+
+
+# --- Audits of labels -----------------------------------------------------------------------------------
+
+
+def told_by_response(rng, size, classes, epsilon):
+    """A model that names each label by randomised response, and the labels, equally likely given features."""
+    labels = rng.integers(0, classes, size)
+    other = (labels + rng.integers(1, classes, size)) % classes
+    named = np.where(rng.random(size) < special.expit(epsilon - np.log(classes - 1)), labels, other)
+    return np.where(named[:, None] == np.arange(classes), 0.9, 0.1 / (classes - 1)), labels
+
+
+@pytest.mark.parametrize(("classes", "target"), [(2, 1.0), (10, 1.5)])
+def test_a_plan_of_labels_holds_in_audits(rng, classes, target):
+    """About the wanted share of real audits of so many records reaches the target, and far fewer of a third of them do."""
+    epsilon = 2.5
+    plan = records_needed(target, delta=0.0, labels=classes, attack=RandomisedResponse(epsilon))
+    assert (plan.estimate, plan.n_nonmember, plan.limit) == ("epsilon_bound.labels", 0, epsilon)
+    reached = []
+    for size in (plan.n_member, plan.n_member // 3):
+        bounds = []
+        for seed in range(20):
+            outputs, labels = told_by_response(rng, size, classes, epsilon)
+            law = np.full((size, classes), 1 / classes)
+            found = audit_labels(np.asarray, (outputs, labels), probabilities=law, seed=seed)
+            bounds.append(found["epsilon_bound.labels"].value)
+        reached.append(np.mean(np.array(bounds) >= target))
+    assert reached[0] >= 0.55
+    assert reached[1] <= reached[0] - 0.2
+
+
+def test_plans_of_labels_that_cannot_be():
+    """Other attacks, one class, splits, deltas and claims are refused; an attack that is too weak is said so."""
+    asked = {"delta": 0.0, "labels": 2}
+    for more, words in (
+        ({"attack": GaussianAttack(1.0)}, "attack must be PerfectAttack"),
+        ({"labels": 1}, "labels must be"),
+        ({"split": RandomSplit()}, "split must be left out"),
+        ({"delta": 1e-5}, "delta must be 0"),
+    ):
+        with pytest.raises(InputError, match=words):
+            records_needed(1.0, **{**asked, **more})
+    with pytest.raises(InputError, match="audits of labels none"):
+        records_needed(claim=StatedClaim(1.0, 0.0), labels=2)
+    assert records_needed(1.0, attack=RandomisedResponse(0.9), **asked).n_member is None

@@ -524,6 +524,7 @@ class _Plan(shared.Sampled):
         canaries: In one run on canaries, each with a fair coin; short for --split bernoulli --inclusion 0.5.
         mu: Assume scores of two normals so many standard deviations apart.
         attack_epsilon: Assume guesses as right as randomised response of this epsilon.
+        labels: Of an audit of labels (auditor labels), of so many classes that features make equally likely; at delta 0.
         chance: Chance of reaching the target that is wanted.
         members: The same as --member-coverage, as it was called before.
     """
@@ -537,6 +538,7 @@ class _Plan(shared.Sampled):
     canaries: bool = False
     mu: float | None = None
     attack_epsilon: float | None = None
+    labels: int | None = None
     chance: float = 0.8
     members: choices.Coverage | None = shared.option(hidden=True)
 
@@ -598,6 +600,7 @@ def power(asked: _Plan, claimed: shared.ClaimOptions, files: shared.JsonFile, co
         members=members,
         attack=asked.attack(),
         power=asked.chance,
+        labels=asked.labels,
         **asked.how(),
     )
     text = json.dumps(plan.to_dict(), indent=2, allow_nan=False) + "\n"

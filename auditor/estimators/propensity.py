@@ -28,7 +28,7 @@ from auditor.records.features import CLASSIFIERS, Table, classified, encoded
 
 _NAME = "epsilon_bound.propensity"
 _METHOD = "one-run audit on estimated odds of membership"
-_FEWEST = 50  # records of a group, in each half
+FEWEST = 50  # records of a group, in each half
 _BARS = 20  # of the picture of the overlap
 _CONDITION = (
     "conditional on features that explain how the groups differ: given them, each record was a member with the estimated odds,"
@@ -62,8 +62,8 @@ def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
         rows = rng.permutation(np.flatnonzero(side))
         learnt[rows[: rows.size // 2]] = True
     fewest = min(int((learnt & side).sum()) for side in (is_member, ~is_member))
-    if fewest < _FEWEST:
-        return f"odds of membership are estimated from half of the records, and {fewest} of one group are fewer than {_FEWEST}"
+    if fewest < FEWEST:
+        return f"odds of membership are estimated from half of the records, and {fewest} of one group are fewer than {FEWEST}"
     features: Any = asked.features
     chance = special.expit(estimated_odds(_values(features.tables, losses.label, rng), is_member, learnt))
     kept = ~learnt & (chance >= overlap) & (chance <= 1 - overlap)
@@ -75,7 +75,7 @@ def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
         "members": _bars(chance[~learnt & is_member]),
         "others": _bars(chance[~learnt & ~is_member]),
     }
-    if min(int((kept & side).sum()) for side in (is_member, ~is_member)) < _FEWEST:
+    if min(int((kept & side).sum()) for side in (is_member, ~is_member)) < FEWEST:
         return (
             f"the features tell the groups apart: of {shown['held']:,} records only {shown['kept']:,} have estimated odds of membership"
             f" between {overlap:g} and {1 - overlap:g}, too few of one group; audit records that could have been in either"

@@ -22,6 +22,7 @@ from auditor.estimators.guess_tests import PURE_STEP, first_enough, rejects
 from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
 from auditor.estimators.joint_test import JointTest
 from auditor.estimators.limits import poisson_binomial_tail
+from auditor.estimators.propensity import FEWEST
 from auditor.mechanism.whole_curve import ORDER_STATISTICS, SEQUENTIAL
 from auditor.theory.gaussian import gaussian_epsilon
 
@@ -470,8 +471,92 @@ class PropensityAudit(OneRunAudit):
         return super().ceiling(n_member // 2, n_nonmember // 2)
 
     def chance(self, n: int, attack: Attack) -> float:
+        """Return the chance that n records reach the target; of too few no odds are estimated."""
+        return super().chance(n // 2, attack) if n >= 4 * FEWEST else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsAudit:
+    """The audit of labels of so many classes, each as likely as the others by D; n counts the training records.
+
+    Attributes:
+        classes: 2 or more.
+        alpha: The error of all sets of guesses together.
+        epsilon: To certify, at delta 0.
+    """
+
+    classes: int
+    alpha: float
+    epsilon: float
+
+    marks, counted, whole = _doubling(_MOST_GUESSES), "records", None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a plan says of the audit."""
+        return {
+            "subject": Subject.MECHANISM,
+            "adjacency": options.Adjacency.REPLACE_ONE,
+            "estimate": "epsilon_bound.labels",
+            "method": f"guesses whether labels are real or drawn, of {self.classes} classes that features make equally likely",
+            "unit": "labels",
+        }
+
+    def in_reach(self, attack: Attack) -> bool:
+        """Return whether any number of records could do."""
+        return self.epsilon < self.limit(attack)
+
+    def limit(self, attack: Attack) -> float:
+        """Return the largest epsilon that the attack shows however many records there are: its own."""
+        return math.inf if isinstance(attack, PerfectAttack) else self._response(attack).epsilon
+
+    def ceiling(self, n_member: int, _: int = 0) -> float:
+        """Return what a perfect attack would be certified at: of the labels that are drawn some are the real ones."""
+        counts = np.round(n_member * self._rates(PerfectAttack())).astype(np.int64)
+        return guess_tests.largest_of_all_below(partial(self._refutes, counts), guess_tests.LARGEST_EPSILON)
+
+    def chance(self, n: int, attack: Attack) -> float:
         """Return the chance that n records reach the target."""
-        return super().chance(n // 2, attack)
+        counts = np.random.default_rng([n, _LABEL_DRAWS]).multinomial(n, self._rates(attack), _LABEL_DRAWS)
+        return float(np.mean([self._refutes(item, self.epsilon) for item in counts]))
+
+    def _rates(self, attack: Attack) -> Floats:
+        """How often a guess says "real" and is right, says it and is wrong, says "drawn" and is right, and is wrong."""
+        told, share = 1.0, 1 / self.classes
+        if not isinstance(attack, PerfectAttack):
+            told = float(special.expit(self._response(attack).epsilon - math.log(self.classes - 1)))
+        return np.array([told, share, 1 - share, 1 - told]) / 2
+
+    def _response(self, attack: Attack) -> RandomisedResponse:
+        if not isinstance(attack, RandomisedResponse):
+            raise InputError(
+                f"attack must be PerfectAttack() or RandomisedResponse(epsilon) in the plan of an audit of labels, got {attack}."
+            )
+        return attack
+
+    def _refutes(self, counts: _Counts, epsilon: float) -> bool:
+        """Whether all guesses, those that say "real" or those that say "drawn" are too often right for this epsilon."""
+        from auditor.mechanism.label_audit import label_odds
+
+        prior = np.array([math.log(self.classes - 1)])
+        odds = np.concatenate([label_odds(prior, inside, epsilon) for inside in (True, False)])
+        share, (real, real_wrong, drawn, drawn_wrong) = self.alpha / _LABEL_SETS, counts.tolist()
+        sizes = np.array([real + real_wrong, drawn + drawn_wrong])
+        if poisson_binomial_tail(odds, sizes, real + drawn) <= share:
+            return True
+        for side, right in ((0, real), (1, drawn)):
+            # The largest set of such guesses is a half, a quarter, ... of all records.
+            part = sizes.sum() / 2.0 ** max(1, math.ceil(math.log2(sizes.sum() / max(1, sizes[side]))))
+            least = round(right * part / max(1, sizes[side]))
+            if poisson_binomial_tail(odds[[side]], [round(part)], least) <= share:
+                return True
+        return False
+
+
+_LABEL_DRAWS = 300
+_LABEL_SETS = (
+    1 + 3 * 6
+)  # as `auditor.mechanism.label_audit` shares the error: all, and six sizes of three orders
 
 
 def neighbours(split: options.MembershipSplit) -> options.Adjacency:
@@ -671,4 +756,4 @@ def _refuted_after(audit: SequentialAudit, attack: Attack) -> _Counts:
     return np.array(found)
 
 
-Audit = ModelAudit | OneRunAudit | RunsAudit | SequentialAudit
+Audit = ModelAudit | OneRunAudit | LabelsAudit | RunsAudit | SequentialAudit

@@ -12,6 +12,7 @@ from auditor.mechanism.planned_audits import (
     DRAWS,
     Attack,
     Audit,
+    LabelsAudit,
     ModelAudit,
     OneRunAudit,
     PerfectAttack,
@@ -27,6 +28,7 @@ from auditor.theory.accountant import claimed_curve
 # --- How many records certify an epsilon, or refute a claim, if the attack is as assumed ---
 
 _PERFECT = PerfectAttack()
+_BOUNDS = (ModelAudit, OneRunAudit, LabelsAudit)  # audits whose target can be an epsilon
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Plan:
         attack: The assumed attack, in words.
         reason: Why no number suffices, or null.
         claim: The claim that is to be refuted, in words, or null.
-        unit: What is counted: "records" or "runs".
+        unit: What is counted: "records", "runs" or, of an audit of labels, "labels".
     """
 
     epsilon: float | None
@@ -91,6 +93,7 @@ def records_needed(
     attack: Attack = _PERFECT,
     power: float = 0.8,
     adjacency: options.Adjacency = options.Adjacency.ADD_REMOVE,
+    labels: int | None = None,
 ) -> Plan:
     """Return how many records certify an epsilon, or how many records or runs refute a claim, if the attack is as assumed.
 
@@ -114,6 +117,8 @@ def records_needed(
         attack: `PerfectAttack`, `GaussianAttack` or `RandomisedResponse`.
         power: The chance of reaching the target that the plan should give, in (0, 1).
         adjacency: What the runs differ by.
+        labels: Of how many classes, if `auditor.audit_labels` is planned; features make each as likely as the others. The
+            attack is then perfect or names a label by `RandomisedResponse`, and ``n_member`` counts the training records.
 
     Raises:
         InputError: An argument that cannot be used; the message says which and why.
@@ -127,19 +132,19 @@ def records_needed(
     validate.instance("split", split, get_args(options.MembershipSplit))
     alpha = 1 - confidence
     audit: Audit
-    if claim is not None and epsilon is None and delta is None:
+    if claim is not None and epsilon is None and delta is None and labels is None:
         audit = _refuting(claim, alpha, split, runs, options.Adjacency.named(adjacency))
         target = f"refute the claim of {claim.in_words()}"
     elif claim is None and runs is None and epsilon is not None and delta is not None:
-        audit = _certifying(epsilon, delta, alpha, members, split)
+        audit = _certifying(epsilon, delta, alpha, members, split, labels)
         target = f"certify {given(epsilon)} at delta {given(delta)}"
     else:
         raise InputError(
-            "a plan has one target: give epsilon and delta to certify, or a claim to refute; runs refute claims."
+            "a plan has one target: give epsilon and delta to certify, or a claim to refute; runs refute claims, and audits of labels none."
         )
     n = _fewest(audit, attack, power) if audit.in_reach(attack) else None
-    sizes = None if n is None else _sizes(n, split)
-    bound = audit if isinstance(audit, ModelAudit | OneRunAudit) and claim is None else None
+    sizes = None if n is None else (n, 0) if labels is not None else _sizes(n, split)
+    bound = audit if isinstance(audit, _BOUNDS) and claim is None else None
     return Plan(
         epsilon=epsilon,
         delta=delta,
@@ -158,18 +163,28 @@ def records_needed(
 
 
 def _certifying(
-    epsilon: float, delta: float, alpha: float, members: options.Members, split: options.MembershipSplit
-) -> ModelAudit | OneRunAudit:
+    epsilon: float,
+    delta: float,
+    alpha: float,
+    members: options.Members,
+    split: options.MembershipSplit,
+    labels: int | None = None,
+) -> ModelAudit | OneRunAudit | LabelsAudit:
     """The audit whose bound on epsilon is planned."""
     epsilon, delta = validate.positive("epsilon", epsilon), validate.fraction("delta", delta, zero=True)
     validate.instance("members", members, get_args(options.Members))
+    if delta and (labels is not None or isinstance(split, options.Propensity)):
+        raise InputError(
+            "delta must be 0 in the plan of an audit of labels or on estimated odds, which states its bound there, got"
+            f" {delta:g}."
+        )
+    if labels is not None:
+        if not isinstance(split, options.UnknownSplit):
+            raise InputError(f"split must be left out in the plan of an audit of labels, got {split}.")
+        return LabelsAudit(validate.at_least("labels", labels, least=2), alpha, epsilon)
     if isinstance(split, options.UnknownSplit):
         return ModelAudit(epsilon, delta, alpha, members)
     if isinstance(split, options.Propensity):
-        if delta:
-            raise InputError(
-                f"delta must be 0 in the plan of an audit on estimated odds, which states its bound there, got {delta:g}."
-            )
         return PropensityAudit(options.BernoulliSplit(), alpha, epsilon, 0.0)
     return OneRunAudit(split, alpha, epsilon, delta)
 
@@ -212,7 +227,7 @@ def _sizes(n: int, split: options.MembershipSplit) -> tuple[int, int]:
 def _why_not(audit: Audit, attack: Attack, target: str) -> str:
     if audit.in_reach(attack):
         return f"even {audit.marks[-1]:,} {audit.counted} do not {target}"
-    if isinstance(audit, ModelAudit | OneRunAudit) and audit.whole is None:
+    if isinstance(audit, _BOUNDS) and audit.whole is None:
         most = number(audit.limit(attack), toward="down")
         return f"with {attack.in_words()} this audit shows at most {most}, however large it is: too little to {target}"
     return f"with {attack.in_words()} what this audit shows stays within the claim, however large it is"
