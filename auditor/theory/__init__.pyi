@@ -99,7 +99,6 @@ from auditor.theory.promises import (
     success_in_words,
 )
 from auditor.theory.renyi import (
-    epsilon_from_renyi,
     epsilon_from_rho,
     pinsker_renyi as pinsker_renyi,
     renyi_divergence as renyi_divergence,

@@ -1,6 +1,7 @@
 """Renyi divergences of DP-SGD, what they promise (an epsilon; an advantage, by Pinsker's inequality), and what any do."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -71,7 +72,7 @@ def renyi_divergence(
         raise InputError(
             "batches of a fixed size are accounted for replaced records only; ask for adjacency 'replace-one'."
         )
-    orders = _orders("order", order)
+    orders = array_of("order", order, lambda x: (x > 1) & (x < np.inf), "finite and above 1")
     pair = StepPair.of(training, relation)
     found = _total(training.phases, pair, orders.ravel()).reshape(orders.shape)
     return found if found.shape else float(found)
@@ -111,21 +112,8 @@ def renyi_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency = Adjac
 
 
 def phases_epsilon(phases: tuple[Phase, ...], *, pair: StepPair, delta: float) -> float:
-    """Return the smallest bound on epsilon over the orders: every order gives one, so the search need not be perfect."""
-    if delta == 0:
-        return math.inf
-
-    def bound(log_excess: Floats) -> Floats:
-        orders = 1 + np.exp(log_excess)
-        return _epsilons(orders, _total(phases, pair, orders), delta)
-
-    values = bound(_SEARCH)
-    best = int(values.argmin())
-    around = _SEARCH[max(best - 1, 0)], _SEARCH[min(best + 1, _SEARCH.size - 1)]
-    if not math.isfinite(values[best]):
-        return math.inf
-    found = minimize_scalar(lambda at: bound(np.array([at])).item(), bounds=around, method="bounded")
-    return max(0.0, float(min(found.fun, values[best])))
+    """Return the smallest bound on epsilon over the orders."""
+    return _least(lambda orders: _total(phases, pair, orders), delta=delta, logs=_SEARCH)
 
 
 @as_accounted
@@ -241,45 +229,39 @@ def _noise(phase: Phase, pair: StepPair) -> float:
 
 # --- From Renyi divergences to epsilon ---
 #
-# A Renyi guarantee bounds D_alpha(P || Q), in nats and for both orders of two neighbours, at one or several alpha > 1.
-# Every conversion from it holds for all mechanisms that meet it; with several alpha the best one counts.
+# A Renyi guarantee bounds the divergence, in nats and for both orders of two neighbours, at one or several orders above 1.
+# Every conversion from it holds for all mechanisms that meet it; with several orders the best one counts.
 
 
-def epsilon_from_renyi(orders: npt.ArrayLike, *, divergences: npt.ArrayLike, delta: float) -> float:
-    """Return an epsilon that Renyi divergences imply at this delta.
+def _least(renyi: Callable[[Floats], Floats], *, delta: float, logs: Floats) -> float:
+    """Return the least epsilon of all orders, near these log(order - 1): D + log(1 - 1/order) - log(order delta)/(order - 1).
 
-    At each order D + log(1 - 1/alpha) - log(alpha delta)/(alpha - 1); and 0 where delta^2 >= 1 - e^-D, since that
-    bounds the total variation.
-
-    Args:
-        orders: alpha, each above 1, shape (k,) or one number.
-        divergences: D_alpha at each order, 0 or more; infinity is allowed.
-        delta: In [0, 1); 0 gives infinity unless a divergence is 0.
-
-    Returns:
-        Epsilon in nats, 0 or more, possibly infinite.
-
-    Raises:
-        InputError: A number out of range, or arrays that differ in length.
-
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12; Bretagnolle and Huber 1979 for the second.
-
-    >>> round(epsilon_from_renyi([2, 4, 8, 16], divergences=[1, 2, 4, 8], delta=1e-5), 4)
-    5.0879
+    Every order gives a bound, so the search need not be perfect (Canonne, Kamath and Steinke 2020, Proposition 12).
     """
-    alpha, renyi = _guarantee(orders, divergences)
-    delta = validate.fraction("delta", delta, zero=True)
-    if delta**2 >= -math.expm1(-float(renyi.min())):
-        return 0.0
-    return math.inf if delta == 0 else max(0.0, float(_epsilons(alpha, renyi, delta).min()))
+    if delta == 0:
+        return math.inf
+
+    def at(logs: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            less = np.exp(logs)
+            order = 1 + less
+            return np.asarray(renyi(order) + np.log1p(-1 / order) - (np.log(order) + math.log(delta)) / less)
+
+    values = at(logs)
+    best = int(values.argmin())
+    if not math.isfinite(values[best]):
+        return math.inf
+    around = logs[max(best - 1, 0)], logs[min(best + 1, logs.size - 1)]
+    found = minimize_scalar(lambda log: at(np.array([log])).item(), bounds=around, method="bounded")
+    return max(0.0, float(min(found.fun, values[best])))
 
 
-# Of the search for the best order: how far it reaches in logarithms, in how many steps, and a small number.
-_SPREAD, _ORDERS, _SMALL = math.log(1e4), 201, 1e-4
+# Of the search for the best order: how far it reaches in logarithms, and in how many steps.
+_SPREAD, _ORDERS = math.log(1e4), 201
 
 
 def epsilon_from_rho(rho: float, *, delta: float) -> float:
-    """Return an epsilon that rho-zCDP implies at this delta: `epsilon_from_renyi` at the best of all orders.
+    """Return an epsilon that rho-zCDP implies at this delta, by the best of all orders.
 
     Args:
         rho: Above 0: Renyi divergences are at most rho times their order.
@@ -289,41 +271,15 @@ def epsilon_from_rho(rho: float, *, delta: float) -> float:
         InputError: A number out of range.
 
     Source: Bun and Steinke 2016; Canonne, Kamath and Steinke 2020, Proposition 12 (its Proposition 7 at the best order).
+    Where the total variation is at most delta, epsilon is 0: Pinsker, and Bretagnolle and Huber 1979.
 
     >>> round(epsilon_from_rho(0.5, delta=1e-5), 4)  # a Gaussian of mu 1 has 4.3772
     4.7284
     """
     rho, delta = validate.positive("rho", rho), validate.fraction("delta", delta, zero=True)
-    if delta == 0:
-        return math.inf
-    if delta >= math.sqrt(rho / 2):  # Pinsker's bound on the total variation
+    if delta >= min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho))):
         return 0.0
-    # About sqrt(log(1/delta)/rho) above 1; every order gives a bound, so a search that narrows twice is enough.
-    centre = 0.5 * (math.log(max(-math.log(delta), _SMALL)) - math.log(rho))
+    # About sqrt(log(1/delta)/rho) above 1.
+    centre = 0.5 * (math.log(max(-math.log(delta), 1e-4)) - math.log(rho)) if delta else 0.0
     logs = np.linspace(centre - _SPREAD, centre + _SPREAD, _ORDERS)
-    for _ in range(2):
-        best = int(_epsilons(1 + np.exp(logs), rho * (1 + np.exp(logs)), delta).argmin())
-        logs = np.linspace(logs[max(best - 1, 0)], logs[min(best + 1, _ORDERS - 1)], _ORDERS)
-    # Orders next to 1 bound the total variation, for a delta above which epsilon is 0.
-    orders = np.concatenate([[1 + _SMALL**3], 1 + np.exp(logs)])
-    return epsilon_from_renyi(orders, divergences=rho * orders, delta=delta)
-
-
-def _epsilons(alpha: Floats, renyi: Floats, delta: float) -> Floats:
-    """The epsilon at each order, possibly below 0, at a delta above 0."""
-    with np.errstate(over="ignore"):
-        return np.asarray(renyi + np.log1p(-1 / alpha) - (np.log(alpha) + math.log(delta)) / (alpha - 1))
-
-
-def _orders(name: str, orders: npt.ArrayLike) -> Floats:
-    return array_of(name, orders, lambda x: (x > 1) & (x < np.inf), "finite and above 1")
-
-
-def _guarantee(orders: npt.ArrayLike, divergences: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """Orders and divergences as two checked arrays."""
-    alpha, renyi = np.atleast_1d(
-        _orders("orders", orders), array_of("divergences", divergences, lambda x: x >= 0, "0 or more")
-    )
-    validate.same_length(("orders", "divergences"), (alpha.size, renyi.size))
-    validate.at_least("number of orders", alpha.size, least=1)
-    return alpha, renyi
+    return _least(lambda orders: rho * orders, delta=delta, logs=logs)

@@ -1,9 +1,7 @@
 """The lecture on Gaussian DP and auditing (002): its printed numbers and statements, and the audit acted out again.
 
 Elsewhere: errata with their numbers in `test_errata.py` (advanced composition, the tail, Theorem 3.4, Corollary 5.4, mu^- and
-.00274); the odds 39 and 61 of 100 in
-`tests/theory/test_theory_wording.py`;
-the methods of many-run audits in `tests/runs` and `tests/statistical/test_runs.py`.
+.00274); the odds 39 and 61 of 100 in `tests/theory/test_theory_wording.py`; the methods of many-run audits in `tests/runs` and `tests/statistical/test_runs.py`.
 
 Not possible here: accuracy .98, "30x smaller epsilon", 25 canaries and 2,000 first trainings are of the cited image models.
 """

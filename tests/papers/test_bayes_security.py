@@ -1,6 +1,6 @@
 """Every number printed in Cherubin et al. 2024 (closed-form bounds for DP-SGD), against the package and an oracle.
 
-Elsewhere: Equation 4's rate in tests/theory/test_closed_form.py, the TPRs of Figure 7 in tests/theory/test_rates.py, the
+Elsewhere: Equation 4's rate in tests/theory/test_parameters.py, the TPRs of Figure 7 in tests/theory/test_rates.py, the
 success rates of Section 6.2 in tests/theory/test_priors.py, the reference values of the three forms in
 tests/theory/test_closed_form.py, Corollary 10 on the unsafe side in
 tests/theory/test_attribute_inference.py, and what `notebooks/experiments/attributes.py` measures in
@@ -70,12 +70,6 @@ def one_step_error(rate, noise):
 
     ends = (-9 * noise, 1 + 9 * noise)
     return integrate.quad(gap, *ends, points=(0.0, rate, 1.0), limit=400)[0] / 2
-
-
-@pytest.mark.parametrize(("noise", "least"), [(0.23, 4.9e-4), (1.0, 2.2e-4), (2.0, 1.1e-4)])
-def test_figure_2_is_not_below_a_ten_thousandth(noise, least):
-    """New: at p/s = .001 the error is 2.3 times the printed 1e-4 at noise 1, and 5 times at .23, outside the paper's advice."""
-    assert one_step_error(1e-3 * noise, noise) > least
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.1, 0.23, 0.5, 1.0, 3.0, 10.0])

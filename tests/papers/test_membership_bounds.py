@@ -65,19 +65,6 @@ def test_section_5_bounds_agree_with_another_library(noise, rate, steps):
     assert exact(DPSGD(noise, rate, steps)) == pytest.approx(other, abs=2e-3)
 
 
-def test_section_5_mnist_is_not_close_to_0_01():
-    """10 epochs at q = .001 with noise up to 1.5 allow .0298 at the least; the printed .01 is that of one epoch, or noise 4.
-
-    By the Gaussian limit: mu = q sqrt(T (e^(1/s^2) - 1)) and 2 Phi(mu/2) - 1, good to 1e-3 for so many small steps.
-    """
-    least = exact(DPSGD(1.5, 0.001, 10_000))
-    mu = 0.001 * math.sqrt(10_000 * math.expm1(1 / 1.5**2))
-    assert least == pytest.approx(2 * ndtr(mu / 2) - 1, abs=1e-3)
-    assert least > 0.0295
-    assert exact(DPSGD(1.5, 0.001, 1_000)) == pytest.approx(0.01, abs=0.001)
-    assert exact(DPSGD(4.0, 0.001, 10_000)) == pytest.approx(0.01, abs=0.001)
-
-
 def test_pinsker_says_nothing_from_a_divergence_of_2():
     """Section 3.2: sqrt(KL/2) reaches 1 at KL = 2, which without sampling is T/(2 s^2) = 2, and not before."""
     assert theory.pinsker_renyi(DPSGD(0.5, 1.0, 1)).value == pytest.approx(1, abs=1e-12)
@@ -149,17 +136,6 @@ def test_lemma_5_grows_with_the_distance(a):
         slope = a * stats.norm.pdf((r - cross) / s) / s
         above, below = (theory.total_variation_a(DPSGD(s / (r + d), 1.0, 1), a=a) for d in (step, -step))
         assert (above - below) / (2 * step) == pytest.approx(slope, rel=1e-4, abs=1e-7)
-
-
-@pytest.mark.parametrize("a", [0.5, 1.0, 1.6, 6.0])
-def test_lemma_7_scales_the_weight(a):
-    """TV_a of a sampled step is q TV of weight (a + q - 1)/q, also where that leaves Definition 4 by being negative."""
-    q, s = 0.4, 0.8
-    # The package has the record's law second, so that its TV_a is a TV_{1/a} the other way round.
-    weight = (1 / a + q - 1) / q
-    whole = (1 - weight) / 2 if weight <= 0 else theory.total_variation_a(DPSGD(s, 1.0, 1), a=weight)
-    assert theory.total_variation_a(DPSGD(s, q, 1), a=a) == pytest.approx(a * q * whole, abs=1e-9)
-    assert (weight < 0) == (a == 6.0)
 
 
 @pytest.mark.parametrize(("noise", "rate", "steps"), [(7.0, 1.0, 50), (0.8, 0.1, 50)])

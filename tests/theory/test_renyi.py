@@ -18,8 +18,6 @@ from theory.references import EXACT
 from auditor.core import DPSGD, Adjacency, FixedSizeSampling, InputError
 from auditor.theory import (
     epsilon,
-    epsilon_from_renyi,
-    gaussian_epsilon,
     pinsker_renyi,
     renyi_divergence,
     renyi_epsilon,
@@ -230,37 +228,3 @@ def test_pinsker_takes_the_smaller_order():
     ]
     assert both[0] != pytest.approx(float(both[1]), rel=0.05)
     assert pinsker_renyi(DPSGD(s, p, 1)).value == pytest.approx(float(mpmath.sqrt(min(both) / 2)), rel=1e-8)
-
-
-# --- From divergences to epsilon -----------------------------------------------------------------------
-
-ORDERS = [1.25, 1.5, 2, 3, 4, 8, 16, 32, 64, 256]
-
-
-@pytest.mark.parametrize("scale", [1e-6, 0.01, 0.5, 10.0])
-@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
-def test_renyi_agrees_with_dp_accounting(scale, delta):
-    """Epsilon and delta are those of dp_accounting for the same divergences."""
-    divergences = scale * np.array(ORDERS)
-    expected, _ = rdp.rdp_privacy_accountant.compute_epsilon(ORDERS, divergences, delta)
-    assert epsilon_from_renyi(ORDERS, divergences=divergences, delta=delta) == pytest.approx(
-        expected, rel=1e-12
-    )
-
-
-@pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
-def test_renyi_of_a_gaussian_bounds_it(mu):
-    """From a Gaussian's divergences epsilon is above its exact one."""
-    orders = np.geomspace(1.001, 500, 200)
-    divergences = orders * mu**2 / 2
-    for delta in (1e-9, 1e-5, 0.01):
-        bound = epsilon_from_renyi(orders, divergences=divergences, delta=delta)
-        assert bound >= gaussian_epsilon(mu, delta=delta)
-        assert bound <= gaussian_epsilon(mu, delta=delta) * 1.3 + 0.2
-
-
-def test_renyi_extremes():
-    """Infinite divergences promise nothing, none promise everything, and huge ones do not overflow."""
-    assert epsilon_from_renyi([2.0], divergences=[math.inf], delta=1e-5) == math.inf
-    assert epsilon_from_renyi([2.0, 8.0], divergences=[0.0, 0.0], delta=0.0) == 0.0
-    assert epsilon_from_renyi([2.0], divergences=[1.0], delta=0.0) == math.inf

@@ -153,13 +153,6 @@ def test_curves_of_mu_and_rho_are_not_below_the_gaussian(mu):
         assert np.all(rho >= exact - 1e-12)
 
 
-def test_curve_of_points_is_the_lowest():
-    """At every rate it is the smallest of what the points allow."""
-    assert tpr(claimed_curve(StatedClaim.from_points(POINTS)).curve) == pytest.approx(
-        allowed(POINTS, RATES), abs=1e-12
-    )
-
-
 def test_removing_and_adding_by_brute_force(rng):
     """T(T(x)) at every rate, of random profiles with and without a jump at 0."""
     for size in (1, 2, 5, 20):

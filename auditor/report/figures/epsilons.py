@@ -373,7 +373,7 @@ def estimated_odds_figure(result: AuditDocument) -> "Figure | None":
         for end in (odds["overlap"], 1 - odds["overlap"]):
             above.axvline(end, color=MUTED, linewidth=0.9, linestyle=canvas.DASHED)
         above.set(xlabel="Estimated probability of having been trained on", ylabel="Records", xlim=(0, 1))
-        above.legend()
+        above.legend(loc="upper right")
         bound = min(float(row.value or 0), _FACTORS)
         below.plot(np.exp([0.0, bound, bound + 1]), [bound, 0.0, 0.0], color=ACCENT)
         below.set_xscale("log")
