@@ -29,7 +29,11 @@ from sklearn.ensemble import RandomForestClassifier
 import auditor
 
 figures_alike()
-DATA = adult.load(os.environ["ADULT"]) if os.environ.get("ADULT") else adult.stand_in(n_train=6_000, n_test=3_000)
+DATA = (
+    adult.load(os.environ["ADULT"])
+    if os.environ.get("ADULT")
+    else adult.stand_in(n_train=6_000, n_test=3_000)
+)
 SIZE = setting(6_000, 30_000)
 print(DATA.source)
 
@@ -58,11 +62,15 @@ def standard(column):
 
 chance = special.expit(-0.9 * standard(table["age"]) - 0.6 * standard(table["education-num"])).to_numpy()
 came = rng.random(SIZE) < chance
-print(f"{came.sum():,} members, mean age {table['age'][came].mean():.1f}; others {table['age'][~came].mean():.1f}")
+print(
+    f"{came.sum():,} members, mean age {table['age'][came].mean():.1f}; others {table['age'][~came].mean():.1f}"
+)
 
 forest = RandomForestClassifier(100, min_samples_leaf=2, random_state=0, n_jobs=2)
 models = {"others' model": forest.fit(DATA.x_test, DATA.y_test)}
-models["own model"] = RandomForestClassifier(100, min_samples_leaf=2, random_state=0, n_jobs=2).fit(X[came], y[came])
+models["own model"] = RandomForestClassifier(100, min_samples_leaf=2, random_state=0, n_jobs=2).fit(
+    X[came], y[came]
+)
 
 
 def losses_of(model):
@@ -87,11 +95,15 @@ truth = {"others' model": 0.0, "epsilon 1": 1.0, "own model": np.nan}
 
 # %%
 both = auditor.Features(features[came], features[~came])
-careless = auditor.audit(plain, split=auditor.RandomSplit(), claim=auditor.StatedClaim(epsilon=0.1, delta=1e-5))
+careless = auditor.audit(
+    plain, split=auditor.RandomSplit(), claim=auditor.StatedClaim(epsilon=0.1, delta=1e-5)
+)
 careful = auditor.audit(
     plain, split=auditor.RandomSplit(), claim=auditor.StatedClaim(epsilon=0.1, delta=1e-5), features=both
 )
-print(f"careless: {careless.verdict} (epsilon at least {careless['epsilon_bound.one_run'].value:.2f}, which is wrong)")
+print(
+    f"careless: {careless.verdict} (epsilon at least {careless['epsilon_bound.one_run'].value:.2f}, which is wrong)"
+)
 print(f"careful:  {careful.verdict}")
 print({check.name: check for check in careful.checks}["shift"].message)
 
@@ -118,7 +130,15 @@ for name, item in losses.items():
     for kind, split in splits.items():
         found = auditor.audit(item, split=split, delta=0.0, seed=0)
         row = found.estimate(ROW.get(kind, "epsilon_bound.propensity"))
-        rows.append({"model": name, "audit": kind, "truth": truth[name], "at least": row.value, "ceiling": row.details["ceiling"]})
+        rows.append(
+            {
+                "model": name,
+                "audit": kind,
+                "truth": truth[name],
+                "at least": row.value,
+                "ceiling": row.details["ceiling"],
+            }
+        )
 answers = pd.DataFrame(rows)
 answers["within the truth"] = np.where(answers["truth"].isna(), "?", answers["at least"] <= answers["truth"])
 answers.round(2)
@@ -133,7 +153,9 @@ answers.round(2)
 found = auditor.audit(losses["own model"], split=splits["estimated odds"], delta=0.0)
 odds = found["epsilon_bound.propensity"].details["odds"]
 by_features, by_losses = odds["by_features"]["value"], odds["by_losses"]["value"]
-print(f"{odds['kept']:,} of {odds['held']:,} held records audited; AUC {by_features:.3f} by features, {by_losses:.3f} by losses")
+print(
+    f"{odds['kept']:,} of {odds['held']:,} held records audited; AUC {by_features:.3f} by features, {by_losses:.3f} by losses"
+)
 
 # %%
 names = list(splits)
@@ -158,12 +180,16 @@ labels = {
     name: auditor.audit_labels(model, (X[came], y[came]), reference=(DATA.x_test, DATA.y_test))
     for name, model in {
         "own model": models["own model"],
-        "never saw them": RandomForestClassifier(100, min_samples_leaf=2, random_state=1).fit(X[~came], y[~came]),
+        "never saw them": RandomForestClassifier(100, min_samples_leaf=2, random_state=1).fit(
+            X[~came], y[~came]
+        ),
     }.items()
 }
 for name, item in labels.items():
     row = item["epsilon_bound.labels"]
-    print(f"{name}: label epsilon at least {row.value:.2f} ({row.confidence:.0%}, delta 0), if the law of labels is right")
+    print(
+        f"{name}: label epsilon at least {row.value:.2f} ({row.confidence:.0%}, delta 0), if the law of labels is right"
+    )
 
 # %% [markdown]
 # ## What answering less would help
