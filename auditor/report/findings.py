@@ -184,7 +184,7 @@ def _of_labels(result: Document, _words: rows.Units) -> str:
         return ""
     bound, factor = (numbers.number(x, toward="down") for x in (found[1], math.exp(found[1])))
     return (
-        f"{_level(found[0])}, the model gives away labels that it was trained with: given D, what the features say of a label,"
+        f"{_level(found[0])}, given D, what the features say of a label, the model gives away labels that it was trained with:"
         f" the training algorithm's epsilon for one changed label is at least {bound} (delta 0, {found[0].adjacency}). A hidden"
         " difference between D and the true law of the labels would have to change their odds by a factor of at least"
         f" e^{bound} ({factor}) to explain this, at this confidence."

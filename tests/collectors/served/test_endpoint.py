@@ -166,3 +166,15 @@ def test_a_missing_client_says_how_it_is_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(auditor.MissingExtraError, match=r"pip install 'privacy-auditor\[http\]'\.$"):
         collected(Endpoint(URL), **GROUPS)
+
+
+def test_labels_are_audited_through_an_endpoint(serve, linear):
+    """The numbers are those of the same model at hand."""
+    server = serve(lambda _m, _p, body: {"predictions": linear.probabilities(body["instances"]).tolist()})
+    endpoint = Endpoint(f"{server.url}/v1/models/m:predict", protocol="v1")
+    law = {"probabilities": np.full((60, 3), 1 / 3)}
+    served, at_hand = (
+        auditor.audit_labels(model, (linear.x, linear.y), **law) for model in (endpoint, linear.probabilities)
+    )
+    assert served.data["of_model"] == pytest.approx(at_hand.data["of_model"])
+    assert served["epsilon_bound.labels"].details["tried"] == at_hand["epsilon_bound.labels"].details["tried"]
