@@ -106,22 +106,24 @@ def first_enough(enough: Callable[[int], bool], low: int, high: int) -> int:
     return high
 
 
-# --- Coins of each record's own, delta = 0: guesses are right with odds of their own [own] ---
-#
-# Let the coins be independent, record i a member with probability p_i, and the mechanism (eps, 0)-DP. Given the outputs and
-# all other coins, Bayes' rule puts the odds of "i is a member" within e^eps of p_i/(1 - p_i): a guess "in" is right with
-# probability at most expit(eps + logit p_i), a guess "out" with at most expit(eps - logit p_i). Which coins are guessed, in
-# which direction, may depend on the outputs, the losses, features and the p_i, on no coin. Revealing the coins one after
-# another shows the number of right guesses to be stochastically below a sum of independent coins of those probabilities,
-# a Poisson-binomial law; so P[W >= v] is a p-value of eps. It rises with eps, for every term does. Coins about something
-# else have other odds (`Guesses.odds`), and the same test.
-#
-# If the true prior odds of every guessed record lie within e^k of those assumed, every probability is at most that for
-# eps + k: what is refuted at eps_L still refutes eps_L - k at the same level.
+# --- Coins of each record's own, at delta 0 ---
 
 
 def own_odds_bound(guesses: Guesses, sets: Sequence[GuessSet], *, alpha: float) -> tuple[float, GuessSet]:
     """Return the largest pure epsilon that any set refutes where coins have odds of their own, 0 if none, and the set.
+
+    Let the coins be independent, record i a member with probability p_i, and the mechanism (eps, 0)-DP. Given the outputs and
+    all other coins, Bayes' rule puts the odds of "i is a member" within e^eps of p_i/(1 - p_i): a guess "in" is right with
+    probability at most expit(eps + logit p_i), a guess "out" with at most expit(eps - logit p_i). Which coins are guessed, and
+    in which direction, may depend on the outputs, the losses, features and the p_i, on no coin. Revealing the coins one after
+    another shows the number of right guesses to be stochastically below a sum of independent coins of those probabilities, a
+    Poisson-binomial law; so P[W >= v] is a p-value of eps, and rises with eps, for every term does. Coins about something
+    else have other odds (`Guesses.odds`), and the same test.
+
+    If the true prior odds of every guessed record lie within e^k of those assumed, every probability is at most that for
+    eps + k: what is refuted at eps_L still refutes eps_L - k at the same level.
+
+    Source: [own], after Steinke, Nasr and Jagielski 2023.
 
     Args:
         guesses: With their priors, and the odds that follow from them.

@@ -51,6 +51,7 @@ def serving(*, changed=None, bos=False):
         found = answered(request, bos=bos)
         return changed(found) if changed else found
 
+    world.model()  # built once, before several threads ask for it at the same time
     server = Server(answer)
     try:
         yield f"{server.url}/v1/completions", server
