@@ -273,7 +273,7 @@ def test_the_page_says_what_the_number_says_and_what_it_does_not(world, remember
     words = told(found.to_html(gates=f"{BOUND} > 1"))
     bound = found[BOUND].lower
     for text in (
-        "Label leakage, unless D is off",
+        "Label leakage, under a condition",
         "would have to change their odds by a factor of at least e^",
         "says nothing of who was in the training data, or of features",
         "It judges no claim",

@@ -4,9 +4,10 @@ A classifier that is learnt from a random half of the records estimates the odds
 guessed like coins of those odds. Membership of different records is taken to be independent given the features.
 
 The half that is learnt from is never audited. In plain cross-fitting, where each half is scored by what the other half teaches,
-the odds of one guess hang on the coins of others, and many right guesses no longer speak against an epsilon. If the true odds of every guessed record lie within e^k of the
-estimated ones, the bound less k holds at the same level (`auditor.estimators.guess_tests.own_odds_bound`): so the bound itself is how far
-hidden differences would have to go to explain the guesses without any leak [own].
+the odds of one guess hang on the coins of others, and many right guesses no longer speak against an epsilon. If the true odds
+of every guessed record lie within e^k of the estimated ones, the bound less k holds at the same level
+(`auditor.estimators.guess_tests.own_odds_bound`): so the bound itself is how far hidden differences would have to go to explain
+the guesses without any leak [own].
 """
 
 import math

@@ -42,7 +42,7 @@ _NONE = Sign("No evidence of leakage", "–", "plain")  # noqa: RUF001 a dash is
 _SMALL = Sign("Too few to tell", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
-_UNLESS = Sign("Label leakage, unless D is off", "!", "caution")
+_UNLESS = Sign("Label leakage, under a condition", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
@@ -184,7 +184,7 @@ def _of_labels(result: Document, _words: rows.Units) -> str:
         return ""
     bound, factor = (numbers.number(x, toward="down") for x in (found[1], math.exp(found[1])))
     return (
-        f"{_level(found[0])}, given D, what the features say of a label, the model gives away labels that it was trained with:"
+        f"{_level(found[0])}, the model gives away labels that it was trained with if D, what the features say of a label, is right:"
         f" the training algorithm's epsilon for one changed label is at least {bound} (delta 0, {found[0].adjacency}). A hidden"
         " difference between D and the true law of the labels would have to change their odds by a factor of at least"
         f" e^{bound} ({factor}) to explain this, at this confidence."
