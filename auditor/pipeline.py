@@ -34,7 +34,8 @@ def audit(asked: Asked) -> AuditDocument:
     estimates = evidence.estimates
     checks = tuple(check for spec in CHECKS if (check := spec.run(evidence)) is not None)
     comparisons = compare(evidence.claims, estimates, checks, audited=evidence.audited)
-    exposed = most_exposed(asked.units, checks=checks, most=asked.top_records, rng=evidence.rng("ranking"))
+    units = replace(asked.units, losses=evidence.losses)
+    exposed = most_exposed(units, checks=checks, most=asked.top_records, rng=evidence.rng("ranking"))
     result = AuditDocument(
         data={
             **asked.described(evidence.losses),

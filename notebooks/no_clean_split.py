@@ -11,7 +11,7 @@
 # | audit | needs | what it can say |
 # | --- | --- | --- |
 # | known odds, `BernoulliSplit` | the odds by which records were drawn | a verdict |
-# | estimated odds, `Propensity` | features that explain how the groups differ | a bound under that condition, never a verdict |
+# | estimated odds, `Propensity` | features that tell how the groups differ | a bound if the estimates are right, never a verdict |
 # | labels, `audit_labels` | the law of labels given features, and no other records | a bound on label privacy under that condition |
 # | output policies | the same losses | what answering less would help |
 
@@ -114,7 +114,7 @@ print({check.name: check for check in careful.checks}["shift"].message)
 #   thinned until the coins are fair (any delta): a verdict, like that of a random split.
 # * *Estimated*: a classifier learns the odds from half of the records, and the other half is audited.
 # * *Without age and schooling*: the same where the features lack what decided. What they do not show is taken for a leak; the
-#   page says so, and by how much a hidden difference would have to change the odds to explain it.
+#   page says so, and by how much the estimated odds would have to be off to explain it.
 
 # %%
 lacking = features.drop(columns=["age", "education", "education-num"])

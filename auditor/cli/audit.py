@@ -603,6 +603,13 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     choices = result.provenance.get("choices")
     if not choices:
         return [(None, "Numbers: not computed again, since the result does not keep the settings for that.")]
+    if result.data.get("split") == "propensity":
+        return [
+            (
+                None,
+                "Numbers: not computed again, since estimated odds rest on features, which no result keeps.",
+            )
+        ]
     again = api.audit(losses, **asked_again(choices))
     # A verdict rests on checks too, and these may need files that nobody gave.
     judged = not (choices.get("features") or choices.get("reference"))

@@ -533,7 +533,7 @@ class Propensity:
 
     The features must hold all that the score uses of a record, its label too. A random half of the records is learnt from,
     the other is audited where the estimated odds lie between ``overlap`` and 1 - ``overlap``, which is in (0, 0.5). The bound
-    holds if nothing else tells the groups apart, which no audit can check: it refutes no claim.
+    holds if the estimated odds are right, which no audit can check: it refutes no claim.
 
     ``features`` may be given here or to `auditor.audit`.
 
@@ -550,6 +550,13 @@ class Propensity:
 
 
 MembershipSplit = UnknownSplit | RandomSplit | BernoulliSplit | Propensity
+
+
+def stratified(split: MembershipSplit) -> bool:
+    """Return whether a random split was stratified."""
+    return isinstance(split, RandomSplit) and split.stratified
+
+
 NO_CHANCE = (UnknownSplit, Propensity)
 """Splits of which it is not declared that chance decided: nothing of them refutes a claim on the training algorithm."""
 

@@ -684,6 +684,8 @@ class EstimatedOdds(TypedDict):
         held: The others.
         kept: Those of them with estimated probabilities between the overlap and 1 less the overlap.
         overlap: In (0, 0.5).
+        columns: Columns of numbers that the features make.
+        used: How many of them each classifier used: those that differ most in the records learnt from.
         members: How many held members have estimated probabilities in each of equal parts of (0, 1).
         others: The same of the non-members.
         by_features: AUC on the kept records by the estimated odds.
@@ -695,6 +697,8 @@ class EstimatedOdds(TypedDict):
     held: float
     kept: float
     overlap: float
+    columns: float
+    used: float
     members: list[float]
     others: list[float]
     by_features: Area

@@ -91,8 +91,9 @@ class Asked:
                 "features must be given once where split is auditor.Propensity: auditor.Propensity(features) with"
                 f" auditor.Features of the audited records (--features on the command line), got {'none' if self.features is None else 'two'}."
             )
-        validate.instance("features", split.features or self.features, (Features,))
-        object.__setattr__(self, "features", split.features or self.features)
+        features = self.features if split.features is None else split.features
+        validate.instance("features", features, (Features,))
+        object.__setattr__(self, "features", features)
         object.__setattr__(self, "split", options.Propensity(overlap=split.overlap))
 
     def _refuse_records(self) -> None:
@@ -124,6 +125,22 @@ class Asked:
             return found
         return per_person(self.given, choice=options.OnePerPerson())
 
+    def _refuse_odds(self) -> None:
+        """Refuse odds of membership that the declared split does not have, or that a person's records do not share."""
+        odds = self.given.inclusion
+        if odds is None:
+            return
+        if isinstance(self.split, options.RandomSplit) and np.ptp(np.concatenate(odds)) > 0:
+            raise InputError(
+                f"split must be auditor.BernoulliSplit() where the records have an inclusion column of unlike odds, got {self.split}, which"
+                " draws all alike; leave the column out if it means something else."
+            )
+        if isinstance(self.split, options.BernoulliSplit) and self.units.losses.inclusion is None:
+            raise InputError(
+                "inclusion must be the same for all records of a person where a score stands for a person, got different ones; it"
+                " is the person that has one coin."
+            )
+
     @property
     def own_odds(self) -> Floats | None:
         """Log-odds of the membership of each unit, the members' first, where the declared coins are unlike; else null."""
@@ -141,6 +158,7 @@ class Asked:
                 f"members must be auditor.Sample or auditor.Census where a score stands for a person, got {self.members};"
                 " the number of persons in the training set is not known."
             )
+        self._refuse_odds()
         if self.own_odds is not None and not isinstance(self.members, options.Sample):
             raise InputError(
                 f"members must be auditor.Sample() where records had odds of their own, got {self.members}: so many of them are"

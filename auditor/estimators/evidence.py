@@ -7,7 +7,8 @@ from itertools import chain
 
 import numpy as np
 
-from auditor.core.options import MembershipSplit, UnknownSplit
+from auditor.core.errors import InputError
+from auditor.core.options import MembershipSplit, UnknownSplit, stratified
 from auditor.core.values import Claim, Estimate, FittedPair, Losses
 from auditor.curves.gaussian import SAMPLE_SIZES, fit_gaussian_pair
 from auditor.curves.mixture import fit_mixture_pair
@@ -71,6 +72,12 @@ class Evidence:
             return found
         n = found.n_member
         kept = fair_coins(prior, n, self.rng("thinning"))
+        members, others = int(kept[:n].sum()), int(kept[n:].sum())
+        if min(members, others) < 2:  # noqa: PLR2004
+            raise InputError(
+                f"thinning to fair coins left {members} member(s) and {others} non-member(s) of {kept.size:,} records; audit more records"
+                " with odds of membership near one half."
+            )
         step = f"thinned to fair coins: {int(kept.sum()):,} of {kept.size:,} kept, by their odds of membership alone"
         return replace(found.take(member=kept[:n], nonmember=kept[n:], step=step), inclusion=None)
 
@@ -150,7 +157,8 @@ class Evidence:
     @property
     def usable_split(self) -> MembershipSplit:
         """The declared split; where the units of the audit contradict it, none."""
-        return UnknownSplit() if mechanism_reason(self.asked.units) else self.setting.split
+        refusal = mechanism_reason(self.asked.units, strata=stratified(self.setting.split))
+        return UnknownSplit() if refusal else self.setting.split
 
     def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
         """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""

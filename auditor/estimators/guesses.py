@@ -33,8 +33,8 @@ _UNDECLARED = (
     " and declared so, say something of it"
 )
 _ESTIMATED = (
-    "membership was not decided by chance; what estimated odds of it support, epsilon_bound.propensity, holds only if the"
-    " features explain how the groups differ"
+    "membership was not decided by chance; what estimated odds of it support, epsilon_bound.propensity, holds only if"
+    " these are right"
 )
 _NO_STRATA = (
     "a stratified split ties the coins of different strata together, and the losses carry no group labels to pair"
@@ -323,7 +323,17 @@ def of_coins(
     )
 
 
-_PARTS = 4  # of the records by their odds, in each of which the members are counted
+def quarters(values: Floats) -> list[_Integers]:
+    """Return the positions of the values in at most four parts from low to high; equal values are in one part.
+
+    Members stand before non-members, so that a part that ended within equal odds would hold too many of either.
+
+    >>> [part.tolist() for part in quarters(np.array([0.2, 0.8, 0.8, 0.2, 0.2, 0.8]))]
+    [[0, 3, 4], [1, 2, 5]]
+    """
+    cuts = np.unique(np.quantile(values, (0.25, 0.5, 0.75), method="inverted_cdf"))
+    place = np.searchsorted(cuts, values)
+    return [np.flatnonzero(place == turn) for turn in np.unique(place)]
 
 
 def _wrong_proportions(prior: Floats, n_member: int) -> str | None:
@@ -333,8 +343,7 @@ def _wrong_proportions(prior: Floats, n_member: int) -> str | None:
         prior: Shape (n,), log-odds of membership, the members' first.
         n_member: How many of them.
     """
-    order = np.argsort(prior, kind="stable")
-    parts = np.array_split(order, _PARTS) if prior[order[0]] != prior[order[-1]] else [order]
+    parts = quarters(prior)
     for part in parts:
         members = int((part < n_member).sum())
         more, fewer = (
@@ -342,7 +351,7 @@ def _wrong_proportions(prior: Floats, n_member: int) -> str | None:
             for sign, count in ((1, members), (-1, part.size - members))
         )
         if 2 * len(parts) * min(more, fewer) < _CONTRADICTION:
-            low, high = (f"{item:g}" for item in special.expit(prior[part[[0, -1]]]))
+            low, high = (f"{special.expit(end):g}" for end in (prior[part].min(), prior[part].max()))
             of = low if low == high else f"{low} to {high}"
             return (
                 f"{members:,} members among {part.size:,} scored records do not come from coins of probability {of}; score every"

@@ -61,7 +61,8 @@ def of_units(found: Estimate, evidence: Evidence) -> Estimate:
     """Return a number about the training algorithm with what follows for it from the units of the audit."""
     if isinstance(evidence.setting.split, options.NO_CHANCE):
         return found
-    refusal, about = mechanism_reason(evidence.asked.units), claim_reason(evidence.asked.units)
+    units, strata = evidence.asked.units, options.stratified(evidence.setting.split)
+    refusal, about = mechanism_reason(units, strata=strata), claim_reason(units)
     details, assumptions = dict(found.details), found.assumptions
     if refusal is not None:
         details["reason"] = refusal

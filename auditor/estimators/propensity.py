@@ -1,13 +1,14 @@
-"""``epsilon_bound.propensity``: what one run shows where nobody decided by chance who was a member, if features explain it.
+"""``epsilon_bound.propensity``: what one run shows where nobody decided by chance who was a member, by estimated odds.
 
 A classifier that is learnt from a random half of the records estimates the odds of membership of the others, and these are
 guessed like coins of those odds. Membership of different records is taken to be independent given the features.
 
 The half that is learnt from is never audited. In plain cross-fitting, where each half is scored by what the other half teaches,
 the odds of one guess hang on the coins of others, and many right guesses no longer speak against an epsilon. If the true odds
-of every guessed record lie within e^k of the estimated ones, the bound less k holds at the same level
-(`auditor.estimators.guess_tests.own_odds_bound`): so the bound itself is how far hidden differences would have to go to explain
-the guesses without any leak [own].
+of every guessed record, given who else was a member, lie within e^k of the estimated ones, the bound less k holds at the same
+level (`auditor.estimators.guess_tests.own_odds_bound`). So the bound itself is how far the estimates would have to be off to
+explain the guesses without any leak: by what the features do not show, by what the classifier did not learn from them, or by
+records that came together [own].
 """
 
 import math
@@ -22,18 +23,18 @@ from auditor.core import options
 from auditor.core.values import Estimate, Floats, Losses, PerGroup, Subject
 from auditor.curves.tradeoff import count
 from auditor.estimators.evidence import Evidence
-from auditor.estimators.guesses import Guesses, of_coins
+from auditor.estimators.guesses import Guesses, of_coins, quarters
 from auditor.estimators.one_run import bound_of
 from auditor.estimators.rates import auc
-from auditor.records.features import CLASSIFIERS, Table, classified, encoded
+from auditor.records.features import CLASSIFIERS, MOST_COLUMNS, Table, classified, encoded
 
 _NAME = "epsilon_bound.propensity"
 _METHOD = "one-run audit on estimated odds of membership"
 FEWEST = 50  # records of a group, in each half
 _BARS = 20  # of the picture of the overlap
 _CONDITION = (
-    "conditional on features that explain how the groups differ: given them, each record was a member with the estimated odds,"
-    " independently of the others, which no audit can check"
+    "conditional on estimated odds of membership that are right for every audited record, independently of the others, which no"
+    " audit can check: they are wrong where the features lack something, and where the classifier missed what they do tell"
 )
 _ALL_IT_USES = "the features hold all that the score uses of a record, its label too"
 _PERSONS = "several records belong to one person, and their membership is not independent; audit one record of each person"
@@ -54,7 +55,7 @@ def propensity_bound(evidence: Evidence) -> tuple[Estimate, ...]:
 def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
     """The bound, or why there is none."""
     asked, losses = evidence.asked, evidence.losses
-    if asked.units.largest > 1:
+    if asked.units.largest > 1 or asked.units.in_both:
         return _PERSONS
     is_member = np.arange(losses.n_member + losses.n_nonmember) < losses.n_member
     rng = evidence.rng("propensity")
@@ -66,13 +67,16 @@ def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
     if fewest < FEWEST:
         return f"odds of membership are estimated from half of the records, and {fewest} of one group are fewer than {FEWEST}"
     features: Any = asked.features
-    chance = special.expit(estimated_odds(_values(features.tables, losses.label, rng), is_member, learnt))
+    values = _values(features.tables, losses.label, rng)
+    chance = special.expit(estimated_odds(values, is_member, learnt))
     kept = ~learnt & (chance >= overlap) & (chance <= 1 - overlap)
     shown = {
         "learnt_from": int(learnt.sum()),
         "held": int((~learnt).sum()),
         "kept": int(kept.sum()),
         "overlap": overlap,
+        "columns": values.shape[1],
+        "used": min(values.shape[1], MOST_COLUMNS),
         "members": _bars(chance[~learnt & is_member]),
         "others": _bars(chance[~learnt & ~is_member]),
     }
@@ -158,18 +162,14 @@ def estimated_odds(values: Floats, is_member: npt.NDArray[np.bool_], learnt: npt
 _FOLDS = 5
 
 
-_PARTS = 4
-
-
 def _misfit(odds: PerGroup) -> float:
     """By how many nats the odds of membership are off in the quarter of the records where they fit worst.
 
     The records are put in order of their estimates; their members are counted as if there were half a one more, and others too.
     """
     chance = np.concatenate(odds)
-    order = np.argsort(chance, kind="stable")
     gaps = []
-    for part in np.array_split(order, _PARTS):
+    for part in quarters(chance):
         members = int((part < odds.member.size).sum())
         gaps.append(
             math.log((members + 0.5) / (part.size - members + 0.5))

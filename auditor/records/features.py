@@ -335,7 +335,7 @@ def _trees(known: Floats, label: _Labels, new: Floats) -> Floats:
 
 _LEARNERS: tuple[_Learner, ...] = (_linear, _trees)
 CLASSIFIERS = len(_LEARNERS)
-_MOST_COLUMNS = 100  # a classifier gets the columns that differ most in its own training records
+MOST_COLUMNS = 100  # a classifier gets the columns that differ most in its own training records
 
 
 def classified(known: Floats, label: _Labels, new: Floats) -> Floats:
@@ -349,7 +349,7 @@ def classified(known: Floats, label: _Labels, new: Floats) -> Floats:
     Returns:
         Shape (2, m).
     """
-    columns = np.argsort(-differences(known, member=label), kind="stable")[:_MOST_COLUMNS]
+    columns = np.argsort(-differences(known, member=label), kind="stable")[:MOST_COLUMNS]
     known, new = known[:, columns], new[:, columns]
     return np.array([learner(known, label, new) for learner in _LEARNERS])
 

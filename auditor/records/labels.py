@@ -195,8 +195,8 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
 
     Members and non-members are combined apart: a person with records in both groups has one score in each. The
     result keeps a person's group where all records agree and says ``(mixed)`` where they do not; ids and
-    fingerprints, and whether records are classified correctly, are kept only if they agree within every person. Odds of
-    membership must agree.
+    fingerprints, and whether records are classified correctly, and odds of membership,
+    are kept only if they agree within every person.
 
     Args:
         losses: With ``person``, for `OnePerPerson`.
@@ -241,13 +241,18 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
     )
 
 
-def mechanism_reason(found: PersonsFound) -> str | None:
+def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None:
     """Return why these units support no statement about the training algorithm, or None.
 
-    Two things forbid one. A combined score of a person in both groups rests on as many records as happened to be
+    Three things forbid one. A combined score of a person in both groups rests on as many records as happened to be
     members, so it depends on membership without any leak. And records whose persons are never, or hardly ever, split
     had one coin per person: a test that counts a coin for each record is wrong then (the number of split persons is
-    compared with independent coins by Chernoff's bound, at 1e-3).
+    compared with independent coins by Chernoff's bound, at 1e-3). So were the records of persons that are split too often
+    dealt out between the groups, unless pairs are drawn within persons.
+
+    Args:
+        found: The units.
+        strata: Whether pairs are drawn within strata, which persons may be.
     """
     if found.combined and found.in_both:
         return (
@@ -265,6 +270,18 @@ def mechanism_reason(found: PersonsFound) -> str | None:
             f"only {seen:,} person(s) have records in both groups where independent coins would have put about"
             f" {expected:,.0f}: membership was decided by person, so records are not independent; audit one score per"
             " person"
+        )
+    # P(S >= s) <= exp(-(s - mu)^2 / (2 mu + 2 (s - mu)/3)), likewise.
+    beyond = seen - expected
+    if (
+        not (found.combined or strata)
+        and beyond > 0
+        and math.exp(-(beyond**2) / (2 * expected + 2 * beyond / 3)) < _SURELY
+    ):
+        return (
+            f"{seen:,} person(s) have records in both groups where independent coins would have put about {expected:,.0f}: the"
+            " records of a person were dealt between the groups, so they are not independent; give the person as the group of each"
+            " record and declare a stratified random split"
         )
     return None
 
@@ -347,11 +364,6 @@ def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
         for name in PER_RECORD
         if (pair := getattr(losses, name)) is not None
     }
-    if losses.inclusion is not None and labels["inclusion"] is None:
-        raise InputError(
-            "inclusion must be the same for all records of a person where a score stands for a person, got different ones; it"
-            " is the person that has one coin."
-        )
     step = f"one score per person: the {choice.by} of their losses"
     # Losses under a policy are audited like these, from the records on.
     labels |= {"policies": {}, "history": (*losses.history, step)}

@@ -92,7 +92,7 @@ def _by_label(view: View) -> dict[str, tuple[str, str, str]]:
 
 
 def _by_estimated_odds(view: View) -> dict[str, tuple[str, str, str]]:
-    """What the losses show beyond what the features explain."""
+    """What the losses show beyond the estimated odds of membership."""
     row = rows.row_of(view.result, "epsilon_bound.propensity")
     odds = None if row is None else detail(row.estimate, "odds")
     if row is None or odds is None or not row.has_value:

@@ -313,42 +313,52 @@ def by_estimated_odds(result: AuditDocument) -> list[str]:
     if row.value is None or odds is None:
         return [f"No bound: {row.reason}."]
     level, most = _confidence(result), ceiling(row)
+    where = " They are wrong where the features lack something, and also where the classifier missed what the features do tell."
     if row.value > 0:
         bound, factor = (
-            numbers.number(row.value, toward="down"),
-            numbers.number(math.exp(min(row.value, _MOST)), toward="down"),
+            numbers.number(x, toward="down") for x in (row.value, math.exp(min(row.value, _MOST)))
         )
         first = (
-            f"{level}, the training algorithm's epsilon is at least {bound} (delta 0, {row.adjacency}) if the features explain how the"
-            " groups differ: the losses tell who was trained on beyond what the features tell."
+            f"{level}, the training algorithm's epsilon is at least {bound} (delta 0, {row.adjacency}) if the estimated odds of membership"
+            f" are right for every audited record, and records came independently of each other.{where}"
         )
         second = (
-            f"Without any leak, a difference that these features do not show would have to change the odds of membership of some"
-            f" records by a factor of at least {factor} to explain it. Ask whoever chose the groups what else went into the choice."
+            f"If nothing leaks, then at the same confidence the estimated odds of at least one audited record, given who else was a member,"
+            f" are off by a factor of {factor} or more: because of something that the features do not show, something that the classifier"
+            " did not learn from them, or records that came together. Ask whoever chose the groups what went into the choice."
         )
     else:
         first = (
-            f"Beyond what the features explain, the losses show no leak {level[0].lower()}{level[1:]}. That is no proof of none: a"
-            f" perfect attack on these records would have shown {numbers.number(most, toward='down')}."
+            f"{level}, this test shows no epsilon above 0. That is no evidence that there is none: a perfect attack on these records would"
+            f" have shown {numbers.number(most, toward='down')}, if the estimated odds of membership are right."
         )
-        second = "A leak can also be hidden by a difference that these features do not show."
+        second = f"Wrong odds can also hide a leak.{where}"
     held, kept, least = int(odds["held"]), int(odds["kept"]), odds["overlap"]
     features, losses = (
         f"{numbers.unit(found['value'])} ({numbers.unit(found['lower'], toward='down')} to {numbers.unit(found['upper'], toward='up')})"
         for found in (odds["by_features"], odds["by_losses"])
     )
     blind = (
-        f"Who knows the features and never asks the model tells members from others with an AUC of {features}; who goes by the losses"
-        f" alone with {losses}. 0.5 is chance."
+        f"The estimated odds alone, without any model, tell audited members from others with an AUC of {features}; the losses alone, without"
+        f" the odds, with {losses}. 0.5 is chance, and below it members have the higher losses. Neither is what the bound measures."
     )
     audited = (
         f"The odds were learnt from {int(odds['learnt_from']):,} records that are not audited. Of the {held:,} others, {kept:,} have"
         f" estimated probabilities of membership from {numbers.percent(least)} to {numbers.percent(1 - least)} and were audited; the rest was"
-        " left out before a loss was looked at. In the quarter where the estimates fit worst they are off by a factor of"
-        f" {numbers.number(math.exp(min(odds['misfit'], _MOST)))} in the odds of membership."
+        " left out by its estimated odds alone, before a loss was looked at."
     )
-    last = "No audit can check that nothing else tells the groups apart, so this refutes no claim and supports none."
-    return [first, second, blind, audited, last]
+    if odds["used"] < odds["columns"]:
+        audited += f" Of the {int(odds['columns']):,} columns that the features make, each classifier used the {int(odds['used']):,} that differ most."
+    misfit = (
+        "On average over quarters of the audited records, ordered by estimate, the odds are off by at most a factor of"
+        f" {numbers.number(math.exp(min(odds['misfit'], _MOST)), toward='up')}, chance included. Single records, and differences within a"
+        " quarter, can be off by far more: this does not bound the factor above."
+    )
+    last = "No audit can check that estimated odds are right, so this refutes no claim and supports none."
+    copies = next((check for check in result.checks if check.name == "duplicates"), None)
+    if copies is not None and copies.status in {Status.FAIL, Status.WARN}:
+        last += " Copies among the records are not independent of each other, as the check of copies says."
+    return [first, second, blind, audited, misfit, last]
 
 
 _MOST = 700.0  # of an exponent

@@ -195,6 +195,8 @@ class View:
         """What to do now, in three lines: where a claim was judged and the model leaks, two on the claim and one on that."""
         states = findings.states(self.result, self.finding)
         first, last = (texts("what_now")["audit"][states[place]] for place in (0, -1))
+        if self.invalid and (estimated := self.row("epsilon_bound.propensity")) and estimated.has_value:
+            return (*first[:2], *texts("what_now")["audit"]["estimated"])
         return (*first[:2], last[0]) if states[1:] == ("leak",) else tuple(first)
 
     @cached_property
@@ -258,7 +260,10 @@ class View:
         bound = item.bound
         if bound is None or not metrics.beyond_guessing(bound.estimate):
             return ""
-        return f" and the training algorithm's epsilon at least {bound.value} ({bound.adjacency}, delta {bound.delta})"
+        return (
+            f", and such answers still show an epsilon of the training algorithm of at least {bound.value} ({bound.adjacency}, delta"
+            f" {bound.delta})"
+        )
 
     @property
     def policy_notes(self) -> tuple[str, ...]:

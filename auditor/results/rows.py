@@ -599,7 +599,7 @@ class PolicyRow:
         rows = [(title, row_of(self.found, name)) for title, name in named]
         shown = [(title, row.value, row.ends) if row else (title, numbers.MISSING, "") for title, row in rows]
         best = ("Best attacker's advantage", self.best, "")
-        bound = () if self.bound is None else (("Training algorithm bound", self.bound.ends, ""),)
+        bound = () if self.bound is None else (("Shown of the training algorithm", self.bound.ends, ""),)
         return (*shown, best, *bound)
 
 

@@ -31,7 +31,7 @@ from auditor.estimators.certified import clopper_pearson, grid_ceiling
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
 from auditor.estimators.limits import lower_limit, upper_limit
-from auditor.estimators.one_run import mechanism_bound
+from auditor.estimators.one_run import mechanism_bound, stated_delta
 from auditor.estimators.rates import auc, guaranteed_rates
 from auditor.records.labels import codes
 from auditor.results.document import PolicyFound, Slice, SliceKind
@@ -181,7 +181,13 @@ def policies_of(evidence: Evidence) -> tuple[PolicyFound, ...]:
     scored = {OutputPolicy.FULL: PerGroup(given.member, given.nonmember), **given.policies}
     confidence, found = evidence.setting.confidence, {}
     level = (1 - confidence) / len(scored)
-    stricter = replace(evidence.setting, confidence=1 - level, members=Sample(), claim=None)
+    stricter = replace(
+        evidence.setting,
+        confidence=1 - level,
+        members=Sample(),
+        claim=None,
+        delta=stated_delta(evidence),
+    )
     # No chance decided: nothing of the training algorithm, and no features from which to estimate odds.
     split = UnknownSplit() if isinstance(stricter.split, NO_CHANCE) else stricter.split
     for name, pair in scored.items():

@@ -317,6 +317,44 @@ def test_odds_that_the_groups_contradict_are_refused(rng):
     assert "do not come from coins" in found.details["reason"]
 
 
+@pytest.mark.parametrize("odds", [(0.2, 0.8), (0.2, 0.5, 0.8), (0.1, 0.3, 0.5, 0.7), (0.3,)])
+def test_tied_odds_are_refused_no_more_than_promised(rng, odds):
+    """Strata with a rate each: true declarations are refused in at most 1 of 1,000, though members stand before the others."""
+    refused = 0
+    for _ in range(60):
+        chance = rng.choice(odds, 400)
+        coin = rng.random(400) < chance
+        split = BernoulliSplit((chance[coin], chance[~coin]))
+        refused += one_run_bound(tossed(rng.random(400), coin), split=split, delta=0.0, rng=rng).value is None
+    assert refused <= 1
+
+
+def test_what_contradicts_a_declaration_of_coins(rng):
+    """Unlike odds under a split that draws all alike, and persons who have a record in each group throughout, are no coins."""
+    _, coin, chance, loss = own_odds(rng, 400)
+    with pytest.raises(InputError, match=r"split must be auditor\.BernoulliSplit"):
+        audit(tossed(loss, coin, inclusion=(chance[coin], chance[~coin])), split=RandomSplit())
+    person = np.arange(300), np.arange(300)
+    pairs = Losses(rng.random(300), rng.random(300), person=person, group=person)
+    for split, told in (
+        (BernoulliSplit(), False),
+        (RandomSplit(), False),
+        (RandomSplit(stratified=True), True),
+    ):
+        row = audit(pairs, split=split, persons=EachRecord()).estimate("epsilon_bound.one_run")
+        assert (row.value is not None) == told
+        assert told or "dealt between the groups" in row.details["reason"]
+
+
+def test_too_few_left_by_thinning_is_said(rng):
+    """Members of probability .01 and others of .99 leave nothing that is fair: the sentence says of how many records."""
+    chance = np.where(np.arange(60) % 2, 0.01, 0.99)
+    coin = chance > 0.5
+    losses = tossed(rng.random(60), coin, inclusion=(chance[coin], chance[~coin]))
+    with pytest.raises(InputError, match=r"thinning to fair coins left .* of 60 records"):
+        audit(losses, split=BernoulliSplit())
+
+
 @pytest.mark.parametrize("wrong", [0.0, 1.0, np.nan, -0.1])
 def test_certain_membership_is_no_coin(wrong):
     """A probability of 0 or 1 is refused by what it is and where."""

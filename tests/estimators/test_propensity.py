@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 from auditor import Features, Losses, Propensity, RandomSplit, StatedClaim, audit, records_needed
-from auditor.core import InputError
+from auditor.core import EachRecord, InputError
 
 
 @pytest.fixture
@@ -60,15 +60,16 @@ def test_the_page_says_on_what_it_hangs(groups):
     page, bound = found.to_html(), row_of(found).value
     factor = np.exp(bound)
     for words in (
-        "If the features explain how the groups differ",
-        "and never asks the model",
+        "If the estimated odds of membership are right",
+        "without any model",
         "refutes no claim",
     ):
         assert words in page
-    shown = float(page.split("by a factor of at least ")[1].split(" ")[0])
+    shown = float(page.split("are off by a factor of ")[1].split(" ")[0])
     assert shown == pytest.approx(factor, rel=0.01)
     assert shown <= factor
     assert "Estimated probabilities of membership of both groups" in page
+    assert "is an answer under a condition, and no verdict" in page
 
 
 def test_a_failed_shift_offers_it(groups):
@@ -98,6 +99,8 @@ def test_what_allows_no_bound(groups):
     person = np.arange(n) // 2, n + np.arange(losses.n_nonmember)
     named = Losses(losses.member, losses.nonmember, person=person)
     assert "several records belong to one person" in reason(named, features)
+    of_both = Losses(losses.member, losses.nonmember, person=(np.arange(n), np.arange(losses.n_nonmember)))
+    assert "several records belong to one person" in reason(of_both, features, persons=EachRecord())
 
 
 def test_features_that_say_nothing_are_fair_odds(groups):
@@ -110,9 +113,43 @@ def test_features_that_say_nothing_are_fair_odds(groups):
     assert row.details["inclusion_range"] == pytest.approx([share, share], abs=0.01)
 
 
+def test_ties_in_the_estimates_are_no_misfit(rng):
+    """One feature of two values gives two odds; the estimates are right, and no quarter ends within one of them."""
+    feature = rng.integers(0, 2, 6000)
+    coin = rng.random(6000) < np.where(feature, 0.65, 0.35)
+    loss = rng.random(6000)
+    row = row_of(
+        audit(Losses(loss[coin], loss[~coin]), split=Propensity(Features(feature[coin], feature[~coin])))
+    )
+    assert row.details["odds"]["misfit"] < 0.25
+    assert row.value == 0
+
+
+def test_the_page_says_what_the_classifier_saw(rng):
+    """Of more than a hundred columns those that differ most are used, and the page says how many."""
+    wide = rng.normal(0, 1, (400, 130))
+    losses = Losses(rng.random(200), rng.random(200))
+    page = audit(losses, split=Propensity(Features(wide[:200], wide[200:]))).to_html()
+    assert "Of the 130 columns that the features make, each classifier used the 100 that differ most" in page
+
+
+def test_verify_says_what_it_cannot_compute_again(groups, tmp_path, capsys):
+    """Features are not kept, so the numbers of such a result cannot be made again: exit code 3, and why."""
+    from auditor.cli import app
+
+    losses, features = groups
+    losses.to_frame().to_csv(tmp_path / "losses.csv", index=False)
+    found = audit(tmp_path / "losses.csv", split=Propensity(features))
+    found.to_json(tmp_path / "result.json")
+    assert app.run(["verify", str(tmp_path / "result.json"), "--losses", str(tmp_path / "losses.csv")]) == 3
+    assert "rest on features" in capsys.readouterr().err
+
+
 def test_bad_input(groups):
     """Features given twice or not at all, of another length, and overlaps beyond a half are refused."""
     losses, features = groups
+    with pytest.raises(InputError, match=r"features must be auditor\.Features"):
+        audit(losses, split=Propensity(features.member))
     for given in ({"split": Propensity()}, {"split": Propensity(features), "features": features}):
         with pytest.raises(InputError, match="features must be given once"):
             audit(losses, **given)

@@ -268,7 +268,7 @@ def test_estimated_odds_and_labels_alone_have_rows_of_their_own(rng):
     assert states(found)[ESTIMATED] == states(found)[LABEL] == "run"
     assert states(found)[LABELS] == "not run"
     assert coverage[ESTIMATED].scored == f"{row.details['odds']['kept']} records"
-    assert coverage[ESTIMATED].found.endswith("if the features explain how the groups differ")
+    assert coverage[ESTIMATED].found.endswith("if the estimated odds of membership are right")
     auc = found.policies[1].estimates[0]
     assert f"AUC {auc.value:.3f}" in coverage[LABEL].found
     assert all(attack.found in render([found]) for attack in (coverage[ESTIMATED], coverage[LABEL]))

@@ -257,8 +257,9 @@ def epsilons_figure(result: AuditDocument) -> "Figure | None":
 
 
 def _heading(subject: Subject, rows: Sequence[_EpsilonRow]) -> str:
-    """What the rows are about, with the adjacency that those with a value have in common."""
+    """What the rows are about, with the adjacency that those with a value, and their claims, have in common."""
     adjacencies = {row.adjacency for row in rows if row.adjacency}
+    adjacencies |= {str(row.claim.adjacency) for row in rows if row.claim is not None}
     return ", ".join(
         [f"About {metrics.ABOUT[subject]}", *(sorted(adjacencies) if len(adjacencies) == 1 else [])]
     )
@@ -383,7 +384,7 @@ def estimated_odds_figure(result: AuditDocument) -> "Figure | None":
         below.set_xticks(ticks, [numbers.number(float(tick)) for tick in ticks])
         below.minorticks_off()
         below.set(
-            xlabel="What features hide changes the odds by a factor of",
+            xlabel="Estimated odds are off by at most a factor of",
             ylabel="Epsilon, at least",
             ylim=(0, max(bound * 1.1, 0.1)),
         )
@@ -404,8 +405,9 @@ def estimated_odds_words(result: AuditDocument) -> str:
         numbers.percent(odds["kept"] / max(1, odds["held"])),
     )
     return (
-        f"Estimated probabilities of membership of both groups: {share} of the held records lie where both overlap. The bound of"
-        f" {bound} falls by the log of the factor by which a hidden difference changes the odds, to 0 at the factor e to the {bound}."
+        f"Estimated probabilities of membership of both groups: {share} of the held records have estimates within the limits and"
+        f" are audited. The bound of {bound} falls by the log of the factor by which the estimated odds are off, to 0 at the factor"
+        f" e to the {bound}."
     )
 
 
