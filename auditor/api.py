@@ -548,13 +548,14 @@ def audit_labels(
     probabilities say which. So many right guesses bound the epsilon of the training algorithm where one label is replaced
     (label privacy), at delta 0. It says nothing of who was in the training data, and nothing of features.
 
-    The bound holds if D is the law of the labels, which no audit can check: a hidden difference between the two would have to
-    change the odds of labels by a factor of at least e^epsilon to explain it. So it judges no claim. If the odds of D are off
+    The bound holds if D is the law of every audited label, which no audit can check: D is wrong where the features lack something,
+    and, where it was learnt, also where the classifier missed what they tell. Without any leak, the odds of at least one label are
+    off by a factor of e^epsilon or more. So it judges no claim. If the odds of D are off
     by a factor of at most e^0.25, the row ``epsilon_bound.labels.off_0.25`` holds; likewise 0.1, 0.5 and 1.
 
     Args:
         model: Any classifier that `collect` takes and that gives probabilities; for probabilities at hand ``np.asarray``, with
-            these as the X of the records.
+            these as the X of the records and D given.
         records: Training records with the labels they were trained with: the pair (X, y), or a `RecordTable`.
         reference: Other records of the same population, likewise, from which D is learnt; none of the audited ones among them.
         probabilities: Or D itself, made without these labels: shape (n, K), a column for each class, rows that sum to 1.

@@ -125,7 +125,7 @@ class Guesses:
 
     @cached_property
     def sets(self) -> tuple[GuessSet, ...]:
-        """Every number of guesses that is tried, in every order; which they are depends on m alone."""
+        """Every number of guesses that is tried, in every order; which they are depends on m, and of labels on what is said."""
         whole = np.arange(self.bits)
         found = [self._set("all", 1.0, whole)]
         for name, order in self.orders.items():

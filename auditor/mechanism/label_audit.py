@@ -52,7 +52,8 @@ _Codes = npt.NDArray[np.intp]
 # The second is at most 1/D(z) whatever leaks, for D may draw the real label too; the first has no limit.
 #
 # So given the model, the labels shown and all other coins, a guess is right at most so often, whatever it is: guesses, orders
-# and sets may depend on the model, the features, D and the labels shown, on no coin and no label that was not shown. Revealing
+# and sets may depend on the model, the features, D and the labels shown, on no coin and no label that was not shown, nor on
+# where a record stands in its file, which may follow its label. Revealing
 # the coins one after another shows the number of right guesses to be stochastically below a Poisson-binomial number, as in
 # `auditor.estimators.guess_tests`; delta is 0.
 #
@@ -96,26 +97,31 @@ def draw_labels(law: Floats, codes: _Codes, rng: np.random.Generator) -> tuple[n
     return real, np.where(real, codes, drawn)
 
 
-def label_guesses(log_probability: Floats, log_law: Floats, real: npt.NDArray[np.bool_]) -> Guesses:
+def label_guesses(
+    log_probability: Floats, log_law: Floats, real: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> Guesses:
     """Guess of each label shown whether it is real: where the model gives it more than D does.
 
     Args:
         log_probability: Shape (n,), of the label shown by the model; minus infinity where it excludes it.
         log_law: Shape (n,), the same by D; finite.
         real: Shape (n,), the coins, which decide nothing but which guesses are right.
+        rng: Breaks ties: where a record stands in its file may follow its label.
     """
     told = log_probability - log_law
     says_real = told > 0
-    order, back = np.argsort(told, kind="stable"), np.argsort(-told, kind="stable")
-    drawn = order[: int((~says_real).sum())]
+    mixed = rng.permutation(told.size)
+    surest, back, order = (
+        mixed[np.argsort(key[mixed], kind="stable")] for key in (-np.abs(told), -told, told)
+    )
     with np.errstate(divide="ignore"):
         prior = np.log(-np.expm1(log_law)) - log_law
     return Guesses(
         right=says_real == real,
         orders={
-            "surest": np.argsort(-np.abs(told), kind="stable"),
+            "surest": surest,
             "real": back[: int(says_real.sum())],
-            "drawn": drawn,
+            "drawn": order[: int((~says_real).sum())],
         },
         prior=np.maximum(prior, _NO_OTHER),
         adjacency=options.Adjacency.REPLACE_ONE,
@@ -228,14 +234,29 @@ def _fit_of_law(law: Floats, codes: _Codes, names: Sequence[Any]) -> Check:
     return Check("label_law", Status.WARN if clear and off > _OFF else Status.OK, message, details)
 
 
+def _copies(records: Records) -> tuple[Check, ...]:
+    """Warn of audited records with the features of others: their labels may be one label told twice."""
+    hashes = fingerprints(Features(member=records.features, nonmember=records.features)).member
+    repeats = hashes.size - np.unique(hashes).size
+    if not repeats:
+        return ()
+    message = (
+        f"{repeats:,} audited record(s) repeat another's features. If they have its label too because they are the same record, labels"
+        " are not independent and the bound is too large."
+    )
+    advice = "Keep one of each kind and audit again."
+    return (Check("duplicates", Status.WARN, message, {"repeats": int(repeats), "advice": advice}),)
+
+
 # --- The audit ---
 
 
 BOUND = "epsilon_bound.labels"
 ALLOWED = (0.1, 0.25, 0.5, 1.0)  # nats by which the odds of D may be off, of the rows for reading
 _CONDITION = (
-    "D is the law of a record's label given its features (declared, not checked): a hidden difference between the two would"
-    " have to change the odds of labels by a factor of at least e^epsilon to explain this bound"
+    "conditional on a D that is the law of every audited record's label given its features, which no audit can check: it is wrong"
+    " where the features lack something, and, where it was learnt, also where the classifier missed what they do tell; without any"
+    " leak the odds of at least one label are off by a factor of e^epsilon or more"
 )
 _DECLARED = (
     "the audited records are training records with the labels that they were trained with (declared, not checked)",
@@ -265,6 +286,11 @@ def audit_labels(
     confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
+    if reference is not None and model is np.asarray:
+        raise InputError(
+            "probabilities must be given where the model is numpy.asarray, got reference: D would be learnt from the model's outputs in"
+            " place of features."
+        )
     if (reference is None) == (probabilities is None):
         raise InputError(
             "either reference, records outside the audited ones, or probabilities, of each label of each audited record, must"
@@ -288,8 +314,8 @@ def audit_labels(
     of_real, of_shown = _losses(scorer, found, np.array(names, dtype=object)[shown], size=size)
     rows = np.arange(codes.size)
     log_law, log_real = np.log(law[rows, shown]), np.log(law[rows, codes])
-    guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real)
-    best = label_guesses(np.where(shown == codes, 0.0, -np.inf), log_law, real)
+    guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real, rng)
+    best = label_guesses(np.where(shown == codes, 0.0, -np.inf), log_law, real, rng)
     right = law.argmax(axis=1) == codes
     learnt = None if other is None else len(other)
     return LabelsDocument(
@@ -314,6 +340,7 @@ def audit_labels(
         verdict=None,
         checks=(
             _fit_of_law(law, codes, names),
+            *_copies(found),
             *filter(None, [collection(() if tried is None else tried.warnings)]),
         ),
         curves=(),

@@ -42,7 +42,7 @@ _NONE = Sign("No evidence of leakage", "–", "plain")  # noqa: RUF001 a dash is
 _SMALL = Sign("Too few to tell", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
-_UNLESS = Sign("Label leakage, under a condition", "!", "caution")
+_UNLESS = Sign("Label leakage, or D is off", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
@@ -183,11 +183,15 @@ def _of_labels(result: Document, _words: rows.Units) -> str:
     if found is None:
         return ""
     bound, factor = (numbers.number(x, toward="down") for x in (found[1], math.exp(found[1])))
+    learnt = result.data.get("law") == "learnt"
+    which = ", which a classifier learnt from other records," if learnt else ""
+    missed = ", something that the classifier did not learn from them" if learnt else ""
     return (
-        f"{_level(found[0])}, the model gives away labels that it was trained with if D, what the features say of a label, is right:"
-        f" the training algorithm's epsilon for one changed label is at least {bound} (delta 0, {found[0].adjacency}). A hidden"
-        " difference between D and the true law of the labels would have to change their odds by a factor of at least"
-        f" e^{bound} ({factor}) to explain this, at this confidence."
+        f"{_level(found[0])}, the training algorithm's epsilon for one changed label is at least {bound} (delta 0,"
+        f" {found[0].adjacency}) if D{which} is the law of every audited record's label given its features, and labels are independent of"
+        " each other given these. If nothing leaks, then at the same confidence the odds of a label by D are off by a factor of"
+        f" {factor} or more for at least one audited record: because of something that the features do not show{missed}, or records that"
+        " belong together. A model that never saw these labels can have such a bound, where it predicts them better than D."
     )
 
 
@@ -213,6 +217,8 @@ def _of_nothing(result: Document, words: rows.Units) -> Statement:
     told = [
         f"{_level(row)}, nothing shows that an attacker does better than guessing. This is not proof of privacy."
     ]
+    if result.kind == "labels":
+        told.append("A D that is off can also hide a leak.")
     told += [text for text in (_alone(result),) if text]
     if _is_finite(result):
         told.append("Numbers that describe this finite training set can be positive by chance alone.")

@@ -39,7 +39,7 @@ def four_labels(_off):
 
 def bound(rng, world, epsilon, off=0.0):
     """The bound of one audit."""
-    guesses = label_guesses(*told_by_randomised_response(rng, *world(off), epsilon))
+    guesses = label_guesses(*told_by_randomised_response(rng, *world(off), epsilon), rng)
     return own_odds_bound(guesses, guesses.sets, alpha=ALPHA)[0]
 
 
