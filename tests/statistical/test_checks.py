@@ -10,11 +10,11 @@ from simulation import seldom
 
 from auditor import checks
 from auditor.checks import twins
-from auditor.checks.populations import _linear
 from auditor.core import Losses, Melded, PerGroup, RankGrid, Status
 from auditor.curves import count
 from auditor.estimators import auc
 from auditor.records import Features
+from auditor.records.features import _linear
 
 LEVEL = 0.01  # of every check here
 
