@@ -43,7 +43,7 @@ def test_what_features_explain_raises_no_alarm(simulated, epsilon):
         loss, coin, features, _ = groups(rng, epsilon=epsilon)
         return estimated(rng, loss, coin, features).value > epsilon
 
-    assert seldom(simulated(over, seed=61, runs=(12, 1000)))
+    assert seldom(simulated(over, seed=61, runs=(8, 1000)))
 
 
 def test_what_is_hidden_from_the_features_raises_one(simulated):
@@ -75,7 +75,7 @@ def test_odds_that_are_off_by_kappa_are_covered_by_the_bound_less_kappa(simulate
         value = found.value or 0.0
         return value - kappa > epsilon, value > epsilon
 
-    found = simulated(over, seed=63, runs=(12, 3000))
+    found = simulated(over, seed=63, runs=(8, 3000))
     assert seldom(found[:, 0])
     if not epsilon:  # and it is kappa that is needed
         assert found[:, 1].mean() > 0.9
