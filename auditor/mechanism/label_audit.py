@@ -286,16 +286,7 @@ def audit_labels(
     confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
-    if reference is not None and model is np.asarray:
-        raise InputError(
-            "probabilities must be given where the model is numpy.asarray, got reference: D would be learnt from the model's outputs in"
-            " place of features."
-        )
-    if (reference is None) == (probabilities is None):
-        raise InputError(
-            "either reference, records outside the audited ones, or probabilities, of each label of each audited record, must"
-            f" be given, got {'neither' if reference is None else 'both'}."
-        )
+    _refuse_sources(model, reference, probabilities)
     found, other = _records("records", records), None
     if reference is not None:
         other = _records("reference", reference)
@@ -352,6 +343,20 @@ def audit_labels(
             "command": None,
         },
     )
+
+
+def _refuse_sources(model: Any, reference: Any, probabilities: Any) -> None:
+    """Refuse a law that has no source, two of them, or the model's own outputs."""
+    if reference is not None and model is np.asarray:
+        raise InputError(
+            "probabilities must be given where the model is numpy.asarray, got reference: D would be learnt from the model's outputs in"
+            " place of features."
+        )
+    if (reference is None) == (probabilities is None):
+        raise InputError(
+            "either reference, records outside the audited ones, or probabilities, of each label of each audited record, must"
+            f" be given, got {'neither' if reference is None else 'both'}."
+        )
 
 
 def _records(argument: str, given: Any) -> Records:
