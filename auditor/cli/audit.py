@@ -610,6 +610,14 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
                 "Numbers: not computed again, since estimated odds rest on features, which no result keeps.",
             )
         ]
+    own = result.data.get("split") == "bernoulli" and result.data.get("inclusion") is None
+    if own and losses.inclusion is None:
+        return [
+            (
+                None,
+                "Numbers: not computed again, since each record had odds of its own; give the losses a column inclusion.",
+            )
+        ]
     again = api.audit(losses, **asked_again(choices))
     # A verdict rests on checks too, and these may need files that nobody gave.
     judged = not (choices.get("features") or choices.get("reference"))

@@ -279,8 +279,8 @@ def of_coins(
     size = losses.n_member + losses.n_nonmember
     chances = np.full(size, told) if losses.inclusion is None else np.concatenate(losses.inclusion)
     prior = special.logit(chances)
-    refusal = _wrong_proportions(prior, losses.n_member)
-    if declared and refusal is not None:
+    refusal = _wrong_proportions(prior, losses.n_member) if declared else None
+    if refusal is not None:
         return NoGuesses(refusal)
     values = np.concatenate([losses.member, losses.nonmember])
     is_member = np.arange(size) < losses.n_member

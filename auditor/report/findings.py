@@ -346,7 +346,7 @@ def by_estimated_odds(result: AuditDocument) -> list[str]:
     )
     blind = (
         f"The estimated odds alone, without any model, tell audited members from others with an AUC of {features}; the losses alone, without"
-        f" the odds, with {losses}. 0.5 is chance, and below it members have the higher losses. Neither is what the bound measures."
+        f" the odds, with {losses}, each {level[0].lower()}{level[1:]}. 0.5 is chance, and below it members have the higher losses. Neither is what the bound measures."
     )
     audited = (
         f"The odds were learnt from {int(odds['learnt_from']):,} records that are not audited. Of the {held:,} others, {kept:,} have"
@@ -357,7 +357,7 @@ def by_estimated_odds(result: AuditDocument) -> list[str]:
         audited += f" Of the {int(odds['columns']):,} columns that the features make, each classifier used the {int(odds['used']):,} that differ most."
     misfit = (
         "On average over quarters of the audited records, ordered by estimate, the odds are off by at most a factor of"
-        f" {numbers.number(math.exp(min(odds['misfit'], _MOST)), toward='up')}, chance included. Single records, and differences within a"
+        f" {numbers.number(math.exp(min(odds['misfit'], _MOST)), toward='up')}, as observed, chance included. Single records, and differences within a"
         " quarter, can be off by far more: this does not bound the factor above."
     )
     last = "No audit can check that estimated odds are right, so this refutes no claim and supports none."

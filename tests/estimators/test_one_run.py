@@ -308,6 +308,24 @@ def tossed(loss, coin, **columns):
     return Losses(member=loss[coin], nonmember=loss[~coin], **columns)
 
 
+def test_verify_asks_for_the_odds_that_stood_beside_the_losses(rng, tmp_path, capsys):
+    """Odds given as a pair are no part of the losses: without their column the numbers are not made again, with it they agree."""
+    from auditor.cli import app
+
+    _, coin, chance, loss = own_odds(rng, 400)
+    pair = chance[coin], chance[~coin]
+    plain, result = tossed(loss, coin), tmp_path / "result.json"
+    audit(plain, split=BernoulliSplit(pair), delta=1e-3).to_json(result)
+    for losses, code, words in (
+        (plain, 3, "a column inclusion"),
+        (tossed(loss, coin, inclusion=pair), 0, "agree"),
+    ):
+        losses.to_frame().to_csv(tmp_path / "losses.csv", index=False)
+        assert app.run(["verify", str(result), "--losses", str(tmp_path / "losses.csv")]) == code
+        told = capsys.readouterr()
+        assert words in told.out + told.err
+
+
 def test_odds_that_the_groups_contradict_are_refused(rng):
     """Odds of the members and of the non-members that were exchanged are found, for their numbers do not fit."""
     _, coin, chance, loss = own_odds(rng)
