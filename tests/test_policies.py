@@ -159,3 +159,21 @@ def test_they_stand_in_the_file(result, tmp_path):
 def test_which_answers_follow_from_which(less, more, follows):
     """A label follows from the largest probability, fewer largest ones from more, and all from the full outputs."""
     assert OutputPolicy(less).tells_no_more_than(OutputPolicy(more)) is follows
+
+
+def test_verify_looks_at_policies_too(rng, tmp_path, capsys):
+    """Losses under a policy that were altered since give other numbers, which verify tells; the same ones agree."""
+    from auditor.cli import app
+
+    pair = rng.normal(-1, 1, 200), rng.normal(0, 1, 200)
+    file, result = tmp_path / "losses.csv", tmp_path / "result.json"
+    losses = auditor.Losses(*pair, policies={"digits=1": tuple(np.round(side, 1) for side in pair)})
+    frame = losses.to_frame()
+    frame.to_csv(file, index=False)
+    auditor.audit(file).to_json(result)
+    assert app.run(["verify", str(result), "--losses", str(file)]) == 0
+    assert "agree" in capsys.readouterr().out
+    frame["loss.digits=1"] = frame["loss.digits=1"].to_numpy()[::-1]
+    frame.to_csv(file, index=False)
+    assert app.run(["verify", str(result), "--losses", str(file)]) == 1
+    assert "under digits=1" in capsys.readouterr().err

@@ -635,7 +635,8 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
 def _numbers(result: AuditDocument, *, judged: bool) -> dict[str, Any]:
     """Every number of a result by its name and place."""
     found = {name: result.data.get(name) for name in _COUNTS}
-    for place, (label, item) in enumerate(result.by_slice):
+    under = [(f"under {found.policy}", item) for found in result.policies for item in found.estimates]
+    for place, (label, item) in enumerate([*result.by_slice, *under]):
         named = " ".join((label, item.name, f"(estimate {place + 1})")).strip()
         found |= {f"{end} of {named}": getattr(item, end) for end in ("value", "lower", "upper")}
         found[f"ceiling of {named}"] = ceiling(item)
