@@ -99,16 +99,16 @@ def compare(
     sources = tables.losses or []
     files.check(inputs=(*compared.results, *sources, compared.about, compared.baseline))
     paths, baseline = compared.with_baseline()
+    if compared.fail_if_worse and baseline is None and len(paths) != 2:  # noqa: PLR2004
+        raise InputError(
+            f"--fail-if-worse needs a baseline, got {len(paths)} results and none named; name one with --baseline FILE."
+        )
     announce = console.announcer(quiet=common.quiet)
     announce(f"Reading {len(paths)} results ...")
     losses = [tables.read_table(path) for path in sources]
     found = compare_audits(
         paths, about=compared.about, baseline=baseline, measure=compared.measure, losses=losses
     )
-    if compared.fail_if_worse and found.baseline is None:
-        raise InputError(
-            f"--fail-if-worse needs a baseline, got {len(paths)} results and none named; name one with --baseline FILE."
-        )
     announce("Writing ...")
     page = {} if files.html is None else {files.html: found.to_html()}
     shown = comparison_text(found, width=console.width(), color=console.colour())
@@ -419,6 +419,14 @@ def audit(
     wanted, utility, context = gates.parsed(), words.stated_utility(), words.declared()
     files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, words.file))
     claim, split = claimed.claim(), sampling.declared_split()
+    # Before anything is read, for these refuse options that decide nothing.
+    chosen: dict[str, Any] = {
+        "members": sampling.scored_members(tables.coverage),
+        "persons": sampling.unit(),
+        "one_run_test": measured.guess_test(split=sampling.split),
+        "threshold": measured.threshold(),
+        "mixture": measured.mixtures(),
+    }
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
     with tables.at_hand() as opened:
@@ -431,14 +439,10 @@ def audit(
             delta=measured.delta,
             confidence=measured.confidence,
             looks=measured.looks,
-            members=sampling.scored_members(tables.coverage),
             split=split,
             claim=claim,
             training_size=sampling.training_size,
-            persons=sampling.unit(),
-            one_run_test=measured.guess_test(split=sampling.split),
-            threshold=measured.threshold(),
-            mixture=measured.mixtures(),
+            **chosen,
             features=features,
             reference=None if trust.reference is None else tables.read_table(trust.reference),
             seed=measured.seed,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,8 @@ from auditor.verdicts.gates import ExitCode, judged
 
 
 # --- What a training promises ---
+
+_SECONDS_PER_DRAW, _MINUTE = 1e-8, 60.0  # of one step of one simulated run, on one processor
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,20 @@ class _Promised(shared.Options):
         rates = [validate.fraction("--fpr", rate, one=True) for rate in shared.names("--fpr", self.fpr)]
         # Six digits, as the names of the quantities show them.
         return tuple(dict.fromkeys(float(f"{rate:g}") for rate in rates))
+
+    def warnings(self, training: choices.DPSGD) -> list[str]:
+        """Return how long the simulation takes, where that is a minute or more."""
+        from auditor.collectors.streaming.engines import duration
+
+        work = (
+            2
+            * (self.monte_carlo or 0)
+            * sum(part.steps for part in training.phases if part.sampling_rate < 1)
+        )
+        seconds = work * _SECONDS_PER_DRAW / (os.cpu_count() or 1)
+        if seconds < _MINUTE:
+            return []
+        return [f"--monte-carlo simulates {work:,} steps, which takes about {duration(seconds)}."]
 
     def further(self, training: choices.DPSGD, *, progress: Any) -> tuple[Claim, ...]:
         """Return epsilon by every composition theorem, and the advantage by simulation, as asked for."""
@@ -107,6 +124,7 @@ def claim(
     files.check(inputs=(training.schedule,))
     rates, delta, prior = asked.rates(), asked.delta, asked.prior
     description = training.described()
+    console.explain([] if common.quiet else asked.warnings(description))
     with console.progress(quiet=common.quiet) as move:
         further = asked.further(description, progress=move and partial(move, "Simulating"))
     claims = theory.overview(description, delta=delta, rates=rates, prior=prior)
@@ -310,12 +328,14 @@ def instances(
     wanted = gates.parsed()
     files.check(inputs=(*models.results, claimed.schedule))
     claim = claimed.claim()
+    delta = shared.delta_or_that_of(claim, measured.delta)
+    split = shared.split(models.split, inclusion=models.inclusion)
     found = audit_instances(
         [read_result(path) for path in models.results],
-        delta=shared.delta_or_that_of(claim, measured.delta),
+        delta=delta,
         confidence=measured.confidence,
         looks=measured.looks,
-        split=shared.split(models.split, inclusion=models.inclusion),
+        split=split,
         claim=claim,
         together=choices.IndependentRuns() if models.independent_runs else None,
         seed=measured.seed,
@@ -413,10 +433,11 @@ def runs(
     wanted = gates.parsed()
     files.check(inputs=(scores.table, choice.threshold_runs, claimed.schedule))
     claim = claimed.claim()
+    delta = shared.delta_or_that_of(claim, measured.delta)
     rule = choice.rule(higher_is_member=scores.higher_is_member, seed=measured.seed)
     found = audit_runs(
         scores.read_table(scores.table),
-        delta=shared.delta_or_that_of(claim, measured.delta),
+        delta=delta,
         confidence=measured.confidence,
         looks=measured.looks,
         adjacency=scores.adjacency,
@@ -484,7 +505,7 @@ def labels(
     from auditor.collectors import Classification, RecordTable
 
     wanted = gates.parsed()
-    files.check(inputs=(tables.table, tables.reference))
+    files.check(inputs=(tables.table, tables.reference, Path(model.model)))
     if not isinstance(model.chosen_task(), Classification):
         raise InputError(f"--task must be classification, got {model.task}: the audit is of class labels.")
     columns = tables.columns()

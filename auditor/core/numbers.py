@@ -54,17 +54,23 @@ def given(x: float | None, *, digits: int = 3) -> str:
 
 
 def percent(x: float | None, *, toward: str = "nearest") -> str:
-    """Return a rate as a percentage, never rounding a rate below 1 to 100%.
+    """Return a rate as a percentage, with three digits of what is left to 100% where that is below 0.1%.
 
     >>> percent(0.1234), percent(0.01), percent(0.99996), percent(1.0)
     ('12.3%', '1%', '99.996%', '100%')
+    >>> percent(0.99999, toward="down"), percent(1 - 0.05 / 60, toward="down")
+    ('99.999%', '99.9166%')
     """
     if _special(x) == "0":
         return "0%"
     if x is None or _special(x) is not None:
         return number(x)
     scaled = Decimal(repr(float(x))) * 100
-    rounded = _short_of_whole(scaled, whole=Decimal(100), toward=toward)
+    rest = 100 - scaled
+    if 0 < rest < Decimal("0.1"):
+        away = {"down": "up", "up": "down"}.get(toward, toward)
+        return f"{_trimmed(f'{100 - _rounded(rest, digits=3, toward=away):f}')}%"
+    rounded = _rounded(scaled, digits=3, toward=toward)
     if scaled < Decimal("0.001"):
         return f"{_trimmed(f'{_rounded(scaled, digits=2, toward=toward):f}')}%"
     return f"{_trimmed(f'{rounded:f}')}%"

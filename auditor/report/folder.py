@@ -72,7 +72,13 @@ def site(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Site:
 
 
 def _check_free(out: Path) -> None:
-    """Refuse a folder that holds anything but an earlier site."""
+    """Refuse a folder that holds anything but an earlier site, or that cannot be made."""
+    above = out.absolute().parent
+    if not os.access(above, os.W_OK):
+        raise OutputError(
+            f"output path {str(out)!r} cannot be written: the folder {str(above)!r} does not exist or is not writable; create"
+            " it first."
+        )
     try:
         there = list(out.iterdir()) if out.exists() else []
         ours = all(_PAGE.fullmatch(path.name) and path.is_file() for path in there)

@@ -439,7 +439,8 @@ class Row:
         elif not item.value:
             if powerless(item):
                 return f"too few {self._counted} to certify anything"
-            found = f"no evidence {level}"
+            reason = detail(item, "lower_reason")
+            found = f"no limit: {numbers.tidy(reason)}" if reason else f"no evidence {level}"
         else:
             sure = "about" if detail(item, "approximate") else "certified"
             found = f"{'at least this' if self._condition else sure} {level}"
@@ -493,6 +494,8 @@ class Row:
             few = f"There are too few {self._counted} to certify anything."
             none = "No evidence was found, which does not mean that there is nothing to find."
             none = none if detail(item, "off") is None else "Nothing is left if D is off by so much."
+            reason = detail(item, "lower_reason")
+            none = numbers.sentence(f"no limit: {reason}") if reason else none
             return few if powerless(item) else none
         if self.is_rejected:
             return "The fit is rejected, so there is no interval and this number should not be relied on."

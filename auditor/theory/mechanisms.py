@@ -52,6 +52,7 @@ _LARGEST_SHIFT = 1e150
 _PLAIN, _STEEPEST = 2.0, 16
 # Halvings until neighbouring doubles are reached.
 _HALVINGS = 60
+_ROUNDED_SUM = 1e-14  # relative, of thousands of shares
 # Standardised noise further out has a density of e^-745, which is no double.
 _FURTHEST = 745.0
 # Of the incomplete gamma function of a power, relative to its value: 4e-12 was seen.
@@ -379,8 +380,10 @@ class MechanismLoss(PrivacyLoss):
             delta: In [0, 1).
         """
         target = validate.fraction("delta", delta, zero=True)
-        if float(self.delta_at(min(self.furthest, _LARGEST_EPSILON))) > target:
+        least = float(self.delta_at(min(self.furthest, _LARGEST_EPSILON)))
+        if least > target * (1 + _ROUNDED_SUM):
             return self.furthest
+        target = max(target, least)  # a sum of shares that is delta but for rounding
         return min(self.furthest, _turn(lambda epsilon: float(self.delta_at(epsilon)) > target)[1])
 
     def _at_least(self, order: Callable[[Floats], Floats], epsilon: Floats) -> Floats:

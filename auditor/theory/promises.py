@@ -166,6 +166,8 @@ _MUCH_REGRET = 0.01
 def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the smallest mu whose Gaussian curve lies above the claimed one at error rates of 1e-10 and more.
 
+    For DP-SGD without sampling, and for a stated mu, it is exact: that of `mu_without_sampling`, or the stated one.
+
     Unlike `mu_clt` it is proven, and unlike `mu_without_sampling` it counts the sampling. At ever smaller error rates a
     sampled run tends to the mu without sampling, which is why there is a smallest one, that of Gomez et al.
 
@@ -189,6 +191,11 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     """
     relation = Adjacency.named(adjacency)
     whole = claimed_curve(claim, adjacency=relation)
+    if isinstance(claim, DPSGD) and not claim.sampled:
+        return mu_without_sampling(claim, adjacency=relation)
+    if isinstance(claim, StatedCurve) and claim.mu is not None and whole.curve is not None:
+        mu = claim.mu * (1 + (claim.adjacency is not relation))
+        return Claim("mu", mu, None, relation, whole.note, proven=True)
     found = Claim("mu", None, None, relation, f"{_NEAREST}; {whole.note}", proven=True)
     if whole.curve is None:
         return replace(found, method=_NEAREST, note=f"{whole.note[:1].upper()}{whole.note[1:]}.")

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import PerGroup
+from auditor.records.features import hashes_of
 
 Codes = npt.NDArray[np.intp]
 Rows = slice | Codes
@@ -223,13 +225,19 @@ class Batch:
         member: Shape (n,), which records the model was trained on.
         columns: What is to stand beside the losses, by name: ``id``, ``group``, ``person``, and ``label`` where each
             record has one class; arrays of shape (n,).
-        fingerprint: Shape (n,), a 64-bit hash of each record's features; none where they cannot be hashed.
     """
 
     records: Records
     member: npt.NDArray[np.bool_]
     columns: Mapping[str, npt.NDArray[Any]]
-    fingerprint: npt.NDArray[np.uint64] | None
+
+    @cached_property
+    def fingerprint(self) -> npt.NDArray[np.uint64] | None:
+        """Shape (n,), a 64-bit hash of each record's features; none where they cannot be hashed."""
+        try:
+            return hashes_of(self.records.features)
+        except InputError:
+            return None
 
 
 class Source(Protocol):

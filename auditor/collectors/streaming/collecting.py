@@ -27,7 +27,7 @@ from auditor.collectors.streaming.trial import Preflight, preflight
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
 from auditor.collectors.tables.shared_rows import SharedRows
-from auditor.collectors.tables.sources import marks
+from auditor.collectors.tables.sources import marks, path_of
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Losses, OutputPolicy, PerGroup
@@ -329,20 +329,25 @@ def collect_to(
     >>> report.n_member, report.scored_now
     (2, 4)
     """
-    from auditor.collectors.streaming.run import Collection
+    from auditor.collectors.streaming.run import Collection, checked_target
 
+    tables = [table.data for table in (members, nonmembers, records) if isinstance(table, RecordTable)]
+    checked_target(path, inputs=[found for data in tables if (found := path_of(data)) is not None])
     texts = is_scorer(model)
     task = None if texts else (task or Classification())
     under = OutputPolicy.several(policies)
     kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
     refuse_policies(under, kinds=kinds, what=what, repeats=repeats)
+    repeats = validate.at_least("repeats", repeats, least=1)
+    batch_size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
+    output = None if output is None else Output.named(output)
     sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)
     recipe = ScorerRecipe(
         model=model,
         task=task or Classification(),
-        output=None if output is None else Output.named(output),
+        output=output,
         classes=None if classes is None else typed_classes(distinct_classes(classes), sources),
-        repeats=validate.at_least("repeats", repeats, least=1),
+        repeats=repeats,
         sources=sources,
         policies=under,
     )
@@ -361,7 +366,7 @@ def collect_to(
         path=path,
         scorer=recipe,
         sources=sources,
-        batch_size=None if batch_size is None else validate.at_least("batch_size", batch_size, least=1),
+        batch_size=batch_size,
         engine=LocalEngine() if engine is None else engine,
         setting={"task": None if task is None else task.words, **_setting(recipe, sources)},
         overwrite=overwrite,

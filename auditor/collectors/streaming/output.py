@@ -34,7 +34,7 @@ from auditor.collectors.tables.collected import (
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import drafts, unwritable, whole
 from auditor.core.values import Floats
-from auditor.records.features import Features, fingerprints
+from auditor.records.features import hashes_of
 
 # --- One look at all records before any is scored: are they fit, how many are there, and which are they ---
 
@@ -96,10 +96,10 @@ def _words(column: npt.NDArray[Any]) -> Words:
     """A 64-bit hash of each row of a column, or of a table."""
     table = column.reshape(column.shape[0], -1)
     try:
-        return fingerprints(Features(member=table, nonmember=table[:0])).member
+        return hashes_of(table)
     except InputError:  # values of other types than a feature has
         texts = np.array([repr(row) for row in table.tolist()], dtype=object)[:, None]
-        return fingerprints(Features(member=texts, nonmember=texts[:0])).member
+        return hashes_of(texts)
 
 
 # --- Is the model still the one that began: some of its losses are computed again and compared ---

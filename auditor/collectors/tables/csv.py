@@ -17,6 +17,9 @@ from auditor.core import validate
 from auditor.core.errors import InputError
 
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
+_PER_COLUMN = (
+    2**13
+)  # of a wide table: each block costs a call for each column, so that few rows a block are slow
 
 
 class CsvTable(BatchTable):
@@ -100,7 +103,7 @@ class CsvTable(BatchTable):
             "read_options": arrow.ReadOptions(
                 column_names=[str(position) for position in range(len(self.names))],
                 skip_rows=self._header_lines,
-                block_size=_BLOCK,
+                block_size=max(_BLOCK, _PER_COLUMN * len(self.names)),
             ),
             # A blank line is a missing loss where there is only one column, and nothing elsewhere.
             "parse_options": arrow.ParseOptions(

@@ -13,7 +13,7 @@ from auditor.collectors.tables.sources import Column
 from auditor.core.errors import InputError
 from auditor.core.numbers import percent
 from auditor.records import labels
-from auditor.records.features import Features, fingerprints
+from auditor.records.features import hashes_of
 
 if TYPE_CHECKING:
     from auditor.checks.copies import ByChance
@@ -212,7 +212,7 @@ def _content(features: _Hashes, labels: Column) -> _Hashes:
     """A hash of features and label of each record."""
     table = labels.reshape(labels.shape[0], -1)
     try:
-        hashes: _Hashes = fingerprints(Features(table, table[:0])).member
+        hashes: _Hashes = hashes_of(table)
     except InputError:  # labels that are no plain values
         return features
     return features + _STEP * hashes
