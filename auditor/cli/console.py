@@ -173,11 +173,8 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]
 
     A new stage takes the place of the one before. Off a terminal it is a line every half minute.
     """
-    if quiet:
-        yield None
-        return
     if not _is_watched(quiet=quiet) or os.environ.get("TERM") == "dumb":
-        yield _in_lines(time.monotonic())
+        yield None if quiet else _in_lines(time.monotonic())
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -59,15 +59,11 @@ class _Promised(shared.Options):
         """Return how long the simulation takes, where that is a minute or more."""
         from auditor.collectors.streaming.engines import duration
 
-        work = (
-            2
-            * (self.monte_carlo or 0)
-            * sum(part.steps for part in training.phases if part.sampling_rate < 1)
-        )
+        steps = sum(part.steps for part in training.phases if part.sampling_rate < 1)
+        work = 2 * (self.monte_carlo or 0) * steps  # for both kinds of neighbours
         seconds = work * _SECONDS_PER_DRAW / (os.cpu_count() or 1)
-        if seconds < _MINUTE:
-            return []
-        return [f"--monte-carlo simulates {work:,} steps, which takes about {duration(seconds)}."]
+        said = f"--monte-carlo simulates {work:,} steps, which takes about {duration(seconds)}."
+        return [said] if seconds >= _MINUTE else []
 
     def further(self, training: choices.DPSGD, *, progress: Any) -> tuple[Claim, ...]:
         """Return epsilon by every composition theorem, and the advantage by simulation, as asked for."""

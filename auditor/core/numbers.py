@@ -85,7 +85,9 @@ def unit(x: float | None, *, toward: str = "nearest") -> str:
     if x is None or _special(x) is not None or abs(x) < _SMALL:
         return number(x, toward=toward)
     exact = Decimal(repr(float(x)))
-    rounded = _short_of_whole(exact, whole=Decimal(1), toward=toward)
+    rounded = enough_digits(
+        lambda digits: _rounded(exact, digits=digits, toward=toward), lambda found: found != 1 or exact == 1
+    )
     return _trimmed(f"{rounded:f}") if rounded == exact else f"{rounded:f}"
 
 
@@ -144,13 +146,6 @@ def _special(x: Any) -> str | None:
 
 def _rounded(x: Decimal, *, digits: int, toward: str) -> Decimal:
     return x.quantize(Decimal(1).scaleb(x.adjusted() - digits + 1), rounding=_ROUNDING[toward])
-
-
-def _short_of_whole(x: Decimal, *, whole: Decimal, toward: str) -> Decimal:
-    return enough_digits(
-        lambda digits: _rounded(x, digits=digits, toward=toward),
-        lambda rounded: rounded != whole or x == whole,
-    )
 
 
 def _trimmed(text: str) -> str:

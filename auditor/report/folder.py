@@ -76,8 +76,7 @@ def _check_free(out: Path) -> None:
     above = out.absolute().parent
     if not os.access(above, os.W_OK):
         raise OutputError(
-            f"output path {str(out)!r} cannot be written: the folder {str(above)!r} does not exist or is not writable; create"
-            " it first."
+            f"output path {str(out)!r} cannot be written: first create {str(above)!r}, writable."
         )
     try:
         there = list(out.iterdir()) if out.exists() else []

@@ -365,9 +365,7 @@ class _BatchStretch:
         """Return some columns as a DataFrame."""
         columns = [self._stable(name) for name in names]
         frame = pa.table(columns, names=list(names)).to_pandas(ignore_metadata=True)
-        for name in names:
-            if self.plans[name].uniform:
-                continue
+        for name in (name for name in names if not self.plans[name].uniform):
             changed = self._changed(name, frame[name])
             if changed is not None:
                 frame[name] = changed
