@@ -326,6 +326,9 @@ def test_epsilon_at_the_mass_of_infinite_losses(answers):
     loss = MechanismLoss.of(FinitePair(first, second))
     assert loss.epsilon_at(0.28) == pytest.approx(3.0, rel=1e-12)
     assert loss.epsilon_at(0.2799999) == math.inf
+    twice = MechanismLoss.of(FinitePair(first, second, times=2))  # finite losses of 6 at most
+    assert 6.0 <= twice.epsilon_at(1 - 0.72**2) <= 6.0 + 1e-5
+    assert twice.epsilon_at(1 - 0.72**2 - 1e-9) == math.inf
     # Above, e^-eps of the likelier ordinary answer's share is missing: .28 + .72 (odds - e^eps (1 - odds)) = .3.
     assert loss.epsilon_at(0.3) == pytest.approx(math.log((odds - 0.02 / 0.72) / (1 - odds)), rel=1e-12)
 
