@@ -76,7 +76,7 @@ def _check_free(out: Path) -> None:
     above = out.absolute().parent
     if not os.access(above, os.W_OK):
         raise OutputError(
-            f"output path {str(out)!r} cannot be written: first create {str(above)!r}, writable."
+            f"output path {str(out)!r} cannot be written: {str(above)!r} is not there or not writable; name another."
         )
     try:
         there = list(out.iterdir()) if out.exists() else []
