@@ -22,6 +22,7 @@ from auditor.collectors.base.scorer import ModelScorer
 from auditor.collectors.base.tasks import BatchLosses, Classification, concatenated
 from auditor.collectors.streaming.collecting import opened_scorer, records_of
 from auditor.collectors.streaming.scorers import opened_model
+from auditor.collectors.streaming.trial import columns_noticed
 from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.core import options, validate
 from auditor.core.errors import InputError
@@ -303,6 +304,7 @@ def audit_labels(
     law, names, codes = _law(scorer, found, other, probabilities, rng)
     real, shown = draw_labels(law, codes, rng)
     of_real, of_shown = _losses(scorer, found, np.array(names, dtype=object)[shown], size=size)
+    noticed = columns_noticed(scorer, (found,)) if tried is None else tried.warnings
     rows = np.arange(codes.size)
     log_law, log_real = np.log(law[rows, shown]), np.log(law[rows, codes])
     guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real, rng)
@@ -332,7 +334,7 @@ def audit_labels(
         checks=(
             _fit_of_law(law, codes, names),
             *_copies(found),
-            *filter(None, [collection(() if tried is None else tried.warnings)]),
+            *filter(None, [collection(noticed)]),
         ),
         curves=(),
         provenance={

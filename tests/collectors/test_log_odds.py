@@ -153,7 +153,7 @@ def test_a_saturated_record_is_never_less_extreme_than_another_of_either_group()
     [
         ([np.nan, 1.0], Output.PROBABILITIES, r"numbers, got nan \(first at row 11, counting from 0\); mend"),
         ([1.5, -0.5], Output.PROBABILITIES, r"\[0, 1\], got 1.5 \(first at row 11.*Output.LOGITS"),
-        ([0.5, 0.6], Output.PROBABILITIES, r"sum to 1 in each row, got 1.1 \(first at row 11.*LOGITS"),
+        ([0.5, 0.7], Output.PROBABILITIES, r"sum to 1 in each row, got 1.2 \(first at row 11.*LOGITS"),
         ([0.5, -2.0], Output.LOG_PROBABILITIES, r"0 or less, got 0.5 \(first at row 11"),
         ([-5.0, -5.0], Output.LOG_PROBABILITIES, r"sum to 1 .*\(first at row 11"),
         ([np.inf, np.inf], Output.LOGITS, r"tell the true class .*\(first at row 11.*infinite for both"),

@@ -129,13 +129,28 @@ def listed(names: Sequence[Any], *, most: int = 10) -> str:
     return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
 
 
-def spelled(classes: Sequence[str]) -> list[Any]:
+def places(names: Sequence[Any], classes: Sequence[Any]) -> list[int]:
+    """Return the position of each name among the classes by value, or by what text spells; -1 where it is none.
+
+    >>> places(["1", "0"], [0, 1]), places(["cat", "fox"], ["fox"])
+    ([1, 0], [-1, 0])
+    """
+    found: list[int] = []
+    for given, known in ((names, classes), (spelled(names), spelled(classes))):
+        position = {name: place for place, name in enumerate(known)}
+        found = [position.get(name, -1) for name in given]
+        if -1 not in found:
+            break
+    return found
+
+
+def spelled(classes: Sequence[Any]) -> list[Any]:
     """Return text as the numbers and truth values that it spells, and as it is elsewhere or if two spell the same.
 
     >>> spelled(["0", "1.5", "true", "other"]), spelled(["1", "01"])
     ([0, 1.5, True, 'other'], ['1', '01'])
     """
-    found = [_value(text) for text in classes]
+    found = [_value(text) if isinstance(text, str) else text for text in classes]
     values = [value for value in found if not isinstance(value, str)]
     return found if len(set(values)) == len(values) else list(classes)
 

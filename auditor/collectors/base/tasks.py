@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base.outputs import Output, checked_outputs, resolution, shaped_outputs
+from auditor.collectors.base.outputs import (
+    Output,
+    checked_outputs,
+    decimals,
+    resolution,
+    shaped_outputs,
+    sorted_hint,
+)
 from auditor.collectors.base.records import Codes, Records, plain_labels
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -39,6 +46,7 @@ class BatchLosses:
         more: Other scores of the same records by name, likewise smaller for what looks more like a member, such as
             ``loss.label`` under an `OutputPolicy`; of a classification also ``correct``, whether the largest output is the
             true class's.
+        shown: How many classes the shortest answer names, where some name only some; else 0.
     """
 
     loss: Floats
@@ -46,6 +54,7 @@ class BatchLosses:
     eps: float = float(np.finfo(np.float64).eps)
     hard: bool = False
     more: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    shown: int = 0
 
 
 def concatenated(parts: Sequence[BatchLosses]) -> BatchLosses:
@@ -56,6 +65,7 @@ def concatenated(parts: Sequence[BatchLosses]) -> BatchLosses:
         eps=max(part.eps for part in parts),
         hard=all(part.hard for part in parts),
         more={name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more},
+        shown=min((part.shown for part in parts if part.shown), default=0),
     )
 
 
@@ -101,6 +111,7 @@ def finite_pair(member: BatchLosses, nonmember: BatchLosses) -> tuple[Floats, Fl
 #
 # Edge cases, with eps the spacing of floats near 1 in the type the model *returned* (float32: 1.2e-7):
 #     f_y = 0 or its log is -inf           loss +inf here, saturated
+#     f_y = 0 of rounded probabilities     the loss under the policy of as many digits, saturated
 #     the others sum to 0 or to log -inf   loss -inf here, saturated
 # Everything is computed in float64. A record is saturated only when the returned numbers say exactly 0 or 1: a model
 # that computed in float32 and returned float64 is taken at its word. `clip_saturated` gives saturated records a finite
@@ -141,10 +152,13 @@ def true_class_loss(
     loss = np.empty(outputs.shape[0])
     correct = np.empty(loss.size, dtype=np.bool_)
     under = {policy: np.empty(loss.size) for policy in policies}
+    saturated, eps = np.zeros(loss.size, dtype=np.bool_), resolution(outputs)
     hard = output is not Output.LOGITS
     for start in range(0, loss.size, step):
         part = slice(start, start + step)
         values = checked_outputs(outputs[part], output=output, records=records, start=start)
+        rounded = _rounding(values, outputs[part]) if output is Output.PROBABILITIES else None
+        scored = None if rounded is None else _loss_under(rounded, values, codes[part], output)
         hard = hard and _all_hard(values, output)
         for policy, found in under.items():
             found[part] = _loss_under(policy, values, codes[part], output)
@@ -154,11 +168,15 @@ def true_class_loss(
         else:
             correct[part] = values.argmax(axis=1) == codes[part]
             loss[part] = _several_class_losses(values, codes[part], output)  # which overwrites the values
+        if rounded is not None and scored is not None:
+            saturated[part], loss[part] = np.isinf(loss[part]), scored
+            # Of which the logit is that of a quarter of the last decimal to 1.
+            eps = max(eps, 1 / (1 + 10.0**rounded.number / _QUARTER))
     must = "outputs must tell the true class from the others"
     records.refuse(np.isnan(loss), must, got=loss, fix="return logits that are not infinite for both")
     under |= {policy: np.where(correct, 0.0, 1.0) for policy in policies if policy.kind == "label"}
     more = {"correct": correct, **{policy.column: found for policy, found in under.items()}}
-    return BatchLosses(loss, np.isinf(loss), eps=resolution(outputs), hard=hard, more=more)
+    return BatchLosses(loss, saturated | np.isinf(loss), eps=eps, hard=hard, more=more)
 
 
 def _all_hard(values: Floats, output: Output) -> bool:
@@ -211,7 +229,7 @@ def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Outp
     """The loss of the true class under a policy; that of a label is known already."""
     if policy.kind == "label":
         return np.zeros(codes.size)
-    answer, rows = _probabilities(values, output), np.arange(codes.size)
+    answer, rows = class_probabilities(values, output), np.arange(codes.size)
     if policy.kind == "digits":
         # Counted in units of the last decimal: sums of whole numbers are exact, and equal answers tie.
         answer, least = np.rint(answer * 10.0**policy.number), _QUARTER
@@ -226,7 +244,14 @@ def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Outp
     return np.asarray(np.log(np.maximum(answer.sum(axis=1), least)) - np.log(np.maximum(own, least)))
 
 
-def _probabilities(values: Floats, output: Output) -> Floats:
+def _rounding(values: Floats, outputs: npt.NDArray[Any]) -> OutputPolicy | None:
+    """Return the policy of probabilities of several classes that were rounded, as sums other than 1 show."""
+    places = decimals(outputs) if values.ndim > 1 and values.shape[1] > 2 else None  # noqa: PLR2004
+    off = np.abs(values.sum(axis=1) - 1) > 4 * values.shape[1] * resolution(outputs) if places else False
+    return OutputPolicy(f"digits={places}") if np.any(off) else None
+
+
+def class_probabilities(values: Floats, output: Output) -> Floats:
     """A fresh table of the probability of each class."""
     from scipy.special import expit
 
@@ -300,12 +325,16 @@ class Classification:
         """Return the negative log-odds of each record's class."""
         raw = shaped_outputs(outputs, n=len(records), place=records.name)
         width = 2 if raw.ndim == 1 else raw.shape[1]
-        _refuse_width(classes, width)
+        classes = getattr(raw, "classes", ()) or classes
+        _refuse_width(classes, width, hint=sorted_hint(raw))
         if classes is None and raw.ndim == 1:
             # Predicted labels passed for probabilities are named before labels are looked up.
             checked_outputs(raw, output=output, records=records)
+        if classes is None:
+            _refuse_text(records)
         codes = records.codes(range(width) if classes is None else classes)
-        return true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
+        found = true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
+        return replace(found, shown=getattr(raw, "shown", 0))
 
 
 @dataclass(frozen=True)
@@ -401,10 +430,24 @@ def _smallest_log(dtype: np.dtype[Any]) -> float:
     return float((limits.minexp - limits.nmant) * np.log(2))
 
 
-def _refuse_width(classes: Sequence[Any] | None, width: int) -> None:
+def _refuse_width(classes: Sequence[Any] | None, width: int, *, hint: str = "") -> None:
     if classes is not None and len(classes) != width:
         raise InputError(
-            f"classes must name each of the model's {width} output columns, got {len(classes)} names."
+            f"classes must name each of the model's {width} output columns, got {len(classes)} names"
+            f"{hint and f'; {hint}'}."
+        )
+
+
+def _refuse_text(records: Records) -> None:
+    """Refuse labels of text where nothing says which output column is which class."""
+    text = records.labels.dtype.kind not in "fiub" and next(
+        (label for label in records.labels.tolist() if isinstance(label, str)), None
+    )
+    if text:
+        raise InputError(
+            f"classes must name the class of each output column, in their order, for {records.name} labels such as"
+            f" {text!r}, because the model does not say which column is which; give classes= (--classes on the command"
+            " line)."
         )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.served.payload import Payload, Wanted, json_text
+from auditor.collectors.served.payload import CLASSES, Payload, Wanted, json_text
 from auditor.collectors.served.transport import Transport, UnusableError
 from auditor.core.errors import InputError
 
@@ -313,7 +313,15 @@ def _of_tensors(answer: Any, wanted: Wanted) -> Any:
     outputs = _items(answer, "outputs", having="data")
     if not outputs:
         raise UnusableError("answered without outputs", fix="name the protocol with protocol=")
-    output = outputs[wanted.one_of(list(outputs))]
+    name = wanted.one_of(list(outputs))
+    found, classes = _values(outputs[name]), next((key for key in outputs if key.casefold() in CLASSES), name)
+    if classes != name and found.ndim == 2 and outputs[classes].get("shape") == list(found.shape):  # noqa: PLR2004
+        return wanted.rows({classes: _values(outputs[classes]).tolist(), name: found.tolist()})
+    return found
+
+
+def _values(output: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Return the data of a tensor in its shape and type."""
     shape, kind = output.get("shape"), _FLOATS.get(str(output.get("datatype")), np.object_)
     # A number beyond the type becomes infinite, which is refused by row.
     with contextlib.suppress(ValueError, TypeError, OverflowError), np.errstate(over="ignore"):
@@ -389,9 +397,12 @@ class Template:
             return _PLACE.sub(lambda _: text, self.request).encode()
 
         def outputs(answer: Any, wanted: Wanted) -> Any:
-            value = wanted.rows(_followed(answer, self.steps, self.response))
+            value = _followed(answer, self.steps, self.response)
+            named = wanted.by_name(value) if single else None
+            value = wanted.rows(value if named is None else [value])
             rows = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
-            return [value] if single and not rows else value  # one record may come without a list around it
+            # One record may come without a list around it.
+            return [value] if single and not rows and named is None else value
 
         return Wire(target.path, body, outputs, "let the server return a probability for each class", single)
 

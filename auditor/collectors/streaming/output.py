@@ -224,6 +224,7 @@ class Totals:
         saturated: How many member and non-member losses come from a probability of exactly 0 or 1.
         placing: The spacing near 1 of the model's floats, and the range of the finite losses with 0.
         hard: Whether all probabilities were 0 or 1.
+        shown: How many classes the shortest answer names, where some name only some; else 0.
         parts: How many there are.
     """
 
@@ -232,11 +233,13 @@ class Totals:
     saturated: tuple[int, int] = (0, 0)
     placing: tuple[float, float, float] = (0.0, 0.0, 0.0)
     hard: bool = True
+    shown: int = 0
     parts: int = 0
 
     def add(self, part: Any) -> None:
         """Go on with the next part."""
-        (eps, hard), (most, low, high) = part_facts(part), self.placing
+        (eps, hard, shown), (most, low, high) = part_facts(part), self.placing
+        self.shown = min(filter(None, (shown, self.shown)), default=0)
         loss, member, saturated = (part[name].to_numpy() for name in ("loss", "member", "saturated"))
         finite = loss[np.isfinite(loss)]
         self.placing = max(most, eps), float(finite.min(initial=low)), float(finite.max(initial=high))
@@ -359,12 +362,12 @@ def _metadata(
     scorer: Scorer, found: Totals, *, manifest: Manifest, content: Mapping[str, str]
 ) -> CollectedMetadata:
     """Return what the output is to say of itself: the same as `auditor.collect` says in memory."""
-    steps = collection_history(scorer.words, saturated=found.saturated, hard=found.hard)
+    steps = collection_history(scorer.words, saturated=found.saturated, hard=found.hard, shown=found.shown)
     alone = f"left out, because only some of the tables have it: {', '.join(found.left)}"
     return CollectedMetadata(
         scale=scorer.scale,
         history=(*steps, *manifest.warnings, *([alone] if found.left else [])),
-        notes=reader_notes(manifest.warnings, hard=found.hard),
+        notes=reader_notes(manifest.warnings, hard=found.hard, shown=found.shown),
         saturated=found.saturated,
         scores=tuple(name for name in found.schema.names if name not in OWN_COLUMNS),
         counts=manifest.counts,

@@ -206,7 +206,7 @@ WRITINGS = {
     "objects": lambda p: {"predictions": [{"classes": [1], "probabilities": row.tolist()} for row in p]},
     "columns": lambda p: {"outputs": {"labels": p.argmax(axis=1).tolist(), "probs": p.tolist()}},
     "one column": lambda p: {"outputs": p.tolist()},
-    "names": lambda p: {"predictions": [dict(zip("abc", row.tolist(), strict=True)) for row in p]},
+    "names": lambda p: {"predictions": [dict(zip("012", row.tolist(), strict=True)) for row in p]},
 }
 
 
