@@ -273,7 +273,7 @@ def _tensor(
     for _ in shape or ():
         flat = list(chain.from_iterable(flat))
     kind = str(known.get("datatype") or _datatype(flat))
-    floats = kind.startswith("FP") and str not in set(map(type, flat))
+    floats = kind.startswith("FP") and not {str, type(None)} & set(map(type, flat))
     data = flat if floats else [_typed(cell, kind, name) for cell in flat]
     if shape is None:
         wants_column = not (isinstance(sides, list) and len(sides) == 1)
@@ -294,6 +294,12 @@ def _datatype(values: Sequence[Any]) -> str:
 
 def _typed(value: Any, kind: str, name: str) -> Any:
     """Return a value as the model's datatype writes it: whole numbers for INT, truth values for BOOL, text for BYTES."""
+    if value is None:
+        raise UnusableError(
+            "takes no missing values of X in its input {said}, for a tensor of the Open Inference Protocol has none in JSON",
+            said=f"'{name}'",
+            fix="fill them in as the model's own pipeline does, leave those records out, or use another protocol",
+        )
     if kind == "BYTES":
         return str(value)
     number = isinstance(value, int | float)

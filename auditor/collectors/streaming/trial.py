@@ -15,6 +15,7 @@ from auditor.collectors.base.scorer import ModelScorer, Scorer, differences
 from auditor.collectors.base.tasks import BatchLosses, Classification, better_order, concatenated, reordered
 from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.streaming.engines import duration
+from auditor.collectors.texts.scorer import TextScorer
 from auditor.core.errors import InputError
 from auditor.core.values import Floats, LossScale
 
@@ -109,6 +110,8 @@ def _as_probabilities(values: Floats, kind: Output) -> Floats:
 
 
 _FEW = 10  # records that are asked for twice
+_ALIKE = 1e-3  # relative, between two answers about a record
+_DIFFERENT = 3  # answers that do not change places by chance
 _SOME = 200  # records of all groups on which the order of the labels is judged, and the time
 _SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
 _SHOWN = 30  # classes; a longer list is no help
@@ -151,6 +154,8 @@ class Preflight:
 def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
     """Try a scorer on a few records of each group: ten of them, one alone, the ten again, and then all.
 
+    A server gets the ten once more, in another order and in two batches: its answers must follow them.
+
     Args:
         scorer: What will score the groups.
         groups: Records of members and of non-members, at least one; 200 in all are used, spread over each group, since
@@ -178,6 +183,9 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     alone = trial.score(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     most = [trial.score(group) for group in some] if more else [first]
+    if _server(scorer) is not None:
+        _refuse_other_rows(first, trial, steady=np.array_equal(first.outputs, again.outputs))
+    told = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
     head = replace(first.losses, loss=first.losses.loss[:1], saturated=first.losses.saturated[:1])
     by_batch = apart is None and _gap(head, alone.losses, scorer.scale) is not None
@@ -192,7 +200,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
         deterministic=apart is None,
         suggested_classes=order,
         seconds_per_record=trial.seconds_per_record(),
-        warnings=tuple(_warnings(scorer, apart=apart, by_batch=by_batch, off_one=off_one, order=order)),
+        warnings=(*told, *_warnings(scorer, apart=apart, by_batch=by_batch, off_one=off_one, order=order)),
         provisional=tuple(_provisional(scorer, tried)) if hard else (),
         answer=first,
     )
@@ -210,6 +218,32 @@ def _refuse_unknown_order(scorer: Scorer, groups: Sequence[Records]) -> None:
                 f" {text!r}, because the model does not say which column is which; give classes= (--classes on the"
                 " command line)."
             )
+
+
+def _refuse_other_rows(first: Answer, trial: _Prober, *, steady: bool) -> None:
+    """Refuse a server whose answers do not follow their records, sent again in the other order and in two batches.
+
+    Its answers are then those of before, in another order than the records: three different ones at least, or any where it
+    answers alike on repeat, for labels drawn at random may move by chance.
+    """
+    n = len(first.records)
+    backwards = first.records.take(np.arange(n)[::-1])
+    parts = [
+        backwards.part(start, stop) for start, stop in ((0, (n + 1) // 2), ((n + 1) // 2, n)) if stop > start
+    ]
+    before = np.asarray(first.outputs, dtype=np.float64).reshape(n, -1)
+    after = np.concatenate([np.asarray(trial.score(part).outputs).reshape(len(part), -1) for part in parts])[
+        ::-1
+    ]
+    same = np.isclose(before[:, None], after[None], rtol=_ALIKE, atol=_ALIKE**2).all(axis=2)
+    moved = ~np.diagonal(same)
+    few = len(np.unique(before[moved], axis=0)) < _DIFFERENT and not steady
+    if moved.any() and same.any(axis=0).all() and same.any(axis=1).all() and not few:
+        raise InputError(
+            f"{first.records.name} answers must follow their records, got those of other records for the same {n} in another"
+            f" order and batch (first for {first.records.row(int(np.argmax(moved)))}); have the server answer in the order"
+            " of the request, or send one record at a time with max_request_records=1."
+        )
 
 
 def _has_classes(scorer: Scorer) -> TypeGuard[ModelScorer]:

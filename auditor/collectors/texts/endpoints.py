@@ -1,7 +1,8 @@
 """A language model behind an OpenAI-compatible completions endpoint."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.served.transport import Connection, Transport
+from auditor.collectors.served.transport import Connection, StatusError, Transport
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -28,7 +29,7 @@ _MOST = 2**53  # of a count: a server may write a number without end
 _ONE_BY_ONE = "ask for one prompt at a time with max_request_records=1"
 _NOT_EVALUABLE = (
     "texts are not evaluable at this endpoint; use a completions endpoint that gives the log-probabilities of the prompt"
-    " (echo with logprobs, or prompt_logprobs)"
+    " (echo with logprobs, or prompt_logprobs), such as vLLM's, or load the model into this process"
 )
 
 _Choice = Mapping[str, Any]
@@ -72,11 +73,17 @@ class EchoedPrompt:
         choices = _choices(answer, records=records)
         for row, (choice, text) in enumerate(zip(choices, texts, strict=True)):
             _check_echo(choice, text=text, records=records, row=row)
+            _refuse_placeholder(choice["logprobs"]["token_logprobs"], text=text, records=records, row=row)
         counts = self._prompt_tokens(answer, choices=choices, texts=texts, records=records)
         return [
             _numbers(choice["logprobs"]["token_logprobs"][:count], records=records, row=row)
             for row, (choice, count) in enumerate(zip(choices, counts, strict=True))
         ]
+
+    def tokens(self, choice: _Choice) -> list[Any]:
+        """Return the tokens of the prompt, and of what was generated, as text where the server gives them."""
+        found = choice["logprobs"].get("tokens")
+        return found if isinstance(found, list) else []
 
     def _prompt_tokens(
         self, answer: Any, *, choices: Sequence[_Choice], texts: Sequence[str], records: Records
@@ -120,12 +127,20 @@ class PromptLogProbs:
         """Return what is asked, for JSON; 0 asks for the prompt's own tokens without alternatives."""
         return {"model": model, "prompt": list(texts), "max_tokens": 1, "prompt_logprobs": 0}
 
-    def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:  # noqa: ARG002 - the form's
+    def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:
         """Return the log-probabilities of every token but the first of each text."""
-        return [
-            _numbers(_own(choice, records=records, row=row), records=records, row=row)
+        found = [
+            _own(choice, records=records, row=row)
             for row, choice in enumerate(_choices(answer, records=records))
         ]
+        for row, (values, text) in enumerate(zip(found, texts, strict=True)):
+            _refuse_placeholder(values, text=text, records=records, row=row)
+        return [_numbers(values, records=records, row=row) for row, values in enumerate(found)]
+
+    def tokens(self, choice: _Choice) -> list[Any]:
+        """Return the tokens of the prompt as text, where the server gives them."""
+        entries = choice["prompt_logprobs"][1:]
+        return [None, *(next(iter(entry.values())).get("decoded_token") for entry in entries)]
 
 
 def _choices(answer: Any, *, records: Records) -> list[_Choice]:
@@ -150,6 +165,13 @@ def _check_echo(choice: _Choice, *, text: str, records: Records, row: int) -> No
         raise _unread(records, row, f"without token_logprobs, so {_NOT_EVALUABLE}")
     if not isinstance(choice.get("text"), str) or text.strip() not in choice["text"]:
         words = "as another text: the endpoint ignores echo, and its log-probabilities are of other tokens"
+        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
+
+
+def _refuse_placeholder(values: Sequence[Any], *, text: str, records: Records, row: int) -> None:
+    """Refuse the values of one token for a text of several words: the server computes none of the prompt."""
+    if len(values) == 1 and len(text.split()) > 1:
+        words = "with one value for a text of several words: the server computes no log-probabilities of the prompt"
         raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
 
 
@@ -200,6 +222,39 @@ def _count(value: Any) -> int | None:
 
 def _unread(records: Records, row: int, words: str) -> InputError:
     return InputError(f"{records.name} text ({records.row(row)}) came back {words}.")
+
+
+# --- Are they the values of these tokens? The prompt is cut before its last word, and the server generates a token there ---
+#
+# With q the law of the next token after the cut, a greedy server generates the most likely one: its log-probability is
+# g = max log q. In the prompt that goes on with that token it must have g, and in the text no token there can have more.
+
+
+_TRIED = 8  # texts
+_APART = 0.5  # nats: servers of half precision compute prompts and new tokens in other batches
+_LAST_WORD = re.compile(r"(?s)(.*\S)\s+\S+\s*")
+_Generated = tuple[str, float] | None  # the new token and its log-probability, where the server says
+
+
+def _greedy(texts: Sequence[str], *, model: str) -> dict[str, Any]:
+    """Return the request for the most likely next token of each prompt with its log-probability."""
+    return {"model": model, "prompt": list(texts), "max_tokens": 1, "temperature": 0, "logprobs": 1}
+
+
+def _generated(choice: _Choice) -> _Generated:
+    logs = choice.get("logprobs")
+    tokens, values = (
+        logs.get(name) if isinstance(logs, dict) else None for name in ("tokens", "token_logprobs")
+    )
+    one = isinstance(tokens, list) and isinstance(values, list) and len(tokens) == len(values) == 1
+    if not one or not isinstance(tokens[0], str) or not isinstance(values[0], float):
+        return None
+    return _spelled(tokens[0]), values[0]
+
+
+def _spelled(token: Any) -> str:
+    """Return a token with the spaces that byte-level and SentencePiece tokenizers write as letters of their own."""
+    return str(token).replace("\u0120", " ").replace("\u2581", " ")
 
 
 # --- The endpoint, and how it reads texts ---
@@ -289,17 +344,95 @@ class CompletionsReader:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         self.check(records)
-        texts, endpoint = plain_texts(records), self.endpoint
+        texts = plain_texts(records)
+        logs = self._asked(records, texts, self.endpoint.form.request, self.endpoint.form.logs)
+        return [ScoredText(found, text) for found, text in zip(logs, texts, strict=True)]
 
-        def body(start: int, stop: int) -> bytes:
-            return json.dumps(endpoint.form.request(texts[start:stop], model=endpoint.model)).encode()
+    def trial(self, records: Records) -> tuple[str, ...]:
+        """Check on a few texts that the log-probabilities of the prompt are those of its tokens.
 
-        def read(start: int, stop: int, answer: Any) -> list[Floats]:
-            return endpoint.form.logs(answer, texts=texts[start:stop], records=records.part(start, stop))
+        Returns:
+            What a reader must know, a sentence each: that the server does not say enough to check it.
 
-        most = endpoint.max_request_records
-        logs = self._transport.batch(records, endpoint.path, most=most, body=body, read=read)
-        return [ScoredText(found, text) for found, text in zip(chain.from_iterable(logs), texts, strict=True)]
+        Raises:
+            InputError: Values that cannot be those of the tokens, as of a server that shifts them by one.
+        """
+        found = [_LAST_WORD.fullmatch(text) for text in plain_texts(records)]
+        cuts = {row: match[1] for row, match in enumerate(found) if match}
+        rows = np.array(list(cuts)[:_TRIED], dtype=np.intp)
+        new = self._new_tokens(records.take(rows), [cuts[row] for row in rows])
+        rows, new = rows[[item is not None for item in new]], [item for item in new if item is not None]
+        if not new:
+            return (_UNCHECKED,)
+        some = records.take(rows)
+        longer = [cuts[row] + token for row, (token, _) in zip(rows, new, strict=True)]
+        both = self._tokens(some, longer), self._tokens(some, plain_texts(some))
+        checked = [
+            _refuse_shifted(item, *echoes, records=some, row=row)
+            for row, (item, *echoes) in enumerate(zip(new, *both, strict=True))
+        ]
+        return () if any(checked) else (_UNCHECKED,)
+
+    def _new_tokens(self, records: Records, texts: Sequence[str]) -> list[_Generated]:
+        """Return the token that the server generates after each text; none where it does not say."""
+
+        def read(answer: Any, *, texts: Sequence[str], records: Records) -> list[_Generated]:  # noqa: ARG001 - a form's
+            return [_generated(choice) for choice in _choices(answer, records=records)]
+
+        try:
+            return self._asked(records, texts, _greedy, read)
+        except StatusError:  # a server that generates nothing
+            return [None] * len(texts)
+
+    def _tokens(self, records: Records, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
+        """Return every token but the first of each text with its log-probability; none where the server does not say."""
+        form = self.endpoint.form
+
+        def read(answer: Any, *, texts: Sequence[str], records: Records) -> list[list[tuple[str, float]]]:
+            logs = form.logs(answer, texts=texts, records=records)
+            named = map(form.tokens, _choices(answer, records=records))
+            return [
+                list(zip(map(_spelled, names[1:]), values, strict=False))
+                for names, values in zip(named, logs, strict=True)
+            ]
+
+        return self._asked(records, texts, form.request, read)
+
+    def _asked(
+        self,
+        records: Records,
+        texts: Sequence[str],
+        request: Callable[..., Any],
+        read: Callable[..., list[Any]],
+    ) -> list[Any]:
+        """Return what is read of the answers, a text each, in lists or, from a server that refuses them, one at a time."""
+        endpoint = self.endpoint
+
+        def results(most: int, *, alone: bool = False) -> list[Any]:
+            def body(start: int, stop: int) -> bytes:
+                asked = request(texts[start:stop], model=endpoint.model)
+                return json.dumps(asked | {"prompt": texts[start]} if alone else asked).encode()
+
+            def part(start: int, stop: int, answer: Any) -> list[Any]:
+                return read(answer, texts=texts[start:stop], records=records.part(start, stop))
+
+            return list(
+                chain(*self._transport.batch(records, endpoint.path, most=most, body=body, read=part))
+            )
+
+        if not self._refuses_lists:
+            try:
+                return results(endpoint.max_request_records)
+            except StatusError:
+                found = results(1, alone=True)
+                self._refuses_lists.append(True)
+                return found
+        return results(1, alone=True)
+
+    @cached_property
+    def _refuses_lists(self) -> list[bool]:
+        """Not empty from the first list of prompts on that the server refused, while it took one prompt."""
+        return []
 
     @cached_property
     def _transport(self) -> Transport:
@@ -307,3 +440,47 @@ class CompletionsReader:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"endpoint": self.endpoint}  # open connections stay in their process
+
+
+_UNCHECKED = (
+    "whether the log-probabilities of the prompt are those of its tokens could not be checked, for the server does not"
+    " name its tokens or gives no log-probability of a generated one."
+)
+
+
+def _refuse_shifted(
+    new: tuple[str, float],
+    longer: Sequence[tuple[str, float]],
+    text: Sequence[tuple[str, float]],
+    *,
+    records: Records,
+    row: int,
+) -> bool:
+    """Refuse values of a prompt that contradict a generated token; return whether anything could be compared.
+
+    Args:
+        new: The token that was generated after the cut, and its log-probability.
+        longer: Those of the cut text that goes on with it.
+        text: Those of the text itself.
+        records: Whose texts they are.
+        row: Which of them.
+    """
+    token, most = new
+    if not longer or longer[-1][0] != token:  # cut into other tokens
+        return False
+    at = len(longer) - 1
+    same = [name for name, _ in text[:at]] == [name for name, _ in longer[:-1]]
+    there = text[at : at + 1] if same else []
+    wrong = [
+        value
+        for name, value in (longer[-1], *there)
+        if value > most + _APART or (name == token and value < most - _APART)
+    ]
+    if wrong:
+        words = (
+            f"with a log-probability of {wrong[0]:.4g} in the prompt where the server, generating after the same words,"
+            f" gives its most likely token {token!r} {most:.4g}: the values are not those of these tokens (some servers"
+            " shift them by one)"
+        )
+        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
+    return True

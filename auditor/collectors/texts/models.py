@@ -444,6 +444,10 @@ class CausalModel:
             cut += sum(self._too_long(tokens) for tokens in found)
         return cut
 
+    def trial(self, records: Records) -> tuple[str, ...]:  # noqa: ARG002 - every reader has the same method
+        """Return nothing: what this process computes are the values of these tokens."""
+        return ()
+
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         texts = plain_texts(records)

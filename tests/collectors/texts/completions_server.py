@@ -27,9 +27,15 @@ def answered(request, *, bos=False):
                 "token_logprobs": logs + ([-0.125] if generated else []),
                 "text_offset": offsets + ([len(prompt)] if generated else []),
             }
+        elif request.get("logprobs"):
+            token, log = most_likely(ids)
+            named = {"tokens": tokenizer.convert_ids_to_tokens([token]), "token_logprobs": [log]}
+            choice |= {"text": tokenizer.decode([token]), "logprobs": {**named, "text_offset": [len(prompt)]}}
         if "prompt_logprobs" in request:
+            names = tokenizer.convert_ids_to_tokens(ids)
             entries = [
-                {str(token): {"logprob": log, "rank": 1}} for token, log in zip(ids, logs, strict=True)
+                {str(token): {"logprob": log, "rank": 1, "decoded_token": name}}
+                for token, log, name in zip(ids, logs, names, strict=True)
             ]
             choice["prompt_logprobs"] = [None, *entries[1:]]
         choices.append(choice)
@@ -38,6 +44,15 @@ def answered(request, *, bos=False):
         "completion_tokens": len(prompts) if request["max_tokens"] else 0,
     }
     return {"object": "text_completion", "model": request["model"], "choices": choices, "usage": usage}
+
+
+def most_likely(ids):
+    """The most likely next token after some, with its log-probability."""
+    import torch
+
+    with torch.no_grad():
+        logs = world.model()(input_ids=torch.tensor([ids])).logits[0, -1].log_softmax(-1)
+    return int(logs.argmax()), float(logs.max())
 
 
 @contextlib.contextmanager
