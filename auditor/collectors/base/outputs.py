@@ -17,6 +17,10 @@ _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities p
 _RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
 _WIDENED_EPS = {"bfloat16": 2.0**-7}  # of the types that numpy does not have
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
+_SUM_HINT = (
+    "pass a function that calls the model and divides each row by its sum (a row of zeros, as of one-vs-rest, becomes equal"
+    " shares), or task=MultiLabel() if each column is a label; of a function that returns logits, pass output=Output.LOGITS"
+)
 
 
 class Output(Named):
@@ -119,7 +123,7 @@ def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, records: Recor
     # Only ratios of probabilities enter the loss, so a sum within the tolerance changes nothing.
     sums = (values if output is Output.PROBABILITIES else np.exp(values)).sum(axis=1)
     must = "outputs must have probabilities that sum to 1 in each row"
-    refuse(np.abs(sums - 1) > sum_tolerance(outputs), must, got=sums, fix=_LOGITS_HINT)
+    refuse(np.abs(sums - 1) > sum_tolerance(outputs), must, got=sums, fix=_SUM_HINT)
     return values
 
 

@@ -116,16 +116,14 @@ def _array(features: Any, records: Records) -> npt.NDArray[Any]:
 
 def _plain(value: Any) -> Any:
     """Return a cell as a value of JSON, as far as it is one: times as ISO text, decimals as numbers, none if missing."""
-    if isinstance(value, np.datetime64):
-        value = None if np.isnat(value) else str(value)
-    elif isinstance(value, np.generic | np.ndarray):
+    if isinstance(value, np.generic | np.ndarray) and not isinstance(value, np.datetime64):
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if is_missing(value):
         return None
-    if isinstance(value, dt.date):  # and a time of day with it
-        return value.isoformat()
+    if isinstance(value, dt.date | np.datetime64):
+        return str(value).replace(" ", "T")
     return float(value) if isinstance(value, decimal.Decimal) else value
 
 
@@ -144,6 +142,12 @@ def _is_sendable(value: Any) -> bool:
 PROBABILITIES = (
     *("predict_proba", "probabilities", "probability", "output_probability", "probs", "proba", "prob"),
     *("softmax", "scores"),
+)
+
+
+_TOP = (
+    "have it return the scores of all classes (top_k=None of transformers), or accept a weaker 0/1-loss audit of these labels"
+    " with output_name='label' and labels="
 )
 
 
@@ -176,7 +180,7 @@ class Wanted:
             raise UnusableError(
                 f"answered with the outputs {{said}}{missing}",
                 said=", ".join(f"'{name}'" for name in names) or "none",
-                fix="name the one to use with output_name=",
+                fix=_TOP if set(names) == {"label", "score"} else "name the one to use with output_name=",
             )
         return likely
 

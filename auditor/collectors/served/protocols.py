@@ -292,15 +292,13 @@ def _datatype(values: Sequence[Any]) -> str:
     return "INT64" if kinds <= {int} else "FP64"
 
 
+_CONVERT = "convert the column, have the model's own pipeline encode it, or leave it out"
+_FILL = "fill in what is missing, for which tensors in JSON have no sign, leave those records out, or use another protocol"
+
+
 def _typed(value: Any, kind: str, name: str) -> Any:
     """Return a value as the model's datatype writes it: whole numbers for INT, truth values for BOOL, text for BYTES."""
-    if value is None:
-        raise UnusableError(
-            "takes no missing values of X in its input {said}, for a tensor of the Open Inference Protocol has none in JSON",
-            said=f"'{name}'",
-            fix="fill them in as the model's own pipeline does, leave those records out, or use another protocol",
-        )
-    if kind == "BYTES":
+    if kind == "BYTES" and value is not None:
         return str(value)
     number = isinstance(value, int | float)
     if number and kind.startswith("FP"):
@@ -310,7 +308,7 @@ def _typed(value: Any, kind: str, name: str) -> Any:
     raise UnusableError(
         f"wants another type of values than {value!r} of X for its input {{said}}",
         said=f"'{name}' ({kind})",
-        fix="convert the column, have the model's own pipeline encode it, or leave it out",
+        fix=_FILL if value is None else _CONVERT,
     )
 
 

@@ -258,11 +258,6 @@ class Totals:
             self.types[column.name].append(column.type)
 
     @property
-    def placing(self) -> tuple[float, float, float]:
-        """The spacing of floats, and the range of the finite losses, which give the infinite ones their place."""
-        return (self.eps, *self.ranges["loss"])
-
-    @property
     def schema(self) -> Any:
         """The columns that all parts have, each in a type that holds all of it."""
         shared = {name: types for name, types in self.types.items() if len(types) == self.parts}
@@ -380,7 +375,7 @@ def _metadata(
         saturated=found.saturated,
         scores=tuple(name for name in found.schema.names if name not in OWN_COLUMNS),
         counts=manifest.counts,
-        placing=found.placing,
+        placing=(found.eps, *found.ranges["loss"]),
         content=content,
         manifest=manifest,
     )

@@ -184,7 +184,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     most = [trial.score(group) for group in some] if more else [first]
     if _server(scorer) is not None:
-        _refuse_other_rows(first, trial, steady=np.array_equal(first.outputs, again.outputs))
+        _refuse_other_rows(first, scorer, steady=np.array_equal(first.outputs, again.outputs))
     told = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
     head = replace(first.losses, loss=first.losses.loss[:1], saturated=first.losses.saturated[:1])
@@ -220,25 +220,19 @@ def _refuse_unknown_order(scorer: Scorer, groups: Sequence[Records]) -> None:
             )
 
 
-def _refuse_other_rows(first: Answer, trial: _Prober, *, steady: bool) -> None:
+def _refuse_other_rows(first: Answer, scorer: Scorer, *, steady: bool) -> None:
     """Refuse a server whose answers do not follow their records, sent again in the other order and in two batches.
 
     Its answers are then those of before, in another order than the records: three different ones at least, or any where it
     answers alike on repeat, for labels drawn at random may move by chance.
     """
     n = len(first.records)
-    backwards = first.records.take(np.arange(n)[::-1])
-    parts = [
-        backwards.part(start, stop) for start, stop in ((0, (n + 1) // 2), ((n + 1) // 2, n)) if stop > start
-    ]
-    before = np.asarray(first.outputs, dtype=np.float64).reshape(n, -1)
-    after = np.concatenate([np.asarray(trial.score(part).outputs).reshape(len(part), -1) for part in parts])[
-        ::-1
-    ]
-    same = np.isclose(before[:, None], after[None], rtol=_ALIKE, atol=_ALIKE**2).all(axis=2)
+    again = _Prober(scorer, batch_size=(n + 1) // 2).score(first.records.take(np.arange(n)[::-1]))
+    before, after = (np.asarray(answer.outputs, dtype=np.float64).reshape(n, -1) for answer in (first, again))
+    same = np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2).all(axis=2)
     moved = ~np.diagonal(same)
-    few = len(np.unique(before[moved], axis=0)) < _DIFFERENT and not steady
-    if moved.any() and same.any(axis=0).all() and same.any(axis=1).all() and not few:
+    by_rule = steady or len(np.unique(before[moved], axis=0)) >= _DIFFERENT
+    if moved.any() and by_rule and same.any(axis=0).all() and same.any(axis=1).all():
         raise InputError(
             f"{first.records.name} answers must follow their records, got those of other records for the same {n} in another"
             f" order and batch (first for {first.records.row(int(np.argmax(moved)))}); have the server answer in the order"

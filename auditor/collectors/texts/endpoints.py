@@ -73,17 +73,11 @@ class EchoedPrompt:
         choices = _choices(answer, records=records)
         for row, (choice, text) in enumerate(zip(choices, texts, strict=True)):
             _check_echo(choice, text=text, records=records, row=row)
-            _refuse_placeholder(choice["logprobs"]["token_logprobs"], text=text, records=records, row=row)
         counts = self._prompt_tokens(answer, choices=choices, texts=texts, records=records)
         return [
-            _numbers(choice["logprobs"]["token_logprobs"][:count], records=records, row=row)
-            for row, (choice, count) in enumerate(zip(choices, counts, strict=True))
+            _numbers(choice["logprobs"]["token_logprobs"][:count], text=text, records=records, row=row)
+            for row, (choice, count, text) in enumerate(zip(choices, counts, texts, strict=True))
         ]
-
-    def tokens(self, choice: _Choice) -> list[Any]:
-        """Return the tokens of the prompt, and of what was generated, as text where the server gives them."""
-        found = choice["logprobs"].get("tokens")
-        return found if isinstance(found, list) else []
 
     def _prompt_tokens(
         self, answer: Any, *, choices: Sequence[_Choice], texts: Sequence[str], records: Records
@@ -129,18 +123,11 @@ class PromptLogProbs:
 
     def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:
         """Return the log-probabilities of every token but the first of each text."""
-        found = [
-            _own(choice, records=records, row=row)
-            for row, choice in enumerate(_choices(answer, records=records))
+        choices = _choices(answer, records=records)
+        return [
+            _numbers(_own(choice, records=records, row=row), text=text, records=records, row=row)
+            for row, (choice, text) in enumerate(zip(choices, texts, strict=True))
         ]
-        for row, (values, text) in enumerate(zip(found, texts, strict=True)):
-            _refuse_placeholder(values, text=text, records=records, row=row)
-        return [_numbers(values, records=records, row=row) for row, values in enumerate(found)]
-
-    def tokens(self, choice: _Choice) -> list[Any]:
-        """Return the tokens of the prompt as text, where the server gives them."""
-        entries = choice["prompt_logprobs"][1:]
-        return [None, *(next(iter(entry.values())).get("decoded_token") for entry in entries)]
 
 
 def _choices(answer: Any, *, records: Records) -> list[_Choice]:
@@ -168,13 +155,6 @@ def _check_echo(choice: _Choice, *, text: str, records: Records, row: int) -> No
         raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
 
 
-def _refuse_placeholder(values: Sequence[Any], *, text: str, records: Records, row: int) -> None:
-    """Refuse the values of one token for a text of several words: the server computes none of the prompt."""
-    if len(values) == 1 and len(text.split()) > 1:
-        words = "with one value for a text of several words: the server computes no log-probabilities of the prompt"
-        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
-
-
 def _own(choice: _Choice, *, records: Records, row: int) -> list[Any]:
     """Return the log-probability of each token by vLLM: an entry by the token's number, and none for the first."""
     entries = choice.get("prompt_logprobs")
@@ -199,8 +179,11 @@ def _before(choice: _Choice, *, end: int) -> int | None:
     return sum(place < end for place in places)
 
 
-def _numbers(values: Sequence[Any], *, records: Records, row: int) -> Floats:
+def _numbers(values: Sequence[Any], *, text: str, records: Records, row: int) -> Floats:
     """Return the log-probabilities of all tokens but the first, which has none."""
+    if len(values) == 1 and len(text.split()) > 1:
+        words = "with one value for several words: the server computes no log-probabilities of the prompt"
+        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
     if len(values) < 2:  # noqa: PLR2004
         raise InputError(
             f"{records.name} text ({records.row(row)}) must have at least 2 tokens, got {len(values)}: the first token"
@@ -232,8 +215,10 @@ def _unread(records: Records, row: int, words: str) -> InputError:
 
 _TRIED = 8  # texts
 _APART = 0.5  # nats: servers of half precision compute prompts and new tokens in other batches
-_LAST_WORD = re.compile(r"(?s)(.*\S)\s+\S+\s*")
-_Generated = tuple[str, float] | None  # the new token and its log-probability, where the server says
+_LAST_WORD = re.compile(r"(?s)(.*\S) \S+\s*")
+_UNCHECKED = "the server does not say enough to check that the log-probabilities of the prompt are those of its tokens."
+_Token = tuple[str, float]
+_Function = Callable[..., Any]
 
 
 def _greedy(texts: Sequence[str], *, model: str) -> dict[str, Any]:
@@ -241,20 +226,27 @@ def _greedy(texts: Sequence[str], *, model: str) -> dict[str, Any]:
     return {"model": model, "prompt": list(texts), "max_tokens": 1, "temperature": 0, "logprobs": 1}
 
 
-def _generated(choice: _Choice) -> _Generated:
-    logs = choice.get("logprobs")
-    tokens, values = (
-        logs.get(name) if isinstance(logs, dict) else None for name in ("tokens", "token_logprobs")
-    )
-    one = isinstance(tokens, list) and isinstance(values, list) and len(tokens) == len(values) == 1
-    if not one or not isinstance(tokens[0], str) or not isinstance(values[0], float):
-        return None
-    return _spelled(tokens[0]), values[0]
+def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[tuple[str, str, float]]:  # noqa: ARG001 - a form's
+    """Return what was generated after each text, its one token and the log-probability; an empty text where it is not said.
+
+    Only what begins a word counts: behind the text it is that token again, whatever the tokenizer.
+    """
+    found = []
+    for choice in _choices(answer, records=records):
+        match choice:
+            case {"text": str(text), "logprobs": {"tokens": [str(token)], "token_logprobs": [float(value)]}}:
+                found.append((text if text[:1].isspace() else "", token, value))
+            case _:
+                found.append(("", "", 0.0))
+    return found
 
 
-def _spelled(token: Any) -> str:
-    """Return a token with the spaces that byte-level and SentencePiece tokenizers write as letters of their own."""
-    return str(token).replace("\u0120", " ").replace("\u2581", " ")
+def _names(choice: _Choice, form: EchoedPrompt | PromptLogProbs) -> list[Any]:
+    """Return the tokens of an answer but the first, whose values were read, as text; none where the server does not say."""
+    if isinstance(form, PromptLogProbs):
+        return [next(iter(entry.values())).get("decoded_token") for entry in choice["prompt_logprobs"][1:]]
+    tokens = choice["logprobs"].get("tokens")
+    return tokens[1:] if isinstance(tokens, list) else []
 
 
 # --- The endpoint, and how it reads texts ---
@@ -320,6 +312,7 @@ class CompletionsReader:
     identity: ClassVar[None] = None
     eps: ClassVar[float] = float(np.finfo(np.float32).eps)
     knows_text: ClassVar[bool] = True
+    _alone: ClassVar[bool] = False  # true of one whose server refused a list of prompts, and took one
 
     @property
     def source(self) -> str:
@@ -358,81 +351,67 @@ class CompletionsReader:
             InputError: Values that cannot be those of the tokens, as of a server that shifts them by one.
         """
         found = [_LAST_WORD.fullmatch(text) for text in plain_texts(records)]
-        cuts = {row: match[1] for row, match in enumerate(found) if match}
-        rows = np.array(list(cuts)[:_TRIED], dtype=np.intp)
-        new = self._new_tokens(records.take(rows), [cuts[row] for row in rows])
-        rows, new = rows[[item is not None for item in new]], [item for item in new if item is not None]
-        if not new:
-            return (_UNCHECKED,)
-        some = records.take(rows)
-        longer = [cuts[row] + token for row, (token, _) in zip(rows, new, strict=True)]
-        both = self._tokens(some, longer), self._tokens(some, plain_texts(some))
-        checked = [
-            _refuse_shifted(item, *echoes, records=some, row=row)
-            for row, (item, *echoes) in enumerate(zip(new, *both, strict=True))
-        ]
-        return () if any(checked) else (_UNCHECKED,)
-
-    def _new_tokens(self, records: Records, texts: Sequence[str]) -> list[_Generated]:
-        """Return the token that the server generates after each text; none where it does not say."""
-
-        def read(answer: Any, *, texts: Sequence[str], records: Records) -> list[_Generated]:  # noqa: ARG001 - a form's
-            return [_generated(choice) for choice in _choices(answer, records=records)]
-
+        rows = np.array([row for row, match in enumerate(found) if match][:_TRIED], dtype=np.intp)
+        some, cuts = records.take(rows), [match[1] for match in found if match][:_TRIED]
         try:
-            return self._asked(records, texts, _greedy, read)
+            new = self._asked(some, cuts, _greedy, _generated)
         except StatusError:  # a server that generates nothing
-            return [None] * len(texts)
+            new = []
+        if not any(added for added, _, _ in new):
+            return (_UNCHECKED,)
+        longer = [cut + added for cut, (added, _, _) in zip(cuts, new, strict=True)]
+        echoes = [
+            self._asked(some, texts, self.endpoint.form.request, self._echoed)
+            for texts in (longer, plain_texts(some))
+        ]
+        checked = False
+        for row, ((added, token, most), after, text) in enumerate(zip(new, *echoes, strict=True)):
+            names = [name for name, _ in after]
+            if not added or names[-1:] != [token]:  # cut into other tokens
+                continue
+            checked, at = True, len(names) - 1
+            there = text[at : at + 1] if [name for name, _ in text[:at]] == names[:-1] else []
+            for name, value in (after[-1], *there):
+                if value > most + _APART or (name == token and value < most - _APART):
+                    words = (
+                        f"with a log-probability of {value:.4g} for {name!r} where the server generates its most likely token"
+                        f" {token!r} with {most:.4g}: these are values of other tokens (some servers shift them by one)"
+                    )
+                    raise _unread(some, row, f"{words}, so {_NOT_EVALUABLE}")
+        return () if checked else (_UNCHECKED,)
 
-    def _tokens(self, records: Records, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
+    def _echoed(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[list[_Token]]:
         """Return every token but the first of each text with its log-probability; none where the server does not say."""
-        form = self.endpoint.form
-
-        def read(answer: Any, *, texts: Sequence[str], records: Records) -> list[list[tuple[str, float]]]:
-            logs = form.logs(answer, texts=texts, records=records)
-            named = map(form.tokens, _choices(answer, records=records))
-            return [
-                list(zip(map(_spelled, names[1:]), values, strict=False))
-                for names, values in zip(named, logs, strict=True)
-            ]
-
-        return self._asked(records, texts, form.request, read)
+        logs = self.endpoint.form.logs(answer, texts=texts, records=records)
+        named = [_names(choice, self.endpoint.form) for choice in _choices(answer, records=records)]
+        return [list(zip(*item, strict=False)) for item in zip(named, logs, strict=True)]
 
     def _asked(
-        self,
-        records: Records,
-        texts: Sequence[str],
-        request: Callable[..., Any],
-        read: Callable[..., list[Any]],
+        self, records: Records, texts: Sequence[str], request: _Function, read: _Function
     ) -> list[Any]:
         """Return what is read of the answers, a text each, in lists or, from a server that refuses them, one at a time."""
         endpoint = self.endpoint
 
-        def results(most: int, *, alone: bool = False) -> list[Any]:
+        def part(start: int, stop: int, answer: Any) -> Any:
+            return read(answer, texts=texts[start:stop], records=records.part(start, stop))
+
+        def results(*, alone: bool) -> list[Any]:
             def body(start: int, stop: int) -> bytes:
                 asked = request(texts[start:stop], model=endpoint.model)
                 return json.dumps(asked | {"prompt": texts[start]} if alone else asked).encode()
 
-            def part(start: int, stop: int, answer: Any) -> list[Any]:
-                return read(answer, texts=texts[start:stop], records=records.part(start, stop))
+            most = 1 if alone else endpoint.max_request_records
+            found = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
+            return list(chain.from_iterable(found))
 
-            return list(
-                chain(*self._transport.batch(records, endpoint.path, most=most, body=body, read=part))
-            )
-
-        if not self._refuses_lists:
-            try:
-                return results(endpoint.max_request_records)
-            except StatusError:
-                found = results(1, alone=True)
-                self._refuses_lists.append(True)
-                return found
-        return results(1, alone=True)
-
-    @cached_property
-    def _refuses_lists(self) -> list[bool]:
-        """Not empty from the first list of prompts on that the server refused, while it took one prompt."""
-        return []
+        try:
+            return results(alone=self._alone)
+        except StatusError:
+            if self._alone:
+                raise
+            found = results(alone=True)
+            self.__dict__["_alone"] = True
+            return found
 
     @cached_property
     def _transport(self) -> Transport:
@@ -440,47 +419,3 @@ class CompletionsReader:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"endpoint": self.endpoint}  # open connections stay in their process
-
-
-_UNCHECKED = (
-    "whether the log-probabilities of the prompt are those of its tokens could not be checked, for the server does not"
-    " name its tokens or gives no log-probability of a generated one."
-)
-
-
-def _refuse_shifted(
-    new: tuple[str, float],
-    longer: Sequence[tuple[str, float]],
-    text: Sequence[tuple[str, float]],
-    *,
-    records: Records,
-    row: int,
-) -> bool:
-    """Refuse values of a prompt that contradict a generated token; return whether anything could be compared.
-
-    Args:
-        new: The token that was generated after the cut, and its log-probability.
-        longer: Those of the cut text that goes on with it.
-        text: Those of the text itself.
-        records: Whose texts they are.
-        row: Which of them.
-    """
-    token, most = new
-    if not longer or longer[-1][0] != token:  # cut into other tokens
-        return False
-    at = len(longer) - 1
-    same = [name for name, _ in text[:at]] == [name for name, _ in longer[:-1]]
-    there = text[at : at + 1] if same else []
-    wrong = [
-        value
-        for name, value in (longer[-1], *there)
-        if value > most + _APART or (name == token and value < most - _APART)
-    ]
-    if wrong:
-        words = (
-            f"with a log-probability of {wrong[0]:.4g} in the prompt where the server, generating after the same words,"
-            f" gives its most likely token {token!r} {most:.4g}: the values are not those of these tokens (some servers"
-            " shift them by one)"
-        )
-        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
-    return True

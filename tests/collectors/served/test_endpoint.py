@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,3 +179,21 @@ def test_labels_are_audited_through_an_endpoint(serve, linear):
     )
     assert served.data["of_model"] == pytest.approx(at_hand.data["of_model"])
     assert served["epsilon_bound.labels"].details["tried"] == at_hand["epsilon_bound.labels"].details["tried"]
+
+
+def test_answers_of_the_likeliest_class_alone_are_named_as_such(serve):
+    """A class and its score are no scores of all classes; the labels are accepted as the sentence says."""
+
+    def answer(_method, _path, body):
+        return {"predictions": [{"label": "ab"[row[0] > 0], "score": 0.75} for row in body["inputs"]]}
+
+    x = np.array([[1.0], [-1.0]])
+    groups = {"members": (x, ["b", "a"]), "nonmembers": (x, ["b", "b"])}
+    endpoint = Endpoint(serve(answer).url, protocol="mlflow")
+    with refused(
+        r"answered with the outputs 'label', 'score'.*all classes \(top_k=None.*output_name='label' and labels="
+    ):
+        collected(endpoint, **groups)
+    found = collected(replace(endpoint, output_name="label", labels=["a", "b"]), **groups)
+    assert (found.member < 0).tolist() == [True, True]
+    assert (found.nonmember < 0).tolist() == [True, False]

@@ -1,6 +1,6 @@
 """Features as JSON: every digit is kept, and what JSON cannot carry is refused by row and column."""
 
-import datetime
+import datetime as dt
 import json
 from decimal import Decimal
 
@@ -100,7 +100,7 @@ def test_what_json_does_not_have_is_refused_by_row_and_column(features, words):
             ['["2020-01-02T03:04:05"]', "[null]"],
         ),
         (np.array(["2020-01-02", "NaT"], dtype="datetime64[D]"), ['"2020-01-02"', "null"]),
-        (pd.DataFrame({"t": [datetime.date(2020, 1, 2)]}), ['["2020-01-02"]']),
+        (pd.DataFrame({"t": [dt.date(2020, 1, 2)]}), ['["2020-01-02"]']),
         (pd.DataFrame({"d": [Decimal("0.25"), Decimal(3)]}), ["[0.25]", "[3.0]"]),
     ],
 )

@@ -410,9 +410,7 @@ def test_a_tensor_has_no_missing_values(serve, linear):
     endpoint = Endpoint(serve(V2(linear)).url, model="m")
     x = linear.x[:35].copy()
     x[3, 2] = np.nan
-    words = (
-        r"takes no missing values of X in its input 'input-0', .* for member rows 0 to 34, .*; fill them in"
-    )
+    words = r"values than None of X for its input 'input-0' \(FP64\) for member rows 0 to 34, .*; fill in what is missing"
     with refused(words):
         collected(endpoint, members=(x, linear.y[:35]), nonmembers=linear.groups["nonmembers"])
     x[3, 2] = linear.x[3, 2]

@@ -23,16 +23,17 @@ def answered(request, *, bos=False):
             offsets = [start for start, _ in found["offset_mapping"]]
             choice["text"] = prompt + generated
             choice["logprobs"] = {
-                "tokens": tokenizer.convert_ids_to_tokens(ids) + ([" mat"] if generated else []),
+                "tokens": named_tokens(tokenizer, ids) + ([" mat"] if generated else []),
                 "token_logprobs": logs + ([-0.125] if generated else []),
                 "text_offset": offsets + ([len(prompt)] if generated else []),
             }
         elif request.get("logprobs"):
             token, log = most_likely(ids)
-            named = {"tokens": tokenizer.convert_ids_to_tokens([token]), "token_logprobs": [log]}
-            choice |= {"text": tokenizer.decode([token]), "logprobs": {**named, "text_offset": [len(prompt)]}}
+            (text,) = named_tokens(tokenizer, [token])
+            named = {"tokens": [text], "token_logprobs": [log]}
+            choice |= {"text": text, "logprobs": {**named, "text_offset": [len(prompt)]}}
         if "prompt_logprobs" in request:
-            names = tokenizer.convert_ids_to_tokens(ids)
+            names = named_tokens(tokenizer, ids)
             entries = [
                 {str(token): {"logprob": log, "rank": 1, "decoded_token": name}}
                 for token, log, name in zip(ids, logs, names, strict=True)
@@ -44,6 +45,11 @@ def answered(request, *, bos=False):
         "completion_tokens": len(prompts) if request["max_tokens"] else 0,
     }
     return {"object": "text_completion", "model": request["model"], "choices": choices, "usage": usage}
+
+
+def named_tokens(tokenizer, ids):
+    """Tokens as servers write them, with their spaces."""
+    return [token.replace("\u0120", " ") for token in tokenizer.convert_ids_to_tokens(ids)]
 
 
 def most_likely(ids):
