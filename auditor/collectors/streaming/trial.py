@@ -183,10 +183,10 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     alone = trial.score(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     most = [trial.score(group) for group in some] if more else [first]
-    if _server(scorer) is not None:
-        _refuse_other_rows(first, scorer, steady=np.array_equal(first.outputs, again.outputs))
     told = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
+    if _server(scorer) is not None:
+        _refuse_other_rows(first, scorer, steady=apart is None)
     head = replace(first.losses, loss=first.losses.loss[:1], saturated=first.losses.saturated[:1])
     by_batch = apart is None and _gap(head, alone.losses, scorer.scale) is not None
     off_one, order = 0.0, None
@@ -229,7 +229,7 @@ def _refuse_other_rows(first: Answer, scorer: Scorer, *, steady: bool) -> None:
     n = len(first.records)
     again = _Prober(scorer, batch_size=(n + 1) // 2).score(first.records.take(np.arange(n)[::-1]))
     before, after = (np.asarray(answer.outputs, dtype=np.float64).reshape(n, -1) for answer in (first, again))
-    same = np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2).all(axis=2)
+    same = np.all(np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2), axis=2)
     moved = ~np.diagonal(same)
     by_rule = steady or len(np.unique(before[moved], axis=0)) >= _DIFFERENT
     if moved.any() and by_rule and same.any(axis=0).all() and same.any(axis=1).all():
