@@ -186,7 +186,7 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     told = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
     if _server(scorer) is not None:
-        _refuse_other_rows(first, scorer, steady=apart is None)
+        _refuse_other_rows(first, scorer)
     head = replace(first.losses, loss=first.losses.loss[:1], saturated=first.losses.saturated[:1])
     by_batch = apart is None and _gap(head, alone.losses, scorer.scale) is not None
     off_one, order = 0.0, None
@@ -220,19 +220,19 @@ def _refuse_unknown_order(scorer: Scorer, groups: Sequence[Records]) -> None:
             )
 
 
-def _refuse_other_rows(first: Answer, scorer: Scorer, *, steady: bool) -> None:
+def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
     """Refuse a server whose answers do not follow their records, sent again in the other order and in two batches.
 
-    Its answers are then those of before, in another order than the records: three different ones at least, or any where it
-    answers alike on repeat, for labels drawn at random may move by chance.
+    Its answers are then those of before, in another order than the records: three different ones at least have moved, for
+    fewer, such as labels drawn at random, may move by chance.
     """
     n = len(first.records)
     again = _Prober(scorer, batch_size=(n + 1) // 2).score(first.records.take(np.arange(n)[::-1]))
     before, after = (np.asarray(answer.outputs, dtype=np.float64).reshape(n, -1) for answer in (first, again))
     same = np.all(np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2), axis=2)
     moved = ~np.diagonal(same)
-    by_rule = steady or len(np.unique(before[moved], axis=0)) >= _DIFFERENT
-    if moved.any() and by_rule and same.any(axis=0).all() and same.any(axis=1).all():
+    several = len(np.unique(before[moved], axis=0)) >= _DIFFERENT
+    if several and same.any(axis=0).all() and same.any(axis=1).all():
         raise InputError(
             f"{first.records.name} answers must follow their records, got those of other records for the same {n} in another"
             f" order and batch (first for {first.records.row(int(np.argmax(moved)))}); have the server answer in the order"

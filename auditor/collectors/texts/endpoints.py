@@ -371,11 +371,14 @@ class CompletionsReader:
                 continue
             checked, at = True, len(names) - 1
             there = text[at : at + 1] if [name for name, _ in text[:at]] == names[:-1] else []
-            for name, value in (after[-1], *there):
+            for name, value in (
+                after[-1],
+                *there,
+            ):  # the names are the server's words, which no sentence repeats
                 if value > most + _APART or (name == token and value < most - _APART):
                     words = (
-                        f"with a log-probability of {value:.4g} for {name!r} where the server generates its most likely token"
-                        f" {token!r} with {most:.4g}: these are values of other tokens (some servers shift them by one)"
+                        f"with a log-probability of {value:.4g} where the server generates its most likely token with"
+                        f" {most:.4g}: these are values of other tokens (some servers shift them by one)"
                     )
                     raise _unread(some, row, f"{words}, so {_NOT_EVALUABLE}")
         return () if checked else (_UNCHECKED,)

@@ -165,7 +165,7 @@ def test_a_value_above_the_most_likely_token_s_is_refused():
 
     with (
         serving(changed=changed) as (url, _),
-        refused("row 1.*log-probability of -0.001 for"),
+        refused("row 1.*log-probability of -0.001 where"),
     ):
         collect_texts(endpoint(url), **GROUPS)
 
