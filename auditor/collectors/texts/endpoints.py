@@ -217,7 +217,6 @@ _TRIED = 8  # texts
 _APART = 0.5  # nats: servers of half precision compute prompts and new tokens in other batches
 _LAST_WORD = re.compile(r"(?s)(.*\S) \S+\s*")
 _UNCHECKED = "the server does not say enough to check that the log-probabilities of the prompt are those of its tokens."
-_Token = tuple[str, float]
 _Function = Callable[..., Any]
 
 
@@ -383,7 +382,7 @@ class CompletionsReader:
                     raise _unread(some, row, f"{words}, so {_NOT_EVALUABLE}")
         return () if checked else (_UNCHECKED,)
 
-    def _echoed(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[list[_Token]]:
+    def _echoed(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Any]:
         """Return every token but the first of each text with its log-probability; none where the server does not say."""
         logs = self.endpoint.form.logs(answer, texts=texts, records=records)
         named = [_names(choice, self.endpoint.form) for choice in _choices(answer, records=records)]
