@@ -137,15 +137,19 @@ def test_saturated_records_sit_at_the_logit_of_the_source_resolution(dtype, logi
     np.testing.assert_array_equal(member, nonmember)
 
 
-def test_a_saturated_record_is_never_less_extreme_than_another_of_either_group():
-    """Saturation goes level with the most extreme unsaturated loss of both groups, which keep their value."""
+def test_a_saturated_record_is_strictly_more_extreme_than_any_other_of_either_group():
+    """Saturation goes beyond the most extreme unsaturated loss of both groups, which keep their value."""
 
     def part(*loss):
         return BatchLosses(loss=np.array(loss), saturated=np.isinf(loss), eps=2.0**-23)
 
     member, nonmember = finite_pair(part(-np.inf, 5.0, np.inf), part(-200.0, 90.0))
-    np.testing.assert_array_equal(member, [-200.0, 5.0, 90.0])
+    np.testing.assert_allclose(member, [-203.0, 5.0, 91.9])
     np.testing.assert_array_equal(nonmember, [-200.0, 90.0])
+    for largest in (90.0, 1e9, 1e300):
+        member, nonmember = finite_pair(part(5.0, np.inf), part(largest, 1.0))
+        assert np.isfinite(member).all()
+        assert member[1] > nonmember[0]
 
 
 @pytest.mark.parametrize(

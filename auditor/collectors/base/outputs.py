@@ -24,6 +24,10 @@ NAME_SCORES = (
 )
 _NO_LOGITS = "they are probabilities: pass output=Output.PROBABILITIES (--output probabilities)"
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
+_SUM_HINT = (
+    "pass a function that calls the model and divides each row by its sum (a row of zeros, as of one-vs-rest, becomes equal"
+    " shares), or task=MultiLabel() if each column is a label; of a function that returns logits, pass output=Output.LOGITS"
+)
 
 
 class Output(Named):
@@ -137,7 +141,7 @@ def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, records: Recor
     logs = output is Output.LOG_PROBABILITIES
     sums = (np.exp(values) if logs else values).sum(axis=1)
     bad = np.abs(sums - 1) > sum_tolerance(outputs, logs=logs)
-    fix = sorted_hint(values) or _LOGITS_HINT
+    fix = sorted_hint(values) or _SUM_HINT
     refuse(bad, "outputs must have probabilities that sum to 1 in each row", got=sums, fix=fix)
     return values
 

@@ -185,11 +185,12 @@ def count_records(name: str, features: Any) -> int:
     shape = getattr(features, "shape", None)
     if shape:
         return int(shape[0])
-    one = isinstance(features, str | bytes | dict | set) or not hasattr(features, "__len__")
+    one = isinstance(features, str | bytes | Mapping | set) or not hasattr(features, "__len__")
+    one_of = "; pass one array of it as X, such as 'input_ids'" if isinstance(features, Mapping) else ""
     if shape is not None or one:
         raise InputError(
             f"{name} X must be an array, a DataFrame, a sparse matrix or a list of records,"
-            f" got {type(features).__name__}."
+            f" got {type(features).__name__}{one_of}."
         )
     return len(features)
 

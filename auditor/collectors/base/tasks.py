@@ -75,19 +75,24 @@ def largest_log_odds(eps: float) -> float:
 
 
 def clip_saturated(loss: Floats, *, eps: float, low: float, high: float) -> Floats:
-    """Return finite losses: infinite ones at the end of the scale, beyond or level with all others.
+    """Return finite losses: infinite ones at the end of the scale, strictly beyond all others.
 
-    Each is placed at logit(eps) of the source type, or at the most extreme finite loss on its side if that is further
-    out, so that saturation never makes a record look less extreme than one that is not saturated.
+    Each is placed at logit(eps) of the source type, or beyond the most extreme finite loss on its side where that is
+    further out, so that the model's exact 0 never ties with a probability above it.
 
     Args:
         loss: Shape (n,).
         eps: The spacing near 1 of the floats of the model, the largest over both groups.
-        low: The smallest finite loss of both groups.
-        high: The largest.
+        low: The smallest finite loss of both groups, at most 0.
+        high: The largest, at least 0.
     """
     end = largest_log_odds(eps)
-    return np.clip(loss, min(-end, low), max(end, high))
+    return np.clip(loss, -_beyond(-low, end), _beyond(high, end))
+
+
+def _beyond(extreme: float, end: float) -> float:
+    """Return the end, or one nat and a hundredth beyond a loss that is further out: bins of a summary still tell them apart."""
+    return end if extreme < end else min(1 + 1.01 * extreme, float(np.finfo(np.float64).max))
 
 
 def finite_pair(member: BatchLosses, nonmember: BatchLosses) -> tuple[Floats, Floats]:
@@ -302,10 +307,10 @@ class Classification:
         """Return one label for each record."""
         labels = plain_labels(name, target)
         if labels.ndim != 1:
-            raise InputError(
-                f"{name} y must be one label for each record, got shape {labels.shape}; name the task MultiLabel() if all are 0"
-                " or 1, or score one column at a time."
-            )
+            fix = "name the task MultiLabel() if all are 0 or 1, or score one column at a time"
+            if labels.ndim == _TABLE and np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all():
+                fix = "each row is one-hot: pass np.argmax(y, axis=1), the class of each record, or the names of the classes"
+            raise InputError(f"{name} y must be one label for each record, got shape {labels.shape}; {fix}.")
         return labels
 
     def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:

@@ -1,5 +1,7 @@
 """JSON both ways: the features of a batch with every digit, and the outputs in an answer."""
 
+import datetime as dt
+import decimal
 import json
 import math
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.records import Records, is_frame
 from auditor.collectors.served.transport import UnusableError
 from auditor.core.errors import InputError
+from auditor.records.labels import is_missing
 
 # --- Features as values of JSON ---
 
@@ -26,7 +29,7 @@ class Payload:
     """The features of some records.
 
     Attributes:
-        rows: One item for each record: a list of cells, a nested list, or a single value.
+        rows: One item for each record: a list of cells, a nested list, or a single value; none where it is missing.
         columns: The names of the cells, where they have any.
         shape: The shape of one record: (4,) for four cells, () for a single value.
         text: Whether any cell of the batch is text.
@@ -59,7 +62,7 @@ def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> P
     """Return the features of a batch; ``columns`` names those of an array.
 
     Raises:
-        InputError: Missing values, or cells that JSON cannot carry; the sentence names the first row and column.
+        InputError: Cells that JSON cannot carry; the sentence names the first row and column.
 
     >>> batch = Records("member", np.array([[0.5, 2.0]], dtype=np.float32), np.array([1]))
     >>> json_payload(batch).rows, json_payload(batch).shape
@@ -73,20 +76,20 @@ def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> P
         raise InputError(
             f"columns must name each column of {records.name} X, got {len(columns)} names for shape {array.shape}."
         )
-    if array.dtype.kind == "O":
-        array = np.frompyfunc(_plain, 1, 1)(array)
+    if array.dtype.kind in "OM" or (array.dtype.kind == "f" and np.isnan(array).any()):
+        array = np.frompyfunc(_plain, 1, 1)(array.astype(np.object_))
         good = np.frompyfunc(_is_sendable, 1, 1)(array).astype(np.bool_)
     else:
         good = np.isfinite(array) if array.dtype.kind in "fiub" else np.zeros(array.shape, dtype=np.bool_)
     if not good.all():
         row, *place = np.argwhere(~good)[0].tolist()
         value = array[row, *place]
-        got = value if value is None or isinstance(value, float | np.floating) else type(value).__name__
+        got = value if isinstance(value, float | np.floating) else type(value).__name__
         column = repr(columns[place[0]]) if columns else ", ".join(map(str, place))
         raise InputError(
             f"{records.name} X must hold finite numbers or text to be sent, got {got} (first at"
-            f" {records.row(row)}{', column ' if column else ''}{column}); JSON has no missing values and no other"
-            " types: fill them in, convert them, or leave those records out."
+            f" {records.row(row)}{', column ' if column else ''}{column}); JSON has no infinite numbers and no"
+            " other types: convert them, or leave those records out."
         )
     text = array.dtype.kind == "O" and any(isinstance(cell, str) for cell in array.flat)
     return Payload(array.tolist(), None if columns is None else tuple(columns), array.shape[1:], text)
@@ -113,16 +116,24 @@ def _array(features: Any, records: Records) -> npt.NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a cell without the types of numpy."""
-    if isinstance(value, np.generic | np.ndarray):
+    """Return a cell as a value of JSON, as far as it is one: times as ISO text, decimals as numbers, none if missing."""
+    if isinstance(value, np.generic | np.ndarray) and not isinstance(value, np.datetime64):
         value = value.tolist()
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if is_missing(value):
+        return None
+    if isinstance(value, dt.date | np.datetime64):
+        return str(value).replace(" ", "T")
+    return float(value) if isinstance(value, decimal.Decimal) else value
 
 
 def _is_sendable(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_is_sendable, value))
-    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    return (
+        value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    )
 
 
 # --- Which of several outputs is wanted ---
@@ -213,7 +224,7 @@ class Wanted:
         if isinstance(row, list) and row and all(isinstance(item, dict) and "score" in item for item in row):
             pairs = [self._named_scores(item) for item in row]
             row = {"classes": [pair[0] for pair in pairs], self.name or "scores": [pair[1] for pair in pairs]}
-        if not isinstance(row, dict):
+        if not isinstance(row, dict) or (self.name or "").casefold() in CLASSES:  # the labels alone are wanted
             return None
         names, scores = self._named_scores(row)
         if isinstance(names, str | int) and "score" in row:

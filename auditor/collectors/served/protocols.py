@@ -273,7 +273,7 @@ def _tensor(
     for _ in shape or ():
         flat = list(chain.from_iterable(flat))
     kind = str(known.get("datatype") or _datatype(flat))
-    floats = kind.startswith("FP") and str not in set(map(type, flat))
+    floats = kind.startswith("FP") and not {str, type(None)} & set(map(type, flat))
     data = flat if floats else [_typed(cell, kind, name) for cell in flat]
     if shape is None:
         wants_column = not (isinstance(sides, list) and len(sides) == 1)
@@ -292,9 +292,13 @@ def _datatype(values: Sequence[Any]) -> str:
     return "INT64" if kinds <= {int} else "FP64"
 
 
+_CONVERT = "convert the column, have the model's own pipeline encode it, or leave it out"
+_FILL = "fill in what is missing, for which tensors in JSON have no sign, leave those records out, or use another protocol"
+
+
 def _typed(value: Any, kind: str, name: str) -> Any:
     """Return a value as the model's datatype writes it: whole numbers for INT, truth values for BOOL, text for BYTES."""
-    if kind == "BYTES":
+    if kind == "BYTES" and value is not None:
         return str(value)
     number = isinstance(value, int | float)
     if number and kind.startswith("FP"):
@@ -304,7 +308,7 @@ def _typed(value: Any, kind: str, name: str) -> Any:
     raise UnusableError(
         f"wants another type of values than {value!r} of X for its input {{said}}",
         said=f"'{name}' ({kind})",
-        fix="convert the column, have the model's own pipeline encode it, or leave it out",
+        fix=_FILL if value is None else _CONVERT,
     )
 
 

@@ -458,7 +458,8 @@ def _opened(data: Any, *, memory: float) -> Iterator[sources.Table]:
         yield from _remote(data)
         return
     path = sources.path_of(data)
-    for part in sources.parts(path) if path is not None and path.is_dir() else [data]:
+    whole = path is None or not path.is_dir() or sources.is_partitioned(path)
+    for part in [data] if whole else sources.parts(path):  # type: ignore[arg-type]  # there is a path
         yield open_table(part, memory=memory)
 
 

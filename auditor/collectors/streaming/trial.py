@@ -23,6 +23,7 @@ from auditor.collectors.base.tasks import (
 )
 from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.streaming.engines import duration
+from auditor.collectors.texts.scorer import TextScorer
 from auditor.core.errors import InputError
 from auditor.core.values import LossScale
 
@@ -104,6 +105,8 @@ def _gap(first: BatchLosses, second: BatchLosses, scale: LossScale) -> float | N
 
 
 _FEW = 10  # records that are asked for twice
+_ALIKE = 1e-3  # relative, between two answers about a record
+_DIFFERENT = 3  # answers that do not change places by chance
 _SOME = 200  # records of all groups on which the order of the labels is judged, and the time
 _SORTED = 30  # records whose scores all fall from left to right, so that they look sorted
 _LOOKED = 250  # records of a group whose outputs are at hand on which the order of the labels is judged
@@ -148,6 +151,8 @@ class Preflight:
 def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
     """Try a scorer on a few records of each group: ten of them, one alone, the ten again, and then all.
 
+    A server gets the ten once more, in another order and in two batches: its answers must follow them.
+
     Args:
         scorer: What will score the groups.
         groups: Records of members and of non-members, at least one; 200 in all are used, spread over each group, since
@@ -174,7 +179,10 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     alone = trial.score(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     most = [trial.score(group) for group in some] if more else [first]
+    told = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
+    if _server(scorer) is not None:
+        _refuse_other_rows(first, scorer)
     head = replace(first.losses, loss=first.losses.loss[:1], saturated=first.losses.saturated[:1])
     by_batch = apart is None and _gap(head, alone.losses, scorer.scale) is not None
     order, warned = _columns(scorer, [(item.records, item.outputs) for item in most])
@@ -185,10 +193,29 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
         deterministic=apart is None,
         suggested_classes=order,
         seconds_per_record=trial.seconds_per_record(),
-        warnings=(*_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
+        warnings=(*told, *_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
         provisional=tuple(_provisional(scorer, tried)) if hard else (),
         answer=first,
     )
+
+
+def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
+    """Refuse a server whose answers do not follow their records, sent again in the other order and in two batches.
+
+    Its answers are then those of before, in another order than the records: three different ones at least have moved, for
+    fewer, such as labels drawn at random, may move by chance.
+    """
+    n = len(first.records)
+    again = _Prober(scorer, batch_size=(n + 1) // 2).score(first.records.take(np.arange(n)[::-1]))
+    before, after = (np.asarray(answer.outputs, dtype=np.float64).reshape(n, -1) for answer in (first, again))
+    same = np.all(np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2), axis=2)
+    moved = ~np.diagonal(same)
+    if same.any(axis=0).all() and len(np.unique(before[moved], axis=0)) >= _DIFFERENT:
+        raise InputError(
+            f"{first.records.name} answers must follow their records, got those of other records for the same {n} in another"
+            f" order and batch (first for {first.records.row(int(np.argmax(moved)))}); have the server answer in the order"
+            " of the request, or send one record at a time with max_request_records=1."
+        )
 
 
 def _has_classes(scorer: Scorer) -> TypeGuard[ModelScorer]:

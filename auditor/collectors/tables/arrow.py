@@ -444,9 +444,9 @@ _ROWS = 2**16  # of a batch
 class ArrowTable(SchemaTable):
     """A pyarrow Table, or a Dataset, which may be larger than memory; in one block."""
 
-    def __init__(self, data: Any, *, place: str) -> None:
+    def __init__(self, data: Any, *, place: str, path: Path | None = None) -> None:
         """Keep the data."""
-        super().__init__({place: data.schema}, place=place)
+        super().__init__({place: data.schema}, place=place, path=path)
         self._data = data
 
     def sizes(self) -> list[int]:

@@ -63,6 +63,11 @@ def _file(path: Path) -> sources.Table:
         return arrays.NpzTable(path, place=place)
     from auditor.collectors.tables import arrow, csv
 
+    if kind == sources.FOLDER and sources.is_partitioned(path):
+        from pyarrow import dataset
+
+        data = dataset.dataset(str(path), format="parquet", partitioning="hive")
+        return arrow.ArrowTable(data, place=f"folder {str(path)!r}", path=path)
     if kind == sources.FOLDER:
         return arrow.ParquetTable(sources.parts(path), place=f"folder {str(path)!r}", path=path)
     if kind == ".parquet":
@@ -84,7 +89,7 @@ class RecordTable:
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
-            ``.parquet`` parts (in the order of their names); a pandas or polars DataFrame; a pyarrow Table or Dataset;
+            ``.parquet`` parts (in the order of their names), also in folders ``column=value``; a pandas or polars DataFrame; a pyarrow Table or Dataset;
             or a dictionary of arrays by name.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
             predict, as for texts.
