@@ -20,7 +20,6 @@ from auditor.estimators.certified import Counts, clopper_pearson, most_telling, 
 from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
-from auditor.mechanism.training_runs import STOPPED
 from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
 from auditor.results.document import RunsDocument, input_hash, provenance
 from auditor.results.views import curves_of_runs
@@ -531,11 +530,8 @@ def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
         raise InputError(
             "losses must be the scores of single runs, got a summary; give the scores themselves."
         )
-    if isinstance(found, FixedNumber) and any(line.startswith(STOPPED) for line in losses.history):
-        raise InputError(
-            "losses must be of a number of runs that was fixed in advance, got runs that were stopped by their evidence; give"
-            " test=Sequential(), whose evidence holds at any time."
-        )
+    if isinstance(found, FixedNumber):
+        losses.refuse_stopped()
     return found
 
 
