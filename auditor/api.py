@@ -467,8 +467,9 @@ def audit_instances(
 
 
 def audit_runs(
-    losses: Losses,
+    losses: Losses | None = None,
     *,
+    counts: Sequence[int] | None = None,
     delta: float,
     confidence: float = 0.95,
     looks: int = 1,
@@ -492,6 +493,8 @@ def audit_runs(
     Args:
         losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
             without it (``nonmember``), as `collect_runs` makes them.
+        counts: In place of them what was counted at one threshold fixed in advance, as publications report it: true
+            positives, runs with the canary, false positives, runs without it, such as ``(4922, 100_000, 174, 100_000)``.
         delta: In [0, 1). With a claim, all rows are stated at the claim's own delta, or at the one that follows from it
             for replaced records.
         confidence: In (0, 1).

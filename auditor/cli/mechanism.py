@@ -336,14 +336,38 @@ class _ScoreTable(shared.LossColumns, title="The runs"):
         loss_column: Column of scores; smaller means more like with the canary.
         member_column: Column that is 1 for runs with the canary and 0 without.
         higher_is_member: A larger score means more like with the canary.
+        counts: In place of TABLE, what was counted at one threshold fixed in advance: true positives, runs with the canary,
+            false positives, runs without it, such as 4922 100000 174 100000.
         adjacency: What the runs differ by: the canary is there or not, or another record in its place.
         sequential: Runs may have been stopped at any time: the rows of the table are in the order of the runs, which was
             fixed before they ran.
     """
 
-    table: Path = shared.argument("TABLE")
+    table: Path | None = shared.argument("TABLE", default=None)
+    counts: tuple[int, int, int, int] | None = shared.option(metavar="TP N1 FP N0")
     adjacency: choices.Adjacency = choices.Adjacency.ADD_REMOVE
     sequential: bool = False
+
+    def evidence(self, choice: "_ThresholdChoice", *, seed: int) -> dict[str, Any]:
+        """Return the scores and how they are judged, or the counts, as `audit_runs` takes them."""
+        from auditor.mechanism.whole_curve import Sequential
+
+        if (self.table is None) == (self.counts is None):
+            raise InputError("give either a TABLE of scores, or --counts.")
+        if self.table is None:
+            goes = (
+                "with a TABLE of scores: counts are of one threshold and of numbers of runs fixed in advance"
+            )
+            shared.refuse(self, "sequential", "higher_is_member", goes=goes)
+            shared.refuse(choice, "threshold", "threshold_runs", "rank_grid", goes=goes)
+            return {"counts": self.counts}
+        others = choice.threshold_runs
+        return {
+            "losses": self.read_table(self.table),
+            "threshold": choice.rule(higher_is_member=self.higher_is_member, seed=seed),
+            "threshold_runs": None if others is None else self.read_table(others),
+            "test": Sequential() if self.sequential else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -402,30 +426,30 @@ def runs(
           auditor runs scores.csv --adjacency replace-one \
             --threshold-runs earlier.csv --delta 1e-5
 
+        An audit that others published, as counts (Tramer et al. 2022):
+          auditor runs --counts 4922 100000 174 100000 --delta 1e-5 \
+            --confidence 0.9999999999
+
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
         2 bad input; 3 a gate asks for what cannot be evaluated.
         If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_runs
-    from auditor.mechanism.whole_curve import Sequential
 
     wanted = gates.parsed()
     files.check(inputs=(scores.table, choice.threshold_runs, claimed.schedule))
     claim = claimed.claim()
-    rule = choice.rule(higher_is_member=scores.higher_is_member, seed=measured.seed)
     found = audit_runs(
-        scores.read_table(scores.table),
+        **scores.evidence(choice, seed=measured.seed),
         delta=shared.delta_or_that_of(claim, measured.delta),
         confidence=measured.confidence,
         looks=measured.looks,
         adjacency=scores.adjacency,
         claim=claim,
-        threshold=rule,
-        threshold_runs=None if choice.threshold_runs is None else scores.read_table(choice.threshold_runs),
-        test=Sequential() if scores.sequential else None,
     )
-    origin = {**found.provenance, "source": scores.table.name, "command": console.command_line()}
+    source = None if scores.table is None else scores.table.name
+    origin = {**found.provenance, "source": source, "command": console.command_line()}
     told = {"higher_is_member": True} if scores.higher_is_member else {}
     found = dataclasses.replace(found, data={**found.data, **told}, provenance=origin)
     found = settings.recorded(found)

@@ -1,7 +1,8 @@
 """audit_runs(): the scores of many runs, and the claim on the mechanism that made them."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -444,9 +445,41 @@ def _mu(counts: Counts, alpha: float) -> float:
     return max(0.0, float(-special.ndtri(limits["fpr_upper"]) - special.ndtri(limits["fnr_upper"])))
 
 
+_MOST_COUNTED = 10_000_000
+
+
+def _scores_of(counts: Any, **others: Any) -> Losses:
+    """Return scores that give these counts at a threshold of 0: 0 where a run was called one with the canary, else 1.
+
+    Raises:
+        InputError: They are no such counts, or stand beside what goes with scores alone.
+    """
+    beside = next((name for name, value in others.items() if value is not None), None)
+    if beside is not None:
+        raise InputError(
+            f"{beside} must be left out beside counts, which are of one threshold and of numbers of runs fixed in advance."
+        )
+    if not isinstance(counts, Sequence) or len(counts) != len(fields(Counts)):
+        raise InputError(
+            "counts must be four numbers (true positives, runs with the canary, false positives, runs without it), got"
+            f" {counts!r:.80}."
+        )
+    groups = []
+    for hits, runs, world in ((*counts[:2], "with the canary"), (*counts[2:], "without it")):
+        total = validate.at_least(f"counts of runs {world}", runs, least=2)
+        called = validate.at_least(f"counts of positives among runs {world}", hits, least=0)
+        if called > total or total > _MOST_COUNTED:
+            most = f"{total:,} positives among as many runs" if called > total else f"{_MOST_COUNTED:,} runs"
+            raise InputError(f"counts must be at most {most} {world}, got {max(called, total):,}.")
+        groups.append(np.repeat([0.0, 1.0], [called, total - called]))
+    words = "{:,} of {:,} runs with the canary and {:,} of {:,} without it were called runs with it"
+    return Losses(*groups, history=(words.format(*map(int, counts)),))
+
+
 def audit_runs(
-    losses: Losses,
+    losses: Any = None,
     *,
+    counts: Sequence[int] | None = None,
     delta: float,
     confidence: float = 0.95,
     looks: int = 1,
@@ -457,6 +490,11 @@ def audit_runs(
     test: RunsTest | None = None,
 ) -> RunsDocument:
     """Audit a training mechanism from the scores of many independent runs, with a canary and without. See `auditor.audit_runs`."""
+    if counts is not None:
+        own_rule = None if threshold == options.Split() else threshold
+        others = {"losses": losses, "threshold": own_rule, "threshold_runs": threshold_runs}
+        losses = _scores_of(counts, **others, test=test)
+        threshold = options.FixedThreshold(0.0)
     validate.instance("losses", losses, (Losses,))
     test = _test_of(losses, test)
     between = options.Adjacency.named(adjacency)
