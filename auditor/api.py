@@ -42,7 +42,7 @@ from auditor.results.document import (
     LabelsDocument,
     RunsDocument,
 )
-from auditor.verdicts.gates import Gate, GateOutcome, check_gates
+from auditor.verdicts.gates import Gate, GateOutcome, check_gates, standing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -646,13 +646,14 @@ def compare_audits(
 compare = compare_audits  # as the command is called
 
 
-def assert_gates(result: "AnyResult", gates: Gates) -> None:
-    """Raise an ``AssertionError`` where a gate stops the pipeline, or the claim is refuted: a test of a model, in one line.
+def assert_gates(result: "AnyResult", gates: Gates = (), *, allow_unjudged: bool = False) -> None:
+    """Raise an ``AssertionError`` where a gate, or a claim that is refuted or could not be judged, stops the pipeline.
 
     Args:
         result: Of an audit of whatever kind.
         gates: As `auditor.check_gates` takes them, such as ``["advantage > 0.3", "auc.lower > 0.6"]``: each stops when its
             condition is true, and also when it cannot be evaluated.
+        allow_unjudged: Whether a claim that could not be judged (not evaluable, inconclusive) passes.
 
     Raises:
         AssertionError: With a sentence for each reason.
@@ -665,7 +666,8 @@ def assert_gates(result: "AnyResult", gates: Gates) -> None:
         ...
     AssertionError: auc > 0.7: ...
     """
-    stopped = [f"{item.gate.text}: {item.sentence}" for item in check_gates(result, gates) if item.code]
+    outcomes = (*check_gates(result, gates), *standing(result, allow_unjudged=allow_unjudged))
+    stopped = [f"{item.gate.text}: {item.sentence}" for item in outcomes if item.code]
     if result.verdict is Verdict.REFUTED:
         stopped.insert(0, f"The claim is refuted. {report.verdict_sentence(result)}")
     if stopped:

@@ -162,7 +162,7 @@ def _root(
 
     Exit codes:
         0 done; 1 a gate failed or the claim is refuted; 2 bad input;
-        3 a gate cannot be evaluated.
+        3 a gate cannot be evaluated, or the claim could not be judged.
     """
     if version:
         console.say(f"auditor {__version__}\n")

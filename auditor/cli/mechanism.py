@@ -16,7 +16,7 @@ from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Claim, Estimate, Subject
 from auditor.results.document import made_now
-from auditor.verdicts.gates import ExitCode, judged
+from auditor.verdicts.gates import ExitCode
 
 # --- The commands `auditor claim`, what a training promises, and `auditor parameters`, the training that keeps a promise ---
 
@@ -114,7 +114,7 @@ def claim(
     led = claims if asked.every_method else theory.leading(claims)
     shown: dict[str, Any] = {"more": further, "sentences": found.in_words}
     table = claims_text(description, led, width=console.width(), color=console.colour(), **shown)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet, text=f"{table}\n")
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet, text=f"{table}\n")
 
 
 def _result(
@@ -284,7 +284,7 @@ def instances(
     models: _Instances,
     measured: shared.Measured,
     claimed: shared.ClaimOptions,
-    gates: shared.Gates,
+    gates: shared.ClaimGates,
     files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
@@ -301,8 +301,8 @@ def instances(
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_instances
     from auditor.results.reading import read_result
@@ -321,7 +321,7 @@ def instances(
         seed=measured.seed,
     )
     found = settings.recorded(found)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- Many runs of one training algorithm, with a canary and without ---
@@ -355,17 +355,14 @@ class _ScoreTable(shared.LossColumns, title="The runs"):
         if (self.table is None) == (self.counts is None):
             raise InputError("give either a TABLE of scores, or --counts.")
         if self.table is None:
-            goes = (
-                "with a TABLE of scores: counts are of one threshold and of numbers of runs fixed in advance"
-            )
+            goes = "with a TABLE of scores: counts are of one threshold fixed in advance"
             shared.refuse(self, "sequential", "higher_is_member", goes=goes)
             shared.refuse(choice, "threshold", "threshold_runs", "rank_grid", goes=goes)
             return {"counts": self.counts}
-        others = choice.threshold_runs
         return {
             "losses": self.read_table(self.table),
             "threshold": choice.rule(higher_is_member=self.higher_is_member, seed=seed),
-            "threshold_runs": None if others is None else self.read_table(others),
+            "threshold_runs": choice.threshold_runs and self.read_table(choice.threshold_runs),
             "test": Sequential() if self.sequential else None,
         }
 
@@ -402,7 +399,7 @@ def runs(
     choice: _ThresholdChoice,
     measured: shared.Measured,
     claimed: shared.ClaimOptions,
-    gates: shared.Gates,
+    gates: shared.ClaimGates,
     files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
@@ -432,8 +429,8 @@ def runs(
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_runs
 
@@ -448,12 +445,12 @@ def runs(
         adjacency=scores.adjacency,
         claim=claim,
     )
-    source = None if scores.table is None else scores.table.name
+    source = scores.table and scores.table.name
     origin = {**found.provenance, "source": source, "command": console.command_line()}
     told = {"higher_is_member": True} if scores.higher_is_member else {}
     found = dataclasses.replace(found, data={**found.data, **told}, provenance=origin)
     found = settings.recorded(found)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- The labels that a model was trained with, without any record that it was not trained on ---
@@ -528,7 +525,7 @@ def labels(
     )
     origin = {**found.provenance, "source": tables.table.name, "command": console.command_line()}
     found = settings.recorded(dataclasses.replace(found, provenance=origin))
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- How many records, or runs, an audit takes ---

@@ -393,8 +393,8 @@ class Losses:
     @property
     def swapped(self) -> "Losses":
         """The non-members as members, and the other way round, without labels."""
-        kept = {"stopped_by_evidence": self.stopped_by_evidence}
-        return Losses(member=self.sorted_nonmember, nonmember=self.sorted_member, **kept)
+        kept = self.stopped_by_evidence
+        return Losses(self.sorted_nonmember, self.sorted_member, stopped_by_evidence=kept)
 
     def refuse_stopped(self) -> None:
         """Refuse runs that their evidence stopped, where the number must have been fixed in advance."""

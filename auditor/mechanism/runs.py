@@ -454,11 +454,9 @@ def _scores_of(counts: Any, **others: Any) -> Losses:
     Raises:
         InputError: They are no such counts, or stand beside what goes with scores alone.
     """
-    beside = next((name for name, value in others.items() if value is not None), None)
-    if beside is not None:
-        raise InputError(
-            f"{beside} must be left out beside counts, which are of one threshold and of numbers of runs fixed in advance."
-        )
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"{name} must be left out beside counts, of one threshold fixed in advance.")
     if not isinstance(counts, Sequence) or len(counts) != len(fields(Counts)):
         raise InputError(
             "counts must be four numbers (true positives, runs with the canary, false positives, runs without it), got"
@@ -468,12 +466,12 @@ def _scores_of(counts: Any, **others: Any) -> Losses:
     for hits, runs, world in ((*counts[:2], "with the canary"), (*counts[2:], "without it")):
         total = validate.at_least(f"counts of runs {world}", runs, least=2)
         called = validate.at_least(f"counts of positives among runs {world}", hits, least=0)
-        if called > total or total > _MOST_COUNTED:
-            most = f"{total:,} positives among as many runs" if called > total else f"{_MOST_COUNTED:,} runs"
-            raise InputError(f"counts must be at most {most} {world}, got {max(called, total):,}.")
+        if not called <= total <= _MOST_COUNTED:
+            must = f"be at least as many as their positives and at most {_MOST_COUNTED:,}"
+            raise InputError(f"counts of runs {world} must {must}, got {total:,} with {called:,} positives.")
         groups.append(np.repeat([0.0, 1.0], [called, total - called]))
     words = "{:,} of {:,} runs with the canary and {:,} of {:,} without it were called runs with it"
-    return Losses(*groups, history=(words.format(*map(int, counts)),))
+    return Losses(groups[0], groups[1], history=(words.format(*map(int, counts)),))
 
 
 def audit_runs(
@@ -491,9 +489,8 @@ def audit_runs(
 ) -> RunsDocument:
     """Audit a training mechanism from the scores of many independent runs, with a canary and without. See `auditor.audit_runs`."""
     if counts is not None:
-        own_rule = None if threshold == options.Split() else threshold
-        others = {"losses": losses, "threshold": own_rule, "threshold_runs": threshold_runs}
-        losses = _scores_of(counts, **others, test=test)
+        rule = None if threshold == options.Split() else threshold
+        losses = _scores_of(counts, losses=losses, threshold=rule, threshold_runs=threshold_runs, test=test)
         threshold = options.FixedThreshold(0.0)
     validate.instance("losses", losses, (Losses,))
     test = _test_of(losses, test)
@@ -527,7 +524,7 @@ def audit_runs(
         reading = [row.emptied(_FIXED_ONLY) for row in reading]
     checks = (*_checks_of(losses), *filter(None, [sampler_check(claim)]))
     comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
-    counts, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
+    called, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
     origin = provenance(losses, seed=seed, source=None, command=None)
     origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
     return RunsDocument(
@@ -538,8 +535,8 @@ def audit_runs(
             "chosen_on": None if found.chosen_on is None else list(found.chosen_on),
             "rule": found.rule,
             "threshold": found.threshold,
-            "true_positives": None if counts is None else counts.true_positives,
-            "false_positives": None if counts is None else counts.false_positives,
+            "true_positives": None if called is None else called.true_positives,
+            "false_positives": None if called is None else called.false_positives,
             "certified": judging.name,
             "test": type(test).__name__,
             "delta": stated_at,

@@ -149,7 +149,7 @@ def collect_runs(
     ]
     history += [f"{earlier:,} of them read from earlier calls"] if earlier else []
     history += [*(lost := taken.failures()), *taken.ending()]
-    told = {"history": tuple(history), "notes": tuple(lost), "stopped_by_evidence": taken.enough}
+    told: Any = {"history": tuple(history), "notes": tuple(lost), "stopped_by_evidence": taken.enough}
     return Losses(member=scores[0::2], nonmember=scores[1::2], **told)
 
 

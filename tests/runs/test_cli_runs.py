@@ -89,11 +89,11 @@ def test_counts_of_a_published_audit_are_judged(capsys):
     [
         (
             ("--counts", 30, 20, 1, 20),
-            "--counts must be at most 20 positives among as many runs with the canary, got 30.",
+            "runs with the canary must be at least as many as their positives and at most 10,000,000, got 20 with 30",
         ),
         (
             ("--counts", 3, 20, 9, 10**8),
-            "--counts must be at most 10,000,000 runs without it, got 100,000,000.",
+            "and at most 10,000,000, got 100,000,000 with 9 positives.",
         ),
         (
             ("--counts", 0, 1, 0, 9),
@@ -112,3 +112,18 @@ def test_counts_of_a_published_audit_are_judged(capsys):
 def test_counts_that_cannot_be_are_one_sentence(typed, words, capsys):
     """Counts that no runs have, or beside what needs the scores, are refused with the option and the value."""
     assert words in refused(capsys, "runs", *typed, "--delta", 1e-5)
+
+
+def test_runs_that_could_not_judge_the_claim_end_with_3(tmp_path, rng, capsys):
+    """Ten runs of each world cannot refute an epsilon of 5: exit code 3 with one line, with --quiet too, unless allowed."""
+    path, member = tmp_path / "few.csv", np.tile([1, 0], 10)
+    pd.DataFrame({"loss": rng.normal(size=20) - 9 * member, "member": member}).to_csv(path, index=False)
+    typed = ("runs", path, "--claim-epsilon", 5, "--claim-delta", 1e-5, "--quiet")
+    assert run(*typed) == 3
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "The claim could not be judged (--allow-unjudged lets it pass): This audit could not have refuted"
+    )
+    assert told.count("\n") == 1
+    assert run(*typed, "--allow-unjudged") == 0
+    assert capsys.readouterr().err == ""

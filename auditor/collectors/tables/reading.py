@@ -310,12 +310,14 @@ def read_loss_pair(
     alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
     if alone:
         history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
-    pairs = {
+    pairs: Any = {
         field: PerGroup(labels[0][name], labels[1][name])
         for field, name in (shared | {name: name for name in odds}).items()
     }
-    stopped = any(list(map(stopped_by_evidence, tables)))
-    known: Any = {"higher_is_member": higher_is_member, "stopped_by_evidence": stopped}
+    known: Any = {
+        "higher_is_member": higher_is_member,
+        "stopped_by_evidence": any(map(stopped_by_evidence, tables)),
+    }
     return _of_groups(losses[0], losses[1], history=history, **known, **pairs)
 
 
