@@ -41,6 +41,7 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "sensitivity": lambda evidence: losses.sensitivity(evidence.estimate("epsilon_star.gaussian")),
     "goodness_of_fit": lambda evidence: losses.goodness_of_fit(evidence.normals, evidence.mixtures),
     "sampler": lambda evidence: sampler.sampler_check(evidence.setting.claim),
+    "altered_since_it_was_written": lambda _evidence: None,  # of a result that is read again
     "label_law": lambda _evidence: None,  # of the audit of labels, which makes it
 }
 _TOLD = entries("auditor.checks", "checks.toml")

@@ -17,8 +17,8 @@ from auditor.core import options as choices
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
-from auditor.results.document import CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
-from auditor.verdicts.gates import ExitCode, judged
+from auditor.results.document import ALTERED, CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
+from auditor.verdicts.gates import ExitCode
 
 # --- The command `auditor compare`: several results beside each other, and the new one against the old ---
 
@@ -382,7 +382,7 @@ def audit(
     measured: _Measured,
     trust: _Trust,
     claimed: shared.ClaimOptions,
-    gates: shared.Gates,
+    gates: shared.ClaimGates,
     files: _RankedFiles,
     words: _ModelWords,
     common: shared.Common,
@@ -411,8 +411,8 @@ def audit(
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor import api
 
@@ -458,7 +458,7 @@ def audit(
     result = settings.recorded(result)
     ranked = files.ranked(losses, seed=measured.seed)
     return files.write_all(
-        result, judged(result, wanted), quiet=common.quiet, more=ranked | files.cards(result)
+        result, gates.judged(result, wanted), quiet=common.quiet, more=ranked | files.cards(result)
     )
 
 
@@ -474,7 +474,7 @@ class _StoredResult(shared.Options):
 
 
 def report(
-    stored: _StoredResult, gates: shared.Gates, files: shared.ModelFiles, common: shared.Common
+    stored: _StoredResult, gates: shared.ClaimGates, files: shared.ModelFiles, common: shared.Common
 ) -> int:
     r"""Show a stored result again: print it, write its reports, and judge it by gates, without the losses.
 
@@ -488,15 +488,15 @@ def report(
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import read_result
 
     wanted = gates.parsed()
     files.check(inputs=(stored.result,))
     found = read_result(stored.result)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet, more=files.cards(found))
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet, more=files.cards(found))
 
 
 # --- The command `auditor site`: a folder of results as pages that link to each other ---
@@ -577,6 +577,8 @@ def verify(stored: _StoredResult, tables: _SameLosses, shown: shared.Quietly) ->
     origin = raw["provenance"] if isinstance(raw.get("provenance"), dict) else {}
     kept = origin.get(CONTENT_HASH)
     found = [_compared("content", kept, kept and content_hash(json.loads(content)))]
+    if ALTERED in [item.get("name") for item in raw.get("checks") or () if isinstance(item, dict)]:
+        found.append((False, "Altered since it was written, before its present hash was made."))
     if any(tables.files):
         with tables.at_hand() as opened:
             _, losses = opened.read()

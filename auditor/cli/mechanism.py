@@ -17,7 +17,7 @@ from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Claim, Estimate, Subject
 from auditor.results.document import made_now
-from auditor.verdicts.gates import ExitCode, judged
+from auditor.verdicts.gates import ExitCode
 
 # --- The commands `auditor claim`, what a training promises, and `auditor parameters`, the training that keeps a promise ---
 
@@ -128,7 +128,7 @@ def claim(
     led = claims if asked.every_method else theory.leading(claims)
     shown: dict[str, Any] = {"more": further, "sentences": found.in_words}
     table = claims_text(description, led, width=console.width(), color=console.colour(), **shown)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet, text=f"{table}\n")
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet, text=f"{table}\n")
 
 
 def _result(
@@ -298,7 +298,7 @@ def instances(
     models: _Instances,
     measured: shared.Measured,
     claimed: shared.ClaimOptions,
-    gates: shared.Gates,
+    gates: shared.ClaimGates,
     files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
@@ -315,8 +315,8 @@ def instances(
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_instances
     from auditor.results.reading import read_result
@@ -337,7 +337,7 @@ def instances(
         seed=measured.seed,
     )
     found = settings.recorded(found)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- Many runs of one training algorithm, with a canary and without ---
@@ -352,14 +352,35 @@ class _ScoreTable(shared.LossColumns, title="The runs"):
         loss_column: Column of scores; smaller means more like with the canary.
         member_column: Column that is 1 for runs with the canary and 0 without.
         higher_is_member: A larger score means more like with the canary.
+        counts: In place of TABLE, what was counted at one threshold fixed in advance: true positives, runs with the canary,
+            false positives, runs without it, such as 4922 100000 174 100000.
         adjacency: What the runs differ by: the canary is there or not, or another record in its place.
         sequential: Runs may have been stopped at any time: the rows of the table are in the order of the runs, which was
             fixed before they ran.
     """
 
-    table: Path = shared.argument("TABLE")
+    table: Path | None = shared.argument("TABLE", default=None)
+    counts: tuple[int, int, int, int] | None = shared.option(metavar="TP N1 FP N0")
     adjacency: choices.Adjacency = choices.Adjacency.ADD_REMOVE
     sequential: bool = False
+
+    def evidence(self, choice: "_ThresholdChoice", *, seed: int) -> dict[str, Any]:
+        """Return the scores and how they are judged, or the counts, as `audit_runs` takes them."""
+        from auditor.mechanism.whole_curve import Sequential
+
+        if (self.table is None) == (self.counts is None):
+            raise InputError("give either a TABLE of scores, or --counts.")
+        if self.table is None:
+            goes = "with a TABLE of scores: counts are of one threshold fixed in advance"
+            shared.refuse(self, "sequential", "higher_is_member", goes=goes)
+            shared.refuse(choice, "threshold", "threshold_runs", "rank_grid", goes=goes)
+            return {"counts": self.counts}
+        return {
+            "losses": self.read_table(self.table),
+            "threshold": choice.rule(higher_is_member=self.higher_is_member, seed=seed),
+            "threshold_runs": choice.threshold_runs and self.read_table(choice.threshold_runs),
+            "test": Sequential() if self.sequential else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -394,7 +415,7 @@ def runs(
     choice: _ThresholdChoice,
     measured: shared.Measured,
     claimed: shared.ClaimOptions,
-    gates: shared.Gates,
+    gates: shared.ClaimGates,
     files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
@@ -418,35 +439,35 @@ def runs(
           auditor runs scores.csv --adjacency replace-one \
             --threshold-runs earlier.csv --delta 1e-5
 
+        An audit that others published, as counts (Tramer et al. 2022):
+          auditor runs --counts 4922 100000 174 100000 --delta 1e-5 \
+            --confidence 0.9999999999
+
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_runs
-    from auditor.mechanism.whole_curve import Sequential
 
     wanted = gates.parsed()
     files.check(inputs=(scores.table, choice.threshold_runs, claimed.schedule))
     claim = claimed.claim()
     delta = shared.delta_or_that_of(claim, measured.delta)
-    rule = choice.rule(higher_is_member=scores.higher_is_member, seed=measured.seed)
     found = audit_runs(
-        scores.read_table(scores.table),
+        **scores.evidence(choice, seed=measured.seed),
         delta=delta,
         confidence=measured.confidence,
         looks=measured.looks,
         adjacency=scores.adjacency,
         claim=claim,
-        threshold=rule,
-        threshold_runs=None if choice.threshold_runs is None else scores.read_table(choice.threshold_runs),
-        test=Sequential() if scores.sequential else None,
     )
-    origin = {**found.provenance, "source": scores.table.name, "command": console.command_line()}
+    source = scores.table and scores.table.name
+    origin = {**found.provenance, "source": source, "command": console.command_line()}
     told = {"higher_is_member": True} if scores.higher_is_member else {}
     found = dataclasses.replace(found, data={**found.data, **told}, provenance=origin)
     found = settings.recorded(found)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- The labels that a model was trained with, without any record that it was not trained on ---
@@ -521,7 +542,7 @@ def labels(
     )
     origin = {**found.provenance, "source": tables.table.name, "command": console.command_line()}
     found = settings.recorded(dataclasses.replace(found, provenance=origin))
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- How many records, or runs, an audit takes ---

@@ -20,7 +20,7 @@ from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.files import MEMORY, check_writable, write_all
 from auditor.core.values import Losses, Verdict
-from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, parse
+from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, judged, parse, standing
 
 # --- Groups of options ---
 
@@ -506,6 +506,24 @@ class Gates(Options, title="When to stop a pipeline"):
     def parsed(self) -> list[Gate]:
         """Return the gates, each read before any work is done."""
         return [parse(text) for text in self.fail_if or ()]
+
+    def judged(self, result: AnyResult, gates: Sequence[Gate]) -> tuple[GateOutcome, ...]:
+        """Return what becomes of each gate, and what stops a pipeline without one."""
+        return (
+            *judged(result, gates),
+            *standing(result, allow_unjudged=getattr(self, "allow_unjudged", False)),
+        )
+
+
+@dataclass(frozen=True)
+class ClaimGates(Gates):
+    """Those of a command that judges a claim.
+
+    Attributes:
+        allow_unjudged: Exit 0, and not 3, where the claim could not be judged (not evaluable or inconclusive).
+    """
+
+    allow_unjudged: bool = False
 
 
 # --- Where results go: checked before any work, written together or not at all, and the exit code explained ---

@@ -645,7 +645,7 @@ def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:
     """Return why two audits cannot be set against each other at all, or None."""
     for which, result in (("older", old), ("newer", new)):
         if failed := failed_validity(result.checks):
-            return f"a validity check of the {which} audit failed ({failed[0].name})"
+            return f"a validity check of the {which} audit failed ({failed[0].name.replace('_', ' ')})"
         if (blind := why_blind(result.checks) or too_narrow(result)) is not None:
             return f"in the {which} audit {blind}"
     units = [str(result.data.get("unit", "record")) for result in (old, new)]

@@ -69,6 +69,7 @@ class Asked:
             kinds = get_args(hint) or (hint,)
             if kinds[0].__module__.startswith("auditor."):  # a value of ours, which is checked by itself
                 validate.instance(name, getattr(self, name), kinds)
+        self.losses.refuse_stopped()
         if isinstance(self.split, options.Propensity):
             self._take_features(self.split)
         self._refuse_records()

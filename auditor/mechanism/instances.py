@@ -500,6 +500,8 @@ def _checked(instances: Any) -> tuple[_Instance, ...]:
         )
     for index, item in enumerate(instances):
         validate.instance(f"instance {index} (counting from 0)", item, get_args(_Instance))
+        if isinstance(item, Losses):
+            item.refuse_stopped()
     if len(instances) < 2:  # noqa: PLR2004
         raise InputError(
             f"instances must be at least 2 models of the same training algorithm, got {len(instances)};"

@@ -41,6 +41,7 @@ _LEAK = Sign("Leakage found", "!", "caution")
 _NONE = Sign("No evidence of leakage", "–", "plain")  # noqa: RUF001 a dash is meant
 _SMALL = Sign("Too few to tell", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
+_ALTERED = Sign("Altered since it was written", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
 _UNLESS = Sign("Label leakage, or D is off", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
@@ -55,6 +56,10 @@ def finding(result: Document) -> Statement:
     anything is found at all is not owed to looking often.
     """
     failed = failed_validity(result.checks)
+    if result.altered:
+        return Statement(
+            _ALTERED, "Nothing here can be relied on: its content is not that of its own SHA-256."
+        )
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
         what = "the model" if result.kind is None else "the training algorithm"

@@ -531,6 +531,8 @@ class PromiseView(View):
     @cached_property
     def finding(self) -> Statement:
         """What is promised, in the first words on an attacker."""
+        if self.result.altered:
+            return super().finding
         return Statement(metrics.PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
 
     @cached_property

@@ -538,6 +538,11 @@ class Document:
         for name, value in cleaned_fields(self).items():
             object.__setattr__(self, name, value)
 
+    @property
+    def altered(self) -> bool:
+        """Whether somebody changed its file since it was written: it then stays marked, written again too."""
+        return any(item.name == ALTERED for item in self.checks)
+
     def estimate(self, name: str) -> Estimate:
         """Return the estimate of that name.
 
@@ -739,6 +744,7 @@ class ClaimDocument(Document):
         found = super().to_dict()
         for row, claim in zip(found["claims"], self.claims, strict=True):
             row["status"] = claim.status
+        found |= {"checks": plain(self.checks)} if self.checks else {}
         found["provenance"][CONTENT_HASH] = content_hash(found)
         return found
 
@@ -790,6 +796,9 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "dp-accou
 
 
 CONTENT_HASH = "content_sha256"
+ALTERED = (
+    "altered_since_it_was_written"  # a check that fails, of a result whose content is not that of its hash
+)
 
 
 def content_hash(raw: Mapping[str, Any]) -> str:

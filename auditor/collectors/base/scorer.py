@@ -228,7 +228,7 @@ def losses_of(
     groups: Sequence[Records],
     *,
     size: int | None,
-    labels: dict[str, PerGroup | None],
+    labels: dict[str, Any],
     noticed: Sequence[str] = (),
     aside: str = "",
 ) -> Losses:
