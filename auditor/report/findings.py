@@ -7,6 +7,7 @@ positive without any leakage, so they show none.
 import math
 from typing import Any, NamedTuple
 
+from auditor.checks.losses import TOO_LARGE, found_from
 from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
@@ -43,6 +44,7 @@ _SMALL = Sign("Too few to tell", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
 _UNLESS = Sign("Label leakage, or D is off", "!", "caution")
+_ODDS = Sign("Leakage, or the odds are off", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
@@ -58,13 +60,17 @@ def finding(result: Document) -> Statement:
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
         what = "the model" if result.kind is None else "the training algorithm"
+        conditional = find(result, PROPENSITY)
+        lead, others = "", "The"
+        if conditional is not None and conditional.value is not None:
+            lead, others = f"{by_estimated_odds(result)[0]} ", "The other"
         return Statement(
-            _INVALID,
-            f"The two groups cannot be compared as they are (failed check: {names}). The numbers do not measure what"
+            _ODDS if lead and conditional and conditional.value else _INVALID,
+            f"{lead}The two groups cannot be compared as they are (failed check: {names}). {others} numbers do not measure what"
             f" {what} gives away about its training records.",
         )
     words = rows.units(result.data)
-    of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-1:]
+    of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-2:]
     for sign, look in _LOOKS if result.kind is None else of_kind:
         if sentence := look(result, words):
             return Statement(sign, sentence)
@@ -75,7 +81,7 @@ def _level(estimate: Estimate) -> str:
     """Return the confidence of an estimate as the start of a sentence."""
     if not estimate.confidence:
         return "As a point estimate"
-    return f"At {numbers.percent(estimate.confidence)} confidence"
+    return f"At {rows.Row(estimate).level} confidence"
 
 
 def _above_zero(estimate: Estimate | None, result: Document) -> tuple[Estimate, float] | None:
@@ -88,6 +94,8 @@ def _above_zero(estimate: Estimate | None, result: Document) -> tuple[Estimate, 
 
 def _is_shown(name: str, result: Document) -> bool:
     """Whether this holds together with all others that a headline looks at; each by itself in a result of old."""
+    if result.verdict is Verdict.REFUTED and name == metrics.named(Role.JUDGE):
+        return True
     together = shown_by(result)
     return together is None or name in together["names"]
 
@@ -195,11 +203,17 @@ def _of_labels(result: Document, _words: rows.Units) -> str:
     )
 
 
+def _of_swapped_runs(result: Document, _words: rows.Units) -> str:
+    check = next((item for item in result.checks if item.name == "direction"), None)
+    return "" if result.kind != "runs" or check is None or check.status is not Status.WARN else check.message
+
+
 # The first that finds something is told.
 _LOOKS = (
     *((_LEAK, look) for look in (_of_rates, _of_advantage, _of_bound, _of_auc)),
     (_REVERSED, _of_swapped_groups),
     (_LEAK, _of_training),
+    (_REVERSED, _of_swapped_runs),
 )
 
 
@@ -232,7 +246,11 @@ def _of_nothing(result: Document, words: rows.Units) -> Statement:
         reach = "could have certified an epsilon of up to"
         how_many = "so few" if top < _LITTLE else "this many"
         told.append(f"With {how_many} {words.many} the audit {reach} {most}.")
-    return Statement(_SMALL if top < _LITTLE else _NONE, " ".join(told))
+    mu = next((detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None)
+    if mu is not None:
+        told[-1] = found_from(mu)
+    few = top < _LITTLE or (mu or 0.0) > TOO_LARGE
+    return Statement(_SMALL if few else _NONE, " ".join(told))
 
 
 def _alone(result: Document) -> str:
@@ -312,7 +330,7 @@ def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
 
 def by_estimated_odds(result: AuditDocument) -> list[str]:
     """Return the sentences on the bound by estimated odds; none where none was asked for."""
-    row = find(result, "epsilon_bound.propensity")
+    row = find(result, PROPENSITY)
     if row is None:
         return []
     odds = detail(row, "odds")
@@ -335,8 +353,8 @@ def by_estimated_odds(result: AuditDocument) -> list[str]:
         )
     else:
         first = (
-            f"{level}, this test shows no epsilon above 0. That is no evidence that there is none: a perfect attack on these records would"
-            f" have shown {numbers.number(most, toward='down')}, if the estimated odds of membership are right."
+            f"{level}, this test shows no epsilon above 0. That is no evidence that there is none: these records can show at most"
+            f" {numbers.number(most, toward='down')}, if the estimated odds of membership are right."
         )
         second = f"Wrong odds can also hide a leak.{where}"
     held, kept, least = int(odds["held"]), int(odds["kept"]), odds["overlap"]
@@ -368,6 +386,7 @@ def by_estimated_odds(result: AuditDocument) -> list[str]:
 
 
 _MOST = 700.0  # of an exponent
+PROPENSITY = "epsilon_bound.propensity"
 
 
 # --- What was promised ----------------------------------------------------------------------------
@@ -449,7 +468,21 @@ def verdict_sentence(result: Document) -> str:
             return "No claim was given, so there is nothing to refute."
         return "The claim was not judged: no measurement here is about the training algorithm."
     judged = [item for item in result.comparisons if item.verdict is result.verdict][:1]
-    return " ".join([text for item in judged for text in _judged(item, result)] + _evidence(result))
+    told = [text for item in judged for text in _judged(item, result)]
+    return " ".join([*told, *_evidence(result), *filter(None, [why_smaller(result)])])
+
+
+def why_smaller(result: Document) -> str:
+    """Return why the bound of a refuted claim is not above the claim, in a sentence; nothing where it is, or no curve decided."""
+    if result.kind != "runs" or result.verdict is not Verdict.REFUTED:
+        return ""
+    bound, claim = result.estimates[0], result.comparisons[0].claim
+    if bound.value is None or (claim.value is not None and bound.value > claim.value):
+        return ""
+    return (
+        f"The evidence is against the claimed curve as a whole; the bound, {numbers.number(bound.value, toward='down')}, is what"
+        f" the same runs show at delta {numbers.given(bound.delta)} alone, and need not exceed the claim."
+    )
 
 
 _CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")
@@ -502,6 +535,9 @@ def headline(result: AuditDocument) -> Headline:
 def _lead(result: AuditDocument) -> Headline:
     star, bound = with_role(Role.PUBLISHED, result), with_role(Role.CERTIFIED, result)
     if failed_validity(result.checks):
+        odds = find(result, PROPENSITY)
+        if odds is not None and odds.value is not None:
+            return Headline(odds, f"It holds if {rows.condition(odds)}. A validity check failed, so no other number measures leakage.")
         return Headline(bound, "A validity check failed, so no number here measures leakage.")
     if star is None or star.value is None:
         reason = (star.reason if star else None) or "it was not computed"

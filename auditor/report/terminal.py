@@ -323,6 +323,8 @@ def _last(shown: View) -> Iterator["Text"]:
     for row in shown.in_order:
         if row.caveat and row.caveat.rstrip(".").lower() not in told:
             yield _text(f"{row.title}: {row.caveat}", style="dim")
+    for words in shown.left_out:
+        yield _text(words, style="dim")
     for check in shown.checks:
         if check.status is not Status.OK:
             words = numbers.clean(f" {check.title}: {check.message}")
