@@ -299,7 +299,7 @@ def _answer(found: PersonsFound) -> tuple[Status, str]:
 
 
 _SMALL = 1.0
-# Whoever is missed at this mu has an AUC of 0.64, as attacks on models that plainly memorise do.
+# An AUC of 0.64, which attacks reach on models that plainly memorise: an audit that misses it says little.
 TOO_LARGE = 0.5
 _OFTEN = 0.8
 
@@ -326,12 +326,9 @@ def smallest_mu(sizes: tuple[int, int], *, alpha: float) -> float:
 def found_from(mu: float) -> str:
     """Return which leaks so many records show, in a sentence."""
     if not math.isfinite(mu):
-        return "With this many records even losses that do not overlap can be missed."
+        return "Audits of this size can miss even losses that do not overlap."
     area = number(float(special.ndtr(mu / math.sqrt(2))), digits=2)
-    return (
-        f"With this many records an audit finds normal losses whose means are mu = {number(mu, digits=2)} standard deviations apart (an"
-        f" AUC of {area}) in 4 of 5 cases; smaller leaks are missed more often."
-    )
+    return f"Of audits of this size, 4 of 5 find normal losses mu = {number(mu, digits=2)} standard deviations apart (AUC {area})."
 
 
 def power(

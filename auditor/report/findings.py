@@ -476,8 +476,9 @@ def why_smaller(result: Document) -> str:
     """Return why the bound of a refuted claim is not above the claim, in a sentence; nothing where it is, or no curve decided."""
     if result.kind != "runs" or result.verdict is not Verdict.REFUTED:
         return ""
-    bound, claim = result.estimates[0], result.comparisons[0].claim
-    if bound.value is None or (claim.value is not None and bound.value > claim.value):
+    judged = next(iter(result.comparisons), None)
+    bound = None if judged is None else find(result, judged.estimate)
+    if judged is None or bound is None or bound.value is None or bound.value > (judged.claim.value or math.inf):
         return ""
     return (
         f"The evidence is against the claimed curve as a whole; the bound, {numbers.number(bound.value, toward='down')}, is what"
