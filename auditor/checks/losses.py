@@ -324,9 +324,7 @@ def smallest_mu(sizes: tuple[int, int], *, alpha: float) -> float:
 
 
 def found_from(mu: float) -> str:
-    """Return which leaks so many records show, in a sentence."""
-    if not math.isfinite(mu):
-        return "Audits of this size can miss even losses that do not overlap."
+    """Return which leaks so many records show, in a sentence; an infinite mu is that of losses that do not overlap."""
     area = number(float(special.ndtr(mu / math.sqrt(2))), digits=2)
     return f"Of audits of this size, 4 of 5 find normal losses mu = {number(mu, digits=2)} standard deviations apart (AUC {area})."
 
@@ -345,11 +343,8 @@ def power(
     """
     ceiling = certified.details["ceiling"]
     mu = smallest_mu(sizes, alpha=(1 - (certified.confidence or 0.0)) / looks)
-    details = {
-        "model_ceiling": ceiling,
-        "mechanism_ceiling": mechanism.details.get("ceiling"),
-        "smallest_mu": mu,
-    }
+    details = {"model_ceiling": ceiling, "mechanism_ceiling": mechanism.details.get("ceiling")}
+    details["smallest_mu"] = mu
     judged = mechanism.value is not None and "not_for_claim" not in mechanism.details
     if claim is not None and claim.value is not None and judged:
         details["claimed"] = claim.value

@@ -25,6 +25,9 @@ _FALSE_ALARMS = 0.01  # where the groups are alike
 _CHANCE = 0.5
 _FEWEST = 25  # records of a group, of which a fifth is only learnt from
 _LARGEST = 20_000
+_BY_DESIGN = (
+    "Each record was a member by a coin of its own (declared): both groups are of one population by design."
+)
 _SMALLEST = 2_000
 _CELLS = 4_000_000  # of many columns fewer records are looked at
 _COMMON = 10  # records of one content from which they are a common value, and not copies
@@ -64,11 +67,7 @@ def shift(
     <Status.UNKNOWN: 'unknown'>
     """
     if features is None and coins:
-        message = (
-            "An independent coin of one probability decided whether each record was a member (declared), so both groups come from one"
-            " population by design."
-        )
-        return Check("shift", Status.OK, message)
+        return Check("shift", Status.OK, _BY_DESIGN)
     if features is None:
         message = (
             "From losses alone, a difference between the two populations cannot be told from memorisation: every number"

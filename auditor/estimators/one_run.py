@@ -288,7 +288,6 @@ class Question:
             found["needed"] = pairs_needed(smallest_fpr, alpha=self.alpha / len(sets))
         return found
 
-
     def smallest_mu(self, claimed: float, curve: TradeoffCurve | None) -> float | None:
         """Return from which mu on normal scores, ``mu`` standard deviations apart, refute the claim in 80% of such audits.
 
@@ -304,13 +303,17 @@ class Question:
             return None
         sets, bits = self.guesses.sets, self.guesses.bits
         share = self.alpha / len(sets)
-        smallest_fpr = guess_tests.of_curve(curve) if curve else guess_tests.of_epsilon_delta(claimed, delta=self.delta)
+        smallest_fpr = (
+            guess_tests.of_curve(curve) if curve else guess_tests.of_epsilon_delta(claimed, delta=self.delta)
+        )
         for size, part in {item.guesses: item.share for item in sets}.items():
 
             def enough(correct: int, size: int = size) -> bool:
                 if not steps:
                     return bool(special.bdtrc(correct - 1, size, special.expit(claimed)) <= share)
-                return guess_tests.rejects(smallest_fpr, bits=bits, guesses=size, correct=correct, alpha=share)
+                return guess_tests.rejects(
+                    smallest_fpr, bits=bits, guesses=size, correct=correct, alpha=share
+                )
 
             # Of all coins half are guessed "in", however many are.
             if not (coins and part == 1) and enough(size):

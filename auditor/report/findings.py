@@ -60,14 +60,12 @@ def finding(result: Document) -> Statement:
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
         what = "the model" if result.kind is None else "the training algorithm"
-        conditional = find(result, PROPENSITY)
-        lead, others = "", "The"
-        if conditional is not None and conditional.value is not None:
-            lead, others = f"{by_estimated_odds(result)[0]} ", "The other"
+        odds = find(result, PROPENSITY)
+        lead = f"{by_estimated_odds(result)[0]} " if odds is not None and odds.value is not None else ""
         return Statement(
-            _ODDS if lead and conditional and conditional.value else _INVALID,
-            f"{lead}The two groups cannot be compared as they are (failed check: {names}). {others} numbers do not measure what"
-            f" {what} gives away about its training records.",
+            _ODDS if odds is not None and odds.value else _INVALID,
+            f"{lead}The two groups cannot be compared as they are (failed check: {names}). The {'other ' if lead else ''}numbers do"
+            f" not measure what {what} gives away about its training records.",
         )
     words = rows.units(result.data)
     of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-2:]
@@ -239,16 +237,14 @@ def _of_nothing(result: Document, words: rows.Units) -> Statement:
     top, blind = ceiling(row), why_blind(result.checks)
     if top is None or blind is not None:
         return Statement(_NONE, " ".join([*told, *map(numbers.sentence, filter(None, [blind]))]))
-    if powerless(row):
+    mu = next((detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None)
+    if mu is not None:
+        told.append(found_from(mu))
+    elif powerless(row):
         told.append(f"There are too few {words.many} to certify anything.")
     else:
         most = f"{numbers.number(top, toward='down')} (delta {numbers.given(row.delta)})"
-        reach = "could have certified an epsilon of up to"
-        how_many = "so few" if top < _LITTLE else "this many"
-        told.append(f"With {how_many} {words.many} the audit {reach} {most}.")
-    mu = next((detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None)
-    if mu is not None:
-        told[-1] = found_from(mu)
+        told.append(f"With so many {words.many} the audit could have certified an epsilon of up to {most}.")
     few = top < _LITTLE or (mu or 0.0) > TOO_LARGE
     return Statement(_SMALL if few else _NONE, " ".join(told))
 
@@ -478,7 +474,12 @@ def why_smaller(result: Document) -> str:
         return ""
     judged = next(iter(result.comparisons), None)
     bound = None if judged is None else find(result, judged.estimate)
-    if judged is None or bound is None or bound.value is None or bound.value > (judged.claim.value or math.inf):
+    if (
+        judged is None
+        or bound is None
+        or bound.value is None
+        or bound.value > (judged.claim.value or math.inf)
+    ):
         return ""
     return (
         f"The evidence is against the claimed curve as a whole; the bound, {numbers.number(bound.value, toward='down')}, is what"
@@ -537,9 +538,10 @@ def _lead(result: AuditDocument) -> Headline:
     star, bound = with_role(Role.PUBLISHED, result), with_role(Role.CERTIFIED, result)
     if failed_validity(result.checks):
         odds = find(result, PROPENSITY)
-        if odds is not None and odds.value is not None:
-            return Headline(odds, f"It holds if {rows.condition(odds)}. A validity check failed, so no other number measures leakage.")
-        return Headline(bound, "A validity check failed, so no number here measures leakage.")
+        odds = None if odds is None or odds.value is None else odds
+        holds = f"It holds if {rows.condition(odds)}. " if odds else ""
+        words = f"{holds}A validity check failed, so no {'other number' if odds else 'number here'} measures leakage."
+        return Headline(odds or bound, words)
     if star is None or star.value is None:
         reason = (star.reason if star else None) or "it was not computed"
         return Headline(

@@ -30,7 +30,7 @@ from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.results import metrics, rows
 from auditor.results.document import Document, Slice, SliceKind, TopRecord, detail, find
-from auditor.results.metrics import Sign, with_role
+from auditor.results.metrics import Sign
 from auditor.results.rows import PolicyRow, Row, Units
 from auditor.risk.slices import stands_out
 from auditor.verdicts.gates import ExitCode, GateOutcome
@@ -195,7 +195,7 @@ class View:
     @cached_property
     def now(self) -> tuple[str, ...]:
         """What to do now, in three lines: where a claim was judged and the model leaks, two on the claim and one on that."""
-        if self.headline.estimate is not None and self.headline.estimate.name == findings.PROPENSITY:
+        if self.lead is not None and self.lead.name == findings.PROPENSITY:
             return self.advice("audit", "estimated")
         states = findings.states(self.result, self.finding)
         first, last = (self.advice("audit", states[place]) for place in (0, -1))
@@ -217,7 +217,9 @@ class View:
         """What the model should answer until it is trained again: as measured, or as its outputs allow."""
         lines, best = texts("what_now")["answers"], self._best_policy
         if best is not None:
-            return str(lines["helps"]).format(answer=best[0].words) if best[-1] else str(lines["does_not_help"])
+            return (
+                str(lines["helps"]).format(answer=best[0].words) if best[-1] else str(lines["does_not_help"])
+            )
         masked = any(detail(check, "masked") == "labels" for check in self.result.checks)
         by_class = self.result.data.get("scale") == LossScale.LOG_ODDS and not masked
         return str(lines["classes" if by_class else "other"])
@@ -241,9 +243,10 @@ class View:
     def most_exposed(self) -> str:
         """Which class or group stands out, or that none does; nothing where there are no two to compare."""
         one, kinds = self.stands_out, [str(item.kind) for item in self.by_group if exposure(item)]
+        if self.invalid or (one is None and len(kinds) == len(set(kinds))):
+            return ""
         if one is None:
-            comparable = not self.invalid and len(kinds) > len(set(kinds))
-            return f"No {' or '.join(sorted(set(kinds)))} stands out." if comparable else ""
+            return f"No {' or '.join(sorted(set(kinds)))} stands out."
         level = numbers.percent(one.confidence, toward="down")
         whole = self.row("auc")
         beside = f" (all {self.units.many}: {whole.value} observed)" if whole and whole.has_value else ""
@@ -352,24 +355,11 @@ class View:
             return ""
         return f"{len(names)} of {len(self.checks)} checks could not be made: {', '.join(names)}."
 
-    @property
-    def left_out(self) -> list[str]:
-        """Which numbers are not shown, and why: of an audit of a model none."""
-        return []
-
     def row(self, name: str) -> Row | None:
-        """Return the row of the estimate of that name, or null where the audit has none."""
-        return rows.row_of(self.result, name)
-
-    def told(self, estimate: Estimate | None) -> Row | None:
-        """Return a number as it stands beside the finding: where that found nothing, what is beyond guessing only when taken alone is marked."""
+        """Return the row of that estimate beside the finding, or null: where nothing was found, what is beyond guessing only alone is marked."""
+        estimate = find(self.result, name)
         quiet = findings.states(self.result, self.finding)[-1] in ("nothing", "small")
         return None if estimate is None else Row(estimate, quiet and metrics.beyond_guessing(estimate))
-
-    @property
-    def certified(self) -> Row | None:
-        """The certified bound of the model beside the finding."""
-        return self.told(with_role(Role.CERTIFIED, self.result))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -393,7 +383,8 @@ class View:
     @property
     def lead(self) -> Row | None:
         """The number that leads, or null where there is none."""
-        return self.told(self.headline.estimate)
+        estimate = self.headline.estimate
+        return None if estimate is None else self.row(estimate.name)
 
     @cached_property
     def tiles(self) -> tuple[Row, ...]:
@@ -405,7 +396,7 @@ class View:
         others = (item for item in found if item is not None and item is not lead and _tells(item))
         # Beside a finding no number stands that seems to deny it.
         leaks = findings.states(self.result, self.finding)[-1] == "leak"
-        found = (self.told(item) for item in others if not leaks or metrics.beyond_guessing(item))
+        found = (self.row(item.name) for item in others if not leaks or metrics.beyond_guessing(item))
         return tuple(filter(None, found))[:_TILES]
 
     @cached_property
@@ -415,7 +406,7 @@ class View:
         judged = bool(self.result.claims or self.result.comparisons)
         main = [item for item in estimates if metrics.metric(item.name).main and (judged or _tells(item))]
         ordered = sorted(main or estimates[:_MOST], key=lambda item: item is not lead)
-        return tuple(filter(None, map(self.told, ordered)))
+        return tuple(filter(None, (self.row(item.name) for item in ordered)))
 
     @property
     def exposed(self) -> tuple[TopRecord, ...]:
@@ -464,9 +455,10 @@ class TrainingView(View):
     @cached_property
     def now(self) -> tuple[str, ...]:
         """What to do now, in at most three lines."""
-        reversed_ = findings.states(self.result, self.finding)[-1] == "reversed"
-        state = "reversed" if reversed_ else str(self.result.verdict or "no_claim")
-        return self.advice(self.result.kind, state)
+        found = findings.states(self.result, self.finding)[-1]
+        return self.advice(
+            self.result.kind, found if found == "reversed" else str(self.result.verdict or "no_claim")
+        )
 
     @cached_property
     def model(self) -> str:
@@ -486,7 +478,7 @@ class TrainingView(View):
         """The number that judges a claim, which is the first."""
         by = ", by its whole curve" if self.result.kind == "runs" else ""
         words = f"The first number judges a claim{by}; the others are for reading."
-        return Headline(next(iter(self.result.estimates), None), " ".join([words, *self.left_out]))
+        return Headline(next(iter(self.result.estimates), None), words)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -495,22 +487,9 @@ class TrainingView(View):
         return tuple(map(Row, (*first, *(item for item in others if item.value is not None))))
 
     @property
-    def left_out(self) -> list[str]:
-        """Which numbers have no value, in a sentence for each reason."""
-        reasons: dict[str, list[str]] = {}
-        for row in map(Row, self.result.estimates[1:]):
-            if not row.has_value:
-                reasons.setdefault(row.caveat, []).append(row.title)
-        return [f"Left out: {', '.join(titles)}. {reason}" for reason, titles in reasons.items()]
-
-    @cached_property
-    def evidence(self) -> tuple[str, str]:
-        """The p-value and the e-value of a refuted claim whose bound does not exceed it; empty where the bound says enough."""
-        if not findings.why_smaller(self.result):
-            return "", ""
-        item = self.result.comparisons[0]
-        p_value = "" if item.p_value is None else numbers.number(item.p_value, toward="up")
-        return p_value, "" if item.e_value is None else numbers.number(item.e_value, toward="down")
+    def left_out(self) -> tuple[Row, ...]:
+        """The others, which have no value."""
+        return tuple(Row(item) for item in self.result.estimates[1:] if item.value is None)
 
     @cached_property
     def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:

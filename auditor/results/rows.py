@@ -442,8 +442,8 @@ class Row:
             return ", ".join([_POINT, *self._no_interval])
         level = f"at {self.level} confidence{self._condition}"
         if self.alone:
-            return f"not shown: {self.ends} when taken alone, {level}"
-        if detail(item, "credible"):
+            found = f"not shown: {self.ends} when taken alone, {level}"
+        elif detail(item, "credible"):
             found = f"at least this, {numbers.percent(item.confidence)} credible"
         elif not self.metric.lower_bound:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
