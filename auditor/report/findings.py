@@ -11,7 +11,7 @@ from auditor.checks.losses import TOO_LARGE, found_from
 from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
-from auditor.core.registry import Role
+from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
 from auditor.results import metrics, rows
 from auditor.results.document import (
@@ -38,6 +38,14 @@ class Statement(NamedTuple):
     sentence: str
 
 
+_SAID = entries("auditor.report", "texts/findings.toml")
+
+
+def said(key: str, **told: Any) -> str:
+    """Return a sentence of those with its numbers."""
+    return str(_SAID[key]).format(**told)
+
+
 _LEAK = Sign("Leakage found", "!", "caution")
 _NONE = Sign("No evidence of leakage", "–", "plain")  # noqa: RUF001 a dash is meant
 _SMALL = Sign("Too few to tell", "?", "caution")
@@ -59,14 +67,11 @@ def finding(result: Document) -> Statement:
     failed = failed_validity(result.checks)
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
-        what = "the model" if result.kind is None else "the training algorithm"
         odds = find(result, PROPENSITY)
         lead = f"{by_estimated_odds(result)[0]} " if odds is not None and odds.value is not None else ""
-        return Statement(
-            _ODDS if odds is not None and odds.value else _INVALID,
-            f"{lead}The two groups cannot be compared as they are (failed check: {names}). The {'other ' if lead else ''}numbers do"
-            f" not measure what {what} gives away about its training records.",
-        )
+        what = "the model" if result.kind is None else "the training algorithm"
+        told = {"lead": lead, "names": names, "other": "other " if lead else "", "what": what}
+        return Statement(_ODDS if odds is not None and odds.value else _INVALID, said("invalid", **told))
     words = rows.units(result.data)
     of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-2:]
     for sign, look in _LOOKS if result.kind is None else of_kind:
@@ -109,16 +114,8 @@ def _of_rates(result: Document, words: rows.Units) -> str:
         return ""
     base, hits, errors = rows.out_of_many(point["errors"], point["hits"])
     many = "all" if hits >= base else f"at least {hits:,}"
-    level = _confidence(result)
-    if point["end"] == "high":
-        return (
-            f"{level}, an attacker can tell who was not in the training data: of {base:,} {words.others} {many} can be ruled"
-            f" out, while of {base:,} {words.members} at most {errors:,} {'is' if errors == 1 else 'are'} wrongly ruled out."
-        )
-    return (
-        f"{level}, an attacker can recognise {many} of {base:,} {words.members}, while of {base:,} {words.others} at most"
-        f" {errors:,} {'is' if errors == 1 else 'are'} falsely accused."
-    )
+    told = {"level": _confidence(result), "base": base, "many": many, "errors": errors, "words": words}
+    return said(f"rates_{point['end']}", are="is" if errors == 1 else "are", **told)
 
 
 def _limit(name: str, row: Estimate, result: Document) -> float:
@@ -134,30 +131,23 @@ def _of_advantage(result: Document, words: rows.Units) -> str:
     if found is None:
         return ""
     points = numbers.percent(_limit("advantage", found[0], result), toward="down").rstrip("%")
-    return (
-        f"{_level(found[0])}, an attacker can recognise {words.members} at least {points} percentage points more often"
-        " than they falsely accuse others; without leakage the two would be equal."
-    )
+    return said("advantage", level=_level(found[0]), words=words, points=points)
 
 
 def _of_bound(result: Document, words: rows.Units) -> str:
     found = _above_zero(with_role(Role.CERTIFIED, result), result)
     if found is None or detail(found[0], "approximate"):
         return ""
-    return (
-        f"{_level(found[0])}, the losses of this model tell {words.members} from others: its certified epsilon is at least"
-        f" {numbers.number(found[1], toward='down')} (delta {numbers.given(found[0].delta)})."
-    )
+    bound, delta = numbers.number(found[1], toward="down"), numbers.given(found[0].delta)
+    return said("bound", level=_level(found[0]), words=words, bound=bound, delta=delta)
 
 
 def _of_auc(result: Document, words: rows.Units) -> str:
     row = rows.as_evidence(find(result, "auc"), result)
     if row is None or row.lower is None or not _HALF < row.lower <= 1 or not _is_shown("auc", result):
         return ""
-    return (
-        f"{_level(row)}, a random {words.member} has a lower loss than a random {words.other} at least"
-        f" {numbers.percent(_limit('auc', row, result), toward='down')} of the time; without any leakage it would be 50%."
-    )
+    share = numbers.percent(_limit("auc", row, result), toward="down")
+    return said("auc", level=_level(row), words=words, share=share)
 
 
 def _of_swapped_groups(result: Document, words: rows.Units) -> str:
@@ -170,10 +160,7 @@ def _of_swapped_groups(result: Document, words: rows.Units) -> str:
     gain = (
         f": whoever goes by high losses has an advantage of at least {numbers.percent(behind, toward='down')}"
     )
-    return (
-        f"{_level(row)}, {words.members} have higher losses than {words.others}{gain if behind > 0 else ''}. That is the"
-        " opposite of memorisation: check that the two groups were not swapped."
-    )
+    return said("swapped", level=_level(row), words=words, gain=gain if behind > 0 else "")
 
 
 def _of_training(result: Document, _words: rows.Units) -> str:
@@ -192,13 +179,8 @@ def _of_labels(result: Document, _words: rows.Units) -> str:
     learnt = result.data.get("law") == "learnt"
     which = ", which a classifier learnt from other records," if learnt else ""
     missed = ", something that the classifier did not learn from them" if learnt else ""
-    return (
-        f"{_level(found[0])}, the training algorithm's epsilon for one changed label is at least {bound} (delta 0,"
-        f" {found[0].adjacency}) if D{which} is the law of every audited record's label given its features, and labels are independent of"
-        " each other given these. If nothing leaks, then at the same confidence the odds of a label by D are off by a factor of"
-        f" {factor} or more for at least one audited record: because of something that the features do not show{missed}, or records that"
-        " belong together. A model that never saw these labels can have such a bound, where it predicts them better than D."
-    )
+    told = {"bound": bound, "factor": factor, "which": which, "missed": missed}
+    return said("labels", level=_level(found[0]), adjacency=found[0].adjacency, **told)
 
 
 def _of_swapped_runs(result: Document, _words: rows.Units) -> str:
@@ -257,10 +239,8 @@ def _alone(result: Document) -> str:
     if together is None or not alone:
         return ""
     level = numbers.percent(alone[0].confidence, toward="down")
-    return (
-        f"Beyond guessing when taken alone, at {level} confidence: {', '.join(metrics.describe(item).title for item in alone)}."
-        f" The {together['looks']} looks behind this finding together are not, so it may be chance."
-    )
+    titles = ", ".join(metrics.describe(item).title for item in alone)
+    return said("alone", level=level, titles=titles, looks=together["looks"])
 
 
 def _is_finite(result: Document) -> bool:
@@ -299,24 +279,15 @@ def _accused(point: PointData, words: rows.Units, level: str) -> list[str]:
     found = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
     often, seldom = map(rows.at_least, found)
     end, are = ("lowest", words.members) if point["end"] == "low" else ("highest", words.others)
-    told = (
-        f"{level}, an attacker who takes those of {end} loss for {are} is right in at least {often} cases if half of the"
-        f" {words.many} they look at are {are}. If only 1 in 100 is, it is at least {seldom}."
-    )
-    return [told]
+    told = {"level": level, "end": end, "are": are, "often": often, "seldom": seldom, "words": words}
+    return [said("accused", **told)]
 
 
 def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
     """What every sentence on the measurement is about, what it assumes, and why numbers of a census differ from it."""
-    about = (
-        "About this model, and an attacker who sees only its losses. Stronger attackers may do better, and some"
-        f" {words.many} may be far more exposed than the average."
-    )
+    about = said("about", words=words)
     assumed = "; ".join(item.rstrip(".") for item in row.assumptions)
-    finite = (
-        "Numbers that are marked as about this finite training set leave that chance out, and can be positive by chance"
-        " alone."
-    )
+    finite = said("finite")
     parts = (about, f"It assumes: {assumed}." if assumed else "", finite if _is_finite(result) else "")
     return " ".join(part for part in parts if part)
 
@@ -324,7 +295,7 @@ def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
 # --- What estimated odds of membership show, and on what it hangs ---
 
 
-def by_estimated_odds(result: AuditDocument) -> list[str]:
+def by_estimated_odds(result: Document) -> list[str]:
     """Return the sentences on the bound by estimated odds; none where none was asked for."""
     row = find(result, PROPENSITY)
     if row is None:
@@ -333,52 +304,31 @@ def by_estimated_odds(result: AuditDocument) -> list[str]:
     if row.value is None or odds is None:
         return [f"No bound: {row.reason}."]
     level, most = _confidence(result), ceiling(row)
-    where = " They are wrong where the features lack something, and also where the classifier missed what the features do tell."
-    if row.value > 0:
-        bound, factor = (
-            numbers.number(x, toward="down") for x in (row.value, math.exp(min(row.value, _MOST)))
-        )
-        first = (
-            f"{level}, the training algorithm's epsilon is at least {bound} (delta 0, {row.adjacency}) if the estimated odds of membership"
-            f" are right for every audited record, and records came independently of each other.{where}"
-        )
-        second = (
-            f"If nothing leaks, then at the same confidence the estimated odds of at least one audited record, given who else was a member,"
-            f" are off by a factor of {factor} or more: because of something that the features do not show, something that the classifier"
-            " did not learn from them, or records that came together. Ask whoever chose the groups what went into the choice."
-        )
-    else:
-        first = (
-            f"{level}, this test shows no epsilon above 0. That is no evidence that there is none: these records can show at most"
-            f" {numbers.number(most, toward='down')}, if the estimated odds of membership are right."
-        )
-        second = f"Wrong odds can also hide a leak.{where}"
-    held, kept, least = int(odds["held"]), int(odds["kept"]), odds["overlap"]
-    features, losses = (
+    told: dict[str, Any] = {"level": level, "adjacency": row.adjacency, "where": _SAID["odds"]["where"]}
+    told["most"] = numbers.number(most, toward="down")
+    told["bound"] = numbers.number(row.value, toward="down")
+    told["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
+    told["features"], told["losses"] = (
         f"{numbers.unit(found['value'])} ({numbers.unit(found['lower'], toward='down')} to {numbers.unit(found['upper'], toward='up')})"
         for found in (odds["by_features"], odds["by_losses"])
     )
-    blind = (
-        f"The estimated odds alone, without any model, tell audited members from others with an AUC of {features}; the losses alone, without"
-        f" the odds, with {losses}, each {level[0].lower()}{level[1:]}. 0.5 is chance, and below it members have the higher losses. Neither is what the bound measures."
-    )
-    audited = (
-        f"The odds were learnt from {int(odds['learnt_from']):,} records that are not audited. Of the {held:,} others, {kept:,} have"
-        f" estimated probabilities of membership from {numbers.percent(least)} to {numbers.percent(1 - least)} and were audited; the rest was"
-        " left out by its estimated odds alone, before a loss was looked at."
-    )
-    if odds["used"] < odds["columns"]:
-        audited += f" Of the {int(odds['columns']):,} columns that the features make, each classifier used the {int(odds['used']):,} that differ most."
-    misfit = (
-        "On average over quarters of the audited records, ordered by estimate, the odds are off by at most a factor of"
-        f" {numbers.number(math.exp(min(odds['misfit'], _MOST)), toward='up')}, as observed, chance included. Single records, and differences within a"
-        " quarter, can be off by far more: this does not bound the factor above."
-    )
-    last = "No audit can check that estimated odds are right, so this refutes no claim and supports none."
+    told["percent"] = numbers.percent(result.data["confidence"], toward="down")
+    told |= {key: int(odds[key]) for key in ("held", "kept", "columns", "used")}
+    told |= {"learnt": int(odds["learnt_from"]), "low": numbers.percent(odds["overlap"])}
+    told["high"] = numbers.percent(1 - odds["overlap"])
+    told["misfit"] = numbers.number(math.exp(min(odds["misfit"], _MOST)), toward="up")
     copies = next((check for check in result.checks if check.name == "duplicates"), None)
-    if copies is not None and copies.status in {Status.FAIL, Status.WARN}:
-        last += " Copies among the records are not independent of each other, as the check of copies says."
-    return [first, second, blind, audited, misfit, last]
+    keys = (
+        *(("above", "factor") if row.value > 0 else ("none", "hidden")),
+        "blind",
+        "audited",
+        "misfit",
+        "last",
+    )
+    lines = {key: str(_SAID["odds"][key]).format(**told) for key in (*keys, "columns", "copies")}
+    lines["audited"] += lines["columns"] if odds["used"] < odds["columns"] else ""
+    lines["last"] += lines["copies"] if copies and copies.status in {Status.FAIL, Status.WARN} else ""
+    return [lines[key] for key in keys]
 
 
 _MOST = 700.0  # of an exponent
@@ -481,10 +431,7 @@ def why_smaller(result: Document) -> str:
         or bound.value > (judged.claim.value or math.inf)
     ):
         return ""
-    return (
-        f"The evidence is against the claimed curve as a whole; the bound, {numbers.number(bound.value, toward='down')}, is what"
-        f" the same runs show at delta {numbers.given(bound.delta)} alone, and need not exceed the claim."
-    )
+    return said("smaller", bound=numbers.number(bound.value, toward="down"), delta=numbers.given(bound.delta))
 
 
 _CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")

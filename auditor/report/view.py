@@ -320,7 +320,10 @@ class View:
             else ""
         )
         together = f"All {len(self.policies)} rows hold together at {level} confidence, each column by itself"
-        return f"{together}, so intervals are wider than elsewhere.{at} {_ON_POLICIES}", LABEL_ONLY
+        return (
+            f"{together}, so intervals are wider than elsewhere.{at} {findings.said('on_policies')}",
+            LABEL_ONLY,
+        )
 
     @cached_property
     def claims(self) -> tuple[ClaimLine, ...]:
@@ -396,8 +399,8 @@ class View:
         others = (item for item in found if item is not None and item is not lead and _tells(item))
         # Beside a finding no number stands that seems to deny it.
         leaks = findings.states(self.result, self.finding)[-1] == "leak"
-        found = (self.row(item.name) for item in others if not leaks or metrics.beyond_guessing(item))
-        return tuple(filter(None, found))[:_TILES]
+        kept = (self.row(item.name) for item in others if not leaks or metrics.beyond_guessing(item))
+        return tuple(filter(None, kept))[:_TILES]
 
     @cached_property
     def numbers(self) -> tuple[Row, ...]:
@@ -568,15 +571,16 @@ class LabelsView(View):
         other = data.get("n_reference")
         law = "D was given." if other is None else f"D was learnt from {whole(other)} other records."
         told = [
-            f"{who} gives the largest probability to {numbers.percent(found.get('accuracy'))} of the real labels (log loss"
-            f" {numbers.number(found.get('log_loss'))})"
+            findings.said(
+                "predicts",
+                who=who,
+                accuracy=numbers.percent(found.get("accuracy")),
+                log_loss=numbers.number(found.get("log_loss")),
+            )
             for who, found in (("D", data.get("of_law") or {}), ("the model", data.get("of_model") or {}))
         ]
-        return (
-            f"{whole(data.get('n_records'))} training records, each with one of {whole(data.get('n_classes'))} labels;"
-            f" {whole(data.get('n_drawn'))} show a drawn label, {whole(data.get('n_changed'))} of these another than their own. {law}"
-            f" On these records {' and '.join(told)}, both as observed."
-        )
+        counts = {name: whole(data.get(f"n_{name}")) for name in ("records", "classes", "drawn", "changed")}
+        return findings.said("counted_labels", law=law, who=" and ".join(told), **counts)
 
 
 class PromiseView(View):
@@ -641,14 +645,7 @@ _SAY = (
 )
 
 
-_ON_POLICIES = (
-    "It is the same attack by the loss, on the same outputs made coarser. Whoever has the full outputs can make them coarser"
-    " too, so limits for the best attacker are the largest among a policy and those whose answers follow from it."
-)
-LABEL_ONLY = (
-    "One answer to each record is judged. Who asks for the labels of many altered copies of a record learns more than its"
-    " label tells (Choquette-Choo et al. 2021). No verdict depends on policies."
-)
+LABEL_ONLY = findings.said("label_only")
 _GUESSING = 0.5
 
 
