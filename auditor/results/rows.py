@@ -442,7 +442,8 @@ class Row:
             return ", ".join([_POINT, *self._no_interval])
         level = f"at {self.level} confidence{self._condition}"
         if self.alone:
-            found = f"not shown: {self.ends} when taken alone, {level}"
+            found = f"{self.ends} when taken alone, {level}"
+            found = found if self.metric.lower_bound else f"not shown: {found}"
         elif detail(item, "credible"):
             found = f"at least this, {numbers.percent(item.confidence)} credible"
         elif not self.metric.lower_bound:
