@@ -328,9 +328,14 @@ def test_a_claim_that_covers_one_kind_of_neighbours(tmp_path):
 
 
 def test_a_card_tells_the_verdict_and_every_number(stopped):
-    """The card of runs has the verdict, what was counted, and how to get the page."""
+    """The card of runs has the verdict, what was counted, the numbers that have a value, and how to get the page."""
     words = told(stopped._repr_html_())
-    for text in ("Claim refuted", "150 runs with the canary and 150 without", "Katz bound", ".to_html(path)"):
+    for text in (
+        "Claim refuted",
+        "150 runs with the canary and 150 without",
+        "at any time",
+        ".to_html(path)",
+    ):
         assert text in words
     assert stopped.check("repeats").status is Status.OK
     assert replace(stopped, verdict=None).to_html() != stopped.to_html()
