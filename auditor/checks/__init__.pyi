@@ -8,6 +8,7 @@ from auditor.checks.losses import (
     power,
     saturation,
     sensitivity,
+    smallest_mu,
     ties,
 )
 from auditor.checks.null_audits import label_shuffle, placebo

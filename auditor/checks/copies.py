@@ -90,8 +90,9 @@ def _by_content(fingerprint: PerGroup) -> Check:
     words = [f"{seen}, {_NATURAL}"] if found.shared else []
     if found.p_fewer < _SURELY:
         words.append(f"{repeats} the features of another of their group, {_COPIES}")
-    if words:
         return Check("duplicates", Status.WARN, " ".join(words), details)
+    if words:
+        return Check("duplicates", Status.OK, words[0], details)
     if not any(found.repeats):
         return Check("duplicates", Status.OK, "No two records have the same features.", details)
     few = f"{repeats} those of another of their group, no more than chance explains."

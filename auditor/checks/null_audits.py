@@ -192,7 +192,10 @@ def _judged_shuffle(details: dict[str, Any]) -> Check:
         if details["shuffled"] == "persons":
             message += " Records of one person are not independent: ask for one score per person."
         return Check("label_shuffle", Status.FAIL, message, details)
-    message = f"{seen}, within the {allowed} it promises: on these records the method does not find what is not there."
+    message = (
+        f"{seen}, within the {allowed} it promises. This tests one thing: that the bound holds its level where {details['shuffled']} are"
+        " exchangeable. It does not show that they are."
+    )
     return Check("label_shuffle", Status.OK, message, details)
 
 

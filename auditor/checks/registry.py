@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from auditor.checks import copies, losses, null_audits, populations, sampler
+from auditor.core.options import BernoulliSplit
 from auditor.core.registry import CheckSpec, Registry, entries
 from auditor.core.values import Check
+from auditor.estimators.evidence import LOOKS
 
 _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "direction": lambda evidence: losses.direction(evidence.estimate("auc")),
@@ -20,6 +22,7 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
         evidence.asked.features,
         person=evidence.asked.given.person,
         inclusion=None if evidence.asked.own_odds is None else evidence.asked.given.inclusion,
+        coins=isinstance(evidence.setting.split, BernoulliSplit) and evidence.asked.own_odds is None,
         rng=evidence.rng("features"),
     ),
     # By the rank grid whatever the rule: a threshold chosen for this model means nothing on another model's scale.
@@ -37,6 +40,8 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
         evidence.estimate("epsilon_bound.clopper_pearson"),
         evidence.estimate("epsilon_bound.one_run"),
         evidence.audited,
+        sizes=(evidence.losses.n_member, evidence.losses.n_nonmember),
+        looks=LOOKS,
     ),
     "sensitivity": lambda evidence: losses.sensitivity(evidence.estimate("epsilon_star.gaussian")),
     "goodness_of_fit": lambda evidence: losses.goodness_of_fit(evidence.normals, evidence.mixtures),

@@ -505,7 +505,8 @@ def _judged(name: str, values: Ends, at: Ends, *, confidence: float, together: i
     """A difference with the verdict that is read off its interval."""
     old, new = values
     lower, upper = at
-    level = f"{percent(confidence, toward='down')} confidence{_for_all(together)}"
+    about = "about " if metrics.metric(name).approximate else ""
+    level = f"{about}{percent(confidence, toward='down')} confidence{_for_all(together)}"
     verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
     return Difference(
         name=name,

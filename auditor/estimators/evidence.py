@@ -30,6 +30,7 @@ _STREAMS: dict[str, tuple[int, ...]] = {
     "ranking": (5,),
 }
 _OTHERS = 6
+LOOKS = 6  # findings that share the error of a headline: see `auditor.pipeline.shown_together`
 
 
 @dataclass(frozen=True)

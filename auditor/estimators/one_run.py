@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from auditor.core import options
 from auditor.core.values import Estimate, Losses, Subject
@@ -153,6 +154,8 @@ def bound_of(
         details["claimed_curve"] = asked.of_curve(curve)
     if claimed is not None and isinstance(test, options.AnyGuesses) and guesses.fair:
         details["p_value"] = asked.p_value(claimed, bound)
+    if claimed is not None and bound <= claimed:
+        details["smallest_mu"] = asked.smallest_mu(claimed, curve)
     return Estimate.at_least(
         _NAME,
         bound,
@@ -285,8 +288,42 @@ class Question:
             found["needed"] = pairs_needed(smallest_fpr, alpha=self.alpha / len(sets))
         return found
 
+    def smallest_mu(self, claimed: float, curve: TradeoffCurve | None) -> float | None:
+        """Return from which mu on normal scores, ``mu`` standard deviations apart, refute the claim in 80% of such audits.
 
-_MOST_PAIRS = 10**7
+        Null where none do. By the best set of guesses alone, so it is a little too large. A guess is right where Z + a > 0, Z
+        standard normal, with a = mu / sqrt(2) for the difference of a pair and a = mu / 2 for a coin's distance from the
+        middle. The most confident share s of all has |Z + a| > t, and p of these are right: s p = Phi(a - t) and
+        s (1 - p) = Phi(-a - t), so a is half of Phi^-1(s p) - Phi^-1(s (1 - p)) [own]. The p with which so many of r
+        guesses as the test needs are right in 80% is a quantile of a beta law.
+        """
+        steps, found = isinstance(self.test, options.FDP), []
+        coins = self.guesses.adjacency is options.Adjacency.ADD_REMOVE
+        if not self.guesses.fair or isinstance(self.test, options.Steinke) or not math.isfinite(claimed):
+            return None
+        sets, bits = self.guesses.sets, self.guesses.bits
+        share = self.alpha / len(sets)
+        smallest_fpr = (
+            guess_tests.of_curve(curve) if curve else guess_tests.of_epsilon_delta(claimed, delta=self.delta)
+        )
+        for size, part in {item.guesses: item.share for item in sets}.items():
+
+            def enough(correct: int, size: int = size) -> bool:
+                if not steps:
+                    return bool(special.bdtrc(correct - 1, size, special.expit(claimed)) <= share)
+                return guess_tests.rejects(
+                    smallest_fpr, bits=bits, guesses=size, correct=correct, alpha=share
+                )
+
+            # Of all coins half are guessed "in", however many are.
+            if not (coins and part == 1) and enough(size):
+                needed = first_enough(enough, 0, size)
+                right = float(special.betaincinv(needed, size - needed + 1, _OFTEN))
+                found.append(float(special.ndtri(part * right) - special.ndtri(part * (1 - right))) / 2)
+        return (2.0 if coins else math.sqrt(2)) * min(found) if found else None
+
+
+_MOST_PAIRS, _OFTEN = 10**7, 0.8
 
 
 def pairs_needed(smallest_fpr: guess_tests.SmallestFpr, *, alpha: float) -> int | None:

@@ -320,7 +320,7 @@ def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
 def _last(shown: View) -> Iterator["Text"]:
     """What to know of single numbers, the checks that are not fine, and what a file set."""
     told = " ".join(statement.sentence for statement in shown.opening).lower()
-    for row in shown.in_order:
+    for row in (*shown.in_order, *getattr(shown, "left_out", ())):
         if row.caveat and row.caveat.rstrip(".").lower() not in told:
             yield _text(f"{row.title}: {row.caveat}", style="dim")
     for check in shown.checks:

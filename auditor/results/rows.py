@@ -309,9 +309,11 @@ class Row:
 
     Attributes:
         estimate: The number itself.
+        alone: Whether it is beyond guessing only when taken alone, and not with all that the finding looks at.
     """
 
     estimate: Estimate
+    alone: bool = False
 
     @cached_property
     def metric(self) -> Metric:
@@ -358,7 +360,9 @@ class Row:
 
     @cached_property
     def value(self) -> str:
-        """The value, a dash where there is none."""
+        """The value, a dash where there is none; "not shown" for a bound that is above 0 only when taken alone."""
+        if self.alone and self.metric.lower_bound:
+            return "not shown"
         return self._shown(self.estimate.value, toward=self.toward)
 
     @cached_property
@@ -412,7 +416,12 @@ class Row:
         if not self.has_value:
             return numbers.MISSING
         level = self.estimate.confidence
-        return self.promised or _POINT if level is None else numbers.percent(level) + self._condition
+        return self.promised or _POINT if level is None else self.level + self._condition
+
+    @property
+    def level(self) -> str:
+        """The stated confidence; "about" where it holds for many records only."""
+        return f"{'about ' if self.metric.approximate else ''}{numbers.percent(self.estimate.confidence)}"
 
     @property
     def _condition(self) -> str:
@@ -431,8 +440,11 @@ class Row:
             return f"promised, {self.promised}"
         if item.confidence is None:
             return ", ".join([_POINT, *self._no_interval])
-        level = f"at {numbers.percent(item.confidence)} confidence{self._condition}"
-        if detail(item, "credible"):
+        level = f"at {self.level} confidence{self._condition}"
+        if self.alone:
+            found = f"{self.ends} when taken alone, {level}"
+            found = found if self.metric.lower_bound else f"not shown: {found}"
+        elif detail(item, "credible"):
             found = f"at least this, {numbers.percent(item.confidence)} credible"
         elif not self.metric.lower_bound:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])

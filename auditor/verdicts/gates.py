@@ -138,8 +138,7 @@ def _terms(estimate: Estimate, end: str) -> str:
     share = ""
     if describe(estimate).unit is Unit.RATE:
         share = f"{numbers.percent(getattr(estimate, end), toward=_toward(estimate, end))}, "
-    sure = numbers.percent(estimate.confidence)
-    level = f"at {sure} confidence" if estimate.confidence else "of no stated confidence"
+    level = f"at {Row(estimate).level} confidence" if estimate.confidence else "of no stated confidence"
     kind = Row(estimate).interval if end == "value" else f"the {_ENDS[end]} {level}"
     if end == "value" and estimate.confidence and not describe(estimate).lower_bound:
         kind = f"as observed, {kind}"
