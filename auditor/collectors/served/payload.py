@@ -224,7 +224,9 @@ class Wanted:
         if isinstance(row, list) and row and all(isinstance(item, dict) and "score" in item for item in row):
             pairs = [self._named_scores(item) for item in row]
             row = {"classes": [pair[0] for pair in pairs], self.name or "scores": [pair[1] for pair in pairs]}
-        if not isinstance(row, dict) or (self.name or "").casefold() in CLASSES:  # the labels alone are wanted
+        if (
+            not isinstance(row, dict) or (self.name or "").casefold() in CLASSES
+        ):  # the labels alone are wanted
             return None
         names, scores = self._named_scores(row)
         if isinstance(names, str | int) and "score" in row:
