@@ -86,8 +86,7 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     again = replace(evidence, setting=stricter, estimators=())
     counts, losses, area = evidence.counts, evidence.losses, evidence.estimate("auc")
     sizes, confidence = (losses.n_member, losses.n_nonmember), stricter.confidence
-    variance = area.details["standard_error"] ** 2
-    low, high = interval(area.value or 0.0, variance, sizes=sizes, alpha=level)
+    low, high = interval(area.value or 0.0, area.details["placements"], sizes=sizes, alpha=level)
     gain = advantage(counts, confidence=confidence).lower or 0.0
     point = furthest(simultaneous_band(losses, confidence=confidence, members=Sample()))
     limits = {"advantage": gain} if gain > 0 else {}

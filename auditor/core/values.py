@@ -644,9 +644,10 @@ class NoiseFloor(TypedDict, total=False):
 
 
 class Supported(TypedDict, total=False):
-    """The supremum at rates that the records can show."""
+    """The supremum at rates that the records can show, of the fit and of logistic laws with its means and spreads."""
 
     value: float
+    logistic: float
 
 
 class CurvePoint(TypedDict, total=False):
@@ -681,6 +682,22 @@ class CurveRejected(TypedDict, total=False):
     refuted_at_pair: float
     growth: Growth
     point: CurvePoint
+
+
+class Placements(TypedDict):
+    """What an AUC's interval rests on, of the members' placements and of the non-members'.
+
+    The placement of a record is the share of the other group that lies on the right side of it, ties counting half.
+
+    Attributes:
+        variances: Of their means, as DeLong has them.
+        least: The least of each group.
+        largest: The largest.
+    """
+
+    variances: list[float]
+    least: list[float]
+    largest: list[float]
 
 
 class Area(TypedDict):
@@ -742,6 +759,7 @@ class EstimateDetails(TypedDict, total=False):
     accuracy_baseline: float
     curve_gap_fpr: float
     standard_error: float
+    placements: Placements
     at: Place
     supported: Supported
     noise_floor: NoiseFloor

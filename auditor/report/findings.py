@@ -506,13 +506,14 @@ def _lead(result: AuditDocument) -> Headline:
     blunted = _blunted(result)
     if blunted:
         return Headline(bound, f"The certified bound leads, which needs no fit. {blunted}")
-    noise = rows.within_noise(star)
-    if noise is not None or detail(star, "lower_reason") is not None:
-        why = noise or "Epsilon* has no interval here."
+    notes, why = " ".join(rows.star_notes(star)), rows.within_noise(star)
+    if why is None and detail(star, "lower_reason") is not None:
+        why = "Epsilon* has no interval here."
+    elif why is None and detail(star, "at", "reached_by_data") is False:
+        why = f"Epsilon* is an estimate. {notes}"
+    if why is not None:
         return Headline(bound, f"The certified bound leads, which allows for chance. {why}")
-    return Headline(
-        star, " ".join(["Epsilon* is an estimate, as good as the Gaussian fit.", *rows.star_notes(star)])
-    )
+    return Headline(star, f"Epsilon* is an estimate, as good as the Gaussian fit. {notes}".rstrip())
 
 
 def _blunted(result: AuditDocument) -> str | None:

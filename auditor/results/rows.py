@@ -48,7 +48,9 @@ def star_notes(star: Estimate) -> list[str]:
         shown = detail(star, "supported", "value")
         notes.append("It is read off the fitted curves beyond what the records can show.")
         if shown is not None:
-            notes.append(f"At rates that the records can show it is {numbers.number(shown)}.")
+            heavier = detail(star, "supported", "logistic")
+            tails = "" if heavier is None else f", and {numbers.number(heavier)} with logistic tails"
+            notes.append(f"At rates that the records can show it is {numbers.number(shown)}{tails}.")
     return notes
 
 
