@@ -195,6 +195,7 @@ def described(description: DPSGD) -> dict[str, Any]:
         "steps": description.steps,
         "sampling": next(name for name, kind in SAMPLERS.items() if isinstance(description.sampling, kind)),
         "unit": description.unit,
+        **({} if (people := description.records_per_person) is None else {"records_per_person": people}),
         "phases": [vars(phase) for phase in description.phases],
     }
 

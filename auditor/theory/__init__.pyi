@@ -2,8 +2,10 @@ from auditor.theory.accountant import (
     ClaimedCurve as ClaimedCurve,
     claimed_curve as claimed_curve,
     epsilon as epsilon,
+    for_group as for_group,
+    group_curve as group_curve,
     replace_one as replace_one,
-    replaced_curve,
+    replaced_curve as replaced_curve,
 )
 from auditor.theory.attackers import (
     advantage_under_prior as advantage_under_prior,
