@@ -252,6 +252,7 @@ class PersonsFound:
         sizes_p_value: Of the hypothesis that persons have as many records among the members as among the non-members.
         effective: Records divided by the design effect of their persons; see `auditor.records.labels`.
         left_out: Persons with records in both groups who were left out, since membership was decided by person.
+        trained: For how few and how many training records a score stands.
     """
 
     losses: Losses
@@ -358,8 +359,8 @@ def _spread(by_id: RecordsFound, choice: Persons) -> PersonsFound:
     held = np.concatenate([_trained(by_id, choice, at) for at in (0, 1)])
     trained = (int(held.min()), int(held.max())) if held.size else (1, 1)
     if losses.person is None:
-        alone: tuple[Any, ...] = (records, records, records, 1, 0, 0.0, 0, 1.0, records)
-        return PersonsFound(losses, choice, by_id, False, *alone, trained=trained)
+        alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, records, (), trained)
+        return PersonsFound(losses, choice, by_id, False, *alone)
     found = codes(losses.person)
     owners = _owners(found)
     sizes = [np.unique(owner, return_counts=True)[1] for owner in owners]

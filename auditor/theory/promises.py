@@ -107,13 +107,13 @@ def _of_people(training: DPSGD, accounted: Claim, rates: tuple[float, ...], prio
     yield accounted
     yield mu_claim(training, adjacency=accounted.adjacency)
     names = ("advantage", attackers.named("success_rate", prior), *map(attackers.tpr_metric, rates))
-    curve, values = whole.curve, [None] * len(names)
+    curve = whole.curve
+    values: list[float | None] = [None] * len(names)
     if curve is not None:
         right = float(np.max(prior * curve.tpr + (1 - prior) * (1 - curve.fpr)))
         values = [curve.advantage, right, *map(curve.tpr_at, rates)]
-    about = {"method": accounted.method, "proven": not training.shuffled, "note": accounted.note}
     for name, value in zip(names, values, strict=True):
-        found = Claim(name, value, None, accounted.adjacency, **about)
+        found = replace(accounted, metric=name, value=value, delta=None)
         yield found
         if name == "advantage":
             yield attackers.bayes_security_from_advantage(found)

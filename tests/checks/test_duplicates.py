@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from auditor import checks
-from auditor.checks import twins
 from auditor.core import Losses, PerGroup, Status
-from auditor.estimators.twins import by_chance
+from auditor.estimators.twins import by_chance, twins
 from auditor.records import Features, fingerprints
 
 
