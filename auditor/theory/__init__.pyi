@@ -3,9 +3,9 @@ from auditor.theory.accountant import (
     claimed_curve as claimed_curve,
     epsilon as epsilon,
     for_group as for_group,
-    group_curve as group_curve,
+    group_curve,
     replace_one as replace_one,
-    replaced_curve as replaced_curve,
+    replaced_curve,
 )
 from auditor.theory.attackers import (
     advantage_under_prior as advantage_under_prior,

@@ -118,6 +118,6 @@ def test_a_true_claim_about_records_is_judged_for_groups_of_them(simulated, kind
         losses = told_by_groups(rng, epsilon=0.15, rows=8)
         units = per_person(losses, choice=EachRecord(rows=kind))
         bound = one_run_bound(units.losses, split=BernoulliSplit(), delta=1e-9, rng=rng)
-        return bound.value > claim.epsilon * units.group
+        return (bound.value or 0.0) > claim.epsilon * units.group
 
     assert seldom(simulated(refuted, seed=29, runs=(100, 3000))) is holds
