@@ -201,7 +201,7 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
     """
     rows = losses.n_member, losses.n_nonmember
     ones = PerGroup(*(np.ones(0 if losses.bits else n, np.int64) for n in rows))
-    if losses.id is None:
+    if not losses.ids_may_repeat:
         return RecordsFound(losses, rows, ones)
     owners = _owners(_within_persons(losses))
     sides = [_PerPerson.of(values, owner, by) for values, owner in zip(_sides(losses), owners, strict=True)]
