@@ -345,3 +345,13 @@ def test_rows_on_the_command_line(rng, tmp_path, capsys, asked, code):
     claim = ["--claim-epsilon", "0.4", "--claim-delta", "0", "--claim-adjacency", "replace-one"]
     found = answer(capsys, "audit", table, "--split", "random", *claim, *asked, code=code)
     assert found["data"]["rows"] == [320, 320]
+
+
+@pytest.mark.parametrize(
+    ("claim", "judged"), [((0.1, 0.0, "replace-one"), False), ((0.1, 0.0, "replace-one", "person"), True)]
+)
+def test_models_of_unequal_ids_judge_no_claim_about_replaced_records(rng, claim, judged):
+    """Ids of one to three rows are training sets of other sizes, which a claim made for people covers."""
+    models = [scored(rng, ids=60, rows=rng.integers(1, 4, 60), inside=rng.random(60) < 0.5) for _ in range(2)]
+    found = auditor.audit_instances(models, delta=0.0, split=RandomSplit(), claim=StatedClaim(*claim))
+    assert (found.verdict != "not_evaluable") is judged

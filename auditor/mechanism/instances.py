@@ -19,7 +19,7 @@ from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.rates import auc
-from auditor.records.labels import mechanism_reason, per_person
+from auditor.records.labels import group_reason, mechanism_reason, per_person
 from auditor.results.document import (
     AuditDocument,
     InstancesDocument,
@@ -38,10 +38,6 @@ from auditor.verdicts.judging import judge, overall
 
 _Instance = Losses | AuditDocument
 
-_UNEQUAL = (
-    "ids have different numbers of rows, and a claim about replaced records alone says nothing of training sets of"
-    " different sizes; audit equally many rows of each"
-)
 _BY_PERSON = (
     "records of one person were counted as independent, and no person is in both groups: membership was decided by"
     " person; audit one score per person"
@@ -106,12 +102,14 @@ def _of_result(result: AuditDocument) -> str | None:
 
 def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim | None) -> str | None:
     """Why a bound on these units cannot judge a claim made for single records, if so."""
-    held = np.array([_trained(item) for item in instances])
-    if claim is not None and np.ptp(held) > 0 and options.for_equal_groups(claim):
-        return _UNEQUAL
+    results = [item for item in instances if isinstance(item, AuditDocument)]
+    held = [_trained(item) for item in instances]
     if options.for_persons(claim):
-        return None
-    results = (item for item in instances if isinstance(item, AuditDocument))
+        people = (check.details for item in results for check in _persons(item))
+        held += [(1, int(found.get("largest") or 1)) for found in people if found.get("combined")]
+    about = group_reason((min(few for few, _ in held), max(many for _, many in held)), claim)
+    if about is not None or options.for_persons(claim):
+        return about
     if any(check.details.get("combined") for item in results for check in _persons(item)):
         return (
             "scores combine the records of one person, so the bound is about replacing a person, and a claim about single"

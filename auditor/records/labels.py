@@ -474,14 +474,18 @@ def claim_reason(found: PersonsFound, claim: TrainingClaim | None = None) -> str
     Adding or removing a person with k records moves a training algorithm by up to k times the epsilon of one record. A
     claim for people, or for groups of records (`PersonsFound.group`), allows for that.
     """
-    least, most = found.trained
-    if most == 1:
-        return None
-    if found.combined and not for_persons(claim):
+    most = found.trained[1]
+    if found.combined and most > 1 and not for_persons(claim):
         return (
             f"scores combine up to {most:,} records of one person, so the bound is about adding or removing a person,"
             " and a claim about single records allows a person with several records a larger epsilon"
         )
+    return group_reason(found.trained, claim)
+
+
+def group_reason(trained: tuple[int, int], claim: TrainingClaim | None) -> str | None:
+    """Return why scores that stand for so few and so many records cannot judge a claim that is converted for them, or None."""
+    least, most = trained
     stated = None if claim is None else claim.records_per_person
     if stated is not None and stated < most:
         return (
