@@ -335,7 +335,9 @@ def audit(
         training_size: Number of training records, by default the number of member losses.
         threshold: How the certified bound picks its threshold.
         fpr: False positive rates to report the true positive rate at.
-        persons: `OnePerPerson`, the default where the losses name persons, or `EachRecord`.
+        persons: `OnePerPerson`, the default where the losses name persons and membership was decided by person, or
+            `EachRecord`. Rows of one id have one score; the choice says by ``rows`` whether they are scorings of one training
+            record.
         mixture: Fit Gaussian mixtures too, up to so many components.
         one_run_test: How the guesses about the training algorithm are judged: by default `FDP` at a delta above 0, which
             judges a claim's whole curve, and `AnyGuesses` at delta 0; or `Steinke`.

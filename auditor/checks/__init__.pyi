@@ -1,4 +1,4 @@
-from auditor.checks.copies import duplicates, twins
+from auditor.checks.copies import duplicates
 from auditor.checks.losses import (
     collection,
     direction,

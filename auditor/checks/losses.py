@@ -239,12 +239,16 @@ def collection(notes: Sequence[str]) -> Check | None:
 _LEVEL = 1e-3
 
 
-def persons(found: PersonsFound) -> Check | None:
+def persons(found: PersonsFound, *, most: int = 10) -> Check | None:
     """Say what the units of the audit are; None where records do not name their person.
 
     Fails where combined scores differ without any leak because persons have more records in one group (a smallest
     loss of eight is lower than a smallest loss of two). Warns where records of one person are counted as independent,
-    and where persons have records in both groups.
+    and where persons have records in both groups, or were left out for it.
+
+    Args:
+        found: The units.
+        most: How many of those who were left out to name.
     """
     if not found.named:
         return None
@@ -258,6 +262,8 @@ def persons(found: PersonsFound) -> Check | None:
         "sizes_p_value": found.sizes_p_value,
         "combined": found.combined,
     }
+    if found.left_out:
+        details |= {"left_out": len(found.left_out), "left_out_persons": list(found.left_out[:most])}
     return Check("persons", *_answer(found), details)
 
 
@@ -290,7 +296,12 @@ def _answer(found: PersonsFound) -> tuple[Status, str]:
     words = f"{records:,} records of {people:,} persons: intervals count persons."
     if blank:
         words += f" {blank:,} record(s) name nobody and count as one person each."
-    if found.in_both:
+    if found.left_out:
+        words += (
+            f" {len(found.left_out):,} more person(s) have records in both groups, far fewer than a split by record puts there,"
+            " and were left out: take their records out of one group if that is a mistake."
+        )
+    if found.in_both or found.left_out:
         return Status.WARN, words + both
     return Status.UNKNOWN if blank else Status.OK, words
 

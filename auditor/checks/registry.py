@@ -11,16 +11,17 @@ from auditor.estimators.evidence import LOOKS
 
 _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "direction": lambda evidence: losses.direction(evidence.estimate("auc")),
-    "ties": lambda evidence: losses.ties(evidence.asked.given),
+    "ties": lambda evidence: losses.ties(evidence.asked.units.by_id.losses),
     "bins": lambda evidence: losses.bins(evidence.asked.given),
     "saturation": lambda evidence: losses.saturation(evidence.asked.given),
     "masking": lambda evidence: losses.masking(evidence.losses),
     "collection": lambda evidence: losses.collection(evidence.asked.given.notes),
-    "duplicates": lambda evidence: copies.duplicates(evidence.asked.given),
-    "persons": lambda evidence: losses.persons(evidence.asked.units),
+    "duplicates": lambda evidence: copies.duplicates(evidence.asked.given, units=evidence.asked.units),
+    "persons": lambda evidence: losses.persons(evidence.asked.units, most=evidence.asked.top_records),
     "shift": lambda evidence: populations.shift(
         evidence.asked.features,
-        person=evidence.asked.given.person,
+        person=evidence.asked.given.person
+        or (evidence.asked.given.id if evidence.asked.units.by_id.combined else None),
         inclusion=None if evidence.asked.own_odds is None else evidence.asked.given.inclusion,
         coins=isinstance(evidence.setting.split, BernoulliSplit) and evidence.asked.own_odds is None,
         rng=evidence.rng("features"),

@@ -213,11 +213,14 @@ class _Sampling(shared.Sampled, title="How the records were chosen"):
         overlap: For --split propensity: records are audited whose estimated probability of membership lies between this and
             1 less this; default: 0.1.
         persons: One score per person (the mean, min or max loss), or each record; default: mean, where persons are whole.
+        rows: What several rows of one id are: training records each (also where that is not known), for which a claim about
+            records is judged for groups of so many; or scorings of one training record. Default: records.
     """
 
     stratified: bool = False
     overlap: float | None = None
     persons: Literal["mean", "min", "max", "each"] | None = None
+    rows: choices.Rows | None = None
 
     def declared_split(self) -> choices.MembershipSplit:
         """Return how membership was decided."""
@@ -225,11 +228,19 @@ class _Sampling(shared.Sampled, title="How the records were chosen"):
             self.split, inclusion=self.inclusion, stratified=self.stratified, overlap=self.overlap
         )
 
-    def unit(self) -> choices.Persons | None:
+    def unit(self, losses: Losses) -> choices.Persons | None:
         """Return what counts as one unit, or nothing where that was left open."""
+        rows = self.rows or choices.Rows.RECORDS
         if self.persons is None:
-            return None
-        return choices.EachRecord() if self.persons == "each" else choices.OnePerPerson(self.persons)
+            if self.rows is None:
+                return None
+            if losses.person is not None:
+                raise InputError(
+                    "--rows needs --persons where the records name persons, got none; say --persons mean or --persons each too."
+                )
+        if self.persons in (None, "each"):
+            return choices.EachRecord(rows=rows)
+        return choices.OnePerPerson(str(self.persons), rows)
 
 
 @dataclass(frozen=True)
@@ -422,7 +433,6 @@ def audit(
     # Before anything is read, for these refuse options that decide nothing.
     chosen: dict[str, Any] = {
         "members": sampling.scored_members(tables.coverage),
-        "persons": sampling.unit(),
         "one_run_test": measured.guess_test(split=sampling.split),
         "threshold": measured.threshold(),
         "mixture": measured.mixtures(),
@@ -443,6 +453,7 @@ def audit(
             claim=claim,
             training_size=sampling.training_size,
             **chosen,
+            persons=sampling.unit(losses),
             features=features,
             reference=None if trust.reference is None else tables.read_table(trust.reference),
             seed=measured.seed,

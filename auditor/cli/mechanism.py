@@ -105,6 +105,10 @@ def claim(
         Steps that differ, from a table:
           auditor claim --schedule steps.csv --delta 1e-5
 
+        What does it promise people who have up to 5 records?
+          auditor claim --noise-multiplier 10 --sampling-rate 0.01 --steps 1000 \
+            --delta 1e-5 --records-per-person 5
+
         Stop a pipeline that promises too little, for both kinds of neighbours or for one:
           auditor claim --schedule steps.csv --delta 1e-5 --fail-if "epsilon > 8" \
             --fail-if "advantage.replace-one > 0.3"
@@ -155,7 +159,9 @@ def _result(
         prior=asked.prior,
         estimates=tuple(map(_for_gates, best.values())),
         claims=(*claims, *further),
-        in_words=theory.in_words(claims, rates=asked.rates(), prior=asked.prior),
+        in_words=theory.in_words(
+            claims, rates=asked.rates(), prior=asked.prior, records=training.records_per_person
+        ),
         curves=tuple(
             dataclasses.replace(line, name=str(kind))
             for kind, item in whole.items()

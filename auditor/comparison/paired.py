@@ -39,7 +39,7 @@ from auditor.core.errors import InputError
 from auditor.core.options import OnePerPerson
 from auditor.core.values import Floats, Losses, PerGroup
 from auditor.estimators.limits import lower_limit, upper_limit
-from auditor.records.labels import codes, per_person
+from auditor.records.labels import codes, per_person, per_record
 
 _ASIDE = 4  # one record in so many sets the thresholds
 _LEAST_ASIDE = 100  # and no more than half of them
@@ -77,6 +77,8 @@ def same_records(old: Losses, new: Losses, *, unit: str = "record") -> SameRecor
                 f"losses must have ids to be compared record by record, got none in the {which} audit; read them with"
                 " their id column."
             )
+    if unit == "record":
+        old, new = (per_record(item).losses for item in (old, new))
     members, others = (_orders(old, new, group) for group in ("member", "nonmember"))
     first, second = (
         item.take(member=members[at], nonmember=others[at]) for at, item in enumerate((old, new))

@@ -511,4 +511,7 @@ def too_narrow(result: AuditDocument) -> str | None:
         details = check.details
         if check.name == "persons" and not details.get("combined") and (details.get("largest") or 1) > 1:
             return "records of one person are counted as independent, so that the intervals are too narrow"
+        repeats = details.get("within_members") or details.get("within_nonmembers")
+        if check.name == "duplicates" and repeats and "trained" not in details:
+            return "rows of one id are counted as independent, so that the intervals are too narrow"
     return None

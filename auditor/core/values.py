@@ -457,6 +457,19 @@ class Losses:
         )
 
     @cached_property
+    def ids_may_repeat(self) -> bool:
+        """Whether an id may occur twice within a group: false only where all are text, or whole numbers, and differ."""
+        for column in self.id or ():
+            words = column.tolist()
+            if set(map(type, words)) == {str}:
+                words = [word.strip() for word in words]
+            elif column.dtype.kind not in "iu":
+                return True
+            if len(set(words)) < len(words):
+                return True
+        return False
+
+    @cached_property
     def sorted_member(self) -> Floats:
         """The member losses in ascending order, computed once."""
         return _sorted(self.member)

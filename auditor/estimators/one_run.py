@@ -5,7 +5,7 @@ holds its level for any mechanism and any score.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.guess_tests import first_enough, steinke_bound
 from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
-from auditor.records.labels import claim_reason, mechanism_reason
+from auditor.records.labels import PersonsFound, claim_reason
 
 
 def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -62,17 +62,27 @@ def of_units(found: Estimate, evidence: Evidence) -> Estimate:
     """Return a number about the training algorithm with what follows for it from the units of the audit."""
     if isinstance(evidence.setting.split, options.NO_CHANCE):
         return found
-    units, strata = evidence.asked.units, options.stratified(evidence.setting.split)
-    refusal, about = mechanism_reason(units, strata=strata), claim_reason(units)
-    details, assumptions = dict(found.details), found.assumptions
+    units, refusal = evidence.asked.units, evidence.refusal
+    about = claim_reason(units, evidence.setting.claim)
+    details = dict(found.details)
     if refusal is not None:
         details["reason"] = refusal
-    elif about is not None and not options.for_persons(evidence.setting.claim):
+    elif about is not None:
         details["not_for_claim"] = about
-    if about is not None:
-        person = "a score stands for a person: neighbours differ in all records of one person"
-        assumptions = (*assumptions, person)
+    assumptions = (*found.assumptions, *_of_neighbours(units))
     return replace(found, details=details, assumptions=assumptions)
+
+
+def _of_neighbours(units: PersonsFound) -> Iterator[str]:
+    """What neighbours differ in where a score stands for several rows."""
+    if units.combined and units.trained[1] > 1:
+        yield "a score stands for a person: neighbours differ in all records of one person"
+    elif units.trained[1] > 1:
+        yield "a score stands for an id: neighbours differ in all rows of one id"
+    elif units.by_id.combined:
+        yield "the rows of an id are scorings of one training record (declared, not checked)"
+    if units.left_out:
+        yield f"{len(units.left_out):,} person(s) with records in both groups were left out"
 
 
 _NAME = "epsilon_bound.one_run"

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from auditor.checks.copies import twins
 from auditor.checks.losses import collection
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
@@ -32,6 +31,7 @@ from auditor.estimators.guess_tests import own_odds_bound
 from auditor.estimators.guesses import Guesses
 from auditor.estimators.limits import kinds_of, poisson_binomial_tail
 from auditor.estimators.propensity import estimated_odds
+from auditor.estimators.twins import twins
 from auditor.records.features import Features, encoded, fingerprints
 from auditor.results.document import LabelsDocument, made_now
 

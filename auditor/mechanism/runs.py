@@ -22,6 +22,7 @@ from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
 from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
+from auditor.records.labels import per_record
 from auditor.results.document import RunsDocument, input_hash, provenance
 from auditor.results.views import curves_of_runs
 from auditor.theory.accountant import claimed_curve
@@ -494,10 +495,12 @@ def audit_runs(
         threshold = options.FixedThreshold(0.0)
     validate.instance("losses", losses, (Losses,))
     test = _test_of(losses, test)
+    given, losses = losses, per_record(losses).losses  # a run that is listed several times is one run
     between = options.Adjacency.named(adjacency)
     claim = _claim_of(claim, test, between)
     validate.instance("threshold", threshold, get_args(options.ThresholdRule))
     validate.instance("threshold_runs", threshold_runs, (Losses, type(None)))
+    threshold_runs = threshold_runs and per_record(threshold_runs).losses
     delta = validate.fraction("delta", delta, zero=True)
     confidence = validate.of_one_look(confidence, looks)
     claims, audited = _promised(claim, delta=delta, adjacency=between)
@@ -525,7 +528,7 @@ def audit_runs(
     checks = (*_checks_of(losses), *filter(None, [sampler_check(claim)]))
     comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
     called, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
-    origin = provenance(losses, seed=seed, source=None, command=None)
+    origin = provenance(given, seed=seed, source=None, command=None)
     origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
     return RunsDocument(
         data={

@@ -217,7 +217,10 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
     from auditor.report.figures.gallery import FIGURES
 
     result, best, tables = view.result, leading(view.result.claims), []
-    for adjacency, title in rows.NEIGHBOURS.items():
+    for adjacency in rows.NEIGHBOURS:
+        title = rows.neighbours(
+            adjacency, (getattr(result, "description", None) or {}).get("records_per_person")
+        )
         ours = [item for item in result.claims if item.adjacency is adjacency]
         told = [item for item in ours if item in best], [item for item in ours if item not in best]
         lines = tuple(

@@ -286,6 +286,8 @@ class AuditData(TypedDict):
         persons: Persons among them, where records name persons.
         top_records: Why no records are named by id, where none are.
         effective: Of how many independent records the groups are worth, where records name persons.
+        rows: Audited rows, where several of one id are one record: members, non-members.
+        left_out: Persons with records in both groups who were left out, where any were.
         looks: How many looks share the error, where several do.
         shown: Which findings hold together, at a share of the error each.
     """
@@ -312,6 +314,8 @@ class AuditData(TypedDict):
     persons: NotRequired[PairOfCounts | None]
     top_records: NotRequired[str | None]
     effective: NotRequired[Annotated[list[NotNegative], Must(minItems=2, maxItems=2)] | None]
+    rows: NotRequired[PairOfCounts]
+    left_out: NotRequired[Count]
     looks: NotRequired[Count]
     shown: NotRequired[Annotated[ShownData, Must(additionalProperties=False)]]
 

@@ -257,6 +257,16 @@ NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "One record added or removed (add-remove)",
     Adjacency.REPLACE_ONE: "One record replaced (replace-one): a training record against a fresh one",
 }
+
+
+def neighbours(adjacency: Adjacency, people: int | None) -> str:
+    """Return what two training sets differ in, as a title; ``people`` is the number of records of a person, or null."""
+    if people is None:
+        return NEIGHBOURS[adjacency]
+    change = "added or removed" if adjacency is Adjacency.ADD_REMOVE else "replaced"
+    return f"Up to {people:,} records of one person {change} ({adjacency})"
+
+
 _NEAR_ONE = 0.999
 _AT = re.compile(r"(.*)_at_(fpr|prior)\.(.*)")
 

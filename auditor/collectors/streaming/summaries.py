@@ -43,6 +43,7 @@ from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.files import MEMORY, table_content, write_all
 from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale
+from auditor.records.labels import default_units
 
 BITS = 22  # at which the certified bound loses at most .01 nats on the laws that were tried
 _FEWEST, _MOST = 13, 24  # beyond, the counts of all bins take more memory than losses that are worth counting
@@ -130,15 +131,15 @@ class Summary:
 
     @classmethod
     def of(cls, losses: Losses, *, bits: int = BITS) -> "Summary":
-        """Return the summary of losses that are at hand.
+        """Return the summary of losses that are at hand: of one score for each person or id where several rows share one.
 
         Args:
             losses: Any.
             bits: See `Summary`.
         """
         bits = _checked_bits(bits)
-        found = _Bins(bits)
-        for group, member in ((losses.member, True), (losses.nonmember, False)):
+        found, units = _Bins(bits), default_units(losses).losses
+        for group, member in ((units.member, True), (units.nonmember, False)):
             found.add(group, np.full(group.size, member))
         return replace(found.summary(), **{name: getattr(losses, name) for name in _OF_LOSSES})
 
