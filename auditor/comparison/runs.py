@@ -482,7 +482,7 @@ def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha
         alpha: The error of the interval, in (0, 1).
     """
     from auditor.estimators.gap import gap_limits
-    from auditor.estimators.rates import interval
+    from auditor.estimators.rates import interval, placements_of
 
     sizes, value = _sizes(data), estimate.value or 0.0
     if sizes is None:
@@ -490,12 +490,8 @@ def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha
     if name == "advantage":
         # In a census too: without its members' share of the error, two training sets would differ by chance alone.
         return gap_limits(value, n_member=sizes[0], n_nonmember=sizes[1], alpha=alpha)
-    placements = estimate.details.get("placements")
-    if placements is None or not all(
-        len(pair) == len(sizes) and all(0 <= end <= 1 for end in pair) for pair in placements.values()
-    ):
-        return None
-    return interval(value, placements, sizes=sizes, alpha=alpha)
+    placements = placements_of(estimate)
+    return None if placements is None else interval(value, placements, sizes=sizes, alpha=alpha)
 
 
 def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:

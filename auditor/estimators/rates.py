@@ -226,6 +226,13 @@ def auc(counts: ThresholdCounts, *, confidence: float = 0.95, correct: PerGroup 
     )
 
 
+def placements_of(estimate: Estimate) -> Placements | None:
+    """Return the placements that `auc` keeps, or None where a stored result has none that an interval can rest on."""
+    found = estimate.details.get("placements")
+    usable = found and all(len(pair) == 2 and all(0 <= end <= 1 for end in pair) for pair in found.values())  # noqa: PLR2004
+    return found if usable else None
+
+
 def interval(
     value: float, placements: Placements, *, sizes: tuple[int, int], alpha: float
 ) -> tuple[float, float]:

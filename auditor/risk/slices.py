@@ -15,7 +15,6 @@ by the loss, may. A lower limit for the best attacker under one policy is theref
 all hold at once: the largest is taken [own].
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,16 +25,25 @@ import numpy.typing as npt
 
 from auditor.core.numbers import percent
 from auditor.core.options import NO_CHANCE, Melded, RankGrid, Sample, UnknownSplit
-from auditor.core.values import Estimate, Floats, Losses, OutputPolicy, PerGroup, Subject, weighted
+from auditor.core.values import (
+    Estimate,
+    Floats,
+    Losses,
+    OutputPolicy,
+    PerGroup,
+    Placements,
+    Subject,
+    weighted,
+)
 from auditor.curves.tradeoff import count
 from auditor.estimators.certified import clopper_pearson, grid_ceiling
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
 from auditor.estimators.limits import lower_limit, upper_limit
 from auditor.estimators.one_run import mechanism_bound, stated_delta
-from auditor.estimators.rates import auc, guaranteed_rates, interval
+from auditor.estimators.rates import auc, guaranteed_rates, interval, placements_of
 from auditor.records.labels import codes
-from auditor.results.document import PolicyFound, Slice, SliceKind, detail, find
+from auditor.results.document import PolicyFound, Slice, SliceKind, find
 
 # Where bands of losses end, as shares of all records.
 _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -179,14 +187,21 @@ def stands_out(one: Slice, slices: Sequence[Slice]) -> bool:
     own = find(one, "auc")
     if own is None or own.lower is None or not rows:
         return False
-    errors = np.array([detail(row, "standard_error") or 0.0 for _, row in rows])
+    known = [found for _, row in rows if (found := placements_of(row))]
+    if len(known) < len(rows):
+        return False
     sizes = np.array([(item.n_member, item.n_nonmember) for item, _ in rows])
     weights = sizes.prod(axis=1) / sizes.sum(axis=1)
     weights /= weights.sum()
-    value, error = float(weights @ [row.value for _, row in rows]), math.hypot(*(weights * errors))
+    together: Placements = {
+        "variances": (weights**2 @ [found["variances"] for found in known]).tolist(),
+        "least": np.min([found["least"] for found in known], axis=0).tolist(),
+        "largest": np.max([found["largest"] for found in known], axis=0).tolist(),
+    }
+    value = float(weights @ [row.value for _, row in rows])
     n_member, n_nonmember = map(int, sizes.sum(axis=0))
     alpha = 1 - (own.confidence or 0.0)
-    return own.lower > interval(value, error**2, sizes=(n_member, n_nonmember), alpha=alpha)[1]
+    return own.lower > interval(value, together, sizes=(n_member, n_nonmember), alpha=alpha)[1]
 
 
 # --- The audit repeated by what the model would answer ---
