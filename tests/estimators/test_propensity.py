@@ -8,6 +8,7 @@ from scipy import special
 
 from auditor import Features, Losses, Propensity, RandomSplit, StatedClaim, audit, records_needed
 from auditor.core import EachRecord, InputError
+from auditor.core.numbers import number
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_rows_for_odds_that_are_off(groups):
         assert next(item for item in again if item["name"] == left.name)["value"] == left.value
         words = f"odds off by a factor of {factor}"
         assert words in found.to_html()
-        assert f" of {factor} " in str(found)
+        assert f"at least {number(left.value, toward='down')}" in str(found)
     assert found.verdict == "not_evaluable"
 
 
