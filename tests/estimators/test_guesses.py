@@ -213,7 +213,7 @@ def test_orders_are_those_of_a_stable_sort(rng):
 
 def test_opposite_guesses_in_two_orders_would_break_the_level():
     """Guessing all coins "in" in one order and "out" in another doubles the alarms: one direction for each coin."""
-    size, order = 60, np.arange(60)
+    size, order = 40, np.arange(40)
     law = stats.binom(size, 0.5)
     alarms = {"one": 0.0, "both": 0.0}
     for right in range(size + 1):
