@@ -100,6 +100,7 @@ def clopper_pearson(
     alpha = 1 - confidence
     match rule:
         case options.RankGrid():
+            rule = _in_reach(rule, alpha, members)
             hits = Hits.of(losses, _ranks_of(rule))
             found = _with_threshold(_grid_bound(hits, delta, alpha, rule, members), losses)
             sizes = losses.n_member, losses.n_nonmember
@@ -340,6 +341,7 @@ def grid_ceiling(
     members: options.Members,
 ) -> float:
     """Return the bound of a perfect attack: the most that these numbers of records can certify."""
+    rule = _in_reach(rule, alpha, members)
     perfect = Hits.perfect(n_member, n_nonmember, _ranks_of(rule))
     return max(0.0, _grid_bound(perfect, delta, alpha, rule, members).epsilon)
 
@@ -347,6 +349,17 @@ def grid_ceiling(
 # Records of both groups up to which the p-value is computed exactly, beyond which a draw of audits is quicker: a bound and
 # its ceiling then take at most a quarter of a second. Of levels below the smallest the exact sums cannot be sure.
 _EXACT_UP_TO, _SMALLEST = 2_000, 1e-8
+
+
+_OF_SUBSETS = 0.01
+
+
+def _in_reach(rule: options.RankGrid, alpha: float, members: options.Members) -> options.RankGrid:
+    """The rule, with `Melded` in place of `Calibrated` for a subset at an error that drawn audits cannot show."""
+    calibrated = isinstance(rule.interval, options.Calibrated)
+    if not (calibrated and isinstance(members, options.Subset) and alpha < _OF_SUBSETS * (1 - LEAST_BOUND)):
+        return rule
+    return replace(rule, interval=options.Melded())
 
 
 def is_exact(n_member: int, n_nonmember: int, alpha: float, members: options.Members) -> bool:

@@ -380,7 +380,9 @@ class CalibratedTest:
     @cached_property
     def _from_draws(self) -> tuple[Floats, Floats]:
         """The smallest epsilons of drawn audits, and upper limits of the p-values below, and from each of them on."""
-        least, weights = least_epsilons(self._corners, self.law, near=max(0.0, self.statistic))
+        # Of a subset all are drawn alike: what was left out of it decides too.
+        near = None if isinstance(self.law.chosen, Subset) else max(0.0, self.statistic)
+        least, weights = least_epsilons(self._corners, self.law, near=near)
         return least, chances_up_to(weights)
 
     @cached_property
@@ -394,7 +396,7 @@ class CalibratedTest:
             return 0.0
         if self.drawn and not self._is_perfect:
             least, chances = self._from_draws
-            enough = int(np.searchsorted(chances, self.law.alpha, side="right"))
+            enough = min(int(np.searchsorted(chances, self.law.alpha, side="right")), least.size)
             return 0.0 if enough == 0 else _rounded_down(min(float(least[enough - 1]), _MOST))
 
         def excess(epsilon: float) -> float:

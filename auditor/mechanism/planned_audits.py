@@ -162,6 +162,7 @@ Attack = PerfectAttack | GaussianAttack | RandomisedResponse
 _Counts = npt.NDArray[np.int64]
 _Booleans = npt.NDArray[np.bool_]
 DRAWS, _NULL_DRAWS = 2000, 4000
+_LEFT = 0.87  # of the level of guesses: what the error of their draws leaves
 _ALIKE = 1e-9
 
 
@@ -413,7 +414,8 @@ class OneRunAudit:
         found, worst = (
             guess_tests.exponents(counts.T, sets, epsilon).max(axis=1) for counts in (right, null)
         )
-        return np.asarray(_significant(found, worst, self.alpha) | (len(sets) * np.exp(-found) <= self.alpha))
+        clear = len(sets) * np.exp(-found) <= self.alpha
+        return np.asarray(_significant(found, worst, _LEFT * self.alpha) | clear)
 
     def _enough(self, bits: int, sets: tuple[GuessSet, ...], right: _Counts) -> _Booleans:
         """Whether any set has as many right guesses as refute, for each column of them; shape (draws,)."""
