@@ -400,6 +400,9 @@ def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, 
     least, telling = float(every.max()), sets[int(every.argmax())]
     if least == 0:
         return 1.0
+    alone = float(chance_above(telling.correct - 1, telling.guesses, float(special.expit(epsilon))))
+    if telling.correct == telling.guesses and sum(item.guesses >= telling.guesses for item in sets) == 1:
+        return alone  # nothing else is as large
     counts, belongs = guesses.cells
     larger = drawn = 0
     for batch, enough in enumerate((*_PURE_DRAWS, min(_MOST_PURE, math.ceil(_PURE_TAIL / alpha)))):
@@ -414,7 +417,6 @@ def pure_p_value(guesses: Guesses, sets: Sequence[GuessSet], *, epsilon: float, 
         found = float(upper_limit(larger, drawn, _MISLED))
         if abs(larger / drawn - alpha) > _CLEAR * math.sqrt(alpha * (1 - alpha) / drawn):
             break
-    alone = float(chance_above(telling.correct - 1, telling.guesses, float(special.expit(epsilon))))
     return max(alone, min(found, len(sets) * math.exp(-least)))
 
 
