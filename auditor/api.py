@@ -42,7 +42,7 @@ from auditor.results.document import (
     LabelsDocument,
     RunsDocument,
 )
-from auditor.verdicts.gates import Gate, GateOutcome, check_gates
+from auditor.verdicts.gates import Gate, GateOutcome, check_gates, standing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -335,7 +335,9 @@ def audit(
         training_size: Number of training records, by default the number of member losses.
         threshold: How the certified bound picks its threshold.
         fpr: False positive rates to report the true positive rate at.
-        persons: `OnePerPerson`, the default where the losses name persons, or `EachRecord`.
+        persons: `OnePerPerson`, the default where the losses name persons and membership was decided by person, or
+            `EachRecord`. Rows of one id have one score; the choice says by ``rows`` whether they are scorings of one training
+            record.
         mixture: Fit Gaussian mixtures too, up to so many components.
         one_run_test: How the guesses about the training algorithm are judged: by default `FDP` at a delta above 0, which
             judges a claim's whole curve, and `AnyGuesses` at delta 0; or `Steinke`.
@@ -467,8 +469,9 @@ def audit_instances(
 
 
 def audit_runs(
-    losses: Losses,
+    losses: Losses | None = None,
     *,
+    counts: Sequence[int] | None = None,
     delta: float,
     confidence: float = 0.95,
     looks: int = 1,
@@ -492,6 +495,8 @@ def audit_runs(
     Args:
         losses: One score for each run, smaller meaning more like a run with the canary: of runs with it (``member``) and
             without it (``nonmember``), as `collect_runs` makes them.
+        counts: In place of them what was counted at one threshold fixed in advance, as publications report it: true
+            positives, runs with the canary, false positives, runs without it, such as ``(4922, 100_000, 174, 100_000)``.
         delta: In [0, 1). With a claim, all rows are stated at the claim's own delta, or at the one that follows from it
             for replaced records.
         confidence: In (0, 1).
@@ -643,13 +648,14 @@ def compare_audits(
 compare = compare_audits  # as the command is called
 
 
-def assert_gates(result: "AnyResult", gates: Gates) -> None:
-    """Raise an ``AssertionError`` where a gate stops the pipeline, or the claim is refuted: a test of a model, in one line.
+def assert_gates(result: "AnyResult", gates: Gates = (), *, allow_unjudged: bool = False) -> None:
+    """Raise an ``AssertionError`` where a gate, or a claim that is refuted or could not be judged, stops the pipeline.
 
     Args:
         result: Of an audit of whatever kind.
         gates: As `auditor.check_gates` takes them, such as ``["advantage > 0.3", "auc.lower > 0.6"]``: each stops when its
             condition is true, and also when it cannot be evaluated.
+        allow_unjudged: Whether a claim that could not be judged (not evaluable, inconclusive) passes.
 
     Raises:
         AssertionError: With a sentence for each reason.
@@ -662,7 +668,8 @@ def assert_gates(result: "AnyResult", gates: Gates) -> None:
         ...
     AssertionError: auc > 0.7: ...
     """
-    stopped = [f"{item.gate.text}: {item.sentence}" for item in check_gates(result, gates) if item.code]
+    outcomes = (*check_gates(result, gates), *standing(result, allow_unjudged=allow_unjudged))
+    stopped = [f"{item.gate.text}: {item.sentence}" for item in outcomes if item.code]
     if result.verdict is Verdict.REFUTED:
         stopped.insert(0, f"The claim is refuted. {report.verdict_sentence(result)}")
     if stopped:

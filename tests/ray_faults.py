@@ -28,7 +28,7 @@ class Table:
         """The rows, with their numbers as ids."""
         records = Records(self.name, self.features[start:stop], self.labels[start:stop], start)
         member = np.full(stop - start, self.member)
-        return Batch(records, member, {"id": np.arange(start, stop), "label": self.labels[start:stop]}, None)
+        return Batch(records, member, {"id": np.arange(start, stop), "label": self.labels[start:stop]})
 
 
 @dataclass(frozen=True)

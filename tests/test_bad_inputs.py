@@ -139,7 +139,7 @@ CASES = {
     "member losses must be numbers, got an array of type complex": lambda: Losses([1j, 2], [1, 2]),
     "member losses must be numbers, got truth values.*; give the losses": lambda: Losses([True, False], [1, 2]),
     r"got 9007199254740993 \(first at row 1.*; give them as floats": lambda: Losses([1, 2**53 + 1], [1, 2]),
-    r"nonmember group must be one-dimensional, got shape \(2, 1\); give one": lambda: Losses(
+    r"nonmember group must be one-dimensional, got shape \(2, 1\); flatten it": lambda: Losses(
         [1, 2], [1, 2], group=([1, 2], [[1], [2]])
     ),
     r"member id must hold numbers below 2\^53 .*, got 9007199254740992 \(first at row 1,.*as text": lambda: Losses(

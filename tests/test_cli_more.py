@@ -138,8 +138,13 @@ def test_instances_judge_a_claim(results, tmp_path, capsys):
     assert run("instances", *results, "--split", "random", *claim, "--json", target) == 1
     assert "refuted" in capsys.readouterr().out
     assert json.loads(target.read_text(encoding="utf-8"))["verdict"] == "refuted"
-    assert run("instances", *results, *claim) == 0
+    assert run("instances", *results, *claim) == 3
     assert "how membership was decided" in capsys.readouterr().out
+    assert run("instances", *results, *claim, "--quiet") == 3
+    assert capsys.readouterr().err.startswith(
+        "The claim could not be judged (--allow-unjudged lets it pass): "
+    )
+    assert run("instances", *results, *claim, "--quiet", "--allow-unjudged") == 0
     assert "--delta" in refused(capsys, "instances", *results, "--split", "random")
 
 
@@ -179,7 +184,7 @@ def test_power_answers_with_a_number_of_runs_or_canaries(capsys):
 @pytest.mark.parametrize(
     ("claim", "words", "value", "code"),
     [
-        ("--claim-mu 1", "Gaussian differential privacy with mu 1, add-remove", 9.997256, 0),  # at 2 mu
+        ("--claim-mu 1", "Gaussian differential privacy with mu 1, add-remove", 9.997256, 3),  # at 2 mu
         ("--claim-rho 0.5 --claim-adjacency replace-one", "with rho 0.5, replace-one", 4.728387, 1),
         ("--claim-points 1:1e-3,4.5:1e-5 --claim-adjacency replace-one", "epsilon 4.5 at delta 1e-5", 4.5, 1),
         ("--claim-epsilon 2 --claim-delta 1e-5 --claim-unit person", "add-remove, per person", 4.0, 0),
@@ -201,9 +206,9 @@ def test_a_claim_in_any_unit(table, capsys, claim, words, value, code):
 
 def test_the_first_point_is_the_delta_of_an_audit(table, capsys):
     """Points offer the delta of the first of them; mu has none, and takes that of the number of records."""
-    found = answer(capsys, "audit", table, "--claim-points", "1:1e-3,4.5:1e-5")
+    found = answer(capsys, "audit", table, "--claim-points", "1:1e-3,4.5:1e-5", code=3)
     assert found["data"]["delta"] == 1e-3
-    assert answer(capsys, "audit", table, "--claim-mu", "1")["data"]["delta"] < 1e-3
+    assert answer(capsys, "audit", table, "--claim-mu", "1", code=3)["data"]["delta"] < 1e-3
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,15 @@ FALSE, TRUE, NONE, WRONG = "auc > 0.9999", "auc > 0.9", "epsilon_bound.one_run.u
         (("--fail-if", FALSE), 0, 0),
         (("--fail-if", TRUE), 1, 1),
         (REFUTED, 1, 1),
-        (REFUTED[2:], 0, 0),
-        ((*REFUTED[2:], "--fail-if", "verdict == refuted"), 3, 1),
+        (REFUTED[2:], 3, 1),
+        ((*REFUTED[2:], "--allow-unjudged"), 0, 0),
+        ((*REFUTED[2:], "--fail-if", FALSE), 3, 1),
+        ((*REFUTED[2:], "--fail-if", TRUE), 1, 2),
+        ((*REFUTED[2:], "--fail-if", WRONG), 2, 1),
+        (("--split", "random", "--claim-epsilon", "9", "--claim-delta", "1e-5"), 3, 1),
+        ((*REFUTED[2:], "--fail-if", "verdict == refuted"), 3, 2),
+        ((*REFUTED[2:], "--allow-unjudged", "--fail-if", "verdict == refuted"), 3, 1),
+        ((*REFUTED, "--allow-unjudged"), 1, 1),
         ((*REFUTED[:2], "--noise-multiplier", "8", "--sampling-rate", "0.01", "--steps", "100"), 1, 1),
         ((*REFUTED, "--fail-if", "verdict == refuted"), 1, 2),
         (("--fail-if", NONE), 3, 1),
@@ -154,7 +161,10 @@ def test_a_stored_result_is_printed_as_the_audit_was(table, stored, capsys):
     assert capsys.readouterr() == printed
     quiet = stored.with_name("quiet.json")
     raw = json.loads(stored.read_text(encoding="utf-8")) | {"verdict": None}
+    del raw["provenance"]["content_sha256"]  # as a release wrote it that kept none
     quiet.write_text(json.dumps(raw), encoding="utf-8")
+    assert run("report", quiet, "--quiet") == 3  # a claim without a verdict is one that could not be judged
+    quiet.write_text(json.dumps(raw | {"claims": [], "comparisons": []}), encoding="utf-8")
     assert run("report", quiet, "--quiet") == 0
     assert run("report", quiet, "--fail-if", TRUE, "--quiet") == 1
     assert run("report", quiet, "--fail-if", NONE, "--quiet") == 3

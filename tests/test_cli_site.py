@@ -136,6 +136,8 @@ def test_what_cannot_be_a_site(results, tmp_path, capsys):
     (foreign / "index.html").write_text("<p>Somebody else's", encoding="utf-8")
     assert "holds other files than a site" in refused(capsys, "site", results, "--out", foreign)
     assert "Not a directory" in refused(capsys, "site", results, "--out", results / "old.json")
-    assert "No such file" in refused(capsys, "site", results, "--out", tmp_path / "not" / "there")
+    assert "is not there or not writable; name another" in refused(
+        capsys, "site", results, "--out", tmp_path / "not" / "there"
+    )
     assert not (tmp_path / "public").exists()
     assert [path.name for path in foreign.iterdir()] == ["index.html"]

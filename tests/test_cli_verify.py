@@ -9,6 +9,7 @@ import pytest
 from command_line import answer, leaking, refused, run
 
 import auditor
+from auditor.results.document import content_hash
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,7 @@ def text_of(name):
 
 def audited(*arguments):
     """Audit the table into r.json; return its JSON."""
-    assert run("audit", "losses.csv", "--json", "r.json", "--quiet", *arguments) in (0, 1)
+    assert run("audit", "losses.csv", "--json", "r.json", "--quiet", *arguments) in (0, 1, 3)
     return json.loads(text_of("r.json"))
 
 
@@ -117,9 +118,10 @@ def test_each_number_that_differs_is_told(capsys):
     true = raw["estimates"][place]["value"]
     raw["estimates"][place]["value"] = 0.5
     raw["verdict"] = "not_refuted"
-    raw["estimates"][0]["value"] *= 1 + 1e-12
+    for end in ("value", "lower"):  # of a bound, which are one number
+        raw["estimates"][0][end] *= 1 + 1e-12
+    raw["provenance"]["content_sha256"] = content_hash(raw)
     save(raw)
-    auditor.read_result("r.json").to_json("r.json")
     lines = said(capsys, "--losses", "losses.csv", code=1)
     assert lines[0].startswith("✓ SHA-256 of the content")
     assert lines[2] == f"✕ Number value of auc (estimate {place + 1}): 0.5 in the result, {true} again."
@@ -258,3 +260,148 @@ def test_a_stored_result_has_the_cards_too():
     assert run("report", "r.json", "--cyclonedx", "bom.json", "--model-card", "card.md", "--quiet") == 0
     result = auditor.read_result("r.json")
     assert (text_of("bom.json"), text_of("card.md")) == (result.to_cyclonedx(), result.to_model_card())
+
+
+# --- What was altered stays marked, through whatever door it comes ---------------------------------
+
+
+def refuted_claim():
+    """An audit that refutes a claim, in r.json."""
+    return audited("--split", "random", "--claim-epsilon", "0.1", "--claim-delta", "1e-5")
+
+
+def altered(raw, name="altered.json", **changes):
+    """Write the result with another model's name and other changes, and the hash that it kept."""
+    save({**raw, "data": {**raw["data"], "model": "Release 7"}, **changes}, name)
+    return name
+
+
+def test_an_altered_result_passes_no_door_unmarked(capsys):
+    """Page, summary, card, JUnit, SARIF and terminal say so; its verdict is gone, and every gate of it is undecided."""
+    name = altered(refuted_claim(), verdict="not_refuted")
+    outputs = {"--html": "r.html", "--markdown": "r.md", "--junit": "r.xml", "--sarif": "r.sarif"}
+    outputs |= {"--model-card": "card.md", "--cyclonedx": "bom.json"}
+    typed = [word for pair in outputs.items() for word in pair]
+    gates = (
+        "--fail-if",
+        "auc > 0.999",
+        "--fail-if",
+        "checks.direction == fail",
+        "--fail-if",
+        "verdict == refuted",
+    )
+    capsys.readouterr()
+    assert run("report", name, *typed, *gates, "--quiet", "--allow-unjudged") == 3
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 4
+    assert all(line.startswith("The result was altered since it was written") for line in told)
+    for path in outputs.values():
+        assert "altered since it was written" in text_of(path).lower()
+    assert run("report", name) == 3
+    assert "Altered since it was written" in capsys.readouterr().out
+    found = auditor.read_result(name)
+    assert (found.altered, found.verdict) == (True, "not_evaluable")
+    assert {item.verdict for item in found.comparisons} == {None, "not_evaluable"}
+    for shown in (str(found), found._repr_html_(), repr(found) + str(found)):
+        assert "Altered since it was written" in shown
+    assert {item.code.name for item in auditor.check_gates(found, ["auc > 0", "auc > 1"])} == {
+        "NOT_EVALUABLE"
+    }
+    with pytest.raises(AssertionError, match="altered since it was written"):
+        auditor.assert_gates(found, allow_unjudged=True)
+
+
+def test_a_result_that_is_written_again_keeps_the_mark(capsys):
+    """What `report --json` or Python writes of an altered result has a new hash, and is marked as before: verify tells."""
+    name = altered(refuted_claim())
+    assert run("report", name, "--json", "r.json", "--quiet") == 3
+    lines = said(capsys, code=1)
+    assert lines[0].startswith("✓ SHA-256 of the content")
+    assert lines[1:] == ["✕ Altered since it was written, before its present hash was made."]
+    auditor.read_result("r.json").to_json("r.json")
+    assert run("report", "r.json", "--quiet") == 3
+    raw = json.loads(text_of("r.json"))
+    raw["checks"] = raw["checks"][1:]  # without the mark the new hash no longer fits
+    save(raw)
+    assert run("report", "r.json", "--quiet") == 3
+    assert run("verify", "r.json", "--quiet") == 1
+
+
+def test_an_altered_result_is_not_compared(capsys, folder):
+    """A comparison with an altered result shows no change: --fail-if-worse ends with 3, and its page and JSON name it."""
+    raw = audited()
+    leaking(folder / "losses.csv", np.random.default_rng(1))
+    audited()
+    name = altered(raw)
+    assert (
+        run("compare", name, "r.json", "--fail-if-worse", "--quiet", "--html", "c.html", "--json", "c.json")
+        == 3
+    )
+    assert "altered since it was written" in capsys.readouterr().err
+    assert "altered since it was written" in text_of("c.html")
+    assert "altered since it was written" in text_of("c.json")
+
+
+def test_models_of_which_one_result_is_altered_judge_nothing(capsys, folder):
+    """The audit of several models has the worst of their checks: with an altered result among them no verdict is reached."""
+    names = []
+    for seed in range(3):
+        leaking(folder / "losses.csv", np.random.default_rng(seed))
+        raw = audited("--split", "random")
+        names.append(altered(raw, name=f"{seed}.json") if seed == 1 else f"{seed}.json")
+        if seed != 1:
+            save(raw, f"{seed}.json")
+    claim = ("--claim-epsilon", "0.1", "--claim-delta", "1e-5")
+    found = answer(capsys, "instances", *names, "--split", "random", *claim, code=3)
+    assert found["verdict"] == "not_evaluable"
+    assert "altered_since_it_was_written" in [item["name"] for item in found["checks"]]
+
+
+def others():
+    """A result of each other kind."""
+    rng = np.random.default_rng(0)
+    runs = auditor.Losses(member=rng.normal(-3, 1, 50), nonmember=rng.normal(0, 1, 50))
+    models = [auditor.Losses(member=rng.random(60), nonmember=rng.random(60)) for _ in range(2)]
+    known = np.full((200, 2), 0.5)
+    return {
+        "runs": auditor.audit_runs(runs, delta=1e-5),
+        "instances": auditor.audit_instances(models, delta=1e-5),
+        "labels": auditor.audit_labels(np.asarray, (known, rng.integers(0, 2, 200)), probabilities=known),
+    }
+
+
+@pytest.mark.parametrize("kind", ["runs", "instances", "labels", "claim"])
+def test_each_kind_of_result_is_marked_where_it_was_altered(kind):
+    """Runs, models, labels and promises alike: the page says it, the exit code is 3, and written again the mark is there."""
+    if kind == "claim":
+        typed = ("--noise-multiplier", 1, "--sampling-rate", 0.01, "--steps", 10, "--delta", 1e-5)
+        assert run("claim", *typed, "--json", "r.json", "--quiet") == 0
+    else:
+        others()[kind].to_json("r.json")
+    assert run("report", "r.json", "--quiet") == 0
+    raw = json.loads(text_of("r.json"))
+    raw["data"]["delta"] = 0.5
+    save(raw)
+    for _ in range(2):
+        assert run("report", "r.json", "--quiet", "--html", "r.html", "--json", "again.json") == 3
+        assert "Altered since it was written" in text_of("r.html")
+        save(json.loads(text_of("again.json")))
+
+
+@pytest.mark.parametrize("kind", ["audit", "runs"])
+def test_a_bound_whose_value_is_not_its_lower_end_is_refused(kind, capsys):
+    """A certified bound is one number, written twice: where the two differ the result is damaged, whatever its hash."""
+    raw = audited() if kind == "audit" else json.loads(others()["runs"].to_json())
+    row = next(item for item in raw["estimates"] if item["name"] == "epsilon_bound.clopper_pearson")
+    row["value"] = row["lower"] / 2
+    raw["provenance"]["content_sha256"] = content_hash(raw)
+    save(raw)
+    assert "is damaged: epsilon_bound.clopper_pearson must equal its lower end" in refused(
+        capsys, "report", "r.json"
+    )
+
+
+def test_results_of_older_releases_without_a_hash_are_read_as_they_are():
+    """A result that keeps no hash says nothing of whether it was altered: it is read without the mark."""
+    for name in ("audit", "scales", "statistics"):
+        assert not auditor.read_result(Path(__file__).parent / f"data/results/{name}.json").altered

@@ -124,7 +124,7 @@ def test_missing_and_long_labels(rng):
     ids = np.array([f"m{row}" for row in range(800)], dtype=object)
     losses = named_losses(rng, shift=3.0)
     first = int(np.argmin(losses.member))
-    ids[:] = "x" * 5000
+    ids[:] = [f"{row}{'x' * 5000}" for row in range(800)]
     ids[first] = None
     found = exposed(Losses(member=losses.member, nonmember=losses.nonmember, id=(ids, ids)), most=800).records
     assert max(len(item.id) for item in found) < 120

@@ -307,3 +307,21 @@ def test_gates_are_given_as_texts_or_values(result):
     outcome = judged(result, [parse("auc > 0.5")])
     assert outcome == check_gates(result, "auc > 0.5") == check_gates(result, [parse("auc > 0.5")])
     assert check_gates(result, outcome) == outcome
+
+
+def test_a_claim_that_could_not_be_judged_fails_a_test_too():
+    """`assert_gates` stops at it without any gate, and lets it pass where that is allowed; one that stands passes."""
+    rng = np.random.default_rng(0)
+    losses = auditor.Losses(member=rng.normal(size=400), nonmember=rng.normal(size=400))
+    claim = auditor.StatedClaim(0.5, 0.0, adjacency="replace-one")
+    for split, claimed in (
+        (auditor.UnknownSplit(), claim),
+        (auditor.RandomSplit(), auditor.StatedClaim(20.0, 0.0)),
+    ):
+        result = auditor.audit(losses, split=split, claim=claimed, delta=0.0)
+        assert result.verdict in ("not_evaluable", "inconclusive")
+        with pytest.raises(AssertionError, match="the claim is judged: The claim could not be judged"):
+            auditor.assert_gates(result)
+        auditor.assert_gates(result, allow_unjudged=True)
+    auditor.assert_gates(auditor.audit(losses, split=auditor.RandomSplit(), claim=claim, delta=0.0))
+    auditor.assert_gates(auditor.audit(losses, delta=0.0))  # nothing is claimed, so nothing is to be judged

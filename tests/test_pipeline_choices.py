@@ -138,7 +138,7 @@ def test_the_training_size_counts_records(families):
     assert result.data["training_size"] == 1200
     assert result.data["delta"] == pytest.approx(1 / (1200 * np.log(1200)))
     assert auditor.audit(families, members=auditor.Census(), training_size=1200).data["members"] == "census"
-    with pytest.raises(InputError, match="number of persons"):
+    with pytest.raises(InputError, match="training set is not known"):
         auditor.audit(families, members=Subset(of=5000))
 
 

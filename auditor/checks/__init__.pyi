@@ -1,4 +1,4 @@
-from auditor.checks.copies import duplicates, twins
+from auditor.checks.copies import duplicates
 from auditor.checks.losses import (
     collection,
     direction,
@@ -8,6 +8,7 @@ from auditor.checks.losses import (
     power,
     saturation,
     sensitivity,
+    smallest_mu,
     ties,
 )
 from auditor.checks.null_audits import label_shuffle, placebo

@@ -1,33 +1,37 @@
 """Does a record appear twice, or in both groups?"""
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core.numbers import percent
+from auditor.core.options import EachRecord, Rows
 from auditor.core.values import WORST_FIRST, Check, Floats, Losses, PerGroup, Status
-from auditor.records.labels import codes
+from auditor.estimators.twins import SURELY, distinct_contents, twins
+from auditor.records.labels import PersonsFound, codes, per_person
 
-_SURELY = 0.01
+_LEVEL = 1e-3
 
 
-def duplicates(losses: Losses) -> Check:
-    """Fail when the groups overlap; warn of other duplicates; unknown without ids and fingerprints.
+def duplicates(losses: Losses, *, units: PersonsFound | None = None) -> Check:
+    """Fail when the groups overlap or hold copies; warn of other duplicates; unknown without ids and fingerprints.
 
-    An id in both groups fails. Equal content need not be an overlap: records with few or coarse features have natural
+    An id in both groups fails. Rows that share an id within a group are one record; the check fails where they could not be
+    combined, and where combined scores differ without any leak because ids have more rows in one group. Equal content need not be an overlap: records with few or coarse features have natural
     twins, and a fresh record of the population may equal a training record. So the contents that occur in both groups
     are compared with how many a random split of all records would put there: more than that fails at the 1% level,
-    whatever their share, and up to it warns. Copies within a group, beyond what a random split explains, warn too.
+    whatever their share, and up to it warns. Copies within a group, beyond what a random split explains, fail too.
+
+    Args:
+        losses: The rows.
+        units: What is audited of them; by default each id.
 
     >>> duplicates(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4], id=(["a", "b"], ["b", "c"]))).status
     <Status.FAIL: 'fail'>
     """
-    answers = []
+    answers, found = [], per_person(losses, choice=EachRecord()) if units is None else units
     if losses.id is not None:
-        answers.append(_by_id(losses.id))
+        answers.append(_by_id(losses.id, found))
     if losses.fingerprint is not None:
-        answers.append(_by_content(losses.fingerprint))
+        answers.append(_by_content(distinct_contents(losses, found)))
     if not answers:
         message = "Records carry neither ids nor features, so duplicates cannot be looked for."
         return Check("duplicates", Status.UNKNOWN, message)
@@ -37,7 +41,7 @@ def duplicates(losses: Losses) -> Check:
     return Check("duplicates", worst, alike, details)
 
 
-def _by_id(ids: PerGroup) -> Check:
+def _by_id(ids: PerGroup, units: PersonsFound) -> Check:
     found = codes(ids)
     member, nonmember = (column[column >= 0] for column in (found.member, found.nonmember))
     counted = twins(PerGroup(member, nonmember))
@@ -55,6 +59,14 @@ def _by_id(ids: PerGroup) -> Check:
             " Remove those records from one group and audit again."
         )
         return Check("duplicates", Status.FAIL, message, details)
+    if units.by_id.combined:
+        return _of_rows(units, details | {"trained": list(units.trained)})
+    if units.by_id.largest > 1:
+        message = (
+            f"{within[0]:,} member and {within[1]:,} non-member records repeat an id, and a group has fewer than two ids: records"
+            " are not independent. Keep one record for each id, or leave the id out if it names something else."
+        )
+        return Check("duplicates", Status.FAIL, message, details)
     if any(within):
         message = (
             f"{within[0]:,} member and {within[1]:,} non-member records repeat an id: records are not independent, so"
@@ -65,6 +77,27 @@ def _by_id(ids: PerGroup) -> Check:
         message = f"No id appears twice, but {blank:,} record(s) have no id and could not be compared."
         return Check("duplicates", Status.UNKNOWN, message, details)
     return Check("duplicates", Status.OK, "No id appears twice.", details)
+
+
+def _of_rows(units: PersonsFound, details: dict[str, object]) -> Check:
+    """Of rows that were combined by id."""
+    found, sizes = units.by_id, units.by_id.sizes
+    if found.sizes_p_value < _LEVEL:
+        means = [float(size.mean()) for size in sizes]
+        message = (
+            f"Ids have {means[0]:.3g} rows each among the members and {means[1]:.3g} among the non-members, spread differently than"
+            " chance explains: scores that combine more rows differ without any leak, so the comparison is not valid. Keep"
+            " equally many rows of each id."
+        )
+        return Check("duplicates", Status.FAIL, message, details)
+    what = "scorings of one training record" if units.choice.rows is Rows.SCORINGS else "training records"
+    message = (
+        f"{sum(found.rows):,} rows have {sizes.member.size + sizes.nonmember.size:,} ids, up to {found.largest:,} rows each: each id has"
+        f" one score, the {units.choice.by} of its rows, which are taken for {what}."
+    )
+    if units.group > 1:
+        message += f" A claim about single records is judged for groups of {units.group:,}."
+    return Check("duplicates", Status.OK, message, details)
 
 
 def _by_content(fingerprint: PerGroup) -> Check:
@@ -85,13 +118,14 @@ def _by_content(fingerprint: PerGroup) -> Check:
         f" every feature; {found.shared:,} different contents, where chance gives about {found.expected:,.1f})"
     )
     repeats = f"{found.repeats[0]:,} member and {found.repeats[1]:,} non-member records repeat"
-    if found.shared and found.p_more < _SURELY:
+    if found.shared and found.p_more < SURELY:
         return Check("duplicates", Status.FAIL, f"{seen}, {_OVERLAP}", details)
     words = [f"{seen}, {_NATURAL}"] if found.shared else []
-    if found.p_fewer < _SURELY:
+    if found.p_fewer < SURELY:
         words.append(f"{repeats} the features of another of their group, {_COPIES}")
+        return Check("duplicates", Status.FAIL, " ".join(words), details)
     if words:
-        return Check("duplicates", Status.WARN, " ".join(words), details)
+        return Check("duplicates", Status.OK, words[0], details)
     if not any(found.repeats):
         return Check("duplicates", Status.OK, "No two records have the same features.", details)
     few = f"{repeats} those of another of their group, no more than chance explains."
@@ -103,121 +137,13 @@ _OVERLAP = (
     " those records and their twins from both groups and audit again."
 )
 _COPIES = (
-    "far more often than such twins are in different groups: they look like copies, which are not independent, so the"
-    " intervals are too narrow. Keep one of each."
+    "far more often than such twins are in different groups: they look like copies, which are not independent. Keep one of"
+    " each and audit again, or give copies of one record one id."
 )
 _NATURAL = (
     "no more than a random split of records with natural twins gives: they are not truly unseen, so the leak of the others"
     " may be larger than measured. To leave them out, remove their twins among the members too."
 )
-
-
-# --- Labels that occur several times: within the groups, in both, and how many in both a random split would give ---
-#
-# With c records of a content among N = n1 + n0, a random split puts it in both groups with probability
-# q_c = 1 - [n1]_c/[N]_c - [n0]_c/[N]_c, where [n]_c = n (n-1) ... (n-c+1). The number of contents in both groups is
-# taken for a sum of independent coins with these probabilities: exactly so if each record had its own coin, and if
-# anything wider than under a split of fixed sizes [own].
-
-
-@dataclass(frozen=True)
-class _Twins:
-    """Counts of labels and of the records that carry them.
-
-    Attributes:
-        shared: Labels that occur in both groups.
-        expected: How many of them a random split gives on average.
-        p_more: Probability that a random split gives as many or more.
-        p_fewer: Probability that a random split gives as many or fewer.
-        nonmembers_with_twin: Non-member records whose label occurs among the members.
-        repeats: Records beyond the first of each label, in each group.
-    """
-
-    shared: int
-    expected: float
-    p_more: float
-    p_fewer: float
-    nonmembers_with_twin: int
-    repeats: tuple[int, int]
-
-
-def twins(labels: PerGroup) -> _Twins:
-    """Count the labels that several records carry.
-
-    >>> found = twins(PerGroup(np.array([1, 1, 2, 3]), np.array([2, 4])))
-    >>> found.shared, found.repeats
-    (1, (1, 0))
-    """
-    n1, n0 = labels.member.size, labels.nonmember.size
-    unit, size = np.unique(np.concatenate(labels), return_inverse=True, return_counts=True)[1:]
-    member = np.bincount(unit[:n1], minlength=size.size)
-    nonmember = size - member
-    both = (member > 0) & (nonmember > 0)
-    law = by_chance(size, n1=n1, n0=n0)
-    shared = int(both.sum())
-    return _Twins(
-        shared=shared,
-        expected=law.expected,
-        p_more=law.p_more(shared),
-        p_fewer=law.p_fewer(shared),
-        nonmembers_with_twin=int(nonmember[both].sum()),
-        repeats=(n1 - int((member > 0).sum()), n0 - int((nonmember > 0).sum())),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class ByChance:
-    """How many labels a random split puts in both groups.
-
-    Attributes:
-        expected: On average.
-        first: The smallest number that the law begins at.
-        law: The probabilities of this number and of those that follow.
-    """
-
-    expected: float
-    first: int
-    law: Floats
-
-    def p_more(self, shared: int) -> float:
-        """The probability of as many or more."""
-        return min(1.0, float(self.law[max(0, shared - self.first) :].sum()))
-
-    def p_fewer(self, shared: int) -> float:
-        """The probability of as many or fewer."""
-        return min(1.0, float(self.law[: max(0, shared - self.first + 1)].sum()))
-
-
-def by_chance(sizes: npt.NDArray[np.int64], *, n1: int, n0: int) -> ByChance:
-    """Return what a random split gives.
-
-    Args:
-        sizes: How many records carry each label, in both groups together; labels of one record may be left out.
-        n1: Records in one group.
-        n0: In the other.
-
-    >>> law = by_chance(np.array([2]), n1=2, n0=2)
-    >>> round(law.expected, 12), round(law.p_more(1), 12)
-    (0.666666666667, 0.666666666667)
-    """
-    from scipy.special import logit
-
-    from auditor.estimators.limits import poisson_binomial
-
-    kinds, numbers = np.unique(sizes[sizes > 1], return_counts=True)
-    # The probability that a random split puts a label with so many records in both groups.
-    alone = [np.exp(_log_falling(n, kinds) - _log_falling(n1 + n0, kinds)) for n in (n1, n0)]
-    chances = np.clip(1 - alone[0] - alone[1], 0.0, 1.0)
-    first, law = poisson_binomial(logit(chances), numbers)
-    return ByChance(float(np.einsum("i,i->", numbers, chances)), first, law)
-
-
-def _log_falling(n: int, counts: npt.NDArray[np.int64]) -> Floats:
-    """Log of n (n-1) ... (n-c+1); minus infinity where c > n."""
-    from scipy import special
-
-    result = special.gammaln(n + 1) - special.gammaln(np.maximum(n - counts, 0) + 1)
-    return np.where(counts > n, -np.inf, result)
 
 
 # --- Runs that are counted twice, in an audit of many runs ---

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from auditor.core.errors import InputError
 from auditor.core.numbers import number, percent
-from auditor.core.options import RankGrid, Sample, ThresholdRule
+from auditor.core.options import EachRecord, RankGrid, Sample, ThresholdRule
 from auditor.core.values import Check, Estimate, Losses, PerGroup, Status
-from auditor.records.labels import Column, codes
+from auditor.records.labels import Column, codes, default_units, per_person, per_record, without_split
 
 # --- placebo: a reference model that was trained on none of the records ---
 
@@ -50,9 +50,10 @@ def placebo(
 
     if audited is not None:
         _require_same_records(reference, audited)
+    units = default_units(reference).losses
     easier, harder = (
         clopper_pearson(side, delta=delta, confidence=1 - _FALSE_ALARMS / 2, members=Sample())
-        for side in (reference, reference.swapped)
+        for side in (units, units.swapped)
     )
     return _judged_placebo(easier, harder, percent(1 - _FALSE_ALARMS, toward="down"))
 
@@ -142,9 +143,9 @@ def label_shuffle(
 ) -> Check:
     """Test the audit on its own records: with membership shuffled, the certified bound should hardly ever be positive.
 
-    Membership is shuffled among records; among persons, all of whose records then move together, where each person is
-    in one group only. The latter fails where records of one person are counted as independent and are not. At most
-    400 records of each group are shuffled, drawn at random.
+    Membership is shuffled among records, all rows of one id moving together; among persons, all of whose records then move
+    together, where membership was decided by person. The latter fails where records of one person are counted as
+    independent and are not. At most 400 records of each group are shuffled, drawn at random.
 
     Args:
         losses: As audited.
@@ -164,7 +165,9 @@ def label_shuffle(
     from auditor.estimators.certified import positive_bounds
 
     alpha = 1 - confidence
-    values, unit, is_member, by = _units(losses, rng)
+    units = per_person(losses, choice=EachRecord())
+    whole = without_split(units)[0].losses if units.in_both and units.by_person else losses
+    values, unit, is_member, by = _units(whole, rng)
     details: dict[str, Any] = {"shuffled": by, "records": int(values.size), "units": int(is_member.size)}
     if min(is_member.sum(), (~is_member).sum()) < _FEWEST_UNITS:
         message = (
@@ -192,7 +195,10 @@ def _judged_shuffle(details: dict[str, Any]) -> Check:
         if details["shuffled"] == "persons":
             message += " Records of one person are not independent: ask for one score per person."
         return Check("label_shuffle", Status.FAIL, message, details)
-    message = f"{seen}, within the {allowed} it promises: on these records the method does not find what is not there."
+    message = (
+        f"{seen}, within the {allowed} it promises. This tests one thing: that the bound holds its level where {details['shuffled']} are"
+        " exchangeable. It does not show that they are."
+    )
     return Check("label_shuffle", Status.OK, message, details)
 
 
@@ -200,7 +206,7 @@ def _units(
     losses: Losses, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp], npt.NDArray[np.bool_], str]:
     """The losses of a sample of records, the unit of each, which units are members, and what a unit is."""
-    sides, owners = (losses.member, losses.nonmember), _owners(losses)
+    sides, (owners, kind) = (losses.member, losses.nonmember), _owners(losses)
     at = [_drawn(side.size, owner, rng) for side, owner in zip(sides, owners, strict=True)]
     firsts = (0, losses.n_member)
     pooled = np.concatenate(
@@ -211,20 +217,21 @@ def _units(
     )
     first, unit = np.unique(pooled, return_index=True, return_inverse=True)[1:]
     values = np.concatenate([side[rows] for side, rows in zip(sides, at, strict=True)])
-    return values, unit, first < at[0].size, "records" if first.size == values.size else "persons"
+    return values, unit, first < at[0].size, "records" if first.size == values.size else kind
 
 
-def _owners(losses: Losses) -> list[npt.NDArray[np.int64] | None]:
-    """The person of each record; none where there are no persons, or some have records in both groups."""
-    if losses.person is None:
-        return [None, None]
-    found = codes(losses.person)
-    columns = (found.member, found.nonmember)
-    if np.isin(found.member[found.member >= 0], found.nonmember).any():
-        return [None, None]
+def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
+    """The person of each record, or its id, and which; none where these are in both groups, or none are there."""
     n1, n0 = losses.n_member, losses.n_nonmember
     own = np.arange(n1), n1 + np.arange(n0)
-    return [np.where(column >= 0, n1 + n0 + column, row) for column, row in zip(columns, own, strict=True)]
+    ids = losses.id if per_record(losses).combined else None
+    for labels, kind in ((losses.person, "persons"), (ids, "ids")):
+        columns = None if labels is None else codes(labels)
+        if columns is None or np.isin(columns.member[columns.member >= 0], columns.nonmember).any():
+            continue
+        sides = zip((columns.member, columns.nonmember), own, strict=True)
+        return [np.where(column >= 0, n1 + n0 + column, row) for column, row in sides], kind
+    return [None, None], "records"
 
 
 def _drawn(size: int, owner: npt.NDArray[np.int64] | None, rng: np.random.Generator) -> npt.NDArray[np.intp]:

@@ -4,22 +4,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from auditor.checks import copies, losses, null_audits, populations, sampler
+from auditor.core.options import BernoulliSplit
 from auditor.core.registry import CheckSpec, Registry, entries
 from auditor.core.values import Check
+from auditor.estimators.evidence import LOOKS
 
 _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "direction": lambda evidence: losses.direction(evidence.estimate("auc")),
-    "ties": lambda evidence: losses.ties(evidence.asked.given),
+    "ties": lambda evidence: losses.ties(evidence.asked.units.by_id.losses),
     "bins": lambda evidence: losses.bins(evidence.asked.given),
     "saturation": lambda evidence: losses.saturation(evidence.asked.given),
     "masking": lambda evidence: losses.masking(evidence.losses),
     "collection": lambda evidence: losses.collection(evidence.asked.given.notes),
-    "duplicates": lambda evidence: copies.duplicates(evidence.asked.given),
-    "persons": lambda evidence: losses.persons(evidence.asked.units),
+    "duplicates": lambda evidence: copies.duplicates(evidence.asked.given, units=evidence.asked.units),
+    "persons": lambda evidence: losses.persons(evidence.asked.units, most=evidence.asked.top_records),
     "shift": lambda evidence: populations.shift(
         evidence.asked.features,
-        person=evidence.asked.given.person,
+        person=evidence.asked.given.person
+        or (evidence.asked.given.id if evidence.asked.units.by_id.combined else None),
         inclusion=None if evidence.asked.own_odds is None else evidence.asked.given.inclusion,
+        coins=isinstance(evidence.setting.split, BernoulliSplit) and evidence.asked.own_odds is None,
         rng=evidence.rng("features"),
     ),
     # By the rank grid whatever the rule: a threshold chosen for this model means nothing on another model's scale.
@@ -37,10 +41,13 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
         evidence.estimate("epsilon_bound.clopper_pearson"),
         evidence.estimate("epsilon_bound.one_run"),
         evidence.audited,
+        sizes=(evidence.losses.n_member, evidence.losses.n_nonmember),
+        looks=LOOKS,
     ),
     "sensitivity": lambda evidence: losses.sensitivity(evidence.estimate("epsilon_star.gaussian")),
     "goodness_of_fit": lambda evidence: losses.goodness_of_fit(evidence.normals, evidence.mixtures),
     "sampler": lambda evidence: sampler.sampler_check(evidence.setting.claim),
+    "altered_since_it_was_written": lambda _evidence: None,  # of a result that is read again
     "label_law": lambda _evidence: None,  # of the audit of labels, which makes it
 }
 _TOLD = entries("auditor.checks", "checks.toml")

@@ -53,7 +53,7 @@ _LONG = 24  # options from which on a command's help begins with those that most
 _FIRST = {
     *("members", "nonmembers", "loss_column", "label_column", "split", "features", "reference"),
     *("records", "label", "classes", "task", "output", "out", "text_column", "protocol"),
-    *("sequential", "adjacency", "independent_runs", "epsilon", "runs", "canaries", "chance"),
+    *("sequential", "counts", "adjacency", "independent_runs", "epsilon", "runs", "canaries", "chance"),
     *("claim_epsilon", "claim_delta", "noise_multiplier", "delta", "fail_if", "model_name"),
     *("json", "html", "markdown", "quiet", "help", _WHOLE),
 }
@@ -162,7 +162,7 @@ def _root(
 
     Exit codes:
         0 done; 1 a gate failed or the claim is refuted; 2 bad input;
-        3 a gate cannot be evaluated.
+        3 a gate cannot be evaluated, or the claim could not be judged.
     """
     if version:
         console.say(f"auditor {__version__}\n")

@@ -17,8 +17,8 @@ from auditor.core import options as choices
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.numbers import clean
 from auditor.core.values import Losses
-from auditor.results.document import CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
-from auditor.verdicts.gates import ExitCode, judged
+from auditor.results.document import ALTERED, CONTENT_HASH, AuditDocument, ceiling, content_hash, input_hash
+from auditor.verdicts.gates import ExitCode
 
 # --- The command `auditor compare`: several results beside each other, and the new one against the old ---
 
@@ -99,16 +99,16 @@ def compare(
     sources = tables.losses or []
     files.check(inputs=(*compared.results, *sources, compared.about, compared.baseline))
     paths, baseline = compared.with_baseline()
+    if compared.fail_if_worse and baseline is None and len(paths) != 2:  # noqa: PLR2004
+        raise InputError(
+            f"--fail-if-worse needs a baseline, got {len(paths)} results and none named; name one with --baseline FILE."
+        )
     announce = console.announcer(quiet=common.quiet)
     announce(f"Reading {len(paths)} results ...")
     losses = [tables.read_table(path) for path in sources]
     found = compare_audits(
         paths, about=compared.about, baseline=baseline, measure=compared.measure, losses=losses
     )
-    if compared.fail_if_worse and found.baseline is None:
-        raise InputError(
-            f"--fail-if-worse needs a baseline, got {len(paths)} results and none named; name one with --baseline FILE."
-        )
     announce("Writing ...")
     page = {} if files.html is None else {files.html: found.to_html()}
     shown = comparison_text(found, width=console.width(), color=console.colour())
@@ -213,11 +213,14 @@ class _Sampling(shared.Sampled, title="How the records were chosen"):
         overlap: For --split propensity: records are audited whose estimated probability of membership lies between this and
             1 less this; default: 0.1.
         persons: One score per person (the mean, min or max loss), or each record; default: mean, where persons are whole.
+        rows: What several rows of one id are: training records each (also where that is not known), for which a claim about
+            records is judged for groups of so many; or scorings of one training record. Default: records.
     """
 
     stratified: bool = False
     overlap: float | None = None
     persons: Literal["mean", "min", "max", "each"] | None = None
+    rows: choices.Rows | None = None
 
     def declared_split(self) -> choices.MembershipSplit:
         """Return how membership was decided."""
@@ -225,11 +228,19 @@ class _Sampling(shared.Sampled, title="How the records were chosen"):
             self.split, inclusion=self.inclusion, stratified=self.stratified, overlap=self.overlap
         )
 
-    def unit(self) -> choices.Persons | None:
+    def unit(self, losses: Losses) -> choices.Persons | None:
         """Return what counts as one unit, or nothing where that was left open."""
+        rows = self.rows or choices.Rows.RECORDS
         if self.persons is None:
-            return None
-        return choices.EachRecord() if self.persons == "each" else choices.OnePerPerson(self.persons)
+            if self.rows is None:
+                return None
+            if losses.person is not None:
+                raise InputError(
+                    "--rows needs --persons where the records name persons, got none; say --persons mean or --persons each too."
+                )
+        if self.persons in (None, "each"):
+            return choices.EachRecord(rows=rows)
+        return choices.OnePerPerson(str(self.persons), rows)
 
 
 @dataclass(frozen=True)
@@ -382,7 +393,7 @@ def audit(
     measured: _Measured,
     trust: _Trust,
     claimed: shared.ClaimOptions,
-    gates: shared.Gates,
+    gates: shared.ClaimGates,
     files: _RankedFiles,
     words: _ModelWords,
     common: shared.Common,
@@ -411,14 +422,21 @@ def audit(
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor import api
 
     wanted, utility, context = gates.parsed(), words.stated_utility(), words.declared()
     files.check(inputs=(*tables.inputs, trust.reference, claimed.schedule, words.file))
     claim, split = claimed.claim(), sampling.declared_split()
+    # Before anything is read, for these refuse options that decide nothing.
+    chosen: dict[str, Any] = {
+        "members": sampling.scored_members(tables.coverage),
+        "one_run_test": measured.guess_test(split=sampling.split),
+        "threshold": measured.threshold(),
+        "mixture": measured.mixtures(),
+    }
     announce = console.announcer(quiet=common.quiet)
     announce("Reading losses ...")
     with tables.at_hand() as opened:
@@ -431,14 +449,11 @@ def audit(
             delta=measured.delta,
             confidence=measured.confidence,
             looks=measured.looks,
-            members=sampling.scored_members(tables.coverage),
             split=split,
             claim=claim,
             training_size=sampling.training_size,
-            persons=sampling.unit(),
-            one_run_test=measured.guess_test(split=sampling.split),
-            threshold=measured.threshold(),
-            mixture=measured.mixtures(),
+            **chosen,
+            persons=sampling.unit(losses),
             features=features,
             reference=None if trust.reference is None else tables.read_table(trust.reference),
             seed=measured.seed,
@@ -454,7 +469,7 @@ def audit(
     result = settings.recorded(result)
     ranked = files.ranked(losses, seed=measured.seed)
     return files.write_all(
-        result, judged(result, wanted), quiet=common.quiet, more=ranked | files.cards(result)
+        result, gates.judged(result, wanted), quiet=common.quiet, more=ranked | files.cards(result)
     )
 
 
@@ -470,7 +485,7 @@ class _StoredResult(shared.Options):
 
 
 def report(
-    stored: _StoredResult, gates: shared.Gates, files: shared.ModelFiles, common: shared.Common
+    stored: _StoredResult, gates: shared.ClaimGates, files: shared.ModelFiles, common: shared.Common
 ) -> int:
     r"""Show a stored result again: print it, write its reports, and judge it by gates, without the losses.
 
@@ -484,15 +499,15 @@ def report(
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import read_result
 
     wanted = gates.parsed()
     files.check(inputs=(stored.result,))
     found = read_result(stored.result)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet, more=files.cards(found))
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet, more=files.cards(found))
 
 
 # --- The command `auditor site`: a folder of results as pages that link to each other ---
@@ -573,6 +588,8 @@ def verify(stored: _StoredResult, tables: _SameLosses, shown: shared.Quietly) ->
     origin = raw["provenance"] if isinstance(raw.get("provenance"), dict) else {}
     kept = origin.get(CONTENT_HASH)
     found = [_compared("content", kept, kept and content_hash(json.loads(content)))]
+    if ALTERED in [item.get("name") for item in raw.get("checks") or () if isinstance(item, dict)]:
+        found.append((False, "Altered since it was written, before its present hash was made."))
     if any(tables.files):
         with tables.at_hand() as opened:
             _, losses = opened.read()

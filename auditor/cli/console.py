@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -168,12 +169,12 @@ def announcer(*, quiet: bool) -> Callable[[str], None]:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Yield what moves the bar of a stage (words, done, total): on standard error, and only on a terminal.
+    """Yield what moves the bar of a stage (words, done, total): on standard error, nothing if quiet.
 
-    A new stage takes the place of the one before.
+    A new stage takes the place of the one before. Off a terminal it is a line every half minute.
     """
     if not _is_watched(quiet=quiet) or os.environ.get("TERM") == "dumb":
-        yield None
+        yield None if quiet else _in_lines(time.monotonic())
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -190,6 +191,21 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]
             bar.update(task, completed=done)
 
         yield move
+
+
+_SECONDS = 30.0  # between two lines of progress
+
+
+def _in_lines(last: float) -> Callable[[str, int, int], None]:
+    """Return what prints a line of progress where the last one is long ago."""
+
+    def move(words: str, done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _SECONDS:
+            last = time.monotonic()
+            explain([f"{words}: {100 * done // max(1, total)}% done ({done:,} of {total:,})"])
+
+    return move
 
 
 def _is_watched(*, quiet: bool) -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +17,14 @@ from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Claim, Estimate, Subject
 from auditor.results.document import made_now
-from auditor.verdicts.gates import ExitCode, judged
+from auditor.verdicts.gates import ExitCode
 
 # --- The commands `auditor claim`, what a training promises, and `auditor parameters`, the training that keeps a promise ---
 
 
 # --- What a training promises ---
+
+_SECONDS_PER_DRAW, _MINUTE = 1e-8, 60.0  # of one step of one simulated run, on one processor
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,16 @@ class _Promised(shared.Options):
         rates = [validate.fraction("--fpr", rate, one=True) for rate in shared.names("--fpr", self.fpr)]
         # Six digits, as the names of the quantities show them.
         return tuple(dict.fromkeys(float(f"{rate:g}") for rate in rates))
+
+    def warnings(self, training: choices.DPSGD) -> list[str]:
+        """Return how long the simulation takes, where that is a minute or more."""
+        from auditor.collectors.streaming.engines import duration
+
+        steps = sum(part.steps for part in training.phases if part.sampling_rate < 1)
+        work = 2 * (self.monte_carlo or 0) * steps  # for both kinds of neighbours
+        seconds = work * _SECONDS_PER_DRAW / (os.cpu_count() or 1)
+        said = f"--monte-carlo simulates {work:,} steps, which takes about {duration(seconds)}."
+        return [said] if seconds >= _MINUTE else []
 
     def further(self, training: choices.DPSGD, *, progress: Any) -> tuple[Claim, ...]:
         """Return epsilon by every composition theorem, and the advantage by simulation, as asked for."""
@@ -92,6 +105,10 @@ def claim(
         Steps that differ, from a table:
           auditor claim --schedule steps.csv --delta 1e-5
 
+        What does it promise people who have up to 5 records?
+          auditor claim --noise-multiplier 10 --sampling-rate 0.01 --steps 1000 \
+            --delta 1e-5 --records-per-person 5
+
         Stop a pipeline that promises too little, for both kinds of neighbours or for one:
           auditor claim --schedule steps.csv --delta 1e-5 --fail-if "epsilon > 8" \
             --fail-if "advantage.replace-one > 0.3"
@@ -107,6 +124,7 @@ def claim(
     files.check(inputs=(training.schedule,))
     rates, delta, prior = asked.rates(), asked.delta, asked.prior
     description = training.described()
+    console.explain([] if common.quiet else asked.warnings(description))
     with console.progress(quiet=common.quiet) as move:
         further = asked.further(description, progress=move and partial(move, "Simulating"))
     claims = theory.overview(description, delta=delta, rates=rates, prior=prior)
@@ -114,7 +132,7 @@ def claim(
     led = claims if asked.every_method else theory.leading(claims)
     shown: dict[str, Any] = {"more": further, "sentences": found.in_words}
     table = claims_text(description, led, width=console.width(), color=console.colour(), **shown)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet, text=f"{table}\n")
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet, text=f"{table}\n")
 
 
 def _result(
@@ -141,7 +159,9 @@ def _result(
         prior=asked.prior,
         estimates=tuple(map(_for_gates, best.values())),
         claims=(*claims, *further),
-        in_words=theory.in_words(claims, rates=asked.rates(), prior=asked.prior),
+        in_words=theory.in_words(
+            claims, rates=asked.rates(), prior=asked.prior, records=training.records_per_person
+        ),
         curves=tuple(
             dataclasses.replace(line, name=str(kind))
             for kind, item in whole.items()
@@ -284,7 +304,7 @@ def instances(
     models: _Instances,
     measured: shared.Measured,
     claimed: shared.ClaimOptions,
-    gates: shared.Gates,
+    gates: shared.ClaimGates,
     files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
@@ -301,8 +321,8 @@ def instances(
 
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_instances
     from auditor.results.reading import read_result
@@ -310,18 +330,20 @@ def instances(
     wanted = gates.parsed()
     files.check(inputs=(*models.results, claimed.schedule))
     claim = claimed.claim()
+    delta = shared.delta_or_that_of(claim, measured.delta)
+    split = shared.split(models.split, inclusion=models.inclusion)
     found = audit_instances(
         [read_result(path) for path in models.results],
-        delta=shared.delta_or_that_of(claim, measured.delta),
+        delta=delta,
         confidence=measured.confidence,
         looks=measured.looks,
-        split=shared.split(models.split, inclusion=models.inclusion),
+        split=split,
         claim=claim,
         together=choices.IndependentRuns() if models.independent_runs else None,
         seed=measured.seed,
     )
     found = settings.recorded(found)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- Many runs of one training algorithm, with a canary and without ---
@@ -336,14 +358,35 @@ class _ScoreTable(shared.LossColumns, title="The runs"):
         loss_column: Column of scores; smaller means more like with the canary.
         member_column: Column that is 1 for runs with the canary and 0 without.
         higher_is_member: A larger score means more like with the canary.
+        counts: In place of TABLE, what was counted at one threshold fixed in advance: true positives, runs with the canary,
+            false positives, runs without it, such as 4922 100000 174 100000.
         adjacency: What the runs differ by: the canary is there or not, or another record in its place.
         sequential: Runs may have been stopped at any time: the rows of the table are in the order of the runs, which was
             fixed before they ran.
     """
 
-    table: Path = shared.argument("TABLE")
+    table: Path | None = shared.argument("TABLE", default=None)
+    counts: tuple[int, int, int, int] | None = shared.option(metavar="TP N1 FP N0")
     adjacency: choices.Adjacency = choices.Adjacency.ADD_REMOVE
     sequential: bool = False
+
+    def evidence(self, choice: "_ThresholdChoice", *, seed: int) -> dict[str, Any]:
+        """Return the scores and how they are judged, or the counts, as `audit_runs` takes them."""
+        from auditor.mechanism.whole_curve import Sequential
+
+        if (self.table is None) == (self.counts is None):
+            raise InputError("give either a TABLE of scores, or --counts.")
+        if self.table is None:
+            goes = "with a TABLE of scores: counts are of one threshold fixed in advance"
+            shared.refuse(self, "sequential", "higher_is_member", goes=goes)
+            shared.refuse(choice, "threshold", "threshold_runs", "rank_grid", goes=goes)
+            return {"counts": self.counts}
+        return {
+            "losses": self.read_table(self.table),
+            "threshold": choice.rule(higher_is_member=self.higher_is_member, seed=seed),
+            "threshold_runs": choice.threshold_runs and self.read_table(choice.threshold_runs),
+            "test": Sequential() if self.sequential else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -378,7 +421,7 @@ def runs(
     choice: _ThresholdChoice,
     measured: shared.Measured,
     claimed: shared.ClaimOptions,
-    gates: shared.Gates,
+    gates: shared.ClaimGates,
     files: shared.AuditFiles,
     common: shared.Common,
 ) -> int:
@@ -402,34 +445,35 @@ def runs(
           auditor runs scores.csv --adjacency replace-one \
             --threshold-runs earlier.csv --delta 1e-5
 
+        An audit that others published, as counts (Tramer et al. 2022):
+          auditor runs --counts 4922 100000 174 100000 --delta 1e-5 \
+            --confidence 0.9999999999
+
     Exit codes:
         0 done, and every gate passed; 1 a gate failed or the claim is refuted;
-        2 bad input; 3 a gate asks for what cannot be evaluated.
-        If several apply: 2, then 1, then 3.
+        2 bad input; 3 a gate cannot be evaluated, or the claim could not be judged
+        (unless --allow-unjudged). If several apply: 2, then 1, then 3.
     """
     from auditor.api import audit_runs
-    from auditor.mechanism.whole_curve import Sequential
 
     wanted = gates.parsed()
     files.check(inputs=(scores.table, choice.threshold_runs, claimed.schedule))
     claim = claimed.claim()
-    rule = choice.rule(higher_is_member=scores.higher_is_member, seed=measured.seed)
+    delta = shared.delta_or_that_of(claim, measured.delta)
     found = audit_runs(
-        scores.read_table(scores.table),
-        delta=shared.delta_or_that_of(claim, measured.delta),
+        **scores.evidence(choice, seed=measured.seed),
+        delta=delta,
         confidence=measured.confidence,
         looks=measured.looks,
         adjacency=scores.adjacency,
         claim=claim,
-        threshold=rule,
-        threshold_runs=None if choice.threshold_runs is None else scores.read_table(choice.threshold_runs),
-        test=Sequential() if scores.sequential else None,
     )
-    origin = {**found.provenance, "source": scores.table.name, "command": console.command_line()}
+    source = scores.table and scores.table.name
+    origin = {**found.provenance, "source": source, "command": console.command_line()}
     told = {"higher_is_member": True} if scores.higher_is_member else {}
     found = dataclasses.replace(found, data={**found.data, **told}, provenance=origin)
     found = settings.recorded(found)
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- The labels that a model was trained with, without any record that it was not trained on ---
@@ -484,7 +528,7 @@ def labels(
     from auditor.collectors import Classification, RecordTable
 
     wanted = gates.parsed()
-    files.check(inputs=(tables.table, tables.reference))
+    files.check(inputs=(tables.table, tables.reference, Path(model.model)))
     if not isinstance(model.chosen_task(), Classification):
         raise InputError(f"--task must be classification, got {model.task}: the audit is of class labels.")
     columns = tables.columns()
@@ -504,7 +548,7 @@ def labels(
     )
     origin = {**found.provenance, "source": tables.table.name, "command": console.command_line()}
     found = settings.recorded(dataclasses.replace(found, provenance=origin))
-    return files.write_all(found, judged(found, wanted), quiet=common.quiet)
+    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- How many records, or runs, an audit takes ---

@@ -20,7 +20,7 @@ from auditor.core import options as choices, validate
 from auditor.core.errors import InputError
 from auditor.core.files import MEMORY, check_writable, write_all
 from auditor.core.values import Losses, Verdict
-from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, parse
+from auditor.verdicts.gates import ExitCode, Gate, GateOutcome, exit_code, judged, parse, standing
 
 # --- Groups of options ---
 
@@ -365,13 +365,23 @@ class Training(Steps):
     Attributes:
         epochs: DP-SGD: passes over the records, in place of --steps; each has records over batch size steps, rounded up.
         schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
+        records_per_person: The claim is made for records and asked for people with up to so many of them: it is converted by
+            group privacy.
     """
 
     epochs: float | None = None
     schedule: Path | None = None
+    records_per_person: int | None = None
 
     def described(self) -> choices.DPSGD:
-        """Return a DP-SGD description: three numbers for all steps, or a table of steps."""
+        """Return a DP-SGD description, for people with several records where their number is given."""
+        if self.records_per_person is None:
+            return self._described()
+        told: Any = {"unit": choices.PrivacyUnit.PERSON, "records_per_person": self.records_per_person}
+        return dataclasses.replace(self._described(), **told)
+
+    def _described(self) -> choices.DPSGD:
+        """Three numbers for all steps, or a table of steps."""
         parameters = ("noise_multiplier", "sampling_rate", "steps")
         there = given(self, *parameters, "epochs")
         if self.schedule is not None:
@@ -438,24 +448,25 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
                 f"one claim at a time: {', '.join(stated)} {'states an epsilon' if point else 'states a claim'} and"
                 f" {', '.join(trained)} describes DP-SGD; give one of the two."
             )
-        unit = self.claim_unit or choices.PrivacyUnit.RECORD
+        people = self.records_per_person
+        unit = self.claim_unit or choices.PrivacyUnit("record" if people is None else "person")
         if trained:
-            return dataclasses.replace(self.described(), unit=unit)
+            return dataclasses.replace(self._described(), unit=unit, records_per_person=people)
         if len(curve) + bool(point) > 1:
             raise InputError(f"one claim at a time: {', '.join([*point, *curve])} state several; give one.")
-        if not stated and self.claim_unit is None:
+        if not stated and self.claim_unit is None and people is None:
             return None
         adjacency = self.claim_adjacency or choices.Adjacency.ADD_REMOVE
         if curve:
             points = () if self.claim_points is None else _pairs(self.claim_points)
-            return choices.StatedCurve(self.claim_mu, self.claim_rho, points, adjacency, unit)
+            return choices.StatedCurve(self.claim_mu, self.claim_rho, points, adjacency, unit, people)
         if self.claim_epsilon is None or self.claim_delta is None:
             missing = [name for name in ("--claim-epsilon", "--claim-delta") if name not in point]
             raise InputError(
                 "a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy), or one of"
                 f" --claim-mu, --claim-rho and --claim-points; missing: {', '.join(missing)}."
             )
-        return choices.StatedClaim(self.claim_epsilon, self.claim_delta, adjacency, unit)
+        return choices.StatedClaim(self.claim_epsilon, self.claim_delta, adjacency, unit, people)
 
 
 def _pairs(text: str) -> list[list[str]]:
@@ -516,6 +527,24 @@ class Gates(Options, title="When to stop a pipeline"):
     def parsed(self) -> list[Gate]:
         """Return the gates, each read before any work is done."""
         return [parse(text) for text in self.fail_if or ()]
+
+    def judged(self, result: AnyResult, gates: Sequence[Gate]) -> tuple[GateOutcome, ...]:
+        """Return what becomes of each gate, and what stops a pipeline without one."""
+        return (
+            *judged(result, gates),
+            *standing(result, allow_unjudged=getattr(self, "allow_unjudged", False)),
+        )
+
+
+@dataclass(frozen=True)
+class ClaimGates(Gates):
+    """Those of a command that judges a claim.
+
+    Attributes:
+        allow_unjudged: Exit 0, and not 3, where the claim could not be judged (not evaluable or inconclusive).
+    """
+
+    allow_unjudged: bool = False
 
 
 # --- Where results go: checked before any work, written together or not at all, and the exit code explained ---

@@ -128,7 +128,8 @@ def _typed(option: Any, value: Any, *, where: str, folder: Path | None) -> Any:
     """A setting as the command line would say it, so that the option reads it by itself."""
     if option.name == _PATH_OR_TABLE and isinstance(value, dict):
         return value
-    parts = value if isinstance(value, list) and option.multiple else [value]
+    several = option.multiple or option.nargs > 1
+    parts = value if isinstance(value, list) and several else [value]
     if any(isinstance(part, dict | list) or isinstance(part, bool) != option.is_flag for part in parts):
         wanted = "true or false" if option.is_flag else "one value, neither true nor false"
         wanted = "a list of texts" if option.multiple else wanted
@@ -136,7 +137,7 @@ def _typed(option: Any, value: Any, *, where: str, folder: Path | None) -> Any:
     if option.is_flag:
         return value
     said = [str(part if folder is None or part == "-" else folder / str(part)) for part in parts]
-    return said if option.multiple else said[0]
+    return said if several else said[0]
 
 
 # --- The file: where it is looked for, read and checked as a whole, before any work ---

@@ -505,7 +505,8 @@ def _judged(name: str, values: Ends, at: Ends, *, confidence: float, together: i
     """A difference with the verdict that is read off its interval."""
     old, new = values
     lower, upper = at
-    level = f"{percent(confidence, toward='down')} confidence{_for_all(together)}"
+    about = "about " if metrics.metric(name).approximate else ""
+    level = f"{about}{percent(confidence, toward='down')} confidence{_for_all(together)}"
     verdict = Change.WORSE if lower > 0 else Change.BETTER if upper < 0 else Change.NO_CHANGE_SHOWN
     return Difference(
         name=name,
@@ -645,7 +646,7 @@ def _audits_refusal(old: AuditDocument, new: AuditDocument) -> str | None:
     """Return why two audits cannot be set against each other at all, or None."""
     for which, result in (("older", old), ("newer", new)):
         if failed := failed_validity(result.checks):
-            return f"a validity check of the {which} audit failed ({failed[0].name})"
+            return f"a validity check of the {which} audit failed ({failed[0].name.replace('_', ' ')})"
         if (blind := why_blind(result.checks) or too_narrow(result)) is not None:
             return f"in the {which} audit {blind}"
     units = [str(result.data.get("unit", "record")) for result in (old, new)]

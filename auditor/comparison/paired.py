@@ -39,7 +39,7 @@ from auditor.core.errors import InputError
 from auditor.core.options import OnePerPerson
 from auditor.core.values import Floats, Losses, PerGroup
 from auditor.estimators.limits import lower_limit, upper_limit
-from auditor.records.labels import codes, per_person
+from auditor.records.labels import codes, per_person, per_record
 
 _ASIDE = 4  # one record in so many sets the thresholds
 _LEAST_ASIDE = 100  # and no more than half of them
@@ -77,6 +77,8 @@ def same_records(old: Losses, new: Losses, *, unit: str = "record") -> SameRecor
                 f"losses must have ids to be compared record by record, got none in the {which} audit; read them with"
                 " their id column."
             )
+    if unit == "record":
+        old, new = (per_record(item).losses for item in (old, new))
     members, others = (_orders(old, new, group) for group in ("member", "nonmember"))
     first, second = (
         item.take(member=members[at], nonmember=others[at]) for at, item in enumerate((old, new))
@@ -224,6 +226,8 @@ def auc_change(records: SameRecords, *, alpha: float) -> tuple[float, float, flo
 
     The variance of a difference of two areas on the same records is that of the differences of their placements, which is
     DeLong's with its covariances: S_old + S_new - 2 S_both for either group (DeLong, DeLong and Clarke-Pearson 1988).
+    Each end allows for records of the smaller group that none of its k is like, a share of up to 1 - (alpha/2)^(1/k), as
+    where both releases separate the groups perfectly and the variance is 0 [own].
 
     >>> rng = np.random.default_rng(0)
     >>> losses = rng.normal(size=(2, 500))
@@ -232,12 +236,14 @@ def auc_change(records: SameRecords, *, alpha: float) -> tuple[float, float, flo
     True
     """
     member, nonmember = records
-    above = np.stack([1 - _share_below(*pair) for pair in zip(nonmember, member, strict=True)])
-    below = np.stack([_share_below(*pair) for pair in zip(member, nonmember, strict=True)])
-    old, new = map(float, above.mean(axis=1))
-    variance = sum(float(np.var(of[1] - of[0], ddof=1)) / of.shape[1] for of in (above, below))
+    of_members = np.stack([1 - _share_below(*pair) for pair in zip(nonmember, member, strict=True)])
+    of_others = np.stack([_share_below(*pair) for pair in zip(member, nonmember, strict=True)])
+    old, new = map(float, of_members.mean(axis=1))
+    variance = sum(float(np.var(of[1] - of[0], ddof=1)) / of.shape[1] for of in (of_members, of_others))
     half = -float(special.ndtri(alpha / 2)) * variance**0.5
-    return old, new, max(-1.0, new - old - half), min(1.0, new - old + half)
+    change, unseen = new - old, 1 - (alpha / 2) ** (1 / min(member.shape[1], nonmember.shape[1]))
+    below, above = max(half, unseen * (1 + change)), max(half, unseen * (1 - change))
+    return old, new, max(-1.0, change - below), min(1.0, change + above)
 
 
 def _share_below(losses: Floats, at: Floats) -> Floats:

@@ -490,10 +490,12 @@ def interval_at(name: str, estimate: Estimate, *, data: Mapping[str, Any], alpha
     if name == "advantage":
         # In a census too: without its members' share of the error, two training sets would differ by chance alone.
         return gap_limits(value, n_member=sizes[0], n_nonmember=sizes[1], alpha=alpha)
-    error = estimate.details.get("standard_error")
-    if error is None or not 0 <= error <= 1:
+    placements = estimate.details.get("placements")
+    if placements is None or not all(
+        len(pair) == len(sizes) and all(0 <= end <= 1 for end in pair) for pair in placements.values()
+    ):
         return None
-    return interval(value, error * error, sizes=sizes, alpha=alpha)
+    return interval(value, placements, sizes=sizes, alpha=alpha)
 
 
 def _sizes(data: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -509,4 +511,7 @@ def too_narrow(result: AuditDocument) -> str | None:
         details = check.details
         if check.name == "persons" and not details.get("combined") and (details.get("largest") or 1) > 1:
             return "records of one person are counted as independent, so that the intervals are too narrow"
+        repeats = details.get("within_members") or details.get("within_nonmembers")
+        if check.name == "duplicates" and repeats and "trained" not in details:
+            return "rows of one id are counted as independent, so that the intervals are too narrow"
     return None

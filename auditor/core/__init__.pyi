@@ -28,6 +28,7 @@ from auditor.core.options import (
     Propensity,
     RandomSplit,
     RankGrid,
+    Rows,
     Sample,
     ShuffledBatches,
     Split,

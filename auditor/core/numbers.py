@@ -54,17 +54,23 @@ def given(x: float | None, *, digits: int = 3) -> str:
 
 
 def percent(x: float | None, *, toward: str = "nearest") -> str:
-    """Return a rate as a percentage, never rounding a rate below 1 to 100%.
+    """Return a rate as a percentage, with three digits of what is left to 100% where that is below 0.1%.
 
     >>> percent(0.1234), percent(0.01), percent(0.99996), percent(1.0)
     ('12.3%', '1%', '99.996%', '100%')
+    >>> percent(0.99999, toward="down"), percent(1 - 0.05 / 60, toward="down")
+    ('99.999%', '99.9166%')
     """
     if _special(x) == "0":
         return "0%"
     if x is None or _special(x) is not None:
         return number(x)
     scaled = Decimal(repr(float(x))) * 100
-    rounded = _short_of_whole(scaled, whole=Decimal(100), toward=toward)
+    rest = 100 - scaled
+    if 0 < rest < Decimal("0.1"):
+        away = {"down": "up", "up": "down"}.get(toward, toward)
+        return f"{_trimmed(f'{100 - _rounded(rest, digits=3, toward=away):f}')}%"
+    rounded = _rounded(scaled, digits=3, toward=toward)
     if scaled < Decimal("0.001"):
         return f"{_trimmed(f'{_rounded(scaled, digits=2, toward=toward):f}')}%"
     return f"{_trimmed(f'{rounded:f}')}%"
@@ -79,7 +85,9 @@ def unit(x: float | None, *, toward: str = "nearest") -> str:
     if x is None or _special(x) is not None or abs(x) < _SMALL:
         return number(x, toward=toward)
     exact = Decimal(repr(float(x)))
-    rounded = _short_of_whole(exact, whole=Decimal(1), toward=toward)
+    rounded = enough_digits(
+        lambda digits: _rounded(exact, digits=digits, toward=toward), lambda found: found != 1 or exact == 1
+    )
     return _trimmed(f"{rounded:f}") if rounded == exact else f"{rounded:f}"
 
 
@@ -138,13 +146,6 @@ def _special(x: Any) -> str | None:
 
 def _rounded(x: Decimal, *, digits: int, toward: str) -> Decimal:
     return x.quantize(Decimal(1).scaleb(x.adjusted() - digits + 1), rounding=_ROUNDING[toward])
-
-
-def _short_of_whole(x: Decimal, *, whole: Decimal, toward: str) -> Decimal:
-    return enough_digits(
-        lambda digits: _rounded(x, digits=digits, toward=toward),
-        lambda rounded: rounded != whole or x == whole,
-    )
 
 
 def _trimmed(text: str) -> str:

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any, Literal, Self, get_args
@@ -57,10 +57,11 @@ class PrivacyUnit(Named):
     RECORD = "record"
     PERSON = "person"
 
-    @property
-    def ending(self) -> str:
-        """What a claim in words ends with: nothing for the usual unit."""
-        return ", per person" if self is PrivacyUnit.PERSON else ""
+    def ending(self, records: int | None = None) -> str:
+        """Return what a claim in words ends with: nothing for the usual unit."""
+        if self is PrivacyUnit.RECORD:
+            return ""
+        return ", per person" + ("" if records is None else f" of up to {records:,} records")
 
 
 # --- A DP-SGD training run: what was done, not what follows from it ---
@@ -131,6 +132,8 @@ class DPSGD:
             promised to records does not depend on it, since the noise is a multiple of it.
         sampling: `PoissonSampling` (default), `FixedSizeSampling` or `ShuffledBatches`.
         unit: ``"record"`` (default), or ``"person"`` where the clipped gradient is that of all records of a person.
+        records_per_person: With ``unit="person"``, for a run that clips each record: the largest number of records of a
+            person, for whom its promise is converted (group privacy).
 
     Raises:
         InputError: A parameter out of range, vectors of different lengths, no number of steps, or an unknown unit.
@@ -151,6 +154,7 @@ class DPSGD:
     clipping_norm: Any = 1.0
     sampling: Sampling = PoissonSampling()
     unit: PrivacyUnit = PrivacyUnit.RECORD
+    records_per_person: int | None = None
 
     def __post_init__(self) -> None:
         columns = {name: _column(name, getattr(self, name)) for name in _CHECKS}
@@ -170,7 +174,7 @@ class DPSGD:
             constant = isinstance(column, tuple) and len(set(column)) == 1
             object.__setattr__(self, name, column[0] if constant else column)
         validate.instance("sampling", self.sampling, get_args(Sampling))
-        object.__setattr__(self, "unit", PrivacyUnit.named(self.unit))
+        _set_unit(self)
 
     @classmethod
     def from_opacus(
@@ -243,7 +247,7 @@ class DPSGD:
         >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
         >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0))
         >>> DPSGD.from_events(SelfComposedDpEvent(step, 1000))
-        DPSGD(noise_multiplier=1.0, sampling_rate=0.01, steps=1000, clipping_norm=1.0, sampling=PoissonSampling(), unit=<PrivacyUnit.RECORD: 'record'>)
+        DPSGD(noise_multiplier=1.0, sampling_rate=0.01, steps=1000, clipping_norm=1.0, sampling=PoissonSampling(), unit=<PrivacyUnit.RECORD: 'record'>, records_per_person=None)
         """
         rows = list(_steps_of(event))
         if not rows:
@@ -333,7 +337,7 @@ class DPSGD:
             f"DP-SGD with noise multiplier {_range(self.noise_multiplier)}, sampling rate {_range(self.sampling_rate)}"
             f" and {self.steps:,} {'step' if self.steps == 1 else 'steps'}"
             + _SAMPLED_IN_WORDS.get(type(self.sampling), "")
-            + self.unit.ending
+            + self.unit.ending(self.records_per_person)
         )
 
 
@@ -680,25 +684,57 @@ ThresholdRule = RankGrid | FixedThreshold | Split
 # --- What counts as one unit ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class EachRecord:
-    """Every record is a unit of its own, whoever it belongs to."""
+class Rows(Named):
+    """What several rows of one id are.
+
+    >>> Rows("scorings") == "scorings"
+    True
+    """
+
+    RECORDS = "records"  # each was a training record, or nobody says: a claim is judged for groups of so many
+    SCORINGS = "scorings"  # of one training record: a claim is judged as it is
 
 
 @dataclass(frozen=True)
-class OnePerPerson:
-    """The records of one data subject become one score: the ``by`` (``min``, ``mean`` or ``max``) of their losses.
+class _Units:
+    """How several rows become one score.
 
-    Records of one person are not independent, and privacy is promised to persons: intervals then count persons.
-
-    >>> OnePerPerson("min")
-    OnePerPerson(by='min')
+    Attributes:
+        by: ``mean`` (default), ``min`` or ``max`` of their losses.
+        rows: ``"records"`` (default) where each of the rows of an id was a training record, or it is not known;
+            ``"scorings"`` where all of them are scorings of one training record, such as repeated queries.
     """
 
     by: str = "mean"
+    rows: Rows = Rows.RECORDS
 
     def __post_init__(self) -> None:
         validate.known("by", self.by, ("min", "mean", "max"))
+        object.__setattr__(self, "rows", Rows.named(self.rows))
+
+
+@dataclass(frozen=True)
+class EachRecord(_Units):
+    """Every record is a unit of its own, whoever it belongs to; the rows of one id become one score.
+
+    A claim for single records is judged in its form for groups of as many rows as an id has at most, unless ``rows`` says
+    that they are scorings of one training record.
+
+    >>> EachRecord(rows="scorings").by
+    'mean'
+    """
+
+
+@dataclass(frozen=True)
+class OnePerPerson(_Units):
+    """The records of one data subject become one score: the ``by`` (``min``, ``mean`` or ``max``) of their losses.
+
+    Records of one person are not independent, and privacy is promised to persons: intervals then count persons. People who
+    have records in both groups, though membership was decided by person, are left out.
+
+    >>> OnePerPerson("min").by
+    'min'
+    """
 
 
 Persons = EachRecord | OnePerPerson
@@ -758,6 +794,8 @@ class StatedClaim:
         delta: In [0, 1).
         adjacency: ``"add-remove"`` (default) or ``"replace-one"``.
         unit: ``"record"`` (default) or ``"person"``: what two neighbours differ in.
+        records_per_person: With ``unit="person"``: the claim is made for records, and converted for people with at most so
+            many (group privacy). A replace-one claim is converted for people with exactly so many.
 
     Raises:
         InputError: A number out of range, an unknown adjacency or unit, or no delta.
@@ -770,6 +808,7 @@ class StatedClaim:
     delta: float = math.nan  # never a default value: a claim without its delta is refused below
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: PrivacyUnit = PrivacyUnit.RECORD
+    records_per_person: int | None = None
 
     @staticmethod
     def from_mu(
@@ -777,6 +816,7 @@ class StatedClaim:
         *,
         adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
         unit: PrivacyUnit | str = PrivacyUnit.RECORD,
+        records_per_person: int | None = None,
     ) -> "StatedCurve":
         """Return the claim of mu-Gaussian differential privacy: no test does better than one of N(0, 1) against N(mu, 1).
 
@@ -784,6 +824,7 @@ class StatedClaim:
             mu: Above 0.
             adjacency: As in `StatedClaim`.
             unit: As there.
+            records_per_person: As there.
 
         Raises:
             InputError: mu is not above 0, or an unknown adjacency or unit.
@@ -793,7 +834,8 @@ class StatedClaim:
         >>> StatedClaim.from_mu(1.0).in_words()
         'Gaussian differential privacy with mu 1, add-remove'
         """
-        return StatedCurve(mu=mu, adjacency=Adjacency.named(adjacency), unit=PrivacyUnit.named(unit))
+        about: Any = {"adjacency": adjacency, "unit": unit, "records_per_person": records_per_person}
+        return StatedCurve(mu=mu, **about)
 
     @staticmethod
     def from_rho(
@@ -801,6 +843,7 @@ class StatedClaim:
         *,
         adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
         unit: PrivacyUnit | str = PrivacyUnit.RECORD,
+        records_per_person: int | None = None,
     ) -> "StatedCurve":
         """Return the claim of rho-zero-concentrated differential privacy: Renyi divergences of at most rho times order.
 
@@ -808,6 +851,7 @@ class StatedClaim:
             rho: Above 0.
             adjacency: As in `StatedClaim`.
             unit: As there.
+            records_per_person: As there.
 
         Raises:
             InputError: rho is not above 0, or an unknown adjacency or unit.
@@ -817,7 +861,8 @@ class StatedClaim:
         >>> StatedClaim.from_rho(0.5, unit="person").in_words()
         'zero-concentrated differential privacy with rho 0.5, add-remove, per person'
         """
-        return StatedCurve(rho=rho, adjacency=Adjacency.named(adjacency), unit=PrivacyUnit.named(unit))
+        about: Any = {"adjacency": adjacency, "unit": unit, "records_per_person": records_per_person}
+        return StatedCurve(rho=rho, **about)
 
     @staticmethod
     def from_points(
@@ -825,6 +870,7 @@ class StatedClaim:
         *,
         adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
         unit: PrivacyUnit | str = PrivacyUnit.RECORD,
+        records_per_person: int | None = None,
     ) -> "StatedCurve":
         """Return the claim of several (epsilon, delta) at once: points of one privacy profile.
 
@@ -833,6 +879,7 @@ class StatedClaim:
                 given is stated at that of the first.
             adjacency: As in `StatedClaim`.
             unit: As there.
+            records_per_person: As there.
 
         Raises:
             InputError: No points, points that are no pairs, a number out of range, or an unknown adjacency or unit.
@@ -840,7 +887,8 @@ class StatedClaim:
         >>> StatedClaim.from_points([(0.5, 1e-3), (2.0, 1e-6)]).in_words()
         'epsilon 0.5 at delta 0.001 and epsilon 2 at delta 1e-6, add-remove'
         """
-        return StatedCurve(points=points, adjacency=Adjacency.named(adjacency), unit=PrivacyUnit.named(unit))
+        about: Any = {"adjacency": adjacency, "unit": unit, "records_per_person": records_per_person}
+        return StatedCurve(points=points, **about)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", validate.nonnegative("claimed epsilon", self.epsilon))
@@ -851,11 +899,12 @@ class StatedClaim:
             )
         object.__setattr__(self, "delta", validate.fraction("claimed delta", self.delta, zero=True))
         object.__setattr__(self, "adjacency", Adjacency.named(self.adjacency))
-        object.__setattr__(self, "unit", PrivacyUnit.named(self.unit))
+        _set_unit(self)
 
     def in_words(self) -> str:
         """Return the claim as a phrase."""
-        return f"{_point_in_words(self.epsilon, self.delta)}, {self.adjacency}{self.unit.ending}"
+        ending = self.unit.ending(self.records_per_person)
+        return f"{_point_in_words(self.epsilon, self.delta)}, {self.adjacency}{ending}"
 
 
 @dataclass(frozen=True)
@@ -870,6 +919,7 @@ class StatedCurve:
         points: Pairs (epsilon, delta), or none. Exactly one of the three is given.
         adjacency: ``"add-remove"`` (default) or ``"replace-one"``.
         unit: ``"record"`` (default) or ``"person"``.
+        records_per_person: As in `StatedClaim`.
 
     Raises:
         InputError: None or several of the three, a number out of range, or an unknown adjacency or unit.
@@ -880,6 +930,7 @@ class StatedCurve:
     points: Any = ()  # a tuple of pairs once built
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: PrivacyUnit = PrivacyUnit.RECORD
+    records_per_person: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", _points(self.points))
@@ -890,7 +941,7 @@ class StatedCurve:
             said = " and ".join([*stated, "points"] if self.points else stated) or "none"
             raise InputError(f"a claimed curve is one of mu, rho and points, got {said}.")
         object.__setattr__(self, "adjacency", Adjacency.named(self.adjacency))
-        object.__setattr__(self, "unit", PrivacyUnit.named(self.unit))
+        _set_unit(self)
 
     @property
     def delta(self) -> float | None:
@@ -908,7 +959,7 @@ class StatedCurve:
         else:
             first, last = (_point_in_words(*self.points[place]) for place in (0, -1))
             said = f"{len(self.points):,} points from {first} to {last}"
-        return f"{said}, {self.adjacency}{self.unit.ending}"
+        return f"{said}, {self.adjacency}{self.unit.ending(self.records_per_person)}"
 
 
 _POINTS_IN_WORDS = 3
@@ -939,6 +990,31 @@ TrainingClaim = DPSGD | StatedClaim | StatedCurve
 def for_persons(claim: TrainingClaim | None) -> bool:
     """Return whether a claim is made for persons, so that a bound about all records of one can judge it."""
     return claim is not None and claim.unit is PrivacyUnit.PERSON
+
+
+def _set_unit(claim: Any) -> None:
+    """Check the unit of a claim, and the number of records that it is converted for."""
+    object.__setattr__(claim, "unit", PrivacyUnit.named(claim.unit))
+    if claim.records_per_person is None:
+        return
+    records = validate.at_least("records_per_person", claim.records_per_person, least=1)
+    object.__setattr__(claim, "records_per_person", records)
+    if claim.unit is PrivacyUnit.RECORD:
+        raise InputError(
+            f'records_per_person must be given with unit="person", got {records:,} for single records; give both or neither.'
+        )
+
+
+def of_group(claim: TrainingClaim, records: int) -> TrainingClaim:
+    """Return a claim for records as one for groups of so many of them; one for people as it is."""
+    if records == 1 or for_persons(claim):
+        return claim
+    return replace(claim, unit=PrivacyUnit.PERSON, records_per_person=records)
+
+
+def for_equal_groups(claim: TrainingClaim) -> bool:
+    """Return whether a claim is made for replaced records alone: groups of different sizes are no such neighbours."""
+    return claim.fixed_size if isinstance(claim, DPSGD) else claim.adjacency is Adjacency.REPLACE_ONE
 
 
 def delta_of(claim: TrainingClaim | None) -> float | None:

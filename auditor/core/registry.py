@@ -111,6 +111,7 @@ class Metric:
         absent: Why an audit may not have it, a clause; empty where every audit does.
         condition: What a conditional bound of one model assumes, a clause; empty for a Gaussian curve.
         short: Its title in a short list, such as that of an audit of runs.
+        approximate: Whether its interval holds for many records only.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Metric:
     absent: str = ""
     condition: str = ""
     short: str = ""
+    approximate: bool = False
 
 
 @dataclass(frozen=True)

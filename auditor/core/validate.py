@@ -284,9 +284,9 @@ def column(place: str, values: object) -> npt.NDArray[Any]:
     """Return a 1-D array of any type; rows of different lengths and masked values are refused."""
     raw = array(place, values)
     if raw.ndim != 1:
-        raise InputError(
-            f"{place} must be one-dimensional, got shape {raw.shape}; give one value for each record."
-        )
+        flat = raw.ndim == 2 and 1 in raw.shape  # noqa: PLR2004
+        fix = "flatten it with np.ravel" if flat else "give one value for each record"
+        raise InputError(f"{place} must be one-dimensional, got shape {raw.shape}; {fix}.")
     return raw
 
 

@@ -289,6 +289,8 @@ class Losses:
         history: What was done to the losses, first step first.
         notes: The steps of the history that a reader must know before relying on the losses, as found out when they were
             collected; default none.
+        stopped_by_evidence: Whether these are scores of runs whose number their own evidence decided, as of
+            ``collect_runs(stop=...)``: no interval for a fixed number of runs holds for them.
 
     Raises:
         InputError: NaN or infinite losses, fewer than two records in a group, or columns of different lengths.
@@ -314,6 +316,7 @@ class Losses:
     correct: PerGroup | None = None
     inclusion: PerGroup | None = None
     policies: Mapping[str, PerGroup] = field(default_factory=dict)
+    stopped_by_evidence: bool = False
 
     def __post_init__(self) -> None:
         for name in ("member", "nonmember"):
@@ -390,7 +393,16 @@ class Losses:
     @property
     def swapped(self) -> "Losses":
         """The non-members as members, and the other way round, without labels."""
-        return Losses(member=self.sorted_nonmember, nonmember=self.sorted_member)
+        kept = self.stopped_by_evidence
+        return Losses(self.sorted_nonmember, self.sorted_member, stopped_by_evidence=kept)
+
+    def refuse_stopped(self) -> None:
+        """Refuse runs that their evidence stopped, where the number must have been fixed in advance."""
+        if self.stopped_by_evidence:
+            raise InputError(
+                "losses must be of a number of runs that was fixed in advance, got runs that were stopped by their"
+                " evidence; audit them by auditor.audit_runs with test=Sequential(), whose evidence holds at any time."
+            )
 
     def take(self, *, member: npt.NDArray[Any], nonmember: npt.NDArray[Any], step: str = "") -> "Losses":
         """Return the records at these positions (or of these masks), with their labels.
@@ -424,6 +436,8 @@ class Losses:
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each record, members first: ``loss``, ``member`` (1 or 0), the labels and ``loss.POLICY``.
 
+        Runs that their evidence stopped have a column ``stopped_by_evidence`` of ones, which every reader takes back.
+
         >>> losses = Losses(member=[0.1, 0.2], nonmember=[0.3, 0.1], id=(["a", "b"], ["c", "d"]))
         >>> losses.to_frame().iloc[0].to_dict()
         {'loss': 0.1, 'member': 1, 'id': 'a'}
@@ -438,8 +452,22 @@ class Losses:
                 "loss": np.concatenate([self.member, self.nonmember]),
                 "member": membership,
                 **{name: [*pair.member, *pair.nonmember] for name, pair in labels.items()},
+                **({"stopped_by_evidence": 1} if self.stopped_by_evidence else {}),
             }
         )
+
+    @cached_property
+    def ids_may_repeat(self) -> bool:
+        """Whether an id may occur twice within a group: false only where all are text, or whole numbers, and differ."""
+        for column in self.id or ():
+            words = column.tolist()
+            if set(map(type, words)) == {str}:
+                words = [word.strip() for word in words]
+            elif column.dtype.kind not in "iu":
+                return True
+            if len(set(words)) < len(words):
+                return True
+        return False
 
     @cached_property
     def sorted_member(self) -> Floats:
@@ -629,9 +657,10 @@ class NoiseFloor(TypedDict, total=False):
 
 
 class Supported(TypedDict, total=False):
-    """The supremum at rates that the records can show."""
+    """The supremum at rates that the records can show, of the fit and of logistic laws with its means and spreads."""
 
     value: float
+    logistic: float
 
 
 class CurvePoint(TypedDict, total=False):
@@ -666,6 +695,22 @@ class CurveRejected(TypedDict, total=False):
     refuted_at_pair: float
     growth: Growth
     point: CurvePoint
+
+
+class Placements(TypedDict):
+    """What an AUC's interval rests on, of the members' placements and of the non-members'.
+
+    The placement of a record is the share of the other group that lies on the right side of it, ties counting half.
+
+    Attributes:
+        variances: Of their means, as DeLong has them.
+        least: The least of each group.
+        largest: The largest.
+    """
+
+    variances: list[float]
+    least: list[float]
+    largest: list[float]
 
 
 class Area(TypedDict):
@@ -727,6 +772,7 @@ class EstimateDetails(TypedDict, total=False):
     accuracy_baseline: float
     curve_gap_fpr: float
     standard_error: float
+    placements: Placements
     at: Place
     supported: Supported
     noise_floor: NoiseFloor

@@ -13,7 +13,7 @@ from auditor.core import options, validate
 from auditor.core.errors import InputError
 from auditor.core.values import Claim, Floats, Losses
 from auditor.records.features import Features, fingerprints
-from auditor.records.labels import PersonsFound, per_person
+from auditor.records.labels import PersonsFound, default_units, per_person
 
 SPLIT_NAMES = {
     options.UnknownSplit: "unknown",
@@ -21,7 +21,6 @@ SPLIT_NAMES = {
     options.BernoulliSplit: "bernoulli",
     options.Propensity: "propensity",
 }
-_SEVERAL = 2
 _FAIR = 0.5
 # Arguments that change a number, and can be kept as they are.
 _KEPT = [
@@ -69,6 +68,7 @@ class Asked:
             kinds = get_args(hint) or (hint,)
             if kinds[0].__module__.startswith("auditor."):  # a value of ours, which is checked by itself
                 validate.instance(name, getattr(self, name), kinds)
+        self.losses.refuse_stopped()
         if isinstance(self.split, options.Propensity):
             self._take_features(self.split)
         self._refuse_records()
@@ -116,14 +116,10 @@ class Asked:
 
     @cached_property
     def units(self) -> PersonsFound:
-        """What is audited: persons or records as asked for; else persons, where the records name them and none is in both groups."""
-        if self.persons is not None:
-            return per_person(self.given, choice=self.persons)
-        found = per_person(self.given, choice=options.EachRecord())
-        # Persons in both groups were split record by record: what one score of theirs rests on would hang on the split.
-        if found.largest == 1 or found.in_both or min(found.persons) < _SEVERAL:
-            return found
-        return per_person(self.given, choice=options.OnePerPerson())
+        """What is audited: persons or records as asked for; else persons, where the records name them and were split by person."""
+        if self.persons is None:
+            return default_units(self.given)
+        return per_person(self.given, choice=self.persons)
 
     def _refuse_odds(self) -> None:
         """Refuse odds of membership that the declared split does not have, or that a person's records do not share."""
@@ -137,8 +133,8 @@ class Asked:
             )
         if isinstance(self.split, options.BernoulliSplit) and self.units.losses.inclusion is None:
             raise InputError(
-                "inclusion must be the same for all records of a person where a score stands for a person, got different ones; it"
-                " is the person that has one coin."
+                "inclusion must be the same for all records of a person or an id where they have one score, got different ones;"
+                " it is the person or the id that has one coin."
             )
 
     @property
@@ -153,10 +149,10 @@ class Asked:
     @cached_property
     def setting(self) -> "Setting":
         """The choices of the audit, with their defaults filled in."""
-        if self.units.combined and isinstance(self.members, options.Subset):
+        if (self.units.combined or self.units.by_id.combined) and isinstance(self.members, options.Subset):
             raise InputError(
-                f"members must be auditor.Sample or auditor.Census where a score stands for a person, got {self.members};"
-                " the number of persons in the training set is not known."
+                "members must be auditor.Sample or auditor.Census where a score stands for a person or several rows of an id, got"
+                f" {self.members}; the number of these in the training set is not known."
             )
         self._refuse_odds()
         if self.own_odds is not None and not isinstance(self.members, options.Sample):
@@ -198,6 +194,9 @@ class Asked:
             "records": list(found.records),
             "persons": list(found.persons) if found.named else None,
             "effective": list(found.persons if found.combined else found.effective) if found.named else None,
+            # What was combined by id, and who was left out.
+            **({"rows": list(found.by_id.rows)} if found.by_id.combined else {}),
+            **({"left_out": len(found.left_out)} if found.left_out else {}),
         }
 
     def kept(self) -> dict[str, Any] | None:
@@ -274,7 +273,7 @@ class Setting:
 
 
 def promises(
-    claim: options.TrainingClaim | None, *, delta: float, split: options.MembershipSplit
+    claim: options.TrainingClaim | None, *, delta: float, split: options.MembershipSplit, group: int = 1
 ) -> tuple[tuple[Claim, ...], Claim | None]:
     """Return everything that the description promises, and the form of it that the declared split audits.
 
@@ -282,6 +281,7 @@ def promises(
         claim: `DPSGD`, `StatedClaim`, a curve of it, or none.
         delta: To state the epsilon of DP-SGD or a curve at; a stated (epsilon, delta) has its own.
         split: A `BernoulliSplit` audits the claim as it was made, any other its form for replaced records.
+        group: For how many records a claim about single ones is audited.
     """
     if claim is None:
         return (), None
@@ -290,7 +290,8 @@ def promises(
 
     at = claim.delta if isinstance(claim, options.StatedClaim) else delta
     claims = everything(claim, delta=at)
-    stated = claims[0]
+    claim = options.of_group(claim, group)
+    stated = claims[0] if group == 1 else everything(claim, delta=at)[0]
     if isinstance(split, options.BernoulliSplit):
         return claims, stated
     if not isinstance(claim, options.StatedClaim):

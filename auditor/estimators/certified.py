@@ -120,6 +120,8 @@ def clopper_pearson(
     details = {"rule": type(rule).__name__, "interval": type(interval).__name__, "ceiling": most}
     if isinstance(interval, options.Katz | options.Jeffreys):
         details["approximate"] = True
+    if isinstance(interval, options.Katz) and value == 0 and (reason := _empty_cells(found.details)):
+        details["lower_reason"] = reason
     estimate = Estimate.at_least(
         "epsilon_bound.clopper_pearson",
         value,
@@ -266,6 +268,16 @@ def _jeffreys_upper(successes: int, trials: int, alpha: float) -> float:
     if successes == trials:
         return 1.0
     return float(special.betainccinv(successes + 0.5, trials - successes + 0.5, alpha))
+
+
+def _empty_cells(counts: dict[str, Any]) -> str:
+    """Return why a log-ratio has no variance, or nothing where each has one."""
+    empty = {
+        "no non-member was called a member": counts["false_positives"] == 0,
+        "no member was missed": counts["true_positives"] == counts["members"],
+    }
+    found = " and ".join(words for words, holds in empty.items() if holds)
+    return found and f"{found}, so a log-ratio has no variance; use ClopperPearson() limits"
 
 
 def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, z: float) -> float:

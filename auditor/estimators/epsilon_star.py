@@ -14,7 +14,16 @@ from scipy import special
 
 from auditor.core.numbers import plain
 from auditor.core.options import Census, Members, Sample
-from auditor.core.values import Estimate, FittedPair, Floats, GoodnessOfFit, Losses, Subject, weighted
+from auditor.core.values import (
+    Density,
+    Estimate,
+    FittedPair,
+    Floats,
+    GoodnessOfFit,
+    Losses,
+    Subject,
+    weighted,
+)
 from auditor.curves.gaussian import LOG_SQRT_2PI, Gaussian, fit_gaussian
 from auditor.curves.mixture import MixtureOfGaussians, Runs, condensed
 from auditor.curves.tradeoff import ThresholdCounts
@@ -64,6 +73,9 @@ def _as_asked(evidence: Evidence, pair: FittedPair, extra: dict[str, Any]) -> Es
 # A rate counts as reached by the data when this many records are expected beyond it.
 _RECORDS_BEYOND = 10
 _HALF = 0.5
+_LOGISTIC = math.sqrt(3) / math.pi  # scale of a logistic law of standard deviation 1
+_THRESHOLDS = 2001
+_TAILS = "logistic laws of the same means and spreads give a value lower by more than the interval"
 _CEILING = "the value is a ceiling, not an estimate with an error"
 _CHOSEN = "the number of components was chosen from the data, and the error of that choice is not known"
 
@@ -102,15 +114,16 @@ def parametric(
     Args:
         pair: Fitted to transformed losses: normals, or mixtures by `auditor.curves.mixture.fit_mixture_pair`.
         delta: In [0, 1); at 0 the row has no value and says why.
-        confidence: Of the lower bound, which is conditional on the fit and absent when the fit is rejected. Of mixtures there
-            is one only where one component was enough for each group, of 2,000 records or more: with several, their number
+        confidence: Of the lower bound, which is that of the value supported by the data: the smaller one of the fit and of
+            logistic laws with the same means and spreads, less the interval of the published value. It is absent when the
+            fit is rejected, and where both differ by more than that interval. Of mixtures there is one only where one component was enough for each group, of 2,000 records or more: with several, their number
             was chosen from the data, and no error of that choice is known. Between groups that do not differ, fits that no
             test rejects then put such a bound far above 0.
         members: `Sample` or `Census`.
         extra: More details to carry (the noise floor, the other transform).
 
     The details hold three values: without a clip, clipped at delta (the published one), and clipped where at least
-    10 records are expected beyond the threshold; where the value is attained and whether the data reach there; the
+    10 records are expected beyond the threshold, with what logistic laws then give; where the value is attained and whether the data reach there; the
     standard error; the best region's value, of normals; both fits, and of mixtures the grid of published tests.
 
     >>> import numpy as np
@@ -121,8 +134,8 @@ def parametric(
     >>> rng = np.random.default_rng(0)
     >>> losses = Losses(member=rng.normal(-1, 1, 5000), nonmember=rng.normal(0, 1, 5000))
     >>> estimate = parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-5)
-    >>> estimate.lower < 3.984 < estimate.value + 0.5
-    True
+    >>> 3.5 < estimate.value < 4.5, estimate.lower, estimate.details["lower_reason"]
+    (True, None, 'logistic laws of the same means and spreads give a value lower by more than the interval')
     >>> estimate = parametric(fit_mixture_pair(losses, choice=Mixture(2), rng=rng), delta=1e-5)
     >>> 3.5 < estimate.value < 4.5
     True
@@ -136,32 +149,79 @@ def parametric(
     found = family.largest(*laws, delta=delta, clip=delta)
     sizes = math.inf if isinstance(members, Census) else pair.n_member, pair.n_nonmember
     errors = family.errors(found, *laws, sizes=sizes)
-    lower, without = None, _why_no_lower(pair, family)
-    if without is None:
-        lower = largest_lower_bound(found, errors, confidence=confidence)
-        without = None if lower is not None else _CEILING
     # Where at least 10 records are expected beyond the threshold; with too few records nowhere.
     clip = max(delta, _RECORDS_BEYOND / min(pair.n_member, pair.n_nonmember))
     supported = None if clip >= _HALF else family.largest(*laws, delta=delta, clip=clip).value
+    spread = min(law.sd for law in laws)
+    heavier = None if supported is None or spread == 0 else logistic_value(*laws, delta=delta, clip=clip)
     details |= {
         "clip": delta,
         "branch": found.best.name if found.value > 0 else None,
         "saturated": found.saturated,
         "at": _attained(found, pair),
         "unclipped": family.largest(*laws, delta=delta).value,
-        "supported": {"clip": clip, "value": supported},
+        "supported": {"clip": clip, "value": supported, "logistic": heavier},
         "standard_error": _finite(errors[found.branches.index(found.best)]),
     }
     if isinstance(pair.member, Gaussian) and isinstance(pair.nonmember, Gaussian):
-        robust = standard_error(found.best, pair.member, pair.nonmember, sizes=sizes, normal=False)
-        details["standard_error_from_moments"] = _finite(robust)
+        robust = _normal_errors(found, pair.member, pair.nonmember, sizes=sizes, normal=False)
+        details["standard_error_from_moments"] = _finite(robust[found.branches.index(found.best)])
         details["best_region"] = supremum.best_region(pair.member, pair.nonmember, delta=delta)
+        errors = [max(both) for both in zip(errors, robust, strict=True)]
+    lower, without = None, _why_no_lower(pair, family)
+    if without is None and supported is not None and heavier is not None:
+        lower, without = _supported_lower(found, errors, supported, heavier, confidence)
     if without is not None:
         details["lower_reason"] = without
     estimate = _estimate(family, found.value, lower, confidence, delta, details)
     # A census takes the member law for known, so its number describes that finite set.
     known = finite(members) if isinstance(members, Census) else ()
     return replace(estimate, assumptions=(*estimate.assumptions, *known))
+
+
+def _supported_lower(
+    found: Supremum, errors: Sequence[float], supported: float, heavier: float, confidence: float
+) -> tuple[float | None, str | None]:
+    """The lower bound, or why there is none.
+
+    The published value mostly lies where no record does, and there it is the tails of the normal that decide, which no
+    test of some hundred records tells from heavier ones [own].
+    """
+    own = largest_lower_bound(found, errors, confidence=confidence)
+    if own is None:
+        return None, _CEILING
+    interval = found.value - own
+    if supported - heavier > interval:
+        return None, _TAILS
+    return max(0.0, min(supported, heavier) - interval), None
+
+
+def logistic_value(member: Density, nonmember: Density, *, delta: float, clip: float) -> float:
+    """Return Epsilon* of two logistic laws with these means and standard deviations, on a grid of thresholds.
+
+    Args:
+        member: Fitted member law, of a standard deviation above 0.
+        nonmember: Fitted non-member law, of a standard deviation above 0.
+        delta: In [0, 1).
+        clip: In (0, 0.5); FPR and FNR stay in [clip, 1 - clip].
+
+    >>> round(logistic_value(Gaussian(0.0, 1.0), Gaussian(1.0, 1.0), delta=0.0, clip=1e-9), 4)
+    1.8138
+    """
+    scales = [law.sd * _LOGISTIC for law in (member, nonmember)]
+    reach = float(special.logit(1 - clip))
+    ends = [
+        (law.mean - reach * s, law.mean + reach * s)
+        for law, s in zip((member, nonmember), scales, strict=True)
+    ]
+    low, high = max(end[0] for end in ends), min(end[1] for end in ends)
+    if low > high:
+        return max(0.0, math.log((1 - clip - delta) / clip))
+    q = np.linspace(low, high, _THRESHOLDS)
+    z1, z0 = ((q - law.mean) / s for law, s in zip((member, nonmember), scales, strict=True))
+    pairs = ((z1, z0), (-z0, -z1), (-z1, -z0), (z0, z1))
+    ratios = [np.max((special.expit(of) - delta) / special.expit(over)) for of, over in pairs]
+    return math.log(max(1.0, *map(float, ratios)))
 
 
 def _finite(error: float) -> float | None:
@@ -305,9 +365,11 @@ def standard_error(
 
 
 def _normal_errors(
-    found: Supremum, member: Gaussian, nonmember: Gaussian, *, sizes: tuple[float, float]
+    found: Supremum, member: Gaussian, nonmember: Gaussian, *, sizes: tuple[float, float], normal: bool = True
 ) -> list[float]:
-    return [standard_error(branch, member, nonmember, sizes=sizes) for branch in found.branches]
+    return [
+        standard_error(branch, member, nonmember, sizes=sizes, normal=normal) for branch in found.branches
+    ]
 
 
 def largest_lower_bound(found: Supremum, errors: Sequence[float], *, confidence: float) -> float | None:

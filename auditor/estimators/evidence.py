@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from auditor.core.errors import InputError
-from auditor.core.options import MembershipSplit, UnknownSplit, stratified
+from auditor.core.options import MembershipSplit, UnknownSplit, of_group, stratified
 from auditor.core.values import Claim, Estimate, FittedPair, Losses
 from auditor.curves.gaussian import SAMPLE_SIZES, fit_gaussian_pair
 from auditor.curves.mixture import fit_mixture_pair
@@ -16,6 +16,7 @@ from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.curves.transforms import published
 from auditor.estimators.asked import Asked, Setting, promises
 from auditor.estimators.guesses import Guesses, NoGuesses, draw_guesses, fair_coins
+from auditor.estimators.twins import copied
 from auditor.records.labels import mechanism_reason
 
 # Where the random numbers of each step come from, below the seed. A number that a result shows hangs on its stream, so a
@@ -30,6 +31,7 @@ _STREAMS: dict[str, tuple[int, ...]] = {
     "ranking": (5,),
 }
 _OTHERS = 6
+LOOKS = 6  # findings that share the error of a headline: see `auditor.pipeline.shown_together`
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Evidence:
     @cached_property
     def _promises(self) -> tuple[tuple[Claim, ...], Claim | None]:
         asked = self.setting
-        return promises(asked.claim, delta=asked.delta, split=asked.split)
+        return promises(asked.claim, delta=asked.delta, split=asked.split, group=self.asked.units.group)
 
     @cached_property
     def promised(self) -> TradeoffCurve | None:
@@ -150,15 +152,23 @@ class Evidence:
             return None
         from auditor.theory.accountant import claimed_curve
 
-        return claimed_curve(claim, adjacency=self.audited.adjacency).curve
+        group = of_group(claim, self.asked.units.group)
+        return claimed_curve(group, adjacency=self.audited.adjacency).curve
 
     # --- Guesses about membership ---
 
     @property
     def usable_split(self) -> MembershipSplit:
         """The declared split; where the units of the audit contradict it, none."""
-        refusal = mechanism_reason(self.asked.units, strata=stratified(self.setting.split))
-        return UnknownSplit() if refusal else self.setting.split
+        return UnknownSplit() if self.refusal else self.setting.split
+
+    @cached_property
+    def refusal(self) -> str | None:
+        """Why the units of the audit support no statement about the training algorithm, or null."""
+        found = mechanism_reason(self.asked.units, strata=stratified(self.setting.split))
+        if found is None and copied(self.asked.given, self.asked.units):
+            return "records look like copies by their features, so that they are not independent; keep one of each"
+        return found
 
     def draw_guesses(self, *, thin: bool) -> Guesses | NoGuesses:
         """Return the guesses that the split allows; see `auditor.estimators.guesses.draw_guesses`."""

@@ -5,11 +5,12 @@ holds its level for any mechanism and any score.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from auditor.core import options
 from auditor.core.values import Estimate, Losses, Subject
@@ -19,7 +20,7 @@ from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.guess_tests import first_enough, steinke_bound
 from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses, draw_guesses
-from auditor.records.labels import claim_reason, mechanism_reason
+from auditor.records.labels import PersonsFound, claim_reason
 
 
 def mechanism_bound(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -61,17 +62,27 @@ def of_units(found: Estimate, evidence: Evidence) -> Estimate:
     """Return a number about the training algorithm with what follows for it from the units of the audit."""
     if isinstance(evidence.setting.split, options.NO_CHANCE):
         return found
-    units, strata = evidence.asked.units, options.stratified(evidence.setting.split)
-    refusal, about = mechanism_reason(units, strata=strata), claim_reason(units)
-    details, assumptions = dict(found.details), found.assumptions
+    units, refusal = evidence.asked.units, evidence.refusal
+    about = claim_reason(units, evidence.setting.claim)
+    details = dict(found.details)
     if refusal is not None:
         details["reason"] = refusal
-    elif about is not None and not options.for_persons(evidence.setting.claim):
+    elif about is not None:
         details["not_for_claim"] = about
-    if about is not None:
-        person = "a score stands for a person: neighbours differ in all records of one person"
-        assumptions = (*assumptions, person)
+    assumptions = (*found.assumptions, *_of_neighbours(units))
     return replace(found, details=details, assumptions=assumptions)
+
+
+def _of_neighbours(units: PersonsFound) -> Iterator[str]:
+    """What neighbours differ in where a score stands for several rows."""
+    if units.combined and units.trained[1] > 1:
+        yield "a score stands for a person: neighbours differ in all records of one person"
+    elif units.trained[1] > 1:
+        yield "a score stands for an id: neighbours differ in all rows of one id"
+    elif units.by_id.combined:
+        yield "the rows of an id are scorings of one training record (declared, not checked)"
+    if units.left_out:
+        yield f"{len(units.left_out):,} person(s) with records in both groups were left out"
 
 
 _NAME = "epsilon_bound.one_run"
@@ -153,6 +164,8 @@ def bound_of(
         details["claimed_curve"] = asked.of_curve(curve, refuted=claimed is not None and bound > claimed)
     if claimed is not None and isinstance(test, options.AnyGuesses) and guesses.fair:
         details["p_value"] = asked.p_value(claimed, bound)
+    if claimed is not None and bound <= claimed:
+        details["smallest_mu"] = asked.smallest_mu(claimed, curve)
     return Estimate.at_least(
         _NAME,
         bound,
@@ -291,8 +304,42 @@ class Question:
             found["needed"] = pairs_needed(smallest_fpr, alpha=self.alpha / len(sets))
         return found
 
+    def smallest_mu(self, claimed: float, curve: TradeoffCurve | None) -> float | None:
+        """Return from which mu on normal scores, ``mu`` standard deviations apart, refute the claim in 80% of such audits.
 
-_MOST_PAIRS = 10**7
+        Null where none do. By the best set of guesses alone, so it is a little too large. A guess is right where Z + a > 0, Z
+        standard normal, with a = mu / sqrt(2) for the difference of a pair and a = mu / 2 for a coin's distance from the
+        middle. The most confident share s of all has |Z + a| > t, and p of these are right: s p = Phi(a - t) and
+        s (1 - p) = Phi(-a - t), so a is half of Phi^-1(s p) - Phi^-1(s (1 - p)) [own]. The p with which so many of r
+        guesses as the test needs are right in 80% is a quantile of a beta law.
+        """
+        steps, found = isinstance(self.test, options.FDP), []
+        coins = self.guesses.adjacency is options.Adjacency.ADD_REMOVE
+        if not self.guesses.fair or isinstance(self.test, options.Steinke) or not math.isfinite(claimed):
+            return None
+        sets, bits = self.guesses.sets, self.guesses.bits
+        share = self.alpha / len(sets)
+        smallest_fpr = (
+            guess_tests.of_curve(curve) if curve else guess_tests.of_epsilon_delta(claimed, delta=self.delta)
+        )
+        for size, part in {item.guesses: item.share for item in sets}.items():
+
+            def enough(correct: int, size: int = size) -> bool:
+                if not steps:
+                    return bool(special.bdtrc(correct - 1, size, special.expit(claimed)) <= share)
+                return guess_tests.rejects(
+                    smallest_fpr, bits=bits, guesses=size, correct=correct, alpha=share
+                )
+
+            # Of all coins half are guessed "in", however many are.
+            if not (coins and part == 1) and enough(size):
+                needed = first_enough(enough, 0, size)
+                right = float(special.betaincinv(needed, size - needed + 1, _OFTEN))
+                found.append(float(special.ndtri(part * right) - special.ndtri(part * (1 - right))) / 2)
+        return (2.0 if coins else math.sqrt(2)) * min(found) if found else None
+
+
+_MOST_PAIRS, _OFTEN = 10**7, 0.8
 
 
 def pairs_needed(smallest_fpr: guess_tests.SmallestFpr, *, alpha: float) -> int | None:

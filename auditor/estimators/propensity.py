@@ -38,7 +38,7 @@ _CONDITION = (
     " audit can check: they are wrong where the features lack something, and where the classifier missed what they do tell"
 )
 _ALL_IT_USES = "the features hold all that the score uses of a record, its label too"
-_PERSONS = "several records belong to one person, and their membership is not independent; audit one record of each person"
+_PERSONS = "several records belong to one person or id, and their membership is not independent; audit one record of each"
 
 
 ALLOWED = (0.1, 0.25, 0.5, 1.0)  # nats by which odds may be off, of the rows for reading
@@ -84,7 +84,7 @@ def if_odds_are_off(found: Estimate, within: str) -> tuple[Estimate, ...]:
 def _bound(evidence: Evidence, overlap: float) -> Estimate | str:
     """The bound, or why there is none."""
     asked, losses = evidence.asked, evidence.losses
-    if asked.units.largest > 1 or asked.units.in_both:
+    if asked.units.largest > 1 or asked.units.in_both or asked.units.by_id.largest > 1:
         return _PERSONS
     is_member = np.arange(losses.n_member + losses.n_nonmember) < losses.n_member
     rng = evidence.rng("propensity")

@@ -19,7 +19,7 @@ from auditor.estimators.guess_tests import largest_of_all_below
 from auditor.estimators.guesses import GuessSet, NoGuesses, draw_guesses
 from auditor.estimators.one_run import PURE_ONLY
 from auditor.estimators.rates import auc
-from auditor.records.labels import mechanism_reason, per_person
+from auditor.records.labels import group_reason, mechanism_reason, per_person
 from auditor.results.document import (
     AuditDocument,
     InstancesDocument,
@@ -48,7 +48,9 @@ def _checks_of(instance: _Instance) -> tuple[Check, ...]:
     """Return the checks of an audit; of bare losses those that need nothing else."""
     if isinstance(instance, AuditDocument):
         return instance.checks
-    return direction(auc(count(instance))), ties(instance), duplicates(instance)
+    units = per_person(instance, choice=options.EachRecord())
+    found = units.losses
+    return direction(auc(count(found))), ties(found), duplicates(instance, units=units)
 
 
 def _at_worst(made: Sequence[Sequence[Check]]) -> tuple[Check, ...]:
@@ -73,8 +75,22 @@ def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
     return next((reason for reason in reasons if reason is not None), None)
 
 
+def _trained(instance: _Instance) -> tuple[int, int]:
+    """For how few and how many training records a score stands, where rows of one id were combined."""
+    if isinstance(instance, Losses):
+        return per_person(instance, choice=options.EachRecord()).trained
+    for check in instance.checks:
+        if check.name == "duplicates" and (found := check.details.get("trained")):
+            return int(found[0]), int(found[1])
+    return 1, 1
+
+
 def _of_result(result: AuditDocument) -> str | None:
     """What `mechanism_reason` said, as far as a result tells."""
+    for check in result.checks:
+        within = [check.details.get(f"within_{side}") or 0 for side in ("members", "nonmembers")]
+        if check.name == "duplicates" and any(within) and "trained" not in check.details:
+            return "ids repeat, and their rows were counted as independent; audit the losses again"
     for check in _persons(result):
         details = check.details
         if details.get("combined") and details.get("in_both"):
@@ -84,9 +100,16 @@ def _of_result(result: AuditDocument) -> str | None:
     return None
 
 
-def _not_for_claim(instances: Sequence[_Instance]) -> str | None:
+def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim | None) -> str | None:
     """Why a bound on these units cannot judge a claim made for single records, if so."""
-    results = (item for item in instances if isinstance(item, AuditDocument))
+    results = [item for item in instances if isinstance(item, AuditDocument)]
+    held = [_trained(item) for item in instances]
+    if options.for_persons(claim):
+        people = (check.details for item in results for check in _persons(item))
+        held += [(1, int(found.get("largest") or 1)) for found in people if found.get("combined")]
+    about = group_reason((min(few for few, _ in held), max(many for _, many in held)), claim)
+    if about is not None or options.for_persons(claim):
+        return about
     if any(check.details.get("combined") for item in results for check in _persons(item)):
         return (
             "scores combine the records of one person, so the bound is about replacing a person, and a claim about single"
@@ -460,26 +483,31 @@ def audit_instances(
     confidence = validate.of_one_look(confidence, looks)
     seed = validate.at_least("seed", seed, least=0)
     hashes = _hashes(found)
-    evidence = on_common_grid([_curves(index, item) for index, item in enumerate(found)])
+    units = [_units(item) for item in found]
+    evidence = on_common_grid([_curves(index, item) for index, item in enumerate(units)])
     validate.instance("together", together, (options.IndependentRuns, type(None)))
     pooled = together is not None and not isinstance(split, options.UnknownSplit)
-    claims, audited = promises(claim, delta=delta, split=split if pooled else options.RandomSplit())
+    group = max(_trained(item)[1] for item in found)
+    judged_split = split if pooled else options.RandomSplit()
+    claims, audited = promises(claim, delta=delta, split=judged_split, group=group)
     stated_at = delta if audited is None or audited.delta is None else audited.delta
     value = _point(evidence, stated_at, confidence, np.random.default_rng(seed))
     persons = _persons_refusal(found)
     refusal = _refusal(split) or persons
-    known = None if claim is None or audited is None else claimed_curve(claim, adjacency=audited.adjacency)
+    known = None
+    if claim is not None and audited is not None:
+        known = claimed_curve(options.of_group(claim, group), adjacency=audited.adjacency)
     curve, rng = None if known is None else known.curve, np.random.default_rng([seed, 1])
     if pooled:
         claimed = math.inf if audited is None or audited.value is None else audited.value
         bound = _pooled(
-            found, split, rng, delta=stated_at, confidence=confidence, curve=curve, claimed=claimed
+            units, split, rng, delta=stated_at, confidence=confidence, curve=curve, claimed=claimed
         )
     else:
         bound = _bound(evidence, stated_at, confidence)
     if (reason := persons if pooled else refusal) is not None:
         bound = bound.emptied(reason, adjacency=None, details={"reason": reason})
-    if (about := _not_for_claim(found)) is not None and not options.for_persons(claim):
+    if (about := _not_for_claim(found, claim)) is not None:
         bound = replace(bound, details={**bound.details, "not_for_claim": about})
     if refusal is not None:
         value = value.emptied(refusal, adjacency=None, details={"reason": refusal})
@@ -487,7 +515,7 @@ def audit_instances(
     judged = () if audited is None else (judge(audited, bound, checks=sum(made, ())),)
     whole = None if isinstance(claim, options.StatedClaim) else curve
     return InstancesDocument(
-        data={**_data(found, evidence, stated_at, confidence, split, claim), **validate.several_looks(looks)},
+        data={**_data(units, evidence, stated_at, confidence, split, claim), **validate.several_looks(looks)},
         estimates=(bound, value, _log_mean_exp(evidence, stated_at)),
         claims=claims,
         comparisons=judged,
@@ -506,12 +534,21 @@ def _checked(instances: Any) -> tuple[_Instance, ...]:
         )
     for index, item in enumerate(instances):
         validate.instance(f"instance {index} (counting from 0)", item, get_args(_Instance))
+        if isinstance(item, Losses):
+            item.refuse_stopped()
     if len(instances) < 2:  # noqa: PLR2004
         raise InputError(
             f"instances must be at least 2 models of the same training algorithm, got {len(instances)};"
             " a single model is audited with audit()."
         )
     return tuple(instances)
+
+
+def _units(instance: _Instance) -> _Instance:
+    """Return losses with one score for each id; a result as it is."""
+    if not isinstance(instance, Losses):
+        return instance
+    return per_person(instance, choice=options.EachRecord()).losses
 
 
 def _hashes(instances: Sequence[_Instance]) -> list[str]:

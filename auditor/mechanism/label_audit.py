@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from auditor.checks.copies import twins
 from auditor.checks.losses import collection
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
@@ -22,6 +21,7 @@ from auditor.collectors.base.scorer import ModelScorer
 from auditor.collectors.base.tasks import BatchLosses, Classification, concatenated
 from auditor.collectors.streaming.collecting import opened_scorer, records_of
 from auditor.collectors.streaming.scorers import opened_model
+from auditor.collectors.streaming.trial import columns_noticed
 from auditor.collectors.tables.opening import RecordTable, open_source
 from auditor.core import options, validate
 from auditor.core.errors import InputError
@@ -31,6 +31,7 @@ from auditor.estimators.guess_tests import own_odds_bound
 from auditor.estimators.guesses import Guesses
 from auditor.estimators.limits import kinds_of, poisson_binomial_tail
 from auditor.estimators.propensity import estimated_odds, if_odds_are_off
+from auditor.estimators.twins import twins
 from auditor.records.features import Features, encoded, fingerprints
 from auditor.results.document import LabelsDocument, made_now
 
@@ -302,6 +303,7 @@ def audit_labels(
     law, names, codes = _law(scorer, found, other, probabilities, rng)
     real, shown = draw_labels(law, codes, rng)
     of_real, of_shown = _losses(scorer, found, np.array(names, dtype=object)[shown], size=size)
+    noticed = columns_noticed(scorer, (found,)) if tried is None else tried.warnings
     rows = np.arange(codes.size)
     log_law, log_real = np.log(law[rows, shown]), np.log(law[rows, codes])
     guesses = label_guesses(special.log_expit(-of_shown.loss), log_law, real, rng)
@@ -331,7 +333,7 @@ def audit_labels(
         checks=(
             _fit_of_law(law, codes, names),
             *_copies(found),
-            *filter(None, [collection(() if tried is None else tried.warnings)]),
+            *filter(None, [collection(noticed)]),
         ),
         curves=(),
         provenance={

@@ -1,7 +1,8 @@
 """audit_runs(): the scores of many runs, and the claim on the mechanism that made them."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -20,8 +21,8 @@ from auditor.estimators.certified import Counts, clopper_pearson, most_telling, 
 from auditor.estimators.gdp import GDP
 from auditor.estimators.limits import MemberLimits, upper_limit
 from auditor.estimators.rates import auc
-from auditor.mechanism.training_runs import STOPPED
 from auditor.mechanism.whole_curve import FixedNumber, RunsTest, Sequential, judging_row
+from auditor.records.labels import per_record
 from auditor.results.document import RunsDocument, input_hash, provenance
 from auditor.results.views import curves_of_runs
 from auditor.theory.accountant import claimed_curve
@@ -445,9 +446,39 @@ def _mu(counts: Counts, alpha: float) -> float:
     return max(0.0, float(-special.ndtri(limits["fpr_upper"]) - special.ndtri(limits["fnr_upper"])))
 
 
+_MOST_COUNTED = 10_000_000
+
+
+def _scores_of(counts: Any, **others: Any) -> Losses:
+    """Return scores that give these counts at a threshold of 0: 0 where a run was called one with the canary, else 1.
+
+    Raises:
+        InputError: They are no such counts, or stand beside what goes with scores alone.
+    """
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"{name} must be left out beside counts, of one threshold fixed in advance.")
+    if not isinstance(counts, Sequence) or len(counts) != len(fields(Counts)):
+        raise InputError(
+            "counts must be four numbers (true positives, runs with the canary, false positives, runs without it), got"
+            f" {counts!r:.80}."
+        )
+    groups = []
+    for hits, runs, world in ((*counts[:2], "with the canary"), (*counts[2:], "without it")):
+        total = validate.at_least(f"counts of runs {world}", runs, least=2)
+        called = validate.at_least(f"counts of positives among runs {world}", hits, least=0)
+        if not called <= total <= _MOST_COUNTED:
+            must = f"be at least as many as their positives and at most {_MOST_COUNTED:,}"
+            raise InputError(f"counts of runs {world} must {must}, got {total:,} with {called:,} positives.")
+        groups.append(np.repeat([0.0, 1.0], [called, total - called]))
+    words = "{:,} of {:,} runs with the canary and {:,} of {:,} without it were called runs with it"
+    return Losses(groups[0], groups[1], history=(words.format(*map(int, counts)),))
+
+
 def audit_runs(
-    losses: Losses,
+    losses: Any = None,
     *,
+    counts: Sequence[int] | None = None,
     delta: float,
     confidence: float = 0.95,
     looks: int = 1,
@@ -458,12 +489,18 @@ def audit_runs(
     test: RunsTest | None = None,
 ) -> RunsDocument:
     """Audit a training mechanism from the scores of many independent runs, with a canary and without. See `auditor.audit_runs`."""
+    if counts is not None:
+        rule = None if threshold == options.Split() else threshold
+        losses = _scores_of(counts, losses=losses, threshold=rule, threshold_runs=threshold_runs, test=test)
+        threshold = options.FixedThreshold(0.0)
     validate.instance("losses", losses, (Losses,))
     test = _test_of(losses, test)
+    given, losses = losses, per_record(losses).losses  # a run that is listed several times is one run
     between = options.Adjacency.named(adjacency)
     claim = _claim_of(claim, test, between)
     validate.instance("threshold", threshold, get_args(options.ThresholdRule))
     validate.instance("threshold_runs", threshold_runs, (Losses, type(None)))
+    threshold_runs = threshold_runs and per_record(threshold_runs).losses
     delta = validate.fraction("delta", delta, zero=True)
     confidence = validate.of_one_look(confidence, looks)
     claims, audited = _promised(claim, delta=delta, adjacency=between)
@@ -491,8 +528,8 @@ def audit_runs(
         reading = [row.emptied(_FIXED_ONLY) for row in reading]
     checks = (*_checks_of(losses), *filter(None, [sampler_check(claim)]))
     comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
-    counts, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
-    origin = provenance(losses, seed=seed, source=None, command=None)
+    called, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
+    origin = provenance(given, seed=seed, source=None, command=None)
     origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
     return RunsDocument(
         data={
@@ -502,8 +539,8 @@ def audit_runs(
             "chosen_on": None if found.chosen_on is None else list(found.chosen_on),
             "rule": found.rule,
             "threshold": found.threshold,
-            "true_positives": None if counts is None else counts.true_positives,
-            "false_positives": None if counts is None else counts.false_positives,
+            "true_positives": None if called is None else called.true_positives,
+            "false_positives": None if called is None else called.false_positives,
             "certified": judging.name,
             "test": type(test).__name__,
             "delta": stated_at,
@@ -532,11 +569,8 @@ def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
         raise InputError(
             "losses must be the scores of single runs, got a summary; give the scores themselves."
         )
-    if isinstance(found, FixedNumber) and any(line.startswith(STOPPED) for line in losses.history):
-        raise InputError(
-            "losses must be of a number of runs that was fixed in advance, got runs that were stopped by their evidence; give"
-            " test=Sequential(), whose evidence holds at any time."
-        )
+    if isinstance(found, FixedNumber):
+        losses.refuse_stopped()
     return found
 
 

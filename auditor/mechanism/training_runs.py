@@ -23,7 +23,6 @@ _FILES = 1000  # at most, unless the caller asks for more
 _SHARE = 50  # of the runs before it, in a new batch where it may be the last
 _LEAST = 4
 _WORD = 0xFFFFFFFF
-STOPPED = "stopped after"  # how the history of runs begins that the evidence stopped
 _Train = Callable[[bool, int], float]
 
 
@@ -96,7 +95,7 @@ def collect_runs(
 
     Returns:
         The scores with the canary as members, those without as non-members, each in the order of the runs. The history
-        says how many failed, which is a note too, and where it was stopped.
+        says how many failed, which is a note too, and where it was stopped; ``stopped_by_evidence`` says whether.
 
     Raises:
         InputError: Arguments that cannot be used, or a file that is damaged or was made by other code.
@@ -150,7 +149,8 @@ def collect_runs(
     ]
     history += [f"{earlier:,} of them read from earlier calls"] if earlier else []
     history += [*(lost := taken.failures()), *taken.ending()]
-    return Losses(member=scores[0::2], nonmember=scores[1::2], history=tuple(history), notes=tuple(lost))
+    told: Any = {"history": tuple(history), "notes": tuple(lost), "stopped_by_evidence": taken.enough}
+    return Losses(member=scores[0::2], nonmember=scores[1::2], **told)
 
 
 def _runs(case: run_cases.Case) -> tuple[int, int]:
@@ -242,7 +242,7 @@ class _Taken:
         if self.watcher is None:
             return []
         count, most = f"{len(self.scores):,}", f"{self.most:,} runs: {self._evidence}"
-        return [f"{STOPPED} {count} of at most {most}" if self.enough else f"not stopped within {most}"]
+        return [f"stopped after {count} of at most {most}" if self.enough else f"not stopped within {most}"]
 
 
 # --- What is made of the runs, and kept in files ---

@@ -3,8 +3,10 @@ from auditor.records.labels import (
     MIXED,
     claim_reason,
     codes,
+    default_units,
     effective_numbers,
     mechanism_reason,
     per_person,
+    per_record,
     text,
 )

@@ -128,7 +128,7 @@ def table_of(name: str, values: Any) -> Table:
     if isinstance(values, Table):
         return values
     if hasattr(values, "iloc") and hasattr(values, "columns"):
-        columns = tuple(_plain(values.iloc[:, place]) for place in range(values.shape[1]))
+        columns = tuple(_plain(series) for _, series in values.items())
         return Table(tuple(map(str, values.columns)), columns, int(values.shape[0]))
     if isinstance(values, dict):
         return _columns(name, values)
@@ -402,6 +402,11 @@ def fingerprints(features: Features) -> PerGroup:
     """
     member, nonmember = features.tables
     return PerGroup(_rows("member", member), _rows("nonmember", nonmember))
+
+
+def hashes_of(values: Any) -> npt.NDArray[np.uint64]:
+    """Return one hash for each record of one table, as `fingerprints` does for two; with its errors."""
+    return _rows("member", table_of("member", values))
 
 
 def _rows(name: str, table: Table) -> _Hashes:

@@ -3,14 +3,22 @@
 import math
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from auditor.core import validate
 from auditor.core.errors import InputError
-from auditor.core.options import OnePerPerson, Persons
+from auditor.core.options import (
+    EachRecord,
+    OnePerPerson,
+    Persons,
+    Rows,
+    TrainingClaim,
+    for_equal_groups,
+    for_persons,
+)
 from auditor.core.values import PER_RECORD, Floats, Losses, PerGroup
 
 # --- Labels of records (ids, groups, persons), compared by what they say rather than by the type that holds them ---
@@ -155,12 +163,84 @@ _EXACT = 10_000  # pairs of persons up to which the exact law of the test of siz
 
 
 @dataclass(frozen=True, eq=False)
+class RecordsFound:
+    """The losses with one score per id, and what that combined; pairs are (members, non-members).
+
+    Attributes:
+        losses: One score per id and group, or the rows as they were.
+        rows: Numbers of rows.
+        sizes: How many rows each score stands for.
+        largest: Most rows of one id within a group.
+        sizes_p_value: Of the hypothesis that ids have as many rows among the members as among the non-members; 1 where all
+            rows of an id have one loss, so that their number does not show.
+        combined: Whether any score stands for several rows.
+    """
+
+    losses: Losses
+    rows: tuple[int, int]
+    sizes: PerGroup
+    largest: int = 1
+    sizes_p_value: float = 1.0
+    combined: bool = False
+
+
+def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
+    """Return one score per id and group: rows that share an id are one record, and not independent ones.
+
+    An id counts within a person, where records name their person. Rows stay as they are where no id repeats within a group,
+    and where fewer than two ids are in one.
+
+    Args:
+        losses: With ``id``, or none is combined.
+        by: ``mean``, ``min`` or ``max`` of the losses.
+
+    >>> losses = Losses(member=[0.1, 0.5, 0.4], nonmember=[0.3, 0.9], id=(["a", "a", "b"], ["c", "d"]))
+    >>> found = per_record(losses, by="min")
+    >>> found.losses.member, found.sizes.member, found.largest
+    (array([0.1, 0.4]), array([2, 1]), 2)
+    """
+    rows = losses.n_member, losses.n_nonmember
+    ones = PerGroup(*(np.ones(0 if losses.bits else n, np.int64) for n in rows))
+    if not losses.ids_may_repeat:
+        return RecordsFound(losses, rows, ones)
+    owners = _owners(_within_persons(losses))
+    sides = [_PerPerson.of(values, owner, by) for values, owner in zip(_sides(losses), owners, strict=True)]
+    sizes = PerGroup(*(np.diff(np.append(side.starts, side.order.size)) for side in sides))
+    largest = int(max(side.max() for side in sizes))
+    if largest == 1 or min(side.size for side in sizes) < _LEAST:
+        return RecordsFound(losses, rows, ones, largest)
+    combined = _combined(losses, sides, f"one score per id: the {by} of the losses of its rows")
+    equal = all(side.alike for side in sides)
+    return RecordsFound(
+        combined, rows, sizes, largest, 1.0 if equal else _sizes_p_value(*sizes), combined=True
+    )
+
+
+def _sides(losses: Losses) -> tuple[Floats, Floats]:
+    return losses.member, losses.nonmember
+
+
+def _within_persons(losses: Losses) -> _Codes:
+    """The ids as numbers; equal ids of different persons are different records."""
+    found = codes(cast("PerGroup", losses.id))
+    if losses.person is None:
+        return found
+    who = codes(losses.person)
+    pairs = zip((found.member, found.nonmember), (who.member, who.nonmember), strict=True)
+    joined = [np.where(code < 0, -1, code * (who.labels.size + 1) + owner + 1) for code, owner in pairs]
+    unit = np.unique(np.concatenate(joined), return_inverse=True)[1]
+    numbers = np.where(np.concatenate(joined) < 0, -1, unit)
+    return _Codes(numbers[: joined[0].size], numbers[joined[0].size :], np.arange(numbers.max() + 1))
+
+
+@dataclass(frozen=True, eq=False)
 class PersonsFound:
     """The losses with one score per unit, and how records and persons are spread; pairs are (members, non-members).
 
     Attributes:
-        losses: One score per person and group, or the records as they were.
+        losses: One score per person and group, or one per record.
         choice: What was asked for.
+        by_id: The records, of which several rows may have had one id.
         named: Whether records name their person at all.
         records: Numbers of records.
         persons: Numbers of persons; a record that names nobody counts as a person of its own.
@@ -168,12 +248,16 @@ class PersonsFound:
         largest: Most records of one person within a group.
         in_both: Persons with records in both groups.
         in_both_by_chance: How many there would be, on average, had a coin decided for each record.
+        several: Persons with two or more records, in both groups together.
         sizes_p_value: Of the hypothesis that persons have as many records among the members as among the non-members.
         effective: Records divided by the design effect of their persons; see `auditor.records.labels`.
+        left_out: Persons with records in both groups who were left out, since membership was decided by person.
+        trained: For how few and how many training records a score stands.
     """
 
     losses: Losses
     choice: Persons
+    by_id: RecordsFound
     named: bool
     records: tuple[int, int]
     persons: tuple[int, int]
@@ -181,22 +265,37 @@ class PersonsFound:
     largest: int
     in_both: int
     in_both_by_chance: float
+    several: int
     sizes_p_value: float
     effective: tuple[float, float]
+    left_out: tuple[str, ...] = ()
+    trained: tuple[int, int] = (1, 1)
 
     @property
     def combined(self) -> bool:
         """Whether any score stands for several records."""
         return isinstance(self.choice, OnePerPerson) and self.largest > 1
 
+    @property
+    def by_person(self) -> bool:
+        """Whether fewer persons have records in both groups than independent coins of the records would have put there."""
+        seen, expected = self.in_both, self.in_both_by_chance
+        return seen < expected and _tail(seen, expected, self.several) < _SURELY
+
+    @property
+    def group(self) -> int:
+        """For how many records a claim about single ones is judged: 1 where a score stands for a person, or for one record."""
+        return 1 if self.combined else self.trained[1]
+
 
 def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
-    """Return one score per person and group, or the records as they were, with the numbers of both.
+    """Return one score per person and group, or per record, with the numbers of both.
 
-    Members and non-members are combined apart: a person with records in both groups has one score in each. The
+    Members and non-members are combined apart. A person with records in both groups is left out of `OnePerPerson` where
+    membership was decided by person (see `mechanism_reason`), and has one score in each group elsewhere. The
     result keeps a person's group where all records agree and says ``(mixed)`` where they do not; ids and
     fingerprints, and whether records are classified correctly, and odds of membership,
-    are kept only if they agree within every person.
+    are kept only if they agree within every person. Rows of one id are combined first, `per_record`.
 
     Args:
         losses: With ``person``, for `OnePerPerson`.
@@ -214,21 +313,63 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
     """
     validate.instance("losses", losses, (Losses,))
     validate.instance("persons", choice, get_args(Persons))
-    records = losses.n_member, losses.n_nonmember
-    if losses.person is None:
-        if isinstance(choice, OnePerPerson):
+    by_id = per_record(losses, by=choice.by)
+    found = _spread(by_id, choice)
+    if not isinstance(choice, OnePerPerson):
+        return found
+    if not found.named:
+        raise InputError(
+            "persons must be auditor.EachRecord() where records do not name their person, got"
+            f" {choice!r}; give the losses a person column."
+        )
+    if found.in_both and found.by_person:
+        by_id, names = without_split(found)
+        found = replace(_spread(by_id, choice), left_out=names)
+    owners = _owners(codes(cast("PerGroup", found.losses.person)))
+    pairs = zip(_sides(found.losses), owners, strict=True)
+    sides = [_PerPerson.of(values, owner, choice.by) for values, owner in pairs]
+    for side, items in zip(("member", "non-member"), sides, strict=True):
+        if items.scores.size < _LEAST:
             raise InputError(
-                "persons must be auditor.EachRecord() where records do not name their person, got"
-                f" {choice!r}; give the losses a person column."
+                f"{side} losses must belong to at least {_LEAST} persons, got {items.scores.size}; audit each record, or"
+                " add persons."
             )
-        return PersonsFound(losses, choice, False, records, records, records, 1, 0, 0.0, 1.0, records)
+    step = f"one score per person: the {choice.by} of their losses"
+    sizes = [_trained(by_id, choice, at)[items.order] for at, items in enumerate(sides)]
+    held = np.concatenate(
+        [np.add.reduceat(size, items.starts) for size, items in zip(sizes, sides, strict=True)]
+    )
+    combined = _combined(found.losses, sides, step)
+    return replace(found, losses=combined, trained=(int(held.min()), int(held.max())))
+
+
+def default_units(losses: Losses) -> PersonsFound:
+    """Return persons, where the records name them and were not split record by record; else one unit per record."""
+    found = per_person(losses, choice=EachRecord())
+    split = found.in_both and not found.by_person
+    if found.largest == 1 or split or min(found.persons) - found.in_both < _LEAST:
+        return found
+    return per_person(losses, choice=OnePerPerson())
+
+
+def _spread(by_id: RecordsFound, choice: Persons) -> PersonsFound:
+    """How records and persons are spread, with the records as they are."""
+    losses = by_id.losses
+    records = losses.n_member, losses.n_nonmember
+    held = np.concatenate([_trained(by_id, choice, at) for at in (0, 1)])
+    trained = (int(held.min()), int(held.max())) if held.size else (1, 1)
+    if losses.person is None:
+        alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, records, (), trained)
+        return PersonsFound(losses, choice, by_id, False, *alone)
     found = codes(losses.person)
     owners = _owners(found)
     sizes = [np.unique(owner, return_counts=True)[1] for owner in owners]
     both, by_chance = _in_both(found, losses.inclusion)
+    together = np.bincount(np.concatenate([found.member, found.nonmember]) + 1)[1:]
     return PersonsFound(
-        losses=_combined(losses, owners, choice) if isinstance(choice, OnePerPerson) else losses,
+        losses=losses,
         choice=choice,
+        by_id=by_id,
         named=True,
         records=records,
         persons=(sizes[0].size, sizes[1].size),
@@ -236,9 +377,59 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
         largest=int(max(sizes[0].max(), sizes[1].max())),
         in_both=both,
         in_both_by_chance=by_chance,
+        several=int((together > 1).sum()),
         sizes_p_value=_sizes_p_value(*sizes),
         effective=effective_numbers(losses, owners),
+        trained=trained,
     )
+
+
+def _trained(by_id: RecordsFound, choice: Persons, at: int) -> Integers:
+    """How many training records each record may have been: its rows, unless they are scorings of one."""
+    size = by_id.sizes[at]
+    return np.ones_like(size) if choice.rows is Rows.SCORINGS else size
+
+
+def row_units(losses: Losses, *, persons: bool) -> PerGroup:
+    """Return the unit of each row as a whole number: its person where asked for, else its id; itself where it has none."""
+    if persons and losses.person is not None:
+        return _owners(codes(losses.person))
+    if losses.id is not None:
+        return _owners(_within_persons(losses))
+    return PerGroup(np.arange(losses.n_member), losses.n_member + np.arange(losses.n_nonmember))
+
+
+def without_split(units: PersonsFound) -> tuple[RecordsFound, tuple[str, ...]]:
+    """Return the records of all persons but those with records in both groups, and the names of these.
+
+    Raises:
+        InputError: Fewer than two records of a group are left.
+    """
+    by_id = units.by_id
+    found = codes(cast("PerGroup", by_id.losses.person))
+    both = np.intersect1d(found.member, found.nonmember)
+    both = both[both >= 0]
+    kept = [~np.isin(column, both) for column in (found.member, found.nonmember)]
+    if min(int(side.sum()) for side in kept) < _LEAST:
+        raise InputError(
+            f"persons with records in both groups are left out, {both.size:,} of them, and too few are left; audit each"
+            " record, or take each person's records out of one group."
+        )
+    step = f"{both.size:,} person(s) with records in both groups left out"
+    losses = by_id.losses.take(member=kept[0], nonmember=kept[1], step=step)
+    sizes = PerGroup(*(size[side] for size, side in zip(by_id.sizes, kept, strict=True)))
+    return replace(by_id, losses=losses, sizes=sizes), tuple(map(str, found.labels[both].tolist()))
+
+
+def _tail(seen: int, expected: float, count: int) -> float:
+    """A bound on the chance that a sum of so many independent coins is as far from its mean as this, to the same side.
+
+    exp(-n KL(s/n, p)) with p the mean of their probabilities, whatever these are: Hoeffding 1963, Theorem 1.
+    """
+    from scipy.special import rel_entr
+
+    share, mean = seen / count, min(expected / count, 1.0)
+    return math.exp(-count * float(rel_entr(share, mean) + rel_entr(1 - share, 1 - mean)))
 
 
 def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None:
@@ -247,37 +438,28 @@ def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None
     Three things forbid one. A combined score of a person in both groups rests on as many records as happened to be
     members, so it depends on membership without any leak. And records whose persons are never, or hardly ever, split
     had one coin per person: a test that counts a coin for each record is wrong then (the number of split persons is
-    compared with independent coins by Chernoff's bound, at 1e-3). So were the records of persons that are split too often
-    dealt out between the groups, unless pairs are drawn within persons.
+    compared with independent coins by Hoeffding's bound, at 1e-3). So were the records of persons that are split too often
+    dealt out between the groups, unless pairs are drawn within persons. So were rows of one id that could not be combined.
 
     Args:
         found: The units.
         strata: Whether pairs are drawn within strata, which persons may be.
     """
+    if found.by_id.largest > 1 and not found.by_id.combined:
+        return "ids repeat, and a group has fewer than two of them, so that records are not independent"
     if found.combined and found.in_both:
         return (
             f"{found.in_both:,} person(s) have records in both groups, so how many records their combined score rests on"
             " depends on which of them were members; audit each record, or split by person"
         )
     expected, seen = found.in_both_by_chance, found.in_both
-    # P(S <= s) <= exp(-(mu - s)^2 / (2 mu)) for a sum of independent coins with mean mu.
-    if (
-        not found.combined
-        and seen < expected
-        and math.exp(-((expected - seen) ** 2) / (2 * expected)) < _SURELY
-    ):
+    if not found.combined and found.by_person:
         return (
             f"only {seen:,} person(s) have records in both groups where independent coins would have put about"
             f" {expected:,.0f}: membership was decided by person, so records are not independent; audit one score per"
             " person"
         )
-    # P(S >= s) <= exp(-(s - mu)^2 / (2 mu + 2 (s - mu)/3)), likewise.
-    beyond = seen - expected
-    if (
-        not (found.combined or strata)
-        and beyond > 0
-        and math.exp(-(beyond**2) / (2 * expected + 2 * beyond / 3)) < _SURELY
-    ):
+    if not (found.combined or strata) and seen > expected and _tail(seen, expected, found.several) < _SURELY:
         return (
             f"{seen:,} person(s) have records in both groups where independent coins would have put about {expected:,.0f}: the"
             " records of a person were dealt between the groups, so they are not independent; give the person as the group of each"
@@ -286,17 +468,37 @@ def mechanism_reason(found: PersonsFound, *, strata: bool = False) -> str | None
     return None
 
 
-def claim_reason(found: PersonsFound) -> str | None:
-    """Return why a bound on these units cannot refute a claim that is made for single records, or None.
+def claim_reason(found: PersonsFound, claim: TrainingClaim | None = None) -> str | None:
+    """Return why a bound on these units cannot judge a claim, or None.
 
-    Adding or removing a person with k records moves a training algorithm by up to k times the epsilon of one record.
+    Adding or removing a person with k records moves a training algorithm by up to k times the epsilon of one record. A
+    claim for people, or for groups of records (`PersonsFound.group`), allows for that.
     """
-    if not found.combined:
-        return None
-    return (
-        f"scores combine up to {found.largest:,} records of one person, so the bound is about adding or removing a person,"
-        " and a claim about single records allows a person with several records a larger epsilon"
-    )
+    most = found.trained[1]
+    if found.combined and most > 1 and not for_persons(claim):
+        return (
+            f"scores combine up to {most:,} records of one person, so the bound is about adding or removing a person,"
+            " and a claim about single records allows a person with several records a larger epsilon"
+        )
+    return group_reason(found.trained, claim)
+
+
+def group_reason(trained: tuple[int, int], claim: TrainingClaim | None) -> str | None:
+    """Return why scores that stand for so few and so many records cannot judge a claim that is converted for them, or None."""
+    least, most = trained
+    stated = None if claim is None else claim.records_per_person
+    if stated is not None and stated < most:
+        return (
+            f"a score stands for up to {most:,} records, and the claim is for people with up to {stated:,}; state it for"
+            f" records_per_person={most}"
+        )
+    converted = stated is not None or not for_persons(claim)
+    if claim is not None and converted and least < most and for_equal_groups(claim):
+        return (
+            f"scores stand for {least:,} to {most:,} records, and a claim about replaced records alone says nothing of"
+            " training sets of different sizes; audit equally many rows of each"
+        )
+    return None
 
 
 def _owners(found: _Codes) -> PerGroup:
@@ -348,23 +550,12 @@ def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
 # --- One score per person --------------------------------------------------------------------------
 
 
-def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
-    sides = [
-        _PerPerson.of(values, owner, choice.by)
-        for values, owner in zip((losses.member, losses.nonmember), owners, strict=True)
-    ]
-    for side, found in zip(("member", "non-member"), sides, strict=True):
-        if found.scores.size < _LEAST:
-            raise InputError(
-                f"{side} losses must belong to at least {_LEAST} persons, got {found.scores.size}; audit each record, or"
-                " add persons."
-            )
+def _combined(losses: Losses, sides: list["_PerPerson"], step: str) -> Losses:
     labels: dict[str, Any] = {
         name: _one_label_each(pair, sides, mixed=name in ("group", "label"))
         for name in PER_RECORD
         if (pair := getattr(losses, name)) is not None
     }
-    step = f"one score per person: the {choice.by} of their losses"
     # Losses under a policy are audited like these, from the records on.
     labels |= {"policies": {}, "history": (*losses.history, step)}
     return replace(losses, member=sides[0].scores, nonmember=sides[1].scores, **labels)
@@ -372,18 +563,24 @@ def _combined(losses: Losses, owners: PerGroup, choice: OnePerPerson) -> Losses:
 
 @dataclass(frozen=True, eq=False)
 class _PerPerson:
-    """One group in order of person and then of loss: the order, where each person's records begin, and their scores."""
+    """One group in order of person and then of loss: the order, where each person's records begin, and their scores.
+
+    ``alike`` says whether the losses of each person are equal.
+    """
 
     order: Integers
     starts: Integers
     scores: Floats
+    alike: bool
 
     @classmethod
     def of(cls, values: Floats, owner: Integers, by: str) -> "_PerPerson":
         order = np.lexsort((values, owner))
         owned = owner[order]
         starts = np.flatnonzero(np.concatenate([[True], owned[1:] != owned[:-1]]))
-        return cls(order, starts, _scores(values[order], starts, by))
+        ordered = values[order]
+        low, high = (_scores(ordered, starts, end) for end in ("min", "max"))
+        return cls(order, starts, _scores(ordered, starts, by), np.array_equal(low, high))
 
 
 def _scores(ordered: Floats, starts: Integers, by: str) -> Floats:

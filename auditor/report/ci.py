@@ -140,7 +140,7 @@ _PAIR = re.compile(r"(.+) \(members\), (.+) \(non-members\)", re.DOTALL)
 _ENDED = {
     ExitCode.DONE: "done",
     ExitCode.FAILED: "a gate failed or the claim is refuted",
-    ExitCode.NOT_EVALUABLE: "a gate cannot be evaluated",
+    ExitCode.NOT_EVALUABLE: "a gate cannot be evaluated, or the claim could not be judged",
 }
 
 

@@ -7,10 +7,11 @@ positive without any leakage, so they show none.
 import math
 from typing import Any, NamedTuple
 
+from auditor.checks.losses import TOO_LARGE, found_from
 from auditor.core import numbers
 from auditor.core.errors import InputError
 from auditor.core.options import Adjacency
-from auditor.core.registry import Role
+from auditor.core.registry import Role, entries
 from auditor.core.values import Claim, Comparison, Estimate, Status, Verdict
 from auditor.results import metrics, rows
 from auditor.results.document import (
@@ -37,12 +38,22 @@ class Statement(NamedTuple):
     sentence: str
 
 
+_SAID = entries("auditor.report", "texts/findings.toml")
+
+
+def said(key: str, **told: Any) -> str:
+    """Return a sentence of those with its numbers."""
+    return str(_SAID[key]).format(**told)
+
+
 _LEAK = Sign("Leakage found", "!", "caution")
 _NONE = Sign("No evidence of leakage", "–", "plain")  # noqa: RUF001 a dash is meant
 _SMALL = Sign("Too few to tell", "?", "caution")
 _INVALID = Sign("Not a valid comparison", "✕", "bad")
+_ALTERED = Sign("Altered since it was written", "✕", "bad")
 _REVERSED = Sign("The wrong way round", "!", "caution")
 _UNLESS = Sign("Label leakage, or D is off", "!", "caution")
+_ODDS = Sign("Leakage, or the odds are off", "!", "caution")
 _NO_BOUND = Sign("No bound", "?", "caution")
 _HALF = 0.5
 _LITTLE = 1.0  # a ceiling below which the check of the audit's power warns
@@ -55,16 +66,19 @@ def finding(result: Document) -> Statement:
     anything is found at all is not owed to looking often.
     """
     failed = failed_validity(result.checks)
+    if result.altered:
+        return Statement(
+            _ALTERED, "Nothing here can be relied on: its content is not that of its own SHA-256."
+        )
     if failed:
         names = ", ".join(dict.fromkeys(check.name.replace("_", " ") for check in failed))
+        odds = find(result, PROPENSITY)
+        lead = f"{by_estimated_odds(result)[0]} " if odds is not None and odds.value is not None else ""
         what = "the model" if result.kind is None else "the training algorithm"
-        return Statement(
-            _INVALID,
-            f"The two groups cannot be compared as they are (failed check: {names}). The numbers do not measure what"
-            f" {what} gives away about its training records.",
-        )
+        told = {"lead": lead, "names": names, "other": "other " if lead else "", "what": what}
+        return Statement(_ODDS if odds is not None and odds.value else _INVALID, said("invalid", **told))
     words = rows.units(result.data)
-    of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-1:]
+    of_kind = ((_UNLESS, _of_labels),) if result.kind == "labels" else _LOOKS[-2:]
     for sign, look in _LOOKS if result.kind is None else of_kind:
         if sentence := look(result, words):
             return Statement(sign, sentence)
@@ -75,7 +89,7 @@ def _level(estimate: Estimate) -> str:
     """Return the confidence of an estimate as the start of a sentence."""
     if not estimate.confidence:
         return "As a point estimate"
-    return f"At {numbers.percent(estimate.confidence)} confidence"
+    return f"At {rows.Row(estimate).level} confidence"
 
 
 def _above_zero(estimate: Estimate | None, result: Document) -> tuple[Estimate, float] | None:
@@ -88,6 +102,8 @@ def _above_zero(estimate: Estimate | None, result: Document) -> tuple[Estimate, 
 
 def _is_shown(name: str, result: Document) -> bool:
     """Whether this holds together with all others that a headline looks at; each by itself in a result of old."""
+    if result.verdict is Verdict.REFUTED and name == metrics.named(Role.JUDGE):
+        return True
     together = shown_by(result)
     return together is None or name in together["names"]
 
@@ -103,16 +119,8 @@ def _of_rates(result: Document, words: rows.Units) -> str:
         return ""
     base, hits, errors = rows.out_of_many(point["errors"], point["hits"])
     many = "all" if hits >= base else f"at least {hits:,}"
-    level = _confidence(result)
-    if point["end"] == "high":
-        return (
-            f"{level}, an attacker can tell who was not in the training data: of {base:,} {words.others} {many} can be ruled"
-            f" out, while of {base:,} {words.members} at most {errors:,} {'is' if errors == 1 else 'are'} wrongly ruled out."
-        )
-    return (
-        f"{level}, an attacker can recognise {many} of {base:,} {words.members}, while of {base:,} {words.others} at most"
-        f" {errors:,} {'is' if errors == 1 else 'are'} falsely accused."
-    )
+    told = {"level": _confidence(result), "base": base, "many": many, "errors": errors, "words": words}
+    return said(f"rates_{point['end']}", are="is" if errors == 1 else "are", **told)
 
 
 def _limit(name: str, row: Estimate, result: Document) -> float:
@@ -128,30 +136,23 @@ def _of_advantage(result: Document, words: rows.Units) -> str:
     if found is None:
         return ""
     points = numbers.percent(_limit("advantage", found[0], result), toward="down").rstrip("%")
-    return (
-        f"{_level(found[0])}, an attacker can recognise {words.members} at least {points} percentage points more often"
-        " than they falsely accuse others; without leakage the two would be equal."
-    )
+    return said("advantage", level=_level(found[0]), words=words, points=points)
 
 
 def _of_bound(result: Document, words: rows.Units) -> str:
     found = _above_zero(with_role(Role.CERTIFIED, result), result)
     if found is None or detail(found[0], "approximate"):
         return ""
-    return (
-        f"{_level(found[0])}, the losses of this model tell {words.members} from others: its certified epsilon is at least"
-        f" {numbers.number(found[1], toward='down')} (delta {numbers.given(found[0].delta)})."
-    )
+    bound, delta = numbers.number(found[1], toward="down"), numbers.given(found[0].delta)
+    return said("bound", level=_level(found[0]), words=words, bound=bound, delta=delta)
 
 
 def _of_auc(result: Document, words: rows.Units) -> str:
     row = rows.as_evidence(find(result, "auc"), result)
     if row is None or row.lower is None or not _HALF < row.lower <= 1 or not _is_shown("auc", result):
         return ""
-    return (
-        f"{_level(row)}, a random {words.member} has a lower loss than a random {words.other} at least"
-        f" {numbers.percent(_limit('auc', row, result), toward='down')} of the time; without any leakage it would be 50%."
-    )
+    share = numbers.percent(_limit("auc", row, result), toward="down")
+    return said("auc", level=_level(row), words=words, share=share)
 
 
 def _of_swapped_groups(result: Document, words: rows.Units) -> str:
@@ -164,10 +165,7 @@ def _of_swapped_groups(result: Document, words: rows.Units) -> str:
     gain = (
         f": whoever goes by high losses has an advantage of at least {numbers.percent(behind, toward='down')}"
     )
-    return (
-        f"{_level(row)}, {words.members} have higher losses than {words.others}{gain if behind > 0 else ''}. That is the"
-        " opposite of memorisation: check that the two groups were not swapped."
-    )
+    return said("swapped", level=_level(row), words=words, gain=gain if behind > 0 else "")
 
 
 def _of_training(result: Document, _words: rows.Units) -> str:
@@ -186,13 +184,13 @@ def _of_labels(result: Document, _words: rows.Units) -> str:
     learnt = result.data.get("law") == "learnt"
     which = ", which a classifier learnt from other records," if learnt else ""
     missed = ", something that the classifier did not learn from them" if learnt else ""
-    return (
-        f"{_level(found[0])}, the training algorithm's epsilon for one changed label is at least {bound} (delta 0,"
-        f" {found[0].adjacency}) if D{which} is the law of every audited record's label given its features, and labels are independent of"
-        " each other given these. If nothing leaks, then at the same confidence the odds of a label by D are off by a factor of"
-        f" {factor} or more for at least one audited record: because of something that the features do not show{missed}, or records that"
-        " belong together. A model that never saw these labels can have such a bound, where it predicts them better than D."
-    )
+    told = {"bound": bound, "factor": factor, "which": which, "missed": missed}
+    return said("labels", level=_level(found[0]), adjacency=found[0].adjacency, **told)
+
+
+def _of_swapped_runs(result: Document, _words: rows.Units) -> str:
+    check = next((item for item in result.checks if item.name == "direction"), None)
+    return "" if result.kind != "runs" or check is None or check.status is not Status.WARN else check.message
 
 
 # The first that finds something is told.
@@ -200,6 +198,7 @@ _LOOKS = (
     *((_LEAK, look) for look in (_of_rates, _of_advantage, _of_bound, _of_auc)),
     (_REVERSED, _of_swapped_groups),
     (_LEAK, _of_training),
+    (_REVERSED, _of_swapped_runs),
 )
 
 
@@ -225,14 +224,16 @@ def _of_nothing(result: Document, words: rows.Units) -> Statement:
     top, blind = ceiling(row), why_blind(result.checks)
     if top is None or blind is not None:
         return Statement(_NONE, " ".join([*told, *map(numbers.sentence, filter(None, [blind]))]))
-    if powerless(row):
+    mu = next((detail(check, "smallest_mu") for check in result.checks if check.name == "power"), None)
+    if mu is not None:
+        told.append(found_from(mu))
+    elif powerless(row):
         told.append(f"There are too few {words.many} to certify anything.")
     else:
         most = f"{numbers.number(top, toward='down')} (delta {numbers.given(row.delta)})"
-        reach = "could have certified an epsilon of up to"
-        how_many = "so few" if top < _LITTLE else "this many"
-        told.append(f"With {how_many} {words.many} the audit {reach} {most}.")
-    return Statement(_SMALL if top < _LITTLE else _NONE, " ".join(told))
+        told.append(f"With so many {words.many} the audit could have certified an epsilon of up to {most}.")
+    few = top < _LITTLE or (mu or 0.0) > TOO_LARGE
+    return Statement(_SMALL if few else _NONE, " ".join(told))
 
 
 def _alone(result: Document) -> str:
@@ -243,10 +244,8 @@ def _alone(result: Document) -> str:
     if together is None or not alone:
         return ""
     level = numbers.percent(alone[0].confidence, toward="down")
-    return (
-        f"Beyond guessing when taken alone, at {level} confidence: {', '.join(metrics.describe(item).title for item in alone)}."
-        f" The {together['looks']} looks behind this finding together are not, so it may be chance."
-    )
+    titles = ", ".join(metrics.describe(item).title for item in alone)
+    return said("alone", level=level, titles=titles, looks=together["looks"])
 
 
 def _is_finite(result: Document) -> bool:
@@ -285,24 +284,15 @@ def _accused(point: PointData, words: rows.Units, level: str) -> list[str]:
     found = (precision_from_tpr(claim, fpr=point["errors"], prior=prior).value or 0.0 for prior in _PRIORS)
     often, seldom = map(rows.at_least, found)
     end, are = ("lowest", words.members) if point["end"] == "low" else ("highest", words.others)
-    told = (
-        f"{level}, an attacker who takes those of {end} loss for {are} is right in at least {often} cases if half of the"
-        f" {words.many} they look at are {are}. If only 1 in 100 is, it is at least {seldom}."
-    )
-    return [told]
+    told = {"level": level, "end": end, "are": are, "often": often, "seldom": seldom, "words": words}
+    return [said("accused", **told)]
 
 
 def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
     """What every sentence on the measurement is about, what it assumes, and why numbers of a census differ from it."""
-    about = (
-        "About this model, and an attacker who sees only its losses. Stronger attackers may do better, and some"
-        f" {words.many} may be far more exposed than the average."
-    )
+    about = said("about", words=words)
     assumed = "; ".join(item.rstrip(".") for item in row.assumptions)
-    finite = (
-        "Numbers that are marked as about this finite training set leave that chance out, and can be positive by chance"
-        " alone."
-    )
+    finite = said("finite")
     parts = (about, f"It assumes: {assumed}." if assumed else "", finite if _is_finite(result) else "")
     return " ".join(part for part in parts if part)
 
@@ -310,64 +300,44 @@ def _rests_on(row: Estimate, words: rows.Units, result: AuditDocument) -> str:
 # --- What estimated odds of membership show, and on what it hangs ---
 
 
-def by_estimated_odds(result: AuditDocument) -> list[str]:
+def by_estimated_odds(result: Document) -> list[str]:
     """Return the sentences on the bound by estimated odds; none where none was asked for."""
-    row = find(result, "epsilon_bound.propensity")
+    row = find(result, PROPENSITY)
     if row is None:
         return []
     odds = detail(row, "odds")
     if row.value is None or odds is None:
         return [f"No bound: {row.reason}."]
     level, most = _confidence(result), ceiling(row)
-    where = " They are wrong where the features lack something, and also where the classifier missed what the features do tell."
-    if row.value > 0:
-        bound, factor = (
-            numbers.number(x, toward="down") for x in (row.value, math.exp(min(row.value, _MOST)))
-        )
-        first = (
-            f"{level}, the training algorithm's epsilon is at least {bound} (delta 0, {row.adjacency}) if the estimated odds of membership"
-            f" are right for every audited record, and records came independently of each other.{where}"
-        )
-        second = (
-            f"If nothing leaks, then at the same confidence the estimated odds of at least one audited record, given who else was a member,"
-            f" are off by a factor of {factor} or more: because of something that the features do not show, something that the classifier"
-            " did not learn from them, or records that came together. Ask whoever chose the groups what went into the choice."
-        )
-    else:
-        first = (
-            f"{level}, this test shows no epsilon above 0. That is no evidence that there is none: a perfect attack on these records would"
-            f" have shown {numbers.number(most, toward='down')}, if the estimated odds of membership are right."
-        )
-        second = f"Wrong odds can also hide a leak.{where}"
-    held, kept, least = int(odds["held"]), int(odds["kept"]), odds["overlap"]
-    features, losses = (
+    told: dict[str, Any] = {"level": level, "adjacency": row.adjacency, "where": _SAID["odds"]["where"]}
+    told["most"] = numbers.number(most, toward="down")
+    told["bound"] = numbers.number(row.value, toward="down")
+    told["factor"] = numbers.number(math.exp(min(row.value, _MOST)), toward="down")
+    told["features"], told["losses"] = (
         f"{numbers.unit(found['value'])} ({numbers.unit(found['lower'], toward='down')} to {numbers.unit(found['upper'], toward='up')})"
         for found in (odds["by_features"], odds["by_losses"])
     )
-    blind = (
-        f"The estimated odds alone, without any model, tell audited members from others with an AUC of {features}; the losses alone, without"
-        f" the odds, with {losses}, each {level[0].lower()}{level[1:]}. 0.5 is chance, and below it members have the higher losses. Neither is what the bound measures."
-    )
-    audited = (
-        f"The odds were learnt from {int(odds['learnt_from']):,} records that are not audited. Of the {held:,} others, {kept:,} have"
-        f" estimated probabilities of membership from {numbers.percent(least)} to {numbers.percent(1 - least)} and were audited; the rest was"
-        " left out by its estimated odds alone, before a loss was looked at."
-    )
-    if odds["used"] < odds["columns"]:
-        audited += f" Of the {int(odds['columns']):,} columns that the features make, each classifier used the {int(odds['used']):,} that differ most."
-    misfit = (
-        "On average over quarters of the audited records, ordered by estimate, the odds are off by at most a factor of"
-        f" {numbers.number(math.exp(min(odds['misfit'], _MOST)), toward='up')}, as observed, chance included. Single records, and differences within a"
-        " quarter, can be off by far more: this does not bound the factor above."
-    )
-    last = "No audit can check that estimated odds are right, so this refutes no claim and supports none."
+    told["percent"] = numbers.percent(result.data["confidence"], toward="down")
+    told |= {key: int(odds[key]) for key in ("held", "kept", "columns", "used")}
+    told |= {"learnt": int(odds["learnt_from"]), "low": numbers.percent(odds["overlap"])}
+    told["high"] = numbers.percent(1 - odds["overlap"])
+    told["misfit"] = numbers.number(math.exp(min(odds["misfit"], _MOST)), toward="up")
     copies = next((check for check in result.checks if check.name == "duplicates"), None)
-    if copies is not None and copies.status in {Status.FAIL, Status.WARN}:
-        last += " Copies among the records are not independent of each other, as the check of copies says."
-    return [first, second, blind, audited, misfit, last]
+    keys = (
+        *(("above", "factor") if row.value > 0 else ("none", "hidden")),
+        "blind",
+        "audited",
+        "misfit",
+        "last",
+    )
+    lines = {key: str(_SAID["odds"][key]).format(**told) for key in (*keys, "columns", "copies")}
+    lines["audited"] += lines["columns"] if odds["used"] < odds["columns"] else ""
+    lines["last"] += lines["copies"] if copies and copies.status in {Status.FAIL, Status.WARN} else ""
+    return [lines[key] for key in keys]
 
 
 _MOST = 700.0  # of an exponent
+PROPENSITY = "epsilon_bound.propensity"
 
 
 # --- What was promised ----------------------------------------------------------------------------
@@ -449,7 +419,24 @@ def verdict_sentence(result: Document) -> str:
             return "No claim was given, so there is nothing to refute."
         return "The claim was not judged: no measurement here is about the training algorithm."
     judged = [item for item in result.comparisons if item.verdict is result.verdict][:1]
-    return " ".join([text for item in judged for text in _judged(item, result)] + _evidence(result))
+    told = [text for item in judged for text in _judged(item, result)]
+    return " ".join([*told, *_evidence(result), *filter(None, [why_smaller(result)])])
+
+
+def why_smaller(result: Document) -> str:
+    """Return why the bound of a refuted claim is not above the claim, in a sentence; nothing where it is, or no curve decided."""
+    if result.kind != "runs" or result.verdict is not Verdict.REFUTED:
+        return ""
+    judged = next(iter(result.comparisons), None)
+    bound = None if judged is None else find(result, judged.estimate)
+    if (
+        judged is None
+        or bound is None
+        or bound.value is None
+        or bound.value > (judged.claim.value or math.inf)
+    ):
+        return ""
+    return said("smaller", bound=numbers.number(bound.value, toward="down"), delta=numbers.given(bound.delta))
 
 
 _CLAIMED = ("Claimed: {}.", "On the scale of this audit that is {}.")
@@ -502,7 +489,11 @@ def headline(result: AuditDocument) -> Headline:
 def _lead(result: AuditDocument) -> Headline:
     star, bound = with_role(Role.PUBLISHED, result), with_role(Role.CERTIFIED, result)
     if failed_validity(result.checks):
-        return Headline(bound, "A validity check failed, so no number here measures leakage.")
+        odds = find(result, PROPENSITY)
+        odds = None if odds is None or odds.value is None else odds
+        holds = f"It holds if {rows.condition(odds)}. " if odds else ""
+        words = f"{holds}A validity check failed, so no {'other number' if odds else 'number here'} measures leakage."
+        return Headline(odds or bound, words)
     if star is None or star.value is None:
         reason = (star.reason if star else None) or "it was not computed"
         return Headline(
@@ -515,13 +506,14 @@ def _lead(result: AuditDocument) -> Headline:
     blunted = _blunted(result)
     if blunted:
         return Headline(bound, f"The certified bound leads, which needs no fit. {blunted}")
-    noise = rows.within_noise(star)
-    if noise is not None or detail(star, "lower_reason") is not None:
-        why = noise or "Epsilon* has no interval here."
+    notes, why = " ".join(rows.star_notes(star)), rows.within_noise(star)
+    if why is None and detail(star, "lower_reason") is not None:
+        why = "Epsilon* has no interval here."
+    elif why is None and detail(star, "at", "reached_by_data") is False:
+        why = f"Epsilon* is an estimate. {notes}"
+    if why is not None:
         return Headline(bound, f"The certified bound leads, which allows for chance. {why}")
-    return Headline(
-        star, " ".join(["Epsilon* is an estimate, as good as the Gaussian fit.", *rows.star_notes(star)])
-    )
+    return Headline(star, f"Epsilon* is an estimate, as good as the Gaussian fit. {notes}".rstrip())
 
 
 def _blunted(result: AuditDocument) -> str | None:

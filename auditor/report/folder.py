@@ -1,7 +1,6 @@
 """A folder of results as one static site: an index, a page for each result, and one that compares the audits."""
 
 import hashlib
-import json
 import os
 import re
 from pathlib import Path
@@ -13,7 +12,7 @@ from auditor.core.files import unwritable, write_folder
 from auditor.report import comparison
 from auditor.report.html import render, rendered
 from auditor.report.view import view_of
-from auditor.results.document import CONTENT_HASH, content_hash, made_at
+from auditor.results.document import made_at
 from auditor.results.reading import KINDS, raw_result, read_result
 
 _INDEX, _COMPARISON = "index.html", "comparison.html"
@@ -72,7 +71,12 @@ def site(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Site:
 
 
 def _check_free(out: Path) -> None:
-    """Refuse a folder that holds anything but an earlier site."""
+    """Refuse a folder that holds anything but an earlier site, or that cannot be made."""
+    above = out.absolute().parent
+    if not os.access(above, os.W_OK):
+        raise OutputError(
+            f"output path {str(out)!r} cannot be written: {str(above)!r} is not there or not writable; name another."
+        )
     try:
         there = list(out.iterdir()) if out.exists() else []
         ours = all(_PAGE.fullmatch(path.name) and path.is_file() for path in there)
@@ -96,9 +100,9 @@ def _entry(path: Path, *, root: Path) -> dict[str, Any]:
     """A result as the index shows it."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise InputError(f"result file {str(path)!r} is a link that leads out of the folder.")
-    _, raw, content = raw_result(path)
+    _, _, content = raw_result(path)
     view = view_of(read_result(path, kinds=KINDS))
-    made, kept = made_at(view.result.provenance), raw["provenance"].get(CONTENT_HASH)
+    made = made_at(view.result.provenance)
     date = made.strftime("%Y-%m-%d %H:%M") if made else ""
     words = re.sub(r"[^a-z0-9]+", "-", f"{view.model[:_LONGEST].lower()} {date[:10]}").strip("-")
     return {
@@ -106,5 +110,5 @@ def _entry(path: Path, *, root: Path) -> dict[str, Any]:
         "date": date,
         "page": f"{words or 'result'}-{hashlib.sha256(content).hexdigest()[:16]}.html",
         "sentence": view.opening[0].sentence,
-        "altered": bool(kept) and content_hash(json.loads(content)) != kept,
+        "altered": view.result.altered,
     }

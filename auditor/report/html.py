@@ -20,7 +20,7 @@ from auditor.core.registry import Role
 from auditor.core.values import Status, Verdict
 from auditor.records.labels import MIXED
 from auditor.report.annex import annex_of
-from auditor.report.findings import by_estimated_odds, promised, recognition
+from auditor.report.findings import by_estimated_odds, promised, recognition, why_smaller
 from auditor.report.view import LABEL_ONLY, View, gates_first, settings_sentence, texts, view_of
 from auditor.results import metrics, rows
 from auditor.results.document import AuditDocument, Document, Slice, furthest_point, made_at
@@ -192,7 +192,11 @@ def _training(view: View, index: int, *, brief: bool) -> dict[str, Any]:
     """The same of the audit of a training algorithm."""
     from auditor.report.figures.gallery import FIGURES
 
-    return _behind(view, index, names=FIGURES) | {"brief": brief, "promised": promised(view.result)}
+    return _behind(view, index, names=FIGURES) | {
+        "brief": brief,
+        "promised": promised(view.result),
+        "smaller": why_smaller(view.result),
+    }
 
 
 def _behind(view: View, index: int, *, names: Iterable[str]) -> dict[str, Any]:
@@ -213,7 +217,10 @@ def _promise(view: View, index: int, *, brief: bool) -> dict[str, Any]:  # noqa:
     from auditor.report.figures.gallery import FIGURES
 
     result, best, tables = view.result, leading(view.result.claims), []
-    for adjacency, title in rows.NEIGHBOURS.items():
+    for adjacency in rows.NEIGHBOURS:
+        title = rows.neighbours(
+            adjacency, (getattr(result, "description", None) or {}).get("records_per_person")
+        )
         ours = [item for item in result.claims if item.adjacency is adjacency]
         told = [item for item in ours if item in best], [item for item in ours if item not in best]
         lines = tuple(

@@ -195,6 +195,7 @@ def described(description: DPSGD) -> dict[str, Any]:
         "steps": description.steps,
         "sampling": next(name for name, kind in SAMPLERS.items() if isinstance(description.sampling, kind)),
         "unit": description.unit,
+        **({} if (people := description.records_per_person) is None else {"records_per_person": people}),
         "phases": [vars(phase) for phase in description.phases],
     }
 
@@ -227,7 +228,8 @@ def claims_text(
             for adjacency in dict.fromkeys(claim.adjacency for claim in told):
                 console.print()
                 ours = [claim for claim in told if claim.adjacency is adjacency]
-                _print_table(console, ours, notes, title=title + rows.NEIGHBOURS[adjacency])
+                named = rows.neighbours(adjacency, description.records_per_person)
+                _print_table(console, ours, notes, title=title + named)
         for index, note in enumerate(notes, start=1):
             console.print(f"({index}) {note}", markup=False)
         if sentences:
@@ -320,7 +322,7 @@ def _first(shown: View, gates: Sequence["GateOutcome"]) -> Iterator["Text"]:
 def _last(shown: View) -> Iterator["Text"]:
     """What to know of single numbers, the checks that are not fine, and what a file set."""
     told = " ".join(statement.sentence for statement in shown.opening).lower()
-    for row in shown.in_order:
+    for row in (*shown.in_order, *getattr(shown, "left_out", ())):
         if row.caveat and row.caveat.rstrip(".").lower() not in told:
             yield _text(f"{row.title}: {row.caveat}", style="dim")
     for check in shown.checks:

@@ -21,6 +21,7 @@ from auditor.core.values import (
     Claim,
     Comparison,
     Estimate,
+    LossScale,
     OutputPolicy,
     Status,
     Subject,
@@ -28,9 +29,10 @@ from auditor.core.values import (
 from auditor.report import findings
 from auditor.report.findings import Headline, Statement
 from auditor.results import metrics, rows
-from auditor.results.document import Document, Slice, SliceKind, TopRecord, find
+from auditor.results.document import Document, Slice, SliceKind, TopRecord, detail, find
 from auditor.results.metrics import Sign
 from auditor.results.rows import PolicyRow, Row, Units
+from auditor.risk.slices import stands_out
 from auditor.verdicts.gates import ExitCode, GateOutcome
 from auditor.verdicts.judging import failed_validity
 
@@ -193,29 +195,63 @@ class View:
     @cached_property
     def now(self) -> tuple[str, ...]:
         """What to do now, in three lines: where a claim was judged and the model leaks, two on the claim and one on that."""
+        if self.lead is not None and self.lead.name == findings.PROPENSITY:
+            return self.advice("audit", "estimated")
         states = findings.states(self.result, self.finding)
-        first, last = (texts("what_now")["audit"][states[place]] for place in (0, -1))
-        if self.invalid and (estimated := self.row("epsilon_bound.propensity")) and estimated.has_value:
-            return (*first[:2], *texts("what_now")["audit"]["estimated"])
-        return (*first[:2], last[0]) if states[1:] == ("leak",) else tuple(first)
+        first, last = (self.advice("audit", states[place]) for place in (0, -1))
+        found = (*first[:2], last[0]) if states[1:] == ("leak",) else first
+        if states == ("leak",):
+            found = (first[0], self._answers, first[1])
+        if states[-1] == "leak" and self.stands_out:
+            found = (*found[:-1], f"{found[-1]} Begin with {self.group_name}.")
+        return found
+
+    def advice(self, kind: str, state: str) -> tuple[str, ...]:
+        """Return the lines for that state; an audit by coins, which canaries have, has some of its own."""
+        lines = texts("what_now")[kind]
+        coins = f"{state}_coins" if self.result.data.get("split") == "bernoulli" else state
+        return tuple(lines.get(coins, lines[state]))
+
+    @property
+    def _answers(self) -> str:
+        """What the model should answer until it is trained again: as measured, or as its outputs allow."""
+        lines, best = texts("what_now")["answers"], self._best_policy
+        if best is not None:
+            return (
+                str(lines["helps"]).format(answer=best[0].words) if best[-1] else str(lines["does_not_help"])
+            )
+        masked = any(detail(check, "masked") == "labels" for check in self.result.checks)
+        by_class = self.result.data.get("scale") == LossScale.LOG_ODDS and not masked
+        return str(lines["classes" if by_class else "other"])
+
+    @cached_property
+    def stands_out(self) -> Slice | None:
+        """The class or group that surely leaks more than the others; null where none does."""
+        found = (one for one in self.by_group if exposure(one) > _GUESSING and stands_out(one, self.by_group))
+        return None if self.invalid else next(found, None)
+
+    @property
+    def group_name(self) -> str:
+        """What that class or group is called; of several words it is quoted, so that it does not read as our own words."""
+        if self.stands_out is None:
+            return ""
+        label = numbers.tidy(self.stands_out.label)
+        kind = "" if self.stands_out.kind is SliceKind.GROUP else f"{self.stands_out.kind} "
+        return kind + (numbers.quoted(label) if len(label.split()) > 1 else label)
 
     @cached_property
     def most_exposed(self) -> str:
-        """Which group or class is certainly most exposed, of those whose interval excludes guessing; nothing where none is."""
-        found = [(low, one) for one in self.by_group if (low := exposure(one)) > _GUESSING]
-        if self.invalid or not found:
+        """Which class or group stands out, or that none does; nothing where there are no two to compare."""
+        one, kinds = self.stands_out, [str(item.kind) for item in self.by_group if exposure(item)]
+        if self.invalid or (one is None and len(kinds) == len(set(kinds))):
             return ""
-        low, one = found[0]
-        whole, beside = self.row("auc"), ""
-        if whole is not None and whole.has_value:
-            beside = f" (all {self.units.many}: {whole.value} observed)"
+        if one is None:
+            return f"No {' or '.join(sorted(set(kinds)))} stands out."
         level = numbers.percent(one.confidence, toward="down")
-        kind = "" if one.kind is SliceKind.GROUP else f"{one.kind} "
-        least = f"AUC at least {numbers.number(low, toward='down')} at {level} confidence"
-        label = numbers.tidy(one.label)
-        # Of several words it could pass for words of ours.
-        name = numbers.quoted(label) if len(label.split()) > 1 else label
-        return f"Most exposed: {kind}{name}, {least}{beside}."
+        whole = self.row("auc")
+        beside = f" (all {self.units.many}: {whole.value} observed)" if whole and whole.has_value else ""
+        least = f"AUC at least {numbers.number(exposure(one), toward='down')} at about {level} confidence"
+        return f"Most exposed: {self.group_name}, {least}{beside}."
 
     @cached_property
     def by_group(self) -> tuple[Slice, ...]:
@@ -230,19 +266,27 @@ class View:
         return rows.policy_rows(self.result)
 
     @cached_property
-    def less(self) -> str:
-        """What the policy that helps most would help, for who decides; nothing where that cannot be said."""
+    def _best_policy(self) -> tuple[PolicyRow, Row, Row, bool] | None:
+        """The policy that helps most, the AUC under it and with the full outputs, and whether it surely helps; null where none is known."""
         known = [(item, item.auc) for item in self.policies if item.auc is not None]
         if self.invalid or len(known) <= 1 or known[0][0].found.policy != OutputPolicy.FULL:
-            return ""
+            return None
         (_, before), *others = known
         item, after = min(others, key=lambda pair: pair[1].estimate.upper or 0.0)
+        return item, after, before, (after.estimate.upper or 0.0) < (before.estimate.lower or 0.0)
+
+    @cached_property
+    def less(self) -> str:
+        """What the policy that helps most would help, for who decides; nothing where that cannot be said."""
+        if self._best_policy is None:
+            return ""
+        item, after, before, helps = self._best_policy
         level, even = numbers.percent(item.found.confidence, toward="down"), ""
         then, now = (f"{row.value} ({row.ends})" for row in (after, before))
         would = f"with {item.words} the AUC would be {then}"
         if not metrics.beyond_guessing(before.estimate):
             told = f"With the full outputs the AUC is {now}: there is nothing that answering less is seen to help."
-        elif (after.estimate.upper or 0.0) < (before.estimate.lower or 0.0):
+        elif helps:
             told = f"{would[:1].upper()}{would[1:]} instead of {now}."
             shows = (item.found.at_least.get("advantage") or 0.0) > 0
             even = (
@@ -252,7 +296,7 @@ class View:
             )
         else:
             told = f"Answering less is not shown to help: {would}, with the full outputs it is {now}."
-        held = f"Each of these holds for all policies at once at {level} confidence"
+        held = f"Each of these holds for all policies at once at about {level} confidence"
         return f"{told}{even} {held}; an attack that goes by more than the loss may do better."
 
     def _of_training(self, item: PolicyRow) -> str:
@@ -276,7 +320,10 @@ class View:
             else ""
         )
         together = f"All {len(self.policies)} rows hold together at {level} confidence, each column by itself"
-        return f"{together}, so intervals are wider than elsewhere.{at} {_ON_POLICIES}", LABEL_ONLY
+        return (
+            f"{together}, so intervals are wider than elsewhere.{at} {findings.said('on_policies')}",
+            LABEL_ONLY,
+        )
 
     @cached_property
     def claims(self) -> tuple[ClaimLine, ...]:
@@ -312,8 +359,10 @@ class View:
         return f"{len(names)} of {len(self.checks)} checks could not be made: {', '.join(names)}."
 
     def row(self, name: str) -> Row | None:
-        """Return the row of the estimate of that name, or null where the audit has none."""
-        return rows.row_of(self.result, name)
+        """Return the row of that estimate beside the finding, or null: where nothing was found, what is beyond guessing only alone is marked."""
+        estimate = find(self.result, name)
+        quiet = findings.states(self.result, self.finding)[-1] in ("nothing", "small")
+        return None if estimate is None else Row(estimate, quiet and metrics.beyond_guessing(estimate))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -338,17 +387,20 @@ class View:
     def lead(self) -> Row | None:
         """The number that leads, or null where there is none."""
         estimate = self.headline.estimate
-        return None if estimate is None else Row(estimate)
+        return None if estimate is None else self.row(estimate.name)
 
     @cached_property
     def tiles(self) -> tuple[Row, ...]:
         """The two large numbers at the top of a page beside the one that leads."""
         found = [find(self.result, item.name) for item in metrics.METRICS if item.tile]
         lead = self.headline.estimate
+        if lead is not None and lead.name == findings.PROPENSITY:  # no other number measures leakage
+            return ()
         others = (item for item in found if item is not None and item is not lead and _tells(item))
         # Beside a finding no number stands that seems to deny it.
         leaks = findings.states(self.result, self.finding)[-1] == "leak"
-        return tuple(Row(item) for item in others if not leaks or metrics.beyond_guessing(item))[:_TILES]
+        kept = (self.row(item.name) for item in others if not leaks or metrics.beyond_guessing(item))
+        return tuple(filter(None, kept))[:_TILES]
 
     @cached_property
     def numbers(self) -> tuple[Row, ...]:
@@ -356,7 +408,8 @@ class View:
         estimates, lead = self.result.estimates, self.headline.estimate
         judged = bool(self.result.claims or self.result.comparisons)
         main = [item for item in estimates if metrics.metric(item.name).main and (judged or _tells(item))]
-        return tuple(map(Row, sorted(main or estimates[:_MOST], key=lambda item: item is not lead)))
+        ordered = sorted(main or estimates[:_MOST], key=lambda item: item is not lead)
+        return tuple(filter(None, (self.row(item.name) for item in ordered)))
 
     @property
     def exposed(self) -> tuple[TopRecord, ...]:
@@ -405,7 +458,10 @@ class TrainingView(View):
     @cached_property
     def now(self) -> tuple[str, ...]:
         """What to do now, in at most three lines."""
-        return tuple(texts("what_now")[self.result.kind][str(self.result.verdict or "no_claim")])
+        found = findings.states(self.result, self.finding)[-1]
+        return self.advice(
+            self.result.kind, found if found == "reversed" else str(self.result.verdict or "no_claim")
+        )
 
     @cached_property
     def model(self) -> str:
@@ -428,13 +484,24 @@ class TrainingView(View):
         return Headline(next(iter(self.result.estimates), None), words)
 
     @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The number that judges a claim, and the others that have a value."""
+        first, others = self.result.estimates[:1], self.result.estimates[1:]
+        return tuple(map(Row, (*first, *(item for item in others if item.value is not None))))
+
+    @property
+    def left_out(self) -> tuple[Row, ...]:
+        """The others, which have no value."""
+        return tuple(Row(item) for item in self.result.estimates[1:] if item.value is None)
+
+    @cached_property
     def groups(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
         """Every number, those about the training algorithm first."""
         return super().groups[::-1]
 
     @property
     def numbers(self) -> tuple[Row, ...]:
-        """Every number: there are few."""
+        """Those numbers: there are few."""
         return self.rows
 
     @cached_property
@@ -504,15 +571,16 @@ class LabelsView(View):
         other = data.get("n_reference")
         law = "D was given." if other is None else f"D was learnt from {whole(other)} other records."
         told = [
-            f"{who} gives the largest probability to {numbers.percent(found.get('accuracy'))} of the real labels (log loss"
-            f" {numbers.number(found.get('log_loss'))})"
+            findings.said(
+                "predicts",
+                who=who,
+                accuracy=numbers.percent(found.get("accuracy")),
+                log_loss=numbers.number(found.get("log_loss")),
+            )
             for who, found in (("D", data.get("of_law") or {}), ("the model", data.get("of_model") or {}))
         ]
-        return (
-            f"{whole(data.get('n_records'))} training records, each with one of {whole(data.get('n_classes'))} labels;"
-            f" {whole(data.get('n_drawn'))} show a drawn label, {whole(data.get('n_changed'))} of these another than their own. {law}"
-            f" On these records {' and '.join(told)}, both as observed."
-        )
+        counts = {name: whole(data.get(f"n_{name}")) for name in ("records", "classes", "drawn", "changed")}
+        return findings.said("counted_labels", law=law, who=" and ".join(told), **counts)
 
 
 class PromiseView(View):
@@ -531,6 +599,8 @@ class PromiseView(View):
     @cached_property
     def finding(self) -> Statement:
         """What is promised, in the first words on an attacker."""
+        if self.result.altered:
+            return super().finding
         return Statement(metrics.PROMISED, " ".join([self.promise, *self.result.in_words[:2]]))
 
     @cached_property
@@ -577,14 +647,7 @@ _SAY = (
 )
 
 
-_ON_POLICIES = (
-    "It is the same attack by the loss, on the same outputs made coarser. Whoever has the full outputs can make them coarser"
-    " too, so limits for the best attacker are the largest among a policy and those whose answers follow from it."
-)
-LABEL_ONLY = (
-    "One answer to each record is judged. Who asks for the labels of many altered copies of a record learns more than its"
-    " label tells (Choquette-Choo et al. 2021). No verdict depends on policies."
-)
+LABEL_ONLY = findings.said("label_only")
 _GUESSING = 0.5
 
 

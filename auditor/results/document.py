@@ -286,6 +286,8 @@ class AuditData(TypedDict):
         persons: Persons among them, where records name persons.
         top_records: Why no records are named by id, where none are.
         effective: Of how many independent records the groups are worth, where records name persons.
+        rows: Audited rows, where several of one id are one record: members, non-members.
+        left_out: Persons with records in both groups who were left out, where any were.
         looks: How many looks share the error, where several do.
         shown: Which findings hold together, at a share of the error each.
     """
@@ -312,6 +314,8 @@ class AuditData(TypedDict):
     persons: NotRequired[PairOfCounts | None]
     top_records: NotRequired[str | None]
     effective: NotRequired[Annotated[list[NotNegative], Must(minItems=2, maxItems=2)] | None]
+    rows: NotRequired[PairOfCounts]
+    left_out: NotRequired[Count]
     looks: NotRequired[Count]
     shown: NotRequired[Annotated[ShownData, Must(additionalProperties=False)]]
 
@@ -538,6 +542,11 @@ class Document:
         for name, value in cleaned_fields(self).items():
             object.__setattr__(self, name, value)
 
+    @property
+    def altered(self) -> bool:
+        """Whether somebody changed its file since it was written: it then stays marked, written again too."""
+        return any(item.name == ALTERED for item in self.checks)
+
     def estimate(self, name: str) -> Estimate:
         """Return the estimate of that name.
 
@@ -739,6 +748,7 @@ class ClaimDocument(Document):
         found = super().to_dict()
         for row, claim in zip(found["claims"], self.claims, strict=True):
             row["status"] = claim.status
+        found |= {"checks": plain(self.checks)} if self.checks else {}
         found["provenance"][CONTENT_HASH] = content_hash(found)
         return found
 
@@ -790,6 +800,9 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "dp-accou
 
 
 CONTENT_HASH = "content_sha256"
+ALTERED = (
+    "altered_since_it_was_written"  # a check that fails, of a result whose content is not that of its hash
+)
 
 
 def content_hash(raw: Mapping[str, Any]) -> str:

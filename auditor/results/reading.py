@@ -8,6 +8,8 @@ import json
 import os
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,10 @@ from auditor.checks.registry import CHECKS, RUN_CHECKS
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import read_bytes
-from auditor.core.values import Check, Claim, Comparison, Estimate
+from auditor.core.values import Check, Claim, Comparison, Estimate, Status, Verdict
 from auditor.results import document
 from auditor.results.converter import Schema, object_schema, read
-from auditor.results.metrics import METRICS, METRICS_OF_RUNS
+from auditor.results.metrics import METRICS, METRICS_OF_RUNS, describe
 
 # --- The JSON Schema (2020-12) of results: what other programs can rely on, made from the types in their own words ---
 #
@@ -261,23 +263,52 @@ def raw_result(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], bytes
 
 def read_result(path: str | os.PathLike[str], *, kinds: Sequence[type[document.Document]] = KINDS[:1]) -> Any:
     """Read a result of one of these kinds, by default the audit of one model. See `auditor.read_result`."""
-    named, raw, _ = raw_result(path)
+    named, raw, content = raw_result(path)
     by_key = {item.kind or "": item for item in kinds}
     kind = by_key.get(str(raw.get("kind", "")))
     if kind is None:
         about = _OTHER_KINDS.get(str(raw["kind"]), "something else than one audit")
         raise InputError(f"{named} holds {about}; give the result of one model's audit.")
     origin = raw.get("provenance")
-    if isinstance(origin, dict):  # the hash is made anew whenever a result is written
-        raw["provenance"] = {key: item for key, item in origin.items() if key != document.CONTENT_HASH}
+    # The hash is made anew whenever a result is written.
+    kept_hash = origin.pop(document.CONTENT_HASH, None) if isinstance(origin, dict) else None
+    altered = bool(kept_hash) and document.content_hash(json.loads(content)) != kept_hash
     too_large = validate.problem(raw)
     if too_large is not None:
         raise InputError(f"{named} is larger than the result of an audit: {too_large}.")
     try:
-        return read(kind, {**raw, "schema_version": document.SCHEMA_VERSION}, closed=False)
+        found = read(kind, {**raw, "schema_version": document.SCHEMA_VERSION}, closed=False)
+        _refuse_two_bounds(found)
+        return _marked(found) if altered else found
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         words = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else validate.one_line(error)
         raise InputError(f"{named} is damaged: {words}.") from None
+
+
+def _refuse_two_bounds(result: document.Document) -> None:
+    """Refuse a certified bound whose value is not its lower end: it is one number, which is written twice."""
+    parts = (*getattr(result, "slices", ()), *getattr(result, "policies", ()))
+    for item in chain(result.estimates, *(part.estimates for part in parts)):
+        if describe(item).lower_bound and None not in (item.value, item.lower) and item.value != item.lower:
+            raise ValueError(f"{item.name} must equal its lower end, {item.lower!r}, got {item.value!r}")
+
+
+def _marked(result: document.Document) -> document.Document:
+    """Return an altered result with that as a failed check, so that it passes no gate and has no verdict."""
+    words = "The content of this result is not that of the SHA-256 that it keeps: it was altered since it was written."
+    failed = Check(document.ALTERED, Status.FAIL, words)
+    undone: Any = {
+        "reason": f"A validity check failed ({failed.name}): {words}",
+        "p_value": None,
+        "e_value": None,
+    }
+    rows = (
+        item if item.verdict is None else replace(item, verdict=Verdict.NOT_EVALUABLE, **undone)
+        for item in result.comparisons
+    )
+    checks = (failed, *(item for item in result.checks if item.name != failed.name))
+    verdict = result.verdict and Verdict.NOT_EVALUABLE
+    return replace(result, checks=checks, comparisons=tuple(rows), verdict=verdict)
 
 
 def _check_version(named: str, version: Any) -> None:

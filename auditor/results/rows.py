@@ -48,7 +48,9 @@ def star_notes(star: Estimate) -> list[str]:
         shown = detail(star, "supported", "value")
         notes.append("It is read off the fitted curves beyond what the records can show.")
         if shown is not None:
-            notes.append(f"At rates that the records can show it is {numbers.number(shown)}.")
+            heavier = detail(star, "supported", "logistic")
+            tails = "" if heavier is None else f", and {numbers.number(heavier)} with logistic tails"
+            notes.append(f"At rates that the records can show it is {numbers.number(shown)}{tails}.")
     return notes
 
 
@@ -255,6 +257,16 @@ NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "One record added or removed (add-remove)",
     Adjacency.REPLACE_ONE: "One record replaced (replace-one): a training record against a fresh one",
 }
+
+
+def neighbours(adjacency: Adjacency, people: int | None) -> str:
+    """Return what two training sets differ in, as a title; ``people`` is the number of records of a person, or null."""
+    if people is None:
+        return NEIGHBOURS[adjacency]
+    change = "added or removed" if adjacency is Adjacency.ADD_REMOVE else "replaced"
+    return f"Up to {people:,} records of one person {change} ({adjacency})"
+
+
 _NEAR_ONE = 0.999
 _AT = re.compile(r"(.*)_at_(fpr|prior)\.(.*)")
 
@@ -309,9 +321,11 @@ class Row:
 
     Attributes:
         estimate: The number itself.
+        alone: Whether it is beyond guessing only when taken alone, and not with all that the finding looks at.
     """
 
     estimate: Estimate
+    alone: bool = False
 
     @cached_property
     def metric(self) -> Metric:
@@ -358,7 +372,9 @@ class Row:
 
     @cached_property
     def value(self) -> str:
-        """The value, a dash where there is none."""
+        """The value, a dash where there is none; "not shown" for a bound that is above 0 only when taken alone."""
+        if self.alone and self.metric.lower_bound:
+            return "not shown"
         return self._shown(self.estimate.value, toward=self.toward)
 
     @cached_property
@@ -412,7 +428,12 @@ class Row:
         if not self.has_value:
             return numbers.MISSING
         level = self.estimate.confidence
-        return self.promised or _POINT if level is None else numbers.percent(level) + self._condition
+        return self.promised or _POINT if level is None else self.level + self._condition
+
+    @property
+    def level(self) -> str:
+        """The stated confidence; "about" where it holds for many records only."""
+        return f"{'about ' if self.metric.approximate else ''}{numbers.percent(self.estimate.confidence)}"
 
     @property
     def _condition(self) -> str:
@@ -431,15 +452,19 @@ class Row:
             return f"promised, {self.promised}"
         if item.confidence is None:
             return ", ".join([_POINT, *self._no_interval])
-        level = f"at {numbers.percent(item.confidence)} confidence{self._condition}"
-        if detail(item, "credible"):
+        level = f"at {self.level} confidence{self._condition}"
+        if self.alone:
+            found = f"{self.ends} when taken alone, {level}"
+            found = found if self.metric.lower_bound else f"not shown: {found}"
+        elif detail(item, "credible"):
             found = f"at least this, {numbers.percent(item.confidence)} credible"
         elif not self.metric.lower_bound:
             return ", ".join([f"{self.ends} {level}", *(self._no_interval if item.lower is None else [])])
         elif not item.value:
             if powerless(item):
                 return f"too few {self._counted} to certify anything"
-            found = f"no evidence {level}"
+            reason = detail(item, "lower_reason")
+            found = f"no limit: {numbers.tidy(reason)}" if reason else f"no evidence {level}"
         else:
             sure = "about" if detail(item, "approximate") else "certified"
             found = f"{'at least this' if self._condition else sure} {level}"
@@ -493,6 +518,8 @@ class Row:
             few = f"There are too few {self._counted} to certify anything."
             none = "No evidence was found, which does not mean that there is nothing to find."
             none = none if detail(item, "off") is None else "Nothing is left if D is off by so much."
+            reason = detail(item, "lower_reason")
+            none = numbers.sentence(f"no limit: {reason}") if reason else none
             return few if powerless(item) else none
         if self.is_rejected:
             return "The fit is rejected, so there is no interval and this number should not be relied on."

@@ -23,7 +23,7 @@ from auditor.core.errors import InputError
 from auditor.core.files import table_content, write_all
 from auditor.core.numbers import clean
 from auditor.core.values import Check, Floats, Losses, PerGroup, Status
-from auditor.records.labels import Integers, PersonsFound, text
+from auditor.records.labels import Integers, PersonsFound, per_record, text
 from auditor.results.document import TopRecord
 from auditor.verdicts.judging import failed_validity
 
@@ -160,7 +160,7 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
     Woodroofe and Sun 1993 does). A record is one of those that its own odds are fitted to.
 
     Args:
-        losses: Smaller means more like a member; at least two of each group.
+        losses: Smaller means more like a member; at least two of each group. Rows of one id are ranked as one record.
         prior: In (0, 1): the odds are stated for records of which this share are members, however many were audited.
         rng: Deals the folds that choose the estimate.
 
@@ -180,6 +180,7 @@ def rank_records(losses: Losses, *, prior: float = 0.5, rng: np.random.Generator
             "losses must be those of single records to be ranked, got a summary; rank the losses themselves."
         )
     prior = validate.fraction("prior", prior)
+    losses = per_record(losses).losses
     n1, n0 = losses.n_member, losses.n_nonmember
     levels, place = np.unique(np.concatenate([losses.member, losses.nonmember]), return_inverse=True)
     membership = np.concatenate([np.ones(n1, dtype=np.bool_), np.zeros(n0, dtype=np.bool_)])

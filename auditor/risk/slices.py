@@ -15,7 +15,8 @@ by the loss, may. A lower limit for the best attacker under one policy is theref
 all hold at once: the largest is taken [own].
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -32,9 +33,9 @@ from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
 from auditor.estimators.limits import lower_limit, upper_limit
 from auditor.estimators.one_run import mechanism_bound, stated_delta
-from auditor.estimators.rates import auc, guaranteed_rates
+from auditor.estimators.rates import auc, guaranteed_rates, interval
 from auditor.records.labels import codes
-from auditor.results.document import PolicyFound, Slice, SliceKind
+from auditor.results.document import PolicyFound, Slice, SliceKind, detail, find
 
 # Where bands of losses end, as shares of all records.
 _BANDS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -161,6 +162,31 @@ def _share(part: _Part, losses: Losses, level: float) -> Estimate:
             "lift_upper": high / overall,
         },
     )
+
+
+# --- Which class or group stands out ---
+
+
+def stands_out(one: Slice, slices: Sequence[Slice]) -> bool:
+    """Return whether the AUC of a class or group is surely larger than that of the others of its kind.
+
+    The AUC of the others is the mean of their own AUCs, weighted by the inverse of each one's variance where nothing leaks.
+    So records are compared within a class or group only: others that are easier or harder change nothing. The two intervals
+    have the error of one slice and must not overlap, so all comparisons together have at most the error of the audit [own].
+    """
+    others = [item for item in slices if item.kind is one.kind and item is not one]
+    rows = [(item, row) for item in others if (row := find(item, "auc")) and row.value is not None]
+    own = find(one, "auc")
+    if own is None or own.lower is None or not rows:
+        return False
+    errors = np.array([detail(row, "standard_error") or 0.0 for _, row in rows])
+    sizes = np.array([(item.n_member, item.n_nonmember) for item, _ in rows])
+    weights = sizes.prod(axis=1) / sizes.sum(axis=1)
+    weights /= weights.sum()
+    value, error = float(weights @ [row.value for _, row in rows]), math.hypot(*(weights * errors))
+    n_member, n_nonmember = map(int, sizes.sum(axis=0))
+    alpha = 1 - (own.confidence or 0.0)
+    return own.lower > interval(value, error**2, sizes=(n_member, n_nonmember), alpha=alpha)[1]
 
 
 # --- The audit repeated by what the model would answer ---

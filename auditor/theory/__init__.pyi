@@ -2,6 +2,8 @@ from auditor.theory.accountant import (
     ClaimedCurve as ClaimedCurve,
     claimed_curve as claimed_curve,
     epsilon as epsilon,
+    for_group as for_group,
+    group_curve,
     replace_one as replace_one,
     replaced_curve,
 )

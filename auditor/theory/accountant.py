@@ -5,14 +5,21 @@ Sampled steps are composed exactly (`auditor.theory.composed`); simpler bounds t
 
 import math
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given
-from auditor.core.options import DPSGD, Adjacency, StatedClaim, StatedCurve, TrainingClaim
+from auditor.core.options import (
+    DPSGD,
+    Adjacency,
+    PrivacyUnit,
+    StatedClaim,
+    StatedCurve,
+    TrainingClaim,
+)
 from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.theory.gaussian import (
@@ -41,6 +48,7 @@ _FIXED_SIZE_NEEDS_REPLACE_ONE = (
     " change."
 )
 _FIXED_SIZE = " Batches of a fixed size must be drawn anew at every step; passes over the shuffled records are not covered."
+_NEVER_PURE = "A Gaussian mechanism has no finite epsilon at delta 0."
 _NOTHING_ADDED = "A replace-one statement implies nothing about adding or removing a record."
 
 
@@ -82,6 +90,8 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
         return _stated(claim, delta=delta, adjacency=relation)
     if isinstance(claim, StatedCurve):
         value, method, note = _of_curve(claim, delta=delta, adjacency=relation)
+    elif claim.records_per_person is not None:
+        value, method, note = _of_person(claim, delta=delta, adjacency=relation)
     else:
         value, method, note = _bound(claim, delta=delta, adjacency=relation)
     return Claim("epsilon", value, delta, relation, method, proven=True, note=note)
@@ -89,7 +99,7 @@ def epsilon(claim: TrainingClaim, *, delta: float, adjacency: Adjacency = Adjace
 
 def _stated(claim: StatedClaim, *, delta: float, adjacency: Adjacency) -> Claim:
     """Return a stated epsilon where it applies: for its own neighbours or replaced ones, at its delta or above."""
-    base = _implied(claim, adjacency)
+    base = implied(claim, adjacency)
     value, note = base.value, base.note or "Taken at its word."
     if value is not None and base.delta is not None:
         if delta > base.delta:
@@ -100,9 +110,11 @@ def _stated(claim: StatedClaim, *, delta: float, adjacency: Adjacency) -> Claim:
     return Claim("epsilon", value, delta, adjacency, base.method, proven=True, note=note)
 
 
-def _implied(claim: StatedClaim, adjacency: Adjacency) -> Claim:
+def implied(claim: StatedClaim, adjacency: Adjacency) -> Claim:
     """Return what a statement says of these neighbours, at the delta that it says it for."""
     own = Claim("epsilon", float(claim.epsilon), float(claim.delta), claim.adjacency, "stated", proven=True)
+    if claim.records_per_person is not None:
+        own = for_group(own, claim.records_per_person)
     if adjacency is Adjacency.REPLACE_ONE:
         return replace_one(own)
     if claim.adjacency is adjacency:
@@ -115,14 +127,17 @@ def _of_curve(claim: StatedCurve, *, delta: float, adjacency: Adjacency) -> tupl
     replaced = claim.adjacency is not adjacency
     if replaced and adjacency is Adjacency.ADD_REMOVE:
         return None, "stated", _NOTHING_ADDED
-    note = "Taken at its word" + (", for removing and then adding a record." if replaced else ".")
+    note, times = "Taken at its word" + (", for removing and then adding" if replaced else ""), 1 + replaced
+    if claim.records_per_person is not None:
+        note, times = f"{note}, for {_group(claim.records_per_person)}", times * claim.records_per_person
+    note += " a record." if replaced and times == _TWICE else "."
     if claim.mu is not None:
-        return gaussian_epsilon(claim.mu * (1 + replaced), delta=delta), "stated mu of Gaussian DP", note
+        return gaussian_epsilon(claim.mu * times, delta=delta), "stated mu of Gaussian DP", note
     if claim.rho is not None:
-        value = epsilon_from_rho(claim.rho * (1 + replaced) ** 2, delta=delta)
+        value = epsilon_from_rho(claim.rho * times**2, delta=delta)
         return value, "stated rho of zero-concentrated DP", note
-    value = _of_points(claim, replaced=replaced).epsilon_at(delta)
-    if not replaced:
+    value = _of_points(claim, times=times).epsilon_at(delta)
+    if times == 1:
         # As it was stated, to the last digit.
         stated = min((point[0] for point in claim.points if point[1] <= delta), default=math.inf)
         value = stated if math.isclose(value, stated, rel_tol=1e-9) else min(value, stated)
@@ -131,12 +146,37 @@ def _of_curve(claim: StatedCurve, *, delta: float, adjacency: Adjacency) -> tupl
     return value, "stated points", note
 
 
-def _of_points(claim: StatedClaim | StatedCurve, *, replaced: bool) -> TradeoffCurve:
-    """Return the lowest of the curves of the stated points; for removing and then adding, the curve of itself."""
+def _of_points(claim: StatedClaim | StatedCurve, *, times: int) -> TradeoffCurve:
+    """Return the lowest of the curves of the stated points, so many times in turn."""
     points = claim.points if isinstance(claim, StatedCurve) else [(claim.epsilon, claim.delta)]
     epsilons, deltas = zip(*points, strict=True)
-    curve = TradeoffCurve.from_profile(epsilons, deltas=deltas)
-    return replaced_curve(curve) if replaced else curve
+    return group_curve(TradeoffCurve.from_profile(epsilons, deltas=deltas), times)
+
+
+def _of_person(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[float | None, str, str]:
+    """Return the value, the method and the note of a run for people with several records."""
+    whole, records = claimed_curve(training, adjacency=adjacency), training.records_per_person or 1
+    method = f"whole trade-off curve for {_group(records)}"
+    if whole.curve is None:
+        return None, method, f"{whole.note[:1].upper()}{whole.note[1:]}."
+    if delta == 0:
+        return math.inf, method, _NEVER_PURE
+    single = _of_records(training)
+    everyone = records * unsampled_mu(single, StepPair.of(single, adjacency))
+    values = [whole.curve.epsilon_at(delta), gaussian_epsilon(everyone, delta=delta)]
+    # The curve ends at very small deltas, which grow with every record; these go further.
+    for power in (1, 2, 4, 8, 16, 32):
+        grown = for_group(epsilon(single, delta=delta**power, adjacency=adjacency), records)
+        values += [grown.value] if grown.value is not None and delta_of(grown) <= delta else []
+    return min(values), method, f"{_SAFETY} For {_group(records)}, by group privacy."
+
+
+def _of_records(training: DPSGD) -> DPSGD:
+    return replace(training, unit=PrivacyUnit.RECORD, records_per_person=None)
+
+
+def _group(records: int | None) -> str:
+    return f"a group of {records:,} record{'' if records == 1 else 's'}"
 
 
 def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[float | None, str, str]:
@@ -144,7 +184,7 @@ def _bound(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[floa
     if training.fixed_size and adjacency is Adjacency.ADD_REMOVE:
         return None, EXACT, _FIXED_SIZE_NEEDS_REPLACE_ONE
     if delta == 0:
-        return math.inf, "Gaussian noise", "A Gaussian mechanism has no finite epsilon at delta 0."
+        return math.inf, "Gaussian noise", _NEVER_PURE
     if _ever_drawn(training) <= delta:
         # The two worlds differ only if the record is ever drawn: probability at most the sum of the rates.
         return 0.0, "union bound over the steps", "The record enters training with probability at most delta."
@@ -200,23 +240,59 @@ def replace_one(claim: Claim) -> Claim:
     require_metric(claim, "epsilon")
     if claim.adjacency is Adjacency.REPLACE_ONE:
         return claim
-    value, delta, note = None, None, f"No epsilon: {claim.note}"
-    if claim.value is not None:
-        stated = delta_of(claim)
-        # In logs, because e^epsilon may overflow: a delta of 1 or more is all that matters then.
-        log_grown = claim.value + math.log(stated) if stated else -math.inf
-        delta = math.inf if log_grown > 1 else stated + math.exp(log_grown)
-        if delta < 1:
-            value = 2 * claim.value
-            note = f"From the add/remove epsilon {given(claim.value)} at delta {given(stated)}; mind the larger delta."
-        else:
-            delta = None
-            note = (
-                f"Epsilon {given(claim.value)} at delta {given(stated)} becomes a delta of 1 or more for replaced"
-                " records, which implies nothing about them."
-            )
+    grown = _grown(claim, _TWICE, "the add/remove epsilon", "replaced records")
     method = f"remove, then add: (2 epsilon, (1 + e^epsilon) delta); {claim.method}"
-    return Claim("epsilon", value, delta, Adjacency.REPLACE_ONE, method, proven=claim.proven, note=note)
+    return replace(grown, adjacency=Adjacency.REPLACE_ONE, method=method)
+
+
+def for_group(claim: Claim, records: int) -> Claim:
+    """Return what a claim for records promises for groups of them: (k epsilon, (e^(k epsilon) - 1)/(e^epsilon - 1) delta).
+
+    The records of a group change one after the other: P(S) <= e^eps P'(S) + d for each of them, so that the deltas add up
+    to d (1 + e^eps + ... + e^((k - 1) eps)).
+
+    Args:
+        claim: An ``epsilon`` claim, in nats, with its delta.
+        records: k, the largest number of records of a group, 1 or more; of replaced records, their number.
+
+    Returns:
+        ``epsilon`` for the same kind of neighbours; null where the larger delta reaches 1, which implies nothing.
+
+    Raises:
+        InputError: The claim is not an epsilon with its delta, or the number is out of range.
+
+    Source: Dwork and Roth 2014, Theorem 2.2; Vadhan 2017, Lemma 2.2, with its delta.
+
+    >>> group = for_group(epsilon(StatedClaim(0.5, 1e-6), delta=1e-6), 3)
+    >>> group.value, round(group.delta, 12)  # 1e-6 (1 + e^.5 + e)
+    (1.5, 5.367003e-06)
+    """
+    require_metric(claim, "epsilon")
+    records = validate.at_least("records", records, least=1)
+    grown = _grown(claim, records, "the epsilon", _group(records))
+    return replace(grown, method=f"{_group(records)}, one after the other; {claim.method}")
+
+
+_TWICE = 2
+
+
+def _grown(claim: Claim, times: int, origin: str, whom: str) -> Claim:
+    """Return an epsilon claim after so many steps in turn: each has its epsilon, and the deltas of all before it grow."""
+    if claim.value is None:
+        return replace(claim, delta=None, note=f"No epsilon: {claim.note}")
+    stated, each = delta_of(claim), claim.value
+    # In logs, because e^epsilon may overflow: a delta of 1 or more is all that matters then.
+    steps = float(np.logaddexp.reduce(each * np.arange(1, times)))
+    log_grown = steps + math.log(stated) if stated else -math.inf
+    delta = math.inf if log_grown > 1 else stated + math.exp(log_grown)
+    if delta < 1:
+        note = f"From {origin} {given(claim.value)} at delta {given(stated)}; mind the larger delta."
+        return replace(claim, value=times * each, delta=delta, note=note)
+    note = (
+        f"Epsilon {given(each)} at delta {given(stated)} becomes a delta of 1 or more for {whom}, which implies nothing about"
+        " them."
+    )
+    return replace(claim, value=None, delta=None, note=note)
 
 
 def require_metric(claim: Claim, *metrics: str) -> None:
@@ -267,7 +343,8 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
 
     For DP-SGD it is the lowest of the curves of (epsilon, delta) at many epsilons, each delta an upper bound: of the exact
     law, without sampling, and from how rarely the record is drawn at all. So it never lies below the truth. Of an
-    add/remove statement about points, replaced records have the curve of removing and then adding, `replaced_curve`.
+    add/remove statement about points, replaced records have the curve of removing and then adding, `replaced_curve`; people
+    with several records have that of as many steps, `group_curve`.
 
     Args:
         claim: DP-SGD parameters, a stated (epsilon, delta), or a stated curve.
@@ -288,6 +365,8 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
         return _stated_curve(claim, relation)
     if claim.fixed_size and relation is Adjacency.ADD_REMOVE:
         return ClaimedCurve(None, _as_phrase(_FIXED_SIZE_NEEDS_REPLACE_ONE))
+    if claim.records_per_person is not None:
+        return _curve_of_group(claim, claim.records_per_person, relation)
     # The two worlds differ only if the record is ever drawn: delta at most the sum of the rates at epsilon 0.
     rarely_drawn = np.zeros(1), np.full(1, _ever_drawn(claim))
     parts = [_unsampled_profile(unsampled_mu(claim, StepPair.of(claim, relation))), rarely_drawn]
@@ -309,12 +388,13 @@ def _stated_curve(claim: StatedClaim | StatedCurve, adjacency: Adjacency) -> Cla
     if replaced and adjacency is Adjacency.ADD_REMOVE:
         return ClaimedCurve(None, _as_phrase(_NOTHING_ADDED))
     note = f"the claim of {claim.in_words()}" + ("; remove, then add" if replaced else "")
+    times = (1 + replaced) * (claim.records_per_person or 1)
     if isinstance(claim, StatedClaim) or claim.points:
-        return ClaimedCurve(_of_points(claim, replaced=replaced), note)
+        return ClaimedCurve(_of_points(claim, times=times), note)
     if claim.mu is not None:
-        epsilons, deltas = _unsampled_profile(claim.mu * (1 + replaced))
+        epsilons, deltas = _unsampled_profile(claim.mu * times)
     else:
-        rho = (claim.rho or 0.0) * (1 + replaced) ** 2
+        rho = (claim.rho or 0.0) * times**2
         deltas = np.geomspace(_PROFILE_ROUNDING, 0.99, _POINTS)
         epsilons = np.array([epsilon_from_rho(rho, delta=delta) for delta in deltas.tolist()])
         # Of Pinsker, and of Bretagnolle and Huber: what epsilon 0 leaves.
@@ -330,14 +410,23 @@ def _unsampled_profile(mu: float) -> tuple[Floats, Floats]:
     return epsilons, np.minimum(gaussian_deltas(mu, epsilons=epsilons) + _PROFILE_ROUNDING, 1.0)
 
 
+def _curve_of_group(training: DPSGD, records: int, adjacency: Adjacency) -> ClaimedCurve:
+    """Return the curve of a run for groups of records: without sampling mu grows with them, else one after the other."""
+    single = _of_records(training)
+    if not training.sampled:
+        epsilons, deltas = _unsampled_profile(records * unsampled_mu(single, StepPair.of(single, adjacency)))
+        curve, note = TradeoffCurve.from_profile(epsilons, deltas=deltas), "exact Gaussian composition"
+    else:
+        one = claimed_curve(single, adjacency=adjacency)
+        curve, note = group_curve(cast("TradeoffCurve", one.curve), records), one.note
+    return ClaimedCurve(curve, f"{note}, for {_group(records)}")
+
+
 def replaced_curve(curve: TradeoffCurve) -> TradeoffCurve:
     """Return what an add/remove curve T allows for replaced records: T(T(FPR)), removing and then adding.
 
-    P(S) <= T(P'(S)) <= T(T(P''(S))), since T never falls. Exact on straight pieces: the corners lie where T has one, or
-    leads to one. Covers both orders of two neighbours if T does.
-
     Args:
-        curve: For added or removed records, concave, corners joined by straight lines.
+        curve: As in `group_curve`.
 
     Raises:
         InputError: The curve is no TradeoffCurve.
@@ -348,18 +437,64 @@ def replaced_curve(curve: TradeoffCurve) -> TradeoffCurve:
     >>> round(pure.tpr_at(0.01), 6)  # .01 e^2
     0.073891
     """
+    return group_curve(curve, _TWICE)
+
+
+def group_curve(curve: TradeoffCurve, records: int) -> TradeoffCurve:
+    """Return what a curve T allows for groups of k records that change one after the other: T(... T(FPR)), k times.
+
+    P(S) <= T(P'(S)) <= T(T(P''(S))), since T never falls. Exact on straight pieces: the corners lie where T has one, or
+    leads to one. A curve with very many corners is replaced by lines that touch it, so it never lies below the truth.
+    Covers both orders of two neighbours if T does.
+
+    Args:
+        curve: For one record, concave, corners joined by straight lines.
+        records: k, 1 or more.
+
+    Raises:
+        InputError: The curve is no TradeoffCurve, or the number is out of range.
+
+    Source: Dong, Roth and Su 2022, Theorem 2.14.
+
+    >>> pure = group_curve(TradeoffCurve.from_epsilon_delta(1.0, delta=0.0), 3)
+    >>> round(pure.tpr_at(0.01), 6)  # .01 e^3
+    0.200855
+    """
     validate.instance("curve", curve, [TradeoffCurve])
-    # Without what comes before the jump at 0, and after TPR 1: there T is one number for each rate, and has an inverse.
-    rising = np.concatenate([np.diff(curve.tpr) > 0, [False]]) | (curve.tpr == 1)
-    first = int(np.flatnonzero(curve.fpr == 0)[-1])
-    fpr, tpr = curve.fpr[first:], curve.tpr[first:]
-    rising = rising[first:] & (np.cumsum(tpr == 1) <= 1)
-    before = np.interp(fpr[fpr >= tpr[0]], tpr[rising], fpr[rising])
+    left = validate.at_least("records", records, least=1)
+    found, power = None, curve
+    while True:
+        if left % 2:
+            found = power if found is None else _after(power, found)
+        left //= 2
+        if not left:
+            return cast("TradeoffCurve", found)
+        power = _after(power, power)
+
+
+def _after(second: TradeoffCurve, first: TradeoffCurve) -> TradeoffCurve:
+    """Return second(first(FPR)), with few enough corners."""
+    # Without what comes before the jump at 0, and after TPR 1: there the first is one number for each rate, and has an inverse.
+    rising = np.concatenate([np.diff(first.tpr) > 0, [False]]) | (first.tpr == 1)
+    start = int(np.flatnonzero(first.fpr == 0)[-1])
+    fpr, tpr = first.fpr[start:], first.tpr[start:]
+    rising = rising[start:] & (np.cumsum(tpr == 1) <= 1)
+    jump = int(np.flatnonzero(second.fpr == 0)[-1])
+    at, to = second.fpr[jump:], second.tpr[jump:]
+    before = np.interp(at[at >= tpr[0]], tpr[rising], fpr[rising])
     corners = np.unique(np.concatenate([fpr, before]))
-    twice = np.interp(np.interp(corners, fpr, tpr), fpr, tpr)
-    return TradeoffCurve(
-        fpr=np.concatenate([[0.0], corners]), tpr=np.concatenate([[0.0], np.maximum.accumulate(twice)])
-    )
+    both = np.maximum.accumulate(np.interp(np.interp(corners, fpr, tpr), at, to))
+    found = TradeoffCurve(fpr=np.concatenate([[0.0], corners]), tpr=np.concatenate([[0.0], both]))
+    if corners.size <= _MOST_CORNERS:
+        return found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.log(np.diff(found.tpr) / np.diff(found.fpr))
+    slopes = np.unique(slopes[np.isfinite(slopes) & (slopes >= 0)])
+    kept = slopes[np.linspace(0, slopes.size - 1, min(_LINES, slopes.size)).astype(np.int64)]
+    return TradeoffCurve.from_profile(kept, deltas=found.delta_at(kept))
+
+
+_MOST_CORNERS, _LINES = 4000, 1000
 
 
 def _as_phrase(sentence: str) -> str:

@@ -450,7 +450,7 @@ def success_rate(
         note += f" An upper bound. {loose}" if loose else ""
         which = "a dominating pair of laws" if loose else "the two laws of the composed privacy loss"
         method = f"the best guess from {which} and the prior"
-    return Claim(_named("success_rate", belief), value, None, relation, method, proven=True, note=note)
+    return Claim(named("success_rate", belief), value, None, relation, method, proven=True, note=note)
 
 
 @as_accounted
@@ -483,7 +483,7 @@ def advantage_under_prior(
     belief = _prior(prior)
     value = None if success.value is None else 2 * max(0.0, success.value - max(belief, 1 - belief))
     method = f"twice what looking adds; {success.method}"
-    return derived(success, _named("advantage", belief), value, method, success.note)
+    return derived(success, named("advantage", belief), value, method, success.note)
 
 
 def success_rate_from_bayes_security(claim: Claim, *, prior: float | Sequence[float] = 0.5) -> Claim:
@@ -514,7 +514,7 @@ def success_rate_from_bayes_security(claim: Claim, *, prior: float | Sequence[fl
     most = _most_likely(prior)
     value = None if claim.value is None else _success(claim.value, most)
     method = f"prior and Bayes security; {claim.method}"
-    return derived(claim, _named("success_rate", most), value, method, claim.note)
+    return derived(claim, named("success_rate", most), value, method, claim.note)
 
 
 def posterior_from_epsilon(claim: Claim, *, prior: float) -> Claim:
@@ -607,5 +607,6 @@ def _success(bayes_security: float, most_likely: float) -> float:
     return most_likely + (1 - bayes_security) * (1 - most_likely)
 
 
-def _named(metric: str, prior: float) -> str:
+def named(metric: str, prior: float) -> str:
+    """Return the name of a quantity at a prior."""
     return metric if prior == 0.5 else f"{metric}_at_prior.{prior:g}"  # noqa: PLR2004

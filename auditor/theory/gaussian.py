@@ -62,6 +62,7 @@ class StepPair(Enum):
     @classmethod
     def of(cls, training: DPSGD, adjacency: Adjacency) -> "StepPair":
         """Return the pair of a training description; batches of a fixed size know replaced records only."""
+        of_one_record(training)
         if training.fixed_size:
             return cls.FIXED_SIZE
         return cls.REPLACE_ONE if adjacency is Adjacency.REPLACE_ONE else cls.ADD_REMOVE
@@ -70,6 +71,15 @@ class StepPair(Enum):
     def distance(self) -> float:
         """How far apart the two worlds lie if the record is drawn, in clipping norms."""
         return 1.0 if self is StepPair.ADD_REMOVE else 2.0
+
+
+def of_one_record(training: DPSGD) -> None:
+    """Refuse a run for people with several records, where a number is one about single records."""
+    if training.records_per_person is not None:
+        raise InputError(
+            f"records_per_person must be left out for a number about single records, got {training.records_per_person:,};"
+            " for people take auditor.theory.overview, epsilon or claimed_curve."
+        )
 
 
 def relation_of(training: DPSGD, adjacency: Adjacency) -> Adjacency:
@@ -102,6 +112,7 @@ def as_accounted(find: Callable[_P, _Found]) -> Callable[_P, _Found]:
 
 def columns(training: DPSGD) -> tuple[Floats, Floats, Floats]:
     """Return the noise multipliers, sampling rates and numbers of steps of a run's kinds of step."""
+    of_one_record(training)
     noise, rate, steps = np.array(
         [(phase.noise_multiplier, phase.sampling_rate, phase.steps) for phase in training.phases],
         dtype=np.float64,

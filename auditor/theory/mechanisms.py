@@ -52,6 +52,8 @@ _LARGEST_SHIFT = 1e150
 _PLAIN, _STEEPEST = 2.0, 16
 # Halvings until neighbouring doubles are reached.
 _HALVINGS = 60
+# Relative, of a sum of probabilities.
+_ROUNDED_SUM = 1e-14
 # Standardised noise further out has a density of e^-745, which is no double.
 _FURTHEST = 745.0
 # Of the incomplete gamma function of a power, relative to its value: 4e-12 was seen.
@@ -375,12 +377,16 @@ class MechanismLoss(PrivacyLoss):
     def epsilon_at(self, delta: float) -> float:
         """Return the smallest epsilon at a delta, rounded up: in nats, beyond 700 the largest loss, possibly infinity.
 
+        A delta that is the probability of an infinite loss to 14 digits counts as equal to it.
+
         Args:
             delta: In [0, 1).
         """
         target = validate.fraction("delta", delta, zero=True)
-        if float(self.delta_at(min(self.furthest, _LARGEST_EPSILON))) > target:
+        least = float(self.delta_at(min(self.furthest, _LARGEST_EPSILON)))
+        if least > target * (1 + _ROUNDED_SUM):
             return self.furthest
+        target = max(target, least)
         return min(self.furthest, _turn(lambda epsilon: float(self.delta_at(epsilon)) > target)[1])
 
     def _at_least(self, order: Callable[[Floats], Floats], epsilon: Floats) -> Floats:

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
+import numpy as np
+
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import number
 from auditor.core.options import DPSGD, Adjacency, StatedClaim, StatedCurve, TrainingClaim
 from auditor.core.values import Claim
 from auditor.theory import attackers
-from auditor.theory.accountant import claimed_curve, delta_of, epsilon, replace_one
+from auditor.theory.accountant import claimed_curve, delta_of, epsilon, implied, replace_one
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
 from auditor.theory.gaussian import as_accounted, mu_clt, mu_without_sampling
 from auditor.theory.renyi import pinsker_renyi, renyi_epsilon
@@ -68,6 +70,9 @@ def _rows(
     training: DPSGD, adjacency: Adjacency, delta: float, rates: tuple[float, ...], prior: float
 ) -> Iterator[Claim]:
     accounted = epsilon(training, delta=delta, adjacency=adjacency)
+    if training.records_per_person is not None:
+        yield from _of_people(training, accounted, rates, prior)
+        return
     converted = None
     if adjacency is Adjacency.REPLACE_ONE and not training.fixed_size:
         converted = replace_one(epsilon(training, delta=delta))
@@ -94,6 +99,24 @@ def _rows(
     for rate in rates:
         yield attackers.tpr_exact(training, fpr=rate, adjacency=adjacency)
         yield attackers.tpr_from_advantage(advantage, fpr=rate)
+
+
+def _of_people(training: DPSGD, accounted: Claim, rates: tuple[float, ...], prior: float) -> Iterator[Claim]:
+    """For people with several records: everything by the whole curve."""
+    whole = claimed_curve(training, adjacency=accounted.adjacency)
+    yield accounted
+    yield mu_claim(training, adjacency=accounted.adjacency)
+    names = ("advantage", attackers.named("success_rate", prior), *map(attackers.tpr_metric, rates))
+    curve = whole.curve
+    values: list[float | None] = [None] * len(names)
+    if curve is not None:
+        right = float(np.max(prior * curve.tpr + (1 - prior) * (1 - curve.fpr)))
+        values = [curve.advantage, right, *map(curve.tpr_at, rates)]
+    for name, value in zip(names, values, strict=True):
+        found = replace(accounted, metric=name, value=value, delta=None)
+        yield found
+        if name == "advantage":
+            yield attackers.bayes_security_from_advantage(found)
 
 
 def leading(claims: Sequence[Claim]) -> tuple[Claim, ...]:
@@ -128,16 +151,21 @@ def _better(claim: Claim, best: Claim) -> bool:
 
 
 def in_words(
-    claims: Sequence[Claim], *, rates: Sequence[float] = _RATES, prior: float = 0.5
+    claims: Sequence[Claim],
+    *,
+    rates: Sequence[float] = _RATES,
+    prior: float = 0.5,
+    records: int | None = None,
 ) -> tuple[str, ...]:
     """Return the leading claims on replaced records as sentences with "out of 100", or on added ones without those.
 
-    The first sentence says whom the others are about.
+    The first sentence says whom the others are about, and the last what is not counted.
 
     Args:
         claims: From `overview`, with the same rates and prior.
         rates: As there.
         prior: As there.
+        records: The largest number of records of a person, where the claims are about people.
 
     >>> print(in_words(overview(DPSGD(2.0, 0.01, 100), delta=1e-6, rates=(0.1,)), rates=(0.1,))[2])
     The attacker is right about at most 52 out of 100 records; guessing without the model is right about 50 out of 100.
@@ -147,14 +175,22 @@ def in_words(
     relation = Adjacency.REPLACE_ONE if Adjacency.REPLACE_ONE in relations else Adjacency.ADD_REMOVE
     by_metric = {claim.metric: claim for claim in shown if claim.adjacency is relation}
     success = next(claim for metric, claim in by_metric.items() if metric.startswith("success_rate"))
+    about, which = "one record that is", _WHICH[relation]
+    if records is not None:
+        about, which = (
+            f"one person, whose up to {records:,} records are all",
+            which.removesuffix(" by another"),
+        )
     sentences = [
-        f"About one record that is {_WHICH[relation]}, and an attacker who sees every iterate of the training.",
+        f"About {about} {which}, and an attacker who sees every iterate of the training.",
         odds_in_words(by_metric["advantage"]),
         success_in_words(success, prior=prior),
     ]
     sentences += [rates_in_words(by_metric[f"tpr_at_fpr.{rate:g}"], fpr=rate) for rate in rates]
-    return tuple(sentences)
+    return (*sentences, _ONE_RUN)
 
+
+_ONE_RUN = "This run alone is counted: runs that only tried other settings on the same records, as tuning does, are not."
 
 # --- One mu for a whole curve, and what it overstates ---
 
@@ -165,6 +201,8 @@ _MUCH_REGRET = 0.01
 @as_accounted
 def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the smallest mu whose Gaussian curve lies above the claimed one at error rates of 1e-10 and more.
+
+    For DP-SGD without sampling, and for a stated mu, it is exact: that of `mu_without_sampling`, or the stated one.
 
     Unlike `mu_clt` it is proven, and unlike `mu_without_sampling` it counts the sampling. At ever smaller error rates a
     sampled run tends to the mu without sampling, which is why there is a smallest one, that of Gomez et al.
@@ -189,6 +227,11 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     """
     relation = Adjacency.named(adjacency)
     whole = claimed_curve(claim, adjacency=relation)
+    if isinstance(claim, DPSGD) and not claim.sampled:
+        return mu_without_sampling(claim, adjacency=relation)
+    if isinstance(claim, StatedCurve) and claim.mu is not None and whole.curve is not None:
+        mu = claim.mu * (1 + (claim.adjacency is not relation))
+        return Claim("mu", mu, None, relation, whole.note, proven=True)
     found = Claim("mu", None, None, relation, f"{_NEAREST}; {whole.note}", proven=True)
     if whole.curve is None:
         return replace(found, method=_NEAREST, note=f"{whole.note[:1].upper()}{whole.note[1:]}.")
@@ -231,7 +274,8 @@ def claims(claim: TrainingClaim, *, delta: float) -> tuple[Claim, ...]:
     """
     delta = validate.fraction("delta", delta, zero=True)
     if isinstance(claim, StatedClaim):
-        own = epsilon(claim, delta=claim.delta, adjacency=claim.adjacency)
+        delta = implied(claim, claim.adjacency).delta or claim.delta
+        own = epsilon(claim, delta=delta, adjacency=claim.adjacency)
         converted = replace_one(own)
         advantage = attackers.humphries(converted)
         rows = (own,) if converted is own else (own, converted)
@@ -252,6 +296,15 @@ def _of_curve(claim: StatedCurve, delta: float) -> tuple[Claim, ...]:
 
 def _of_training(claim: DPSGD, delta: float) -> tuple[Claim, ...]:
     accounted = epsilon(claim, delta=delta, adjacency=Adjacency.REPLACE_ONE)
+    if claim.records_per_person is not None:
+        kinds = [Adjacency.REPLACE_ONE] if claim.fixed_size else list(Adjacency)
+        own = [epsilon(claim, delta=delta, adjacency=kind) for kind in kinds]
+        about = (
+            row
+            for row in _of_people(claim, own[-1], (), 0.5)
+            if row.metric in ("advantage", "bayes_security")
+        )
+        return (*own, *about)
     advantage = attackers.total_variation(claim, adjacency=Adjacency.REPLACE_ONE)
     rest = (
         advantage,

@@ -138,8 +138,7 @@ def _terms(estimate: Estimate, end: str) -> str:
     share = ""
     if describe(estimate).unit is Unit.RATE:
         share = f"{numbers.percent(getattr(estimate, end), toward=_toward(estimate, end))}, "
-    sure = numbers.percent(estimate.confidence)
-    level = f"at {sure} confidence" if estimate.confidence else "of no stated confidence"
+    level = f"at {Row(estimate).level} confidence" if estimate.confidence else "of no stated confidence"
     kind = Row(estimate).interval if end == "value" else f"the {_ENDS[end]} {level}"
     if end == "value" and estimate.confidence and not describe(estimate).lower_bound:
         kind = f"as observed, {kind}"
@@ -207,8 +206,8 @@ class ExitCode(IntEnum):
     0, done: nothing to stop for. 1, failed: a gate is true, or the claim is refuted, with or without a gate. 2, bad
     input: a file, an option or a gate that cannot be used; nothing was written. 3, not evaluable: a gate asks for what
     this audit cannot answer (a missing number, an undecided verdict or check, a failed validity check, an audit that
-    could not have shown what the gate asks for), which never counts as passed. Where several hold, 2 comes before 1,
-    and 1 before 3.
+    could not have shown what the gate asks for), which never counts as passed; or a claim could not be judged, unless that
+    is allowed; or the result was altered since it was written. Where several hold, 2 comes before 1, and 1 before 3.
     """
 
     DONE = 0
@@ -256,7 +255,8 @@ class Gate:
             InputError: There is nothing of that name; the message names the nearest.
         """
         word = isinstance(self.bound, Verdict | Status)
-        return self._of_word(result) if word else self._of_number(result)
+        found = self._of_word(result) if word else self._of_number(result)
+        return self._undecided("the result was altered since it was written") if result.altered else found
 
     def _of_word(self, result: Document) -> "GateOutcome":
         """Of the verdict, or of a check."""
@@ -402,6 +402,23 @@ def _for_all_neighbours(gate: Gate, result: Document) -> list[Gate]:
         name for name in _names(result) if result.kind == "claim" and name.rpartition(".")[0] == gate.name
     ]
     return [replace(gate, name=name) for name in meant] or [gate]
+
+
+def standing(result: Document, *, allow_unjudged: bool = False) -> tuple[GateOutcome, ...]:
+    """Return what stops a pipeline that asks for no gate: an altered result, or a claim that could not be judged."""
+    claimed = result.kind != "claim" and bool(result.claims or result.comparisons)
+    open_claim = claimed and result.verdict not in (Verdict.REFUTED, Verdict.NOT_REFUTED)
+    if result.altered:
+        text, words = "the result is as it was written", "the result was altered since it was written"
+    elif open_claim and not allow_unjudged:
+        reasons = (item.reason for item in result.comparisons if item.verdict is result.verdict)
+        reason = next(reasons, "no measurement here is about the training algorithm")
+        text = "the claim is judged"
+        words = f"the claim could not be judged (--allow-unjudged lets it pass): {reason}"
+    else:
+        return ()
+    gate = Gate(text, "verdict", "!=", result.verdict or Verdict.NOT_EVALUABLE)
+    return (GateOutcome(gate, ExitCode.NOT_EVALUABLE, None, numbers.sentence(_sentence(words))),)
 
 
 def check_gates(result: Document, gates: str | Sequence[str | Gate | GateOutcome]) -> tuple[GateOutcome, ...]:

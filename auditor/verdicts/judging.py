@@ -69,7 +69,7 @@ def _weak(judged: Comparison, by_name: Mapping[str, Estimate]) -> str:
     return (
         f"This audit is a weak test of the claim: of this model alone its losses certify {number(model.lower, toward='down')}"
         f" at {percent(model.confidence, toward='down')} confidence (delta {given(model.delta)}), far more than the guesses"
-        " show of the training algorithm. Planted canaries (auditor canaries) or many runs (auditor runs) test it harder."
+        " show of the training algorithm."
     )
 
 
@@ -228,8 +228,8 @@ def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tup
             f" the claimed trade-off curve {level}.{_needed(curve, 'runs')}"
         )
     return Verdict.NOT_REFUTED, (
-        f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}). A perfect attack would have."
-        f" {_NO_PROOF}"
+        f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}). How far apart scores"
+        f" must be for that, auditor power --runs says. {_NO_PROOF}"
     )
 
 
@@ -280,12 +280,22 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
         )
     if ceiling <= claimed:
         return Verdict.NOT_REFUTED, (
-            f"The guesses are not right more often than the claim allows {level} ({at}). A perfect attack would have been:"
-            f" its whole trade-off curve would have been rejected. {_NO_PROOF}"
+            f"The guesses are not right more often than the claim allows {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
         )
     measured = f"epsilon at least {shown}" if bound > 0 else "no evidence of an epsilon above 0"
     return Verdict.NOT_REFUTED, (
-        f"Measured: {measured} {level} ({at}). A perfect attack would have shown {top}. {_NO_PROOF}"
+        f"Measured: {measured} {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
+    )
+
+
+def _smallest(estimate: Estimate, top: str) -> str:
+    """How well a score must tell the groups apart to refute the claim, as a sentence; else the most that could have been shown."""
+    mu = estimate.details.get("smallest_mu")
+    if mu is None:
+        return f" The most that these {_unit(estimate)} can show is {top}."
+    return (
+        f" To refute it in 4 of 5 audits of this size, a score must set the groups mu = {number(mu, toward='up', digits=2)} standard"
+        " deviations apart (normal losses)."
     )
 
 

@@ -59,6 +59,15 @@ def test_the_variance_of_two_areas_is_delongs(rng):
     assert found == pytest.approx((old, new, new - old - half, new - old + half))
 
 
+def test_two_perfect_separations_may_differ_by_what_no_record_shows():
+    """Where both releases separate the groups the variance is 0; a share of q is unseen with a chance of (1 - q)^k."""
+    apart = SameRecords(np.zeros((2, 300)), np.ones((2, 40)))
+    old, new, lower, upper = auc_change(apart, alpha=0.05)
+    assert (old, new) == (1, 1)
+    assert (1 + lower) ** 40 == pytest.approx(0.025)
+    assert upper == -lower
+
+
 def losses(rng, shift, noise, n=1200):
     """Losses of the same records, in another order for each release; the noise is the release's own."""
     shared = np.random.default_rng(7).normal(size=(2, n))
@@ -163,10 +172,8 @@ def test_persons_are_paired_as_persons(rng):
     ("changed", "words"),
     [
         ({"id": None}, "must have ids to be compared record by record, got none in the newer audit"),
-        (
-            {"id": ([1, 1, 2], [3, 4])},
-            "members of the newer audit must each have an id of their own .* got 1 without",
-        ),
+        # Two rows of one id are one record, and the third is missing.
+        ({"id": ([1, 1, 2], [4, 5])}, "members must be the same records in both audits .* got 1 ids"),
         (
             {"id": ([1, 2, 3], ["x", ""])},
             "non-members of the newer audit must each have an id .* got 1 without",

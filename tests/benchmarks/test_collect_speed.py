@@ -181,6 +181,45 @@ def test_ten_million_records_in_a_gigabyte(tmp_path, told):
     assert peak < 1e9
 
 
+# --- Columns ---------------------------------------------------------------------------------------
+
+
+def logits(table):
+    """The first feature as the logit of the second class."""
+    return table["x0"].to_numpy()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("n", "columns"), [(1_000, 1_000), pytest.param(10_000, 2_000, marks=pytest.mark.long)], ids=str
+)
+def test_time_is_linear_in_the_columns(tmp_path, rng, told, kind, n, columns):
+    """Four times the columns take at most six times as long; fixed costs are the same on both sides."""
+    import pandas as pd
+
+    def tables(width):
+        for name in ("members", "nonmembers"):
+            x = rng.normal(size=(n // 2, width)).round(3)
+            frame = pd.DataFrame(x, columns=[f"x{place}" for place in range(width)])
+            frame["y"] = (frame["x0"] > 0).astype(int)
+            path = tmp_path / f"{name}-{width}.{kind}"
+            frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+            yield name, auditor.RecordTable(path, label="y")
+
+    def collect(width, given):
+        out = tmp_path / f"losses-{width}.parquet"
+        report = auditor.collect_to(out, logits, **given, output=auditor.Output.LOGITS, overwrite=True)
+        out.unlink()
+        assert report.scored_now == n
+
+    given = {width: dict(tables(width)) for width in (columns // 4, columns)}
+    ratio = best_time(lambda: collect(columns, given[columns]), 2) / best_time(
+        lambda: collect(columns // 4, given[columns // 4]), 2
+    )
+    told(f"{kind}, {n:,} records: {columns:,} columns take {ratio:.1f} times as long as {columns // 4:,}")
+    assert ratio <= 6
+
+
 # --- Concurrency -----------------------------------------------------------------------------------
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from auditor import checks
-from auditor.checks import twins
-from auditor.checks.copies import by_chance
 from auditor.core import Losses, PerGroup, Status
+from auditor.estimators.twins import by_chance, twins
 from auditor.records import Features, fingerprints
 
 
@@ -30,7 +29,7 @@ def losses_of(member, nonmember, **labels):
     ("member", "nonmember", "status", "across"),
     [
         (["a", "b"], ["c", "d"], Status.OK, 0),
-        (["a", "a"], ["c", "d"], Status.WARN, 0),
+        (["a", "a"], ["c", "d"], Status.FAIL, 0),
         (["a", "b"], ["b", "d"], Status.FAIL, 1),
         ([1, 2], ["2", "3"], Status.FAIL, 1),
         ([1, 2], [2.0, 3.0], Status.FAIL, 1),
@@ -38,7 +37,7 @@ def losses_of(member, nonmember, **labels):
     ],
 )
 def test_duplicates_by_id(member, nonmember, status, across):
-    """An id in both groups fails, within a group warns, and numbers meet their own text."""
+    """An id in both groups fails, and where a group has no other; numbers meet their own text."""
     found = checks.duplicates(Losses(member=[0.0, 1.0], nonmember=[0.0, 1.0], id=(member, nonmember)))
     assert found.status is status
     assert found.details["across"] == across
@@ -61,14 +60,14 @@ PAIRED = np.repeat(np.arange(50), 2)
     [
         (np.arange(1000), np.arange(990, 1990), Status.FAIL, (10, 0), "the groups overlap"),
         # What a random split gives in half of the cases.
-        ([1, 2, 3], [3, 4], Status.WARN, (1, 0), "no more than a random split"),
-        (PAIRED, np.arange(100, 200), Status.WARN, (0, 50), "look like copies"),
+        ([1, 2, 3], [3, 4], Status.OK, (1, 0), "no more than a random split"),
+        (PAIRED, np.arange(100, 200), Status.FAIL, (0, 50), "look like copies"),
         ([1, 1, 2], [4, 5], Status.OK, (0, 1), "no more than chance explains"),
         ([1, 2], [4, 5], Status.OK, (0, 0), "No two records have the same features."),
     ],
 )
 def test_duplicates_by_content(member, nonmember, status, counted, words):
-    """Contents in both groups beyond chance fail, up to it they warn; copies within a group warn, one twin does not."""
+    """Contents in both groups beyond chance fail, up to it they do not; copies within a group fail, one twin does not."""
     found = checks.duplicates(losses_of(member, nonmember))
     assert found.status is status
     assert (found.details["nonmembers_with_twin"], found.details["repeated_content_members"]) == counted
@@ -81,11 +80,11 @@ def test_the_chance_of_an_overlap_by_hand():
     assert found.details["more_than_chance_p_value"] == pytest.approx((1000 / 1999) ** 10, rel=1e-9)
 
 
-def test_natural_twins_only_warn(rng):
+def test_natural_twins_are_no_overlap(rng):
     """A random split of records of 2,000 contents puts most of them in both groups, and that is no overlap."""
     pooled = rng.integers(0, 2000, 4000)
     found = checks.duplicates(losses_of(pooled[:2000], pooled[2000:]))
-    assert found.status is Status.WARN
+    assert found.status is Status.OK
     assert found.details["nonmembers_with_twin_share"] > 0.5
 
 

@@ -137,15 +137,19 @@ def test_saturated_records_sit_at_the_logit_of_the_source_resolution(dtype, logi
     np.testing.assert_array_equal(member, nonmember)
 
 
-def test_a_saturated_record_is_never_less_extreme_than_another_of_either_group():
-    """Saturation goes level with the most extreme unsaturated loss of both groups, which keep their value."""
+def test_a_saturated_record_is_strictly_more_extreme_than_any_other_of_either_group():
+    """Saturation goes beyond the most extreme unsaturated loss of both groups, which keep their value."""
 
     def part(*loss):
         return BatchLosses(loss=np.array(loss), saturated=np.isinf(loss), eps=2.0**-23)
 
     member, nonmember = finite_pair(part(-np.inf, 5.0, np.inf), part(-200.0, 90.0))
-    np.testing.assert_array_equal(member, [-200.0, 5.0, 90.0])
+    np.testing.assert_allclose(member, [-203.0, 5.0, 91.9])
     np.testing.assert_array_equal(nonmember, [-200.0, 90.0])
+    for largest in (90.0, 1e9, 1e300):
+        member, nonmember = finite_pair(part(5.0, np.inf), part(largest, 1.0))
+        assert np.isfinite(member).all()
+        assert member[1] > nonmember[0]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +157,7 @@ def test_a_saturated_record_is_never_less_extreme_than_another_of_either_group()
     [
         ([np.nan, 1.0], Output.PROBABILITIES, r"numbers, got nan \(first at row 11, counting from 0\); mend"),
         ([1.5, -0.5], Output.PROBABILITIES, r"\[0, 1\], got 1.5 \(first at row 11.*Output.LOGITS"),
-        ([0.5, 0.6], Output.PROBABILITIES, r"sum to 1 in each row, got 1.1 \(first at row 11.*LOGITS"),
+        ([0.5, 0.7], Output.PROBABILITIES, r"sum to 1 in each row, got 1.2 \(first at row 11.*LOGITS"),
         ([0.5, -2.0], Output.LOG_PROBABILITIES, r"0 or less, got 0.5 \(first at row 11"),
         ([-5.0, -5.0], Output.LOG_PROBABILITIES, r"sum to 1 .*\(first at row 11"),
         ([np.inf, np.inf], Output.LOGITS, r"tell the true class .*\(first at row 11.*infinite for both"),

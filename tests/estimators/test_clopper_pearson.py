@@ -12,6 +12,7 @@ from scipy.stats.contingency import relative_risk
 from simulation import bound_of
 from statsmodels.stats.proportion import proportion_confint
 
+from auditor import audit
 from auditor.core import (
     Calibrated,
     Census,
@@ -364,6 +365,20 @@ def test_approximate_limits_say_so(rng, interval):
 def test_empty_cells_have_a_bound(interval, counts):
     """Empty cells give a finite bound of 0 or more under approximate limits too."""
     assert 0 <= bound_of(*counts, delta=1e-3, interval=interval) < 10
+
+
+def test_katz_says_why_an_empty_cell_gives_nothing():
+    """Perfect separation leaves no variance to either log-ratio: the bound is 0, and the row says why and what to use."""
+    apart = Losses(member=np.zeros(50), nonmember=np.ones(50))
+    found = audit(apart, delta=1e-5, threshold=FixedThreshold(0.5, Katz()))
+    assert found["epsilon_bound.clopper_pearson"].value == 0
+    why = "no non-member was called a member and no member was missed, so a log-ratio has no variance"
+    assert f"{why}; use ClopperPearson() limits" in " ".join(str(found).split())
+    assert why in found.to_html()
+    # With every cell filled there is nothing to explain, and the advised limits see the separation.
+    filled = Losses(member=[*np.zeros(50), 1.0], nonmember=[*np.ones(50), 0.0])
+    assert "no variance" not in str(audit(filled, delta=1e-5, threshold=FixedThreshold(0.5, Katz())))
+    assert clopper_pearson(apart, delta=1e-5, rule=FixedThreshold(0.5)).value > 2
 
 
 @pytest.mark.parametrize("n", [10**6, 10**8, 10**10])

@@ -10,6 +10,7 @@ from scipy import stats
 from auditor.core import Census, Losses
 from auditor.curves import Gaussian, fit_gaussian, fit_gaussian_pair, published
 from auditor.estimators import empirical, gaussian_supremum, largest_lower_bound, parametric, standard_error
+from auditor.estimators.epsilon_star import logistic_value
 
 
 def gamma_losses(n):
@@ -126,3 +127,39 @@ def test_empirical_total_separation_is_the_ceiling(member, nonmember):
     found = empirical(Losses(member=np.full(50, member), nonmember=np.full(50, nonmember)), delta=1e-5)
     assert found.value == pytest.approx(math.log((1 - 0.001 - 1e-5) / 0.001))
     assert found.details["saturated"]
+
+
+@pytest.mark.parametrize("clip", [1e-4, 0.025])
+@pytest.mark.parametrize("other", [(1.0, 1.0), (-0.7, 1.6), (0.5, 0.6), (9.0, 1.0)])
+def test_logistic_laws_against_their_rates(clip, other):
+    """The value of two logistic laws is the largest ratio of their rates over a dense grid, or the clip's ceiling."""
+    delta, (mean, sd) = 1e-5, other
+    laws = (stats.logistic(at, scale * math.sqrt(3) / math.pi) for at, scale in ((0, 1), (mean, sd)))
+    member, nonmember = laws
+    q = np.linspace(-30, 40, 700_001)
+    fpr, tpr = nonmember.cdf(q), member.cdf(q)
+    inside = (fpr >= clip) & (fpr <= 1 - clip) & (tpr >= clip) & (tpr <= 1 - clip)
+    ceiling = math.log((1 - clip - delta) / clip)
+    expected = epsilon_of_rates(fpr[inside], tpr[inside], delta) if inside.any() else ceiling
+    found = logistic_value(Gaussian(0.0, 1.0), Gaussian(*other), delta=delta, clip=clip)
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_limit_is_that_of_the_supported_values(rng):
+    """It is below both values that the records support, by what the published value is above its own lower limit."""
+    losses = Losses(member=rng.normal(0, 1, 400), nonmember=rng.normal(1, 1, 400))
+    estimate = parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-3)
+    supported = estimate.details["supported"]
+    error = max(estimate.details[name] for name in ("standard_error", "standard_error_from_moments"))
+    interval = stats.norm.isf(0.05 / 4) * error
+    assert supported["logistic"] < supported["value"] < supported["logistic"] + interval
+    assert estimate.lower == pytest.approx(supported["logistic"] - interval)
+
+
+def test_no_limit_where_the_tails_decide(rng):
+    """Where logistic laws of the same means and spreads give less by more than the interval, there is no limit."""
+    losses = Losses(member=rng.normal(0, 1, 20_000), nonmember=rng.normal(1, 1, 20_000))
+    estimate = parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-5)
+    assert not estimate.details["fit"]["rejected"]
+    assert (estimate.lower, estimate.confidence) == (None, None)
+    assert "logistic" in estimate.details["lower_reason"]

@@ -85,11 +85,15 @@ def test_a_census_has_only_the_non_members_uncertainty(pair):
 
 
 def test_one_component_each_has_the_normals_bound(rng):
-    """Where one component is enough for both groups the row has a lower bound, that of two normals."""
-    losses = Losses(member=rng.normal(-1, 1, 2500), nonmember=rng.normal(0, 1, 2500))
-    estimate = parametric(fit_mixture_pair(losses, choice=Mixture(1), rng=rng), delta=1e-5)
-    normals = parametric(fit_gaussian_pair(losses, rng=rng), delta=1e-5)
-    assert estimate.lower == pytest.approx(normals.lower, rel=1e-6)
+    """Where one component is enough for both groups the row has a lower bound, about that of two normals.
+
+    That of the normals takes the larger one of two standard errors, of a normal and of the sample's own moments.
+    """
+    losses = Losses(member=rng.normal(-0.5, 1, 2500), nonmember=rng.normal(0, 1, 2500))
+    estimate = parametric(fit_mixture_pair(losses, choice=Mixture(1), rng=rng), delta=5e-3)
+    normals = parametric(fit_gaussian_pair(losses, rng=rng), delta=5e-3)
+    assert 0 < normals.lower <= estimate.lower + 1e-6
+    assert estimate.lower == pytest.approx(normals.lower, abs=0.1)
 
 
 @pytest.mark.parametrize(

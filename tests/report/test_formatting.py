@@ -36,6 +36,20 @@ DOWN, UP = {"toward": "down"}, {"toward": "up"}
         (numbers.number, 0.29, DOWN, "0.29"),
         (numbers.percent, 0.12399, DOWN, "12.3%"),
         (numbers.percent, 0.29, DOWN, "29%"),
+        # Above 99.9% three digits of what is left to 100%.
+        *(
+            (numbers.percent, x, how, text)
+            for x, how, text in (
+                (0.99999, DOWN, "99.999%"),
+                (0.99999, {}, "99.999%"),
+                (0.9994, DOWN, "99.94%"),
+                (0.999, DOWN, "99.9%"),
+                (0.9988, {}, "99.9%"),
+                (1 - 0.05 / 60, DOWN, "99.9166%"),  # an error of .0833...%
+                (1 - 0.05 / 60, UP, "99.9167%"),
+                (1 - 1e-9, DOWN, "99.9999999%"),
+            )
+        ),
         (numbers.unit, 0.70111, UP, "0.702"),
         # What is below 1 never reads 1.
         *((numbers.percent, x, {}, text) for x, text in ((0.0, "0%"), (0.1, "10%"), (0.0012, "0.12%"))),

@@ -86,9 +86,11 @@ def test_what_was_found(request, name, without, changes, said):
 @pytest.mark.parametrize(
     ("name", "details", "leads", "said"),
     [
-        ("overfitted", {}, STAR, "beyond what the records can show"),
-        ("overfitted", {"noise_floor": None}, STAR, ""),
-        ("overfitted", {"saturated": True}, STAR, "do not overlap"),
+        ("overfitted", {"at": {"reached_by_data": True}}, STAR, "as good as the Gaussian fit."),
+        ("overfitted", {"at": {"reached_by_data": True}, "noise_floor": None}, STAR, ""),
+        # What lies where no record does is never the first number.
+        ("overfitted", {}, BOUND, "beyond what the records can show"),
+        ("overfitted", {"saturated": True}, BOUND, "do not overlap"),
         # What chance alone would give is no evidence.
         ("overfitted", {"noise_floor": {"mean": 2.2, "q95": 3.5}}, BOUND, "gives an Epsilon* of up to 3.5"),
         ("overfitted", {"noise_floor": {"mean": 2.2, "q95": 3.5}}, BOUND, "no evidence"),
@@ -97,7 +99,7 @@ def test_what_was_found(request, name, without, changes, said):
     ],
 )
 def test_the_number_that_leads(request, name, details, leads, said):
-    """Epsilon* leads while its fit stands and chance alone would not give it, else the certified bound, and why."""
+    """Epsilon* leads where records reach, its fit stands and chance alone would not give it, else the certified bound."""
     result = request.getfixturevalue(name)
     details = dict(result.estimate(STAR).details) | details
     lead = headline(changed(result, STAR, details=details))

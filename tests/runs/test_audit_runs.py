@@ -7,6 +7,7 @@ from statistics import NormalDist
 import jsonschema
 import numpy as np
 import pytest
+from scipy import stats
 
 import auditor
 from auditor.core import (
@@ -467,3 +468,47 @@ def test_the_json_is_what_its_schema_says(rng, given, tmp_path):
         InputError, match="holds the audit of many runs; give the result of one model's audit"
     ):
         auditor.compare_audits([tmp_path / "runs.json", tmp_path / "runs.json"])
+
+
+# --- Counts in place of scores ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "delta", "confidence"),
+    [
+        ((4922, 100_000, 174, 100_000), 1e-5, 1 - 1e-10),
+        ((90, 100, 10, 100), 0.0, 0.95),
+        ((999, 1000, 300, 500), 1e-3, 0.99),
+        ((5, 50, 4, 40), 1e-5, 0.95),
+        ((0, 20, 20, 20), 0.0, 0.9),
+    ],
+)
+def test_counts_give_the_bound_of_two_clopper_pearson_limits(counts, delta, confidence):
+    """Of one threshold fixed in advance: both upper limits at half of the error, by SciPy's beta law, in either direction."""
+    hits, members, alarms, others = counts
+    side = (1 - confidence) / 2
+    fnr = 1.0 if hits == 0 else stats.beta.isf(side, members - hits + 1, hits)
+    fpr = 1.0 if alarms == others else stats.beta.isf(side, alarms + 1, others - alarms)
+    ratios = ((1 - fnr - delta) / fpr, (1 - fpr - delta) / fnr)
+    expected = max([0.0, *(math.log(ratio) for ratio in ratios if ratio > 0)])
+    result = auditor.audit_runs(counts=counts, delta=delta, confidence=confidence)
+    assert math.isclose(result[CERTIFIED].value, expected, rel_tol=1e-9, abs_tol=1e-12)
+    assert result.data["judged"] == [members, others]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"counts": (1, 2, 3)}, r"counts must be four numbers .*, got \(1, 2, 3\)"),
+        ({"counts": 4922}, "counts must be four numbers .*, got 4922"),
+        ({"counts": (1.5, 9, 1, 9)}, "counts of positives among runs with the canary must be a whole number"),
+        ({"losses": Losses(member=[1, 2], nonmember=[1, 2])}, "losses must be left out beside counts"),
+        ({"threshold": RankGrid()}, "threshold must be left out beside counts"),
+        ({"threshold_runs": Losses(member=[1, 2], nonmember=[1, 2])}, "threshold_runs must be left out"),
+        ({"test": auditor.Sequential()}, "test must be left out beside counts"),
+    ],
+)
+def test_counts_take_the_place_of_scores_and_of_all_that_needs_them(given, words):
+    """Counts have no order, no other threshold and no scores: what goes with these is refused by its name."""
+    with pytest.raises(InputError, match=words):
+        auditor.audit_runs(**{"counts": (5, 9, 1, 9), "delta": 1e-5, **given})

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import answer, run
+from command_line import answer, refused, run
 
 
 @pytest.fixture
@@ -69,3 +69,61 @@ def test_the_threshold_can_be_chosen_in_each_way(table, tmp_path, rng, capsys):
     for arguments, words in ways.items():
         assert run("runs", table, "--delta", 1e-5, *arguments) == 0
         assert words in " ".join(capsys.readouterr().out.replace("−", "-").split())  # noqa: RUF001 the true minus sign
+
+
+def test_counts_of_a_published_audit_are_judged(capsys):
+    """Tramer et al. 2022 report 4,922 and 174 of 100,000 runs and epsilon above 2.79 at 1 - 1e-10: so do counts typed here."""
+    told = ("--counts", 4922, 100_000, 174, 100_000, "--claim-epsilon", 0.21, "--claim-delta", 1e-5)
+    found = answer(capsys, "runs", *told, "--confidence", "0.9999999999", code=1)
+    rows = {item["name"]: item for item in found["estimates"]}
+    assert 2.79 < rows["epsilon_bound.clopper_pearson"]["value"] < 2.80
+    assert (found["data"]["true_positives"], found["data"]["false_positives"]) == (4922, 174)
+    assert (found["verdict"], found["provenance"]["source"]) == ("refuted", None)
+    assert found["data"]["history"] == [
+        "4,922 of 100,000 runs with the canary and 174 of 100,000 without it were called runs with it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (
+            ("--counts", 30, 20, 1, 20),
+            "runs with the canary must be at least as many as their positives and at most 10,000,000, got 20 with 30",
+        ),
+        (
+            ("--counts", 3, 20, 9, 10**8),
+            "and at most 10,000,000, got 100,000,000 with 9 positives.",
+        ),
+        (
+            ("--counts", 0, 1, 0, 9),
+            "counts of runs with the canary must be a whole number of 2 or more, got 1.",
+        ),
+        (
+            ("--counts", 0, 9, -1, 9),
+            "counts of positives among runs without it must be a whole number of 0 or more, got -1.",
+        ),
+        (("--counts", 1, 9, 1, 9, "--rank-grid"), "--rank-grid goes with a TABLE of scores"),
+        (("--counts", 1, 9, 1, 9, "--sequential"), "--sequential goes with a TABLE of scores"),
+        (("scores.csv", "--counts", 1, 9, 1, 9), "give either a TABLE of scores, or --counts."),
+        ((), "give either a TABLE of scores, or --counts."),
+    ],
+)
+def test_counts_that_cannot_be_are_one_sentence(typed, words, capsys):
+    """Counts that no runs have, or beside what needs the scores, are refused with the option and the value."""
+    assert words in refused(capsys, "runs", *typed, "--delta", 1e-5)
+
+
+def test_runs_that_could_not_judge_the_claim_end_with_3(tmp_path, rng, capsys):
+    """Ten runs of each world cannot refute an epsilon of 5: exit code 3 with one line, with --quiet too, unless allowed."""
+    path, member = tmp_path / "few.csv", np.tile([1, 0], 10)
+    pd.DataFrame({"loss": rng.normal(size=20) - 9 * member, "member": member}).to_csv(path, index=False)
+    typed = ("runs", path, "--claim-epsilon", 5, "--claim-delta", 1e-5, "--quiet")
+    assert run(*typed) == 3
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "The claim could not be judged (--allow-unjudged lets it pass): This audit could not have refuted"
+    )
+    assert told.count("\n") == 1
+    assert run(*typed, "--allow-unjudged") == 0
+    assert capsys.readouterr().err == ""

@@ -4,12 +4,15 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import run_tasks
+from command_line import refused, run as command
 from run_tasks import Below, InDisorder, both
 
 import auditor
 from auditor.core import AuditorError, InputError
+from auditor.curves.transforms import published
 from auditor.mechanism.training_runs import seed_of
 
 MOST = 60
@@ -211,3 +214,102 @@ def test_files_say_by_name_which_runs_failed(tmp_path):
     with np.load(path, allow_pickle=False) as archive:
         assert sorted(archive) == ["array_0", "header"]
         assert json.loads(archive["header"].tobytes())["order"] == ["scores"]
+
+
+# --- That the evidence stopped them is a fact of the losses, wherever they go --------------------------
+
+
+CLAIM = auditor.StatedClaim(1.0, 1e-5)
+
+
+@pytest.fixture(scope="module")
+def stopped():
+    """Runs of a training that leaks more than it claims, which the evidence against the claim stopped."""
+
+    def train(with_canary, seed):
+        return -(3 * with_canary + np.random.default_rng(seed).normal())
+
+    return auditor.collect_runs(train, runs=2000, workers=1, stop=auditor.Sequential(claim=CLAIM))
+
+
+WRITERS = {
+    "runs.csv": lambda losses, path: losses.to_frame().to_csv(path, index=False),
+    "runs.tsv": lambda losses, path: losses.to_frame().to_csv(path, index=False, sep="\t"),
+    "runs.parquet": lambda losses, path: losses.to_frame().to_parquet(path),
+    "runs.feather": lambda losses, path: losses.to_frame().to_feather(path),
+    "runs.npz": lambda losses, path: np.savez(path, **dict(losses.to_frame())),
+    "pair.npz": lambda losses, path: np.savez(
+        path, member=losses.member, nonmember=losses.nonmember, stopped_by_evidence=[True]
+    ),
+    "runs.json": lambda losses, path: path.write_text(json.dumps(losses.to_frame().to_dict("list"))),
+}
+
+
+def read_again(losses, path):
+    """The losses after a round trip through a file."""
+    WRITERS[path.name](losses, path)
+    return auditor.read_losses(json.loads(path.read_text()) if path.suffix == ".json" else path)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_keeps_that_the_evidence_stopped_the_runs(stopped, tmp_path, name):
+    """Read again from a file of any kind, the runs are judged by the bets as before, and never as a fixed number."""
+    read = read_again(stopped, tmp_path / name)
+    assert (read.member.tolist(), read.nonmember.tolist()) == both(stopped)
+    with pytest.raises(InputError, match="stopped by their evidence"):
+        auditor.audit_runs(read, delta=1e-5, claim=CLAIM)
+    found = auditor.audit_runs(read, delta=1e-5, claim=CLAIM, test=auditor.Sequential())
+    assert found.verdict == "refuted"
+
+
+def test_runs_of_a_fixed_number_have_no_such_mark():
+    """Runs that no rule stopped, or that a rule let go on to the last one, are judged as a fixed number."""
+    for losses in (collect(stop=None, workers=1), collect(stop=Below(10**6), workers=1)):
+        assert not losses.stopped_by_evidence
+        assert "stopped_by_evidence" not in losses.to_frame()
+        assert auditor.audit_runs(losses, delta=1e-5).data["test"] == "FixedNumber"
+
+
+def test_what_is_made_of_stopped_runs_is_no_fixed_number_either(stopped):
+    """Parts, other scales, summaries, the swapped groups and tables with other runs below them keep the fact."""
+    frame = stopped.to_frame()
+    more = frame.drop(columns="stopped_by_evidence")
+    taken = stopped.take(member=np.arange(9), nonmember=np.arange(9))
+    made = [taken, stopped.swapped, published(stopped), auditor.Summary.of(stopped).losses]
+    made += [auditor.read_losses(pd.concat(pair)) for pair in ((frame, more), (more, frame))]
+    made += [(auditor.Summary.from_files([more]) + auditor.Summary.from_files([frame])).losses]
+    halves = [part.drop(columns="member") for _, part in frame.groupby("member")]
+    made += [auditor.read_loss_pair(halves[1], halves[0].drop(columns="stopped_by_evidence"))]
+    assert all(item.stopped_by_evidence for item in made)
+
+
+def test_a_written_summary_keeps_it(stopped, tmp_path):
+    """A summary's file says that its runs were stopped, so no audit takes it."""
+    path = tmp_path / "summary.parquet"
+    auditor.Summary.of(stopped).write(path)
+    with pytest.raises(InputError, match="stopped by their evidence"):
+        auditor.audit(path)
+
+
+def test_no_audit_of_a_fixed_number_takes_stopped_runs(stopped):
+    """The audit of a model and that of several models hold at a fixed number of records alone: both refuse."""
+    for audited in (auditor.audit, lambda runs: auditor.audit_instances([runs, runs], delta=1e-5)):
+        with pytest.raises(InputError, match=r"audit them by auditor\.audit_runs with test=Sequential\(\)"):
+            audited(stopped)
+
+
+@pytest.mark.parametrize(("cell", "words"), [(3, "got 3; give the column another name"), ("x", "got 'x'")])
+def test_a_column_of_that_name_with_other_values_is_refused(stopped, cell, words):
+    """A column that means something else is not taken for the mark: one sentence names it."""
+    with pytest.raises(InputError, match=f"column 'stopped_by_evidence' of .*{words}"):
+        auditor.read_losses(stopped.to_frame().assign(stopped_by_evidence=cell))
+
+
+def test_the_command_line_says_how_stopped_runs_are_judged(stopped, tmp_path, capsys):
+    """`auditor runs` refuses them as a fixed number and names --sequential, which judges them."""
+    path = tmp_path / "runs.csv"
+    WRITERS[path.name](stopped, path)
+    typed = ("runs", path, "--claim-epsilon", 1, "--claim-delta", 1e-5, "--quiet")
+    assert "audit them by auditor runs --sequential" in refused(capsys, *typed)
+    assert command(*typed, "--sequential") == 1
+    assert "The claim is refuted." in capsys.readouterr().err

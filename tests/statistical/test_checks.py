@@ -9,10 +9,10 @@ from scipy import stats
 from simulation import seldom
 
 from auditor import checks
-from auditor.checks import twins
 from auditor.core import Losses, Melded, PerGroup, RankGrid, Status
 from auditor.curves import count
 from auditor.estimators import auc
+from auditor.estimators.twins import twins
 from auditor.records import Features
 from auditor.records.features import _linear
 

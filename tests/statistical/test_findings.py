@@ -3,6 +3,7 @@
 import pytest
 from simulation import looked_at, seldom
 
+from auditor.checks import smallest_mu
 from auditor.core import Census, Losses, RandomSplit, Sample, Subset, UnknownSplit
 from auditor.report import finding
 
@@ -40,3 +41,15 @@ def test_a_leak_is_found_in_a_census(simulated):
         lambda rng: found(rng, Census(), UnknownSplit(), 1000, leak=1.0), seed=43, runs=(6, 200)
     )
     assert looks[:, 0].all()
+
+
+@pytest.mark.parametrize("sizes", [(30, 30), (400, 100), (1000, 1000)])
+def test_the_stated_leak_is_found_in_four_of_five(simulated, sizes):
+    """Normal losses that are the stated mu apart are found in at least 80% of the audits."""
+    mu = smallest_mu(sizes, alpha=0.05 / 6)
+
+    def missed(rng):
+        losses = Losses(member=rng.normal(-mu, 1, sizes[0]), nonmember=rng.normal(size=sizes[1]))
+        return finding(looked_at(losses)).sign.word != "Leakage found"
+
+    assert seldom(simulated(missed, seed=44, runs=(40, 1000)), level=0.2)

@@ -9,7 +9,7 @@ from auditor.core import Losses
 from auditor.curves import count
 from auditor.estimators import auc, lower_limit, upper_limit
 from auditor.results import SliceKind
-from auditor.risk import slices_of
+from auditor.risk import slices_of, stands_out
 
 GROUPS = 20
 
@@ -117,3 +117,31 @@ def test_the_simulation_can_fail(simulated):
     bands, areas = simulated(alarms, seed=5, runs=(100, 1000)).T
     assert not seldom(bands)
     assert not seldom(areas)
+
+
+@pytest.mark.parametrize(("groups", "base"), [(3, 0.0), (3, 3.0), (10, 1.0)])
+@pytest.mark.parametrize("shift", [0.5, 2.5])
+def test_groups_that_leak_alike_do_not_stand_out(simulated, groups, base, shift):
+    """Of three to ten groups that leak alike, whose records are equally hard or not, some stands out in at most 5%."""
+
+    def named(rng):
+        side = rng.integers(groups, size=150 * groups), rng.integers(groups, size=100 * groups)
+        member, nonmember = (rng.normal(base * labels) for labels in side)
+        losses = Losses(member - shift, nonmember, group=tuple(labels.astype(str) for labels in side))
+        found = [part for part in slices_of(losses, delta=1e-5) if part.kind is SliceKind.GROUP]
+        return any(stands_out(part, found) for part in found)
+
+    assert seldom(simulated(named, seed=4, runs=(15, 1000)))
+
+
+def test_the_group_that_leaks_stands_out(simulated):
+    """Where one of five groups leaks, it stands out and no other does, in at least 9 of 10 audits."""
+
+    def wrong(rng):
+        side = rng.integers(5, size=1500), rng.integers(5, size=1500)
+        member, nonmember = rng.normal(-1.5 * (side[0] == 2)), rng.normal(size=1500)
+        losses = Losses(member, nonmember, group=tuple(labels.astype(str) for labels in side))
+        found = [part for part in slices_of(losses, delta=1e-5) if part.kind is SliceKind.GROUP]
+        return [part.label for part in found if stands_out(part, found)] != ["2"]
+
+    assert seldom(simulated(wrong, seed=5, runs=(15, 300)), level=0.1)

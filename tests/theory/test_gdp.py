@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 from theory.references import EXACT
 
-from auditor.core import DPSGD, Adjacency, FixedSizeSampling, ShuffledBatches
+from auditor.core import DPSGD, Adjacency, FixedSizeSampling, ShuffledBatches, StatedCurve
 from auditor.theory import (
     claimed_curve,
     composed,
@@ -193,3 +193,22 @@ def test_mu_where_nothing_is_promised():
     assert found.value is None
     assert found.note.startswith("Batches of a fixed size are accounted for replaced records only")
     assert not mu_claim(DPSGD(1.0, 0.1, 10, sampling=ShuffledBatches())).proven
+
+
+@pytest.mark.parametrize(
+    ("run", "mu"),
+    [
+        (DPSGD(2.0, 1.0, 100), 5.0),  # sqrt(100) / 2
+        (DPSGD(1.0, 1.0, 100), 10.0),
+        (DPSGD([1.0, 2.0, 2.0], 1.0), math.sqrt(1 + 1 / 4 + 1 / 4)),
+        (StatedCurve(mu=3.0), 3.0),
+    ],
+)
+def test_mu_is_exact_where_the_curve_is_gaussian(run, mu):
+    """Steps that every record enters are Gaussian with mu^2 = sum 1/s^2, and a stated mu is its own; replaced, twice that."""
+    for adjacency, factor in ((Adjacency.ADD_REMOVE, 1), (Adjacency.REPLACE_ONE, 2)):
+        found = mu_claim(run, adjacency=adjacency)
+        assert found.value == pytest.approx(factor * mu, rel=1e-14)
+        assert found.proven
+        assert found.status == "proven"
+    assert mu_claim(StatedCurve(mu=3.0, adjacency="replace-one")).value is None  # nothing about added records

@@ -315,6 +315,24 @@ def shuffled_at_least(noise, batches, passes, delta, other):
     return optimize.bisect(lambda epsilon: law.delta_between(epsilon)[0] - delta, 0.0, 100.0, xtol=1e-9)
 
 
+@pytest.mark.parametrize("answers", [1, 2, 4, 7, 14, 28])
+def test_epsilon_at_the_mass_of_infinite_losses(answers):
+    """Answers of mass .28 are for one world only, the others have odds of e^3: at delta .28, epsilon is 3, in any order."""
+    certain, none, odds = (0.28 / answers,) * answers, (0.0,) * answers, math.exp(3) / (1 + math.exp(3))
+    first, second = (
+        (*certain, *none, 0.72 * odds, 0.72 * (1 - odds)),
+        (*none, *certain, 0.72 * (1 - odds), 0.72 * odds),
+    )
+    loss = MechanismLoss.of(FinitePair(first, second))
+    assert loss.epsilon_at(0.28) == pytest.approx(3.0, rel=1e-12)
+    assert loss.epsilon_at(0.2799999) == math.inf
+    twice = MechanismLoss.of(FinitePair(first, second, times=2))  # finite losses of 6 at most
+    assert 6.0 <= twice.epsilon_at(1 - 0.72**2) <= 6.0 + 1e-5
+    assert twice.epsilon_at(1 - 0.72**2 - 1e-9) == math.inf
+    # Above, e^-eps of the likelier ordinary answer's share is missing: .28 + .72 (odds - e^eps (1 - odds)) = .3.
+    assert loss.epsilon_at(0.3) == pytest.approx(math.log((odds - 0.02 / 0.72) / (1 - odds)), rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("noise", "rate", "steps", "mu"),
     [

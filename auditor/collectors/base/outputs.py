@@ -16,7 +16,18 @@ from auditor.core.values import Floats
 _SUM_TOLERANCE = 1e-3  # a float32 softmax over many classes, or probabilities printed with three digits
 _RANGE_TOLERANCE = 1e-6  # averages of float32 probabilities may leave [0, 1] by a rounding error
 _WIDENED_EPS = {"bfloat16": 2.0**-7}  # of the types that numpy does not have
+_DECIMALS, _FIRST = 7, 256  # the most decimals of rounded outputs; numbers that say so of most that are not
+_FALLING = 5  # rows that say so beside another error
+NAME_SCORES = (
+    "name the class of each score: return a DataFrame whose columns are named after the classes, or from a server an object"
+    " {class: score} for each record"
+)
+_NO_LOGITS = "they are probabilities: pass output=Output.PROBABILITIES (--output probabilities)"
 _LOGITS_HINT = "if the model returns logits, pass output=Output.LOGITS"
+_SUM_HINT = (
+    "pass a function that calls the model and divides each row by its sum (a row of zeros, as of one-vs-rest, becomes equal"
+    " shares), or task=MultiLabel() if each column is a label; of a function that returns logits, pass output=Output.LOGITS"
+)
 
 
 class Output(Named):
@@ -32,25 +43,29 @@ class Output(Named):
 
 
 class Widened(np.ndarray[Any, np.dtype[Any]]):
-    """Numbers of a type that numpy does not have, in one that holds them all: parts of it know where they come from.
+    """Numbers that know more than an array does: parts of them know it too.
 
     Attributes:
-        of: The type that they came in.
+        of: The type that they came in, where numpy does not have it; these are of one that holds them all.
+        classes: The class of each column, where the columns had names.
+        shown: How many classes the shortest answer names; 0 where each names all.
 
     >>> resolution(Widened(np.ones((2, 3), dtype=np.float32), of="bfloat16")[:1, 0])
     0.0078125
     """
 
-    of: str
+    of: str = ""
+    classes: Sequence[Any] = ()
+    shown: int = 0
 
-    def __new__(cls, values: npt.NDArray[Any], *, of: str) -> Self:
+    def __new__(cls, values: npt.NDArray[Any], **facts: Any) -> Self:
         """Return the same numbers, not copied."""
         found = values.view(cls)
-        found.of = of
+        vars(found).update(facts)
         return found
 
     def __array_finalize__(self, source: Any) -> None:
-        self.of = getattr(source, "of", "")
+        vars(self).update(getattr(source, "__dict__", {}))
 
 
 def shaped_outputs(outputs: Any, *, n: int, place: str) -> npt.NDArray[Any]:
@@ -100,12 +115,18 @@ def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, records: Recor
 
     Raises:
         InputError: Outputs that are not what ``output`` says; the sentence names the first row.
+
+    >>> thirds = np.array([[0.33, 0.33, 0.33]])  # rounded to two decimals
+    >>> checked_outputs(thirds, output=Output.PROBABILITIES, records=Records("member", [], np.zeros(1))).sum().round(2)
+    np.float64(0.99)
     """
     with np.errstate(over="ignore"):
         values = np.array(outputs, dtype=np.float64)
     refuse = partial(records.refuse, start=start)
     refuse(np.isnan(values), "outputs must be numbers", got=values, fix="mend the model's input")
     if output is Output.LOGITS:
+        bad = np.full(values.shape, _are_probabilities(values, outputs))
+        refuse(bad, "outputs must be logits, not rows in [0, 1] that sum to 1", got=values, fix=_NO_LOGITS)
         return values
     if output is Output.PROBABILITIES:
         bad = (values < -_RANGE_TOLERANCE) | (values > 1 + _RANGE_TOLERANCE)
@@ -117,15 +138,60 @@ def checked_outputs(outputs: npt.NDArray[Any], *, output: Output, records: Recor
     if values.ndim == 1:
         return np.minimum(values, 0) if output is Output.LOG_PROBABILITIES else values
     # Only ratios of probabilities enter the loss, so a sum within the tolerance changes nothing.
-    sums = (values if output is Output.PROBABILITIES else np.exp(values)).sum(axis=1)
-    must = "outputs must have probabilities that sum to 1 in each row"
-    refuse(np.abs(sums - 1) > sum_tolerance(outputs), must, got=sums, fix=_LOGITS_HINT)
+    logs = output is Output.LOG_PROBABILITIES
+    sums = (np.exp(values) if logs else values).sum(axis=1)
+    bad = np.abs(sums - 1) > sum_tolerance(outputs, logs=logs)
+    fix = sorted_hint(values) or _SUM_HINT
+    refuse(bad, "outputs must have probabilities that sum to 1 in each row", got=sums, fix=fix)
     return values
 
 
-def sum_tolerance(outputs: npt.NDArray[Any]) -> float:
-    """Return how far from 1 the probabilities of a record may sum up to."""
-    return max(_SUM_TOLERANCE, 10 * resolution(outputs))
+def _are_probabilities(values: Floats, outputs: npt.NDArray[Any]) -> bool:
+    """Return whether all values lie in [0, 1] in rows that sum to 1; one row may do so by chance."""
+    if values.ndim < 2 or len(values) < 2 or not in_range(values):  # noqa: PLR2004
+        return False
+    return bool((np.abs(values.sum(axis=1) - 1) <= sum_tolerance(outputs)).all())
+
+
+def sum_tolerance(outputs: npt.NDArray[Any], *, logs: bool = False) -> float:
+    """Return how far from 1 the probabilities of a record may sum up to.
+
+    Each of K probabilities that were rounded is off by half a unit of the last decimal at most, so that their sum is off
+    by K/2 units; of their rounded logarithms each probability is off by that share of itself, and so is the sum.
+    """
+    places = decimals(outputs)
+    half = 0.0 if places is None else 0.5 * 10.0**-places
+    rounded = float(np.expm1(half)) if logs else outputs.shape[-1] * half
+    return max(_SUM_TOLERANCE, 10 * resolution(outputs), rounded * (1 + _RANGE_TOLERANCE))
+
+
+def decimals(outputs: npt.NDArray[Any]) -> int | None:
+    """Return how many decimals numbers have; none where they have more than seven, or all are whole.
+
+    >>> decimals(np.array([0.25, 0.5])), decimals(np.array([0.0, 1.0])), decimals(np.array([1 / 3]))
+    (2, None, None)
+    """
+    places, values, near = 0, outputs.ravel(), resolution(outputs)
+    # More say nothing, for any number is near to one that has them.
+    most = min(_DECIMALS, int(-np.log10(20 * near)))
+    for part in (values[:_FIRST], values[_FIRST:]):
+        some = part.astype(np.float64)[np.isfinite(part)] if places <= most else part[:0]
+        size = near * np.maximum(1, np.abs(some))
+        while places <= most and (np.abs(some - np.rint(some * 10.0**places) / 10.0**places) > size).any():
+            places += 1
+    return places if 0 < places <= most else None
+
+
+def fall(values: npt.NDArray[Any], *, least: int) -> bool:
+    """Return whether three scores or more fall from left to right in each of so many rows, as those sorted by score do."""
+    if values.ndim < 2 or values.shape[1] < 3 or len(values) < least:  # noqa: PLR2004
+        return False
+    return all((part[:, 1:] <= part[:, :-1]).all() for part in (values[:_FIRST], values))
+
+
+def sorted_hint(values: npt.NDArray[Any]) -> str:
+    """Return the fix for scores that are sorted without their classes; nothing for others."""
+    return NAME_SCORES if fall(values, least=_FALLING) else ""
 
 
 def in_range(values: Floats) -> bool:

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import PerGroup
+from auditor.records.features import hashes_of
 
 Codes = npt.NDArray[np.intp]
 Rows = slice | Codes
@@ -127,13 +129,28 @@ def listed(names: Sequence[Any], *, most: int = 10) -> str:
     return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
 
 
-def spelled(classes: Sequence[str]) -> list[Any]:
+def places(names: Sequence[Any], classes: Sequence[Any]) -> list[int]:
+    """Return the position of each name among the classes by value, or by what text spells; -1 where it is none.
+
+    >>> places(["1", "0"], [0, 1]), places(["cat", "fox"], ["fox"])
+    ([1, 0], [-1, 0])
+    """
+    found: list[int] = []
+    for given, known in ((names, classes), (spelled(names), spelled(classes))):
+        position = {name: place for place, name in enumerate(known)}
+        found = [position.get(name, -1) for name in given]
+        if -1 not in found:
+            break
+    return found
+
+
+def spelled(classes: Sequence[Any]) -> list[Any]:
     """Return text as the numbers and truth values that it spells, and as it is elsewhere or if two spell the same.
 
     >>> spelled(["0", "1.5", "true", "other"]), spelled(["1", "01"])
     ([0, 1.5, True, 'other'], ['1', '01'])
     """
-    found = [_value(text) for text in classes]
+    found = [_value(text) if isinstance(text, str) else text for text in classes]
     values = [value for value in found if not isinstance(value, str)]
     return found if len(set(values)) == len(values) else list(classes)
 
@@ -168,11 +185,12 @@ def count_records(name: str, features: Any) -> int:
     shape = getattr(features, "shape", None)
     if shape:
         return int(shape[0])
-    one = isinstance(features, str | bytes | dict | set) or not hasattr(features, "__len__")
+    one = isinstance(features, str | bytes | Mapping | set) or not hasattr(features, "__len__")
+    one_of = "; pass one array of it as X, such as 'input_ids'" if isinstance(features, Mapping) else ""
     if shape is not None or one:
         raise InputError(
             f"{name} X must be an array, a DataFrame, a sparse matrix or a list of records,"
-            f" got {type(features).__name__}."
+            f" got {type(features).__name__}{one_of}."
         )
     return len(features)
 
@@ -223,13 +241,19 @@ class Batch:
         member: Shape (n,), which records the model was trained on.
         columns: What is to stand beside the losses, by name: ``id``, ``group``, ``person``, and ``label`` where each
             record has one class; arrays of shape (n,).
-        fingerprint: Shape (n,), a 64-bit hash of each record's features; none where they cannot be hashed.
     """
 
     records: Records
     member: npt.NDArray[np.bool_]
     columns: Mapping[str, npt.NDArray[Any]]
-    fingerprint: npt.NDArray[np.uint64] | None
+
+    @cached_property
+    def fingerprint(self) -> npt.NDArray[np.uint64] | None:
+        """Shape (n,), a 64-bit hash of each record's features; none where they cannot be hashed."""
+        try:
+            return hashes_of(self.records.features)
+        except InputError:
+            return None
 
 
 class Source(Protocol):

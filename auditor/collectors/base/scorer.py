@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.base.named import in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
 from auditor.collectors.base.records import Records, listed, spelled
 from auditor.collectors.base.tasks import (
@@ -41,6 +42,7 @@ class Predictor:
         identity: A hash of everything that decides the outputs (weights, settings); none where it cannot be known, as
             for a callable or an endpoint.
         records_at_once: How many records should be asked for in one call; none where it makes no difference.
+        fixed_columns: Whether each column is of the same class for every record; a function or a server may sort its scores.
     """
 
     predict: Callable[[Records], Any]
@@ -49,6 +51,7 @@ class Predictor:
     classes: tuple[Any, ...] | None = None
     identity: str | None = None
     records_at_once: int | None = None
+    fixed_columns: bool = True
 
 
 class Scorer(Protocol):
@@ -151,9 +154,14 @@ class ModelScorer:
         """The label of each output column, where it is known."""
         return self.predictor.classes if self.classes is None else self.classes
 
+    def answer(self, records: Records) -> Any:
+        """Return one answer of the model about a batch; columns with names in the order of the classes."""
+        found = self.predictor.predict(records)
+        return in_order(found, records=records, classes=self.known_classes, output=self.predictor.output)
+
     def outputs(self, records: Records) -> Any:
         """Return what the model says of a batch, averaged over its answers."""
-        first = self.predictor.predict(records)
+        first = self.answer(records)
         if validate.at_least("repeats", self.repeats, least=1) == 1:
             return first
         # The exponentials of logs are averaged, without being formed.
@@ -161,7 +169,7 @@ class ModelScorer:
         outputs = first if isinstance(first, Widened) else np.asarray(first)
         total = outputs.astype(np.float64)
         for _ in range(self.repeats - 1):
-            again = np.asarray(self.predictor.predict(records)).astype(np.float64)
+            again = np.asarray(self.answer(records)).astype(np.float64)
             total = np.logaddexp(total, again) if logs else total + again
         mean = total - np.log(self.repeats) if logs else total / self.repeats
         return mean.astype(outputs.dtype) if outputs.dtype.kind == "f" else mean
@@ -220,14 +228,15 @@ def losses_of(
     groups: Sequence[Records],
     *,
     size: int | None,
-    labels: dict[str, PerGroup | None],
+    labels: dict[str, Any],
     noticed: Sequence[str] = (),
     aside: str = "",
 ) -> Losses:
     """Return the losses of members and non-members with what a reader must know, ``noticed`` sentences included."""
     member, nonmember = (in_batches(scorer, group, size=size) for group in groups)
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
-    hard = member.hard and nonmember.hard
+    about: Any = {"hard": member.hard and nonmember.hard}
+    about["shown"] = min(filter(None, (member.shown, nonmember.shown)), default=0)
     correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]
     under = {
         policy: PerGroup(member.more[column], nonmember.more[column])
@@ -240,19 +249,28 @@ def losses_of(
         **labels,
         scale=scorer.scale,
         saturated=saturated,
-        history=(*collection_history(f"{scorer.words}{aside}", saturated=saturated, hard=hard), *noticed),
-        notes=reader_notes(noticed, hard=hard),
+        history=(*collection_history(f"{scorer.words}{aside}", saturated=saturated, **about), *noticed),
+        notes=reader_notes(noticed, **about),
         correct=PerGroup(*correct) if correct else None,
         policies=under,
     )
 
 
-def collection_history(words: str, *, saturated: tuple[int, int], hard: bool) -> tuple[str, ...]:
+def _of_outputs(*, hard: bool, shown: int) -> list[str]:
+    """Return what a reader must know of all outputs: that they are labels, or name only some of the classes."""
+    some = (
+        f"some answers name only some of the classes, {shown} at least, and are scored as under the policy top{shown}: what"
+        " is left of 1 is spread evenly over the others"
+    )
+    return [sentence for sentence, holds in ((_HARD, hard), (some, shown)) if holds]
+
+
+def collection_history(
+    words: str, *, saturated: tuple[int, int], hard: bool, shown: int = 0
+) -> tuple[str, ...]:
     """Return where collected losses come from, and what their outputs hid."""
-    steps = [words]
-    if hard:  # and so all are saturated
-        steps.append(_HARD)
-    elif any(saturated):
+    steps = [words, *_of_outputs(hard=hard, shown=shown)]
+    if any(saturated) and not hard:  # else all are saturated
         steps.append(
             f"{saturated[0]} member and {saturated[1]} non-member probabilities were exactly 0 or 1 and were placed"
             " at the end of the scale"
@@ -260,13 +278,14 @@ def collection_history(words: str, *, saturated: tuple[int, int], hard: bool) ->
     return tuple(steps)
 
 
-def reader_notes(noticed: Sequence[str], *, hard: bool) -> tuple[str, ...]:
+def reader_notes(noticed: Sequence[str], *, hard: bool, shown: int = 0) -> tuple[str, ...]:
     """Return the steps of the history that a reader must know before relying on the losses.
 
     >>> reader_notes([f"there are 3 equal records: {BY_CHANCE}.", "the model answers at random."], hard=False)
     ('the model answers at random.',)
     """
-    return (*([_HARD] if hard else []), *(sentence for sentence in noticed if BY_CHANCE not in sentence))
+    noticed = [sentence for sentence in noticed if BY_CHANCE not in sentence]
+    return (*_of_outputs(hard=hard, shown=shown), *noticed)
 
 
 def distinct_classes(classes: Sequence[Any]) -> list[Any]:

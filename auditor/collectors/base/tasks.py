@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base.outputs import Output, checked_outputs, resolution, shaped_outputs
+from auditor.collectors.base.outputs import (
+    Output,
+    checked_outputs,
+    decimals,
+    resolution,
+    shaped_outputs,
+    sorted_hint,
+)
 from auditor.collectors.base.records import Codes, Records, plain_labels
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -39,6 +46,7 @@ class BatchLosses:
         more: Other scores of the same records by name, likewise smaller for what looks more like a member, such as
             ``loss.label`` under an `OutputPolicy`; of a classification also ``correct``, whether the largest output is the
             true class's.
+        shown: How many classes the shortest answer names, where some name only some; else 0.
     """
 
     loss: Floats
@@ -46,6 +54,7 @@ class BatchLosses:
     eps: float = float(np.finfo(np.float64).eps)
     hard: bool = False
     more: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    shown: int = 0
 
 
 def concatenated(parts: Sequence[BatchLosses]) -> BatchLosses:
@@ -56,6 +65,7 @@ def concatenated(parts: Sequence[BatchLosses]) -> BatchLosses:
         eps=max(part.eps for part in parts),
         hard=all(part.hard for part in parts),
         more={name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more},
+        shown=min((part.shown for part in parts if part.shown), default=0),
     )
 
 
@@ -65,19 +75,24 @@ def largest_log_odds(eps: float) -> float:
 
 
 def clip_saturated(loss: Floats, *, eps: float, low: float, high: float) -> Floats:
-    """Return finite losses: infinite ones at the end of the scale, beyond or level with all others.
+    """Return finite losses: infinite ones at the end of the scale, strictly beyond all others.
 
-    Each is placed at logit(eps) of the source type, or at the most extreme finite loss on its side if that is further
-    out, so that saturation never makes a record look less extreme than one that is not saturated.
+    Each is placed at logit(eps) of the source type, or beyond the most extreme finite loss on its side where that is
+    further out, so that the model's exact 0 never ties with a probability above it.
 
     Args:
         loss: Shape (n,).
         eps: The spacing near 1 of the floats of the model, the largest over both groups.
-        low: The smallest finite loss of both groups.
-        high: The largest.
+        low: The smallest finite loss of both groups, at most 0.
+        high: The largest, at least 0.
     """
     end = largest_log_odds(eps)
-    return np.clip(loss, min(-end, low), max(end, high))
+    return np.clip(loss, -_beyond(-low, end), _beyond(high, end))
+
+
+def _beyond(extreme: float, end: float) -> float:
+    """Return the end, or one nat and a hundredth beyond a loss that is further out: bins of a summary still tell them apart."""
+    return end if extreme < end else min(1 + 1.01 * extreme, float(np.finfo(np.float64).max))
 
 
 def finite_pair(member: BatchLosses, nonmember: BatchLosses) -> tuple[Floats, Floats]:
@@ -101,6 +116,7 @@ def finite_pair(member: BatchLosses, nonmember: BatchLosses) -> tuple[Floats, Fl
 #
 # Edge cases, with eps the spacing of floats near 1 in the type the model *returned* (float32: 1.2e-7):
 #     f_y = 0 or its log is -inf           loss +inf here, saturated
+#     f_y = 0 of rounded probabilities     the loss under the policy of as many digits, saturated
 #     the others sum to 0 or to log -inf   loss -inf here, saturated
 # Everything is computed in float64. A record is saturated only when the returned numbers say exactly 0 or 1: a model
 # that computed in float32 and returned float64 is taken at its word. `clip_saturated` gives saturated records a finite
@@ -141,10 +157,13 @@ def true_class_loss(
     loss = np.empty(outputs.shape[0])
     correct = np.empty(loss.size, dtype=np.bool_)
     under = {policy: np.empty(loss.size) for policy in policies}
+    saturated, eps = np.zeros(loss.size, dtype=np.bool_), resolution(outputs)
     hard = output is not Output.LOGITS
     for start in range(0, loss.size, step):
         part = slice(start, start + step)
         values = checked_outputs(outputs[part], output=output, records=records, start=start)
+        rounded = _rounding(values, outputs[part]) if output is Output.PROBABILITIES else None
+        scored = None if rounded is None else _loss_under(rounded, values, codes[part], output)
         hard = hard and _all_hard(values, output)
         for policy, found in under.items():
             found[part] = _loss_under(policy, values, codes[part], output)
@@ -154,11 +173,15 @@ def true_class_loss(
         else:
             correct[part] = values.argmax(axis=1) == codes[part]
             loss[part] = _several_class_losses(values, codes[part], output)  # which overwrites the values
+        if rounded is not None and scored is not None:
+            saturated[part], loss[part] = np.isinf(loss[part]), scored
+            # Of which the logit is that of a quarter of the last decimal to 1.
+            eps = max(eps, 1 / (1 + 10.0**rounded.number / _QUARTER))
     must = "outputs must tell the true class from the others"
     records.refuse(np.isnan(loss), must, got=loss, fix="return logits that are not infinite for both")
     under |= {policy: np.where(correct, 0.0, 1.0) for policy in policies if policy.kind == "label"}
     more = {"correct": correct, **{policy.column: found for policy, found in under.items()}}
-    return BatchLosses(loss, np.isinf(loss), eps=resolution(outputs), hard=hard, more=more)
+    return BatchLosses(loss, saturated | np.isinf(loss), eps=eps, hard=hard, more=more)
 
 
 def _all_hard(values: Floats, output: Output) -> bool:
@@ -211,7 +234,7 @@ def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Outp
     """The loss of the true class under a policy; that of a label is known already."""
     if policy.kind == "label":
         return np.zeros(codes.size)
-    answer, rows = _probabilities(values, output), np.arange(codes.size)
+    answer, rows = class_probabilities(values, output), np.arange(codes.size)
     if policy.kind == "digits":
         # Counted in units of the last decimal: sums of whole numbers are exact, and equal answers tie.
         answer, least = np.rint(answer * 10.0**policy.number), _QUARTER
@@ -226,7 +249,14 @@ def _loss_under(policy: OutputPolicy, values: Floats, codes: Codes, output: Outp
     return np.asarray(np.log(np.maximum(answer.sum(axis=1), least)) - np.log(np.maximum(own, least)))
 
 
-def _probabilities(values: Floats, output: Output) -> Floats:
+def _rounding(values: Floats, outputs: npt.NDArray[Any]) -> OutputPolicy | None:
+    """Return the policy of probabilities of several classes that were rounded, as sums other than 1 show."""
+    places = decimals(outputs) if values.ndim > 1 and values.shape[1] > 2 else None  # noqa: PLR2004
+    off = np.abs(values.sum(axis=1) - 1) > 4 * values.shape[1] * resolution(outputs) if places else False
+    return OutputPolicy(f"digits={places}") if np.any(off) else None
+
+
+def class_probabilities(values: Floats, output: Output) -> Floats:
     """A fresh table of the probability of each class."""
     from scipy.special import expit
 
@@ -277,10 +307,10 @@ class Classification:
         """Return one label for each record."""
         labels = plain_labels(name, target)
         if labels.ndim != 1:
-            raise InputError(
-                f"{name} y must be one label for each record, got shape {labels.shape}; name the task MultiLabel() if all are 0"
-                " or 1, or score one column at a time."
-            )
+            fix = "name the task MultiLabel() if all are 0 or 1, or score one column at a time"
+            if labels.ndim == _TABLE and np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all():
+                fix = "each row is one-hot: pass np.argmax(y, axis=1), the class of each record, or the names of the classes"
+            raise InputError(f"{name} y must be one label for each record, got shape {labels.shape}; {fix}.")
         return labels
 
     def check(self, records: Records, *, classes: Sequence[Any] | None) -> None:
@@ -300,12 +330,16 @@ class Classification:
         """Return the negative log-odds of each record's class."""
         raw = shaped_outputs(outputs, n=len(records), place=records.name)
         width = 2 if raw.ndim == 1 else raw.shape[1]
-        _refuse_width(classes, width)
+        classes = getattr(raw, "classes", ()) or classes
+        _refuse_width(classes, width, hint=sorted_hint(raw))
         if classes is None and raw.ndim == 1:
             # Predicted labels passed for probabilities are named before labels are looked up.
             checked_outputs(raw, output=output, records=records)
+        if classes is None:
+            _refuse_text(records)
         codes = records.codes(range(width) if classes is None else classes)
-        return true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
+        found = true_class_loss(raw, codes=codes, output=output, records=records, policies=policies)
+        return replace(found, shown=getattr(raw, "shown", 0))
 
 
 @dataclass(frozen=True)
@@ -401,10 +435,24 @@ def _smallest_log(dtype: np.dtype[Any]) -> float:
     return float((limits.minexp - limits.nmant) * np.log(2))
 
 
-def _refuse_width(classes: Sequence[Any] | None, width: int) -> None:
+def _refuse_width(classes: Sequence[Any] | None, width: int, *, hint: str = "") -> None:
     if classes is not None and len(classes) != width:
         raise InputError(
-            f"classes must name each of the model's {width} output columns, got {len(classes)} names."
+            f"classes must name each of the model's {width} output columns, got {len(classes)} names"
+            f"{hint and f'; {hint}'}."
+        )
+
+
+def _refuse_text(records: Records) -> None:
+    """Refuse labels of text where nothing says which output column is which class."""
+    text = records.labels.dtype.kind not in "fiub" and next(
+        (label for label in records.labels.tolist() if isinstance(label, str)), None
+    )
+    if text:
+        raise InputError(
+            f"classes must name the class of each output column, in their order, for {records.name} labels such as"
+            f" {text!r}, because the model does not say which column is which; give classes= (--classes on the command"
+            " line)."
         )
 
 

@@ -213,6 +213,11 @@ def accepts(model: Any) -> bool:
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return the most precise output that is the model's own, as far as the sample of its records shows."""
     refuse_output(model, output)
+    if getattr(model, "refit", True) is False and hasattr(model, "estimator"):
+        raise InputError(
+            f"model must hold a fitted estimator, got {type(model).__name__} with refit=False, which keeps none; search with"
+            " refit=True, or fit sklearn.base.clone(model.estimator).set_params(**model.best_params_) and pass that."
+        )
     known = identity(model)  # before the model is used, for a few count their calls
     if not task.has_output:
         return _regression(model, task, known)
@@ -289,7 +294,12 @@ def _classes(model: Any) -> list[Any]:
         )
     classes = getattr(model, "classes_", None)
     if classes is None:
-        raise InputError(f"model must be fitted, got {name} without classes_; call fit first.")
+        if not any(key.endswith("_") and key[0] != "_" for key in vars(_last_step(model))):
+            raise InputError(f"model must be fitted, got {name} without classes_; call fit first.")
+        raise InputError(
+            f"model must be a classifier, got a fitted {name} without classes_; pass a function that returns the probability of"
+            " each class, or of a density Losses(member=-model.score_samples(X), nonmember=-model.score_samples(X_other))."
+        )
     if isinstance(classes, list) and any(np.ndim(part) for part in classes):
         raise InputError(
             f"model must predict one label, got {name} with {len(classes)}; name the task MultiLabel() if"

@@ -8,12 +8,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records
 from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import Classification, Task
 from auditor.collectors.served import protocols
-from auditor.collectors.served.payload import Wanted, answer_rows, as_float32_if_rounded, json_payload
+from auditor.collectors.served.payload import Wanted, answer_rows, joined_answers, json_payload
 from auditor.collectors.served.protocols import Template, Wire
 from auditor.collectors.served.transport import Connection, StatusError, Transport, UnusableError
 from auditor.core.errors import InputError
@@ -169,7 +170,7 @@ class ServedModel:
         """What makes the server return probabilities instead of labels."""
         return self._wire.fix
 
-    def __call__(self, records: Records) -> npt.NDArray[Any]:
+    def __call__(self, records: Records) -> npt.NDArray[Any] | NamedOutputs:
         """Return the outputs of a batch.
 
         Raises:
@@ -200,11 +201,9 @@ class ServedModel:
         most = 1 if wire.single else self.endpoint.max_request_records
         return self._transport.batch(records, wire.path, most=most, body=body, read=read)
 
-    def _joined(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        if len({array.shape[1:] for array in arrays}) > 1:
-            raise UnusableError("answered with rows of different lengths", fix="look into the server's log")
-        outputs = as_float32_if_rounded(np.concatenate(arrays))
-        if not self._classifies:
+    def _joined(self, arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | NamedOutputs:
+        outputs = joined_answers(arrays)
+        if not self._classifies or isinstance(outputs, NamedOutputs):
             return outputs
         probabilities = self.output is Output.PROBABILITIES
         return _as_probabilities(
@@ -256,4 +255,5 @@ def predictor(
         output=model.output,
         classes=None if endpoint.labels is None else tuple(endpoint.labels),
         records_at_once=batch // unit * unit,
+        fixed_columns=endpoint.labels is not None,
     )

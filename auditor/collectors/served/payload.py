@@ -1,18 +1,22 @@
 """JSON both ways: the features of a batch with every digit, and the outputs in an answer."""
 
+import datetime as dt
+import decimal
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.base.named import NamedOutputs
 from auditor.collectors.base.records import Records, is_frame
 from auditor.collectors.served.transport import UnusableError
 from auditor.core.errors import InputError
+from auditor.records.labels import is_missing
 
 # --- Features as values of JSON ---
 
@@ -25,7 +29,7 @@ class Payload:
     """The features of some records.
 
     Attributes:
-        rows: One item for each record: a list of cells, a nested list, or a single value.
+        rows: One item for each record: a list of cells, a nested list, or a single value; none where it is missing.
         columns: The names of the cells, where they have any.
         shape: The shape of one record: (4,) for four cells, () for a single value.
         text: Whether any cell of the batch is text.
@@ -58,7 +62,7 @@ def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> P
     """Return the features of a batch; ``columns`` names those of an array.
 
     Raises:
-        InputError: Missing values, or cells that JSON cannot carry; the sentence names the first row and column.
+        InputError: Cells that JSON cannot carry; the sentence names the first row and column.
 
     >>> batch = Records("member", np.array([[0.5, 2.0]], dtype=np.float32), np.array([1]))
     >>> json_payload(batch).rows, json_payload(batch).shape
@@ -72,20 +76,20 @@ def json_payload(records: Records, *, columns: Sequence[str] | None = None) -> P
         raise InputError(
             f"columns must name each column of {records.name} X, got {len(columns)} names for shape {array.shape}."
         )
-    if array.dtype.kind == "O":
-        array = np.frompyfunc(_plain, 1, 1)(array)
+    if array.dtype.kind in "OM" or (array.dtype.kind == "f" and np.isnan(array).any()):
+        array = np.frompyfunc(_plain, 1, 1)(array.astype(np.object_))
         good = np.frompyfunc(_is_sendable, 1, 1)(array).astype(np.bool_)
     else:
         good = np.isfinite(array) if array.dtype.kind in "fiub" else np.zeros(array.shape, dtype=np.bool_)
     if not good.all():
         row, *place = np.argwhere(~good)[0].tolist()
         value = array[row, *place]
-        got = value if value is None or isinstance(value, float | np.floating) else type(value).__name__
+        got = value if isinstance(value, float | np.floating) else type(value).__name__
         column = repr(columns[place[0]]) if columns else ", ".join(map(str, place))
         raise InputError(
             f"{records.name} X must hold finite numbers or text to be sent, got {got} (first at"
-            f" {records.row(row)}{', column ' if column else ''}{column}); JSON has no missing values and no other"
-            " types: fill them in, convert them, or leave those records out."
+            f" {records.row(row)}{', column ' if column else ''}{column}); JSON has no infinite numbers and no"
+            " other types: convert them, or leave those records out."
         )
     text = array.dtype.kind == "O" and any(isinstance(cell, str) for cell in array.flat)
     return Payload(array.tolist(), None if columns is None else tuple(columns), array.shape[1:], text)
@@ -112,16 +116,24 @@ def _array(features: Any, records: Records) -> npt.NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a cell without the types of numpy."""
-    if isinstance(value, np.generic | np.ndarray):
+    """Return a cell as a value of JSON, as far as it is one: times as ISO text, decimals as numbers, none if missing."""
+    if isinstance(value, np.generic | np.ndarray) and not isinstance(value, np.datetime64):
         value = value.tolist()
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if is_missing(value):
+        return None
+    if isinstance(value, dt.date | np.datetime64):
+        return str(value).replace(" ", "T")
+    return float(value) if isinstance(value, decimal.Decimal) else value
 
 
 def _is_sendable(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_is_sendable, value))
-    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    return (
+        value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    )
 
 
 # --- Which of several outputs is wanted ---
@@ -132,6 +144,11 @@ PROBABILITIES = (
     *("predict_proba", "probabilities", "probability", "output_probability", "probs", "proba", "prob"),
     *("softmax", "scores"),
 )
+
+_DIFFERENT, _LOG = "answered with rows of different outputs", "look into the server's log"
+# What they call the names of the classes, and other words for the probabilities that stand beside these.
+CLASSES = ("classes", "class_names", "classnames", "displaynames", "labels", "class", "label")
+_SCORES = (*PROBABILITIES, "score", "confidences", "confidence")
 
 
 @dataclass(frozen=True)
@@ -176,33 +193,103 @@ class Wanted:
     def rows(self, value: Any) -> Any:
         """Return the rows of an answer; objects of several outputs become the one that is meant.
 
-        Objects whose values are all numbers are rows with a name for each column, as a table of probabilities by class.
+        A row with a name for each number, in any of the forms of `by_name`, becomes an object of numbers by name.
 
         >>> Wanted(None, probabilities=True).rows([{"label": 1, "probs": [0.2, 0.8]}])
         [[0.2, 0.8]]
-        >>> Wanted(None, probabilities=True).rows([{"0": 0.2, "1": 0.8}])
-        [[0.2, 0.8]]
+        >>> Wanted(None, probabilities=True).rows([{"classes": ["b", "a"], "scores": [0.8, 0.2]}])
+        [{'b': 0.8, 'a': 0.2}]
         """
         if isinstance(value, dict):  # columnar: one list for each output
-            return value[self.one_of(list(value))]
-        if not isinstance(value, list) or not value or not isinstance(value[0], dict):
+            rows = self._by_record(value)
+            return value[self.one_of(list(value))] if rows is None else self.rows(rows)
+        first: Any = value[0] if isinstance(value, list) and value else None
+        if not isinstance(first[0] if isinstance(first, list) and first else first, dict):
             return value
-        names = list(value[0])
-        if any(not isinstance(row, dict) or set(row) != set(names) for row in value):
-            raise UnusableError("answered with rows of different outputs", fix="look into the server's log")
-        plain = all(isinstance(cell, int | float) for cell in value[0].values())
-        named = self.name is not None or {name.casefold() for name in names} & set(PROBABILITIES)
-        if plain and len(names) > 1 and not named:
-            return [[row[name] for name in names] for row in value]
-        name = self.one_of(names)
+        named = [self.by_name(row) for row in value]
+        if None not in named:
+            return named
+        keys = {frozenset(row) if isinstance(row, dict) else None for row in value}
+        if len(keys) > 1 or None in keys or any(named):
+            raise UnusableError(_DIFFERENT, fix=_LOG)
+        name = self.one_of(list(first))
         return [row[name] for row in value]
+
+    def by_name(self, row: Any) -> dict[str, Any] | None:
+        """Return the numbers of one record by their names; None where they have no names.
+
+        The forms are ``{"cat": 0.8}``, such an object as an output among others, ``{"classes": ["cat"], "scores": [0.8]}``,
+        ``{"label": "cat", "score": 0.8}`` and a list of such.
+        """
+        if isinstance(row, list) and row and all(isinstance(item, dict) and "score" in item for item in row):
+            pairs = [self._named_scores(item) for item in row]
+            row = {"classes": [pair[0] for pair in pairs], self.name or "scores": [pair[1] for pair in pairs]}
+        if (
+            not isinstance(row, dict) or (self.name or "").casefold() in CLASSES
+        ):  # the labels alone are wanted
+            return None
+        names, scores = self._named_scores(row)
+        if isinstance(names, str | int) and "score" in row:
+            names, scores = [names], [scores]
+        if isinstance(names, list) and isinstance(scores, list):
+            found = dict(zip(map(str, names), scores, strict=False))
+            return found if len(found) == len(names) == len(scores) else None
+        found = scores if isinstance(scores, dict) else row if scores is None and self.name is None else {}
+        numbers = all(cell is None or isinstance(cell, int | float) for cell in found.values())
+        return found if numbers and (found or not row) else None
+
+    def _named_scores(self, outputs: dict[str, Any]) -> tuple[Any, Any]:
+        """Return the output that names classes, and that with their scores."""
+        known = {str(name).casefold(): cells for name, cells in reversed(outputs.items())}
+        names, scores = (
+            next((known[name] for name in ranked if name in known), None) for ranked in (CLASSES, _SCORES)
+        )
+        return names, scores if self.name is None else outputs.get(self.name)
+
+    def _by_record(self, outputs: dict[str, Any]) -> list[dict[str, Any]] | None:
+        """Return columns of classes and their scores as an object for each record; None for others."""
+        columns = self._named_scores(outputs)
+        if all(isinstance(cells, list) and cells and isinstance(cells[0], list) for cells in columns):
+            keys = CLASSES[0], self.name or PROBABILITIES[0]
+            return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=False)]
+        return None
 
 
 # --- What an answer holds: numbers with one row for each record, or what stands in their way ---
 
 
+def named_outputs(rows: Sequence[dict[Any, Any]]) -> NamedOutputs:
+    """Return numbers by name of each record as a table with a column for each name.
+
+    >>> named_outputs([{"a": 0.5, "b": 0.25}, {"b": 0.75}]).values
+    array([[0.5 , 0.25],
+           [ nan, 0.75]])
+    """
+    if not all(isinstance(row, dict) for row in rows) or not any(rows):
+        raise UnusableError(_DIFFERENT, fix=_LOG)
+    names = list(dict.fromkeys(chain.from_iterable(rows)))
+    cells = np.array([[row.get(name, np.nan) for name in names] for row in rows], dtype=np.object_)
+    values = as_float32_if_rounded(answer_rows(cells, n=len(rows)).reshape(len(rows), -1))
+    absent = np.array([[name not in row for name in names] for row in rows])
+    return NamedOutputs(names, values, absent, one_order=len({tuple(row) for row in rows}) == 1)
+
+
+def joined_answers(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | NamedOutputs:
+    """Return what was read from several answers as one.
+
+    Raises:
+        UnusableError: Rows of different lengths or outputs.
+    """
+    if len({array.shape[1:] for array in arrays}) > 1:
+        raise UnusableError("answered with rows of different lengths", fix=_LOG)
+    outputs = np.concatenate(arrays)
+    if outputs.dtype.kind == "O" and any(isinstance(row, dict) for row in outputs):
+        return named_outputs(outputs.tolist())
+    return as_float32_if_rounded(outputs)
+
+
 def answer_rows(value: Any, *, n: int) -> npt.NDArray[Any]:
-    """Return rows as an array with one row for each of ``n`` records: floats, or labels of text as objects.
+    """Return rows as an array with one row for each of ``n`` records: floats, or labels of text and numbers by name as objects.
 
     ``null`` is no number and becomes NaN, which is refused by row later on; a number may stand as text ("NaN").
 
@@ -215,7 +302,9 @@ def answer_rows(value: Any, *, n: int) -> npt.NDArray[Any]:
     try:
         # Of objects, for an array of text takes the room of the longest for each.
         array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.object_)
-        if array.size != len(np.atleast_1d(array)) or not all(isinstance(label, str) for label in array.flat):
+        if array.size != len(np.atleast_1d(array)) or not all(
+            isinstance(label, str | dict) for label in array.flat
+        ):
             array = array.astype(np.float64, copy=False) if array.dtype.kind == "O" else array
     except (ValueError, TypeError, OverflowError):
         fix = "check the protocol, and which part of the answer is used (output_name=, or response_path=)"

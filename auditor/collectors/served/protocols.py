@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.served.payload import Payload, Wanted, json_text
+from auditor.collectors.served.payload import CLASSES, Payload, Wanted, json_text
 from auditor.collectors.served.transport import Transport, UnusableError
 from auditor.core.errors import InputError
 
@@ -273,7 +273,7 @@ def _tensor(
     for _ in shape or ():
         flat = list(chain.from_iterable(flat))
     kind = str(known.get("datatype") or _datatype(flat))
-    floats = kind.startswith("FP") and str not in set(map(type, flat))
+    floats = kind.startswith("FP") and not {str, type(None)} & set(map(type, flat))
     data = flat if floats else [_typed(cell, kind, name) for cell in flat]
     if shape is None:
         wants_column = not (isinstance(sides, list) and len(sides) == 1)
@@ -292,9 +292,13 @@ def _datatype(values: Sequence[Any]) -> str:
     return "INT64" if kinds <= {int} else "FP64"
 
 
+_CONVERT = "convert the column, have the model's own pipeline encode it, or leave it out"
+_FILL = "fill in what is missing, for which tensors in JSON have no sign, leave those records out, or use another protocol"
+
+
 def _typed(value: Any, kind: str, name: str) -> Any:
     """Return a value as the model's datatype writes it: whole numbers for INT, truth values for BOOL, text for BYTES."""
-    if kind == "BYTES":
+    if kind == "BYTES" and value is not None:
         return str(value)
     number = isinstance(value, int | float)
     if number and kind.startswith("FP"):
@@ -304,7 +308,7 @@ def _typed(value: Any, kind: str, name: str) -> Any:
     raise UnusableError(
         f"wants another type of values than {value!r} of X for its input {{said}}",
         said=f"'{name}' ({kind})",
-        fix="convert the column, have the model's own pipeline encode it, or leave it out",
+        fix=_FILL if value is None else _CONVERT,
     )
 
 
@@ -313,7 +317,15 @@ def _of_tensors(answer: Any, wanted: Wanted) -> Any:
     outputs = _items(answer, "outputs", having="data")
     if not outputs:
         raise UnusableError("answered without outputs", fix="name the protocol with protocol=")
-    output = outputs[wanted.one_of(list(outputs))]
+    name = wanted.one_of(list(outputs))
+    found, classes = _values(outputs[name]), next((key for key in outputs if key.casefold() in CLASSES), name)
+    if classes != name and found.ndim == 2 and outputs[classes].get("shape") == list(found.shape):  # noqa: PLR2004
+        return wanted.rows({classes: _values(outputs[classes]).tolist(), name: found.tolist()})
+    return found
+
+
+def _values(output: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Return the data of a tensor in its shape and type."""
     shape, kind = output.get("shape"), _FLOATS.get(str(output.get("datatype")), np.object_)
     # A number beyond the type becomes infinite, which is refused by row.
     with contextlib.suppress(ValueError, TypeError, OverflowError), np.errstate(over="ignore"):
@@ -389,9 +401,12 @@ class Template:
             return _PLACE.sub(lambda _: text, self.request).encode()
 
         def outputs(answer: Any, wanted: Wanted) -> Any:
-            value = wanted.rows(_followed(answer, self.steps, self.response))
+            value = _followed(answer, self.steps, self.response)
+            named = wanted.by_name(value) if single else None
+            value = wanted.rows(value if named is None else [value])
             rows = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
-            return [value] if single and not rows else value  # one record may come without a list around it
+            # One record may come without a list around it.
+            return [value] if single and not rows and named is None else value
 
         return Wire(target.path, body, outputs, "let the server return a probability for each class", single)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.base.named import NamedOutputs, column_names
 from auditor.collectors.base.outputs import Output
 from auditor.collectors.base.records import Records, count_records, per_group, spelled
 from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of, refuse_policies
@@ -23,11 +24,11 @@ from auditor.collectors.streaming.scorers import (
     opened_model,
     predictor,
 )
-from auditor.collectors.streaming.trial import Preflight, preflight
+from auditor.collectors.streaming.trial import Preflight, columns_noticed, kept, preflight
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
 from auditor.collectors.tables.shared_rows import SharedRows
-from auditor.collectors.tables.sources import marks
+from auditor.collectors.tables.sources import marks, path_of
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.values import Losses, OutputPolicy, PerGroup
@@ -70,14 +71,15 @@ def collect(
         records: A `RecordTable` of both groups with a column of membership, instead of the two.
         task: What the model was trained to predict; default `Classification()`. See `MultiLabel`, `SquaredError` and
             `GaussianLogLoss`.
-        classes: The label of each output column; default those that the model knows, or else 0, 1, ...
+        classes: The label of each output column; default those that the model knows or the names of the columns that it
+            returns, or else 0, 1, ...
         output: What the model returns; default probabilities for a callable, and found out for any other model.
             Logits lose no precision; probabilities may.
         ids: Optional record ids, a pair (members, non-members); the columns of a `RecordTable` have them themselves.
         groups: Optional slices to report by, likewise.
         persons: Optional data subject of each record, likewise.
         batch_size: Records for each call of the model; default all of a group at once, or what the model wants. A
-            function that gets each group at once is not tried on a few records before.
+            function that gets each group at once is not tried on a few records before, and is called once for each.
         repeats: Calls for each batch, whose outputs are averaged; for a model that answers differently on repeat.
         allow_shared_rows: Whether to go on where many rows of tables are in both groups. (Of pairs the audit says so.)
         policies: What the model might answer instead of its full outputs, such as ``"digits=2,top1,label"``: the same
@@ -144,12 +146,14 @@ def collect(
         repeats=repeats,
         policies=policies,
     )
-    noticed: tuple[str, ...] = ()
-    if tried is not None:
-        noticed = tried.warnings
-        for sentence in (*noticed, *tried.provisional):
-            warnings.warn(sentence, stacklevel=2)
-    return losses_of(scorer, (member, nonmember), size=size, labels=labels, noticed=noticed)
+    noticed = () if tried is None else tried.warnings
+    losses = losses_of(scorer, (member, nonmember), size=size, labels=labels, noticed=noticed)
+    if tried is None:
+        noticed = columns_noticed(scorer, (member, nonmember))
+        losses = replace(losses, history=(*losses.history, *noticed), notes=(*losses.notes, *noticed))
+    for sentence in (*noticed, *(() if tried is None else tried.provisional)):
+        warnings.warn(sentence, stacklevel=2)
+    return losses
 
 
 def losses_from_probabilities(
@@ -167,11 +171,12 @@ def losses_from_probabilities(
     """Return the losses of outputs that are at hand: the negative log-odds of the true class.
 
     Args:
-        probabilities: What one model returned for members and non-members, shape (n, K), or (n,) for class 1 of two.
+        probabilities: What one model returned for members and non-members, shape (n, K), or (n,) for class 1 of two. The
+            names of a DataFrame's columns are the classes where the labels are among them.
         y: The true labels, shape (n,).
         member: 1 for a record that this very model was trained on and 0 for one that it never saw, shape (n,). Of a
             cross-validation each fold has a model of its own, with the records of its fold as non-members.
-        classes: The label of each column; default 0, 1, ...
+        classes: The label of each column; default the names of the columns, or else 0, 1, ...
         output: `Output.LOGITS` where they are logits, which lose no precision; or log-probabilities.
         id: Optional record ids, shape (n,).
         group: Optional slices to report by, shape (n,).
@@ -189,6 +194,11 @@ def losses_from_probabilities(
     (array([-0.405, -2.197]), array([-1.386,  0.405]))
     """
     rows, target = np.asarray(probabilities), np.asarray(y)
+    names = column_names(probabilities)
+
+    def asarray(part: Any) -> Any:
+        return part if names is None else NamedOutputs(names, part)
+
     mask = marks(validate.column("member", member), place="member")
     labels = {
         name: validate.column(name, column)
@@ -198,7 +208,7 @@ def losses_from_probabilities(
     columns = {"probabilities": rows, "y": target, "member": mask, **labels}
     validate.same_length(list(columns), [len(np.atleast_1d(column)) for column in columns.values()])
     found = collect(
-        np.asarray,
+        asarray,
         members=(rows[mask], target[mask]),
         nonmembers=(rows[~mask], target[~mask]),
         classes=classes,
@@ -239,7 +249,7 @@ def opened_scorer(
         scorer.check(group)  # an unknown label is found before the model spends any time
     # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
     if size is None and repeats <= 1 and not is_recognised(model):
-        return scorer, None
+        return kept(scorer), None
     return scorer, preflight(scorer, groups, batch_size=size)
 
 
@@ -329,20 +339,25 @@ def collect_to(
     >>> report.n_member, report.scored_now
     (2, 4)
     """
-    from auditor.collectors.streaming.run import Collection
+    from auditor.collectors.streaming.run import Collection, checked_target
 
+    tables = [table.data for table in (members, nonmembers, records) if isinstance(table, RecordTable)]
+    checked_target(path, inputs=[found for data in tables if (found := path_of(data)) is not None])
     texts = is_scorer(model)
     task = None if texts else (task or Classification())
     under = OutputPolicy.several(policies)
     kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
     refuse_policies(under, kinds=kinds, what=what, repeats=repeats)
+    repeats = validate.at_least("repeats", repeats, least=1)
+    batch_size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
+    output = None if output is None else Output.named(output)
     sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)
     recipe = ScorerRecipe(
         model=model,
         task=task or Classification(),
-        output=None if output is None else Output.named(output),
+        output=output,
         classes=None if classes is None else typed_classes(distinct_classes(classes), sources),
-        repeats=validate.at_least("repeats", repeats, least=1),
+        repeats=repeats,
         sources=sources,
         policies=under,
     )
@@ -361,7 +376,7 @@ def collect_to(
         path=path,
         scorer=recipe,
         sources=sources,
-        batch_size=None if batch_size is None else validate.at_least("batch_size", batch_size, least=1),
+        batch_size=batch_size,
         engine=LocalEngine() if engine is None else engine,
         setting={"task": None if task is None else task.words, **_setting(recipe, sources)},
         overwrite=overwrite,

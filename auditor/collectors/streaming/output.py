@@ -6,7 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from auditor.collectors.tables.collected import (
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import drafts, unwritable, whole
 from auditor.core.values import Floats
-from auditor.records.features import Features, fingerprints
+from auditor.records.features import hashes_of
 
 # --- One look at all records before any is scored: are they fit, how many are there, and which are they ---
 
@@ -96,10 +96,10 @@ def _words(column: npt.NDArray[Any]) -> Words:
     """A 64-bit hash of each row of a column, or of a table."""
     table = column.reshape(column.shape[0], -1)
     try:
-        return fingerprints(Features(member=table, nonmember=table[:0])).member
+        return hashes_of(table)
     except InputError:  # values of other types than a feature has
         texts = np.array([repr(row) for row in table.tolist()], dtype=object)[:, None]
-        return fingerprints(Features(member=texts, nonmember=texts[:0])).member
+        return hashes_of(texts)
 
 
 # --- Is the model still the one that began: some of its losses are computed again and compared ---
@@ -222,24 +222,33 @@ class Totals:
         digests: Of the membership and the features of the records that were scored.
         types: The types of each column in those parts that have it.
         saturated: How many member and non-member losses come from a probability of exactly 0 or 1.
-        placing: The spacing near 1 of the model's floats, and the range of the finite losses with 0.
+        eps: The spacing near 1 of the model's floats.
+        ranges: The range of the finite losses with 0, and of each other score.
         hard: Whether all probabilities were 0 or 1.
+        shown: How many classes the shortest answer names, where some name only some; else 0.
         parts: How many there are.
     """
 
     digests: Digests
     types: defaultdict[str, list[Any]]
     saturated: tuple[int, int] = (0, 0)
-    placing: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    eps: float = 0.0
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     hard: bool = True
+    shown: int = 0
     parts: int = 0
 
     def add(self, part: Any) -> None:
         """Go on with the next part."""
-        (eps, hard), (most, low, high) = part_facts(part), self.placing
-        loss, member, saturated = (part[name].to_numpy() for name in ("loss", "member", "saturated"))
-        finite = loss[np.isfinite(loss)]
-        self.placing = max(most, eps), float(finite.min(initial=low)), float(finite.max(initial=high))
+        eps, hard, shown = part_facts(part)
+        self.shown = min(filter(None, (shown, self.shown)), default=0)
+        self.eps = max(self.eps, eps)
+        member, saturated = part["member"].to_numpy(), part["saturated"].to_numpy()
+        for column in part.schema:
+            if pa.types.is_floating(column.type) and column.name not in OWN_COLUMNS[1:]:
+                values, (low, high) = part[column.name].to_numpy(), self.ranges.get(column.name, (0.0, 0.0))
+                finite = values[np.isfinite(values)]
+                self.ranges[column.name] = float(finite.min(initial=low)), float(finite.max(initial=high))
         self.saturated = (
             self.saturated[0] + int((saturated & member).sum()),
             self.saturated[1] + int((saturated & ~member).sum()),
@@ -330,7 +339,7 @@ def merge(
         whole(target, folder=work.folder) as draft,
         parquet.ParquetWriter(str(draft), schema, **settings) as writer,
     ):
-        for table in _row_groups(work, schema=schema, placing=found.placing):
+        for table in _row_groups(work, schema=schema, found=found):
             writer.write_table(table, row_group_size=table.num_rows)
             content.add_content(table)
             done += table.num_rows
@@ -340,13 +349,14 @@ def merge(
     return said
 
 
-def _row_groups(work: Scoring, *, schema: Any, placing: tuple[float, float, float]) -> Iterator[Any]:
-    eps, low, high = placing
+def _row_groups(work: Scoring, *, schema: Any, found: Totals) -> Iterator[Any]:
     waiting: list[Any] = []
     for unit in work.units:
         part = work.part(unit)
-        loss = pa.array(clip_saturated(part["loss"].to_numpy(), eps=eps, low=low, high=high))
-        part = part.set_column(part.column_names.index("loss"), "loss", loss)
+        for name, (low, high) in found.ranges.items():
+            if name in part.column_names:
+                placed = clip_saturated(part[name].to_numpy(), eps=found.eps, low=low, high=high)
+                part = part.set_column(part.column_names.index(name), name, pa.array(placed))
         waiting.append(part.select(schema.names).replace_schema_metadata(None).cast(schema))
         if sum(table.num_rows for table in waiting) >= _ROWS:
             yield pa.concat_tables(waiting).combine_chunks()
@@ -359,16 +369,16 @@ def _metadata(
     scorer: Scorer, found: Totals, *, manifest: Manifest, content: Mapping[str, str]
 ) -> CollectedMetadata:
     """Return what the output is to say of itself: the same as `auditor.collect` says in memory."""
-    steps = collection_history(scorer.words, saturated=found.saturated, hard=found.hard)
+    steps = collection_history(scorer.words, saturated=found.saturated, hard=found.hard, shown=found.shown)
     alone = f"left out, because only some of the tables have it: {', '.join(found.left)}"
     return CollectedMetadata(
         scale=scorer.scale,
         history=(*steps, *manifest.warnings, *([alone] if found.left else [])),
-        notes=reader_notes(manifest.warnings, hard=found.hard),
+        notes=reader_notes(manifest.warnings, hard=found.hard, shown=found.shown),
         saturated=found.saturated,
         scores=tuple(name for name in found.schema.names if name not in OWN_COLUMNS),
         counts=manifest.counts,
-        placing=found.placing,
+        placing=(found.eps, *found.ranges["loss"]),
         content=content,
         manifest=manifest,
     )

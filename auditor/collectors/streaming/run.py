@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -48,6 +48,22 @@ class CollectedReport:
     scored_now: int
     resumed: int
     warnings: tuple[str, ...] = ()
+
+
+def checked_target(path: str | os.PathLike[str], *, inputs: Iterable[Path] = ()) -> Path:
+    """Return where the losses go, if they can be written there without replacing an input.
+
+    Raises:
+        InputError: A name that does not end in ``.parquet``.
+        OutputError: As for `check_writable`.
+    """
+    check_writable([Path(path)], inputs=inputs)
+    target = Path(path).resolve()
+    if target.suffix.lower() != ".parquet":
+        raise InputError(
+            f"output path {str(path)!r} must end in .parquet, got {target.suffix or 'no extension'!r}; name it so."
+        )
+    return target
 
 
 _BATCH = 10_000  # records, where it makes no difference to the model
@@ -109,14 +125,7 @@ class Collection:
 
     @cached_property
     def _target(self) -> Path:
-        check_writable([Path(self.path)])
-        target = Path(self.path).resolve()
-        if target.suffix.lower() != ".parquet":
-            raise InputError(
-                f"output path {str(self.path)!r} must end in .parquet, got {target.suffix or 'no extension'!r}; name"
-                " it so."
-            )
-        return target
+        return checked_target(self.path)
 
     @cached_property
     def _folder(self) -> Path:

@@ -144,7 +144,7 @@ def _of_callable(model: Any, *, output: Output | None, task: Task) -> Predictor:
         with explained(f"{name} failed on the {records.name} records", reason=with_kind):
             return model(records.features)
 
-    return Predictor(predict=predict, source=source, output=kind)
+    return Predictor(predict=predict, source=source, output=kind, fixed_columns=False)
 
 
 # --- A scorer, built wherever it is needed ---

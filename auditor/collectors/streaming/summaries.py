@@ -38,16 +38,19 @@ from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.tables import sources
 from auditor.collectors.tables.collected import metadata_of, printable_lines
 from auditor.collectors.tables.opening import open_table
+from auditor.collectors.tables.reading import stopped_by_evidence
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError
 from auditor.core.files import MEMORY, table_content, write_all
 from auditor.core.values import SIGN_AND_EXPONENT, Counted, Floats, Losses, LossScale
+from auditor.records.labels import default_units
 
 BITS = 22  # at which the certified bound loses at most .01 nats on the laws that were tried
 _FEWEST, _MOST = 13, 24  # beyond, the counts of all bins take more memory than losses that are worth counting
 _COLUMNS = ("bin", "member", "nonmember")
 _SETTING = ("bits", "loss", "scale")  # what summaries must share to be added
-_ABOUT = (*_SETTING, "saturated", "notes")  # what a file says beside its counts
+_OF_LOSSES = ("scale", "saturated", "notes", "stopped_by_evidence")
+_ABOUT = ("bits", "loss", *_OF_LOSSES)  # what a file says beside its counts
 _MARK, _VERSION = "auditor_summary", 1  # by what it is known, and the version of its form
 _LONGEST = 2**20  # bytes of that
 _MOST_RECORDS = 2**53  # beyond, shares of them are not told apart
@@ -72,6 +75,7 @@ class Summary:
         scale: What the loss is, likewise.
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         notes: What was noticed when the losses were collected.
+        stopped_by_evidence: Whether any of the losses are of runs whose number their evidence decided; see `Losses`.
 
     Raises:
         InputError: Bins that do not ascend or are none of so many bits, or counts that are negative or of another length.
@@ -89,6 +93,7 @@ class Summary:
     scale: LossScale = LossScale.UNKNOWN
     saturated: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = ()
+    stopped_by_evidence: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", _checked_bits(self.bits))
@@ -126,17 +131,17 @@ class Summary:
 
     @classmethod
     def of(cls, losses: Losses, *, bits: int = BITS) -> "Summary":
-        """Return the summary of losses that are at hand.
+        """Return the summary of losses that are at hand: of one score for each person or id where several rows share one.
 
         Args:
             losses: Any.
             bits: See `Summary`.
         """
         bits = _checked_bits(bits)
-        found = _Bins(bits)
-        for group, member in ((losses.member, True), (losses.nonmember, False)):
+        found, units = _Bins(bits), default_units(losses).losses
+        for group, member in ((units.member, True), (units.nonmember, False)):
             found.add(group, np.full(group.size, member))
-        return replace(found.summary(), scale=losses.scale, saturated=losses.saturated, notes=losses.notes)
+        return replace(found.summary(), **{name: getattr(losses, name) for name in _OF_LOSSES})
 
     def __add__(self, other: Any) -> "Summary":
         """Return the summary of the records of both.
@@ -158,7 +163,8 @@ class Summary:
         np.add.at(counts.T, at, np.concatenate(parts))
         saturated = (self.saturated[0] + other.saturated[0], self.saturated[1] + other.saturated[1])
         notes = tuple(dict.fromkeys((*self.notes, *other.notes)))
-        about: Any = {"saturated": saturated, "notes": notes}
+        stopped = self.stopped_by_evidence or other.stopped_by_evidence
+        about: Any = {"saturated": saturated, "notes": notes, "stopped_by_evidence": stopped}
         return replace(self, bin=both, member=member, nonmember=nonmember, **about)
 
     def __radd__(self, other: Any) -> "Summary":
@@ -182,7 +188,7 @@ class Summary:
             values = _told_by(self.bin[counts > 0], self.bits)
             groups[name] = Counted(values, counts[counts > 0], self.bits)
         step = f"{self.loss!r} counted in bins of {self.bits} bits"
-        about: Any = {"scale": self.scale, "saturated": self.saturated, "notes": self.notes}
+        about: Any = {name: getattr(self, name) for name in _OF_LOSSES}
         return Losses(**groups, **about, history=(step,))
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -222,6 +228,7 @@ class Summary:
                 " release that wrote it."
             )
         try:
+            about = {"stopped_by_evidence": False, **about}  # as earlier releases left it out
             told: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
             told |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
             found = cls(**told)
@@ -409,6 +416,7 @@ class _Losses:
 
     def _about(self, *, first: bool) -> dict[str, Any]:
         about: dict[str, Any] = {"loss": f"-{self.loss}" if self.higher_is_member else self.loss}
+        about |= {"stopped_by_evidence": stopped_by_evidence(self.table)} if first else {}
         collected = metadata_of(self.table.path)
         if collected is not None:
             own = (
@@ -458,7 +466,8 @@ def _opened(data: Any, *, memory: float) -> Iterator[sources.Table]:
         yield from _remote(data)
         return
     path = sources.path_of(data)
-    for part in sources.parts(path) if path is not None and path.is_dir() else [data]:
+    whole = path is None or not path.is_dir() or sources.is_partitioned(path)
+    for part in [data] if whole else sources.parts(path):  # type: ignore[arg-type]  # there is a path
         yield open_table(part, memory=memory)
 
 

@@ -9,14 +9,23 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base.outputs import Output, shaped_outputs
+from auditor.collectors.base.named import joined
+from auditor.collectors.base.outputs import NAME_SCORES, Output, fall, shaped_outputs
 from auditor.collectors.base.records import Records, spread
 from auditor.collectors.base.scorer import ModelScorer, Scorer, differences
-from auditor.collectors.base.tasks import BatchLosses, Classification, better_order, concatenated, reordered
+from auditor.collectors.base.tasks import (
+    BatchLosses,
+    Classification,
+    better_order,
+    class_probabilities,
+    concatenated,
+    reordered,
+)
 from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.streaming.engines import duration
+from auditor.collectors.texts.scorer import TextScorer
 from auditor.core.errors import InputError
-from auditor.core.values import Floats, LossScale
+from auditor.core.values import LossScale
 
 # --- A few records scored on trial: outputs, losses and the time that they took ---
 
@@ -48,16 +57,13 @@ class _Prober:
         step = self._most or n
         parts = [self._answer(records.part(start, start + step)) for start in range(0, n, step)]
         outputs = [part.outputs for part in parts if part.outputs is not None]
-        return Answer(
-            records,
-            np.concatenate(outputs) if outputs else None,
-            concatenated([part.losses for part in parts]),
-        )
+        losses = concatenated([part.losses for part in parts])
+        return Answer(records, joined(outputs) if outputs else None, losses)
 
     def _answer(self, records: Records) -> Answer:
         scorer, begun = self._scorer, time.perf_counter()
         model = scorer if isinstance(scorer, ModelScorer) else None
-        answer = model.predictor.predict(records) if model else scorer.score(records)
+        answer = model.answer(records) if model else scorer.score(records)
         self._seconds[len(records)] = time.perf_counter() - begun
         if model is None:
             return Answer(records, None, answer)
@@ -95,21 +101,15 @@ def _gap(first: BatchLosses, second: BatchLosses, scale: LossScale) -> float | N
     return float(apart.max()) if apart.any() else None
 
 
-def _as_probabilities(values: Floats, kind: Output) -> Floats:
-    """Return the probability of each class, shape (n, K), from outputs of any kind."""
-    from scipy.special import expit, softmax
-
-    if values.ndim > 1:
-        return values if kind is Output.PROBABILITIES else np.asarray(softmax(values, axis=1))
-    ones = {Output.LOGITS: expit, Output.LOG_PROBABILITIES: np.exp}.get(kind, np.asarray)(values)
-    return np.stack([1 - ones, ones], axis=1)
-
-
 # --- What they tell ---
 
 
 _FEW = 10  # records that are asked for twice
+_ALIKE = 1e-3  # relative, between two answers about a record
+_DIFFERENT = 3  # answers that do not change places by chance
 _SOME = 200  # records of all groups on which the order of the labels is judged, and the time
+_SORTED = 30  # records whose scores all fall from left to right, so that they look sorted
+_LOOKED = 250  # records of a group whose outputs are at hand on which the order of the labels is judged
 _SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
 _SHOWN = 30  # classes; a longer list is no help
 
@@ -151,6 +151,8 @@ class Preflight:
 def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | None = None) -> Preflight:
     """Try a scorer on a few records of each group: ten of them, one alone, the ten again, and then all.
 
+    A server gets the ten once more, in another order and in two batches: its answers must follow them.
+
     Args:
         scorer: What will score the groups.
         groups: Records of members and of non-members, at least one; 200 in all are used, spread over each group, since
@@ -171,20 +173,19 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     (True, (), ())
     """
     some = spread(groups, most=_SOME // len(groups))
-    _refuse_unknown_order(scorer, some)
     trial = _Prober(scorer, batch_size=batch_size)
     few = some[0].part(0, min(_FEW, len(some[0])))
     first, again = trial.score(few), trial.score(few)
     alone = trial.score(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     most = [trial.score(group) for group in some] if more else [first]
+    told = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
+    if _server(scorer) is not None:
+        _refuse_other_rows(first, scorer)
     head = replace(first.losses, loss=first.losses.loss[:1], saturated=first.losses.saturated[:1])
     by_batch = apart is None and _gap(head, alone.losses, scorer.scale) is not None
-    off_one, order = 0.0, None
-    if _has_classes(scorer):
-        outputs = np.concatenate([answer.outputs for answer in most if answer.outputs is not None])
-        off_one, order = _off_one(outputs, scorer), _suggestion(outputs, scorer, most)
+    order, warned = _columns(scorer, [(item.records, item.outputs) for item in most])
     tried = sum(len(answer.records) for answer in most)
     hard = concatenated([answer.losses for answer in most]).hard
     return Preflight(
@@ -192,24 +193,29 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
         deterministic=apart is None,
         suggested_classes=order,
         seconds_per_record=trial.seconds_per_record(),
-        warnings=tuple(_warnings(scorer, apart=apart, by_batch=by_batch, off_one=off_one, order=order)),
+        warnings=(*told, *_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
         provisional=tuple(_provisional(scorer, tried)) if hard else (),
         answer=first,
     )
 
 
-def _refuse_unknown_order(scorer: Scorer, groups: Sequence[Records]) -> None:
-    """Refuse labels of text where nothing says which output column is which class."""
-    if not _has_classes(scorer) or scorer.known_classes is not None:
-        return
-    for group in groups:
-        text = next((label for label in group.labels.tolist() if isinstance(label, str)), None)
-        if text is not None:
-            raise InputError(
-                f"classes must name the class of each output column, in their order, for {group.name} labels such as"
-                f" {text!r}, because the model does not say which column is which; give classes= (--classes on the"
-                " command line)."
-            )
+def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
+    """Refuse a server whose answers do not follow their records, sent again in the other order and in two batches.
+
+    Its answers are then those of before, in another order than the records: three different ones at least have moved, for
+    fewer, such as labels drawn at random, may move by chance.
+    """
+    n = len(first.records)
+    again = _Prober(scorer, batch_size=(n + 1) // 2).score(first.records.take(np.arange(n)[::-1]))
+    before, after = (np.asarray(answer.outputs, dtype=np.float64).reshape(n, -1) for answer in (first, again))
+    same = np.all(np.isclose(before[:, None], after[None, ::-1], rtol=_ALIKE, atol=_ALIKE**2), axis=2)
+    moved = ~np.diagonal(same)
+    if same.any(axis=0).all() and len(np.unique(before[moved], axis=0)) >= _DIFFERENT:
+        raise InputError(
+            f"{first.records.name} answers must follow their records, got those of other records for the same {n} in another"
+            f" order and batch (first for {first.records.row(int(np.argmax(moved)))}); have the server answer in the order"
+            " of the request, or send one record at a time with max_request_records=1."
+        )
 
 
 def _has_classes(scorer: Scorer) -> TypeGuard[ModelScorer]:
@@ -217,30 +223,79 @@ def _has_classes(scorer: Scorer) -> TypeGuard[ModelScorer]:
     return isinstance(scorer, ModelScorer) and isinstance(scorer.task, Classification)
 
 
-def _off_one(outputs: npt.NDArray[Any], scorer: ModelScorer) -> float:
-    """Return how far the probabilities of a record are from summing to one, at most."""
-    if outputs.ndim == 1 or scorer.output is not Output.PROBABILITIES:
-        return 0.0
-    return float(np.abs(outputs.astype(np.float64).sum(axis=1) - 1).max())
+def _columns(
+    scorer: Scorer, answers: Sequence[tuple[Records, Any]]
+) -> tuple[tuple[Any, ...] | None, list[str]]:
+    """Return the classes in an order that explains the labels far better, if there is one, and what a reader must know.
 
-
-def _suggestion(
-    outputs: npt.NDArray[Any], scorer: ModelScorer, answers: Sequence[Answer]
-) -> tuple[Any, ...] | None:
-    """Return the classes in an order that explains the labels far better, if there is one."""
+    Raises:
+        InputError: Scores that are sorted without their classes.
+    """
+    if not _has_classes(scorer):
+        return None, []
+    outputs, warned = joined([found for _, found in answers]), []
+    named = getattr(outputs, "classes", ())
+    known = named or scorer.known_classes
+    names = range(outputs.shape[1] if outputs.ndim > 1 else 2) if known is None else known
+    codes = np.concatenate([records.codes(names) for records, _ in answers])
+    loose = not (scorer.predictor.fixed_columns or named)
+    if loose and fall(outputs, least=_SORTED) and np.ptp(codes):
+        raise InputError(
+            f"outputs must be in the order of the classes, got scores that fall from left to right for each of {codes.size}"
+            f" records, as if sorted; {NAME_SCORES}, also where this order is right."
+        )
     with np.errstate(over="ignore"):  # logits beyond the doubles
-        probabilities = _as_probabilities(outputs.astype(np.float64), scorer.output)
-    known = scorer.known_classes
-    names = range(probabilities.shape[1]) if known is None else known
-    order = better_order(
-        probabilities, codes=np.concatenate([answer.records.codes(names) for answer in answers])
+        probabilities = class_probabilities(outputs.astype(np.float64), scorer.output)
+    if outputs.ndim > 1 and scorer.output is Output.PROBABILITIES:
+        off_one = float(np.abs(probabilities.sum(axis=1) - 1).max())
+        if off_one > _SUM:
+            warned.append(
+                f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the"
+                " losses; have the model return all digits."
+            )
+    order = better_order(probabilities, codes=codes)
+    if order is None:
+        return None, warned
+    found = tuple(reordered(list(names), order))
+    fix = f"check classes= (--classes){_perhaps(found)}"
+    if scorer.predictor.classes is not None:
+        fix = "the model itself says its order, so check how the labels were encoded"
+    elif named:
+        fix = "the names of the columns say their order, so check how the labels were encoded"
+    warned.append(
+        "the labels look as if the output columns were in another order of the classes, which explains them far better:"
+        f" {fix}."
     )
-    return None if order is None else tuple(reordered(list(names), order))
+    return found, warned
 
 
-def _warnings(
-    scorer: Scorer, *, apart: float | None, by_batch: bool, off_one: float, order: tuple[Any, ...] | None
-) -> Iterator[str]:
+def kept(scorer: ModelScorer) -> ModelScorer:
+    """Return a scorer that calls its model once for each group, and keeps the outputs."""
+    outputs: dict[str, Any] = {}
+
+    def predict(records: Records) -> Any:
+        if records.name not in outputs:
+            outputs[records.name] = scorer.predictor.predict(records)
+        return outputs[records.name]
+
+    return replace(scorer, predictor=replace(scorer.predictor, predict=predict))
+
+
+def columns_noticed(scorer: ModelScorer, groups: Sequence[Records]) -> tuple[str, ...]:
+    """Return what the outputs of whole groups, which are kept and were scored, say of their columns.
+
+    Raises:
+        InputError: Scores that are sorted without their classes.
+    """
+    answers = []
+    for group in groups:
+        outputs = shaped_outputs(scorer.answer(group), n=len(group), place=group.name)
+        [some] = spread([replace(group, features=np.arange(len(group)))], most=_LOOKED)
+        answers.append((some, outputs[some.features]))
+    return tuple(_columns(scorer, answers)[1])
+
+
+def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterator[str]:
     """Yield what a reader of the losses must know."""
     if apart is not None:
         repeats = scorer.repeats if isinstance(scorer, ModelScorer) else 1
@@ -257,22 +312,6 @@ def _warnings(
         yield (
             "the model answers differently about a record alone than among others, so that losses depend on the batch;"
             " check that it is not in training mode and that nothing is normalised over the batch."
-        )
-    if off_one > _SUM:
-        yield (
-            f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the losses;"
-            " have the model return all digits."
-        )
-    if order is not None:
-        own = isinstance(scorer, ModelScorer) and scorer.predictor.classes is not None
-        fix = (
-            "the model itself says its order, so check how the labels were encoded"
-            if own
-            else f"check classes= (--classes){_perhaps(order)}"
-        )
-        yield (
-            "the labels look as if the output columns were in another order of the classes, which explains them far"
-            f" better: {fix}."
         )
 
 

@@ -193,7 +193,7 @@ def parts_in(folder: Path) -> list[Path]:
 
 def write_part(path: Path, *, unit: Unit, key: str, batch: Batch, losses: BatchLosses) -> None:
     """Write the losses of a unit with what is known of its records; infinite losses stay infinite."""
-    facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard)})
+    facts = json.dumps({"eps": float(losses.eps), "hard": bool(losses.hard), "shown": losses.shown})
     sink = pa.BufferOutputStream()
     parquet.write_table(_table(batch, losses).replace_schema_metadata({_FACTS: facts}), sink)
     content = sink.getvalue().to_pybytes()
@@ -211,10 +211,10 @@ def read_part(path: Path, *, unit: Unit, key: str) -> Any:
     return parquet.read_table(pa.BufferReader(content)) if seal == _seal(content, unit, key) else None
 
 
-def part_facts(table: Any) -> tuple[float, bool]:
-    """Return the spacing near 1 of the floats that the model returned, and whether all its probabilities were 0 or 1."""
+def part_facts(table: Any) -> tuple[float, bool, int]:
+    """Return ``eps``, ``hard`` and ``shown`` of the losses of a part, as `BatchLosses` has them."""
     facts = json.loads(table.schema.metadata[_FACTS])
-    return facts["eps"], facts["hard"]
+    return facts["eps"], facts["hard"], facts.get("shown", 0)
 
 
 def _seal(content: bytes, unit: Unit, key: str) -> bytes:

@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -190,6 +191,11 @@ class ColumnPlan:
         whole = types.is_integer(self.type) or types.is_boolean(self.type) or self.categories is not None
         return bool(whole) or (self.kind is Kind.VECTOR and self.shape is None)
 
+    @property
+    def uniform(self) -> bool:
+        """Whether pandas makes the same of every stretch of the column, as it does of plain numbers."""
+        return self.categories is None and bool(types.is_integer(self.type) or types.is_floating(self.type))
+
     def look(self, column: Any, words: str) -> None:
         """Take up some cells."""
         self.gaps |= column.null_count > 0
@@ -283,7 +289,7 @@ class BatchReader:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_coming": None, "_held": None}
 
-    @property
+    @cached_property
     def kinds(self) -> dict[str, Kind]:
         """What the cells of each column are."""
         return {name: plan.kind for name, plan in self.plans.items()}
@@ -359,7 +365,7 @@ class _BatchStretch:
         """Return some columns as a DataFrame."""
         columns = [self._stable(name) for name in names]
         frame = pa.table(columns, names=list(names)).to_pandas(ignore_metadata=True)
-        for name in names:
+        for name in (name for name in names if not self.plans[name].uniform):
             changed = self._changed(name, frame[name])
             if changed is not None:
                 frame[name] = changed
@@ -438,9 +444,9 @@ _ROWS = 2**16  # of a batch
 class ArrowTable(SchemaTable):
     """A pyarrow Table, or a Dataset, which may be larger than memory; in one block."""
 
-    def __init__(self, data: Any, *, place: str) -> None:
+    def __init__(self, data: Any, *, place: str, path: Path | None = None) -> None:
         """Keep the data."""
-        super().__init__({place: data.schema}, place=place)
+        super().__init__({place: data.schema}, place=place, path=path)
         self._data = data
 
     def sizes(self) -> list[int]:

@@ -3,6 +3,8 @@
 import csv
 import gzip
 import io
+import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -16,11 +18,17 @@ from auditor.collectors.tables.sources import Column, Kind, kind_of, readable
 from auditor.core import validate
 from auditor.core.errors import InputError
 
+_DECLARED = re.compile(r'"?sep=([^\s"])"?\r?\n')  # what spreadsheets write in front of the names
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
+_PER_COLUMN = (
+    2**13
+)  # of a wide table: each block costs a call for each column, so that few rows a block are slow
 
 
 class CsvTable(BatchTable):
     """UTF-8 text, separated by commas or (``.tsv``) tabulators, with one line of column names, which may be surrounded by spaces.
+
+    A first line such as ``sep=;`` names another separator.
 
     The types of records are settled in one look at the whole file.
     """
@@ -36,9 +44,15 @@ class CsvTable(BatchTable):
         with _text(path) as stream:
             # A line at a time, and none longer than any row may be.
             text = iter(lambda: self._short(stream.readline(_BLOCK + 1)), "")
-            lines = csv.reader(text, delimiter=self._separator)
+            first = next(text, "")
+            declared = _DECLARED.fullmatch(first)
+            if declared:
+                self._separator, self.rows = declared[1], validate.FROM_ZERO
+            lines = csv.reader(
+                text if declared else itertools.chain([first], text), delimiter=self._separator
+            )
             header = next((fields for fields in lines if fields), [])
-            self._header_lines = lines.line_num
+            self._header_lines = lines.line_num + bool(declared)
         super().__init__([name.strip().strip('"').strip() for name in header], place=place, path=path)
         self.asides = frozenset(name for name in self.names if not name)
 
@@ -100,7 +114,7 @@ class CsvTable(BatchTable):
             "read_options": arrow.ReadOptions(
                 column_names=[str(position) for position in range(len(self.names))],
                 skip_rows=self._header_lines,
-                block_size=_BLOCK,
+                block_size=max(_BLOCK, _PER_COLUMN * len(self.names)),
             ),
             # A blank line is a missing loss where there is only one column, and nothing elsewhere.
             "parse_options": arrow.ParseOptions(
@@ -126,8 +140,8 @@ class CsvTable(BatchTable):
 
     def _refuse_ragged(self) -> None:
         with _text(self.path) as stream:
-            lines = (fields for fields in csv.reader(stream, delimiter=self._separator) if fields)
-            next(lines)
+            every = csv.reader(stream, delimiter=self._separator)
+            lines = (fields for fields in every if fields and every.line_num > self._header_lines)
             for row, fields in enumerate(lines):
                 if len(fields) != len(self.names):
                     raise InputError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from auditor.collectors.tables import arrays, sources
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.files import MEMORY
-from auditor.records.features import Features, fingerprints
 
 # --- Data of any supported kind becomes an open table, of which only the names of the columns are read ---
 
@@ -63,6 +63,11 @@ def _file(path: Path) -> sources.Table:
         return arrays.NpzTable(path, place=place)
     from auditor.collectors.tables import arrow, csv
 
+    if kind == sources.FOLDER and sources.is_partitioned(path):
+        from pyarrow import dataset
+
+        data = dataset.dataset(str(path), format="parquet", partitioning="hive")
+        return arrow.ArrowTable(data, place=f"folder {str(path)!r}", path=path)
     if kind == sources.FOLDER:
         return arrow.ParquetTable(sources.parts(path), place=f"folder {str(path)!r}", path=path)
     if kind == ".parquet":
@@ -84,7 +89,7 @@ class RecordTable:
 
     Attributes:
         data: The path of a ``.csv`` or ``.tsv`` (also with ``.gz`` behind it), ``.parquet``, ``.npz``, ``.arrow`` or ``.feather`` file or of a folder of
-            ``.parquet`` parts (in the order of their names); a pandas or polars DataFrame; a pyarrow Table or Dataset;
+            ``.parquet`` parts (in the order of their names), also in folders ``column=value``; a pandas or polars DataFrame; a pyarrow Table or Dataset;
             or a dictionary of arrays by name.
         label: The column of true labels, or several for several labels or outputs; none where there is nothing to
             predict, as for texts.
@@ -234,7 +239,7 @@ class TableSource:
     def __len__(self) -> int:
         return len(self.reader)
 
-    @property
+    @cached_property
     def kinds(self) -> dict[str, sources.Kind]:
         """What the cells of each feature are, in the order of the features."""
         return {name: self.reader.kinds[name] for name in self.roles.features}
@@ -263,7 +268,6 @@ class TableSource:
                 records=Records(self.name, features, labels, first_row=start),
                 member=self._member(stretch, start, stop),
                 columns=columns,
-                fingerprint=_fingerprint(features),
             )
 
     def _features(self, stretch: sources.Stretch) -> Any:
@@ -295,15 +299,6 @@ class TableSource:
             return np.full(stop - start, bool(self.member))
         column, place = sources.without_gaps(stretch.column(name)), f"column {name!r} of {self.name}"
         return sources.marks(column, place=place, rows=self.rows, group=self.member, first_row=start)
-
-
-def _fingerprint(features: Any) -> npt.NDArray[np.uint64] | None:
-    """Hashes of the features, as `auditor.collect` has them; none where they are no plain values."""
-    empty: Any = features.iloc[:0] if hasattr(features, "iloc") else features[:0]
-    try:
-        return fingerprints(Features(member=features, nonmember=empty)).member
-    except InputError:
-        return None
 
 
 # --- Tables of records become sources: one for each group, or one that holds both ---
@@ -382,7 +377,8 @@ def open_source(table: RecordTable, *, task: Task | None, member: bool | None, n
 def _matched(first: TableSource, second: TableSource) -> TableSource:
     """Return the second table with its features in the order of the first."""
     for here, there in ((second, first), (first, second)):
-        missing = [name for name in there.roles.features if name not in here.roles.features]
+        own = set(here.roles.features)
+        missing = [name for name in there.roles.features if name not in own]
         if missing:
             raise InputError(
                 f"{here.name} must have the same features as {there.name}, got no"

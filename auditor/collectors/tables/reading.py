@@ -78,6 +78,7 @@ def from_columns(
     saturated: tuple[int, int] = (0, 0),
     history: Sequence[str] = (),
     notes: Sequence[str] = (),
+    stopped_by_evidence: bool = False,
 ) -> Losses:
     """Split one column of losses into members and non-members.
 
@@ -98,6 +99,7 @@ def from_columns(
         saturated: How many member and non-member losses came from a probability of exactly 0 or 1.
         history: Where the column came from, first step first.
         notes: What was noticed when the losses were collected, which a reader must know.
+        stopped_by_evidence: Whether the evidence in these runs decided how many there are; see `Losses`.
 
     Returns:
         The losses of both groups, each in the order of the column.
@@ -134,6 +136,7 @@ def from_columns(
         scale=scale,
         saturated=saturated,
         notes=tuple(notes),
+        stopped_by_evidence=stopped_by_evidence,
         policies={name: PerGroup(column[mask], column[~mask]) for name, column in under.items()},
         **{name: PerGroup(column[mask], column[~mask]) for name, column in labels.items()},
     )
@@ -167,7 +170,8 @@ def read_losses(
 
     What `auditor.collect_to` wrote says of itself what its losses are, how they came about and how many are saturated;
     together with its true classes, fingerprints and which records were classified correctly they are what `auditor.collect` would have returned.
-    Beside a column ``loss`` those under output policies are read too, such as ``loss.digits=2`` or ``loss.label``.
+    Beside a column ``loss`` those under output policies are read too, such as ``loss.digits=2`` or ``loss.label``. A column
+    (or array) ``stopped_by_evidence`` with a 1 marks runs whose number their evidence decided, as `Losses.to_frame` writes it.
 
     Args:
         path: A ``.csv`` or ``.tsv`` (UTF-8, one line of names; also with ``.gz`` behind it), ``.parquet``, ``.arrow``, ``.feather`` or ``.npz`` file (the
@@ -203,6 +207,7 @@ def read_losses(
     table = open_table(path, memory=memory)
     if isinstance(table, NpzTable) and loss_column not in table.names and {*_TWO_ARRAYS} <= {*table.names}:
         return _two_arrays(table, higher_is_member)
+    given: dict[str, Any] = {"stopped_by_evidence": stopped_by_evidence(table)}
     collected = metadata_of(path)
     own = table.names if collected else ()
     if label_column is None and "label" in own:
@@ -214,7 +219,7 @@ def read_losses(
     odds = [name for name in (_ODDS,) if name in table.names]
     under = OutputPolicy.columns_among(table.names if loss_column == "loss" else ())
     columns = table.columns([*names, *labels.values(), *known, *odds, *under], text=list(labels.values()))
-    given: dict[str, Any] = {field: columns[name] for field, name in labels.items()}
+    given |= {field: columns[name] for field, name in labels.items()}
     given |= {name: _probabilities(columns[name], table) for name in odds}
     given["history"] = [f"column {loss_column!r} of {table.title}, membership from column {member_column!r}"]
     given["policies"] = {policy: _losses(columns[name], table, name) for name, policy in under.items()}
@@ -305,11 +310,15 @@ def read_loss_pair(
     alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
     if alone:
         history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
-    pairs = {
+    pairs: Any = {
         field: PerGroup(labels[0][name], labels[1][name])
         for field, name in (shared | {name: name for name in odds}).items()
     }
-    return _of_groups(losses[0], losses[1], higher_is_member=higher_is_member, history=history, **pairs)
+    known: Any = {
+        "higher_is_member": higher_is_member,
+        "stopped_by_evidence": any(map(stopped_by_evidence, tables)),
+    }
+    return _of_groups(losses[0], losses[1], history=history, **known, **pairs)
 
 
 def _refuse_mixed(table: Table, name: str | None, *, group: bool) -> None:
@@ -328,6 +337,22 @@ def _losses(column: Column, table: Table, name: str) -> Floats:
 
 
 _ODDS = "inclusion"
+_STOPPED = "stopped_by_evidence"
+
+
+def stopped_by_evidence(table: Table) -> bool:
+    """Return whether a table marks any of its rows as runs whose number their evidence decided."""
+    if _STOPPED not in table.names:
+        return False
+    place, column = _place(_STOPPED, table), table.columns([_STOPPED])[_STOPPED]
+    # Blank in the rows of a table that was added to it.
+    found = np.nan_to_num(numbers(column, place=place, rows=table.rows, truth=True))
+    if not np.isin(found, (0, 1)).all():
+        raise InputError(
+            f"{place} must hold only 0 and 1 (runs whose number their evidence decided), got"
+            f" {found[~np.isin(found, (0, 1))][0]:g}; give the column another name if it means something else."
+        )
+    return bool(found.any())
 
 
 def _probabilities(column: Column, table: Table) -> Floats:
@@ -360,7 +385,8 @@ _TWO_ARRAYS = ("member", "nonmember")
 def _two_arrays(table: Table, higher_is_member: bool) -> Losses:  # noqa: FBT001
     losses = [_losses(table.columns([name])[name], table, name) for name in _TWO_ARRAYS]
     history = [f"arrays 'member' and 'nonmember' of {table.title}"]
-    return _of_groups(*losses, higher_is_member=higher_is_member, history=history)
+    known: Any = {"higher_is_member": higher_is_member, "stopped_by_evidence": stopped_by_evidence(table)}
+    return _of_groups(*losses, history=history, **known)
 
 
 # --- Columns that describe the records become `Features`, in the order of the losses ---

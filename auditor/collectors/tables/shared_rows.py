@@ -13,10 +13,10 @@ from auditor.collectors.tables.sources import Column
 from auditor.core.errors import InputError
 from auditor.core.numbers import percent
 from auditor.records import labels
-from auditor.records.features import Features, fingerprints
+from auditor.records.features import hashes_of
 
 if TYPE_CHECKING:
-    from auditor.checks.copies import ByChance
+    from auditor.estimators.twins import ByChance
 
 
 _Hashes = npt.NDArray[np.uint64]
@@ -36,7 +36,7 @@ class SharedRows:
     An id in both groups means that records of one group are in the other too, and then the difference between the groups
     is not what is claimed for it. Equal features and labels need not mean that: records with few or coarse features have
     natural twins. So the contents in both groups are compared with how many a random split of all records would put there
-    (`auditor.checks.copies`). What a random split gives is noted; more is named with the expected number; and it is refused
+    (`auditor.estimators.twins`). What a random split gives is noted; more is named with the expected number; and it is refused
     where a random split gives as many with a chance below 1e-6 and the excess is over 1% of the smaller group, or where
     all of the smaller group is in the other with a chance below 1%.
 
@@ -162,7 +162,7 @@ class _Overlap:
 
 
 def _overlap(nonmembers: list[_Piece], members: list[_Piece]) -> _Overlap | None:
-    from auditor.checks.copies import by_chance
+    from auditor.estimators.twins import by_chance
 
     if not nonmembers or not members:
         return None
@@ -212,7 +212,7 @@ def _content(features: _Hashes, labels: Column) -> _Hashes:
     """A hash of features and label of each record."""
     table = labels.reshape(labels.shape[0], -1)
     try:
-        hashes: _Hashes = fingerprints(Features(table, table[:0])).member
+        hashes: _Hashes = hashes_of(table)
     except InputError:  # labels that are no plain values
         return features
     return features + _STEP * hashes

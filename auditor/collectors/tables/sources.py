@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -151,6 +152,7 @@ class Table(ABC):
 TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _SUFFIXES = (*TEXTS, ".parquet", ".npz", ".arrow", ".feather")
 FOLDER = "folder"  # of Parquet parts
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # of a path, in which // became /; a drive has one letter
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".npy", ".pt", ".pth", ".sav")
 
@@ -214,6 +216,11 @@ def checked_kind(path: Path) -> str:
         status = None
     if status is not None and stat.S_ISDIR(status.st_mode):
         return FOLDER
+    if status is None and _ADDRESS.match(str(path)):
+        raise InputError(
+            f"file {str(path).replace(':/', '://', 1)!r} must lie on this machine, got an address; copy it here, or count it at"
+            " its address with auditor summarise (Summary.from_files) and audit the summary."
+        )
     if suffix not in _SUFFIXES:
         shown = repr(suffix) if suffix else "no extension"
         raise InputError(
@@ -239,6 +246,13 @@ def parts(folder: Path) -> list[Path]:
             " holds the parts."
         )
     return found
+
+
+def is_partitioned(folder: Path) -> bool:
+    """Return whether a folder holds others that are called ``column=value``, as Hive and Spark write them, and no parts."""
+    here = list(folder.iterdir())
+    nested = any("=" in path.name and path.is_dir() for path in here)
+    return nested and not any(path.suffix.lower() == ".parquet" and path.is_file() for path in here)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """A language model behind an OpenAI-compatible completions endpoint."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.collectors.base.records import Records
-from auditor.collectors.served.transport import Connection, Transport
+from auditor.collectors.served.transport import Connection, StatusError, Transport
 from auditor.collectors.texts.scores import ScoredText, checked_log_probabilities, plain_texts
 from auditor.core import validate
 from auditor.core.errors import InputError
@@ -28,7 +29,7 @@ _MOST = 2**53  # of a count: a server may write a number without end
 _ONE_BY_ONE = "ask for one prompt at a time with max_request_records=1"
 _NOT_EVALUABLE = (
     "texts are not evaluable at this endpoint; use a completions endpoint that gives the log-probabilities of the prompt"
-    " (echo with logprobs, or prompt_logprobs)"
+    " (echo with logprobs, or prompt_logprobs), such as vLLM's, or load the model into this process"
 )
 
 _Choice = Mapping[str, Any]
@@ -74,8 +75,8 @@ class EchoedPrompt:
             _check_echo(choice, text=text, records=records, row=row)
         counts = self._prompt_tokens(answer, choices=choices, texts=texts, records=records)
         return [
-            _numbers(choice["logprobs"]["token_logprobs"][:count], records=records, row=row)
-            for row, (choice, count) in enumerate(zip(choices, counts, strict=True))
+            _numbers(choice["logprobs"]["token_logprobs"][:count], text=text, records=records, row=row)
+            for row, (choice, count, text) in enumerate(zip(choices, counts, texts, strict=True))
         ]
 
     def _prompt_tokens(
@@ -120,11 +121,12 @@ class PromptLogProbs:
         """Return what is asked, for JSON; 0 asks for the prompt's own tokens without alternatives."""
         return {"model": model, "prompt": list(texts), "max_tokens": 1, "prompt_logprobs": 0}
 
-    def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:  # noqa: ARG002 - the form's
+    def logs(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Floats]:
         """Return the log-probabilities of every token but the first of each text."""
+        choices = _choices(answer, records=records)
         return [
-            _numbers(_own(choice, records=records, row=row), records=records, row=row)
-            for row, choice in enumerate(_choices(answer, records=records))
+            _numbers(_own(choice, records=records, row=row), text=text, records=records, row=row)
+            for row, (choice, text) in enumerate(zip(choices, texts, strict=True))
         ]
 
 
@@ -177,8 +179,11 @@ def _before(choice: _Choice, *, end: int) -> int | None:
     return sum(place < end for place in places)
 
 
-def _numbers(values: Sequence[Any], *, records: Records, row: int) -> Floats:
+def _numbers(values: Sequence[Any], *, text: str, records: Records, row: int) -> Floats:
     """Return the log-probabilities of all tokens but the first, which has none."""
+    if len(values) == 1 and len(text.split()) > 1:
+        words = "with one value for several words: the server computes no log-probabilities of the prompt"
+        raise _unread(records, row, f"{words}, so {_NOT_EVALUABLE}")
     if len(values) < 2:  # noqa: PLR2004
         raise InputError(
             f"{records.name} text ({records.row(row)}) must have at least 2 tokens, got {len(values)}: the first token"
@@ -200,6 +205,47 @@ def _count(value: Any) -> int | None:
 
 def _unread(records: Records, row: int, words: str) -> InputError:
     return InputError(f"{records.name} text ({records.row(row)}) came back {words}.")
+
+
+# --- Are they the values of these tokens? The prompt is cut before its last word, and the server generates a token there ---
+#
+# With q the law of the next token after the cut, a greedy server generates the most likely one: its log-probability is
+# g = max log q. In the prompt that goes on with that token it must have g, and in the text no token there can have more.
+
+
+_TRIED = 8  # texts
+_APART = 0.5  # nats: servers of half precision compute prompts and new tokens in other batches
+_LAST_WORD = re.compile(r"(?s)(.*\S) \S+\s*")
+_UNCHECKED = "the server does not say enough to check that the log-probabilities of the prompt are those of its tokens."
+_Function = Callable[..., Any]
+
+
+def _greedy(texts: Sequence[str], *, model: str) -> dict[str, Any]:
+    """Return the request for the most likely next token of each prompt with its log-probability."""
+    return {"model": model, "prompt": list(texts), "max_tokens": 1, "temperature": 0, "logprobs": 1}
+
+
+def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[tuple[str, str, float]]:  # noqa: ARG001 - a form's
+    """Return what was generated after each text, its one token and the log-probability; an empty text where it is not said.
+
+    Only what begins a word counts: behind the text it is that token again, whatever the tokenizer.
+    """
+    found = []
+    for choice in _choices(answer, records=records):
+        match choice:
+            case {"text": str(text), "logprobs": {"tokens": [str(token)], "token_logprobs": [float(value)]}}:
+                found.append((text if text[:1].isspace() else "", token, value))
+            case _:
+                found.append(("", "", 0.0))
+    return found
+
+
+def _names(choice: _Choice, form: EchoedPrompt | PromptLogProbs) -> list[Any]:
+    """Return the tokens of an answer but the first, whose values were read, as text; none where the server does not say."""
+    if isinstance(form, PromptLogProbs):
+        return [next(iter(entry.values())).get("decoded_token") for entry in choice["prompt_logprobs"][1:]]
+    tokens = choice["logprobs"].get("tokens")
+    return tokens[1:] if isinstance(tokens, list) else []
 
 
 # --- The endpoint, and how it reads texts ---
@@ -265,6 +311,7 @@ class CompletionsReader:
     identity: ClassVar[None] = None
     eps: ClassVar[float] = float(np.finfo(np.float32).eps)
     knows_text: ClassVar[bool] = True
+    _alone: ClassVar[bool] = False  # true of one whose server refused a list of prompts, and took one
 
     @property
     def source(self) -> str:
@@ -289,17 +336,84 @@ class CompletionsReader:
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         self.check(records)
-        texts, endpoint = plain_texts(records), self.endpoint
+        texts = plain_texts(records)
+        logs = self._asked(records, texts, self.endpoint.form.request, self.endpoint.form.logs)
+        return [ScoredText(found, text) for found, text in zip(logs, texts, strict=True)]
 
-        def body(start: int, stop: int) -> bytes:
-            return json.dumps(endpoint.form.request(texts[start:stop], model=endpoint.model)).encode()
+    def trial(self, records: Records) -> tuple[str, ...]:
+        """Check on a few texts that the log-probabilities of the prompt are those of its tokens.
 
-        def read(start: int, stop: int, answer: Any) -> list[Floats]:
-            return endpoint.form.logs(answer, texts=texts[start:stop], records=records.part(start, stop))
+        Returns:
+            What a reader must know, a sentence each: that the server does not say enough to check it.
 
-        most = endpoint.max_request_records
-        logs = self._transport.batch(records, endpoint.path, most=most, body=body, read=read)
-        return [ScoredText(found, text) for found, text in zip(chain.from_iterable(logs), texts, strict=True)]
+        Raises:
+            InputError: Values that cannot be those of the tokens, as of a server that shifts them by one.
+        """
+        found = [_LAST_WORD.fullmatch(text) for text in plain_texts(records)]
+        rows = np.array([row for row, match in enumerate(found) if match][:_TRIED], dtype=np.intp)
+        some, cuts = records.take(rows), [match[1] for match in found if match][:_TRIED]
+        try:
+            new = self._asked(some, cuts, _greedy, _generated)
+        except StatusError:  # a server that generates nothing
+            new = []
+        if not any(added for added, _, _ in new):
+            return (_UNCHECKED,)
+        longer = [cut + added for cut, (added, _, _) in zip(cuts, new, strict=True)]
+        echoes = [
+            self._asked(some, texts, self.endpoint.form.request, self._echoed)
+            for texts in (longer, plain_texts(some))
+        ]
+        checked = False
+        for row, ((added, token, most), after, text) in enumerate(zip(new, *echoes, strict=True)):
+            names = [name for name, _ in after]
+            if not added or names[-1:] != [token]:  # cut into other tokens
+                continue
+            checked, at = True, len(names) - 1
+            there = text[at : at + 1] if [name for name, _ in text[:at]] == names[:-1] else []
+            for name, value in (
+                after[-1],
+                *there,
+            ):  # the names are the server's words, which no sentence repeats
+                if value > most + _APART or (name == token and value < most - _APART):
+                    words = (
+                        f"with a log-probability of {value:.4g} where the server generates its most likely token with"
+                        f" {most:.4g}: these are values of other tokens (some servers shift them by one)"
+                    )
+                    raise _unread(some, row, f"{words}, so {_NOT_EVALUABLE}")
+        return () if checked else (_UNCHECKED,)
+
+    def _echoed(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Any]:
+        """Return every token but the first of each text with its log-probability; none where the server does not say."""
+        logs = self.endpoint.form.logs(answer, texts=texts, records=records)
+        named = [_names(choice, self.endpoint.form) for choice in _choices(answer, records=records)]
+        return [list(zip(*item, strict=False)) for item in zip(named, logs, strict=True)]
+
+    def _asked(
+        self, records: Records, texts: Sequence[str], request: _Function, read: _Function
+    ) -> list[Any]:
+        """Return what is read of the answers, a text each, in lists or, from a server that refuses them, one at a time."""
+        endpoint = self.endpoint
+
+        def part(start: int, stop: int, answer: Any) -> Any:
+            return read(answer, texts=texts[start:stop], records=records.part(start, stop))
+
+        def results(*, alone: bool) -> list[Any]:
+            def body(start: int, stop: int) -> bytes:
+                asked = request(texts[start:stop], model=endpoint.model)
+                return json.dumps(asked | {"prompt": texts[start]} if alone else asked).encode()
+
+            most = 1 if alone else endpoint.max_request_records
+            found = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)
+            return list(chain.from_iterable(found))
+
+        try:
+            return results(alone=self._alone)
+        except StatusError:
+            if self._alone:
+                raise
+            found = results(alone=True)
+            self.__dict__["_alone"] = True
+            return found
 
     @cached_property
     def _transport(self) -> Transport:

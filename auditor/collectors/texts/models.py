@@ -4,7 +4,7 @@ import contextlib
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -162,7 +162,9 @@ def _encoder(tokenizer: Any) -> _Encoder:
     if hasattr(tokenizer, "encode_batch") and hasattr(tokenizer, "to_str"):
         return _of_tokenizers(tokenizer)
     if callable(tokenizer) and not isinstance(tokenizer, type):
-        return _Encoder(encode=_guarded(lambda texts: [_Encoded(_ids(row)) for row in tokenizer(texts)]))
+        return _Encoder(
+            encode=_guarded(lambda texts: [_Encoded(_ids(row)) for row in _rows(tokenizer(texts))])
+        )
     raise InputError(
         "tokenizer must be one of transformers or tokenizers, or a callable from a list of texts to a list of lists of"
         f" token ids, got {type(tokenizer).__name__}."
@@ -181,6 +183,11 @@ def _of_tokenizers(tokenizer: Any) -> _Encoder:
     return _Encoder(
         encode=_guarded(encode), has_ends=True, identity=identity([type(own).__name__, own.to_str()])
     )
+
+
+def _rows(found: Any) -> Any:
+    """Return the token ids of each text; those of a tokenizer of transformers stand under a name."""
+    return found["input_ids"] if isinstance(found, Mapping) and "input_ids" in found else found
 
 
 def _ids(row: Any) -> list[int]:
@@ -443,6 +450,10 @@ class CausalModel:
             found = self._encoded(part, plain_texts(part))
             cut += sum(self._too_long(tokens) for tokens in found)
         return cut
+
+    def trial(self, records: Records) -> tuple[str, ...]:  # noqa: ARG002 - every reader has the same method
+        """Return nothing: what this process computes are the values of these tokens."""
+        return ()
 
     def read(self, records: Records) -> list[ScoredText]:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""

@@ -185,7 +185,8 @@ def collect_texts(
     # What cannot be scored is found in all texts before the model spends any time.
     cut = (scorer.reader.check(member), scorer.reader.check(nonmember))
     counts = f" ({cut[0]} member and {cut[1]} non-member texts were)" if any(cut) else ""
-    return losses_of(scorer, (member, nonmember), size=size, labels=labels, aside=counts)
+    noticed = scorer.reader.trial(member)
+    return losses_of(scorer, (member, nonmember), size=size, labels=labels, noticed=noticed, aside=counts)
 
 
 def _group(name: str, argument: str, texts: Any) -> Records:

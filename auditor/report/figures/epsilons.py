@@ -107,7 +107,7 @@ def epsilon_rows(result: AuditDocument) -> dict[Subject, list[_EpsilonRow]]:
         for item in result.comparisons
         if item.verdict is not None and item.claim.metric == "epsilon" and item.claim.value is not None
     }
-    rows = [_EpsilonRow(item, judged.get(item.name)) for item in result.estimates]
+    rows = [_EpsilonRow(item, claim=judged.get(item.name)) for item in result.estimates]
     rows = [row for row in rows if row.metric.unit is Unit.NATS]
     grouped = {subject: [row for row in rows if row.estimate.subject is subject] for subject in Subject}
     return {subject: found for subject, found in grouped.items() if found}

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,3 +179,22 @@ def test_labels_are_audited_through_an_endpoint(serve, linear):
     )
     assert served.data["of_model"] == pytest.approx(at_hand.data["of_model"])
     assert served["epsilon_bound.labels"].details["tried"] == at_hand["epsilon_bound.labels"].details["tried"]
+
+
+def test_answers_of_the_likeliest_class_alone_are_scored_once_the_classes_are_named(serve):
+    """The sentence asks for all classes, and with them what is left of 1 belongs to the other class; labels alone work too."""
+
+    def answer(_method, _path, body):
+        return {"predictions": [{"label": "ab"[row[0] > 0], "score": 0.75} for row in body["inputs"]]}
+
+    x = np.array([[1.0], [-1.0]])
+    groups = {"members": (x, ["b", "a"]), "nonmembers": (x, ["b", "b"])}
+    endpoint = Endpoint(serve(answer).url, protocol="mlflow")
+    with refused(r"outputs must name every class.*all in classes= \(--classes\)"):
+        collected(endpoint, **groups)
+    scored = auditor.collect(endpoint, classes=["a", "b"], **groups)
+    np.testing.assert_allclose(scored.member, -np.log(3))
+    np.testing.assert_allclose(scored.nonmember, [-np.log(3), np.log(3)])
+    found = collected(replace(endpoint, output_name="label", labels=["a", "b"]), **groups)
+    assert (found.member < 0).tolist() == [True, True]
+    assert (found.nonmember < 0).tolist() == [True, False]

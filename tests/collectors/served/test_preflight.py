@@ -35,12 +35,12 @@ def answering(serve, linear, change=lambda p: p):
 
 
 def test_a_good_model_is_not_complained_of(serve, linear):
-    """Ten records, one, the ten again and the rest were asked for, and nothing is warned of."""
+    """Ten records, one, the ten again and in another order and the rest were asked for, and nothing is warned of."""
     endpoint, server = answering(serve, linear)
     found = tried(endpoint, linear)
     assert (found.deterministic, found.suggested_classes) == (True, None)
     assert found.warnings == found.provisional == ()
-    assert [len(body["inputs"]) for body in server.posts] == [10, 10, 1, 60]
+    assert [len(body["inputs"]) for body in server.posts] == [10, 10, 1, 60, 5, 5]
 
 
 def test_random_answers_are_named_with_the_remedy(serve, linear):
@@ -57,6 +57,34 @@ def test_random_answers_are_named_with_the_remedy(serve, linear):
     assert "answers differently on repeat" in found.warnings[0]
     assert "repeats= (--repeats)" in found.warnings[0]
     assert "the average of 4 answers" in tried(endpoint, linear, repeats=4).warnings[0]
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_answers_that_do_not_follow_their_records_are_refused(serve, linear, steady):
+    """A server that sorts or shuffles its answers is refused, and believed once it gets one record at a time."""
+    rng, lock = np.random.default_rng(0), threading.Lock()
+
+    def moved(p):
+        with lock:
+            return p[np.argsort(p[:, 0])] if steady else rng.permutation(p)
+
+    endpoint, _ = answering(serve, linear, moved)
+    with refused("member answers must follow their records.*one record at a time with max_request_records=1"):
+        tried(endpoint, linear)
+    assert tried(replace(endpoint, max_request_records=1), linear).warnings == ()
+
+
+def test_labels_at_random_are_not_taken_for_other_records(serve, linear):
+    """Of hard labels with random flips the counts may stay by chance, which says nothing of the order."""
+    rng, lock = np.random.default_rng(1), threading.Lock()
+
+    def flipped(p):
+        with lock:
+            return np.eye(2)[rng.integers(0, 2, size=len(p))]
+
+    endpoint, _ = answering(serve, linear, flipped)
+    for _ in range(20):
+        assert not tried(endpoint, linear, labels=linear.y > 0).deterministic
 
 
 def test_rounding_is_no_randomness(linear):
@@ -257,11 +285,16 @@ def test_a_language_model_may_round_too(eps, step, same):
 
 
 def test_labels_of_text_need_classes(linear):
-    """Where nothing says which column is which class, the names are asked for before the model is."""
+    """Where nothing says which column is which class, the names are asked for after the first ten records."""
     seen = []
+
+    def predict(x):
+        seen.append(len(x))
+        return linear.probabilities(x)
+
     with refused(r"^classes must name the class of each output column.*'cat'.*--classes"):
-        tried(seen.append, linear, labels=["cat"] * 60)
-    assert seen == []
+        tried(predict, linear, labels=["cat"] * 60)
+    assert seen == [10]
 
 
 @pytest.mark.parametrize(

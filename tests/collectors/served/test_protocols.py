@@ -6,7 +6,7 @@ import pytest
 from collectors.common import refused
 from collectors.served.scoring import collected
 
-from auditor.collectors import GaussianLogLoss, MultiLabel, Output, SquaredError
+from auditor.collectors import GaussianLogLoss, MultiLabel, Output, SquaredError, collect
 from auditor.collectors.served import Endpoint, KServeV1, KServeV2, MLflow, Template
 
 NAMES = ["age", "hours", "gain", "loss"]
@@ -206,7 +206,7 @@ WRITINGS = {
     "objects": lambda p: {"predictions": [{"classes": [1], "probabilities": row.tolist()} for row in p]},
     "columns": lambda p: {"outputs": {"labels": p.argmax(axis=1).tolist(), "probs": p.tolist()}},
     "one column": lambda p: {"outputs": p.tolist()},
-    "names": lambda p: {"predictions": [dict(zip("abc", row.tolist(), strict=True)) for row in p]},
+    "names": lambda p: {"predictions": [dict(zip("012", row.tolist(), strict=True)) for row in p]},
 }
 
 
@@ -369,3 +369,49 @@ def test_saturated_answers_are_placed_by_the_digits_of_the_others(serve, write, 
     group = (np.zeros((4, 1)), [1, 1, 0, 1])
     losses = collected(Endpoint(server.url, protocol=MLflow()), **both(group))
     np.testing.assert_allclose(losses.member[3], np.log(np.finfo(eps).eps), rtol=1e-6)
+
+
+# --- Missing values -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "protocol", [KServeV1(), MLflow(), Template('{"rows": {{rows}}}')], ids=lambda item: type(item).__name__
+)
+@pytest.mark.parametrize("table", [True, False])
+def test_missing_values_reach_the_model(serve, linear, protocol, table):
+    """NaN of a table or an array goes as null, and the losses are those of the model that fills it in by itself."""
+
+    def answer(_method, _path, body):
+        rows = body.get("instances", body.get("inputs", body.get("rows")))
+        rows = body["dataframe_split"]["data"] if rows is None else rows
+        rows = [list(row.values()) if isinstance(row, dict) else row for row in rows]
+        found = linear.probabilities(np.nan_to_num(np.array(rows, dtype=float))).tolist()
+        return found if isinstance(protocol, Template) else {"predictions": found}
+
+    x = linear.x.copy()
+    x[[3, 40], [2, 0]] = np.nan
+    filled = np.nan_to_num(x)
+    parts = [slice(35), slice(35, None)]
+    groups, truth = (
+        [(pd.DataFrame(data[part], columns=NAMES) if table else data[part], linear.y[part]) for part in parts]
+        for data in (x, filled)
+    )
+    endpoint = Endpoint(f"{serve(answer).url}/v1/models/m:predict", protocol=protocol)
+    found = collected(endpoint, members=groups[0], nonmembers=groups[1])
+    expected = collect(
+        lambda features: linear.probabilities(np.asarray(features)), members=truth[0], nonmembers=truth[1]
+    )
+    np.testing.assert_allclose(found.member, expected.member, rtol=1e-12)
+    np.testing.assert_allclose(found.nonmember, expected.nonmember, rtol=1e-12)
+
+
+def test_a_tensor_has_no_missing_values(serve, linear):
+    """V2 alone refuses them in one sentence, and takes the values filled in as it advises."""
+    endpoint = Endpoint(serve(V2(linear)).url, model="m")
+    x = linear.x[:35].copy()
+    x[3, 2] = np.nan
+    words = r"values than None of X for its input 'input-0' \(FP64\) for member rows 0 to 34, .*; fill in what is missing"
+    with refused(words):
+        collected(endpoint, members=(x, linear.y[:35]), nonmembers=linear.groups["nonmembers"])
+    x[3, 2] = linear.x[3, 2]
+    assert_losses(endpoint, linear, members=(x, linear.y[:35]))

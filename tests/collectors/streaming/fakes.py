@@ -12,7 +12,6 @@ from pyarrow import parquet
 from auditor.collectors.base import Batch, BatchLosses, Records
 from auditor.collectors.streaming import Collection, Preflight
 from auditor.core import LossScale
-from auditor.records import Features, fingerprints
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,15 @@ class FakeSource:
             columns["id"] = np.array([f"r{i}" for i in number], dtype=object)
         elif self.ids == "number":
             columns["id"] = number
-        words = fingerprints(Features(member=features, nonmember=features[:0])).member
         records = Records(self.name, features, number % 2, first_row=start)
         member = np.full(stop - start, self.member)
-        return Batch(records, member, columns, words if self.hashed else None)
+        return (Batch if self.hashed else Unhashed)(records, member, columns)
+
+
+class Unhashed(Batch):
+    """Records whose features cannot be hashed."""
+
+    fingerprint = None
 
 
 @dataclass

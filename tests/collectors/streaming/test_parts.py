@@ -30,7 +30,7 @@ def written(path, *, columns=None, more=None):
     """A part of five records, one of them saturated, and a way to read it."""
     batch = read_stretch(tables()[0], start=0, stop=5)
     if columns is not None:
-        batch = type(batch)(batch.records, batch.member, columns, batch.fingerprint)
+        batch = type(batch)(batch.records, batch.member, columns)
     losses = BatchLosses(
         loss=np.array([0.5, -np.inf, 2.0, -3.0, 1 / 3]),
         saturated=np.array([False, True, False, False, False]),

@@ -23,13 +23,20 @@ def answered(request, *, bos=False):
             offsets = [start for start, _ in found["offset_mapping"]]
             choice["text"] = prompt + generated
             choice["logprobs"] = {
-                "tokens": tokenizer.convert_ids_to_tokens(ids) + ([" mat"] if generated else []),
+                "tokens": named_tokens(tokenizer, ids) + ([" mat"] if generated else []),
                 "token_logprobs": logs + ([-0.125] if generated else []),
                 "text_offset": offsets + ([len(prompt)] if generated else []),
             }
+        elif request.get("logprobs"):
+            token, log = most_likely(ids)
+            (text,) = named_tokens(tokenizer, [token])
+            named = {"tokens": [text], "token_logprobs": [log]}
+            choice |= {"text": text, "logprobs": {**named, "text_offset": [len(prompt)]}}
         if "prompt_logprobs" in request:
+            names = named_tokens(tokenizer, ids)
             entries = [
-                {str(token): {"logprob": log, "rank": 1}} for token, log in zip(ids, logs, strict=True)
+                {str(token): {"logprob": log, "rank": 1, "decoded_token": name}}
+                for token, log, name in zip(ids, logs, names, strict=True)
             ]
             choice["prompt_logprobs"] = [None, *entries[1:]]
         choices.append(choice)
@@ -38,6 +45,20 @@ def answered(request, *, bos=False):
         "completion_tokens": len(prompts) if request["max_tokens"] else 0,
     }
     return {"object": "text_completion", "model": request["model"], "choices": choices, "usage": usage}
+
+
+def named_tokens(tokenizer, ids):
+    """Tokens as servers write them, with their spaces."""
+    return [token.replace("\u0120", " ") for token in tokenizer.convert_ids_to_tokens(ids)]
+
+
+def most_likely(ids):
+    """The most likely next token after some, with its log-probability."""
+    import torch
+
+    with torch.no_grad():
+        logs = world.model()(input_ids=torch.tensor([ids])).logits[0, -1].log_softmax(-1)
+    return int(logs.argmax()), float(logs.max())
 
 
 @contextlib.contextmanager

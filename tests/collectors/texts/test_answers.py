@@ -152,6 +152,12 @@ NO_LOGS = rf"row 41, .*without token_logprobs, so {NOT_EVALUABLE}"
     [
         (ECHO, part(1, token_logprobs=None), NO_LOGS),
         (ECHO, part(1, token_logprobs=[]), NO_LOGS),
+        (ECHO, part(1, token_logprobs=[None]), rf"row 41.*one value for several words.*{NOT_EVALUABLE}"),
+        (
+            OWN,
+            choice(1, prompt_logprobs=[None]),
+            rf"row 41.*one value for several words.*{NOT_EVALUABLE}",
+        ),
         (ECHO, part(1, token_logprobs=[None] * 5), NO_LOGS),
         (ECHO, choice(1, logprobs=None), NO_LOGS),
         (ECHO, choice(0, message={"content": "Hi"}), rf"as a chat, so {NOT_EVALUABLE}"),

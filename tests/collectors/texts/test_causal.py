@@ -210,3 +210,28 @@ def test_a_text_without_a_second_token_is_refused(text, count):
     groups = {"members": TEXTS[:2], "nonmembers": [TEXTS[2], text]}
     with refused(rf"nonmember text \(row 1, .*at least 2 tokens, got {count}"):
         collect_texts(world.model(), tokenizer=world.tokenizer(), **groups)
+
+
+@pytest.mark.parametrize("score", [MeanTokenLoss(), SumTokenLoss(), MinK(), ZlibRatio()], ids=repr)
+def test_a_text_that_the_model_excludes_scores_above_every_other(score):
+    """A token of probability 0 lies above long texts without one, which have larger sums than any end of a scale."""
+    import torch
+
+    scores = torch.tensor([0.0, -20, -20, -20, -20, -20, -20, -20, -20, -torch.inf])
+    texts = {"members": ["abcdefghi" * n for n in (5, 10, 20)], "nonmembers": ["aj", "aja", "bj" * 3]}
+    losses = collect_texts(
+        net(lambda ids: scores.expand(*ids.shape, 10)), tokenizer=letters, score=score, **texts
+    )
+    assert losses.member.max() < losses.nonmember.min()
+    assert losses.saturated == (0, 3)
+
+
+def test_a_callable_may_return_what_a_tokenizer_of_transformers_returns():
+    """Its rows stand under the name input_ids: the losses are those of the rows alone."""
+    import transformers
+
+    def encoded(texts):
+        return transformers.BatchEncoding({"input_ids": letters(texts), "attention_mask": None})
+
+    model = world.net(lambda ids: world.model()(input_ids=ids).logits)
+    equal(*(logs(causal_model(model, tokenizer=item), ["abc", "ja"]) for item in (encoded, letters)))

@@ -8,9 +8,25 @@ from collectors.common import refused
 from collectors.texts import world
 from collectors.texts.completions_server import serving
 
+from auditor import RecordTable, Summary, collect_to, read_losses
 from auditor.collectors.base import Records
-from auditor.collectors.texts import CompletionsEndpoint, LongTexts, collect_texts, text_scorer
+from auditor.collectors.streaming.trial import preflight
+from auditor.collectors.tables.opening import open_source
+from auditor.collectors.texts import (
+    CompletionsEndpoint,
+    EchoedPrompt,
+    LongTexts,
+    MeanTokenLoss,
+    MinK,
+    PromptLogProbs,
+    SumTokenLoss,
+    ZlibRatio,
+    collect_texts,
+    text_scorer,
+)
+from auditor.curves.transforms import log_odds, published
 
+NOT_EVALUABLE = r"texts are not evaluable at this endpoint"
 GROUPS = {"members": world.TEXTS[:3], "nonmembers": world.TEXTS[3:]}
 
 
@@ -89,3 +105,131 @@ def test_an_empty_text_is_found_before_anything_is_asked():
     with serving() as (url, server), refused(r"nonmember text \(row 1, .*got an empty text"):
         collect_texts(endpoint(url), members=world.TEXTS[:2], nonmembers=["a b", ""])
     assert not server.seen
+
+
+FORMS = pytest.mark.parametrize(
+    "form", [EchoedPrompt(), EchoedPrompt(generated=1), PromptLogProbs()], ids=repr
+)
+
+
+def shifted(answer):
+    """The answer of a server that gives each token the value of the next one, and the last any."""
+    for choice in answer["choices"]:
+        if choice.get("prompt_logprobs"):
+            values = [next(iter(entry.values())) for entry in choice["prompt_logprobs"][1:]]
+            logs = [value["logprob"] for value in values]
+            for value, log in zip(values, [*logs[1:], -4.0], strict=True):
+                value["logprob"] = log
+        elif choice["logprobs"] and choice["logprobs"]["token_logprobs"][0] is None:
+            logs = choice["logprobs"]["token_logprobs"][1:]
+            choice["logprobs"]["token_logprobs"] = [None, *logs[1:], -4.0]
+    return answer
+
+
+@FORMS
+def test_a_faithful_server_is_believed_after_a_trial(form):
+    """The generated tokens have in the prompt what they have when they are generated: nothing is noticed."""
+    with serving() as (url, server):
+        losses = collect_texts(endpoint(url, form=form), **GROUPS)
+    assert "does not say enough to check" not in " ".join(losses.history)
+    greedy = [request for request in server.posts if request.get("temperature") == 0]
+    assert [request["prompt"] for request in greedy] == [
+        ["the cat sat on the", "hello,", world.TEXTS[2][:-4]]
+    ]
+
+
+@FORMS
+def test_values_of_other_tokens_are_refused(form):
+    """Log-probabilities that are shifted by one token contradict what the server generates."""
+    words = rf"member text \(row 1.*these are values of other tokens.*so {NOT_EVALUABLE}"
+    with serving(changed=shifted) as (url, server), refused(words):
+        collect_texts(endpoint(url, form=form), **GROUPS)
+    texts = RecordTable({"text": world.TEXTS[:3]}, features="text")
+    with serving(changed=shifted) as (url, server), refused("values of other tokens"):
+        preflight(
+            text_scorer(endpoint(url, form=form)),
+            [open_source(texts, task=None, member=True, name="member").read(0, 3).records],
+        )
+    assert server.posts
+
+
+def test_a_value_above_the_most_likely_token_s_is_refused():
+    """In a text nothing can be likelier than what the server generates in its place."""
+
+    def changed(answer):
+        for choice in answer["choices"]:
+            if choice["text"] == world.TEXTS[1]:
+                logs = choice["logprobs"]["token_logprobs"]
+                choice["logprobs"]["token_logprobs"] = [None, *([-0.001] * (len(logs) - 1))]
+        return answer
+
+    with (
+        serving(changed=changed) as (url, _),
+        refused("row 1.*log-probability of -0.001 where"),
+    ):
+        collect_texts(endpoint(url), **GROUPS)
+
+
+def no_names(answer):
+    """Without the names of the tokens."""
+    for choice in answer["choices"]:
+        choice["logprobs"].pop("tokens")
+    return answer
+
+
+def no_logs(answer):
+    """Without log-probabilities of what was generated."""
+    for choice in answer["choices"]:
+        if len(choice["logprobs"]["token_logprobs"]) == 1:
+            choice["logprobs"] = None
+    return answer
+
+
+@pytest.mark.parametrize("changed", [no_names, no_logs], ids=lambda change: change.__name__)
+def test_what_cannot_be_checked_is_noted(changed):
+    """A server that does not say enough is believed, and the losses say that it was not checked."""
+    with serving(changed=changed) as (url, _):
+        losses = collect_texts(endpoint(url), **GROUPS)
+    assert "does not say enough to check" in losses.notes[0]
+    np.testing.assert_allclose(losses.member, [-logs.mean() for logs in world.by_hand()[:3]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_server_that_refuses_lists_gets_one_prompt_at_a_time(status):
+    """After its first refusal each text goes as a string of its own, and the losses are the same."""
+
+    def changed(answer):
+        return answer if len(answer["choices"]) == 1 else (status, {}, b"a list")
+
+    texts = world.TEXTS[:4]
+    with serving(changed=changed) as (url, server):
+        scorer = text_scorer(endpoint(url, retries=0, concurrency=1))
+        found = scorer.score(Records("member", texts, np.zeros(4)))
+        scorer.score(Records("member", texts[:2], np.zeros(2)))
+    assert [request["prompt"] for request in server.posts] == [texts, *texts, *texts[:2]]
+    np.testing.assert_allclose(found.loss, [-logs.mean() for logs in world.by_hand(texts)], rtol=1e-9)
+
+
+@pytest.mark.parametrize("score", [MeanTokenLoss(), SumTokenLoss(), MinK(), ZlibRatio()], ids=repr)
+def test_a_text_that_the_model_excludes_scores_above_every_other(score, tmp_path):
+    """Members that the model excludes have losses above all others, by every score, in memory and in a file."""
+
+    def changed(answer):
+        for choice in answer["choices"]:
+            logs = choice["logprobs"]["token_logprobs"]
+            choice["logprobs"]["token_logprobs"] = [None, *([-6.0] * (len(logs) - 1))]
+            if "zzz" in choice["text"]:
+                choice["logprobs"]["token_logprobs"][1] = -9999.0
+        return no_names(answer)
+
+    long = [f"{'the cat and the mat ' * 10}{place}" for place in range(4)]
+    groups = {"members": long, "nonmembers": [f"{text} zzz" for text in long]}
+    with serving(changed=changed) as (url, _):
+        memory = collect_texts(endpoint(url), score=score, **groups)
+        tables = {name: RecordTable({"text": texts}, features="text") for name, texts in groups.items()}
+        collect_to(tmp_path / "losses.parquet", text_scorer(endpoint(url), score=MeanTokenLoss()), **tables)
+    column = "loss" if isinstance(score, MeanTokenLoss) else score.name
+    filed = read_losses(tmp_path / "losses.parquet", loss_column=column)
+    for losses in (memory, filed, log_odds(memory), published(memory), Summary.of(memory).losses):
+        assert losses.member.max() < losses.nonmember.min()
+    assert memory.saturated == (0, 4)

@@ -1,0 +1,99 @@
+"""Outputs with names, as of a DataFrame or of a server's answers, become columns in the order of the classes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.collectors.base.outputs import Output, Widened
+from auditor.collectors.base.records import Records, is_frame, listed, places
+from auditor.core.errors import InputError
+
+_NAMED = "outputs must name every class, or be probabilities of some of classes="
+
+
+@dataclass(frozen=True, eq=False)
+class NamedOutputs:
+    """Outputs with a name for each column.
+
+    Attributes:
+        names: Shape (K,), of a frame or of the keys in a server's answers.
+        values: Shape (n, K).
+        absent: Shape (n, K), which of them an answer does not name; None for a frame.
+        one_order: Whether all answers name them in this order.
+    """
+
+    names: Sequence[Any]
+    values: npt.NDArray[Any]
+    absent: npt.NDArray[np.bool_] | None = None
+    one_order: bool = True
+
+
+def joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return the outputs of several batches as one."""
+    return Widened(np.concatenate(parts), classes=getattr(parts[0], "classes", ()))
+
+
+def column_names(outputs: Any) -> list[Any] | None:
+    """Return the names of the columns of a frame (pandas, polars or pyarrow); None where they are only counted.
+
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame([[0.2, 0.8]], columns=["b", "a"])), column_names(pd.DataFrame([[0.2, 0.8]]))
+    (['b', 'a'], None)
+    """
+    names = getattr(outputs, "column_names", None) or (list(outputs.columns) if is_frame(outputs) else [])
+    counted = names and names == [*range(len(names))] and type(outputs.columns).__name__ == "RangeIndex"
+    return names if len({*names}) == len(names) > 1 and not counted else None
+
+
+def in_order(outputs: Any, *, records: Records, classes: Sequence[Any] | None, output: Output | None) -> Any:
+    """Return named outputs in the order of the classes, and others as they are.
+
+    What is left of 1 is spread evenly over the classes that an answer does not name, as under the policy ``topK``. Without
+    classes the names are the classes where the labels are among them. Where none of a frame's names is a class,
+    its columns stay as they are.
+
+    Raises:
+        InputError: A name that is no class, or an answer without a class of which nothing can be known.
+
+    >>> found = NamedOutputs(["b", "a"], np.array([[0.2, 0.8]]))
+    >>> in_order(found, records=Records("member", [], np.array(["a"])), classes=["a", "b"], output=None).tolist()
+    [[0.8, 0.2]]
+    """
+    if not isinstance(outputs, NamedOutputs):
+        found = column_names(outputs)
+        if found is None:
+            return outputs
+        outputs = NamedOutputs(found, np.asarray(outputs))
+    names, values, frame = outputs.names, outputs.values, outputs.absent is None
+    one_label, known = records.labels.ndim == 1, () if classes is None else list(classes)
+    if classes is None and one_label and -1 not in places([*dict.fromkeys(records.labels.tolist())], names):
+        known = sorted(names, key=str)
+    columns = np.array(places(names, known))
+    if columns.max() < 0 and (frame or len(names) == 1 or (outputs.one_order and not one_label)):
+        return values
+    absent = np.zeros(values.shape, dtype=np.bool_) if outputs.absent is None else outputs.absent
+    if columns.min() < 0:
+        place = int(np.argmax(columns < 0))
+        of = f"the classes {listed(known)}" if known else "the labels, or after classes="
+        row = records.row(int(np.argmin(absent[:, place])))
+        raise InputError(
+            f"{records.name} outputs must be named after {of}, got {names[place]!r} (first at {row}); write labels and"
+            " classes= (--classes) as the model names its classes, or name the output of probabilities."
+        )
+    table = np.zeros((len(values), len(known)), dtype=values.dtype)
+    gone = np.ones(table.shape[:2], dtype=np.bool_)
+    table[:, columns], gone[:, columns] = np.where(absent, 0, values), absent
+    left_out = gone.sum(axis=1)
+    shown = len(known) - left_out
+    spread = classes is not None and one_label and output is Output.PROBABILITIES and not frame
+    bad = (left_out > 0) & ((shown == 0) | (not spread))
+    records.refuse(
+        bad, _NAMED, got=shown, fix="name every class in each answer, or all in classes= (--classes)"
+    )
+    if left_out.any():
+        left = np.maximum(1 - table.sum(axis=1, dtype=np.float64), 0) / np.maximum(left_out, 1)
+        table += gone * left[:, None]
+    return Widened(table, classes=known, shown=int(shown.min()) % len(known))

@@ -1,0 +1,103 @@
+"""Every command checks the names of its outputs, and options that decide nothing, before it reads or computes anything."""
+
+import shlex
+
+import pytest
+from command_line import refused, run
+
+from auditor.cli import console, mechanism
+
+# No file that is named exists, so that a command which reads first complains of that instead.
+STEPS = "--noise-multiplier 1 --sampling-rate 0.1 --steps 3"
+COLLECT = "collect none.skops --members none.csv --nonmembers other.csv --label y"
+COMMANDS = {
+    "audit": "audit none.csv",
+    "instances": "instances none.json other.json --split random --delta 1e-5",
+    "runs": "runs none.csv --delta 1e-5",
+    "labels": "labels none.skops none.csv --reference other.csv --label y",
+    "report": "report none.json",
+    "compare": "compare none.json other.json",
+    "claim": f"claim {STEPS} --delta 1e-5",
+    "power": "power --epsilon 1 --delta 1e-5 --split random",
+    "parameters": "parameters --epsilon 2 --delta 1e-5 --noise-multiplier 1 --sampling-rate 0.01",
+}
+PAGES = {"audit", "instances", "runs", "labels", "report", "compare", "claim"}
+OTHERS = [
+    (f"{COLLECT} --out gone/losses.parquet", "does not exist; create it first"),
+    ("summarise none.csv --out gone/summary.parquet", "does not exist; create it first"),
+    ("canaries none.csv --label y --out gone/canaries.csv", "does not exist; create it first"),
+    ("demo --html gone/page.html", "does not exist; create it first"),
+    ("site none --out gone/site", "is not there or not writable; name another"),
+    # Names that do not end as they must.
+    (f"{COLLECT} --out losses.csv", "must end in .parquet, got '.csv'"),
+    ("summarise none.csv --out summary.csv", "--out must end in .parquet"),
+    ("canaries none.csv --label y --out canaries.txt", "must end in .csv or .parquet"),
+    ("audit none.csv --ranking ranking.json", "--ranking must end in .csv or .parquet"),
+    # Outputs that would replace what is read.
+    (
+        f"{COLLECT.replace('none.csv', 'a.parquet')} --out a.parquet --overwrite",
+        "a file that this command reads",
+    ),
+    ("labels none.skops none.csv --reference other.csv --label y --json none.skops", "this command reads"),
+    # Options that decide nothing, or contradict each other.
+    (f"{COLLECT} --out losses.parquet --repeats 0", "--repeats must be a whole number of 1 or more"),
+    (f"{COLLECT} --out losses.parquet --batch-size 0", "--batch-size must be a whole number of 1 or more"),
+    ("audit none.csv --max-components 3", "--max-components goes with --mixture"),
+    ("audit none.csv --melded --clopper-pearson", "two ways to certify"),
+    ("audit none.csv --one-run-test f-dp", "--one-run-test goes with --split random or bernoulli"),
+    ("audit none.csv --member-coverage subset", "--member-coverage subset needs --training-size"),
+    ("runs none.csv", "--delta is needed"),
+    ("instances none.json other.json --split random", "--delta is needed"),
+    (
+        "instances none.json other.json --delta 1e-5 --inclusion 0.3",
+        "--inclusion goes with --split bernoulli",
+    ),
+    (
+        "compare none.json other.json third.json --fail-if-worse",
+        "--fail-if-worse needs a baseline, got 3 results",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        *((f"{line} --json gone/a.json", "does not exist; create it first") for line in COMMANDS.values()),
+        *(
+            (f"{COMMANDS[name]} --html gone/a.html", "does not exist; create it first")
+            for name in sorted(PAGES)
+        ),
+        *OTHERS,
+    ],
+)
+def test_outputs_and_idle_options_are_checked_first(tmp_path, monkeypatch, capsys, line, words):
+    """A command whose inputs do not exist refuses the output, or the option, before it looks for them."""
+    monkeypatch.chdir(tmp_path)
+    assert words in refused(capsys, *shlex.split(line))
+    assert list(tmp_path.iterdir()) == []
+
+
+SIMULATED = shlex.split(f"claim {STEPS} --delta 1e-5 --monte-carlo 2000")
+
+
+def test_progress_is_told_off_a_terminal(monkeypatch, capsys):
+    """Where standard error is no terminal, a line now and then says how far the simulation is; none if quiet."""
+    monkeypatch.setattr(console, "_SECONDS", 0.0)
+    assert run(*SIMULATED) == 0
+    # 2,000 runs of three steps for either kind of neighbours.
+    assert "Simulating: 100% done (6,000 of 6,000)" in capsys.readouterr().err
+    assert run(*SIMULATED, "--quiet") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_long_simulation_is_announced(monkeypatch, capsys):
+    """Before a simulation that takes a minute or more, one line says how many steps it has and about how long it takes."""
+    assert run(*SIMULATED) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(mechanism, "_SECONDS_PER_DRAW", 0.1)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert run(*SIMULATED) == 0
+    # 2 x 2,000 x 3 steps at 0.1 seconds are 20 minutes.
+    assert capsys.readouterr().err == "--monte-carlo simulates 12,000 steps, which takes about 20 minutes.\n"
+    assert run(*SIMULATED, "--quiet") == 0
+    assert capsys.readouterr().err == ""
