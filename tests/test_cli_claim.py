@@ -56,10 +56,13 @@ def test_the_table(capsys):
 
 
 def test_batches_and_epochs(capsys):
-    """A rate is batch size over records; epochs are as many steps as batches in them: 10 x 60,000 / 256 = 2,343.75."""
+    """A rate is batch size over records; an epoch has as many steps as a loader makes batches: 60,000 / 256 = 234.4, so 235."""
     described = ("--noise-multiplier", "1.1", "--sampling-rate", "256/60000", "--epochs", "10")
     assert run("claim", *described, "--delta", "1e-5") == 0
-    assert "2,344 steps" in capsys.readouterr().out
+    assert "2,350 steps" in capsys.readouterr().out
+    # Without the two numbers only their quotient is known.
+    assert run("claim", *described[:3], "0.01", "--epochs", "2.345", "--delta", "1e-5") == 0
+    assert "235 steps" in capsys.readouterr().out
 
 
 def test_steps_from_a_table(tmp_path, capsys):

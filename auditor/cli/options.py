@@ -313,14 +313,23 @@ def names(option: str, text: str) -> list[str]:
 # --- What is claimed ---
 
 
+class _Share(float):
+    """A rate; with so many ``batches`` in a pass where it was given as batch size over records."""
+
+    batches: int | None
+
+
 def _rate(typed: object) -> float:
     """A rate as a number, or as one number over another: batch size over records."""
+    text = str(typed)
     try:
-        text = str(typed)
-        # A fraction keeps every digit: of 1e999999999 that would be a billion.
-        return float(Fraction(text)) if "/" in text else float(text)
+        # Only of a fraction, which keeps every digit: of 1e999999999 that would be a billion.
+        share = Fraction(text) if "/" in text else None
+        found = _Share(text if share is None else share)
     except (ValueError, ZeroDivisionError, OverflowError):
         raise InputError("it must be a number, or one over another such as 256/60000.") from None
+    found.batches = math.ceil(1 / share) if share else None
+    return found
 
 
 @dataclass(frozen=True)
@@ -354,7 +363,7 @@ class Training(Steps):
     """A DP-SGD description.
 
     Attributes:
-        epochs: DP-SGD: as many steps as batches in so many epochs, in place of --steps.
+        epochs: DP-SGD: passes over the records, in place of --steps; each has records over batch size steps, rounded up.
         schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
         records_per_person: The claim is made for records and asked for people with up to so many of them: it is converted by
             group privacy.
@@ -395,13 +404,14 @@ class Training(Steps):
         )
 
     def _counted(self) -> int | None:
-        """The number of steps, as given or by epochs; one that is not whole is rounded up, which promises less."""
+        """The number of steps, as given or by epochs; the batches of a pass, and steps, are rounded up, which promises less."""
         if self.epochs is None:
             return self.steps
         if self.steps is not None:
             raise InputError("--epochs stands in place of --steps; give one of the two.")
         rate = validate.fraction("sampling_rate", self.sampling_rate, one=True)
-        return math.ceil(validate.positive("epochs", self.epochs) / rate - 1e-9)
+        batches = getattr(self.sampling_rate, "batches", None) or 1 / rate
+        return math.ceil(validate.positive("epochs", self.epochs) * batches - 1e-9)
 
 
 @dataclass(frozen=True)

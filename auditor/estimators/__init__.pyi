@@ -3,7 +3,6 @@ from auditor.estimators.certified import (
     clopper_pearson,
     grid_ceiling,
     most_telling,
-    ranks,
     threshold_bound,
 )
 from auditor.estimators.epsilon_star import (
@@ -46,6 +45,7 @@ from auditor.estimators.limits import (
     upper_count,
     upper_limit,
 )
+from auditor.estimators.melding import ranks
 from auditor.estimators.one_run import one_run_bound
 from auditor.estimators.rates import auc, empirical, guaranteed_rank, tpr_at_fpr
 from auditor.estimators.registry import ESTIMATORS

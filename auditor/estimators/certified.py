@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from auditor.core import options
 from auditor.core.errors import InputError
-from auditor.core.values import Estimate, Floats, Losses, Subject
+from auditor.core.values import Estimate, Losses, Subject
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.exact_test import (
     LEAST_BOUND,
@@ -27,7 +27,6 @@ from auditor.estimators.exact_test import (
     Hits,
     Statistic,
     dense_ranks,
-    drawn_level,
 )
 from auditor.estimators.limits import (
     MemberLimits,
@@ -38,6 +37,9 @@ from auditor.estimators.limits import (
     upper_limit,
     with_draws,
 )
+from auditor.estimators.melding import Ranked, best_ratio, ranks
+
+_Integers = npt.NDArray[np.int64]
 
 
 def certified_bound(evidence: Evidence) -> tuple[Estimate, ...]:
@@ -98,7 +100,7 @@ def clopper_pearson(
     alpha = 1 - confidence
     match rule:
         case options.RankGrid():
-            rule = in_reach(rule, losses.n_member, losses.n_nonmember, alpha=alpha, members=members)
+            rule = _in_reach(rule, alpha, members)
             hits = Hits.of(losses, _ranks_of(rule))
             found = _with_threshold(_grid_bound(hits, delta, alpha, rule, members), losses)
             sizes = losses.n_member, losses.n_nonmember
@@ -297,45 +299,7 @@ def _katz_ratio(above: int, trials: int, below: int, others: int, delta: float, 
 # over the ranks and the limits that each of them spends fixes a.
 
 
-_Counts1D = npt.NDArray[np.int64]
-_BASE = 1.5
-
-
-def ranks(size: int) -> _Counts1D:
-    """Return the ranks {0} and round(1.5^j) below half the size, fixed before any data are seen.
-
-    >>> ranks(20).tolist()
-    [0, 1, 2, 3, 5, 8]
-    """
-    grid = {0}
-    power = 1.0
-    while power < size / 2 + 1:
-        grid.add(round(power))
-        power *= _BASE
-    return np.array(sorted(rank for rank in grid if rank == 0 or rank < size / 2), dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """One tail: ranks k in a group of n0 and, for each, the hits v: how many of the n1 others lie beyond that threshold."""
-
-    ranks: _Counts1D
-    ranked: int
-    hits: _Counts1D
-    others: int
-    name: str = "lower"
-
-    def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
-        """Some of the ranks."""
-        return replace(self, ranks=self.ranks[chosen], hits=self.hits[chosen])
-
-    def laws(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """The parameters of B and of V, below; those of V are of no use without hits."""
-        ranks, hits = self.ranks.astype(np.float64), np.maximum(self.hits, 1).astype(np.float64)
-        return (ranks + 1, self.ranked - ranks), (hits, self.others - hits + 1)
-
-
-def _ranks_of(rule: options.RankGrid) -> Callable[[int], _Counts1D]:
+def _ranks_of(rule: options.RankGrid) -> Callable[[int], _Integers]:
     return dense_ranks if isinstance(rule.interval, options.Calibrated) else ranks
 
 
@@ -389,7 +353,7 @@ def grid_ceiling(
     members: options.Members,
 ) -> float:
     """Return the bound of a perfect attack: the most that these numbers of records can certify."""
-    rule = in_reach(rule, n_member, n_nonmember, alpha=alpha, members=members)
+    rule = _in_reach(rule, alpha, members)
     perfect = Hits.perfect(n_member, n_nonmember, _ranks_of(rule))
     return max(0.0, _grid_bound(perfect, delta, alpha, rule, members).epsilon)
 
@@ -399,17 +363,13 @@ def grid_ceiling(
 _EXACT_UP_TO, _SMALLEST = 2_000, 1e-8
 
 
-def in_reach(
-    rule: options.RankGrid,
-    n_member: int,
-    n_nonmember: int,
-    *,
-    alpha: float,
-    members: options.Members,
-) -> options.RankGrid:
-    """Return the rule, with `Melded` in place of `Calibrated` where the level is too small for it."""
+_OF_SUBSETS = 0.01
+
+
+def _in_reach(rule: options.RankGrid, alpha: float, members: options.Members) -> options.RankGrid:
+    """The rule, with `Melded` in place of `Calibrated` for a subset at an error that drawn audits cannot show."""
     calibrated = isinstance(rule.interval, options.Calibrated)
-    if not calibrated or is_exact(n_member, n_nonmember, alpha, members) or drawn_level(alpha, members) > 0:
+    if not (calibrated and isinstance(members, options.Subset) and alpha < _OF_SUBSETS * (1 - LEAST_BOUND)):
         return rule
     return replace(rule, interval=options.Melded())
 
@@ -421,9 +381,21 @@ def is_exact(n_member: int, n_nonmember: int, alpha: float, members: options.Mem
 
 
 def positive_bounds(
-    audits: Sequence[Losses], *, delta: float, confidence: float, rule: options.ThresholdRule
+    audits: Sequence[Losses],
+    *,
+    delta: float,
+    confidence: float,
+    rule: options.ThresholdRule,
+    above: float = 0.0,
 ) -> int:
     """Return how many of these audits, with members as a sample, have a bound above 0; quick where their sizes are equal.
+
+    Args:
+        audits: Of any sizes.
+        delta: In [0, 1).
+        confidence: In (0, 1).
+        rule: As that of `clopper_pearson`.
+        above: Another epsilon than 0.
 
     >>> apart = Losses(member=[1.0, 2.0, 3.0, 4.0], nonmember=[5.0, 6.0, 7.0, 8.0])
     >>> positive_bounds([apart] * 3, delta=0.0, confidence=0.95, rule=options.RankGrid())
@@ -431,28 +403,29 @@ def positive_bounds(
     """
     if not (isinstance(rule, options.RankGrid) and isinstance(rule.interval, options.Calibrated)):
         bounds = (clopper_pearson(audit, delta=delta, confidence=confidence, rule=rule) for audit in audits)
-        return sum((bound.value or 0.0) > 0 for bound in bounds)
+        return sum((bound.value or 0.0) > above for bound in bounds)
     alike: dict[Statistic, list[Hits]] = {}
     for hits in map(Hits.of, audits):
         law = Statistic(hits.members, hits.nonmembers, delta, 1 - confidence, tails=rule.tails)
         alike.setdefault(law, []).append(hits)
-    return sum(_positive(law, every) for law, every in alike.items())
+    return sum(_larger(law, every, above + LEAST_BOUND) for law, every in alike.items())
 
 
-def _positive(law: Statistic, every: list[Hits]) -> int:
+def _larger(law: Statistic, every: list[Hits], epsilon: float) -> int:
+    """How many have a bound of that much."""
     drawn = not is_exact(law.members, law.nonmembers, law.alpha, law.chosen)
-    # The bound grows with the statistic: those above 0 come first. About as many are looked for as the error allows.
-    ordered = sorted(every, key=law.largest, reverse=True)
-
-    def positive(number: int) -> bool:
-        test = CalibratedTest(ordered[number - 1], law, drawn)
-        return test.statistic > -math.inf and test.p_value(LEAST_BOUND) <= law.alpha
-
-    low, high, reach = 0, len(ordered) + 1, max(2, math.ceil(law.alpha * len(ordered)))
-    while high - low > 1:
-        middle = min(low + reach, (low + high) // 2)
-        low, high = (middle, high) if positive(middle) else (low, middle)
-    return low
+    # The bound grows with the statistic. About as many are looked at first as the error allows.
+    left = sorted((hits for hits in every if law.about(hits) > -math.inf), key=law.about, reverse=True)
+    found, at = 0, math.ceil(law.alpha * len(every))
+    while left:
+        one = left.pop(min(at, len(left) - 1))
+        test = CalibratedTest(one, law, drawn)
+        refuted = test.p_value(epsilon) <= law.alpha
+        reached = law.reached(left, test.statistic if refuted else test.statistic + LEAST_BOUND)
+        found += (1 + sum(reached)) * refuted
+        left = [hits for hits, larger in zip(left, reached, strict=True) if larger != refuted]
+        at = len(left) // 2
+    return found
 
 
 def _best(
@@ -470,7 +443,7 @@ def _best(
     ):
         return found
     for tail in tails:
-        better = best_ratio(tail, delta=delta, level=alpha / candidates, least=found.epsilon)
+        better = best_ratio(tail, delta=delta, level=alpha / candidates, least=max(found.epsilon, 0.0))
         if better is not None:
             epsilon, at = better
             found = _Candidate(epsilon, {**_counts(tail, at), "level_per_limit": alpha / candidates})
@@ -505,115 +478,6 @@ def _counts(tail: Ranked, at: int) -> dict[str, Any]:
         return {**where, **called, "nonmembers": tail.ranked}
     called = {"true_negatives": hits, "nonmembers": tail.others, "false_negatives_at_most": rank}
     return {**where, **called, "members": tail.ranked}
-
-
-# --- One exact limit for a ratio of two rates, at a threshold whose rank was fixed in advance [own] ---
-#
-# t is the (k + 1)-th smallest of n0 losses, f = P[loss < t] in their law and v of the n1 other losses lie below t. If
-# their rate is at most e^eps f + d, then f is stochastically below B ~ Beta(k + 1, n0 - k) and v, given t, is binomial:
-#
-#     P[v or more] <= E P[Bin(n1, e^eps B + d) >= v] = P[V <= e^eps B + d],  V ~ Beta(v, n1 - v + 1), independent of B
-#
-# so eps_L, the level-a quantile of log((V - d)/B), exceeds the truth with probability at most a. Two separate limits at
-# a/2 give no more: P[V <= e^eps B + d] <= P[V <= L] + P[B >= U] = a where (L - d)/U = e^eps. Melding two beta laws
-# in this way is due to Fay, Proschan and Brittain 2015; with ranks in place of counts its level is proven, not conjectured.
-
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
-# What lies outside the range of the integration, as a share of the level: counted in full, so on the safe side.
-_OUTSIDE = 1e-7
-_TOLERANCE = 1e-10
-_STEP = 0.01
-
-
-def best_ratio(
-    candidates: Ranked, *, delta: float, level: float, least: float = -math.inf
-) -> tuple[float, int] | None:
-    """Return the largest eps_L of these candidates and its place, or null where none exceeds ``least``.
-
-    ``least`` (for example the largest bound from two separate limits) is where the search starts; 0 or more is sought.
-    """
-    ends = _ends(candidates, delta, level)
-    start, found = max(least, 0.0), None
-    outside = _OUTSIDE * level
-    place = np.flatnonzero(ends > start)
-    while place.size:
-        p = _Melding(candidates.at(place), delta=delta, outside=outside).p_value(start)
-        place, p = place[p < level], p[p < level]
-        if place.size == 0:
-            break
-        at = place[[int(np.argmin(p))]]
-        one = _Melding(candidates.at(at), delta=delta, outside=outside)
-        start = _crossing(one, level, start, float(ends[at[0]]))
-        found = start, int(at[0])
-        place = place[(place != at[0]) & (ends[place] > start)]
-    return found
-
-
-def p_value(epsilon: float, candidates: Ranked, *, delta: float, outside: float = 1e-12) -> Floats:
-    """Return P[V <= e^eps B + d] of each candidate, rounded up by at most three times ``outside``.
-
-    Args:
-        epsilon: In nats.
-        candidates: Ranks and hits; a candidate without hits has p-value 1.
-        delta: In [0, 1).
-        outside: Probability of what is left out of the integral on each side.
-
-    >>> found = p_value(0.0, Ranked(np.array([0]), 10, np.array([10]), 10), delta=0.0)
-    >>> math.isclose(found[0] * math.comb(20, 10), 1, rel_tol=1e-6)  # all 10 below the smallest of the other 10
-    True
-    """
-    p = _Melding(candidates, delta=delta, outside=outside).p_value(epsilon)
-    return np.where(candidates.hits <= 0, 1.0, p)
-
-
-class _Melding:
-    """P[V <= e^eps B + d] of candidates that all have hits, as a function of epsilon."""
-
-    def __init__(self, candidates: Ranked, *, delta: float, outside: float) -> None:
-        self.delta, self.outside = delta, outside
-        self.b, self.v = candidates.laws()
-        # Beyond these quantiles B or V is improbable.
-        self.b_range = special.betaincinv(*self.b, outside), special.betainccinv(*self.b, outside)
-        self.v_range = special.betaincinv(*self.v, outside), special.betainccinv(*self.v, outside)
-
-    def p_value(self, epsilon: float) -> Floats:
-        scale = math.exp(epsilon)
-        low = np.maximum(self.b_range[0], (self.v_range[0] - self.delta) / scale)
-        high = np.minimum(self.b_range[1], (self.v_range[1] - self.delta) / scale)
-        half, middle = np.maximum(high - low, 0.0) / 2, (high + low) / 2
-        b = np.clip(middle[:, None] + half[:, None] * _NODES, 0.0, 1.0)
-        (first, second), (hits, others) = ([side[:, None] for side in law] for law in (self.b, self.v))
-        log_density = (
-            special.xlogy(first - 1, b) + special.xlog1py(second - 1, -b) - special.betaln(first, second)
-        )
-        below = special.betainc(hits, others, np.clip(scale * b + self.delta, 0.0, 1.0))
-        inner = np.einsum("ij,j->i", np.exp(log_density) * below, _WEIGHTS) * half
-        # Above `high` either B is improbable, or V is nearly surely below e^eps B + d.
-        beyond = special.betaincc(*self.b, np.clip(high, 0.0, 1.0))
-        return np.asarray(np.minimum(1.0, inner + beyond + 3 * self.outside))
-
-
-def _ends(candidates: Ranked, delta: float, level: float) -> Floats:
-    """An upper bound of each eps_L: V below its sqrt(a) quantile and B above its own have probability a together."""
-    b, v = candidates.laws()
-    share = math.sqrt(level)
-    numerator = np.maximum(special.betaincinv(*v, share) - delta, 0.0)
-    with np.errstate(divide="ignore"):
-        ends = np.log(numerator / special.betainccinv(*b, share))
-    return np.where(candidates.hits <= 0, -np.inf, ends)
-
-
-def _crossing(melding: _Melding, level: float, start: float, end: float) -> float:
-    """The epsilon at which the p-value of one candidate reaches the level, known to lie above ``start``."""
-
-    def excess(epsilon: float) -> float:
-        return float(melding.p_value(epsilon)[0]) - level
-
-    end = max(end, start) + _TOLERANCE
-    while excess(end) < 0:  # rounding can leave the end a hair short
-        end += _STEP
-    return float(optimize.brentq(excess, start, end, xtol=_TOLERANCE))
 
 
 # --- A threshold chosen on one random part of the records and judged on the other, so that choosing costs no error ---

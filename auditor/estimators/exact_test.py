@@ -12,11 +12,16 @@ the set are drawn alike on both scales, and x_i < Y_j = F0^-1(V_j) means F0(x_i)
 with T^-1(i/N) in place of T^-1 of a uniform.
 
 The statistic. At the (k+1)-th smallest non-member lie h members strictly below, and at the (k+1)-th largest member h
-non-members strictly above. At each rank k of either group the Clopper-Pearson limits of the two rates give a bound on
-epsilon, as if that rank were the only one; the statistic is the largest of them. As a bound that is the field's most
-common error: it exceeds the truth far too often. As a statistic it is as valid as any that grows with the hits, and **it
-does not hang on the epsilon that is tested**: so its p-value grows with epsilon, as the law's hits do, and the largest
-epsilon that is refuted at alpha can be found by bisection. That one exceeds the truth with probability at most alpha.
+non-members strictly above. At each rank k of either group the melded limit of the two rates gives a bound on epsilon, as if
+that rank were the only one, and the statistic is the largest of them. It grows with the hits, and **it does not depend on
+the epsilon that is tested**: so its p-value grows with epsilon, as the law's hits do, and the largest epsilon that is
+refuted at alpha can be found by bisection. That one exceeds the truth with probability at most alpha.
+
+Beside `Melded`. The m ranks that `Melded` looks at have the level alpha/m here too, so that the statistic is never below the
+bound of `Melded`. That an audit shows an epsilon by any of these m ranks has a chance of at most alpha, and of much less,
+for the ranks are dependent; what is left is for the ranks between them, at a fraction of that level. So the chance of a
+statistic above the epsilon of the law is below alpha, and the bound that is calibrated is at or above the statistic. The
+tests compute that chance.
 
 The p-value. "The statistic is as large as observed" says that at some rank there are more hits than a number known for
 that rank: that some i-th member lies below a j-th non-member, (i, j) being one of some pairs of ranks. Its chance is known
@@ -25,21 +30,20 @@ from the law (`least_epsilons`), at any size and for members of a finite trainin
 """
 
 import math
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
-from scipy.linalg import lapack
 
 from auditor.core.options import Census, Members, Sample, Subset
 from auditor.core.values import Floats, Losses
 from auditor.estimators.joint_test import order_statistics, ranks_below_half
 from auditor.estimators.limits import MemberLimits, chance_above, lower_limit, upper_limit
+from auditor.estimators.melding import Ranked, best_ratio, p_value, ranks
+from auditor.estimators.tosses import chance_to_stay_below
 
 _Integers = npt.NDArray[np.int64]
 _Corners = tuple[_Integers, _Integers]
@@ -47,9 +51,9 @@ _Corners = tuple[_Integers, _Integers]
 _MOST, _DIGITS, _REACH = 20.0, 4, 0.1  # of epsilon, in nats
 LEAST_BOUND = 10.0**-_DIGITS  # bounds are multiples of it
 _ALIKE = 1e-9  # of two ratios: the same hits, whatever the rounding
-# The level of the limits of one rank, of alpha. With more of it the first few ranks decide, with less the middle ones: half
-# of it loses 2% on normal losses and gains as much on those of few values, measured at 300 to 100,000 records.
-_SPENT = 0.5
+# The level of a rank between those of `Melded`, of theirs. With half of it the chance of a statistic above the truth reaches
+# .9 alpha at 100,000 records and an alpha of .001, which leaves too little for the error of drawn audits; with a quarter .83.
+_BETWEEN = 0.25
 _NEARLY_ALL = 0.8  # of a training set: from there on it is as if all of it were scored
 _ROUNDING = 1e-9  # of a p-value: what sums and factorials lose
 
@@ -60,12 +64,12 @@ _GROWTH = 1.03  # of neighbouring ranks: on scores of few values some rank is th
 
 @lru_cache(maxsize=16)
 def dense_ranks(size: int) -> _Integers:
-    """Return ranks below half of the size: all of the first ones, and further on each 3% above the one before.
+    """Return ranks below half of the size: all of the first ones, then each 3% above the one before, and those of `Melded`.
 
     >>> dense_ranks(100)[[0, 1, -1]].tolist(), dense_ranks(10_000).size
-    ([0, 1, 49], 205)
+    ([0, 1, 49], 216)
     """
-    return ranks_below_half(size, growth=_GROWTH)
+    return np.union1d(ranks_below_half(size, growth=_GROWTH), ranks(size))
 
 
 _Ranks = Callable[[int], _Integers]  # from the size of a group
@@ -103,33 +107,77 @@ class Hits:
         return cls(members, nonmembers, below, np.full(ranks(members).size, nonmembers))
 
 
-class _Side(NamedTuple):
-    """One tail: how many of the ``others`` lie beyond each of the ``dense_ranks`` of a group is set beside its rates.
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One tail: how many of the ``others`` lie beyond each of the `dense_ranks` of a group, and the bound of each rank.
 
-    ``wrongly`` are upper limits of the rate of errors at each rank; ``level`` is that of the lower limits of the rates of
-    hits, 1 where the rates are known.
+    ``levels`` are those of the bounds: one melded limit where the members are a sample, and otherwise two separate ones.
     """
 
     tail: str
     ranked: int
     others: int
-    wrongly: Floats
-    level: float
+    delta: float
+    levels: Floats
+    limits: MemberLimits
 
-    def rightly(self, hits: _Integers) -> Floats:
-        """The lower limits of the rates of hits."""
-        return hits / self.others if self.level == 1 else lower_limit(hits, self.others, self.level)
+    @cached_property
+    def _wrongly(self) -> Floats:
+        """Upper limits of the rate of errors at each rank, one of two."""
+        at = dense_ranks(self.ranked)
+        if self.limits.known and self.tail == "upper":
+            # Of a census the miss rate above the largest member is 0, leakage or not.
+            return np.where(at > 0, at / self.ranked, math.inf)
+        return upper_limit(at, self.ranked, self.levels / self.limits.limits)
 
-    def below(self, hits: _Integers, rates: Floats) -> npt.NDArray[np.bool_]:
-        """Whether those limits lie below these rates: as many hits or more are not improbable there."""
-        if self.level == 1:
+    @property
+    def _counted(self) -> bool:
+        """Whether the hits are all there are, so that their rate is known."""
+        return self.limits.known and self.tail == "lower"
+
+    def separate(self, hits: _Integers) -> Floats:
+        """The bound of each rank by two separate limits; minus infinity where no rate is above delta for sure."""
+        levels = self.levels / self.limits.limits
+        rates = hits / self.others if self._counted else lower_limit(hits, self.others, levels)
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(rates - self.delta, 0.0)) - np.log(self._wrongly)
+
+    def largest(self, hits: _Integers) -> tuple[float, int]:
+        """The largest bound and its place."""
+        bounds = self.separate(hits)
+        at = int(np.argmax(bounds))
+        least = float(bounds[at])
+        better = (
+            None
+            if self.limits.known
+            else best_ratio(self._melded(hits), delta=self.delta, level=self.levels, least=max(least, -_MOST))
+        )
+        return better or (least, at)
+
+    def room(self, hits: _Integers, value: float) -> Floats:
+        """How far the melded bound of each rank lies below this value, as a normal score; never above 0 if it does not."""
+        p = p_value(value - _ALIKE, self._melded(hits), delta=self.delta, level=self.levels)
+        scores = special.ndtri(
+            np.clip(np.stack([np.where(hits <= 0, 1.0, p), self.levels]), _LEAST_P, 1 - _ALIKE)
+        )
+        return np.asarray(scores[0] - scores[1])
+
+    def separately_below(self, hits: _Integers, value: float) -> npt.NDArray[np.bool_]:
+        """Whether the bound of each rank by two separate limits lies below this value."""
+        rates = math.exp(value) * (1 - _ALIKE) * self._wrongly + self.delta
+        if self._counted:
             return np.asarray(hits < rates * self.others)
-        return chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > self.level
+        return (
+            chance_above(hits - 1.0, self.others, np.minimum(rates, 1.0)) > self.levels / self.limits.limits
+        )
+
+    def _melded(self, hits: _Integers) -> Ranked:
+        return Ranked(dense_ranks(self.ranked), self.ranked, hits, self.others, self.tail)
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """The largest bound of all ranks, each as if it were the only one.
+    """The largest bound of all ranks, each at a level of its own.
 
     Attributes:
         members: n1.
@@ -149,31 +197,46 @@ class Statistic:
 
     @cached_property
     def _sides(self) -> list[_Side]:
-        n1, n0, found = self.members, self.nonmembers, []
+        n1, n0 = self.members, self.nonmembers
         # A statistic may weigh the ranks as it likes: those of a subset by what is nearer, a sample or all.
         of = self.chosen.of if isinstance(self.chosen, Subset) else math.inf
         known = isinstance(self.chosen, Census) or n1 >= _NEARLY_ALL * of
         limits = MemberLimits(Census() if known else Sample(), n1)
-        level = _SPENT * self.alpha / limits.limits
-        if self.tails != "upper":
-            wrongly = upper_limit(dense_ranks(n0), n0, level)
-            found.append(_Side("lower", n0, n1, wrongly, 1.0 if known else level))
-        if self.tails != "lower":
-            wrongly = limits.fnr_upper(dense_ranks(n1), level)
-            # Of a census the miss rate above the largest member is 0, leakage or not.
-            found.append(_Side("upper", n1, n0, np.where(wrongly > 0, wrongly, math.inf), level))
-        return found
+        sides = [side for side in (("lower", n0, n1), ("upper", n1, n0)) if self.tails in ("both", side[0])]
+        share = self.alpha / sum(ranks(ranked).size for _, ranked, _ in sides)
+        return [
+            _Side(
+                *side,
+                self.delta,
+                share * np.where(np.isin(dense_ranks(side[1]), ranks(side[1])), 1.0, _BETWEEN),
+                limits,
+            )
+            for side in sides
+        ]
 
     def largest(self, hits: Hits) -> tuple[float, str, int]:
         """Return it, its tail and its place among the ranks; minus infinity where no rate is above delta for sure."""
-        found = []
-        for side in self._sides:
-            counts = hits.below if side.tail == "lower" else hits.above
-            with np.errstate(divide="ignore"):
-                bounds = np.log(np.maximum(side.rightly(counts) - self.delta, 0.0)) - np.log(side.wrongly)
-            at = int(np.argmax(bounds))
-            found.append((float(bounds[at]), side.tail, at))
-        return max(found, key=operator.itemgetter(0))
+        counts = {"lower": hits.below, "upper": hits.above}
+        found = ((side.largest(counts[side.tail]), side.tail) for side in self._sides)
+        (value, at), tail = max(found, key=lambda item: item[0][0])
+        return value, tail, at
+
+    def about(self, hits: Hits) -> float:
+        """Return a number that is quickly had and no larger: by two separate limits at every rank."""
+        counts = {"lower": hits.below, "upper": hits.above}
+        return max(float(side.separate(counts[side.tail]).max()) for side in self._sides)
+
+    def reached(self, every: list[Hits], value: float) -> list[bool]:
+        """Return which hits make it as large as that."""
+        allowed = {side.tail: _most_hits(side, value) for side in self._sides}
+        return [
+            any(
+                (counts > allowed[tail]).any()
+                for tail, counts in (("lower", hits.below), ("upper", hits.above))
+                if tail in allowed
+            )
+            for hits in every
+        ]
 
     def corners(self, value: float) -> _Corners:
         """Return the ranks (i, j) that decide: it is as large as that if any i-th member lies below the j-th non-member.
@@ -182,11 +245,11 @@ class Statistic:
         """
         i, j = [], []
         for side in self._sides:
-            allowed, ranks = self._most_hits(side, value), dense_ranks(side.ranked)
-            ranks, allowed = ranks[allowed < side.others], allowed[allowed < side.others]
+            allowed, at = _most_hits(side, value), dense_ranks(side.ranked)
+            at, allowed = at[allowed < side.others], allowed[allowed < side.others]
             lower = side.tail == "lower"
-            i.append(allowed if lower else side.ranked - 1 - ranks)
-            j.append(ranks if lower else side.others - 1 - allowed)
+            i.append(allowed if lower else side.ranked - 1 - at)
+            j.append(at if lower else side.others - 1 - allowed)
         members, nonmembers = np.concatenate(i), np.concatenate(j)
         order = np.lexsort((-nonmembers, members))
         members, nonmembers = members[order], nonmembers[order]
@@ -194,15 +257,37 @@ class Statistic:
         kept = np.diff(np.maximum.accumulate(nonmembers), prepend=-1) > 0
         return members[kept], nonmembers[kept]
 
-    def _most_hits(self, side: _Side, value: float) -> _Integers:
-        """At each rank the most hits that keep it below this value."""
-        rates = math.exp(value) * (1 - _ALIKE) * side.wrongly + self.delta
-        most, beyond = np.zeros(rates.size, dtype=np.int64), np.full(rates.size, side.others + 1)
-        while np.any(beyond - most > 1):
-            middle = (most + beyond) // 2
-            kept = side.below(middle, rates)
-            most, beyond = np.where(kept, middle, most), np.where(kept, beyond, middle)
-        return most
+
+def _most_hits(side: _Side, value: float) -> _Integers:
+    """At each rank the most hits that keep it below this value."""
+    size = dense_ranks(side.ranked).size
+    most, beyond = np.zeros(size, dtype=np.int64), np.full(size, side.others + 1)
+    while np.any(beyond - most > 1):
+        middle = (most + beyond) // 2
+        kept = side.separately_below(middle, value)
+        most, beyond = np.where(kept, middle, most), np.where(kept, beyond, middle)
+    return most if side.limits.known else _most_melded(side, value, beyond)
+
+
+def _most_melded(side: _Side, value: float, beyond: _Integers) -> _Integers:
+    """The same by melded limits, which are no lower than two separate ones: these are not below with so many hits."""
+    most, reach = beyond, 1 + np.sqrt(beyond).astype(np.int64) // 2
+    room = lacks = np.zeros(beyond.size)
+    while not (room > 0).all():
+        kept = room > 0
+        beyond, lacks = np.where(kept, beyond, most), np.where(kept, lacks, room)
+        most, reach = np.where(kept, most, np.maximum(most - reach, 0)), 2 * reach
+        room = side.room(most, value)
+    # The room is about straight in the hits. Every second step halves what is left, whatever its shape.
+    halves = False
+    while np.any(left := beyond - most > 1):
+        share = 0.5 if halves else room / (room - lacks)
+        middle = np.clip(np.rint(most + share * (beyond - most)).astype(np.int64), most + 1, beyond - 1)
+        now = side.room(np.where(left, middle, most), value)
+        up, down = left & (now > 0), left & (now <= 0)
+        most, room = np.where(up, middle, most), np.where(up, now, room)
+        beyond, lacks, halves = np.where(down, middle, beyond), np.where(down, now, lacks), not halves
+    return most
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +341,11 @@ class CalibratedTest:
             self._known[epsilon] = self._chance_at_least(epsilon)
         return self._known[epsilon]
 
+    def p_value_beside(self, epsilon: float) -> float:
+        """Return that p-value as it stands beside the bound: up to alpha where the bound is larger, and only there."""
+        first_kept = self.epsilon_bound + 3 * LEAST_BOUND  # whatever the rounding of the bound
+        return self.p_value(epsilon if epsilon < self.epsilon_bound else max(epsilon, first_kept))
+
     @cached_property
     def _known(self) -> dict[float, float]:
         return {}
@@ -265,8 +355,7 @@ class CalibratedTest:
             missed = int(isinstance(self.law.chosen, Census) and self.best[0] == "upper")
             return chance_of_separation(epsilon, self.law, missed=missed)
         if self.drawn:
-            as_large = int(np.searchsorted(self._from_draws, epsilon, side="right"))
-            return float(upper_limit(as_large, self._from_draws.size, _MISLED))
+            return self._by_draws(epsilon)
         law = self.law
         stays = chance_to_stay_below(self._most, members=law.members, epsilon=epsilon, delta=law.delta)
         return min(1.0, max(0.0, 1.0 - stays) + _ROUNDING)
@@ -277,9 +366,28 @@ class CalibratedTest:
         apart = self.hits.members == self.hits.below[0]
         return bool(apart) and not isinstance(self.law.chosen, Subset)
 
+    def _by_draws(self, epsilon: float) -> float:
+        least, chances = self._from_draws
+        found, kept = float(chances[np.searchsorted(least, epsilon, side="right")]), _KEPT * self.law.alpha
+        if found <= kept:
+            return found
+        # Far above the statistic audits that are drawn from the law itself tell more.
+        as_large = int(np.searchsorted(self._from_all_alike, epsilon, side="right"))
+        if as_large < _COMMON * self._from_all_alike.size:
+            return found
+        return max(kept, float(upper_limit(as_large, self._from_all_alike.size, _MISLED)))
+
     @cached_property
-    def _from_draws(self) -> Floats:
-        return least_epsilons(self._corners, self.law)
+    def _from_draws(self) -> tuple[Floats, Floats]:
+        """The smallest epsilons of drawn audits, and upper limits of the p-values below, and from each of them on."""
+        # Of a subset all are drawn alike: what was left out of it decides too.
+        near = None if isinstance(self.law.chosen, Subset) else max(0.0, self.statistic)
+        least, weights = least_epsilons(self._corners, self.law, near=near)
+        return least, chances_up_to(weights)
+
+    @cached_property
+    def _from_all_alike(self) -> Floats:
+        return least_epsilons(self._corners, self.law)[0]
 
     @cached_property
     def epsilon_bound(self) -> float:
@@ -287,8 +395,9 @@ class CalibratedTest:
         if self.statistic == -math.inf:
             return 0.0
         if self.drawn and not self._is_perfect:
-            enough = largest_count(self._from_draws.size, self.law.alpha)
-            return 0.0 if enough is None else _rounded_down(min(float(self._from_draws[enough]), _MOST))
+            least, chances = self._from_draws
+            enough = min(int(np.searchsorted(chances, self.law.alpha, side="right")), least.size)
+            return 0.0 if enough == 0 else _rounded_down(min(float(least[enough - 1]), _MOST))
 
         def excess(epsilon: float) -> float:
             return math.log(max(self.p_value(epsilon), _LEAST_P) / self.law.alpha)
@@ -347,19 +456,27 @@ def chance_of_separation(epsilon: float, law: Statistic, *, missed: int = 0) -> 
 
 # --- The chance by audits that are drawn from the law ---
 #
-# The pairs of ranks do not hang on epsilon: so their order statistics are drawn once for all of it. On the scale of the members' own law, where those of T are uniform, the one lies below T of the other. So every drawn audit has
-# a smallest epsilon at which it shows what was observed, and the p-value of an epsilon is the share of those up to it.
+# The pairs of ranks do not depend on epsilon: so their order statistics are drawn once for all of it. On the scale of the
+# members' own law, where those of T are uniform, the one lies below T of the other. So every drawn audit has a smallest
+# epsilon at which it shows what was observed, and the p-value of an epsilon is the share of those up to it.
+#
+# Few audits of the law show so much where alpha is small. So most are drawn from laws under which the two order statistics of
+# one pair of ranks meet, and are weighted by how much less often the law itself gives them (importance sampling): the error
+# of a p-value is then about the same share of it at any level.
 #
 # Members drawn from a finite training set. Of the N-n1 that were left out each is as likely to lie in any of the n1+1 gaps
 # between the drawn ones as if all were uniform: the i-th smallest drawn one is the (i + those before it)-th of all. Of a
 # census none is left out. That no training record lies above the largest one says nothing of leakage: a set is finite.
 # So the largest one may lie anywhere above the second largest where the slope e^epsilon, the other limit, allows it.
 #
-# The stream is that of the sizes, delta and alpha alone, so that nobody can shop for a seed, and the level of this one
-# stream is up to alpha with a probability of 1 - _MISLED, since as many fewer draws are allowed to be as small.
+# The stream is that of the sizes, delta and alpha alone, so that nobody can choose a seed. The p-value is an upper limit at
+# 99.9% of what more draws would give: about 3.1 standard errors above, 10% to 15% of it. So the level of this one stream is
+# up to alpha with a probability of about 1 - _MISLED.
 
-_DRAWS, _OF_SUBSETS, _BATCH = 4_000, 2_000, 250
-_MISLED, _LEVEL_DIGITS = 1e-3, 12
+# At small levels a bound by drawn audits has less room above `Melded`, for the error of the draws.
+_DRAWS, _MORE, _SMALL, _BATCH = 2_500, 10_000, 0.02, 250
+_MISLED, _FEWEST, _KEPT, _COMMON, _LEVEL_DIGITS = 1e-3, 30, 2.0, 0.05, 12
+_ERRORS = float(special.ndtri(1 - _MISLED))
 
 
 @lru_cache(maxsize=16)
@@ -374,52 +491,123 @@ def largest_count(draws: int, alpha: float) -> int | None:
     return int(allowed[-1]) if allowed.size else None
 
 
-def drawn_level(alpha: float, chosen: Members) -> float:
-    """Return the share of drawn audits that may be as extreme at this level; 0 where there are not draws enough.
+def chances_up_to(weights: Floats) -> Floats:
+    """Return upper limits of the chance of the first k draws, k = 0, 1, ...: 3.1 standard errors above the sum of weights.
 
-    >>> drawn_level(0.05, Sample()), drawn_level(1e-4, Sample())
-    (0.03975, 0.0)
+    And what none of the draws may have shown, as if they were so many of one weight. Of fewer than 30 draws: that of 30.
     """
-    draws = _OF_SUBSETS if isinstance(chosen, Subset) else _DRAWS
-    count = largest_count(draws, alpha)
-    return 0.0 if count is None else (count + 1) / draws
+    sums, squares = (np.append(0.0, np.cumsum(each)) for each in (weights, weights**2))
+    alike = np.append(weights[0], squares[1:] / sums[1:])
+    error = np.sqrt(np.maximum(squares - sums**2 / weights.size, 0.0))
+    found = sums + _ERRORS * error - math.log(_MISLED) * alike
+    found[:_FEWEST] = found[_FEWEST]
+    return np.asarray(np.minimum(np.maximum.accumulate(found) / weights.size, 1.0))
 
 
-def least_epsilons(corners: _Corners, law: Statistic, *, draws: int | None = None) -> Floats:
-    """Return, for each of so many drawn audits, the smallest epsilon at which it shows so much; ascending.
+def least_epsilons(
+    corners: _Corners, law: Statistic, *, near: float | None = None, draws: int | None = None
+) -> tuple[Floats, Floats]:
+    """Return, for each of so many drawn audits, the smallest epsilon at which it shows so much, ascending; and its weight.
 
     Args:
         corners: See `Statistic.corners`.
         law: The sizes, delta and how the members were chosen.
+        near: See `drawn_places`.
         draws: By default as many as a bound rests on.
     """
-    draws = draws or (_OF_SUBSETS if isinstance(law.chosen, Subset) else _DRAWS)
-    least, delta = [np.full(draws, math.inf)], law.delta
-    for y, x, last in drawn_places(corners, law, draws=draws):
-        slopes = np.maximum((x - delta) / y, (1 - delta - y) / (1 - last)).min(axis=0)
+    draws = draws or (_MORE if law.alpha < _SMALL else _DRAWS)
+    if not corners[0].size:
+        return np.full(draws, math.inf), np.ones(draws)
+    least, weights = [], []
+    for y, x, last, weight in drawn_places(corners, law, draws=draws, near=near):
+        slopes = np.maximum((x - law.delta) / y, (1 - law.delta - y) / (1 - last)).min(axis=0)
         least.append(np.log(np.maximum(slopes, 1.0)))
-    return np.sort(np.concatenate(least[1:] or least))
+        weights.append(weight)
+    found = np.concatenate(least)
+    order = np.argsort(found)
+    return found[order], np.concatenate(weights)[order]
 
 
-def drawn_places(corners: _Corners, law: Statistic, *, draws: int) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Yield, audit by audit in batches, where the non-members and the members lie whose order decides.
+def drawn_places(
+    corners: _Corners, law: Statistic, *, draws: int, near: float | None = None
+) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
+    """Yield, audit by audit in batches, where the non-members and the members lie whose order decides, and its weight.
 
     As rates of their group up to there; shapes (corners, audits). The second rate of the members is that at which the
     largest of a finite set counts as missed.
+
+    Args:
+        corners: See `Statistic.corners`.
+        law: The sizes, delta and how the members were chosen.
+        draws: How many.
+        near: The epsilon at which audits that show so much are drawn more often; by default all weigh the same.
     """
     own, at = corners
     members, chosen = law.members, law.chosen
     of = chosen.of if isinstance(chosen, Subset) else members * isinstance(chosen, Census)
     words = np.array([law.delta, round(law.alpha, _LEVEL_DIGITS)]).view(np.uint32).tolist()
     rng = np.random.default_rng([members, law.nonmembers, of, *words])
+    tilt = None if near is None else _Tilt(corners, law, near)
     for _ in range(0, draws if at.size else 0, _BATCH):
         y = order_statistics(at, law.nonmembers, _BATCH, rng)
         x = order_statistics(own, members, _BATCH, rng)
+        weight = np.ones(_BATCH)
+        if tilt is not None:
+            x, y, weight = tilt.moved(x, y, rng)
         if not of:
-            yield y, x, x
+            yield y, x, x, weight
             continue
         before = (own + 1)[:, None] + _left_out_before(x, of - members, rng)
-        yield y, before / of, np.minimum(before, of - 1) / of
+        yield y, before / of, np.minimum(before, of - 1) / of, weight
+
+
+class _Tilt:
+    """Draws audits that show so much: at one corner at a time the two order statistics lie about where they meet.
+
+    Each has a beta law about another mean there, and all others follow from it. The weight of a draw is its density over
+    that of the mixture of the corners.
+    """
+
+    _POINTS = np.linspace(0.0, 1.0, 33)[:, None]
+
+    def __init__(self, corners: _Corners, law: Statistic, epsilon: float) -> None:
+        """Find where the members' and the non-members' order statistics are likeliest to meet by T(epsilon)."""
+        delta, up, down = law.delta, math.exp(epsilon), math.exp(-epsilon)
+        sizes = np.array([[law.members + 1], [law.nonmembers + 1]])
+        first = np.stack(corners) + 1.0
+        u, v = first / sizes
+        meets = np.maximum(np.maximum((u - delta) * down, 1 - delta - (1 - u) * up), v)
+        y = v + self._POINTS * (meets - v)
+        x = np.where(meets > v, np.minimum(delta + up * y, 1 - (1 - delta - y) * down), u)
+        # Of a census the members' places are known.
+        cost = sum(
+            n * (special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
+            for n, p, q in zip(sizes, (u, v), (x, y), strict=True)
+        )
+        best = np.full(u.size, -1) if isinstance(law.chosen, Census) else np.argmin(cost, axis=0)
+        mean = np.stack([each[best, np.arange(u.size)] for each in (x, y)])
+        self._law = sizes * mean, sizes * (1 - mean)
+        self._more = self._law[0] - first, self._law[1] - (sizes - first)
+        self._scale = special.betaln(first, sizes - first) - special.betaln(*self._law)
+        logs = self._log_ratios(mean[:, :, None])[:, 0]
+        self._shares = special.softmax(-logs)
+
+    def _log_ratios(self, places: Floats) -> Floats:
+        """Log of the density at each corner over that without it; shape (corners, audits)."""
+        found = self._scale[:, :, None] + self._more[0][:, :, None] * np.log(places)
+        return np.asarray((found + self._more[1][:, :, None] * np.log1p(-places)).sum(axis=0))
+
+    def moved(self, x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+        """Return the places so that they meet at a corner that is drawn, and the weights."""
+        corner, audit = rng.choice(self._shares.size, x.shape[1], p=self._shares), np.arange(x.shape[1])
+        beyond = np.arange(self._shares.size)[:, None] > corner
+        found = []
+        for z, a, b in zip((x, y), *self._law, strict=True):
+            now, before = rng.beta(a[corner], b[corner]), z[corner, audit]
+            found.append(np.where(beyond, 1 - (1 - z) * ((1 - now) / (1 - before)), z * (now / before)))
+        places = np.clip(np.stack(found), _LEAST_P, 1 - np.finfo(float).epsneg)
+        mixed = special.logsumexp(self._log_ratios(places), axis=0, b=self._shares[:, None])
+        return *found, np.exp(-mixed)
 
 
 def _left_out_before(x: Floats, left: int, rng: np.random.Generator) -> _Integers:
@@ -428,112 +616,4 @@ def _left_out_before(x: Floats, left: int, rng: np.random.Generator) -> _Integer
     for row, now in enumerate(x if left else ()):
         before = before + rng.binomial(left - before, np.clip((now - place) / (1 - place), 0.0, 1.0))
         found[row], place = before, now
-    return found
-
-
-# --- The chance to stay below, by the tosses that lead to the corner from both ends ---
-
-_LEFT_OUT = 1e-10
-# Numbers of records in a jump that are told apart; of more than so many, the worst of a group stands for all of it.
-_STARTS = 40
-# Standard deviations and records beyond which paths are left out, and so counted as if they did not stay below.
-_FAR, _SOME = 6.0, 20
-
-
-def chance_to_stay_below(most: _Integers, *, members: int, epsilon: float, delta: float) -> float:
-    """Return the chance that for all j the (j+1)-th smallest non-member, or the end, has at most most[j] members below.
-
-    Args:
-        most: Shape (n0 + 1,), non-decreasing, the last one n1.
-        members: n1.
-        epsilon: 0 or more, in nats.
-        delta: In [0, 1).
-
-    >>> most = np.array([1, 2, 2])  # of two records each: not both members below both non-members
-    >>> round(6 * chance_to_stay_below(most, members=2, epsilon=0.0, delta=0.0), 9)
-    5.0
-    """
-    n1, n0 = members, most.size - 1
-    beyond = float(special.expit(-epsilon))  # of the members outside the jump: those above the corner
-    (first, first_chances), (last, last_chances) = _in_the_jump(n1, delta), _in_the_jump(n0, delta)
-    # Where the path may cross the corner, and how many of both groups are expected on its two sides.
-    j, i = _likely(n0, beyond, int(last[-1]), 0), _likely(n1, 1 - beyond, 0, int(first[-1]))
-    rise, fall = n1 * (1 - beyond) + n0 * beyond, n1 * beyond + n0 * (1 - beyond)
-    below = _paths(first, most, n1 * (1 - beyond) / rise, rows=j, columns=i)
-    # Read from above, so many members go with at most so many non-members.
-    room = n0 - np.searchsorted(most, np.arange(n1, -1, -1), side="left")
-    mirrored = range(n1 - i[-1], n1 - i[0] + 1), range(n0 - j[-1], n0 - j[0] + 1)
-    above = _paths(last, room, n0 * (1 - beyond) / fall, rows=mirrored[0], columns=mirrored[1])
-    # Of so many scores below the corner: their chance over that of the tosses, without the binomials of each order.
-    both = np.arange(j[0] + i[0], j[-1] + i[-1] + 1)
-    before = _weighted(below, first_chances, _scores(both, first, n1, rise), len(i))
-    after = _weighted(above[:, ::-1, ::-1], last_chances, _scores(n1 + n0 - both, last, n0, fall), len(j))
-    return float(np.einsum("ji,ij->", before, after))
-
-
-def _scores(numbers: _Integers, jumped: _Integers, size: int, expected: float) -> Floats:
-    """One side's factor of the chance that so many scores lie on it, ``jumped`` of a group apart; shape (jumped, numbers)."""
-    s, left = np.maximum(numbers - jumped[:, None], 0), size - jumped[:, None]
-    logs = s * math.log(expected) - expected - special.gammaln(s + 1)
-    # What was expected on both sides and the sizes are as large together: neither factor leaves the range of numbers.
-    logs += special.gammaln(left + 1) - left * math.log(size) + size
-    return np.asarray(np.exp(logs))
-
-
-def _weighted(paths: Floats, chances: Floats, scores: Floats, columns: int) -> Floats:
-    """Sum the paths over their starts, each weighed by that of its start and of the number of scores, row + column."""
-    windows = np.lib.stride_tricks.sliding_window_view(scores * chances[:, None], columns, axis=1)
-    return np.asarray(np.einsum("sij,sij->ij", paths, windows))
-
-
-def _in_the_jump(size: int, delta: float) -> tuple[_Integers, Floats]:
-    """Numbers of records that the jump may hold, and their chances; the largest of a group stands for all of it."""
-    counts = np.arange(min(size, int(size * delta + _FAR * math.sqrt(size * delta)) + _SOME) + 1)
-    at_most = special.bdtr(counts, size, delta)
-    kept = counts[(at_most > _LEFT_OUT) & (np.append(0.0, at_most[:-1]) < 1 - _LEFT_OUT)]
-    ends = np.array([group[-1] for group in np.array_split(kept, min(kept.size, _STARTS))])
-    return ends, np.diff(at_most[ends], prepend=0.0)
-
-
-def _likely(size: int, share: float, fewer: int, more: int) -> range:
-    """How many of a group may lie below the corner: all numbers whose chance matters, whatever lies in the jumps."""
-    reach = _FAR * math.sqrt(size * share * (1 - share)) + _SOME
-    return range(max(0, int(size * share - reach) - fewer), min(size, int(size * share + reach) + more) + 1)
-
-
-def _paths(
-    starts: _Integers, most: _Integers, share: float, *, rows: range, columns: range
-) -> npt.NDArray[np.float64]:
-    """Return the chance that tosses pass through (row, column) and stay below; shape (starts, rows, columns).
-
-    Args:
-        starts: Columns in which a path may begin, in row 0.
-        most: In each row the largest column; never falls.
-        share: The chance that a toss leads to the next column and not to the next row.
-        rows: Of which the chances are returned.
-        columns: Likewise.
-    """
-    found = np.zeros((starts.size, len(rows), len(columns)))
-    steps = np.asfortranarray([np.ones(columns.stop), np.full(columns.stop, -share)])
-    low, high = int(starts[0]), -1
-    chances = np.zeros((starts.size, 0))
-    for row in range(rows.stop):
-        middle, spread = row * share / (1 - share), (_FAR * math.sqrt(row) + _SOME) / (1 - share)
-        top = min(int(most[row]), columns.stop - 1, int(starts[-1] + middle + spread))
-        start = max(low, int(starts[0] + middle - spread))
-        if start > top:
-            break
-        entered = np.zeros((starts.size, top - start + 1))
-        if row == 0:
-            inside = starts <= top
-            entered[inside, starts[inside] - start] = 1.0
-        elif start <= high:
-            entered[:, : high - start + 1] = (1 - share) * chances[:, start - low :]
-        # Each column's chance is what came from the row before, and its share of the column to its left.
-        solved, _ = lapack.dtbtrs(steps[:, : top - start + 1], entered.T, uplo="L", diag="U", overwrite_b=1)
-        chances, low, high = solved.T, start, top
-        if row in rows and (left := max(low, columns.start)) <= high:
-            found[:, row - rows.start, left - columns.start : high + 1 - columns.start] = chances[
-                :, left - low :
-            ]
     return found

@@ -18,10 +18,10 @@ from scipy import special
 from auditor.core.options import NO_CHANCE, Census, Members, Sample
 from auditor.core.values import Estimate, Floats, Losses, Subject
 from auditor.estimators import guess_tests
-from auditor.estimators.certified import ranks
 from auditor.estimators.evidence import Evidence
 from auditor.estimators.guesses import Guesses, GuessSet, NoGuesses
 from auditor.estimators.limits import just_above, just_below, upper_limit
+from auditor.estimators.melding import ranks
 from auditor.estimators.one_run import of_units, stated_delta
 from auditor.theory.gaussian import gaussian_epsilon
 

@@ -19,7 +19,7 @@ from auditor.core.values import FINITE, Counted, Estimate, Floats, Losses
 # L(k; n, a) = BetaInv(a; k, n - k + 1),     0 at k = 0
 
 
-def upper_limit(successes: npt.ArrayLike, trials: npt.ArrayLike, alpha: float) -> Floats:
+def upper_limit(successes: npt.ArrayLike, trials: npt.ArrayLike, alpha: float | Floats) -> Floats:
     """Return the level 1 - alpha upper limit of the proportion.
 
     The complementary inverse keeps its precision for alpha far below 1e-8.
@@ -33,7 +33,7 @@ def upper_limit(successes: npt.ArrayLike, trials: npt.ArrayLike, alpha: float) -
     return np.where(k >= n, 1.0, inner)
 
 
-def lower_limit(successes: npt.ArrayLike, trials: npt.ArrayLike, alpha: float) -> Floats:
+def lower_limit(successes: npt.ArrayLike, trials: npt.ArrayLike, alpha: float | Floats) -> Floats:
     """Return the level 1 - alpha lower limit of the proportion.
 
     >>> float(lower_limit(950, 1000, 0.025).round(8))

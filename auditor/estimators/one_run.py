@@ -161,7 +161,7 @@ def bound_of(
         "tried": [item.shown for item in guesses.sets],
     }
     if curve is not None:
-        details["claimed_curve"] = asked.of_curve(curve)
+        details["claimed_curve"] = asked.of_curve(curve, refuted=claimed is not None and bound > claimed)
     if claimed is not None and isinstance(test, options.AnyGuesses) and guesses.fair:
         details["p_value"] = asked.p_value(claimed, bound)
     if claimed is not None and bound <= claimed:
@@ -273,15 +273,20 @@ class Question:
         """Return the p-value of a claimed pure epsilon; where the bound does not exceed it, also of what was first kept."""
         if math.isinf(claimed):
             return 1.0
-        # Larger than that of the claim alone, so that no p-value below the level stands beside a claim that is kept.
-        asked = (claimed,) if bound > claimed else (claimed, bound + guess_tests.PURE_STEP)
-        sets = self.guesses.sets
+        # That of the next epsilon of the grid, or not below that of the first that was kept: on the bound's side of the level.
+        step, sets = guess_tests.PURE_STEP, self.guesses.sets
+        asked = (math.ceil(claimed / step) * step,) if bound > claimed else (claimed, bound + step)
         return max(
             guess_tests.pure_p_value(self.guesses, sets, epsilon=item, alpha=self.alpha) for item in asked
         )
 
-    def of_curve(self, curve: TradeoffCurve) -> dict[str, Any]:
-        """Return whether the guesses reject a whole claimed curve, and whether a perfect attack would have."""
+    def of_curve(self, curve: TradeoffCurve, *, refuted: bool) -> dict[str, Any]:
+        """Return whether the guesses reject a whole claimed curve, and whether a perfect attack would have.
+
+        Args:
+            curve: For both orders of two neighbours.
+            refuted: Whether their bound exceeds the claim's epsilon: by the same recursion no less of it is then refuted.
+        """
         if not isinstance(self.test, options.FDP):
             return {"rejected": None, "reason": _CURVE_NEEDS_FDP}
         smallest_fpr, bits = guess_tests.of_curve(curve), self.guesses.bits
@@ -289,6 +294,7 @@ class Question:
         p_value, best = (
             guess_tests.curve_p_value(smallest_fpr, bits=bits, sets=items) for items in (sets, perfect)
         )
+        p_value = min(p_value, self.alpha) if refuted else p_value
         found: dict[str, Any] = {
             "rejected": p_value <= self.alpha,
             "could_have_been": best <= self.alpha,

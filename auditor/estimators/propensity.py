@@ -41,16 +41,44 @@ _ALL_IT_USES = "the features hold all that the score uses of a record, its label
 _PERSONS = "several records belong to one person or id, and their membership is not independent; audit one record of each"
 
 
+ALLOWED = (0.1, 0.25, 0.5, 1.0)  # nats by which odds may be off, of the rows for reading
+
+
 def propensity_bound(evidence: Evidence) -> tuple[Estimate, ...]:
-    """Return the bound by estimated odds where the split asks for it."""
+    """Return the bound by estimated odds where the split asks for it, and what is left of it if the odds are off."""
     split = evidence.setting.split
     if not isinstance(split, options.Propensity):
         return ()
     found = _bound(evidence, split.overlap)
     about: dict[str, Any] = {"subject": Subject.MECHANISM, "delta": 0.0}
     if isinstance(found, Estimate):
-        return (found,)
+        return if_odds_are_off(found, _WITHIN)
     return (Estimate.missing(_NAME, found, method=_METHOD, details={"conditional": True}, **about),)
+
+
+_WITHIN = (
+    "conditional on estimated odds of membership that are within a factor of {} of the true ones for every audited record,"
+    " independently of the others (declared, not checked)"
+)
+
+
+def if_odds_are_off(found: Estimate, within: str) -> tuple[Estimate, ...]:
+    """Return a bound that rests on odds, and what is left of it where they are off by the factors of `ALLOWED`.
+
+    Args:
+        found: The bound; its first assumption is about the odds.
+        within: That assumption in the other rows, with a place for the factor.
+    """
+    rows = [found]
+    for off in ALLOWED:
+        row = replace(found, name=f"{found.name}.off_{off:g}")
+        if found.value is not None:
+            value, ceiling = (max(0.0, most - off) for most in (found.value, found.details["ceiling"]))
+            assumed = within.format(f"{math.exp(off):.3g} (e^{off:g})"), *found.assumptions[1:]
+            details = {"ceiling": ceiling, "conditional": True, "off": off}
+            row = replace(row, value=value, lower=value, assumptions=assumed, details=details)
+        rows.append(row)
+    return tuple(rows)
 
 
 def _bound(evidence: Evidence, overlap: float) -> Estimate | str:

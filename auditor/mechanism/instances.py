@@ -350,6 +350,7 @@ def _pooled(
     delta: float,
     confidence: float,
     curve: TradeoffCurve | None,
+    claimed: float,
 ) -> Estimate:
     """Return the bound by the guesses of all models together, and by those of each alone."""
     about: dict[str, Any] = {
@@ -381,6 +382,8 @@ def _pooled(
             min(item.p_value(smallest_fpr) * alpha / item.alpha for item in kind)
             for kind in (tests, [item.perfect for item in tests])
         )
+        # Above the claimed epsilon the bound refutes the claim by the same recursion.
+        p_value = min(p_value, alpha) if bound > claimed else p_value
         details["claimed_curve"] = {
             "rejected": p_value <= alpha,
             "could_have_been": perfect <= alpha,
@@ -496,7 +499,10 @@ def audit_instances(
         known = claimed_curve(options.of_group(claim, group), adjacency=audited.adjacency)
     curve, rng = None if known is None else known.curve, np.random.default_rng([seed, 1])
     if pooled:
-        bound = _pooled(units, split, rng, delta=stated_at, confidence=confidence, curve=curve)
+        claimed = math.inf if audited is None or audited.value is None else audited.value
+        bound = _pooled(
+            units, split, rng, delta=stated_at, confidence=confidence, curve=curve, claimed=claimed
+        )
     else:
         bound = _bound(evidence, stated_at, confidence)
     if (reason := persons if pooled else refusal) is not None:

@@ -6,7 +6,7 @@ where one label differs, and the features are known to all.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from auditor.core.values import Check, Estimate, Floats, Status, Subject
 from auditor.estimators.guess_tests import own_odds_bound
 from auditor.estimators.guesses import Guesses
 from auditor.estimators.limits import kinds_of, poisson_binomial_tail
-from auditor.estimators.propensity import estimated_odds
+from auditor.estimators.propensity import estimated_odds, if_odds_are_off
 from auditor.estimators.twins import twins
 from auditor.records.features import Features, encoded, fingerprints
 from auditor.results.document import LabelsDocument, made_now
@@ -253,7 +253,6 @@ def _copies(records: Records) -> tuple[Check, ...]:
 
 
 BOUND = "epsilon_bound.labels"
-ALLOWED = (0.1, 0.25, 0.5, 1.0)  # nats by which the odds of D may be off, of the rows for reading
 _CONDITION = (
     "conditional on a D that is the law of every audited record's label given its features, which no audit can check: it is wrong"
     " where the features lack something, and, where it was learnt, also where the classifier missed what they do tell; without any"
@@ -425,42 +424,32 @@ def _losses(
 def _estimates(guesses: Guesses, best: Guesses, confidence: float) -> tuple[Estimate, ...]:
     """The bound, and what is left of it where the odds of D are off."""
     about: dict[str, Any] = {"method": _METHOD, "subject": Subject.MECHANISM, "delta": 0.0}
-    names = {BOUND: 0.0, **{f"{BOUND}.off_{off:g}": off for off in ALLOWED}}
     if not (guesses.prior > _NO_OTHER).any():
         reason = (
             "D is sure of every label that is shown, so no label is private and there is nothing to guess"
         )
-        return tuple(Estimate.missing(name, reason, **about) for name in names)
+        return if_odds_are_off(Estimate.missing(BOUND, reason, **about), _WITHIN)
     bound, item = own_odds_bound(guesses, guesses.sets, alpha=1 - confidence)
     top, _ = own_odds_bound(best, best.sets, alpha=1 - confidence)
-    details: Mapping[str, Any] = {
-        "records": guesses.bits,
-        **item.shown,
-        "tried": [one.shown for one in guesses.sets],
-        "conditional": True,
-    }
-    return tuple(
-        Estimate.at_least(
-            name,
-            max(0.0, bound - off),
-            confidence=round(confidence, 12),
-            adjacency=guesses.adjacency,
-            assumptions=(_CONDITION if off == 0 else _within(off), *_DECLARED),
-            details={
-                "ceiling": max(0.0, max(top, bound) - off),
-                **(details if off == 0 else {"conditional": True, "off": off}),
-            },
-            **about,
-        )
-        for name, off in names.items()
+    found = Estimate.at_least(
+        BOUND,
+        bound,
+        confidence=round(confidence, 12),
+        adjacency=guesses.adjacency,
+        assumptions=(_CONDITION, *_DECLARED),
+        details={
+            "ceiling": max(top, bound),
+            "records": guesses.bits,
+            **item.shown,
+            "tried": [one.shown for one in guesses.sets],
+            "conditional": True,
+        },
+        **about,
     )
+    return if_odds_are_off(found, _WITHIN)
 
 
-def _within(off: float) -> str:
-    return (
-        f"the odds of every label by D are within a factor of {np.exp(off):.3g} (e^{off:g}) of those of its law given the"
-        " record's features (declared, not checked)"
-    )
+_WITHIN = "the odds of every label by D are within a factor of {} of those of its law given the record's features (declared, not checked)"
 
 
 def _hash(law: Floats, codes: _Codes) -> str:

@@ -17,7 +17,7 @@ from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import betting, guess_tests
 from auditor.estimators.betting import Bets, Lines
 from auditor.estimators.certified import grid_ceiling, is_exact
-from auditor.estimators.exact_test import Statistic, drawn_level, drawn_places, least_epsilons
+from auditor.estimators.exact_test import Statistic, chances_up_to, drawn_places, least_epsilons
 from auditor.estimators.guess_tests import PURE_STEP, first_enough, rejects
 from auditor.estimators.guesses import Guesses, GuessSet, draw_guesses, pair_orders
 from auditor.estimators.joint_test import JointTest
@@ -162,6 +162,7 @@ Attack = PerfectAttack | GaussianAttack | RandomisedResponse
 _Counts = npt.NDArray[np.int64]
 _Booleans = npt.NDArray[np.bool_]
 DRAWS, _NULL_DRAWS = 2000, 4000
+_LEFT = 0.87  # of the level of guesses: what the error of their draws leaves
 _ALIKE = 1e-9
 
 
@@ -178,7 +179,7 @@ def _doubling(most: int) -> tuple[int, ...]:
 # --- The model's own bound: how large its statistic must be, and how often it is ---
 
 _MOST = 10**9
-_SOME_DRAWS, _BEYOND, _CLOSE = 2000, 4.0, 0.01
+_SOME_DRAWS, _BEYOND, _CLOSE, _LEAST = 2000, 4.0, 0.01, 1e-300
 
 
 @dataclass(frozen=True)
@@ -226,11 +227,13 @@ class ModelAudit:
             return float(self.ceiling(n, n) >= self.epsilon)
         law = Statistic(n, n, self.delta, self.alpha, self.members)
         exact = is_exact(n, n, self.alpha, self.members)
-        level = self.alpha if exact else (drawn_level(self.alpha, self.members) or self.alpha)
 
         def excess(value: float) -> float:
-            least = least_epsilons(law.corners(value), law, draws=_SOME_DRAWS)
-            return math.log((np.count_nonzero(least <= self.epsilon) + 0.5) / _SOME_DRAWS / level)
+            least, weights = least_epsilons(law.corners(value), law, near=self.epsilon, draws=_SOME_DRAWS)
+            shown = np.count_nonzero(least <= self.epsilon)
+            # A bound by drawn audits pays for their error.
+            chance = weights[:shown].sum() / _SOME_DRAWS if exact else chances_up_to(weights)[shown]
+            return math.log(max(float(chance), _LEAST) / self.alpha)
 
         # The value of the statistic that certifies the epsilon, and how often the attack reaches it.
         low, high = self.epsilon / 2, self.epsilon + _BEYOND
@@ -238,7 +241,7 @@ class ModelAudit:
         if value == high and excess(high) < 0:
             value = optimize.brentq(excess, low, high, xtol=_CLOSE)
         places = drawn_places(law.corners(value), replace(law, chosen=options.Sample()), draws=DRAWS)
-        reached = [(x <= attack.tpr(y)).any(axis=0) for y, x, _ in places]
+        reached = [(x <= attack.tpr(y)).any(axis=0) for y, x, *_ in places]
         return float(np.mean(np.concatenate(reached))) if reached else 0.0
 
 
@@ -411,7 +414,8 @@ class OneRunAudit:
         found, worst = (
             guess_tests.exponents(counts.T, sets, epsilon).max(axis=1) for counts in (right, null)
         )
-        return np.asarray(_significant(found, worst, self.alpha) | (len(sets) * np.exp(-found) <= self.alpha))
+        clear = len(sets) * np.exp(-found) <= self.alpha
+        return np.asarray(_significant(found, worst, _LEFT * self.alpha) | clear)
 
     def _enough(self, bits: int, sets: tuple[GuessSet, ...], right: _Counts) -> _Booleans:
         """Whether any set has as many right guesses as refute, for each column of them; shape (draws,)."""

@@ -13,7 +13,6 @@ from auditor.core.values import Estimate, Losses, Subject
 from auditor.curves.tradeoff import TradeoffCurve
 from auditor.estimators import betting, joint_test
 from auditor.estimators.betting import Bets, Lines
-from auditor.estimators.certified import clopper_pearson
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 from auditor.estimators.guess_tests import first_enough
 from auditor.estimators.joint_test import JointTest
@@ -109,7 +108,8 @@ def judging_row(
     *,
     test: RunsTest,
     promised: ClaimedCurve | None,
-    stated: float | None,
+    claimed: float,
+    one_point: bool,
     delta: float,
     confidence: float,
     adjacency: options.Adjacency,
@@ -121,7 +121,8 @@ def judging_row(
         losses: The scores of all runs.
         test: How the number of runs came about.
         promised: The claimed curve for the worlds that were run, or why there is none; null without a claim.
-        stated: The claimed epsilon, where that and this delta are all that the claim says of these worlds.
+        claimed: The epsilon that the claim has for these worlds at this delta; infinite where it has none.
+        one_point: Whether that is all that the claim says of these worlds.
         delta: At which the bound is stated.
         confidence: In (0, 1).
         adjacency: What the two worlds differ by.
@@ -138,9 +139,12 @@ def judging_row(
     else:
         name, method = ORDER_STATISTICS, "every threshold at once, both tails calibrated together"
         assumed = "the number of runs was fixed before anybody looked at a score (declared, not checked)"
-        found = _by_all_thresholds(losses, delta, curve, alpha, stated)
+        found = _by_all_thresholds(losses, delta, curve, alpha, stated=claimed if one_point else None)
     if promised is not None and curve is None:
         found["claimed_curve"] = {"rejected": None, "reason": promised.note}
+    elif promised is not None and not found["claimed_curve"]["rejected"]:
+        # The test of the curve decides: another test's bound, which is as true below, does not stand above a claim it keeps.
+        found["value"] = min(found["value"], claimed)
     return Estimate.at_least(
         name,
         found.pop("value"),
@@ -159,30 +163,20 @@ _SMALL = 1e-8  # a level that the exact test can hardly tell from none
 
 
 def _by_all_thresholds(
-    losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float, stated: float | None
+    losses: Losses, delta: float, curve: TradeoffCurve | None, alpha: float, *, stated: float | None
 ) -> dict[str, Any]:
     sizes = losses.n_member, losses.n_nonmember
-    exact = best = None
-    if max(sizes) <= _EXACT and alpha > _SMALL:
-        law = Statistic(*sizes, delta, alpha)
-        exact, best = (CalibratedTest(hits, law) for hits in (Hits.of(losses), Hits.perfect(*sizes)))
-        found: dict[str, Any] = {"value": exact.epsilon_bound, "ceiling": best.epsilon_bound}
-    else:
-        row = clopper_pearson(losses, delta=delta, confidence=1 - alpha)
-        found = {"value": row.value, "ceiling": row.details["ceiling"]}
+    law, drawn = Statistic(*sizes, delta, alpha), max(sizes) > _EXACT or alpha <= _SMALL
+    own, best = (CalibratedTest(hits, law, drawn) for hits in (Hits.of(losses), Hits.perfect(*sizes)))
+    found: dict[str, Any] = {"value": own.epsilon_bound, "ceiling": best.epsilon_bound}
     if curve is None:
         return found
     test = joint_test.of_curve(*sizes, curve)
-    if stated is None or exact is None or best is None:
+    if stated is None:
         judged, perfect = test.judge(losses, alpha=alpha), test.judge_hits(test.perfect, alpha=alpha)
         p_value, at_best = judged.p_value, perfect.p_value
     else:
-        p_value, at_best = exact.p_value(stated), best.p_value(stated)
-    if stated is not None and p_value > alpha:
-        found["value"] = min(found["value"], stated)
-    elif stated is not None and exact is not None:
-        # One test says both, up to the digits that the bound is rounded to. Two tests may not raise each other's bound.
-        found["value"] = max(found["value"], stated)
+        p_value, at_best = own.p_value_beside(stated), best.p_value_beside(stated)
     said: dict[str, Any] = {
         "decides": True,
         "rejected": p_value <= alpha,

@@ -14,7 +14,7 @@ from auditor.core.options import Members, Sample
 from auditor.core.values import Claim, Density, Estimate, FittedPair, Floats, Losses
 from auditor.curves.tradeoff import ThresholdCounts, TradeoffCurve, count
 from auditor.estimators.band import simultaneous_band
-from auditor.estimators.certified import ranks
+from auditor.estimators.melding import ranks
 from auditor.results.document import Histogram, NamedCurve
 
 # --- Curves at ranks fixed in advance, whose error rate is known for the training mechanism and need not be estimated ---

@@ -28,11 +28,11 @@ from auditor.core import (
     Subset,
 )
 from auditor.estimators import (
-    certified,
     clopper_pearson,
     limits,
     lower_count,
     lower_limit,
+    melding,
     ranks,
     tpr_at_fpr,
     upper_count,
@@ -173,8 +173,8 @@ def test_two_records_are_enough_for_a_bound(rule, members):
 def test_the_melded_p_value_counts_orderings(k, n0, v, n1):
     """At epsilon 0 and delta 0 the p-value is that of v others among the first v + k of all orderings: hypergeometric."""
     expected = stats.hypergeom.sf(v - 1, n0 + n1, n1, v + k)
-    candidate = certified.Ranked(np.array([k]), n0, np.array([v]), n1)
-    assert certified.p_value(0.0, candidate, delta=0.0)[0] == pytest.approx(expected, rel=1e-9, abs=4e-12)
+    candidate = melding.Ranked(np.array([k]), n0, np.array([v]), n1)
+    assert melding.p_value(0.0, candidate, delta=0.0)[0] == pytest.approx(expected, rel=1e-9, abs=4e-12)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_the_melded_p_value_against_quadrature(k, n0, v, n1, epsilon, delta):
     turn = stats.beta.cdf(min(1.0, max(0.0, (v / n1 - delta) * math.exp(-epsilon))), k + 1, n0 - k)
     points = sorted({0.0, 1.0, *(float(np.clip(turn + step, 0, 1)) for step in np.linspace(-0.1, 0.1, 9))})
     expected = float(mpmath.quad(integrand, points))
-    candidate = certified.Ranked(np.array([k]), n0, np.array([v]), n1)
-    found = certified.p_value(epsilon, candidate, delta=delta)[0]
+    candidate = melding.Ranked(np.array([k]), n0, np.array([v]), n1)
+    found = melding.p_value(epsilon, candidate, delta=delta)[0]
     assert found == pytest.approx(expected, rel=1e-6, abs=4e-12)
 
 
@@ -210,11 +210,11 @@ def test_the_melded_bound_is_the_best_of_all_ranks(rng):
     for own, other in tails:
         for k in ranks(own.size):
             hits = int(np.sum(other < own[k]))
-            candidate = certified.Ranked(np.array([k]), own.size, np.array([hits]), other.size)
+            candidate = melding.Ranked(np.array([k]), own.size, np.array([hits]), other.size)
             low, high = 0.0, 20.0
             for _ in range(50):
                 middle = (low + high) / 2
-                refuted = certified.p_value(middle, candidate, delta=delta)[0] <= level
+                refuted = melding.p_value(middle, candidate, delta=delta)[0] <= level
                 low, high = (middle, high) if refuted else (low, middle)
             expected = max(expected, low)
     found = clopper_pearson(Losses(member, nonmember), delta=delta, rule=MELDED)

@@ -8,9 +8,11 @@ from oracles import worst_interleavings
 from scipy import stats
 from simulation import ALPHA, at_most, runs_for
 
-from auditor.core import Census, Losses, Subset
+from auditor.core import Census, Losses, Melded, RankGrid, Subset
 from auditor.curves import TradeoffCurve
-from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic, least_epsilons
+from auditor.estimators import clopper_pearson
+from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic, chances_up_to, least_epsilons
+from auditor.estimators.tosses import chance_to_stay_below
 
 
 def judged(member, nonmember, delta, alpha=ALPHA):
@@ -170,23 +172,81 @@ def test_total_separation_gives_the_most(rng):
     assert 3.281346 < bounds[-1] < 4.5
 
 
+# --- Beside `Melded` -------------------------------------------------------------------------------------
+
+_AT = [0.05, 0.01, 0.05 / 30, 0.05 / 60]
+_SCORES = {
+    "normal": lambda rng, n: (rng.normal(-1, 1, n), rng.normal(0, 1, n)),
+    "saturated": lambda rng, n: (rng.exponential(size=n) * (rng.random(n) > 0.7), rng.exponential(size=n)),
+    "atoms": lambda rng, n: (rng.binomial(4, 0.3, n) + 0.0, rng.binomial(4, 0.6, n) + 0.0),
+}
+
+
+@pytest.mark.parametrize("scores", _SCORES)
+@pytest.mark.parametrize(
+    ("size", "runs"),
+    [(30, 4), (300, 2), (3000, 1), *(pytest.param(10**k, 5, marks=pytest.mark.long) for k in (2, 4, 5))],
+)
+def test_the_default_is_never_below_its_own_option(scores, size, runs):
+    """On the same losses, at small errors too: the melded bound at fixed ranks is part of what is calibrated."""
+    for seed, delta in ((seed, delta) for seed in range(runs) for delta in (0.0, 1e-5)):
+        member, nonmember = _SCORES[scores](np.random.default_rng([size, seed]), size)
+        losses = Losses(member=member, nonmember=nonmember)
+        for alpha in _AT:
+            asked = {"delta": delta, "confidence": 1 - alpha}
+            own = clopper_pearson(losses, **asked)
+            melded = clopper_pearson(losses, **asked, rule=RankGrid(interval=Melded()))
+            assert own.details["interval"] == "Calibrated"
+            assert own.value >= melded.value
+            assert own.details["ceiling"] >= melded.details["ceiling"] - 1e-4
+
+
+@pytest.mark.parametrize("alpha", _AT)
+@pytest.mark.parametrize(("sizes", "delta"), [((30, 30), 0.0), ((200, 100), 1e-5), ((100, 300), 0.1)])
+def test_the_statistic_is_seldom_above_the_truth(sizes, delta, alpha):
+    """Its chance is below the level before anything is calibrated, which is why the default is not below `Melded`."""
+    for epsilon in (1e-6, 0.5, 1.0, 2.0, 4.0):
+        law = Statistic(*sizes, delta, alpha)
+        most = np.full(sizes[1] + 1, sizes[0])
+        own, at = law.corners(epsilon)
+        most[at] = own
+        most = np.minimum.accumulate(most[::-1])[::-1]
+        above = 1 - chance_to_stay_below(most, members=sizes[0], epsilon=epsilon, delta=delta)
+        assert above < 0.9 * alpha
+
+
 # --- Audits that are drawn from the law ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 30, 1e-6])
 @pytest.mark.parametrize(("sizes", "delta"), [((150, 120), 1e-4), ((40, 300), 0.02)])
-def test_drawn_audits_against_exact_sums(rng, sizes, delta):
-    """As many drawn audits are as extreme as the sums say, and the p-value is the 99.9% upper limit of that share."""
+def test_drawn_audits_against_exact_sums(rng, sizes, delta, alpha):
+    """Weighted, the drawn audits have the chance that the sums have, at any level; the p-value is an upper limit of it."""
     for shift in (0.3, 1.0, 2.0):
-        exact = judged(rng.normal(-shift, 1, sizes[0]), rng.normal(0, 1, sizes[1]), delta)
+        exact = judged(rng.normal(-shift, 1, sizes[0]), rng.normal(0, 1, sizes[1]), delta, alpha)
         drawn = CalibratedTest(exact.hits, exact.law, drawn=True)
-        for epsilon in (0.0, 0.5, 1.5, 3.0):
-            few, many = (stats.binom.ppf(tail, 4000, exact.p_value(epsilon)) for tail in (1e-5, 1 - 1e-5))
-            low, high = (stats.beta.ppf(0.999, count + 1, 4000 - count) for count in (few, many))
-            assert (
-                np.nan_to_num(low, nan=1.0) - 1e-9
-                <= drawn.p_value(epsilon)
-                <= np.nan_to_num(high, nan=1.0) + 1e-9
-            )
+        near = max(0.0, exact.statistic)
+        least, weights = least_epsilons(exact.law.corners(exact.statistic), exact.law, near=near)
+        for epsilon in (near, near + 0.1, exact.epsilon_bound):
+            shares = np.where(least <= epsilon, weights, 0.0)
+            error = shares.std() / math.sqrt(shares.size)
+            assert abs(shares.mean() - exact.p_value(epsilon)) < 4.5 * error + 1e-3 * exact.p_value(epsilon)
+            assert error < 0.1 * exact.p_value(epsilon)
+            assert exact.p_value(epsilon) < drawn.p_value(epsilon) < 1.4 * exact.p_value(epsilon)
+        assert exact.epsilon_bound - 0.06 < drawn.epsilon_bound <= exact.epsilon_bound
+        assert drawn.p_value(0.0) >= exact.p_value(0.0) - 2e-9  # what the sums add for rounding
+        assert exact.p_value(4.0) - 1e-9 <= drawn.p_value(4.0) <= exact.p_value(4.0) + 0.05
+
+
+def test_limits_of_drawn_chances():
+    """Of equal weights the limit is about that of a binomial number; of fewer than 30 draws that of 30."""
+    limits = chances_up_to(np.ones(2500))
+    counts = np.array([0, 1, 10, 30, 100, 400])
+    known = stats.beta.ppf(0.999, counts + 1, 2500 - counts)
+    assert (limits[counts] >= known).all()
+    assert (limits[counts[3:]] <= 1.1 * known[3:]).all()
+    assert limits[0] == limits[30]
+    assert (np.diff(chances_up_to(np.random.default_rng(0).exponential(size=2500))) >= 0).all()
 
 
 @pytest.mark.parametrize("members", [Census(), Subset(of=50), Subset(of=160)], ids=str)
@@ -215,5 +275,5 @@ def test_the_most_of_a_census_is_what_drawn_audits_show(sizes):
     """A perfect attack on a census is bounded in closed form, by either tail, where drawn audits bound it."""
     law = Statistic(*sizes, 1e-3, ALPHA, Census())
     perfect = CalibratedTest(Hits.perfect(*sizes), law, drawn=True)
-    least = least_epsilons(law.corners(perfect.statistic), law, draws=20_000)
+    least, _ = least_epsilons(law.corners(perfect.statistic), law, draws=20_000)
     assert perfect.epsilon_bound == pytest.approx(np.quantile(least, ALPHA), abs=0.03)

@@ -1,11 +1,14 @@
 """Audits on estimated odds of membership: what they say, what they refuse, and where a report shows them."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy import special
 
 from auditor import Features, Losses, Propensity, RandomSplit, StatedClaim, audit, records_needed
 from auditor.core import EachRecord, InputError
+from auditor.core.numbers import number
 
 
 @pytest.fixture
@@ -41,6 +44,25 @@ def test_it_is_conditional_and_never_a_verdict(groups):
     # As the truth by construction has it: features alone tell about .69 within the overlap.
     assert odds["by_features"]["lower"] < 0.7 < odds["by_features"]["upper"] + 0.03
     assert odds["by_losses"]["value"] > odds["by_features"]["value"]
+
+
+def test_rows_for_odds_that_are_off(groups):
+    """The bound less the log of the factor, in the result, on the page, in the terminal and for gates; none judges a claim."""
+    losses, features = groups
+    found = audit(losses, split=Propensity(features), claim=StatedClaim(epsilon=0.1, delta=0.0))
+    row, again = row_of(found), json.loads(found.to_json())["estimates"]
+    for off, factor in ((0.1, "1.1"), (0.25, "1.28"), (0.5, "1.65"), (1, "2.72")):
+        left = found.estimate(f"{row.name}.off_{off:g}")
+        assert left.value == left.lower == pytest.approx(row.value - off)
+        assert left.details["ceiling"] == pytest.approx(row.details["ceiling"] - off)
+        assert left.details["conditional"]
+        assert f"factor of {np.exp(off):.3g} (e^{off:g})" in left.assumptions[0]
+        assert left.assumptions[1:] == row.assumptions[1:]
+        assert next(item for item in again if item["name"] == left.name)["value"] == left.value
+        words = f"odds off by a factor of {factor}"
+        assert words in found.to_html()
+        assert f"at least {number(left.value, toward='down')}" in str(found)
+    assert found.verdict == "not_evaluable"
 
 
 def test_features_may_be_given_to_the_audit_and_the_seed_decides(groups):

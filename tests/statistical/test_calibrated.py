@@ -14,11 +14,11 @@ from calibration import LAWS, set_epsilon
 from scipy import stats
 from simulation import ALPHA, at_most, rate_of, runs_for, told
 
-from auditor.core import Census, Losses, Sample, Subset
+from auditor.core import Census, Losses, RankGrid, Sample, Subset
 from auditor.curves import TradeoffCurve
 from auditor.estimators import clopper_pearson
 from auditor.estimators.band import Band, furthest, simultaneous_band
-from auditor.estimators.certified import is_exact
+from auditor.estimators.certified import is_exact, positive_bounds
 from auditor.estimators.exact_test import CalibratedTest, Hits, Statistic
 
 DELTA = 1e-3
@@ -122,6 +122,44 @@ def test_the_worst_law_spends_the_error(request, sizes, members, runs, epsilon, 
     misses, number = rate_above(request, name, audit, epsilon, seed=7, runs=runs)
     assert at_most(misses, number)
     assert stats.binomtest(misses, number).proportion_ci(0.99).high >= 0.03
+
+
+def _worst(rng, sizes):
+    """The least favourable law of epsilon 1 and delta 0.001."""
+    curve = TradeoffCurve.from_epsilon_delta(1.0, delta=DELTA)
+    return np.interp(rng.random(sizes[0]), curve.tpr, curve.fpr), rng.random(sizes[1])
+
+
+def _told(rng, sizes):
+    """Randomised response of epsilon 1, told in two values of many records each."""
+    return (rng.random(sizes[0]) > 0.7310585) + 0.0, (rng.random(sizes[1]) > 0.2689414) + 0.0
+
+
+def _between(rng, sizes):
+    """Members are e times likelier in the middle of the scores, so that the likelier group changes twice."""
+    inside, outside = 0.3 + 0.2689414 * rng.random(sizes[0]), 0.7310586 * rng.random(sizes[0])
+    outside += 0.2689414 * (outside > 0.3)
+    return np.where(rng.random(sizes[0]) < 0.7310585, inside, outside), rng.random(sizes[1])
+
+
+def _rounded(rng, sizes):
+    """The least favourable law, with scores of eight values."""
+    return tuple(np.ceil(8 * side) for side in _worst(rng, sizes))
+
+
+@pytest.mark.parametrize("draw", [_worst, _told, _between, _rounded])
+@pytest.mark.parametrize("alpha", [0.01, ALPHA / 30])
+@pytest.mark.parametrize("sizes", [(100, 80), (1500, 1500)])
+def test_the_level_of_small_errors(request, sizes, alpha, draw):
+    """The bound exceeds an epsilon of 1 with probability alpha at most, by exact sums and by drawn audits."""
+    rng = np.random.default_rng([*sizes, round(1 / alpha)])
+    number = runs_for(request, 2000, 50_000)
+    audits = [Losses(*draw(rng, sizes)) for _ in range(number)]
+    rule = {"delta": DELTA, "confidence": 1 - alpha, "rule": RankGrid()}
+    misses = positive_bounds(audits, **rule, above=1.0)
+    assert at_most(*told(f"{draw.__name__}, {sizes}, {alpha:.5f}", misses, number), level=alpha)
+    if draw is _worst:
+        assert positive_bounds(audits, **rule, above=0.5) > misses
 
 
 @pytest.mark.parametrize("members", [Sample(), Census()])

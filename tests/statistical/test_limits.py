@@ -22,7 +22,7 @@ from auditor.core import (
     Split,
     Subset,
 )
-from auditor.estimators import certified, clopper_pearson
+from auditor.estimators import clopper_pearson, melding
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_level_of_one_rank_is_exact(request, k, n0, n1, epsilon, delta):
     rate = np.minimum(1.0, math.exp(epsilon) * rng.beta(k + 1, n0 - k, runs) + delta)
     hits = rng.binomial(n1, rate)
     seen, place = np.unique(hits, return_inverse=True)
-    found = certified.p_value(epsilon, certified.Ranked(np.full(seen.size, k), n0, seen, n1), delta=delta)
+    found = melding.p_value(epsilon, melding.Ranked(np.full(seen.size, k), n0, seen, n1), delta=delta)
     below = int(np.sum(found[place] <= ALPHA))
     assert at_most(below, runs)
     assert not at_most(below, runs, level=ALPHA / 2)

@@ -1,0 +1,162 @@
+"""One exact limit for a ratio of two rates, at a threshold whose rank was fixed in advance: melded limits [own]."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, special
+
+from auditor.core.values import Floats
+
+# --- Ranks that are fixed before any data are seen, and the hits at each of them ---
+
+_Counts1D = npt.NDArray[np.int64]
+_BASE = 1.5
+
+
+def ranks(size: int) -> _Counts1D:
+    """Return the ranks {0} and round(1.5^j) below half the size, fixed before any data are seen.
+
+    >>> ranks(20).tolist()
+    [0, 1, 2, 3, 5, 8]
+    """
+    grid = {0}
+    power = 1.0
+    while power < size / 2 + 1:
+        grid.add(round(power))
+        power *= _BASE
+    return np.array(sorted(rank for rank in grid if rank == 0 or rank < size / 2), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One tail: ranks k in a group of n0 and, for each, the hits v: how many of the n1 others lie beyond that threshold."""
+
+    ranks: _Counts1D
+    ranked: int
+    hits: _Counts1D
+    others: int
+    name: str = "lower"
+
+    def at(self, chosen: npt.NDArray[np.intp]) -> "Ranked":
+        """Some of the ranks."""
+        return replace(self, ranks=self.ranks[chosen], hits=self.hits[chosen])
+
+    def laws(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """The parameters of B and of V, below; those of V are of no use without hits."""
+        ranks, hits = self.ranks.astype(np.float64), np.maximum(self.hits, 1).astype(np.float64)
+        return (ranks + 1, self.ranked - ranks), (hits, self.others - hits + 1)
+
+
+# --- One exact limit for a ratio of two rates, at a threshold whose rank was fixed in advance [own] ---
+#
+# t is the (k + 1)-th smallest of n0 losses, f = P[loss < t] in their law and v of the n1 other losses lie below t. If
+# their rate is at most e^eps f + d, then f is stochastically below B ~ Beta(k + 1, n0 - k) and v, given t, is binomial:
+#
+#     P[v or more] <= E P[Bin(n1, e^eps B + d) >= v] = P[V <= e^eps B + d],  V ~ Beta(v, n1 - v + 1), independent of B
+#
+# so eps_L, the level-a quantile of log((V - d)/B), exceeds the truth with probability at most a. Two separate limits at
+# a/2 give no more: P[V <= e^eps B + d] <= P[V <= L] + P[B >= U] = a where (L - d)/U = e^eps. Melding two beta laws
+# in this way is due to Fay, Proschan and Brittain 2015; with ranks in place of counts its level is proven, not conjectured.
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+# What lies outside the range of the integration, as a share of the level: counted in full, so on the safe side.
+_OUTSIDE = 1e-7
+_TOLERANCE = 1e-10
+_STEP = 0.01
+
+
+def best_ratio(
+    candidates: Ranked, *, delta: float, level: float | Floats, least: float
+) -> tuple[float, int] | None:
+    """Return the largest eps_L of these candidates and its place, or null where none exceeds ``least``.
+
+    Args:
+        candidates: Ranks and hits.
+        delta: In [0, 1).
+        level: Of every candidate, or of each its own.
+        least: Where the search starts, for example the largest bound from two separate limits.
+    """
+    levels = np.broadcast_to(np.asarray(level, dtype=np.float64), candidates.hits.shape)
+    ends = _ends(candidates, delta, levels)
+    start, found = least, None
+    place = np.flatnonzero(ends > start)
+    while place.size:
+        p = _Melding(candidates.at(place), delta=delta, level=levels[place]).p_value(start) / levels[place]
+        place, p = place[p < 1], p[p < 1]
+        if place.size == 0:
+            break
+        at = place[[int(np.argmin(p))]]
+        one = _Melding(candidates.at(at), delta=delta, level=levels[at])
+        start = _crossing(one, float(levels[at[0]]), start, float(ends[at[0]]))
+        found = start, int(at[0])
+        place = place[(place != at[0]) & (ends[place] > start)]
+    return found
+
+
+def p_value(epsilon: float, candidates: Ranked, *, delta: float, level: float | Floats = 1e-5) -> Floats:
+    """Return P[V <= e^eps B + d] of each candidate, rounded up by at most 3e-7 of ``level``.
+
+    Args:
+        epsilon: In nats.
+        candidates: Ranks and hits; a candidate without hits has p-value 1.
+        delta: In [0, 1).
+        level: Of all candidates or of each, that it is set beside.
+
+    >>> found = p_value(0.0, Ranked(np.array([0]), 10, np.array([10]), 10), delta=0.0)
+    >>> math.isclose(found[0] * math.comb(20, 10), 1, rel_tol=1e-6)  # all 10 below the smallest of the other 10
+    True
+    """
+    p = _Melding(candidates, delta=delta, level=level).p_value(epsilon)
+    return np.where(candidates.hits <= 0, 1.0, p)
+
+
+class _Melding:
+    """P[V <= e^eps B + d] of candidates that all have hits, as a function of epsilon."""
+
+    def __init__(self, candidates: Ranked, *, delta: float, level: float | Floats) -> None:
+        self.delta, self.outside = delta, (outside := _OUTSIDE * level)
+        self.b, self.v = candidates.laws()
+        # Beyond these quantiles B or V is improbable.
+        self.b_range = special.betaincinv(*self.b, outside), special.betainccinv(*self.b, outside)
+        self.v_range = special.betaincinv(*self.v, outside), special.betainccinv(*self.v, outside)
+
+    def p_value(self, epsilon: float) -> Floats:
+        scale = math.exp(epsilon)
+        low = np.maximum(self.b_range[0], (self.v_range[0] - self.delta) / scale)
+        high = np.minimum(self.b_range[1], (self.v_range[1] - self.delta) / scale)
+        half, middle = np.maximum(high - low, 0.0) / 2, (high + low) / 2
+        b = np.clip(middle[:, None] + half[:, None] * _NODES, 0.0, 1.0)
+        (first, second), (hits, others) = ([side[:, None] for side in law] for law in (self.b, self.v))
+        log_density = (
+            special.xlogy(first - 1, b) + special.xlog1py(second - 1, -b) - special.betaln(first, second)
+        )
+        below = special.betainc(hits, others, np.clip(scale * b + self.delta, 0.0, 1.0))
+        inner = np.einsum("ij,j->i", np.exp(log_density) * below, _WEIGHTS) * half
+        # Above `high` either B is improbable, or V is nearly surely below e^eps B + d.
+        beyond = special.betaincc(*self.b, np.clip(high, 0.0, 1.0))
+        return np.asarray(np.minimum(1.0, inner + beyond + 3 * self.outside))
+
+
+def _ends(candidates: Ranked, delta: float, level: Floats) -> Floats:
+    """An upper bound of each eps_L: V below its sqrt(a) quantile and B above its own have probability a together."""
+    b, v = candidates.laws()
+    share = np.sqrt(level)
+    numerator = np.maximum(special.betaincinv(*v, share) - delta, 0.0)
+    with np.errstate(divide="ignore"):
+        ends = np.log(numerator / special.betainccinv(*b, share))
+    return np.where(candidates.hits <= 0, -np.inf, ends)
+
+
+def _crossing(melding: _Melding, level: float, start: float, end: float) -> float:
+    """The epsilon at which the p-value of one candidate reaches the level, known to lie above ``start``."""
+
+    def excess(epsilon: float) -> float:
+        return float(melding.p_value(epsilon)[0]) - level
+
+    end = max(end, start) + _TOLERANCE
+    while excess(end) < 0:  # rounding can leave the end a hair short
+        end += _STEP
+    return float(optimize.brentq(excess, start, end, xtol=_TOLERANCE))
