@@ -230,6 +230,32 @@ def test_people_on_both_sides_are_left_out_counted_and_named(rng, choice):
     assert (unnamed["left_out"], unnamed["left_out_persons"]) == (2, [])
 
 
+@pytest.mark.parametrize("people", [2, 3])
+def test_one_person_on_both_sides_of_few_is_audited(rng, people):
+    """Where a group has records of one person alone, records are audited, with the warning that they are not independent."""
+    owner = np.repeat(np.arange(people), 20)
+    inside = (owner == 0) & (np.arange(owner.size) > 0)
+    values = rng.normal(size=owner.size)
+    found = auditor.audit(
+        Losses(values[inside], values[~inside], person=(owner[inside], owner[~inside])), delta=1e-5
+    )
+    assert found.data["unit"] == "record"
+    assert found.check("persons").status is Status.WARN
+
+
+def test_few_people_are_not_left_out(rng):
+    """Where too few would be left, a person on both sides has one score in each group: nothing is found without a leak."""
+    owner = np.repeat(np.arange(4), 20)
+    inside = (owner < 2) & (np.arange(80) > 0)
+    for _ in range(20):
+        values = rng.normal(size=4)[owner] + 0.3 * rng.normal(size=80)
+        losses = Losses(values[inside], values[~inside], person=(owner[inside], owner[~inside]))
+        found = auditor.audit(losses, delta=1e-5, split=RandomSplit())
+        assert (found.data["n_member"], found.data["n_nonmember"]) == (2, 3)
+        assert found.estimate("epsilon_bound.clopper_pearson").value == 0
+        assert found.estimate("epsilon_bound.one_run").value is None
+
+
 def test_a_split_by_record_stays_one(rng):
     """Where coins of the records would have put as many people in both groups, each record is a unit."""
     owner = np.repeat(np.arange(60), 4)
@@ -281,6 +307,36 @@ def test_a_run_that_is_listed_several_times_is_one_run(rng):
     found, plain = (auditor.audit_runs(item, delta=1e-5) for item in (twice, once))
     assert values_of(found) == pytest.approx(values_of(plain), nan_ok=True)
     assert found.data["n_with"] == 400
+
+
+@pytest.mark.parametrize("names", [1, 2, 10])
+@pytest.mark.parametrize("both", [True, False])
+def test_ids_of_runs_that_name_the_canary_are_refused(rng, names, both):
+    """The mean of many runs of one canary tells more than a run, so no claim is judged by it; without ids it stands.
+
+    The scores are those of a Gaussian mechanism whose curve is claimed.
+    """
+    ids = np.char.add("canary-", (np.arange(200) % names).astype(str))
+    losses = Losses(rng.normal(-0.5, 1, 200), rng.normal(0.0, 1, 200), id=(ids, ids if both else [""] * 200))
+    about = {"delta": 1e-5, "claim": StatedClaim.from_mu(0.5)}
+    with pytest.raises(
+        InputError, match=f"ids must name runs, .* up to {200 // names} rows of one id .* leave the ids out"
+    ):
+        auditor.audit_runs(losses, **about)
+    with pytest.raises(InputError, match="ids must name runs"):
+        auditor.audit_runs(dataclasses.replace(losses, id=None), threshold_runs=losses, **about)
+    assert str(auditor.audit_runs(dataclasses.replace(losses, id=None), **about).verdict) != "refuted"
+
+
+def test_a_perfect_attack_in_counts_refutes():
+    """Counts are no scores that repeat each other: all of 1,000 against none leaves no doubt, at less than the ceiling."""
+    found = auditor.audit_runs(counts=(1000, 1000, 0, 1000), delta=0.0, claim=StatedClaim(1.0, 0.0))
+    assert str(found.verdict) == "refuted"
+    one_sided = -np.log(
+        -np.expm1(np.log(0.05) / 1000)
+    )  # ln of 1 over the Clopper-Pearson limit of no positives
+    assert 5.5 < found.estimates[0].value < one_sided + 1.0
+    assert "repeats" not in {check.name for check in found.checks}
 
 
 def test_summaries_ranks_and_pairs_go_by_id(rng):
@@ -336,7 +392,7 @@ def test_bare_losses_say_what_their_ids_are(rng):
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"), [([], 0), (["--rows", "scorings"], 1), (["--rows", "records"], 0)]
+    ("asked", "code"), [([], 3), (["--rows", "scorings"], 1), (["--rows", "records"], 3)]
 )
 def test_rows_on_the_command_line(rng, tmp_path, capsys, asked, code):
     """``--rows scorings`` says that the rows of an id are one training record, whose claim then is refuted."""

@@ -223,13 +223,12 @@ def _units(
 def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
     """The person of each record, or its id, and which; none where these are in both groups, or none are there."""
     n1, n0 = losses.n_member, losses.n_nonmember
-    own = np.arange(n1), n1 + np.arange(n0)
     ids = losses.id if per_record(losses).combined else None
     for labels, kind in ((losses.person, "persons"), (ids, "ids")):
         columns = None if labels is None else codes(labels)
         if columns is None or np.isin(columns.member[columns.member >= 0], columns.nonmember).any():
             continue
-        sides = zip((columns.member, columns.nonmember), own, strict=True)
+        sides = ((columns.member, np.arange(n1)), (columns.nonmember, n1 + np.arange(n0)))
         return [np.where(column >= 0, n1 + n0 + column, row) for column, row in sides], kind
     return [None, None], "records"
 

@@ -61,7 +61,8 @@ class PrivacyUnit(Named):
         """Return what a claim in words ends with: nothing for the usual unit."""
         if self is PrivacyUnit.RECORD:
             return ""
-        return ", per person" + ("" if records is None else f" of up to {records:,} records")
+        some = "" if records == 1 else "s"
+        return ", per person" + ("" if records is None else f" of up to {records:,} record{some}")
 
 
 # --- A DP-SGD training run: what was done, not what follows from it ---

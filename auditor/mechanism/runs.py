@@ -495,12 +495,12 @@ def audit_runs(
         threshold = options.FixedThreshold(0.0)
     validate.instance("losses", losses, (Losses,))
     test = _test_of(losses, test)
-    given, losses = losses, per_record(losses).losses  # a run that is listed several times is one run
+    given, losses = losses, _each_run_once(losses)
     between = options.Adjacency.named(adjacency)
     claim = _claim_of(claim, test, between)
     validate.instance("threshold", threshold, get_args(options.ThresholdRule))
     validate.instance("threshold_runs", threshold_runs, (Losses, type(None)))
-    threshold_runs = threshold_runs and per_record(threshold_runs).losses
+    threshold_runs = threshold_runs and _each_run_once(threshold_runs)
     delta = validate.fraction("delta", delta, zero=True)
     confidence = validate.of_one_look(confidence, looks)
     claims, audited = _promised(claim, delta=delta, adjacency=between)
@@ -526,7 +526,8 @@ def audit_runs(
     reading = [_certified(shown, threshold), _katz(shown), _bayesian(shown), _gdp(shown)]
     if isinstance(test, Sequential):
         reading = [row.emptied(_FIXED_ONLY) for row in reading]
-    checks = (*_checks_of(losses), *filter(None, [sampler_check(claim)]))
+    own = _checks_of(losses)[: None if counts is None else 2]  # of counts, all but the repeats
+    checks = (*own, *filter(None, [sampler_check(claim)]))
     comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
     called, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
     origin = provenance(given, seed=seed, source=None, command=None)
@@ -572,6 +573,23 @@ def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
     if isinstance(found, FixedNumber):
         losses.refuse_stopped()
     return found
+
+
+def _each_run_once(losses: Losses) -> Losses:
+    """Return one score for each run, which may be listed several times.
+
+    Raises:
+        InputError: Ids with several scores in a world. Their mean would be right for a run that was scored several times, and
+            wrong for a canary with several runs, of which together more can be told than of one.
+    """
+    low, high = (per_record(losses, by=end) for end in ("min", "max"))
+    if low.largest > 1 and not (low.combined and input_hash(low.losses) == input_hash(high.losses)):
+        raise InputError(
+            f"ids must name runs, which have one score each, got up to {low.largest:,} rows of one id in a world;"
+            " if each row is a run, leave the ids out or name the runs, and if a run was scored several times, give"
+            " their mean."
+        )
+    return low.losses
 
 
 def _says_one_point(claim: options.TrainingClaim | None, adjacency: options.Adjacency) -> bool:

@@ -347,7 +347,7 @@ def default_units(losses: Losses) -> PersonsFound:
     """Return persons, where the records name them and were not split record by record; else one unit per record."""
     found = per_person(losses, choice=EachRecord())
     split = found.in_both and not found.by_person
-    if found.largest == 1 or split or min(found.persons) - found.in_both < _LEAST:
+    if found.largest == 1 or split or min(found.persons) < _LEAST:
         return found
     return per_person(losses, choice=OnePerPerson())
 
@@ -400,21 +400,15 @@ def row_units(losses: Losses, *, persons: bool) -> PerGroup:
 
 
 def without_split(units: PersonsFound) -> tuple[RecordsFound, tuple[str, ...]]:
-    """Return the records of all persons but those with records in both groups, and the names of these.
-
-    Raises:
-        InputError: Fewer than two records of a group are left.
-    """
+    """Return the records of all persons but those with records in both groups, and the names of these; all where too few are left."""
     by_id = units.by_id
     found = codes(cast("PerGroup", by_id.losses.person))
     both = np.intersect1d(found.member, found.nonmember)
     both = both[both >= 0]
     kept = [~np.isin(column, both) for column in (found.member, found.nonmember)]
-    if min(int(side.sum()) for side in kept) < _LEAST:
-        raise InputError(
-            f"persons with records in both groups are left out, {both.size:,} of them, and too few are left; audit each"
-            " record, or take each person's records out of one group."
-        )
+    left = [np.unique(owner[side]).size for owner, side in zip(_owners(found), kept, strict=True)]
+    if min(left) < _LEAST:
+        return by_id, ()
     step = f"{both.size:,} person(s) with records in both groups left out"
     losses = by_id.losses.take(member=kept[0], nonmember=kept[1], step=step)
     sizes = PerGroup(*(size[side] for size, side in zip(by_id.sizes, kept, strict=True)))

@@ -190,7 +190,9 @@ def test_names_that_are_no_classes_change_nothing():
 def test_scores_that_are_sorted_are_refused():
     """Rows that always fall are refused without names; with names they may be in order."""
     falling = -np.sort(-P, axis=1)
-    with refused("must be in the order of the classes, got scores that fall .* name the class of each score"):
+    with refused(
+        "must be in the order of the classes, got scores that look sorted.* name the class of each score"
+    ):
         at_hand(falling)
     right = at_hand(
         pd.DataFrame(falling, columns=[0, 1, 2]), np.zeros(N, dtype=int) + (np.arange(N) % 9 == 0)

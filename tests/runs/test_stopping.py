@@ -283,6 +283,21 @@ def test_what_is_made_of_stopped_runs_is_no_fixed_number_either(stopped):
     assert all(item.stopped_by_evidence for item in made)
 
 
+@pytest.mark.parametrize("column", ["stopped_by_evidence", "person"])
+def test_parts_with_a_column_of_their_own_are_refused(stopped, tmp_path, column):
+    """A folder's later part does not lose what the first one lacks, and the advice works."""
+    frame = stopped.to_frame().assign(**{column: 1})
+    plain = frame.drop(columns={column, "stopped_by_evidence"})
+    for part, rows in (("a", plain), ("b", plain.assign(**{column: 1}))):
+        rows.to_parquet(tmp_path / f"{part}.parquet")
+    with pytest.raises(InputError, match=f"must have the column '{column}' in each of its parts or in none"):
+        auditor.read_losses(tmp_path)
+    plain.assign(**{column: np.nan}).to_parquet(tmp_path / "a.parquet")
+    found = auditor.read_losses(tmp_path)
+    assert found.stopped_by_evidence == (column == "stopped_by_evidence")
+    assert (found.person is None) == (column == "stopped_by_evidence")
+
+
 def test_a_written_summary_keeps_it(stopped, tmp_path):
     """A summary's file says that its runs were stopped, so no audit takes it."""
     path = tmp_path / "summary.parquet"

@@ -183,9 +183,11 @@ def decimals(outputs: npt.NDArray[Any]) -> int | None:
 
 
 def fall(values: npt.NDArray[Any], *, least: int) -> bool:
-    """Return whether three scores or more fall from left to right in each of so many rows, as those sorted by score do."""
+    """Return whether three scores or more fall, or rise, from left to right in each of so many rows, as sorted ones do."""
     if values.ndim < 2 or values.shape[1] < 3 or len(values) < least:  # noqa: PLR2004
         return False
+    if (values[:_FIRST, 0] < values[:_FIRST, -1]).any():
+        values = values[:, ::-1]
     return all((part[:, 1:] <= part[:, :-1]).all() for part in (values[:_FIRST], values))
 
 

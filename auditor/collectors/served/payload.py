@@ -147,7 +147,10 @@ PROBABILITIES = (
 
 _DIFFERENT, _LOG = "answered with rows of different outputs", "look into the server's log"
 # What they call the names of the classes, and other words for the probabilities that stand beside these.
-CLASSES = ("classes", "class_names", "classnames", "displaynames", "labels", "class", "label")
+CLASSES = (
+    *("classes", "class_names", "classnames", "displaynames", "labels", "class", "label"),
+    *("displayname", "tagname"),
+)
 _SCORES = (*PROBABILITIES, "score", "confidences", "confidence")
 
 
@@ -221,8 +224,9 @@ class Wanted:
         The forms are ``{"cat": 0.8}``, such an object as an output among others, ``{"classes": ["cat"], "scores": [0.8]}``,
         ``{"label": "cat", "score": 0.8}`` and a list of such.
         """
-        if isinstance(row, list) and row and all(isinstance(item, dict) and "score" in item for item in row):
-            pairs = [self._named_scores(item) for item in row]
+        items = row if isinstance(row, list) and all(isinstance(item, dict) for item in row) else []
+        pairs = [self._named_scores(item) for item in items]
+        if pairs and all(isinstance(name, str | int) and isinstance(of, int | float) for name, of in pairs):
             row = {"classes": [pair[0] for pair in pairs], self.name or "scores": [pair[1] for pair in pairs]}
         if (
             not isinstance(row, dict) or (self.name or "").casefold() in CLASSES
@@ -233,6 +237,8 @@ class Wanted:
             names, scores = [names], [scores]
         if isinstance(names, list) and isinstance(scores, list):
             found = dict(zip(map(str, names), scores, strict=False))
+            if len(found) < len(names) == len(scores):
+                raise UnusableError("answered with two scores of one class", fix=_LOG)
             return found if len(found) == len(names) == len(scores) else None
         found = scores if isinstance(scores, dict) else row if scores is None and self.name is None else {}
         numbers = all(cell is None or isinstance(cell, int | float) for cell in found.values())

@@ -25,7 +25,7 @@ from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.streaming.engines import duration
 from auditor.collectors.texts.scorer import TextScorer
 from auditor.core.errors import InputError
-from auditor.core.values import LossScale
+from auditor.core.values import Floats, LossScale
 
 # --- A few records scored on trial: outputs, losses and the time that they took ---
 
@@ -109,6 +109,7 @@ _ALIKE = 1e-3  # relative, between two answers about a record
 _DIFFERENT = 3  # answers that do not change places by chance
 _SOME = 200  # records of all groups on which the order of the labels is judged, and the time
 _SORTED = 30  # records whose scores all fall from left to right, so that they look sorted
+_SURPLUS = 1.5  # three standard errors of a share, at most, times the root of the records
 _LOOKED = 250  # records of a group whose outputs are at hand on which the order of the labels is judged
 _SUM = 1e-5  # a sum of probabilities further from 1 says that they were rounded
 _SHOWN = 30  # classes; a longer list is no help
@@ -238,14 +239,14 @@ def _columns(
     known = named or scorer.known_classes
     names = range(outputs.shape[1] if outputs.ndim > 1 else 2) if known is None else known
     codes = np.concatenate([records.codes(names) for records, _ in answers])
-    loose = not (scorer.predictor.fixed_columns or named)
-    if loose and fall(outputs, least=_SORTED) and np.ptp(codes):
-        raise InputError(
-            f"outputs must be in the order of the classes, got scores that fall from left to right for each of {codes.size}"
-            f" records, as if sorted; {NAME_SCORES}, also where this order is right."
-        )
     with np.errstate(over="ignore"):  # logits beyond the doubles
         probabilities = class_probabilities(outputs.astype(np.float64), scorer.output)
+    loose = not (scorer.predictor.fixed_columns or named)
+    if loose and np.ptp(codes) and (fall(outputs, least=_SORTED) or _of_winners(probabilities, codes)):
+        raise InputError(
+            "outputs must be in the order of the classes, got scores that look sorted, or are those of the predicted classes"
+            f" alone, for each of {codes.size} records; {NAME_SCORES}, also where this order is right."
+        )
     if outputs.ndim > 1 and scorer.output is Output.PROBABILITIES:
         off_one = float(np.abs(probabilities.sum(axis=1) - 1).max())
         if off_one > _SUM:
@@ -267,6 +268,18 @@ def _columns(
         f" {fix}."
     )
     return found, warned
+
+
+def _of_winners(probabilities: Floats, codes: npt.NDArray[np.intp]) -> bool:
+    """Return whether one of two classes always has the larger probability, and far fewer labels than that says.
+
+    So it is with sorted probabilities, and where the probability of the predicted class is all that a server gives.
+    """
+    column = int(probabilities[0, 1] > probabilities[0, 0])
+    larger = probabilities[:, column]
+    surplus = float(larger.mean() - (codes == column).mean())
+    two = probabilities.shape[1] == 2 and np.ptp(larger) > 0 and larger.min() >= 0.5  # noqa: PLR2004
+    return bool(two and larger.size >= _SORTED and surplus > _SURPLUS / larger.size**0.5)
 
 
 def kept(scorer: ModelScorer) -> ModelScorer:

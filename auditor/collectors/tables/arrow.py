@@ -417,6 +417,7 @@ class SchemaTable(BatchTable):
         first = next(iter(schemas.values()))
         super().__init__(first.names, place=place, path=path)
         self._schemas, self.asides = schemas, _asides(first)
+        self.later = {name for schema in schemas.values() for name in schema.names} - {*first.names}
 
     @abstractmethod
     def sizes(self) -> list[int]:

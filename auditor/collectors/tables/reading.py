@@ -342,6 +342,12 @@ _STOPPED = "stopped_by_evidence"
 
 def stopped_by_evidence(table: Table) -> bool:
     """Return whether a table marks any of its rows as runs whose number their evidence decided."""
+    alone = sorted(getattr(table, "later", set()) & {_STOPPED, _ODDS, "id", "person"})
+    if alone:
+        raise InputError(
+            f"{table.place} must have the column {alone[0]!r} in each of its parts or in none, got one that the first part lacks;"
+            " add it there, blank where it says nothing."
+        )
     if _STOPPED not in table.names:
         return False
     place, column = _place(_STOPPED, table), table.columns([_STOPPED])[_STOPPED]

@@ -203,8 +203,20 @@ def test_a_class_that_stands_twice_is_refused(serve):
             + [listed(p[-1])]
         }
 
-    with refused("answered with rows of different outputs"):
+    with refused("answered with two scores of one class"):
         collected(served(serve, KServeV1(), write))
+
+
+@pytest.mark.parametrize(
+    ("name", "score"), [("class", "prob"), ("label", "probability"), ("displayName", "confidence")]
+)
+def test_pairs_of_other_words_are_read(serve, name, score):
+    """Lists of a class and its score by whatever words give the losses of the model."""
+
+    def write(p):
+        return {"predictions": [[{name: c, score: s} for c, s in falling(row)] for row in p]}
+
+    assert_true(collected(served(serve, KServeV1(), write)))
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -274,7 +286,7 @@ def test_scores_sorted_without_names_are_refused(serve):
     """Lists that always fall from left to right are refused, and each of the fixes gives the model's losses."""
     endpoint = served(serve, KServeV1(), lambda p: {"predictions": (-np.sort(-p)).tolist()})
     with refused(
-        r"must be in the order of the classes, got scores that fall .* name the class of each score"
+        r"must be in the order of the classes, got scores that look sorted.* name the class of each score"
     ):
         collected(endpoint)
     top = served(serve, KServeV1(), lambda p: {"predictions": (-np.sort(-p))[:, :2].tolist()})
@@ -286,6 +298,55 @@ def test_scores_sorted_without_names_are_refused(serve):
     assert_true(collected(lambda x: pd.DataFrame(probabilities(x)[:, ::-1], columns=CLASSES[::-1])))
 
 
+def test_scores_that_rise_are_sorted_too(serve):
+    """Lists that always rise from left to right are refused as those that fall are."""
+    with refused("scores that look sorted"):
+        collected(served(serve, KServeV1(), lambda p: {"predictions": np.sort(p).tolist()}))
+
+
+WINNERS = {
+    "sorted": lambda row: sorted(row.tolist()),
+    "largest": lambda row: float(row.max()),
+    "label and probability": lambda row: {"label": int(row.argmax()), "probability": float(row.max())},
+    "prediction and probability": lambda row: {
+        "prediction": int(row.argmax()),
+        "probability": float(row.max()),
+    },
+}
+
+
+@pytest.mark.parametrize("form", WINNERS)
+def test_the_larger_of_two_probabilities_is_refused(serve, form):
+    """Of two classes the larger probability alone, or last, says nothing of a class; with names it is believed."""
+    first, second = (np.c_[1 - group.p[:, 1], group.p[:, 1]] for group in (MEMBERS, OTHERS))
+    tables = {
+        "members": (MEMBERS.x, (MEMBERS.codes == 1).astype(int)),
+        "nonmembers": (OTHERS.x, (OTHERS.codes == 1).astype(int)),
+    }
+
+    def endpoint(write):
+        return served(serve, KServeV1(), lambda p: {"predictions": [write(np.r_[1 - q, q]) for q in p[:, 1]]})
+
+    with refused("those of the predicted classes alone, .* name the class of each score"):
+        auditor.collect(endpoint(WINNERS[form]), **tables)
+    named = auditor.collect(endpoint(lambda row: {"1": row[1], "0": row[0]}), **tables)
+    own = first[np.arange(MEMBERS.n), tables["members"][1]]
+    np.testing.assert_allclose(named.member, np.log(1 / own - 1), rtol=1e-9)
+    assert named.nonmember.size == len(second)
+
+
+def test_a_rare_class_is_no_sorted_score():
+    """A weak model of a rare class, which it never predicts, is believed: its probabilities say how rare the class is."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(600, 1))
+    p = 0.2 + 0.05 * np.tanh(x[:, 0])
+    y = (rng.random(600) < p).astype(int)
+    found = auditor.collect(
+        lambda x: 0.2 + 0.05 * np.tanh(x[:, 0]), members=(x[:300], y[:300]), nonmembers=(x[300:], y[300:])
+    )
+    assert (found.n_member, found.notes) == (300, ())
+
+
 def test_a_model_whose_scores_do_fall_has_a_way(serve):
     """A model that thinks little of its last classes is refused as a list, and believed with names."""
     prior = np.array([0.7, 0.2, 0.1])
@@ -294,7 +355,7 @@ def test_a_model_whose_scores_do_fall_has_a_way(serve):
         return 0.95 * prior + 0.05 * probabilities(x) * prior / (probabilities(x) @ prior)[:, None]
 
     expected = [weak(group.x)[np.arange(60), group.codes] for group in (MEMBERS, OTHERS)]
-    with refused("as if sorted"):
+    with refused("scores that look sorted"):
         collected(weak)
     named = collected(lambda x: pd.DataFrame(weak(x), columns=CLASSES))
     np.testing.assert_allclose(named.member, np.log(1 / expected[0] - 1), rtol=1e-9)
