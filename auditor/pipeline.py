@@ -12,7 +12,7 @@ from auditor.curves.tradeoff import count
 from auditor.estimators.asked import Asked
 from auditor.estimators.band import furthest, simultaneous_band
 from auditor.estimators.certified import certified_bound
-from auditor.estimators.evidence import LOOKS, Evidence
+from auditor.estimators.evidence import Evidence
 from auditor.estimators.gap import advantage
 from auditor.estimators.one_run import mechanism_bound
 from auditor.estimators.rates import interval
@@ -81,7 +81,7 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
     of those limits. ``point`` is that of a band at every threshold at once, likewise, that is furthest from guessing, or null.
     ``reversed`` is the lower limit of the advantage of an attacker who goes by high losses, likewise, or 0.
     """
-    level = (1 - evidence.setting.confidence) / LOOKS
+    level = (1 - evidence.setting.confidence) / evidence.looks
     stricter = replace(evidence.setting, confidence=1 - level, members=Sample())
     again = replace(evidence, setting=stricter, estimators=())
     counts, losses, area = evidence.counts, evidence.losses, evidence.estimate("auc")
@@ -98,7 +98,7 @@ def shown_together(evidence: Evidence) -> dict[str, Any]:
         names = [row.name for row in mechanism_bound(again) if _positive(row)]
     if point is None and (not names or names == ["auc.upper"]):
         behind = advantage(count(losses.swapped), confidence=confidence).lower or 0.0
-    return {"looks": LOOKS, "names": names, "limits": limits, "point": point, "reversed": behind}
+    return {"looks": evidence.looks, "names": names, "limits": limits, "point": point, "reversed": behind}
 
 
 def _bound_is_shown(evidence: Evidence, again: Evidence, level: float) -> bool:

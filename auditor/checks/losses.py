@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from auditor.core.numbers import apart, given, number, percent, sentence
 from auditor.core.options import EachRecord
@@ -214,7 +213,7 @@ def masking(losses: Losses) -> Check | None:
 
 
 _MEANING = (
-    "This can hide a leak, so that it may be larger than measured: mend it and collect the losses again before you rely"
+    "This can hide a leak, so that it may be larger than measured: correct it and collect the losses again before you rely"
     " on a small number here."
 )
 
@@ -318,8 +317,8 @@ _OFTEN = 0.8
 def smallest_mu(sizes: tuple[int, int], *, alpha: float) -> float:
     """Return from which mu on the AUC of normal losses, ``mu`` standard deviations apart, is found in 80% of audits.
 
-    The AUC is found where it is so many standard errors above a half; these are those of two groups that are alike,
-    and hardly larger than those of groups that are not. With mu the AUC is Phi(mu / sqrt(2)).
+    The AUC is found where its interval lies above a half. Its standard errors are those of two groups that are alike, and
+    hardly larger than those of groups that are not. With mu the AUC is Phi(mu / sqrt(2)).
 
     Args:
         sizes: Numbers of members and of non-members.
@@ -328,15 +327,20 @@ def smallest_mu(sizes: tuple[int, int], *, alpha: float) -> float:
     >>> round(smallest_mu((1000, 1000), alpha=0.05 / 6), 3)
     0.16
     """
-    n1, n0 = sizes
-    error = math.sqrt((n1 + n0 + 1) / (12 * n1 * n0))
-    area = 0.5 + error * float(special.ndtri(1 - alpha / 2) + special.ndtri(_OFTEN))
+    from scipy import special
+
+    from auditor.estimators.rates import least_shown
+
+    least, error = least_shown(sizes, alpha=alpha)
+    area = least + error * float(special.ndtri(_OFTEN))
     return math.sqrt(2) * float(special.ndtri(min(area, 1.0)))
 
 
 def found_from(mu: float) -> str:
-    """Return which leaks so many records show, in a sentence; an infinite mu is that of losses that do not overlap."""
-    area = number(float(special.ndtr(mu / math.sqrt(2))), digits=2)
+    """Return which leaks so many records show, in a sentence; with an infinite mu the AUC shows none."""
+    if math.isinf(mu):
+        return "Audits of this size may miss any leak."
+    area = number((1 + math.erf(mu / 2)) / 2, digits=2)  # Phi(mu / sqrt(2))
     return f"Of audits of this size, 4 of 5 find normal losses mu = {number(mu, digits=2)} standard deviations apart (AUC {area})."
 
 

@@ -7,7 +7,6 @@ from auditor.checks import copies, losses, null_audits, populations, sampler
 from auditor.core.options import BernoulliSplit
 from auditor.core.registry import CheckSpec, Registry, entries
 from auditor.core.values import Check
-from auditor.estimators.evidence import LOOKS
 
 _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
     "direction": lambda evidence: losses.direction(evidence.estimate("auc")),
@@ -42,7 +41,7 @@ _LOOKS: Mapping[str, Callable[[Any], Check | None]] = {
         evidence.estimate("epsilon_bound.one_run"),
         evidence.audited,
         sizes=(evidence.losses.n_member, evidence.losses.n_nonmember),
-        looks=LOOKS,
+        looks=evidence.looks,
     ),
     "sensitivity": lambda evidence: losses.sensitivity(evidence.estimate("epsilon_star.gaussian")),
     "goodness_of_fit": lambda evidence: losses.goodness_of_fit(evidence.normals, evidence.mixtures),

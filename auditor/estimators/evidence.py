@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,7 +32,6 @@ _STREAMS: dict[str, tuple[int, ...]] = {
     "ranking": (5,),
 }
 _OTHERS = 6
-LOOKS = 6  # findings that share the error of a headline: see `auditor.pipeline.shown_together`
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,9 @@ class Evidence:
             )
         step = f"thinned to fair coins: {int(kept.sum()):,} of {kept.size:,} kept, by their odds of membership alone"
         return replace(found.take(member=kept[:n], nonmember=kept[n:], step=step), inclusion=None)
+
+    # Findings that share the error of a headline: see `auditor.pipeline.shown_together`.
+    looks: ClassVar[int] = 6
 
     def rng(self, step: str) -> np.random.Generator:
         """Return the random numbers of one step, the same at every call.

@@ -286,6 +286,27 @@ def _lower_end(
     return max(0.0, min(ends))
 
 
+def least_shown(sizes: tuple[int, int], *, alpha: float) -> tuple[float, float]:
+    """Return from which area on the interval lies above a half, about, and the standard error of areas near it.
+
+    Args:
+        sizes: Numbers of members and of non-members.
+        alpha: As that of `interval`.
+
+    >>> least, error = least_shown((1000, 1000), alpha=0.05)
+    >>> round(least, 3), round(error, 4)
+    (0.525, 0.0129)
+    """
+    n1, n0 = sizes
+    few, error = min(sizes), math.sqrt((n1 + n0 + 1) / (12 * n1 * n0))
+    least = 0.5 - error * float(special.ndtri(alpha / 2))
+    if few < _FEW:
+        by_pairs = partial(_beta_limit, most=1.0, records=few, error=alpha / 2)
+        sure = by_pairs(1.0) > 0.5  # noqa: PLR2004
+        least = max(least, optimize.brentq(lambda area: by_pairs(area) - 0.5, 0.5, 1.0) if sure else 1.0)
+    return least, error
+
+
 def _beta_limit(value: float, most: float, records: float, error: float) -> float:
     """Clopper and Pearson's lower limit of a mean in [0, most], taken for a proportion of so many records."""
     share = min(1.0, value / most)

@@ -162,9 +162,7 @@ def _of_swapped_groups(result: Document, words: rows.Units) -> str:
     by_ranks = row is not None and row.upper is not None and 0 <= row.upper < _HALF
     if row is None or not (behind > 0 or (by_ranks and _is_shown("auc.upper", result))):
         return ""
-    gain = (
-        f": whoever goes by high losses has an advantage of at least {numbers.percent(behind, toward='down')}"
-    )
+    gain = f": an attacker who goes by high losses has an advantage of at least {numbers.percent(behind, toward='down')}"
     return said("swapped", level=_level(row), words=words, gain=gain if behind > 0 else "")
 
 

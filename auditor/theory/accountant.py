@@ -161,7 +161,7 @@ def _of_person(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[
         return None, method, f"{whole.note[:1].upper()}{whole.note[1:]}."
     if delta == 0:
         return math.inf, method, _NEVER_PURE
-    single = _of_records(training)
+    single = of_records(training)
     everyone = records * unsampled_mu(single, StepPair.of(single, adjacency))
     values = [whole.curve.epsilon_at(delta), gaussian_epsilon(everyone, delta=delta)]
     # The curve ends at very small deltas, which grow with every record; these go further.
@@ -171,7 +171,8 @@ def _of_person(training: DPSGD, *, delta: float, adjacency: Adjacency) -> tuple[
     return min(values), method, f"{_SAFETY} For {_group(records)}, by group privacy."
 
 
-def _of_records(training: DPSGD) -> DPSGD:
+def of_records(training: DPSGD) -> DPSGD:
+    """Return the run as one for single records."""
     return replace(training, unit=PrivacyUnit.RECORD, records_per_person=None)
 
 
@@ -412,7 +413,7 @@ def _unsampled_profile(mu: float) -> tuple[Floats, Floats]:
 
 def _curve_of_group(training: DPSGD, records: int, adjacency: Adjacency) -> ClaimedCurve:
     """Return the curve of a run for groups of records: without sampling mu grows with them, else one after the other."""
-    single = _of_records(training)
+    single = of_records(training)
     if not training.sampled:
         epsilons, deltas = _unsampled_profile(records * unsampled_mu(single, StepPair.of(single, adjacency)))
         curve, note = TradeoffCurve.from_profile(epsilons, deltas=deltas), "exact Gaussian composition"

@@ -13,7 +13,7 @@ from auditor.core.numbers import number
 from auditor.core.options import DPSGD, Adjacency, StatedClaim, StatedCurve, TrainingClaim
 from auditor.core.values import Claim
 from auditor.theory import attackers
-from auditor.theory.accountant import claimed_curve, delta_of, epsilon, implied, replace_one
+from auditor.theory.accountant import claimed_curve, delta_of, epsilon, implied, of_records, replace_one
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
 from auditor.theory.gaussian import as_accounted, mu_clt, mu_without_sampling
 from auditor.theory.renyi import pinsker_renyi, renyi_epsilon
@@ -202,7 +202,8 @@ _MUCH_REGRET = 0.01
 def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Claim:
     """Return the smallest mu whose Gaussian curve lies above the claimed one at error rates of 1e-10 and more.
 
-    For DP-SGD without sampling, and for a stated mu, it is exact: that of `mu_without_sampling`, or the stated one.
+    For DP-SGD without sampling, and for a stated mu, it is exact: that of `mu_without_sampling`, or the stated one; for
+    people with up to k records k times that.
 
     Unlike `mu_clt` it is proven, and unlike `mu_without_sampling` it counts the sampling. At ever smaller error rates a
     sampled run tends to the mu without sampling, which is why there is a smallest one, that of Gomez et al.
@@ -227,10 +228,14 @@ def mu_claim(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     """
     relation = Adjacency.named(adjacency)
     whole = claimed_curve(claim, adjacency=relation)
+    records = claim.records_per_person or 1
     if isinstance(claim, DPSGD) and not claim.sampled:
-        return mu_without_sampling(claim, adjacency=relation)
+        single = mu_without_sampling(of_records(claim), adjacency=relation)
+        if records == 1 or single.value is None:
+            return single
+        return replace(single, value=records * single.value, method=whole.note)
     if isinstance(claim, StatedCurve) and claim.mu is not None and whole.curve is not None:
-        mu = claim.mu * (1 + (claim.adjacency is not relation))
+        mu = claim.mu * records * (1 + (claim.adjacency is not relation))
         return Claim("mu", mu, None, relation, whole.note, proven=True)
     found = Claim("mu", None, None, relation, f"{_NEAREST}; {whole.note}", proven=True)
     if whole.curve is None:

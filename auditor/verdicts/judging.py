@@ -228,8 +228,8 @@ def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tup
             f" the claimed trade-off curve {level}.{_needed(curve, 'runs')}"
         )
     return Verdict.NOT_REFUTED, (
-        f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}). How far apart scores"
-        f" must be for that, auditor power --runs says. {_NO_PROOF}"
+        f"The runs do not contradict the claimed trade-off curve {level} ({claim.adjacency}). auditor power --runs"
+        f" says how far apart scores must be for that. {_NO_PROOF}"
     )
 
 

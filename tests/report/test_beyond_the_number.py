@@ -101,6 +101,15 @@ def test_no_evidence_stands_beside_no_certified_number():
     assert "not shown" in table[table.index("The audits side by side") : table.index("</table>")]
 
 
+def test_a_finding_says_what_few_records_show():
+    """Five records and five show no AUC above a half; a number above guessing by itself stands beside how many there are."""
+    few = auditor.audit(Losses(np.arange(5.0), np.arange(5.0) + 0.5), delta=DELTA)
+    assert "Audits of this size may miss any leak." in str(few)
+    assert "∞" not in str(few).split("What now")[0]
+    beside = r"above guessing at 95% confidence if it were the only number here\. This finding rests on \d+ numbers,"
+    assert re.search(beside, " ".join(str(quiet()).split()))
+
+
 @pytest.mark.parametrize(("n", "word"), [(30, "Too few to tell"), (200, "No evidence of leakage")])
 def test_thirty_records_are_too_few(n, word):
     """Thirty records of each group would miss a leak of AUC 0.75 more than once in five times, and say so."""

@@ -15,6 +15,7 @@ from auditor.theory import (
     group_curve,
     in_words,
     leading,
+    mu_claim,
     overview,
     replace_one,
     total_variation,
@@ -86,6 +87,8 @@ def test_gaussian_differences_grow_with_the_records(records):
     assert np.all(found <= exact * 1.05)
     stated = StatedClaim.from_mu(0.1, unit="person", records_per_person=records)
     assert epsilon(stated, delta=1e-5).value == pytest.approx(gaussian(0.1 * records, 1e-5), rel=1e-6)
+    assert mu_claim(stated).value == pytest.approx(0.1 * records, rel=1e-12)
+    assert mu_claim(stated, adjacency="replace-one").value == pytest.approx(0.2 * records, rel=1e-12)
 
 
 def test_many_corners_are_replaced_by_lines_above():
@@ -112,7 +115,8 @@ def test_a_run_without_sampling_is_gaussian(adjacency):
     assert rows["advantage"] == pytest.approx(2 * stats.norm.cdf(mu / 2) - 1, rel=1e-4)
     assert rows["success_rate"] == pytest.approx(stats.norm.cdf(mu / 2), rel=1e-4)
     assert rows["tpr_at_fpr.0.01"] == pytest.approx(stats.norm.cdf(stats.norm.ppf(0.01) + mu), rel=1e-2)
-    assert rows["mu"] == pytest.approx(mu, rel=1e-3)
+    assert rows["mu"] == pytest.approx(mu, rel=1e-9)
+    assert {row.metric for row in claims(run, delta=1e-5)} == {"epsilon", "advantage", "bayes_security"}
 
 
 def test_a_sampled_run_promises_less_to_more_records():
