@@ -18,12 +18,7 @@ _FALSE_ALARMS = 0.01  # of both directions, where the groups are alike
 _TELLING = 10  # so many different losses are no coincidence when all of them agree
 
 
-def placebo(
-    reference: Losses | None,
-    *,
-    audited: Losses | None = None,
-    delta: float,
-) -> Check | None:
+def placebo(reference: Losses | None, *, audited: Losses | None = None, delta: float) -> Check | None:
     """Fail when a reference model, trained on neither group, separates members from non-members; None without one.
 
     Both directions are looked at, with half of the error each: members that are easier for any model make the audit
@@ -60,8 +55,7 @@ def placebo(
 
 def _require_same_records(reference: Losses, audited: Losses) -> None:
     """Refuse a reference that is not of the audited records in their groups, or that is the audited model's."""
-    found = (reference.n_member, reference.n_nonmember)
-    wanted = (audited.n_member, audited.n_nonmember)
+    found, wanted = ((losses.n_member, losses.n_nonmember) for losses in (reference, audited))
     if found != wanted:
         raise InputError(
             f"reference must hold the audited records, {wanted[0]:,} members and {wanted[1]:,} non-members, got"
@@ -170,9 +164,8 @@ def label_shuffle(
     values, unit, is_member, by = _units(whole, rng)
     details: dict[str, Any] = {"shuffled": by, "records": int(values.size), "units": int(is_member.size)}
     if min(is_member.sum(), (~is_member).sum()) < _FEWEST_UNITS:
-        message = (
-            f"Too few {by} to shuffle membership among: at least {_FEWEST_UNITS} of each group are needed."
-        )
+        need = f"at least {_FEWEST_UNITS} of each group are needed"
+        message = f"Too few {by} to shuffle membership among: {need}."
         return Check("label_shuffle", Status.UNKNOWN, message, details)
     labels = (rng.permutation(is_member)[unit] for _ in range(shuffles))
     shuffled = [Losses(member=values[label], nonmember=values[~label]) for label in labels]
@@ -189,9 +182,8 @@ def _judged_shuffle(details: dict[str, Any]) -> Check:
     )
     allowed = percent(details["alpha"], toward="nearest")
     if details["p_value"] < _SURELY:
-        message = (
-            f"{seen}, more often than the {allowed} it promises: it does not hold its level on these records."
-        )
+        why = f"more often than the {allowed} it promises"
+        message = f"{seen}, {why}: it does not hold its level on these records."
         if details["shuffled"] == "persons":
             message += " Records of one person are not independent: ask for one score per person."
         return Check("label_shuffle", Status.FAIL, message, details)
@@ -207,23 +199,17 @@ def _units(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp], npt.NDArray[np.bool_], str]:
     """The losses of a sample of records, the unit of each, which units are members, and what a unit is."""
     sides, (owners, kind) = (losses.member, losses.nonmember), _owners(losses)
-    at = [_drawn(side.size, owner, rng) for side, owner in zip(sides, owners, strict=True)]
-    firsts = (0, losses.n_member)
-    pooled = np.concatenate(
-        [
-            first + rows if owner is None else owner[rows]
-            for first, owner, rows in zip(firsts, owners, at, strict=True)
-        ]
-    )
+    at = [_drawn(owner, rng) for owner in owners]
+    pooled = np.concatenate([owner[rows] for owner, rows in zip(owners, at, strict=True)])
     first, unit = np.unique(pooled, return_index=True, return_inverse=True)[1:]
     values = np.concatenate([side[rows] for side, rows in zip(sides, at, strict=True)])
     return values, unit, first < at[0].size, "records" if first.size == values.size else kind
 
 
-def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
-    """The person of each record, or its id, and which; none where these are in both groups, or none are there."""
+def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64]], str]:
+    """The person of each record, or its id, and which; the record where these are in both groups, or none are there."""
     n1, n0 = losses.n_member, losses.n_nonmember
-    own = np.arange(n1), n1 + np.arange(n0)
+    own = [np.arange(n1), n1 + np.arange(n0)]
     ids = losses.id if per_record(losses).combined else None
     for labels, kind in ((losses.person, "persons"), (ids, "ids")):
         columns = None if labels is None else codes(labels)
@@ -231,15 +217,15 @@ def _owners(losses: Losses) -> tuple[list[npt.NDArray[np.int64] | None], str]:
             continue
         sides = zip((columns.member, columns.nonmember), own, strict=True)
         return [np.where(column >= 0, n1 + n0 + column, row) for column, row in sides], kind
-    return [None, None], "records"
+    return own, "records"
 
 
-def _drawn(size: int, owner: npt.NDArray[np.int64] | None, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def _drawn(owner: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.intp]:
     """Positions of whole persons drawn at random, until there are enough records."""
-    if size <= _LARGEST:
-        return np.arange(size)
-    if owner is None or (owner[1:] > owner[:-1]).all():  # every record by itself
-        return rng.choice(size, _LARGEST, replace=False)
+    if owner.size <= _LARGEST:
+        return np.arange(owner.size)
+    if (owner[1:] > owner[:-1]).all():  # every record by itself
+        return rng.choice(owner.size, _LARGEST, replace=False)
     unit, inverse = np.unique(owner, return_inverse=True)
     turn = rng.permutation(unit.size)[inverse]
     order = np.argsort(turn, kind="stable")
