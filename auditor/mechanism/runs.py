@@ -505,8 +505,7 @@ def audit_runs(
     found = _judged(losses, threshold, threshold_runs, delta=stated_at, alpha=1 - confidence)
     shown = _Shown(found, stated_at, confidence, between)
     promised = None if claim is None else claimed_curve(claim, adjacency=between)
-    # The claim's curve for these worlds is that of one epsilon and delta.
-    one_point = isinstance(claim, options.StatedClaim) and claim.adjacency is between
+    one_point = _says_one_point(claim, between)
     whole = None if promised is None or one_point else promised.curve
     judging = judging_row(
         losses,
@@ -574,6 +573,11 @@ def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
     if isinstance(found, FixedNumber):
         losses.refuse_stopped()
     return found
+
+
+def _says_one_point(claim: options.TrainingClaim | None, adjacency: options.Adjacency) -> bool:
+    """Whether the claim's curve for these worlds is that of one epsilon and delta."""
+    return isinstance(claim, options.StatedClaim) and claim.adjacency is adjacency
 
 
 def _claim_of(

@@ -382,7 +382,7 @@ def row_units(losses: Losses, *, persons: bool) -> PerGroup:
 
 
 def without_split(units: PersonsFound) -> tuple[RecordsFound, tuple[str, ...]]:
-    """Return the records of all people but those with records in both groups, and the names of these.
+    """Return the records of all persons but those with records in both groups, and the names of these.
 
     Raises:
         InputError: Fewer than two records of a group are left.
@@ -394,7 +394,7 @@ def without_split(units: PersonsFound) -> tuple[RecordsFound, tuple[str, ...]]:
     kept = [~np.isin(column, both) for column in (found.member, found.nonmember)]
     if min(int(side.sum()) for side in kept) < _LEAST:
         raise InputError(
-            f"people with records in both groups are left out, {both.size:,} of them, and too few are left; audit each"
+            f"persons with records in both groups are left out, {both.size:,} of them, and too few are left; audit each"
             " record, or take each person's records out of one group."
         )
     step = f"{both.size:,} person(s) with records in both groups left out"
