@@ -15,10 +15,11 @@ def duplicates(losses: Losses, *, units: PersonsFound | None = None) -> Check:
     """Fail when the groups overlap or hold copies; warn of other duplicates; unknown without ids and fingerprints.
 
     An id in both groups fails. Rows that share an id within a group are one record; the check fails where they could not be
-    combined, and where combined scores differ without any leak because ids have more rows in one group. Equal content need not be an overlap: records with few or coarse features have natural
-    twins, and a fresh record of the population may equal a training record. So the contents that occur in both groups
-    are compared with how many a random split of all records would put there: more than that fails at the 1% level,
-    whatever their share, and up to it warns. Copies within a group, beyond what a random split explains, fail too.
+    combined, and where combined scores differ without any leak because ids have more rows in one group. Equal content need
+    not be an overlap: records with few or coarse features have natural twins, and a fresh record of the population may equal
+    a training record. So the contents that occur in both groups are compared with how many a random split of all records
+    would put there: more than that fails at the 1% level, whatever their share. Copies within a group, beyond what a random
+    split explains, fail too.
 
     Args:
         losses: The rows.
@@ -47,49 +48,50 @@ def _by_id(ids: PerGroup, units: PersonsFound) -> Check:
     counted = twins(PerGroup(member, nonmember))
     blank = found.member.size + found.nonmember.size - member.size - nonmember.size
     within = counted.repeats
-    details = {
+    details: dict[str, object] = {
         "across": counted.shared,
         "within_members": within[0],
         "within_nonmembers": within[1],
         "without_id": blank,
     }
-    if counted.shared:
-        message = (
-            f"{counted.shared:,} id(s) are both member and non-member: the groups overlap, so the comparison is not valid."
-            " Remove those records from one group and audit again."
+    if units.by_id.combined and not counted.shared:
+        details["trained"] = list(units.trained)
+    return Check("duplicates", *_of_ids(units, counted.shared, within, blank), details)
+
+
+def _of_ids(units: PersonsFound, shared: int, within: tuple[int, int], blank: int) -> tuple[Status, str]:
+    if shared:
+        return Status.FAIL, (
+            f"{shared:,} id(s) are both member and non-member: the groups overlap, so the comparison is not valid. Remove"
+            " those records from one group and audit again."
         )
-        return Check("duplicates", Status.FAIL, message, details)
     if units.by_id.combined:
-        return _of_rows(units, details | {"trained": list(units.trained)})
+        return _of_rows(units)
+    repeat = f"{within[0]:,} member and {within[1]:,} non-member records repeat an id"
     if units.by_id.largest > 1:
-        message = (
-            f"{within[0]:,} member and {within[1]:,} non-member records repeat an id, and a group has fewer than two ids: records"
-            " are not independent. Keep one record for each id, or leave the id out if it names something else."
+        return Status.FAIL, (
+            f"{repeat}, and a group has fewer than two ids: records are not independent. Keep one record for each id, or leave"
+            " the id out if it names something else."
         )
-        return Check("duplicates", Status.FAIL, message, details)
     if any(within):
-        message = (
-            f"{within[0]:,} member and {within[1]:,} non-member records repeat an id: records are not independent, so"
-            " the intervals are too narrow. Keep one record for each id."
-        )
-        return Check("duplicates", Status.WARN, message, details)
+        words = "records are not independent, so the intervals are too narrow. Keep one record for each id."
+        return Status.WARN, f"{repeat}: {words}"
     if blank:
-        message = f"No id appears twice, but {blank:,} record(s) have no id and could not be compared."
-        return Check("duplicates", Status.UNKNOWN, message, details)
-    return Check("duplicates", Status.OK, "No id appears twice.", details)
+        words = f"No id appears twice, but {blank:,} record(s) have no id and could not be compared."
+        return Status.UNKNOWN, words
+    return Status.OK, "No id appears twice."
 
 
-def _of_rows(units: PersonsFound, details: dict[str, object]) -> Check:
+def _of_rows(units: PersonsFound) -> tuple[Status, str]:
     """Of rows that were combined by id."""
     found, sizes = units.by_id, units.by_id.sizes
     if found.sizes_p_value < _LEVEL:
         means = [float(size.mean()) for size in sizes]
-        message = (
+        return Status.FAIL, (
             f"Ids have {means[0]:.3g} rows each among the members and {means[1]:.3g} among the non-members, spread differently than"
             " chance explains: scores that combine more rows differ without any leak, so the comparison is not valid. Keep"
             " equally many rows of each id."
         )
-        return Check("duplicates", Status.FAIL, message, details)
     what = "scorings of one training record" if units.choice.rows is Rows.SCORINGS else "training records"
     message = (
         f"{sum(found.rows):,} rows have {sizes.member.size + sizes.nonmember.size:,} ids, up to {found.largest:,} rows each: each id has"
@@ -97,24 +99,24 @@ def _of_rows(units: PersonsFound, details: dict[str, object]) -> Check:
     )
     if units.group > 1:
         message += f" A claim about single records is judged for groups of {units.group:,}."
-    return Check("duplicates", Status.OK, message, details)
+    return Status.OK, message
 
 
 def _by_content(fingerprint: PerGroup) -> Check:
     found = twins(fingerprint)
+    share = found.nonmembers_with_twin / fingerprint.nonmember.size
     details = {
         "contents_in_both": found.shared,
         "contents_in_both_expected": found.expected,
         "more_than_chance_p_value": found.p_more,
         "fewer_than_chance_p_value": found.p_fewer,
         "nonmembers_with_twin": found.nonmembers_with_twin,
-        "nonmembers_with_twin_share": found.nonmembers_with_twin / fingerprint.nonmember.size,
+        "nonmembers_with_twin_share": share,
         "repeated_content_members": found.repeats[0],
         "repeated_content_nonmembers": found.repeats[1],
     }
-    share = percent(found.nonmembers_with_twin / fingerprint.nonmember.size)
     seen = (
-        f"{found.nonmembers_with_twin:,} non-member records ({share}) have an exact twin among the members (equal in"
+        f"{found.nonmembers_with_twin:,} non-member records ({percent(share)}) have an exact twin among the members (equal in"
         f" every feature; {found.shared:,} different contents, where chance gives about {found.expected:,.1f})"
     )
     repeats = f"{found.repeats[0]:,} member and {found.repeats[1]:,} non-member records repeat"
@@ -123,13 +125,9 @@ def _by_content(fingerprint: PerGroup) -> Check:
     words = [f"{seen}, {_NATURAL}"] if found.shared else []
     if found.p_fewer < SURELY:
         words.append(f"{repeats} the features of another of their group, {_COPIES}")
-        return Check("duplicates", Status.FAIL, " ".join(words), details)
-    if words:
-        return Check("duplicates", Status.OK, words[0], details)
-    if not any(found.repeats):
-        return Check("duplicates", Status.OK, "No two records have the same features.", details)
-    few = f"{repeats} those of another of their group, no more than chance explains."
-    return Check("duplicates", Status.OK, f"No record is in both groups by its features; {few}", details)
+    few = f"No record is in both groups by its features; {repeats} those of another of their group, no more than chance explains."
+    message = " ".join(words) or (few if any(found.repeats) else "No two records have the same features.")
+    return Check("duplicates", Status.FAIL if found.p_fewer < SURELY else Status.OK, message, details)
 
 
 _OVERLAP = (

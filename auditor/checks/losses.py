@@ -105,15 +105,11 @@ _MASKED = (
 
 def _masking(distinct: int, records: int, *, rounded: bool, at_end: bool) -> tuple[str, str]:
     """What seems to have masked the model's confidence, as a name and in words."""
+    few = f"Only {distinct:,} different losses occur"
     if distinct <= _LABELS:
-        return (
-            "labels",
-            f"Only {distinct} different losses occur, as from a model that answers with labels alone",
-        )
+        return "labels", f"{few}, as from a model that answers with labels alone"
     if rounded:
-        return "rounding", (
-            f"Only {distinct:,} different losses occur among {records:,} records, as from rounded or binned outputs"
-        )
+        return "rounding", f"{few} among {records:,} records, as from rounded or binned outputs"
     if at_end:
         return "end of scale", (
             "Losses pile up at the end of their scale, as from probabilities of exactly 0 or 1, clipping, or answers that"
@@ -156,9 +152,8 @@ def saturation(losses: Losses) -> Check:
             " clipped: the leak at the extremes may be larger than measured. Collect losses from logits if you can."
         )
         return Check("saturation", Status.WARN, message, details)
-    return Check(
-        "saturation", Status.OK, "No loss is known to come from a probability of exactly 0 or 1.", details
-    )
+    message = "No loss is known to come from a probability of exactly 0 or 1."
+    return Check("saturation", Status.OK, message, details)
 
 
 # --- masking ---
@@ -279,12 +274,6 @@ def _answer(found: PersonsFound) -> tuple[Status, str]:
             " differently than chance explains: scores that combine more records differ without any leak, so the"
             " comparison is not valid. Keep equally many records of each person, or audit each record."
         )
-    both = ""
-    if found.in_both:
-        both = (
-            f" {found.in_both:,} person(s) have records in both groups: what was learnt about them may also show in their"
-            " non-member records, so the leak may be larger than measured."
-        )
     if found.largest > 1 and isinstance(found.choice, EachRecord):
         members, others = (f"{int(number):,}" for number in found.effective)
         return Status.WARN, (
@@ -300,8 +289,13 @@ def _answer(found: PersonsFound) -> tuple[Status, str]:
             f" {len(found.left_out):,} more person(s) have records in both groups, far fewer than a split by record puts there,"
             " and were left out: take their records out of one group if that is a mistake."
         )
+    if found.in_both:
+        words += (
+            f" {found.in_both:,} person(s) have records in both groups: what was learnt about them may also show in their"
+            " non-member records, so the leak may be larger than measured."
+        )
     if found.in_both or found.left_out:
-        return Status.WARN, words + both
+        return Status.WARN, words
     return Status.UNKNOWN if blank else Status.OK, words
 
 
@@ -358,8 +352,8 @@ def power(
     """
     ceiling = certified.details["ceiling"]
     mu = smallest_mu(sizes, alpha=(1 - (certified.confidence or 0.0)) / looks)
-    details = {"model_ceiling": ceiling, "mechanism_ceiling": mechanism.details.get("ceiling")}
-    details["smallest_mu"] = mu
+    top = mechanism.details.get("ceiling")
+    details = {"model_ceiling": ceiling, "mechanism_ceiling": top, "smallest_mu": mu}
     judged = mechanism.value is not None and "not_for_claim" not in mechanism.details
     if claim is not None and claim.value is not None and judged:
         details["claimed"] = claim.value
@@ -372,17 +366,14 @@ def power(
             return Check("power", Status.OK, message, details)
         ceiling = mechanism.details["ceiling"]
         stated, top = apart(claim.value, ceiling)
-        perfect = (
+        short = not math.isfinite(claim.value) or ceiling <= claim.value
+        message = (
             f"The most that these records can show of the training algorithm is an epsilon of {top} (delta"
-            f" {given(mechanism.delta)})."
+            f" {given(mechanism.delta)}). That is {'not ' if short else ''}above the claim of {stated}, so this audit"
+            f" {'cannot refute' if short else 'could have refuted'} it."
         )
-        if not math.isfinite(claim.value) or ceiling <= claim.value:
-            message = f"{perfect} That is not above the claim of {stated}, so this audit cannot refute it."
-            return Check("power", Status.WARN, message, details)
-        message = f"{perfect} That is above the claim of {stated}, so this audit could have refuted it."
-        return Check("power", Status.OK, message, details)
-    top = number(ceiling, toward="down")
-    at = f"an epsilon of {top} (delta {given(certified.delta)})"
+        return Check("power", Status.WARN if short else Status.OK, message, details)
+    at = f"an epsilon of {number(ceiling, toward='down')} (delta {given(certified.delta)})"
     message = f"{found_from(mu)} The most that can be certified is {at}."
     if ceiling < _SMALL or mu > TOO_LARGE:
         message += " That is too little to find most leaks."
@@ -482,29 +473,24 @@ def _of_normals(pair: FittedPair) -> tuple[Status, str]:
             " off in either direction."
         )
     if min(pair.member.sd, pair.nonmember.sd) == 0:
-        return (
-            Status.UNKNOWN,
-            "A group has one single loss: there is no spread that a normal could be fitted to.",
-        )
+        words = "A group has one single loss: there is no spread that a normal could be fitted to."
+        return Status.UNKNOWN, words
     held_out = min(pair.member_fit.n, pair.nonmember_fit.n)
     if held_out < _ENOUGH_HELD_OUT:
         return Status.UNKNOWN, (
             f"Only {held_out} held-out record{'s were' if held_out > 1 else ' was'} there to test the fit on, too few to"
             " reject much: do not rely on Epsilon* of the Gaussian fit."
         )
-    return (
-        Status.OK,
-        "A normal is not rejected for either group; that is not proof that it fits far out in the tails.",
-    )
+    words = "A normal is not rejected for either group; that is not proof that it fits far out in the tails."
+    return Status.OK, words
 
 
 def _of_mixtures(mixture: FittedPair) -> str:
     components = _components(mixture)
     sizes = f"{components['member']} for the members and {components['nonmember']} for the non-members"
     if mixture.rejected:
-        return (
-            f"{_rejected(mixture)} do not look like a mixture of normals either (components taken: {sizes})."
-        )
+        taken = f"components taken: {sizes}"
+        return f"{_rejected(mixture)} do not look like a mixture of normals either ({taken})."
     return (
         f"Mixtures of normals are not rejected (components: {sizes}), so their Epsilon* can be read; that is not proof"
         " that they fit far out in the tails."

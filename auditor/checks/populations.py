@@ -97,9 +97,8 @@ def _looked_at(
     n, hashes = features.n_member, np.concatenate(fingerprints(features))
     unit, size = np.unique(hashes, return_inverse=True, return_counts=True)[1:]
     # In random order, the first of each content and person stays: which group it comes from is left to chance.
-    kept = _first_of(
-        rng.permutation(hashes.size), np.where(size[unit] < _COMMON, unit, -1 - np.arange(unit.size))
-    )
+    content = np.where(size[unit] < _COMMON, unit, -1 - np.arange(unit.size))
+    kept = _first_of(rng.permutation(hashes.size), content)
     if person is not None:
         found = codes(person)
         owner = np.concatenate([found.member, found.nonmember])

@@ -70,9 +70,7 @@ def percent(x: float | None, *, toward: str = "nearest") -> str:
     if 0 < rest < Decimal("0.1"):
         away = {"down": "up", "up": "down"}.get(toward, toward)
         return f"{_trimmed(f'{100 - _rounded(rest, digits=3, toward=away):f}')}%"
-    rounded = _rounded(scaled, digits=3, toward=toward)
-    if scaled < Decimal("0.001"):
-        return f"{_trimmed(f'{_rounded(scaled, digits=2, toward=toward):f}')}%"
+    rounded = _rounded(scaled, digits=2 if scaled < Decimal("0.001") else 3, toward=toward)
     return f"{_trimmed(f'{rounded:f}')}%"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -147,9 +147,8 @@ class DPSGD:
     (Phase(noise_multiplier=1.0, sampling_rate=0.01, steps=2), Phase(noise_multiplier=2.0, sampling_rate=0.01, steps=1))
     """
 
-    noise_multiplier: (
-        Any  # float or tuple of floats once built; anything number-like or a sequence of it goes in
-    )
+    # Float or tuple of floats once built; anything number-like or a sequence of it goes in.
+    noise_multiplier: Any
     sampling_rate: Any
     steps: Any = None  # an int once built
     clipping_norm: Any = 1.0
@@ -165,10 +164,8 @@ class DPSGD:
             raise InputError("steps must be given where every step has the same parameters, got none.")
         counted = lengths if steps is None else {**lengths, "steps": steps}
         if len(set(counted.values())) > 1:
-            listed = ", ".join(
-                f"{name} is {count}" if name == "steps" else f"{name} has {count}"
-                for name, count in counted.items()
-            )
+            verbs = {"steps": "is"}
+            listed = ", ".join(f"{name} {verbs.get(name, 'has')} {n}" for name, n in counted.items())
             raise InputError(f"vectors must have one number for each step: {listed}.")
         object.__setattr__(self, "steps", next(iter(counted.values())))
         for name, column in columns.items():
@@ -217,11 +214,9 @@ class DPSGD:
             if sampling is not None:
                 raise InputError("sampling is what data_loader shows, got both; leave one of them out.")
             sampling = _sampling_of(data_loader)
+        drawn = sampling or PoissonSampling()
         return cls(
-            *_by_step(history),
-            clipping_norm=clipping_norm,
-            sampling=sampling or PoissonSampling(),
-            unit=PrivacyUnit.named(unit),
+            *_by_step(history), clipping_norm=clipping_norm, sampling=drawn, unit=PrivacyUnit.named(unit)
         )
 
     @classmethod
@@ -307,15 +302,10 @@ class DPSGD:
         """The steps, gathered by noise multiplier and sampling rate: their order changes no promise."""
         if self.constant:
             return (Phase(self.noise_multiplier, self.sampling_rate, self.steps),)
-        shape = (self.steps,)
-        pairs = np.stack(
-            [np.broadcast_to(self.noise_multiplier, shape), np.broadcast_to(self.sampling_rate, shape)]
-        )
+        columns = self.noise_multiplier, self.sampling_rate
+        pairs = np.stack([np.broadcast_to(column, (self.steps,)) for column in columns])
         kinds, counts = np.unique(pairs, axis=1, return_counts=True)
-        return tuple(
-            Phase(noise, rate, count)
-            for noise, rate, count in zip(*kinds.tolist(), counts.tolist(), strict=True)
-        )
+        return tuple(map(Phase, *kinds.tolist(), counts.tolist()))
 
     @property
     def sampled(self) -> bool:
@@ -420,9 +410,8 @@ def _steps_of(event: Any) -> Iterator[tuple[float, float, int]]:
             noise = inner[0][0] if once else 1 / math.hypot(*(math.sqrt(n) / noise for noise, _, n in inner))
             yield noise, event.sampling_probability, 1
     elif kind != "NoOpDpEvent":
-        raise InputError(
-            f"event must be made of Poisson-sampled Gaussian steps, got {kind}; {_instead(event, kind)}."
-        )
+        fix = _instead(event, kind)
+        raise InputError(f"event must be made of Poisson-sampled Gaussian steps, got {kind}; {fix}.")
 
 
 def _instead(event: Any, kind: str) -> str:
@@ -786,6 +775,14 @@ OneRunTest = Steinke | FDP | AnyGuesses
 # --- What is claimed -----------------------------------------------------------------------------
 
 
+class _About(TypedDict, total=False):
+    """What else a stated curve has, as in `StatedCurve`; a choice goes in by its name too."""
+
+    adjacency: Any
+    unit: Any
+    records_per_person: int | None
+
+
 @dataclass(frozen=True)
 class StatedClaim:
     """A claim taken at its word: the training algorithm is (epsilon, delta)-DP for the named adjacency.
@@ -812,13 +809,7 @@ class StatedClaim:
     records_per_person: int | None = None
 
     @staticmethod
-    def from_mu(
-        mu: float,
-        *,
-        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-        unit: PrivacyUnit | str = PrivacyUnit.RECORD,
-        records_per_person: int | None = None,
-    ) -> "StatedCurve":
+    def from_mu(mu: float, **about: Unpack[_About]) -> "StatedCurve":
         """Return the claim of mu-Gaussian differential privacy: no test does better than one of N(0, 1) against N(mu, 1).
 
         Args:
@@ -835,17 +826,10 @@ class StatedClaim:
         >>> StatedClaim.from_mu(1.0).in_words()
         'Gaussian differential privacy with mu 1, add-remove'
         """
-        about: Any = {"adjacency": adjacency, "unit": unit, "records_per_person": records_per_person}
         return StatedCurve(mu=mu, **about)
 
     @staticmethod
-    def from_rho(
-        rho: float,
-        *,
-        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-        unit: PrivacyUnit | str = PrivacyUnit.RECORD,
-        records_per_person: int | None = None,
-    ) -> "StatedCurve":
+    def from_rho(rho: float, **about: Unpack[_About]) -> "StatedCurve":
         """Return the claim of rho-zero-concentrated differential privacy: Renyi divergences of at most rho times order.
 
         Args:
@@ -862,17 +846,10 @@ class StatedClaim:
         >>> StatedClaim.from_rho(0.5, unit="person").in_words()
         'zero-concentrated differential privacy with rho 0.5, add-remove, per person'
         """
-        about: Any = {"adjacency": adjacency, "unit": unit, "records_per_person": records_per_person}
         return StatedCurve(rho=rho, **about)
 
     @staticmethod
-    def from_points(
-        points: Iterable[tuple[float, float]],
-        *,
-        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-        unit: PrivacyUnit | str = PrivacyUnit.RECORD,
-        records_per_person: int | None = None,
-    ) -> "StatedCurve":
+    def from_points(points: Iterable[tuple[float, float]], **about: Unpack[_About]) -> "StatedCurve":
         """Return the claim of several (epsilon, delta) at once: points of one privacy profile.
 
         Args:
@@ -888,7 +865,6 @@ class StatedClaim:
         >>> StatedClaim.from_points([(0.5, 1e-3), (2.0, 1e-6)]).in_words()
         'epsilon 0.5 at delta 0.001 and epsilon 2 at delta 1e-6, add-remove'
         """
-        about: Any = {"adjacency": adjacency, "unit": unit, "records_per_person": records_per_person}
         return StatedCurve(points=points, **about)
 
     def __post_init__(self) -> None:
@@ -1008,9 +984,8 @@ def _set_unit(claim: Any) -> None:
 
 def of_group(claim: TrainingClaim, records: int) -> TrainingClaim:
     """Return a claim for records as one for groups of so many of them; one for people as it is."""
-    if records == 1 or for_persons(claim):
-        return claim
-    return replace(claim, unit=PrivacyUnit.PERSON, records_per_person=records)
+    single = records == 1 or for_persons(claim)
+    return claim if single else replace(claim, unit=PrivacyUnit.PERSON, records_per_person=records)
 
 
 def for_equal_groups(claim: TrainingClaim) -> bool:

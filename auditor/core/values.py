@@ -6,7 +6,7 @@ trust it; an `AuditResult` (in `auditor.results.document`) holds them all.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -148,10 +148,8 @@ class OutputPolicy:
     @classmethod
     def columns_among(cls, names: Iterable[str]) -> dict[str, str]:
         """Return the columns of losses under policies among these, each with the name of its policy."""
-        told = {name: name.removeprefix(cls.COLUMN) for name in names if name.startswith(cls.COLUMN)}
-        return {
-            name: policy for name, policy in told.items() if policy != cls.FULL and _POLICY.fullmatch(policy)
-        }
+        found = {name: name.removeprefix(cls.COLUMN) for name in names if name.startswith(cls.COLUMN)}
+        return {name: kind for name, kind in found.items() if kind != cls.FULL and _POLICY.fullmatch(kind)}
 
     @property
     def kind(self) -> str:
@@ -171,10 +169,9 @@ class OutputPolicy:
     @property
     def words(self) -> str:
         """What is answered, as in "with the label alone"."""
-        decimals = f"outputs rounded to {self.number} decimal{'' if self.number == 1 else 's'}"
-        largest = (
-            "the largest probability" if self.number == 1 else f"the {self.number} largest probabilities"
-        )
+        n = self.number
+        decimals = f"outputs rounded to {n} decimal{'' if n == 1 else 's'}"
+        largest = "the largest probability" if n == 1 else f"the {n} largest probabilities"
         told = {"full": "the full outputs", "digits": decimals, "top": f"{largest} alone"}
         return told.get(self.kind, "the label alone")
 
@@ -326,12 +323,16 @@ class Losses:
         for name in PER_RECORD:
             labels = getattr(self, name)
             if labels is not None:
-                object.__setattr__(self, name, self._labels(name, labels))
+                pair = self._pair(name, validate.pair(name, labels), validate.label_column)
+                object.__setattr__(self, name, pair)
         if self.inclusion is not None:
             sides = zip(PerGroup._fields, self.inclusion, strict=True)
             odds = [validate.coin_column(f"{side} inclusion", column) for side, column in sides]
             object.__setattr__(self, "inclusion", PerGroup(*odds))
-        under = {item.name: self._under(item.name) for item in OutputPolicy.several(self.policies)}
+        under = {}
+        for name in (item.name for item in OutputPolicy.several(self.policies)):
+            losses = validate.pair(f"policies[{name!r}]", self.policies[name])
+            under[name] = self._pair(name, losses, validate.loss_vector, " losses")
         object.__setattr__(self, "policies", under)
         for side, column in zip(PerGroup._fields, self.correct or (), strict=False):
             if not np.isin(column, (0, 1)).all():
@@ -346,7 +347,7 @@ class Losses:
 
     def __repr__(self) -> str:
         """Say how many losses there are and which columns they have, but show none of them."""
-        columns = [*(name for name in PER_RECORD if getattr(self, name) is not None), *self.policies]
+        columns = [*self.labelled, *self.policies]
         having = f", with {', '.join(columns)}" if columns else ""
         counts = f"{self.n_member:,} members, {self.n_nonmember:,} non-members"
         return f"Losses({counts}, scale {self.scale}{having})"
@@ -356,23 +357,19 @@ class Losses:
         member, nonmember = (validate.at_least("saturated", item, least=0) for item in counts)
         return member, nonmember
 
-    def _labels(self, name: str, labels: Sequence[Any]) -> PerGroup:
-        given, losses = validate.pair(name, labels), (self.member, self.nonmember)
-        sides = tuple(f"{side} {name}" for side in PerGroup._fields)
-        pair = PerGroup(*map(validate.label_column, sides, given))
-        for side, column, of in zip(sides, pair, losses, strict=True):
-            validate.same_length((f"{side.split()[0]} losses", side), (of.size, column.size))
+    def _pair(self, name: str, given: tuple[Any, Any], checked: Callable[..., Any], of: str = "") -> PerGroup:
+        """One value for each record, of a label or of losses under a policy."""
+        pair = PerGroup(
+            *(checked(f"{side} {name}", at) for side, at in zip(PerGroup._fields, given, strict=True))
+        )
+        for side, column, own in zip(PerGroup._fields, pair, (self.member, self.nonmember), strict=True):
+            validate.same_length((f"{side} losses", f"{side} {name}{of}"), (own.size, column.size))
         return pair
 
-    def _under(self, name: str) -> PerGroup:
-        """The losses under a policy, one for each record."""
-        sides = [f"{side} {name}" for side in PerGroup._fields]
-        pair = PerGroup(
-            *map(validate.loss_vector, sides, validate.pair(f"policies[{name!r}]", self.policies[name]))
-        )
-        for side, column, of in zip(sides, pair, (self.member, self.nonmember), strict=True):
-            validate.same_length((f"{side.split()[0]} losses", f"{side} losses"), (of.size, column.size))
-        return pair
+    @property
+    def labelled(self) -> dict[str, PerGroup]:
+        """The labels of the records that there are, by name."""
+        return {name: pair for name in PER_RECORD if (pair := getattr(self, name)) is not None}
 
     @property
     def n_member(self) -> int:
@@ -420,18 +417,13 @@ class Losses:
         >>> Losses(member=[0.1, 0.2, 0.3], nonmember=[0.4, 0.5]).take(member=np.array([2, 0]), nonmember=np.array([0, 1])).member
         array([0.3, 0.1])
         """
-        labels: dict[str, Any] = {
-            name: PerGroup(pair.member[member], pair.nonmember[nonmember])
-            for name in PER_RECORD
-            if (pair := getattr(self, name)) is not None
-        }
-        labels["policies"] = {
-            name: PerGroup(pair.member[member], pair.nonmember[nonmember])
-            for name, pair in self.policies.items()
-        }
-        taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **labels}
+
+        def kept(pairs: Mapping[str, PerGroup]) -> dict[str, Any]:
+            return {name: PerGroup(pair[0][member], pair[1][nonmember]) for name, pair in pairs.items()}
+
+        taken = {"member": self.member[member], "nonmember": self.nonmember[nonmember], **kept(self.labelled)}
         history = (*self.history, step) if step else self.history
-        return replace(self, **taken, saturated=(0, 0), history=history)
+        return replace(self, **taken, policies=kept(self.policies), saturated=(0, 0), history=history)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each record, members first: ``loss``, ``member`` (1 or 0), the labels and ``loss.POLICY``.
@@ -445,16 +437,11 @@ class Losses:
         import pandas as pd
 
         membership = np.repeat([1, 0], [self.n_member, self.n_nonmember])
-        labels = {name: pair for name in PER_RECORD if (pair := getattr(self, name)) is not None}
-        labels |= {OutputPolicy(name).column: pair for name, pair in self.policies.items()}
-        return pd.DataFrame(
-            {
-                "loss": np.concatenate([self.member, self.nonmember]),
-                "member": membership,
-                **{name: [*pair.member, *pair.nonmember] for name, pair in labels.items()},
-                **({"stopped_by_evidence": 1} if self.stopped_by_evidence else {}),
-            }
-        )
+        labels = self.labelled | {OutputPolicy(name).column: pair for name, pair in self.policies.items()}
+        losses = np.concatenate([self.member, self.nonmember])
+        columns: dict[str, Any] = {"loss": losses, "member": membership}
+        columns |= {name: [*pair.member, *pair.nonmember] for name, pair in labels.items()}
+        return pd.DataFrame(columns | ({"stopped_by_evidence": 1} if self.stopped_by_evidence else {}))
 
     @cached_property
     def ids_may_repeat(self) -> bool:

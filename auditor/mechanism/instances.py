@@ -11,7 +11,7 @@ from auditor.checks.copies import duplicates
 from auditor.checks.losses import direction, ties
 from auditor.core import options, validate
 from auditor.core.errors import InputError
-from auditor.core.values import WORST_FIRST, Check, Estimate, Floats, Losses, Status, Subject
+from auditor.core.values import WORST_FIRST, Check, Claim, Estimate, Floats, Losses, Status, Subject
 from auditor.curves.tradeoff import TradeoffCurve, count
 from auditor.estimators import guess_tests
 from auditor.estimators.asked import SPLIT_NAMES, promises
@@ -37,6 +37,7 @@ from auditor.verdicts.judging import judge, overall
 
 
 _Instance = Losses | AuditDocument
+_RECORDS = options.EachRecord()
 
 _BY_PERSON = (
     "records of one person were counted as independent, and no person is in both groups: membership was decided by"
@@ -48,9 +49,8 @@ def _checks_of(instance: _Instance) -> tuple[Check, ...]:
     """Return the checks of an audit; of bare losses those that need nothing else."""
     if isinstance(instance, AuditDocument):
         return instance.checks
-    units = per_person(instance, choice=options.EachRecord())
-    found = units.losses
-    return direction(auc(count(found))), ties(found), duplicates(instance, units=units)
+    found = per_person(instance, choice=_RECORDS).losses
+    return direction(auc(count(found))), ties(found), duplicates(instance)
 
 
 def _at_worst(made: Sequence[Sequence[Check]]) -> tuple[Check, ...]:
@@ -67,9 +67,7 @@ def _at_worst(made: Sequence[Sequence[Check]]) -> tuple[Check, ...]:
 def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
     """Why the units of an instance support no statement about the mechanism, if so."""
     reasons = (
-        mechanism_reason(per_person(item, choice=options.EachRecord()))
-        if isinstance(item, Losses)
-        else _of_result(item)
+        mechanism_reason(per_person(item, choice=_RECORDS)) if isinstance(item, Losses) else _of_result(item)
         for item in instances
     )
     return next((reason for reason in reasons if reason is not None), None)
@@ -78,21 +76,19 @@ def _persons_refusal(instances: Sequence[_Instance]) -> str | None:
 def _trained(instance: _Instance) -> tuple[int, int]:
     """For how few and how many training records a score stands, where rows of one id were combined."""
     if isinstance(instance, Losses):
-        return per_person(instance, choice=options.EachRecord()).trained
-    for check in instance.checks:
-        if check.name == "duplicates" and (found := check.details.get("trained")):
-            return int(found[0]), int(found[1])
-    return 1, 1
+        return per_person(instance, choice=_RECORDS).trained
+    found = (details.get("trained") for details in _details(instance, "duplicates"))
+    few, many = next(filter(None, found), (1, 1))
+    return int(few), int(many)
 
 
 def _of_result(result: AuditDocument) -> str | None:
     """What `mechanism_reason` said, as far as a result tells."""
-    for check in result.checks:
-        within = [check.details.get(f"within_{side}") or 0 for side in ("members", "nonmembers")]
-        if check.name == "duplicates" and any(within) and "trained" not in check.details:
+    for details in _details(result, "duplicates"):
+        within = details.get("within_members") or details.get("within_nonmembers")
+        if within and "trained" not in details:
             return "ids repeat, and their rows were counted as independent; audit the losses again"
-    for check in _persons(result):
-        details = check.details
+    for details in _details(result, "persons"):
         if details.get("combined") and details.get("in_both"):
             return "persons have records in both groups, so their combined scores depend on which of them were members"
         if not details.get("combined") and (details.get("largest") or 1) > 1 and not details.get("in_both"):
@@ -102,24 +98,23 @@ def _of_result(result: AuditDocument) -> str | None:
 
 def _not_for_claim(instances: Sequence[_Instance], claim: options.TrainingClaim | None) -> str | None:
     """Why a bound on these units cannot judge a claim made for single records, if so."""
-    results = [item for item in instances if isinstance(item, AuditDocument)]
+    results = (item for item in instances if isinstance(item, AuditDocument))
+    people = [found for item in results for found in _details(item, "persons") if found.get("combined")]
     held = [_trained(item) for item in instances]
     if options.for_persons(claim):
-        people = (check.details for item in results for check in _persons(item))
-        held += [(1, int(found.get("largest") or 1)) for found in people if found.get("combined")]
-    about = group_reason((min(few for few, _ in held), max(many for _, many in held)), claim)
-    if about is not None or options.for_persons(claim):
-        return about
-    if any(check.details.get("combined") for item in results for check in _persons(item)):
+        held += [(1, int(found.get("largest") or 1)) for found in people]
+    few, many = zip(*held, strict=True)
+    about = group_reason((min(few), max(many)), claim)
+    if about is None and people and not options.for_persons(claim):
         return (
             "scores combine the records of one person, so the bound is about replacing a person, and a claim about single"
             " records allows a person with several records a larger epsilon"
         )
-    return None
+    return about
 
 
-def _persons(result: AuditDocument) -> Iterator[Check]:
-    return (check for check in result.checks if check.name == "persons")
+def _details(result: AuditDocument, name: str) -> Iterator[Mapping[str, Any]]:
+    return (check.details for check in result.checks if check.name == name)
 
 
 # --- What several instances say about the mechanism: the point value, the certified bound, and the two limits of it ---
@@ -330,6 +325,7 @@ def _log_mean_exp(evidence: InstanceRates, delta: float) -> Estimate:
 # for the models one by one: never below what one model gives at its share.
 
 
+_POOLED = "guesses of all models together, f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024"
 _POOLED_SHARE = 0.5
 _FAIR = 0.5
 _OTHER_COINS = (
@@ -350,14 +346,10 @@ def _pooled(
     delta: float,
     confidence: float,
     curve: TradeoffCurve | None,
-    claimed: float,
+    claim: Claim | None,
 ) -> Estimate:
     """Return the bound by the guesses of all models together, and by those of each alone."""
-    about: dict[str, Any] = {
-        "method": "guesses of all models together, f-DP recursion, Mahloujifar, Melis and Chaudhuri 2024",
-        "subject": Subject.MECHANISM,
-        "delta": delta,
-    }
+    about: dict[str, Any] = {"method": _POOLED, "subject": Subject.MECHANISM, "delta": delta}
     found = []
     for index, item in enumerate(instances):
         guesses = _guesses_of(item, split, rng)
@@ -383,7 +375,8 @@ def _pooled(
             for kind in (tests, [item.perfect for item in tests])
         )
         # Above the claimed epsilon the bound refutes the claim by the same recursion.
-        p_value = min(p_value, alpha) if bound > claimed else p_value
+        if claim is not None and claim.value is not None and bound > claim.value:
+            p_value = min(p_value, alpha)
         details["claimed_curve"] = {
             "rejected": p_value <= alpha,
             "could_have_been": perfect <= alpha,
@@ -438,10 +431,9 @@ def _guesses_of(
     if row is None or row.adjacency is None or not tried or "order" not in tried[0] or not same:
         return NoGuesses(_NO_ORDERS)
     if isinstance(split, options.BernoulliSplit):
-        inclusion, thinned = detail(row, "inclusion"), detail(row, "thinned_to")
-        if (split.inclusion is not None and inclusion != split.inclusion) or (
-            inclusion != _FAIR and thinned is None
-        ):
+        inclusion, declared = detail(row, "inclusion"), split.inclusion
+        unfair = inclusion != _FAIR and detail(row, "thinned_to") is None
+        if unfair or declared not in (None, inclusion):
             return NoGuesses(_OTHER_COINS)
     sets = tuple(GuessSet(**item) for item in tried)
     assumptions = tuple(item for item in row.assumptions if item != PURE_ONLY)
@@ -494,15 +486,12 @@ def audit_instances(
     value = _point(evidence, stated_at, confidence, np.random.default_rng(seed))
     persons = _persons_refusal(found)
     refusal = _refusal(split) or persons
-    known = None
+    curve = None
     if claim is not None and audited is not None:
-        known = claimed_curve(options.of_group(claim, group), adjacency=audited.adjacency)
-    curve, rng = None if known is None else known.curve, np.random.default_rng([seed, 1])
+        curve = claimed_curve(options.of_group(claim, group), adjacency=audited.adjacency).curve
     if pooled:
-        claimed = math.inf if audited is None or audited.value is None else audited.value
-        bound = _pooled(
-            units, split, rng, delta=stated_at, confidence=confidence, curve=curve, claimed=claimed
-        )
+        rng = np.random.default_rng([seed, 1])
+        bound = _pooled(units, split, rng, delta=stated_at, confidence=confidence, curve=curve, claim=audited)
     else:
         bound = _bound(evidence, stated_at, confidence)
     if (reason := persons if pooled else refusal) is not None:

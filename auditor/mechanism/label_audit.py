@@ -76,9 +76,8 @@ def label_odds(prior: Floats, inside: bool, epsilon: float) -> Floats:  # noqa: 
     """
     sign = -1 if inside else 1
     # log(D + (1 - D) e^(sign eps)), D = expit(-prior)
-    return np.asarray(
-        sign * np.logaddexp(special.log_expit(-prior), special.log_expit(prior) + sign * epsilon)
-    )
+    first, second = special.log_expit(-prior), special.log_expit(prior)
+    return np.asarray(sign * np.logaddexp(first, second + sign * epsilon))
 
 
 _NO_OTHER = -36.0  # log-odds of another label where D is sure of the one shown; smaller ones round to that
@@ -112,18 +111,13 @@ def label_guesses(
     told = log_probability - log_law
     says_real = told > 0
     mixed = rng.permutation(told.size)
-    surest, back, order = (
-        mixed[np.argsort(key[mixed], kind="stable")] for key in (-np.abs(told), -told, told)
-    )
+    keys = (-np.abs(told), -told, told)
+    surest, back, order = (mixed[np.argsort(key[mixed], kind="stable")] for key in keys)
     with np.errstate(divide="ignore"):
         prior = np.log(-np.expm1(log_law)) - log_law
     return Guesses(
         right=says_real == real,
-        orders={
-            "surest": surest,
-            "real": back[: int(says_real.sum())],
-            "drawn": order[: int((~says_real).sum())],
-        },
+        orders={"surest": surest, "real": back[: says_real.sum()], "drawn": order[: (~says_real).sum()]},
         prior=np.maximum(prior, _NO_OTHER),
         adjacency=options.Adjacency.REPLACE_ONE,
         evidence="labels shown, real or drawn",
@@ -287,9 +281,8 @@ def audit_labels(
     seed = validate.at_least("seed", seed, least=0)
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     _refuse_sources(model, reference, probabilities)
-    found, other = _records("records", records), None
-    if reference is not None:
-        other = _records("reference", reference)
+    found = _records("records", records)
+    other = None if reference is None else _records("reference", reference)
     scorer, tried = opened_scorer(
         opened_model(model),
         (found,),
@@ -330,19 +323,10 @@ def audit_labels(
         claims=(),
         comparisons=(),
         verdict=None,
-        checks=(
-            _fit_of_law(law, codes, names),
-            *_copies(found),
-            *filter(None, [collection(noticed)]),
-        ),
+        checks=(_fit_of_law(law, codes, names), *_copies(found), *filter(None, [collection(noticed)])),
         curves=(),
-        provenance={
-            **made_now(),
-            "input_sha256": _hash(law, codes),
-            "seed": seed,
-            "source": None,
-            "command": None,
-        },
+        provenance=made_now()
+        | {"input_sha256": _hash(law, codes), "seed": seed, "source": None, "command": None},
     )
 
 

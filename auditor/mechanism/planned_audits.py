@@ -411,9 +411,8 @@ class OneRunAudit:
         epsilon = math.ceil(self.epsilon / PURE_STEP - _ALIKE) * PURE_STEP  # the bound is one of a grid
         right = self._right(bits, attack)
         null = self._right(bits, attack, rate=float(special.expit(epsilon)), draws=_NULL_DRAWS)
-        found, worst = (
-            guess_tests.exponents(counts.T, sets, epsilon).max(axis=1) for counts in (right, null)
-        )
+        both = right.T, null.T
+        found, worst = (guess_tests.exponents(counts, sets, epsilon).max(axis=1) for counts in both)
         clear = len(sets) * np.exp(-found) <= self.alpha
         return np.asarray(_significant(found, worst, _LEFT * self.alpha) | clear)
 
@@ -558,9 +557,7 @@ class LabelsAudit:
 
 
 _LABEL_DRAWS = 300
-_LABEL_SETS = (
-    1 + 3 * 6
-)  # as `auditor.mechanism.label_audit` shares the error: all, and six sizes of three orders
+_LABEL_SETS = 1 + 3 * 6  # as the audit of labels shares the error: all, and six sizes of three orders
 
 
 def neighbours(split: options.MembershipSplit) -> options.Adjacency:

@@ -192,6 +192,12 @@ class _Judged:
         return Counts(hits, self.losses.n_member, alarms, self.losses.n_nonmember)
 
     @property
+    def choice(self) -> dict[str, Any]:
+        """How the threshold was chosen, as a result has it."""
+        chosen = None if self.chosen_on is None else list(self.chosen_on)
+        return {"chosen_on": chosen, "rule": self.rule, "threshold": self.threshold}
+
+    @property
     def in_words(self) -> str:
         """How the threshold was chosen, as a clause."""
         if self.threshold is None:
@@ -203,7 +209,7 @@ class _Judged:
 
 
 def _judged(
-    losses: Losses, *, rule: options.ThresholdRule, threshold_runs: Losses | None, delta: float, alpha: float
+    losses: Losses, rule: options.ThresholdRule, threshold_runs: Losses | None, *, delta: float, alpha: float
 ) -> _Judged:
     """Return which runs are judged, and where.
 
@@ -258,10 +264,8 @@ def _shared(losses: Losses, others: Losses) -> int | None:
     where scores are fine, and nearly always where they take few values, which then shows nothing.
     """
     shared, expected, variance = 0, 0.0, 0.0
-    for judged, other in (
-        (losses.sorted_member, others.sorted_member),
-        (losses.sorted_nonmember, others.sorted_nonmember),
-    ):
+    groups = ("sorted_member", "sorted_nonmember")
+    for judged, other in ((getattr(losses, group), getattr(others, group)) for group in groups):
         values, counts = np.unique(judged, return_counts=True)
         # Two more runs that do and two that do not, so that few runs without a repetition do not exclude one.
         repeated = (float(counts[counts > 1].sum()) + 2) / (judged.size + 4)
@@ -303,19 +307,14 @@ class _Shown:
     @property
     def details(self) -> dict[str, Any]:
         """The threshold and its counts."""
-        found, counts = self.found, self.found.counts
-        chosen = None if found.chosen_on is None else list(found.chosen_on)
-        details = {"unit": "runs", "rule": found.rule, "threshold": found.threshold, "chosen_on": chosen}
-        return details if counts is None else {**details, **vars(counts)}
+        counts = self.found.counts
+        return {"unit": "runs", **self.found.choice, **({} if counts is None else vars(counts))}
 
     @property
     def declared(self) -> tuple[str, ...]:
         """What every row rests on."""
-        other = (
-            "without it"
-            if self.adjacency is options.Adjacency.ADD_REMOVE
-            else "with another record in its place"
-        )
+        added = self.adjacency is options.Adjacency.ADD_REMOVE
+        other = "without it" if added else "with another record in its place"
         return (
             "every run drew its randomness anew, so that the scores are independent (declared, not checked)",
             f"the runs differ by nothing but one record: with the canary, or {other} (declared, not checked)",
@@ -324,9 +323,9 @@ class _Shown:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Of the rows at one threshold, or at ranks."""
-        if self.found.chosen_on is None:
-            return (*self.declared, "no threshold was chosen by looking at the runs that it judges")
-        return (*self.declared, "the threshold was chosen on other runs")
+        fixed = self.found.chosen_on is None
+        looked = "no threshold was chosen by looking at the runs that it judges"
+        return (*self.declared, looked if fixed else "the threshold was chosen on other runs")
 
     def row(self, name: str, value: float, method: str, *assumptions: str, **details: Any) -> Estimate:
         """A lower bound; the value is the bound."""
@@ -380,12 +379,8 @@ def _katz(shown: _Shown) -> Estimate:
     empty = _empty_cell(counts, shown)
     if empty is not None:
         return shown.without(KATZ, method, _EMPTY.format(empty), approximate=True)
-    base = clopper_pearson(
-        shown.found.losses,
-        delta=shown.delta,
-        confidence=shown.confidence,
-        rule=options.FixedThreshold(threshold, options.Katz()),
-    )
+    rule = options.FixedThreshold(threshold, options.Katz())
+    base = clopper_pearson(shown.found.losses, delta=shown.delta, confidence=shown.confidence, rule=rule)
     note = "approximate limits: with few runs in a cell it can exceed the truth more often than its confidence says"
     return shown.row(KATZ, base.value or 0.0, method, note, ceiling=base.details["ceiling"], approximate=True)
 
@@ -407,13 +402,12 @@ def _bayesian(shown: _Shown) -> Estimate:
     if all_equal(shown.found.losses):
         return shown.without(BAYESIAN, method, _BLIND, credible=True)
     value = credible_lower(counts, delta=shown.delta, alpha=shown.alpha)
-    perfect = Counts(counts.members, counts.members, 0, counts.nonmembers)
     return shown.row(
         BAYESIAN,
         value,
         method,
         "credible: its probability is over a prior, and for one mechanism it can be wrong more often than it says",
-        ceiling=credible_lower(perfect, delta=shown.delta, alpha=shown.alpha),
+        ceiling=credible_lower(_perfect(counts), delta=shown.delta, alpha=shown.alpha),
         credible=True,
     )
 
@@ -424,9 +418,8 @@ def _gdp(shown: _Shown) -> Estimate:
     counts = shown.found.counts
     if counts is None:
         return shown.without(GDP, method, _ONE_THRESHOLD, conditional=True)
-    perfect = Counts(counts.members, counts.members, 0, counts.nonmembers)
     limits = _limits(counts, shown.alpha)
-    mu, most = _mu(counts, shown.alpha), _mu(perfect, shown.alpha)
+    mu, most = _mu(counts, shown.alpha), _mu(_perfect(counts), shown.alpha)
     details = {"mu": mu, "ceiling_mu": most, "conditional": True, **limits}
     if shown.delta == 0:
         return shown.without(GDP, method, _NO_EPSILON, **details)
@@ -438,6 +431,10 @@ def _gdp(shown: _Shown) -> Estimate:
         ceiling=gaussian_epsilon(most, delta=shown.delta),
         **details,
     )
+
+
+def _perfect(counts: Counts) -> Counts:
+    return Counts(counts.members, counts.members, 0, counts.nonmembers)
 
 
 def _mu(counts: Counts, alpha: float) -> float:
@@ -505,9 +502,7 @@ def audit_runs(
     confidence = validate.of_one_look(confidence, looks)
     claims, audited = _promised(claim, delta=delta, adjacency=between)
     stated_at = delta if audited is None or audited.delta is None else audited.delta
-    found = _judged(
-        losses, rule=threshold, threshold_runs=threshold_runs, delta=stated_at, alpha=1 - confidence
-    )
+    found = _judged(losses, threshold, threshold_runs, delta=stated_at, alpha=1 - confidence)
     shown = _Shown(found, stated_at, confidence, between)
     promised = None if claim is None else claimed_curve(claim, adjacency=between)
     one_point = _says_one_point(claim, between)
@@ -529,27 +524,14 @@ def audit_runs(
     own = _checks_of(losses)[: None if counts is None else 2]  # of counts, all but the repeats
     checks = (*own, *filter(None, [sampler_check(claim)]))
     comparisons = () if audited is None else (judge(audited, judging, checks=checks),)
-    called, seed = found.counts, threshold.seed if isinstance(threshold, options.Split) else 0
+    seed = threshold.seed if isinstance(threshold, options.Split) else 0
     origin = provenance(given, seed=seed, source=None, command=None)
     origin |= {} if threshold_runs is None else {"threshold_runs_sha256": input_hash(threshold_runs)}
     return RunsDocument(
         data={
-            "n_with": losses.n_member,
-            "n_without": losses.n_nonmember,
-            "judged": [found.losses.n_member, found.losses.n_nonmember],
-            "chosen_on": None if found.chosen_on is None else list(found.chosen_on),
-            "rule": found.rule,
-            "threshold": found.threshold,
-            "true_positives": None if called is None else called.true_positives,
-            "false_positives": None if called is None else called.false_positives,
+            **_data(losses, shown, claim),
             "certified": judging.name,
             "test": type(test).__name__,
-            "delta": stated_at,
-            "confidence": confidence,
-            "adjacency": str(between),
-            "claim": None if claim is None else claim.in_words(),
-            "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
-            "history": list(losses.history),
             **validate.several_looks(looks),
         },
         estimates=(judging, *reading),
@@ -560,6 +542,25 @@ def audit_runs(
         provenance=origin,
         curves=curves_of_runs(losses, judging, audited, whole, fixed=isinstance(test, FixedNumber)),
     )
+
+
+def _data(losses: Losses, shown: _Shown, claim: options.TrainingClaim | None) -> dict[str, Any]:
+    """What a result says of the runs and of how they are judged."""
+    found, counts = shown.found, shown.found.counts
+    return {
+        "n_with": losses.n_member,
+        "n_without": losses.n_nonmember,
+        "judged": [found.losses.n_member, found.losses.n_nonmember],
+        **found.choice,
+        "true_positives": None if counts is None else counts.true_positives,
+        "false_positives": None if counts is None else counts.false_positives,
+        "delta": shown.delta,
+        "confidence": shown.confidence,
+        "adjacency": str(shown.adjacency),
+        "claim": None if claim is None else claim.in_words(),
+        "claim_delta": claim.delta if isinstance(claim, options.StatedClaim) else None,
+        "history": list(losses.history),
+    }
 
 
 def _test_of(losses: Losses, test: RunsTest | None) -> RunsTest:
@@ -610,9 +611,8 @@ def _claim_of(
             f" {test.claim.in_words()}."
         )
     if adjacency is not test.adjacency:
-        raise InputError(
-            f"adjacency must be that of test=Sequential(...), {test.adjacency}, got {adjacency}."
-        )
+        said = f"adjacency must be that of test=Sequential(...), {test.adjacency}"
+        raise InputError(f"{said}, got {adjacency}.")
     return test.claim
 
 

@@ -124,14 +124,8 @@ def collect_runs(
     code = None if place is None else run_cases.fingerprint(train)
     cases = _batches(name, root=root, code=code, total=total, size=size, folder=place)
     there = [case for case in cases if place is not None and (place / case.file_name).exists()]
-    work = run_cases.Runs(
-        partial(_scores, train, root, of_failed),
-        place,
-        _all_there,
-        _shown,
-        sent="train",
-        patient=stop is not None,
-    )
+    run = partial(_scores, train, root, of_failed)
+    work = run_cases.Runs(run, place, _all_there, _shown, sent="train", patient=stop is not None)
     taken = _Taken(total, of_failed, None if stop is None else stop.watch())
     run_cases.run_all(
         work,
@@ -144,13 +138,11 @@ def collect_runs(
     )
     scores = np.array(taken.scores)
     earlier = sum(min(sum(_runs(case)), scores.size) - min(_runs(case)[0], scores.size) for case in there)
-    history = [
-        f"{scores.size:,} runs of {name.rsplit('.', 1)[-1]}, every second with the canary, seed {root}"
-    ]
+    short, lost = name.rsplit(".", 1)[-1], taken.failures()
+    history = [f"{scores.size:,} runs of {short}, every second with the canary, seed {root}"]
     history += [f"{earlier:,} of them read from earlier calls"] if earlier else []
-    history += [*(lost := taken.failures()), *taken.ending()]
-    told: Any = {"history": tuple(history), "notes": tuple(lost), "stopped_by_evidence": taken.enough}
-    return Losses(member=scores[0::2], nonmember=scores[1::2], **told)
+    about: Any = {"history": (*history, *lost, *taken.ending()), "notes": tuple(lost)}
+    return Losses(scores[0::2], scores[1::2], stopped_by_evidence=taken.enough, **about)
 
 
 def _runs(case: run_cases.Case) -> tuple[int, int]:

@@ -67,9 +67,8 @@ class Sequential:
             InputError: There is no claim, or it has no curve for these neighbours.
         """
         if self.claim is None:
-            raise InputError(
-                "stop=Sequential() needs the claim that the evidence is against; give Sequential(claim=...)."
-            )
+            needs = "stop=Sequential() needs the claim that the evidence is against"
+            raise InputError(f"{needs}; give Sequential(claim=...).")
         curve = claimed_curve(self.claim, adjacency=self.adjacency)
         if curve.curve is None:
             raise InputError(f"runs cannot be stopped by evidence against this claim: {curve.note}.")

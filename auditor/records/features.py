@@ -43,9 +43,8 @@ class Table:
 
     def rows(self, at: npt.NDArray[Any]) -> "Table":
         """Return the records at these positions."""
-        cells = (
-            tuple(column[at] for column in self.cells) if isinstance(self.cells, tuple) else self.cells[at]
-        )
+        whole = self.cells
+        cells = tuple(column[at] for column in whole) if isinstance(whole, tuple) else whole[at]
         return Table(self.names, cells, int(np.size(at)))
 
     def column(self, place: int) -> _Column:
@@ -108,10 +107,8 @@ class Features:
 
         >>> Features(member=[1, 2], nonmember=[3, 4]).check_rows(Losses(member=[0.1, 0.2], nonmember=[0.3, 0.4]))
         """
-        for name, table, n in (
-            ("member", self.tables[0], losses.n_member),
-            ("nonmember", self.tables[1], losses.n_nonmember),
-        ):
+        sizes = losses.n_member, losses.n_nonmember
+        for name, table, n in zip(PerGroup._fields, self.tables, sizes, strict=True):
             if table.n != n:
                 raise InputError(
                     f"{name} features must have one row for each loss, in the same order, got {table.n} rows for {n}"
@@ -164,10 +161,10 @@ def _columns(name: str, values: dict[str, Any]) -> Table:
 
 def _plain(series: Any) -> _Column:
     """One column of a DataFrame: numbers stay numbers, with what is missing as NaN; everything else becomes objects."""
-    if getattr(series.dtype, "kind", "O") in "fiubM" and isinstance(series.dtype, np.dtype):
+    kind = getattr(series.dtype, "kind", "O")
+    if kind in "fiubM" and isinstance(series.dtype, np.dtype):
         return np.asarray(series)
     values = np.asarray(series, dtype=object)
-    kind = getattr(series.dtype, "kind", "O")
     if kind in "fiub":  # a nullable type of pandas or Arrow
         missing = np.asarray(series.isna())
         if not missing.any():
@@ -197,11 +194,8 @@ def _matched(member: Table, nonmember: Table) -> Table:
         )
     place = {name: at for at, name in enumerate(nonmember.names)}
     order = [place[name] for name in member.names]
-    cells = (
-        tuple(nonmember.cells[at] for at in order)
-        if isinstance(nonmember.cells, tuple)
-        else nonmember.cells[:, order]
-    )
+    cells = nonmember.cells
+    cells = tuple(cells[at] for at in order) if isinstance(cells, tuple) else cells[:, order]
     return Table(member.names, cells, nonmember.n)
 
 
@@ -322,14 +316,8 @@ def _trees(known: Floats, label: _Labels, new: Floats) -> Floats:
     """Boosted trees, which see what depends on several columns at once."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    model = HistGradientBoostingClassifier(
-        max_iter=60,
-        learning_rate=0.06,
-        max_leaf_nodes=15,
-        l2_regularization=1.0,
-        early_stopping=False,
-        random_state=0,
-    )
+    chosen = {"max_iter": 60, "learning_rate": 0.06, "max_leaf_nodes": 15, "l2_regularization": 1.0}
+    model = HistGradientBoostingClassifier(**chosen, early_stopping=False, random_state=0)
     return np.asarray(model.fit(known, label).decision_function(new))
 
 

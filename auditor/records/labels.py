@@ -19,7 +19,7 @@ from auditor.core.options import (
     for_equal_groups,
     for_persons,
 )
-from auditor.core.values import PER_RECORD, Floats, Losses, PerGroup
+from auditor.core.values import Floats, Losses, PerGroup
 
 # --- Labels of records (ids, groups, persons), compared by what they say rather than by the type that holds them ---
 #
@@ -87,11 +87,9 @@ def codes(pair: PerGroup) -> _Codes:
         said = [text(column) for column in pair]
         words = np.concatenate([np.where(missing, np.array(None), found) for found, missing in said]).tolist()
     seen: dict[Any, int] = {}
-    numbers = np.array(
-        [-1 if word is None else seen.setdefault(word, len(seen)) for word in words], dtype=np.int64
-    )
-    split = pair.member.size
-    return _Codes(numbers[:split], numbers[split:], np.array(list(seen), dtype=object))
+    numbers = [-1 if word is None else seen.setdefault(word, len(seen)) for word in words]
+    member, nonmember = np.split(np.array(numbers, dtype=np.int64), [pair.member.size])
+    return _Codes(member, nonmember, np.array(list(seen), dtype=object))
 
 
 def _word(item: Any) -> str:
@@ -128,10 +126,7 @@ def effective_numbers(losses: Losses, owners: PerGroup) -> tuple[float, float]:
         if sizes.size == values.size:
             result.append(float(values.size))
             continue
-        below, upto = (
-            np.searchsorted(other, values, side="left"),
-            np.searchsorted(other, values, side="right"),
-        )
+        below, upto = np.searchsorted(other, values), np.searchsorted(other, values, side="right")
         icc = _intraclass((below + upto) / (2 * other.size), unit, sizes)
         weighted = float(np.square(sizes, dtype=np.float64).sum()) / values.size
         result.append(values.size / (1 + (weighted - 1) * icc))
@@ -203,21 +198,14 @@ def per_record(losses: Losses, *, by: str = "mean") -> RecordsFound:
     ones = PerGroup(*(np.ones(0 if losses.bits else n, np.int64) for n in rows))
     if not losses.ids_may_repeat:
         return RecordsFound(losses, rows, ones)
-    owners = _owners(_within_persons(losses))
-    sides = [_PerPerson.of(values, owner, by) for values, owner in zip(_sides(losses), owners, strict=True)]
+    sides = _in_units(losses, _within_persons(losses), by)
     sizes = PerGroup(*(np.diff(np.append(side.starts, side.order.size)) for side in sides))
     largest = int(max(side.max() for side in sizes))
     if largest == 1 or min(side.size for side in sizes) < _LEAST:
         return RecordsFound(losses, rows, ones, largest)
-    combined = _combined(losses, sides, f"one score per id: the {by} of the losses of its rows")
-    equal = all(side.alike for side in sides)
-    return RecordsFound(
-        combined, rows, sizes, largest, 1.0 if equal else _sizes_p_value(*sizes), combined=True
-    )
-
-
-def _sides(losses: Losses) -> tuple[Floats, Floats]:
-    return losses.member, losses.nonmember
+    p_value = 1.0 if all(side.alike for side in sides) else _sizes_p_value(*sizes)
+    losses = _combined(losses, sides, f"one score per id: the {by} of the losses of its rows")
+    return RecordsFound(losses, rows, sizes, largest, p_value, combined=True)
 
 
 def _within_persons(losses: Losses) -> _Codes:
@@ -226,11 +214,11 @@ def _within_persons(losses: Losses) -> _Codes:
     if losses.person is None:
         return found
     who = codes(losses.person)
-    pairs = zip((found.member, found.nonmember), (who.member, who.nonmember), strict=True)
-    joined = [np.where(code < 0, -1, code * (who.labels.size + 1) + owner + 1) for code, owner in pairs]
-    unit = np.unique(np.concatenate(joined), return_inverse=True)[1]
-    numbers = np.where(np.concatenate(joined) < 0, -1, unit)
-    return _Codes(numbers[: joined[0].size], numbers[joined[0].size :], np.arange(numbers.max() + 1))
+    code, owner = (np.concatenate([each.member, each.nonmember]) for each in (found, who))
+    joined = np.where(code < 0, -1, code * (who.labels.size + 1) + owner + 1)
+    numbers = np.where(code < 0, -1, np.unique(joined, return_inverse=True)[1])
+    member, nonmember = np.split(numbers, [found.member.size])
+    return _Codes(member, nonmember, np.arange(numbers.max() + 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,10 +236,10 @@ class PersonsFound:
         largest: Most records of one person within a group.
         in_both: Persons with records in both groups.
         in_both_by_chance: How many there would be, on average, had a coin decided for each record.
-        several: Persons with two or more records, in both groups together.
+        several: People with two or more records, in both groups together.
         sizes_p_value: Of the hypothesis that persons have as many records among the members as among the non-members.
         effective: Records divided by the design effect of their persons; see `auditor.records.labels`.
-        left_out: Persons with records in both groups who were left out, since membership was decided by person.
+        left_out: People with records in both groups who were left out, since membership was decided by person.
         trained: For how few and how many training records a score stands.
     """
 
@@ -278,7 +266,7 @@ class PersonsFound:
 
     @property
     def by_person(self) -> bool:
-        """Whether fewer persons have records in both groups than independent coins of the records would have put there."""
+        """Whether fewer people have records in both groups than independent coins of the records would have put there."""
         seen, expected = self.in_both, self.in_both_by_chance
         return seen < expected and _tail(seen, expected, self.several) < _SURELY
 
@@ -325,21 +313,16 @@ def per_person(losses: Losses, *, choice: Persons) -> PersonsFound:
     if found.in_both and found.by_person:
         by_id, names = without_split(found)
         found = replace(_spread(by_id, choice), left_out=names)
-    owners = _owners(codes(cast("PerGroup", found.losses.person)))
-    pairs = zip(_sides(found.losses), owners, strict=True)
-    sides = [_PerPerson.of(values, owner, choice.by) for values, owner in pairs]
+    sides = _in_units(found.losses, codes(cast("PerGroup", found.losses.person)), choice.by)
     for side, items in zip(("member", "non-member"), sides, strict=True):
         if items.scores.size < _LEAST:
             raise InputError(
                 f"{side} losses must belong to at least {_LEAST} persons, got {items.scores.size}; audit each record, or"
                 " add persons."
             )
-    step = f"one score per person: the {choice.by} of their losses"
-    sizes = [_trained(by_id, choice, at)[items.order] for at, items in enumerate(sides)]
-    held = np.concatenate(
-        [np.add.reduceat(size, items.starts) for size, items in zip(sizes, sides, strict=True)]
-    )
-    combined = _combined(found.losses, sides, step)
+    pairs = zip(_trained(by_id, choice), sides, strict=True)
+    held = np.concatenate([np.add.reduceat(size[items.order], items.starts) for size, items in pairs])
+    combined = _combined(found.losses, sides, f"one score per person: the {choice.by} of their losses")
     return replace(found, losses=combined, trained=(int(held.min()), int(held.max())))
 
 
@@ -356,7 +339,7 @@ def _spread(by_id: RecordsFound, choice: Persons) -> PersonsFound:
     """How records and persons are spread, with the records as they are."""
     losses = by_id.losses
     records = losses.n_member, losses.n_nonmember
-    held = np.concatenate([_trained(by_id, choice, at) for at in (0, 1)])
+    held = np.concatenate(_trained(by_id, choice))
     trained = (int(held.min()), int(held.max())) if held.size else (1, 1)
     if losses.person is None:
         alone: tuple[Any, ...] = (records, records, (0, 0), 1, 0, 0.0, 0, 1.0, records, (), trained)
@@ -384,14 +367,13 @@ def _spread(by_id: RecordsFound, choice: Persons) -> PersonsFound:
     )
 
 
-def _trained(by_id: RecordsFound, choice: Persons, at: int) -> Integers:
+def _trained(by_id: RecordsFound, choice: Persons) -> PerGroup:
     """How many training records each record may have been: its rows, unless they are scorings of one."""
-    size = by_id.sizes[at]
-    return np.ones_like(size) if choice.rows is Rows.SCORINGS else size
+    return PerGroup(*map(np.ones_like, by_id.sizes)) if choice.rows is Rows.SCORINGS else by_id.sizes
 
 
 def row_units(losses: Losses, *, persons: bool) -> PerGroup:
-    """Return the unit of each row as a whole number: its person where asked for, else its id; itself where it has none."""
+    """Return the unit of each row as a whole number: its person with ``persons``, else its id; itself where it has none."""
     if persons and losses.person is not None:
         return _owners(codes(losses.person))
     if losses.id is not None:
@@ -508,10 +490,7 @@ def _owners(found: _Codes) -> PerGroup:
 
 def _in_both(found: _Codes, inclusion: PerGroup | None) -> tuple[int, float]:
     """How many persons have records in both groups, and how many would by independent coins, of their own odds where known."""
-    count = found.labels.size
-    member, nonmember = (
-        np.bincount(column[column >= 0], minlength=count) for column in (found.member, found.nonmember)
-    )
+    count, shared = found.labels.size, np.intersect1d(found.member, found.nonmember)
     owner = np.concatenate([found.member, found.nonmember])
     chance = np.full(owner.size, found.member.size / owner.size)
     if inclusion is not None:
@@ -521,7 +500,7 @@ def _in_both(found: _Codes, inclusion: PerGroup | None) -> tuple[int, float]:
         np.exp(np.bincount(owner[known], weights=log[known], minlength=count))
         for log in (np.log(chance), np.log1p(-chance))
     )
-    return int(((member > 0) & (nonmember > 0)).sum()), max(0.0, float(np.sum(1 - alone)))
+    return int((shared >= 0).sum()), max(0.0, float(np.sum(1 - alone)))
 
 
 def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
@@ -544,11 +523,16 @@ def _sizes_p_value(member: Integers, nonmember: Integers) -> float:
 # --- One score per person --------------------------------------------------------------------------
 
 
+def _in_units(losses: Losses, found: _Codes, by: str) -> list["_PerPerson"]:
+    """Both groups in order of their units."""
+    pairs = zip((losses.member, losses.nonmember), _owners(found), strict=True)
+    return [_PerPerson.of(values, owner, by) for values, owner in pairs]
+
+
 def _combined(losses: Losses, sides: list["_PerPerson"], step: str) -> Losses:
     labels: dict[str, Any] = {
         name: _one_label_each(pair, sides, mixed=name in ("group", "label"))
-        for name in PER_RECORD
-        if (pair := getattr(losses, name)) is not None
+        for name, pair in losses.labelled.items()
     }
     # Losses under a policy are audited like these, from the records on.
     labels |= {"policies": {}, "history": (*losses.history, step)}

@@ -12,24 +12,11 @@ import numpy as np
 from auditor.core import validate
 from auditor.core.errors import InputError
 from auditor.core.numbers import given
-from auditor.core.options import (
-    DPSGD,
-    Adjacency,
-    PrivacyUnit,
-    StatedClaim,
-    StatedCurve,
-    TrainingClaim,
-)
+from auditor.core.options import DPSGD, Adjacency, PrivacyUnit, StatedClaim, StatedCurve, TrainingClaim
 from auditor.core.values import Claim, Floats
 from auditor.curves.tradeoff import TradeoffCurve
-from auditor.theory.gaussian import (
-    SHUFFLED,
-    StepPair,
-    as_accounted,
-    gaussian_deltas,
-    gaussian_epsilon,
-    unsampled_mu,
-)
+from auditor.theory import gaussian
+from auditor.theory.gaussian import StepPair, as_accounted, gaussian_epsilon, unsampled_mu
 from auditor.theory.privacy_loss import Unresolved, composed, only_a_bound
 from auditor.theory.renyi import epsilon_from_rho, phases_epsilon
 
@@ -286,13 +273,11 @@ def _grown(claim: Claim, times: int, origin: str, whom: str) -> Claim:
     steps = float(np.logaddexp.reduce(each * np.arange(1, times)))
     log_grown = steps + math.log(stated) if stated else -math.inf
     delta = math.inf if log_grown > 1 else stated + math.exp(log_grown)
+    before = f"{given(each)} at delta {given(stated)}"
     if delta < 1:
-        note = f"From {origin} {given(claim.value)} at delta {given(stated)}; mind the larger delta."
+        note = f"From {origin} {before}; mind the larger delta."
         return replace(claim, value=times * each, delta=delta, note=note)
-    note = (
-        f"Epsilon {given(each)} at delta {given(stated)} becomes a delta of 1 or more for {whom}, which implies nothing about"
-        " them."
-    )
+    note = f"Epsilon {before} becomes a delta of 1 or more for {whom}, which implies nothing about them."
     return replace(claim, value=None, delta=None, note=note)
 
 
@@ -379,7 +364,7 @@ def claimed_curve(claim: TrainingClaim, *, adjacency: Adjacency = Adjacency.ADD_
         except Unresolved:
             note = "Gaussian composition without sampling, so it may be loose"
     if claim.shuffled:
-        note += f"; {_as_phrase(SHUFFLED)}"
+        note += f"; {_as_phrase(gaussian.SHUFFLED)}"
     epsilons, deltas = (np.concatenate(column) for column in zip(*parts, strict=True))
     return ClaimedCurve(TradeoffCurve.from_profile(epsilons, deltas=deltas), note)
 
@@ -408,7 +393,7 @@ def _unsampled_profile(mu: float) -> tuple[Floats, Floats]:
     """Every record in every step."""
     furthest = min(gaussian_epsilon(mu, delta=_PROFILE_ROUNDING), _EPSILON_OF_A_PROFILE)
     epsilons = furthest * np.linspace(0.0, 1.0, _POINTS)
-    return epsilons, np.minimum(gaussian_deltas(mu, epsilons=epsilons) + _PROFILE_ROUNDING, 1.0)
+    return epsilons, np.minimum(gaussian.gaussian_deltas(mu, epsilons=epsilons) + _PROFILE_ROUNDING, 1.0)
 
 
 def _curve_of_group(training: DPSGD, records: int, adjacency: Adjacency) -> ClaimedCurve:

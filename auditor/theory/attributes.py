@@ -22,9 +22,7 @@ from auditor.theory.attackers import bayes_security_from_advantage, total_variat
 from auditor.theory.closed_form import bayes_security_closed_form, bayes_security_moment_matched
 from auditor.theory.gaussian import array_of, as_accounted
 from auditor.theory.privacy_loss import _ComposedLaw
-from auditor.theory.steps import (
-    Ray,
-)
+from auditor.theory.steps import Ray
 
 # --- What is promised, each form as Bayes security and as advantage ---
 
@@ -234,9 +232,8 @@ def log_spread(steps: _Steps, *, reach: float) -> Floats:
     u = np.exp(np.minimum(steps.log_inverse_variance + 2 * math.log(reach), _CAP))
     distance = steps.distance / reach
     with np.errstate(divide="ignore", under="ignore"):
-        line = np.expm1(-u * distance) ** 2 - np.exp(-u * distance * (2 - distance)) * np.expm1(
-            -u * distance**2
-        )
+        crossed = np.exp(-u * distance * (2 - distance)) * np.expm1(-u * distance**2)
+        line = np.expm1(-u * distance) ** 2 - crossed
         circle = -2 * np.expm1(-u * distance**2 / 2)
         return np.asarray(u + np.log(np.maximum(line, circle)))
 

@@ -183,19 +183,12 @@ def bayes_security_grid(
     array([[0.9748, 0.7518],
            [0.9874, 0.8744]])
     """
-    noise, rate, count = _settings(
-        noise_multiplier=noise_multiplier, sampling_rate=sampling_rate, steps=steps
-    )
+    columns = {"noise_multiplier": noise_multiplier, "sampling_rate": sampling_rate, "steps": steps}
+    checked = {name: gaussian.array_of(name, values, *_RANGES[name]) for name, values in columns.items()}
+    noise, rate, count = gaussian.fitting(**checked)
     pair = _checked_pair(form, sampling, sampled=bool(np.any(rate < 1)))
     log_half = np.log(rate) + (np.log(count) + log_k(noise, form=form, pair=pair)) / 2
     return _overlap(log_half)
-
-
-def _settings(**columns: npt.ArrayLike) -> tuple[Floats, ...]:
-    """Return the columns as arrays of numbers in range that go together."""
-    return gaussian.fitting(
-        **{name: gaussian.array_of(name, values, *_RANGES[name]) for name, values in columns.items()}
-    )
 
 
 _RANGES: Mapping[str, tuple[Callable[[Floats], Any], str]] = {
@@ -234,9 +227,8 @@ def log_half_mu(training: DPSGD, *, form: ClosedForm) -> float:
 
 def log_half_of(noise: Floats, rate: Floats, steps: Floats, *, form: ClosedForm, pair: StepPair) -> float:
     """Return the same of kinds of step, whether the form is about batches drawn like this or not."""
-    return (
-        float(np.logaddexp.reduce(2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, pair=pair))) / 2
-    )
+    logs = 2 * np.log(rate) + np.log(steps) + log_k(noise, form=form, pair=pair)
+    return float(np.logaddexp.reduce(logs)) / 2
 
 
 def log_k(noise: Floats, *, form: ClosedForm, pair: StepPair) -> Floats:

@@ -113,10 +113,8 @@ def as_accounted(find: Callable[_P, _Found]) -> Callable[_P, _Found]:
 def columns(training: DPSGD) -> tuple[Floats, Floats, Floats]:
     """Return the noise multipliers, sampling rates and numbers of steps of a run's kinds of step."""
     of_one_record(training)
-    noise, rate, steps = np.array(
-        [(phase.noise_multiplier, phase.sampling_rate, phase.steps) for phase in training.phases],
-        dtype=np.float64,
-    ).T
+    rows = [(phase.noise_multiplier, phase.sampling_rate, phase.steps) for phase in training.phases]
+    noise, rate, steps = np.array(rows, dtype=np.float64).T
     return noise, rate, steps
 
 
@@ -134,9 +132,8 @@ def log_mixture(z: npt.ArrayLike, rate: npt.ArrayLike) -> Floats:
 
 def unsampled_mu(training: DPSGD, pair: StepPair) -> float:
     """Return how many noise standard deviations the two worlds lie apart if every record takes part in every step."""
-    return math.hypot(
-        *(pair.distance * math.sqrt(phase.steps) / phase.noise_multiplier for phase in training.phases)
-    )
+    far = pair.distance
+    return math.hypot(*(far * math.sqrt(phase.steps) / phase.noise_multiplier for phase in training.phases))
 
 
 # --- The Gaussian mechanism's exact epsilon, delta and mu: what a composition of unsampled Gaussian steps amounts to ---

@@ -129,9 +129,8 @@ def _sums(t: Floats, loss: Complexes, weight: Complexes) -> Complexes:
         sine = tangent * (2 * (fallen + 1) / (1 + tangent * tangent))
         fallen -= tangent * sine  # e^-y cos - 1
         found[block] = np.einsum("kj,nkj->nk", real, fallen) - np.einsum("kj,nkj->nk", imaginary, sine)
-        found[block] += 1j * (
-            np.einsum("kj,nkj->nk", real, sine) + np.einsum("kj,nkj->nk", imaginary, fallen)
-        )
+        turned = np.einsum("kj,nkj->nk", real, sine) + np.einsum("kj,nkj->nk", imaginary, fallen)
+        found[block] += 1j * turned
     return found
 
 
@@ -241,14 +240,11 @@ class _Integrand:
         unlike = self.terms.unlike(t)
         gaussian = (1j * t * (2 * self.order - 1) - t**2) * self.mu**2 / 2
         each = log1p_complex(unlike)  # minus infinity where F is 0
-        log = np.asarray(
-            each.real @ self.steps + 1j * (each.imag @ self.steps) + gaussian, dtype=np.complex128
-        )
+        log = each.real @ self.steps + 1j * (each.imag @ self.steps) + gaussian
         rounded = np.minimum(self.rounding[0], np.multiply.outer(t, self.rounding[1]))
         rounded = (rounded / np.maximum(np.abs(1 + unlike), _SMALLEST)) @ self.steps
-        return np.asarray(
-            np.exp(log) - math.exp(self.atom), dtype=np.complex128
-        ), rounded + 4 * _UNIT * np.minimum(np.abs(log), _LARGEST)
+        rounded += 4 * _UNIT * np.minimum(np.abs(log), _LARGEST)
+        return np.asarray(np.exp(log) - math.exp(self.atom), dtype=np.complex128), rounded
 
     def kernel(self, t: Any) -> Any:
         """1 / (z (z - 1))."""

@@ -422,10 +422,9 @@ def _reach(mechanism: Mechanism, order: int) -> float:
 def _spacing(mechanisms: tuple[Mechanism, ...], reach: float) -> float:
     """Return the spacing of the grid: the deviation of each step's loss is about the mu of its advantage."""
     apart = [min(float(mechanism.deltas(np.zeros(1))[0][0]), 0.99) for mechanism in mechanisms]
-    squares = (
-        mechanism.times * 8 * float(erfinv(tv)) ** 2 for mechanism, tv in zip(mechanisms, apart, strict=True)
-    )
-    finest = _FINEST * math.sqrt(sum(mechanism.times for mechanism in mechanisms) * reach)
+    times = [mechanism.times for mechanism in mechanisms]
+    squares = (many * 8 * float(erfinv(tv)) ** 2 for many, tv in zip(times, apart, strict=True))
+    finest = _FINEST * math.sqrt(sum(times) * reach)
     return max(reach / _STEP_POINTS, _WIDTH * math.sqrt(sum(squares)) / _COMPOSED_POINTS, finest, _RARE)
 
 
@@ -447,10 +446,8 @@ def _composed(
         rounding += _ROUNDING_PER_STEP * mechanism.times + _ROUNDING_PER_KIND + 3 * _TAIL
     losses = spacing * (lowest + np.arange(mass.size))
     # From the largest loss down: what P and Q have beyond each.
-    upper, lower = (
-        np.append(np.cumsum(law[::-1])[::-1], 0.0)
-        for law in (mass, mass * np.exp(np.minimum(-losses, _LARGEST_EPSILON)))
-    )
+    laws = mass, mass * np.exp(np.minimum(-losses, _LARGEST_EPSILON))
+    upper, lower = (np.append(np.cumsum(law[::-1])[::-1], 0.0) for law in laws)
 
     def divergence(epsilon: Floats) -> Floats:
         place = np.searchsorted(losses, epsilon, side="right")

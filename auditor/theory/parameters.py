@@ -383,10 +383,8 @@ class FoundParameter:
         if not self.target.kept_by(self.exact.value):
             shown = _on_its_side(self.target, self.exact.value, toward="nearest")
             return f"That form {caveat}: exactly, the {what} there is {shown}, which does not keep it ({source})."
-        shown = f"{self.target.side} {_on_its_side(self.target, self.exact.value)}"
-        return (
-            f"That form {caveat}; by the exact method the {what} there is {shown}, which keeps it ({source})."
-        )
+        shown = f"{self.target.side} {_on_its_side(self.target, self.exact.value)}, which keeps it ({source})"
+        return f"That form {caveat}; by the exact method the {what} there is {shown}."
 
 
 def _wish(name: str, value: object) -> float:
@@ -733,9 +731,8 @@ def promise(target: _Target, training: DPSGD, *, method: _Method) -> Claim:
     if isinstance(method, Exact):
         claim = target.exactly(training)
         if claim.value is None:
-            raise InputError(
-                f"the wanted {target.in_words()} cannot be worked out here: {claim.note.rstrip('.')}."
-            )
+            why = claim.note.rstrip(".")
+            raise InputError(f"the wanted {target.in_words()} cannot be worked out here: {why}.")
         return claim
     if isinstance(target, WantedEpsilon) or target.adjacency is not Adjacency.REPLACE_ONE:
         raise InputError(
@@ -747,9 +744,8 @@ def promise(target: _Target, training: DPSGD, *, method: _Method) -> Claim:
     else:
         security = closed_form.bayes_security_moment_matched(training)
     if security.value is None:
-        raise InputError(
-            f"the {method.in_words()} does not fit sampled batches of a fixed size: {closed_form.UNCOVERED}."
-        )
+        why = closed_form.UNCOVERED
+        raise InputError(f"the {method.in_words()} does not fit sampled batches of a fixed size: {why}.")
     return target.by(security)
 
 

@@ -7,7 +7,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -245,17 +245,12 @@ def _law_of(training: DPSGD, adjacency: Adjacency) -> PrivacyLoss:
         return _GaussianLaw(mu)
     least = min(phase.noise_multiplier for phase in sampled)
     if least < _LEAST_NOISE:
-        raise Unresolved(
-            f"the exact law needs a noise multiplier of {_LEAST_NOISE} or more where records are sampled, got {least:g}."
-        )
+        needs = f"the exact law needs a noise multiplier of {_LEAST_NOISE} or more where records are sampled"
+        raise Unresolved(f"{needs}, got {least:g}.")
     if training.steps == 1:
         return _OneStepLaw(sampled[0].noise_multiplier, sampled[0].sampling_rate, pair)
     usual = [
-        replace(
-            phase,
-            noise_multiplier=min(phase.noise_multiplier, _MOST_NOISE),
-            sampling_rate=max(phase.sampling_rate, _LEAST_RATE),
-        )
+        Phase(min(phase.noise_multiplier, _MOST_NOISE), max(phase.sampling_rate, _LEAST_RATE), phase.steps)
         for phase in sampled
     ]
     return _ComposedLaw(together(usual, pair), mu)
@@ -433,9 +428,8 @@ class _ComposedLaw(PrivacyLoss):
         """See `PrivacyLoss.ceiling`: by Chernoff's bound."""
         backward = backward and self.steps.backward is not self.steps
         best = self._best(epsilon, backward=backward)
-        constant = np.array(
-            [self._constant(index, backward=backward) for index in range(best.min(), best.max() + 1)]
-        )
+        near = range(best.min(), best.max() + 1)
+        constant = np.array([self._constant(index, backward=backward) for index in near])
         orders = np.array(_ORDERS)[best]
         return np.asarray(np.exp(np.minimum(constant[best - best.min()] - (orders - 1) * epsilon, 0.0)))
 
@@ -446,11 +440,10 @@ class _ComposedLaw(PrivacyLoss):
 
     def _best(self, epsilon: Floats, *, backward: bool) -> npt.NDArray[np.int64]:
         """The order at which the integrand is lowest, for each epsilon: the higher, the larger epsilon."""
-        least, most = (
-            self._lowest(float(value), backward=backward) for value in (epsilon.min(), epsilon.max())
-        )
-        ends = [self._turn(index, backward=backward) for index in range(least, most)]
-        return least + np.searchsorted(np.array(ends), epsilon, side="left")
+        ends = float(epsilon.min()), float(epsilon.max())
+        least, most = (self._lowest(value, backward=backward) for value in ends)
+        turns = [self._turn(index, backward=backward) for index in range(least, most)]
+        return least + np.searchsorted(np.array(turns), epsilon, side="left")
 
     def _lowest(self, epsilon: float, *, backward: bool) -> int:
         return _descend(lambda i: self._height(i, backward=backward) - (_ORDERS[i] - 1) * epsilon, _MIDDLE)

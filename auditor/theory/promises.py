@@ -61,9 +61,8 @@ def overview(
         raise InputError(f"rates must be false positive rates such as (0.1, 0.01), got {rates!r}.")
     asked = [adjacencies] if isinstance(adjacencies, str) else adjacencies
     relations = [Adjacency.named(item) for item in asked]
-    return tuple(
-        row for relation in relations for row in _rows(training, relation, delta, tuple(rates), belief)
-    )
+    about = delta, tuple(rates), belief
+    return tuple(row for relation in relations for row in _rows(training, relation, *about))
 
 
 def _rows(
@@ -103,11 +102,10 @@ def _rows(
 
 def _of_people(training: DPSGD, accounted: Claim, rates: tuple[float, ...], prior: float) -> Iterator[Claim]:
     """For people with several records: everything by the whole curve."""
-    whole = claimed_curve(training, adjacency=accounted.adjacency)
+    curve = claimed_curve(training, adjacency=accounted.adjacency).curve
     yield accounted
     yield mu_claim(training, adjacency=accounted.adjacency)
     names = ("advantage", attackers.named("success_rate", prior), *map(attackers.tpr_metric, rates))
-    curve = whole.curve
     values: list[float | None] = [None] * len(names)
     if curve is not None:
         right = float(np.max(prior * curve.tpr + (1 - prior) * (1 - curve.fpr)))
@@ -293,9 +291,8 @@ def _of_curve(claim: StatedCurve, delta: float) -> tuple[Claim, ...]:
     rows = [epsilon(claim, delta=delta, adjacency=adjacency) for adjacency in asked]
     curve = claimed_curve(claim, adjacency=Adjacency.REPLACE_ONE)
     value = None if curve.curve is None else curve.curve.advantage
-    advantage = Claim(
-        "advantage", value, None, Adjacency.REPLACE_ONE, f"largest TPR - FPR of {curve.note}", proven=True
-    )
+    method = f"largest TPR - FPR of {curve.note}"
+    advantage = Claim("advantage", value, None, Adjacency.REPLACE_ONE, method, proven=True)
     return (*rows, advantage, attackers.bayes_security_from_advantage(advantage))
 
 
@@ -304,12 +301,8 @@ def _of_training(claim: DPSGD, delta: float) -> tuple[Claim, ...]:
     if claim.records_per_person is not None:
         kinds = [Adjacency.REPLACE_ONE] if claim.fixed_size else list(Adjacency)
         own = [epsilon(claim, delta=delta, adjacency=kind) for kind in kinds]
-        about = (
-            row
-            for row in _of_people(claim, own[-1], (), 0.5)
-            if row.metric in ("advantage", "bayes_security")
-        )
-        return (*own, *about)
+        about = _of_people(claim, own[-1], (), 0.5)
+        return (*own, *(row for row in about if row.metric in ("advantage", "bayes_security")))
     advantage = attackers.total_variation(claim, adjacency=Adjacency.REPLACE_ONE)
     rest = (
         advantage,

@@ -101,14 +101,12 @@ def renyi_epsilon(training: DPSGD, *, delta: float, adjacency: Adjacency = Adjac
     2.1
     """
     relation, delta = relation_of(training, adjacency), validate.fraction("delta", delta, zero=True)
-    value: float | None = None
-    note = FIXED_SIZE
-    if not (training.fixed_size and relation is Adjacency.ADD_REMOVE):
-        value = phases_epsilon(training.phases, pair=StepPair.of(training, relation), delta=delta)
-        note = "An upper bound for an attacker who sees every iterate, by the best of many orders."
-    return Claim(
-        "epsilon", value, delta, relation, "Renyi divergences (RDP accountant)", proven=True, note=note
-    )
+    method = "Renyi divergences (RDP accountant)"
+    if training.fixed_size and relation is Adjacency.ADD_REMOVE:
+        return Claim("epsilon", None, delta, relation, method, proven=True, note=FIXED_SIZE)
+    value = phases_epsilon(training.phases, pair=StepPair.of(training, relation), delta=delta)
+    note = "An upper bound for an attacker who sees every iterate, by the best of many orders."
+    return Claim("epsilon", value, delta, relation, method, proven=True, note=note)
 
 
 def phases_epsilon(phases: tuple[Phase, ...], *, pair: StepPair, delta: float) -> float:
@@ -146,9 +144,8 @@ def pinsker_renyi(training: DPSGD, *, adjacency: Adjacency = Adjacency.ADD_REMOV
     pair = StepPair.of(training, relation)
     # Convex in the pair of laws, so at most that of the steps that draw the record.
     drawn = sum(phase.steps * phase.sampling_rate * _unsampled(phase, pair) for phase in training.phases)
-    total = min(
-        drawn, *(_divergence(training.phases, pair, _NEXT_TO_1, backward=order) for order in (False, True))
-    )
+    orders = (_divergence(training.phases, pair, _NEXT_TO_1, backward=order) for order in (False, True))
+    total = min(drawn, *orders)
     note = "An upper bound; loose, most of all where the advantage is large."
     return Claim("advantage", min(1.0, math.sqrt(total / 2)), None, relation, method, proven=True, note=note)
 

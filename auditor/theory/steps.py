@@ -214,10 +214,8 @@ class Line(Steps):
     def _losses(self, x: Any) -> tuple[Any, Any]:
         """l_a and l_b, at real or complex outputs."""
         mixture = _log_mixture if np.iscomplexobj(x) else gaussian.log_mixture
-        means = (self.first, self.second)
-        upper, lower = (
-            mixture(m * (2 * x - m) / (2 * self.noise**2), self.rate) if m else 0 * x for m in means
-        )
+        means, square = (self.first, self.second), 2 * self.noise**2
+        upper, lower = (mixture(m * (2 * x - m) / square, self.rate) if m else 0 * x for m in means)
         return upper, lower
 
     def _window(self, order: float) -> tuple[Floats, Floats]:
@@ -282,9 +280,8 @@ class Ray(Steps):
             parts = [-np.expm1(order * loss) * np.expm1((1 - order) * loss)]
         with np.errstate(divide="ignore"):
             middle = np.log(self._middle)
-        return _log_one_plus(
-            base, parts, np.concatenate([middle, base + order * loss, base + (1 - order) * loss], axis=1)
-        )
+        whole = np.concatenate([middle, base + order * loss, base + (1 - order) * loss], axis=1)
+        return _log_one_plus(base, parts, whole)
 
     @property
     def _middle(self) -> Floats:
@@ -324,14 +321,11 @@ class Ray(Steps):
         angle, spacing = self._strip(order)
         x, width, loss = self._nodes(order, angle=angle, spacing=spacing)
         base = self._log_normal(x, width) - log_mass[:, None]
-        weight = np.concatenate(
-            [np.exp(base + order * loss), np.exp(base + (1 - order) * loss).conj()], axis=1
-        )
-        losses = np.concatenate([loss, -loss.conj()], axis=1)
+        first, second = np.exp(base + order * loss), np.exp(base + (1 - order) * loss).conj()
         error = np.full(log_mass.size, 4 * math.exp(-self.digits) + math.exp(4 - _NEGLIGIBLE))
         atom = self._middle * np.exp(-log_mass[:, None])
-        weight = np.concatenate([atom, weight], axis=1)
-        losses = np.concatenate([np.zeros(atom.shape), losses], axis=1)
+        weight = np.concatenate([atom, first, second], axis=1)
+        losses = np.concatenate([np.zeros(atom.shape), loss, -loss.conj()], axis=1)
         return Exponentials.checked(weight, losses, log_mass, slack, error, atom[:, 0])
 
     def _strip(self, order: float) -> tuple[float, Floats]:
@@ -359,9 +353,8 @@ class Ray(Steps):
         # Even up to the reach of the noise, then geometric.
         shares = np.linspace(0.0, 1.0, _FEW_POINTS // 2)
         growth = 1 + 2 * most * self.first / near
-        beyond = near * np.concatenate(
-            [np.broadcast_to(shares, (near.size, shares.size)), growth**shares], axis=1
-        )
+        even = np.broadcast_to(shares, (near.size, shares.size))
+        beyond = near * np.concatenate([even, growth**shares], axis=1)
         x = self._start + beyond
         logs = self._log_normal(x, 1.0) + most * self._loss(x, beyond).real
         return _where_heavy(beyond, logs)[1], np.minimum(self.noise, 1.0) * self.noise / (2 * self.first)

@@ -143,10 +143,8 @@ def _terms(estimate: Estimate, end: str) -> str:
     if end == "value" and estimate.confidence and not describe(estimate).lower_bound:
         kind = f"as observed, {kind}"
     about = f"about {ABOUT[estimate.subject]}"
-    delta = [] if estimate.delta is None else [f"delta {numbers.given(estimate.delta)}"]
-    return share + ", ".join(
-        [kind, about, *delta, *([str(estimate.adjacency)] if estimate.adjacency else [])]
-    )
+    delta = None if estimate.delta is None else f"delta {numbers.given(estimate.delta)}"
+    return share + ", ".join(map(str, filter(None, (kind, about, delta, estimate.adjacency))))
 
 
 def _sentence(words: str) -> str:
@@ -225,6 +223,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
 }
 _SAME = ("==", "!=")
+_ALTERED = "the result was altered since it was written"
 _OPEN = (Verdict.NOT_EVALUABLE, Verdict.INCONCLUSIVE, Status.UNKNOWN)
 _SAID = {">": "above ", ">=": "at least ", "<": "below ", "<=": "at most ", "==": "", "!=": "other than "}
 _PATTERN = re.compile(r"\s*([A-Za-z_][\w.*+-]*)\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*", re.ASCII)
@@ -256,7 +255,7 @@ class Gate:
         """
         word = isinstance(self.bound, Verdict | Status)
         found = self._of_word(result) if word else self._of_number(result)
-        return self._undecided("the result was altered since it was written") if result.altered else found
+        return self._undecided(_ALTERED) if result.altered else found
 
     def _of_word(self, result: Document) -> "GateOutcome":
         """Of the verdict, or of a check."""
@@ -279,10 +278,8 @@ class Gate:
         if actual is None:
             if estimate.value is None and estimate.reason:
                 return self._undecided(f"{self.name} has no value ({estimate.reason.rstrip('.')})")
-            missing = (
-                f"{self.name} has no value" if end == "value" else f"{estimate.name} has no {_ENDS[end]} here"
-            )
-            return self._undecided(missing)
+            missing = f"{estimate.name} has no {_ENDS[end]} here"
+            return self._undecided(f"{self.name} has no value" if end == "value" else missing)
         failed = dict.fromkeys(check.name for check in failed_validity(result.checks))
         if failed:
             names = ", ".join(failed)
@@ -303,9 +300,8 @@ class Gate:
         true = self._holds(actual)
         code, outcome = (ExitCode.FAILED, "failed") if true else (ExitCode.DONE, "passed")
         if isinstance(self.bound, float):
-            words += (
-                f", {'' if true else 'not '}{_SAID[self.symbol]}{numbers.number(self.bound, digits=_EXACT)}"
-            )
+            bound = numbers.number(self.bound, digits=_EXACT)
+            words += f", {'' if true else 'not '}{_SAID[self.symbol]}{bound}"
         return GateOutcome(self, code, actual, _sentence(f"{words}: gate {self.text!r} {outcome}."))
 
     def _undecided(self, words: str, actual: float | str | None = None) -> "GateOutcome":
@@ -362,9 +358,8 @@ def parse(text: str) -> Gate:
         return Gate(text, name, symbol, _number(text, bound))
     if symbol not in _SAME:
         raise InputError(f"gate on a word takes == or !=, got {symbol!r} in {text!r}.")
-    return Gate(
-        text, name, symbol, words(validate.known(f"gate {text!r}:", bound, [str(word) for word in words]))
-    )
+    known = validate.known(f"gate {text!r}:", bound, list(map(str, words)))
+    return Gate(text, name, symbol, words(known))
 
 
 def _refuse_word(text: str, name: str, bound: str) -> None:
@@ -381,9 +376,8 @@ def _refuse_word(text: str, name: str, bound: str) -> None:
 def _number(text: str, bound: str) -> float:
     """A finite number as people write it: not what else Python takes for one, such as 1_0."""
     if not _NUMBER.fullmatch(bound):
-        raise InputError(
-            f"gate must compare with a finite number, such as 1, 0.5 or 1e-3, got {bound!r} in {text!r}."
-        )
+        wanted = "a finite number, such as 1, 0.5 or 1e-3"
+        raise InputError(f"gate must compare with {wanted}, got {bound!r} in {text!r}.")
     return validate.number(f"number in the gate {text!r}", bound)
 
 
@@ -398,25 +392,24 @@ def judged(result: Document, gates: Iterable[Gate]) -> tuple[GateOutcome, ...]:
 
 def _for_all_neighbours(gate: Gate, result: Document) -> list[Gate]:
     """The gate; of a promise that it names without the kind of neighbours, one for each kind."""
-    meant = [
-        name for name in _names(result) if result.kind == "claim" and name.rpartition(".")[0] == gate.name
-    ]
+    names = _names(result) if result.kind == "claim" else []
+    meant = [name for name in names if name.rpartition(".")[0] == gate.name]
     return [replace(gate, name=name) for name in meant] or [gate]
 
 
 def standing(result: Document, *, allow_unjudged: bool = False) -> tuple[GateOutcome, ...]:
     """Return what stops a pipeline that asks for no gate: an altered result, or a claim that could not be judged."""
     claimed = result.kind != "claim" and bool(result.claims or result.comparisons)
-    open_claim = claimed and result.verdict not in (Verdict.REFUTED, Verdict.NOT_REFUTED)
+    settled = not claimed or result.verdict in (Verdict.REFUTED, Verdict.NOT_REFUTED)
     if result.altered:
-        text, words = "the result is as it was written", "the result was altered since it was written"
-    elif open_claim and not allow_unjudged:
+        text, words = "the result is as it was written", _ALTERED
+    elif settled or allow_unjudged:
+        return ()
+    else:
         reasons = (item.reason for item in result.comparisons if item.verdict is result.verdict)
         reason = next(reasons, "no measurement here is about the training algorithm")
         text = "the claim is judged"
         words = f"the claim could not be judged (--allow-unjudged lets it pass): {reason}"
-    else:
-        return ()
     gate = Gate(text, "verdict", "!=", result.verdict or Verdict.NOT_EVALUABLE)
     return (GateOutcome(gate, ExitCode.NOT_EVALUABLE, None, numbers.sentence(_sentence(words))),)
 

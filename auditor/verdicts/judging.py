@@ -142,9 +142,8 @@ def why_blind(checks: Iterable[Check]) -> str | None:
     for check in checks:
         runs = check.details.get("unit") == "runs"
         if check.name == "ties" and check.details.get("all_equal"):
-            return (
-                f"all {'scores' if runs else 'losses'} are equal, so this score could not have shown any leak"
-            )
+            what = "scores" if runs else "losses"
+            return f"all {what} are equal, so this score could not have shown any leak"
         if check.name == "direction" and check.status is Status.WARN:
             who = "runs with the canary have the higher scores" if runs else "members have the higher losses"
             return (
@@ -191,8 +190,7 @@ def _verdict(
         return _by_curve(claim, curve, estimate) if curve["rejected"] or saw_nothing is None else saw_nothing
     if claim.value is None:
         form = "these runs audit" if _unit(estimate) == "runs" else "this split audits"
-        reason = f"On the scale that {form}, the claim promises nothing: {claim.note}"
-        return Verdict.INCONCLUSIVE, reason
+        return Verdict.INCONCLUSIVE, f"On the scale that {form}, the claim promises nothing: {claim.note}"
     if estimate.lower is None:
         why = estimate.details["lower_reason"]
         reason = f"The estimate of the training algorithm's epsilon has no lower bound: {why}."
@@ -218,10 +216,8 @@ def _by_curve(claim: Claim, curve: Mapping[str, Any], estimate: Estimate) -> tup
     level = f"at {percent(estimate.confidence, toward='down')} confidence"
     if curve["rejected"]:
         place = _place(curve["point"]) if "point" in curve else _bets(curve)
-        return (
-            Verdict.REFUTED,
-            f"{place}: the claimed trade-off curve is refuted {level} ({claim.adjacency}).",
-        )
+        said = f"the claimed trade-off curve is refuted {level} ({claim.adjacency})"
+        return Verdict.REFUTED, f"{place}: {said}."
     if not curve["could_have_been"]:
         return Verdict.INCONCLUSIVE, (
             "This audit could not have refuted the claim: on these runs even a perfect attack would not have contradicted"
@@ -278,14 +274,13 @@ def _weighed(claim: Claim, claimed: float, estimate: Estimate) -> tuple[Verdict,
             f"This audit could not have refuted the claim: on these {_unit(estimate)} even a perfect attack would have shown"
             f" {f'only {top}' if ceiling > 0 else 'nothing'} {level} ({at}).{needed}"
         )
-    if ceiling <= claimed:
-        return Verdict.NOT_REFUTED, (
-            f"The guesses are not right more often than the claim allows {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
-        )
-    measured = f"epsilon at least {shown}" if bound > 0 else "no evidence of an epsilon above 0"
-    return Verdict.NOT_REFUTED, (
-        f"Measured: {measured} {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
+    found = f"epsilon at least {shown}" if bound > 0 else "no evidence of an epsilon above 0"
+    said = (
+        "The guesses are not right more often than the claim allows"
+        if ceiling <= claimed
+        else f"Measured: {found}"
     )
+    return Verdict.NOT_REFUTED, f"{said} {level} ({at}).{_smallest(estimate, top)} {_NO_PROOF}"
 
 
 def _smallest(estimate: Estimate, top: str) -> str:
