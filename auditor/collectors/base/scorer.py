@@ -235,8 +235,8 @@ def losses_of(
     """Return the losses of members and non-members with what a reader must know, ``noticed`` sentences included."""
     member, nonmember = (in_batches(scorer, group, size=size) for group in groups)
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
-    about: Any = {"hard": member.hard and nonmember.hard}
-    about["shown"] = min(filter(None, (member.shown, nonmember.shown)), default=0)
+    both = concatenated((member, nonmember))
+    about: Any = {"hard": both.hard, "shown": both.shown}
     correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]
     under = {
         policy: PerGroup(member.more[column], nonmember.more[column])

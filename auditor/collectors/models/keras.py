@@ -235,10 +235,8 @@ def read_keras(path: Path, trust: Trust) -> Any:
 
 def _trusted(path: Path, keras: Any) -> Any:
     """Return the model in a file whose source is trusted with running any code; only that of training is left out."""
-    if (
-        path.is_dir() and not (path / "keras_metadata.pb").is_file()
-    ):  # by `model.export()`: a graph, and no layers
-        return _exported(path, keras)
+    if path.is_dir() and not (path / "keras_metadata.pb").is_file():
+        return _exported(path, keras)  # by `model.export()`: a graph, and no layers
     private = dict.fromkeys(("DPModelClass", "DPSequential"), keras.Sequential)
     return keras.models.load_model(str(path), custom_objects=private, compile=False, safe_mode=False)
 
