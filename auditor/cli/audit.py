@@ -277,12 +277,8 @@ class _Measured(shared.Measured):
             shared.refuse(
                 self, "one_run_test", goes="with --split random or bernoulli: without, there is none"
             )
-        tests: dict[str, choices.OneRunTest] = {
-            "steinke": choices.Steinke(),
-            "f-dp": choices.FDP(),
-            "any-guesses": choices.AnyGuesses(),
-        }
-        return None if self.one_run_test is None else tests[self.one_run_test]
+        tests: Any = {"steinke": choices.Steinke, "f-dp": choices.FDP, "any-guesses": choices.AnyGuesses}
+        return None if self.one_run_test is None else tests[self.one_run_test]()
 
 
 @dataclass(frozen=True)
@@ -324,10 +320,7 @@ class _RankedFiles(shared.ModelFiles):
     def check(self, *, inputs: Sequence[Path | None] = ()) -> None:
         """Refuse what cannot be written, or not for its name, before any work is done."""
         super().check(inputs=inputs)
-        if self.ranking is not None and self.ranking.suffix.lower() not in {".csv", ".parquet"}:
-            raise InputError(
-                f"--ranking must end in .csv or .parquet, got {str(self.ranking)!r}; name the file so."
-            )
+        shared.refuse_ending("--ranking", self.ranking)
 
 
 @dataclass(frozen=True)

@@ -476,8 +476,7 @@ def summarise(counted: SummaryFiles, run: EngineOptions, common: shared.Common) 
     from auditor.collectors import Summary
     from auditor.core.files import check_writable
 
-    if counted.out.suffix.lower() != ".parquet":
-        raise InputError(f"--out must end in .parquet, got {str(counted.out)!r}; name the file so.")
+    shared.refuse_ending("--out", counted.out, endings=[".parquet"])
     check_writable([counted.out], inputs=[Path(file) for file in counted.files if "://" not in file])
     with console.progress(quiet=common.quiet) as move:
         found = Summary.from_files(

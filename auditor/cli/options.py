@@ -113,6 +113,15 @@ def refuse(group: Options, *names: str, goes: str) -> None:
         raise InputError(f"{name} goes {goes}.")
 
 
+def refuse_ending(option: str, *paths: Path | None, endings: Sequence[str] = (".csv", ".parquet")) -> None:
+    """Refuse files, where they were given, of other kinds than these."""
+    for path in paths:
+        if path is not None and path.suffix.lower() not in endings:
+            raise InputError(
+                f"{option} must end in {' or '.join(endings)}, got {str(path)!r}; name the file so."
+            )
+
+
 def spelled(name: str) -> str:
     """Return an option as one types it.
 

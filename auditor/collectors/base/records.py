@@ -325,9 +325,8 @@ def sampled_groups(sources: Sequence[Source]) -> list[Records]:
 def _joined(batches: Sequence[Batch]) -> Records:
     parts = [batch.records for batch in batches]
     features = _concatenated([part.features for part in parts])
-    labels, numbers = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "numbers")
-    )
+    labels = np.concatenate([part.labels for part in parts])
+    numbers = np.concatenate([part.numbers for part in parts])
     return Records(parts[0].name, features, labels, parts[0].first_row, numbers)
 
 
