@@ -597,9 +597,8 @@ class _Plan(shared.Sampled):
             shared.refuse(self, "sequential", "adjacency", goes="with --runs: it says how the runs are made")
         if self.canaries and (self.split != "unknown" or self.inclusion is not None):
             raise InputError("--canaries is --split bernoulli --inclusion 0.5; give one of the two.")
-        split = (
-            choices.BernoulliSplit() if self.canaries else shared.split(self.split, inclusion=self.inclusion)
-        )
+        declared = shared.split(self.split, inclusion=self.inclusion)
+        split = choices.BernoulliSplit() if self.canaries else declared
         runs = (Sequential() if self.sequential else FixedNumber()) if self.runs else None
         return {"split": split, "runs": runs, "adjacency": self.adjacency or choices.Adjacency.ADD_REMOVE}
 

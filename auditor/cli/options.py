@@ -366,8 +366,7 @@ class Training(Steps):
     Attributes:
         epochs: DP-SGD: passes over the records, in place of --steps; each has records over batch size steps, rounded up.
         schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
-        records_per_person: The claim is made for records and asked for people with up to so many of them: it is converted by
-            group privacy.
+        records_per_person: Convert a claim for records, by group privacy, to one for people with up to so many of them.
     """
 
     epochs: float | None = None
@@ -488,12 +487,10 @@ def _pairs(text: str) -> list[list[str]]:
 
 def delta_or_that_of(claim: choices.TrainingClaim | None, delta: float | None) -> float:
     """Return delta, where no number of training records could give one."""
-    if delta is not None:
-        return delta
-    offered = choices.delta_of(claim)
-    if offered is not None:
-        return offered
-    raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
+    found = choices.delta_of(claim) if delta is None else delta
+    if found is None:
+        raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
+    return found
 
 
 # --- Gates, and what a shell offers for them on the tabulator key: the numbers and checks that they can name ---

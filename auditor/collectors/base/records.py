@@ -250,7 +250,7 @@ class Batch:
 
     @cached_property
     def fingerprint(self) -> npt.NDArray[np.uint64] | None:
-        """Shape (n,), a 64-bit hash of each record's features; none where they cannot be hashed."""
+        """Shape (n,), a 64-bit hash of each record's features; None where they cannot be hashed."""
         try:
             return hashes_of(self.records.features)
         except InputError:

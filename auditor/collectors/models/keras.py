@@ -15,16 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base import scorer
-from auditor.collectors.base.outputs import (
-    Output,
-    Widened,
-    agreement,
-    label_agreement,
-    reproduces,
-    shaped_outputs,
-    type_name,
-)
+from auditor.collectors.base import outputs, scorer
+from auditor.collectors.base.outputs import Output, Widened
 from auditor.collectors.base.records import Input, Records, arrays, spread
 from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
@@ -54,16 +46,18 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     answers = [asked(part) for part in tried]
     true, kind = None, output
     if task.has_output and output is None:
-        same = label_agreement if isinstance(task, MultiLabel) else agreement
+        same = outputs.label_agreement if isinstance(task, MultiLabel) else outputs.agreement
         candidates = _without_activation(model)
-        true = next((found for found in candidates if reproduces(found[1], asked, tried, agree=same)), None)
+        true = next(
+            (found for found in candidates if outputs.reproduces(found[1], asked, tried, agree=same)), None
+        )
     if true is not None:
         asked, kind = true[1], Output.LOGITS
         where = f", without the activation of its last {true[0]}"
     else:
         kind, where = scorer.recognised_output(answers, task=task, output=output)
         where = "" if _activation(_last(model)) == "sigmoid" else where
-    dtype = type_name(answers[0]) if answers else str(getattr(model, "compute_dtype", "float32"))
+    dtype = outputs.type_name(answers[0]) if answers else str(getattr(model, "compute_dtype", "float32"))
     return Predictor(
         predict=asked,
         source=f"{dtype} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
@@ -93,7 +87,7 @@ def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
         with scorer.explained(f"{records.name} X must suit the model, but {name} refused it"):
             features = {item: _text(array) for item, array in given.items()}
             found = _array(call(features if len(inputs) > 1 else features[inputs[0].name]), name)
-        return shaped_outputs(found, n=len(records), place=records.name)
+        return outputs.shaped_outputs(found, n=len(records), place=records.name)
 
     return predict
 

@@ -29,7 +29,7 @@ class Payload:
     """The features of some records.
 
     Attributes:
-        rows: One item for each record: a list of cells, a nested list, or a single value; none where it is missing.
+        rows: One item for each record: a list of cells, a nested list, or a single value; None where it is missing.
         columns: The names of the cells, where they have any.
         shape: The shape of one record: (4,) for four cells, () for a single value.
         text: Whether any cell of the batch is text.
@@ -116,7 +116,7 @@ def _array(features: Any, records: Records) -> npt.NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a cell as a value of JSON, as far as it is one: times as ISO text, decimals as numbers, none if missing."""
+    """Return a cell as a value of JSON, as far as it is one: times as ISO text, decimals as numbers, None if missing."""
     if isinstance(value, np.generic | np.ndarray) and not isinstance(value, np.datetime64):
         value = value.tolist()
     if isinstance(value, list | tuple):

@@ -229,9 +229,9 @@ class Summary:
             )
         try:
             about = {"stopped_by_evidence": False, **about}  # as earlier releases left it out
-            told: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
-            told |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
-            found = cls(**told)
+            values: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
+            values |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
+            found = cls(**values)
             if about["counts"] != [found.n_member, found.n_nonmember]:
                 raise ValueError("its counts do not add up")  # noqa: TRY301 - all become one sentence
         except (KeyError, TypeError, ValueError) as error:

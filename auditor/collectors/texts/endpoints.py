@@ -241,7 +241,7 @@ def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[t
 
 
 def _names(choice: _Choice, form: EchoedPrompt | PromptLogProbs) -> list[Any]:
-    """Return the tokens of an answer but the first, whose values were read, as text; none where the server does not say."""
+    """Return the tokens of an answer but the first, whose values were read, as text; an empty list where the server does not say."""
     if isinstance(form, PromptLogProbs):
         return [next(iter(entry.values())).get("decoded_token") for entry in choice["prompt_logprobs"][1:]]
     tokens = choice["logprobs"].get("tokens")
@@ -379,7 +379,7 @@ class CompletionsReader:
         return () if checked else (_UNCHECKED,)
 
     def _echoed(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Any]:
-        """Return every token but the first of each text with its log-probability; none where the server does not say."""
+        """Return every token but the first of each text with its log-probability; an empty list where the server does not say."""
         logs = self.endpoint.form.logs(answer, texts=texts, records=records)
         named = [_names(choice, self.endpoint.form) for choice in _choices(answer, records=records)]
         return [list(zip(*item, strict=False)) for item in zip(named, logs, strict=True)]
