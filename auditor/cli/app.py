@@ -87,14 +87,10 @@ class Command(TyperCommand):
         short = len(params) > _LONG and not ctx.meta.get(_WHOLE)
         for param in sorted(params, key=lambda param: param.param_type_name):  # arguments first
             record = param.get_help_record(ctx)
-            title = "Arguments" if param.param_type_name == "argument" else "Options"
-            title = (
-                "General"
-                if param.name in {"help", _WHOLE}
-                else getattr(param, "rich_help_panel", None) or title
-            )
-            first = param.name in _FIRST or param.param_type_name == "argument"
-            if record is not None and (first or not short):
+            argument = param.param_type_name == "argument"
+            title = getattr(param, "rich_help_panel", None) or ("Arguments" if argument else "Options")
+            title = "General" if param.name in {"help", _WHOLE} else title
+            if record is not None and (argument or param.name in _FIRST or not short):
                 sections.setdefault(title, []).append(record)
         _write(formatter, sections)
 

@@ -188,20 +188,14 @@ class _LossTables(shared.Columns, shared.LossColumns, title="The losses"):
             return None
         from auditor import collectors
 
-        wanted = shared.names("--features", columns)
-        others = [self.loss_column, self.id_column, self.person_column]
-        if self.losses is not None:
-            return collectors.read_features(
-                self.losses,
-                columns=wanted,
-                member_column=self.member_column,
-                not_features=others,
-                memory=self.memory,
-            )
         # Files of one group may still have a column that says which one.
-        others = [self.member_column, *others]
+        others = [self.member_column, self.loss_column, self.id_column, self.person_column]
+        known: Any = {"columns": shared.names("--features", columns), "not_features": others}
+        known["memory"] = self.memory
+        if self.losses is not None:
+            return collectors.read_features(self.losses, member_column=self.member_column, **known)
         pair: Any = self.files[1:]
-        return collectors.read_feature_pair(*pair, columns=wanted, not_features=others, memory=self.memory)
+        return collectors.read_feature_pair(*pair, **known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,17 +224,16 @@ class _Sampling(shared.Sampled, title="How the records were chosen"):
 
     def unit(self, losses: Losses) -> choices.Persons | None:
         """Return what counts as one unit, or nothing where that was left open."""
+        if self.persons is None and self.rows is None:
+            return None
+        if self.persons is None and losses.person is not None:
+            raise InputError(
+                "--rows needs --persons where the records name people, got none; say --persons mean or --persons each too."
+            )
         rows = self.rows or choices.Rows.RECORDS
-        if self.persons is None:
-            if self.rows is None:
-                return None
-            if losses.person is not None:
-                raise InputError(
-                    "--rows needs --persons where the records name persons, got none; say --persons mean or --persons each too."
-                )
-        if self.persons in (None, "each"):
+        if self.persons is None or self.persons == "each":
             return choices.EachRecord(rows=rows)
-        return choices.OnePerPerson(str(self.persons), rows)
+        return choices.OnePerPerson(self.persons, rows)
 
 
 @dataclass(frozen=True)
@@ -284,12 +277,8 @@ class _Measured(shared.Measured):
             shared.refuse(
                 self, "one_run_test", goes="with --split random or bernoulli: without, there is none"
             )
-        tests: dict[str, choices.OneRunTest] = {
-            "steinke": choices.Steinke(),
-            "f-dp": choices.FDP(),
-            "any-guesses": choices.AnyGuesses(),
-        }
-        return None if self.one_run_test is None else tests[self.one_run_test]
+        tests: Any = {"steinke": choices.Steinke, "f-dp": choices.FDP, "any-guesses": choices.AnyGuesses}
+        return None if self.one_run_test is None else tests[self.one_run_test]()
 
 
 @dataclass(frozen=True)
@@ -331,10 +320,7 @@ class _RankedFiles(shared.ModelFiles):
     def check(self, *, inputs: Sequence[Path | None] = ()) -> None:
         """Refuse what cannot be written, or not for its name, before any work is done."""
         super().check(inputs=inputs)
-        if self.ranking is not None and self.ranking.suffix.lower() not in {".csv", ".parquet"}:
-            raise InputError(
-                f"--ranking must end in .csv or .parquet, got {str(self.ranking)!r}; name the file so."
-            )
+        shared.refuse_ending("--ranking", self.ranking)
 
 
 @dataclass(frozen=True)
@@ -467,10 +453,8 @@ def audit(
             progress=move and partial(move, "Fitting mixtures"),
         )
     result = settings.recorded(result)
-    ranked = files.ranked(losses, seed=measured.seed)
-    return files.write_all(
-        result, gates.judged(result, wanted), quiet=common.quiet, more=ranked | files.cards(result)
-    )
+    more = files.ranked(losses, seed=measured.seed) | files.cards(result)
+    return files.write_all(result, gates.judged(result, wanted), quiet=common.quiet, more=more)
 
 
 @dataclass(frozen=True)
@@ -540,10 +524,9 @@ def site(asked: _Folder, shown: shared.Quietly) -> None:
 
     found = written(asked.folder, asked.out)
     if not shown.quiet:
-        told = [*(f"Skipped: {reason}" for reason in found.skipped), f"Wrote {len(found.pages)} pages."]
-        console.say(
-            "".join(f"{clean(line)}\n" for line in [*told, f"Begin with {asked.out / found.pages[0]}"])
-        )
+        last = [f"Wrote {len(found.pages)} pages.", f"Begin with {asked.out / found.pages[0]}"]
+        lines = [*(f"Skipped: {reason}" for reason in found.skipped), *last]
+        console.say("".join(f"{clean(line)}\n" for line in lines))
 
 
 # --- The command `auditor verify`: is a result as it was written, and do its losses give its numbers? ---
@@ -561,7 +544,7 @@ class _SameLosses(_LossTables, title="The losses that it was made of"):
 
 
 _NEARLY = 1e-9
-_MOST_TOLD = 20
+_MOST = 20  # numbers that differ are listed
 _COUNTS = ("n_member", "n_nonmember", "training_size", "delta", "confidence")
 
 
@@ -617,35 +600,26 @@ def _again(path: Path, losses: Losses) -> list[tuple[bool | None, str]]:
     from auditor.results.reading import read_result
 
     result = read_result(path)
-    choices = result.provenance.get("choices")
+    choices, split = result.provenance.get("choices"), result.data.get("split")
+    own = split == "bernoulli" and result.data.get("inclusion") is None and losses.inclusion is None
+    reason = "each record had odds of its own; give the losses a column inclusion" if own else ""
+    if split == "propensity":
+        reason = "estimated odds rest on features, which no result keeps"
     if not choices:
-        return [(None, "Numbers: not computed again, since the result does not keep the settings for that.")]
-    if result.data.get("split") == "propensity":
-        return [
-            (
-                None,
-                "Numbers: not computed again, since estimated odds rest on features, which no result keeps.",
-            )
-        ]
-    own = result.data.get("split") == "bernoulli" and result.data.get("inclusion") is None
-    if own and losses.inclusion is None:
-        return [
-            (
-                None,
-                "Numbers: not computed again, since each record had odds of its own; give the losses a column inclusion.",
-            )
-        ]
+        reason = "the result does not keep the settings for that"
+    if reason:
+        return [(None, f"Numbers: not computed again, since {reason}.")]
     again = api.audit(losses, **asked_again(choices))
     # A verdict rests on checks too, and these may need files that nobody gave.
     judged = not (choices.get("features") or choices.get("reference"))
     old, new = (_numbers(item, judged=judged) for item in (result, again))
-    told: list[tuple[bool | None, str]] = [
+    differing: list[tuple[bool | None, str]] = [
         (False, f"Number {name}: {old.get(name, 'missing')} in the result, {new.get(name, 'missing')} again.")
         for name in old | new
         if not _agree(old.get(name), new.get(name))
     ]
-    if told:
-        return [*told[:_MOST_TOLD], (False, f"Numbers: {len(told):,} of {len(new):,} differ.")]
+    if differing:
+        return [*differing[:_MOST], (False, f"Numbers: {len(differing):,} of {len(new):,} differ.")]
     return [(True, f"Numbers: all {len(new):,} were computed again, and agree to 1e-9.")]
 
 

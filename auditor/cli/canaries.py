@@ -128,11 +128,7 @@ class _Files(Options, title="What is written"):
         from auditor.canaries import refuse_replacing
 
         paths = [path for path in (self.out, self.coins) if path is not None]
-        for path in paths:
-            if path.suffix.lower() not in {".csv", ".parquet"}:
-                raise InputError(
-                    f"--out and --coins must end in .csv or .parquet, got {str(path)!r}; name the file so."
-                )
+        shared.refuse_ending("--out and --coins", *paths)
         check_writable(paths, inputs=[*([] if table is None else [table]), *settings.used_file()])
         for path in paths:
             refuse_replacing(path, overwrite=self.overwrite)

@@ -6,37 +6,21 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from auditor.cli import console, options as shared
-from auditor.cli.options import (
-    Columns,
-    Common,
-    InMemory,
-    LossColumns,
-    Options,
-    argument,
-    is_given,
-    option,
-    refuse,
-)
+from auditor.cli.options import refuse
 from auditor.cli.sentences import with_options
 from auditor.collectors.base.outputs import Output
 from auditor.core.errors import InputError
 
 _TAKE_FACTORY = (".pt", ".pth", ".ts", ".torchscript", ".safetensors")  # may hold weights alone
-# What an endpoint is not told under the name of its option; all others of a served model it is.
-_SPECIAL = (
-    "protocol",
-    "served_model",
-    "header_variable",
-    "accept_labels",
-    "request_template",
-    "response_path",
-)
+# Options of a served model that an endpoint takes under another name, or not as they are.
+_TEMPLATE = ("request_template", "response_path")
+_OTHERWISE = ("protocol", "served_model", "header_variable", "accept_labels", *_TEMPLATE)
 
 # --- The options ---
 
 
 @dataclass(frozen=True)
-class RecordColumns(Columns, InMemory):
+class RecordColumns(shared.Columns, shared.InMemory):
     """What the columns of a table of records are.
 
     Attributes:
@@ -46,7 +30,7 @@ class RecordColumns(Columns, InMemory):
 
     otherwise: ClassVar[str] = ""  # what may be named in place of the labels
 
-    label: str | None = option(also=["--label-column"])
+    label: str | None = shared.option(also=["--label-column"])
     features: str | None = None
 
     def columns(self, *, text_column: str | None = None) -> dict[str, Any]:
@@ -105,7 +89,7 @@ class RecordTables(RecordColumns, title="The records"):
 
 
 @dataclass(frozen=True)
-class LossesFile(Options, title="The losses"):
+class LossesFile(shared.Options, title="The losses"):
     """Where the losses go.
 
     Attributes:
@@ -118,7 +102,7 @@ class LossesFile(Options, title="The losses"):
 
 
 @dataclass(frozen=True)
-class ModelOptions(Options, title="The model"):
+class ModelOptions(shared.Options, title="The model"):
     """What the model predicts, and how a file of it is loaded.
 
     Attributes:
@@ -136,14 +120,14 @@ class ModelOptions(Options, title="The model"):
         trusted_type: Type that a .skops file may hold besides the known ones; repeatable.
     """
 
-    model: str = argument("MODEL")
+    model: str = shared.argument("MODEL")
     task: Literal["classification", "multi-label", "regression", "gaussian"] | None = None
     standard_deviation: float | None = None
     classes: str | None = None
     output: Output | None = None
     policies: str | None = None
     repeats: int | None = None
-    factory: str | None = option(metavar="MODULE:FUNCTION")
+    factory: str | None = shared.option(metavar="MODULE:FUNCTION")
     trust_pickle: bool = False
     trusted_type: list[str] | None = None
 
@@ -163,7 +147,7 @@ class ModelOptions(Options, title="The model"):
 
 
 @dataclass(frozen=True)
-class TextOptions(Options, title="A language model"):
+class TextOptions(shared.Options, title="A language model"):
     """What of a text is scored.
 
     Attributes:
@@ -195,7 +179,7 @@ class TextOptions(Options, title="A language model"):
 
 
 @dataclass(frozen=True)
-class ServedOptions(Options, title="A served model"):
+class ServedOptions(shared.Options, title="A served model"):
     """How a server is asked.
 
     Attributes:
@@ -223,7 +207,7 @@ class ServedOptions(Options, title="A served model"):
     protocol: Literal["v2", "v1", "mlflow", "completions"] | None = None
     served_model: str | None = None
     token_variable: str | None = None
-    header_variable: list[str] | None = option(metavar="HEADER=VARIABLE")
+    header_variable: list[str] | None = shared.option(metavar="HEADER=VARIABLE")
     output_name: str | None = None
     accept_labels: bool = False
     request_template: Path | None = None
@@ -240,9 +224,9 @@ class ServedOptions(Options, title="A served model"):
 
     def keywords(self, classes: str | None) -> dict[str, Any]:
         """Return what an endpoint is told of the connection, as far as it was given."""
-        found = {name: value for name, value in vars(self).items() if name not in _SPECIAL}
+        found = {name: value for name, value in vars(self).items() if name not in _OTHERWISE}
         found |= {"header_variables": self._headers(), "labels": self._answers(classes)}
-        return {name: value for name, value in found.items() if is_given(value)}
+        return {name: value for name, value in found.items() if shared.is_given(value)}
 
     def _headers(self) -> dict[str, str] | None:
         """The environment variable of each header."""
@@ -268,22 +252,19 @@ class ServedOptions(Options, title="A served model"):
     def chosen_protocol(self) -> Any:
         """Return how records are sent, by name or as a template; nothing where it is to be found out."""
         from auditor.collectors.served.protocols import Template
+        from auditor.collectors.tables.sources import readable
 
         template = self.request_template
         if template is None:
             refuse(self, "response_path", goes="with --request-template: it is about the answers to it")
             return self.protocol
         refuse(self, "protocol", goes="without --request-template, which says how it is spoken with")
-        try:
-            text = template.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise InputError(f"file {str(template)!r} cannot be read: {reason}; check the name.") from error
-        return Template(text, self.response_path or "")
+        with readable(template):
+            return Template(template.read_text(encoding="utf-8"), self.response_path or "")
 
 
 @dataclass(frozen=True)
-class EngineOptions(Options, title="The run"):
+class EngineOptions(shared.Options, title="The run"):
     """What does the work.
 
     Attributes:
@@ -328,7 +309,7 @@ def collect(
     texts: TextOptions,
     served: ServedOptions,
     run: RunOptions,
-    common: Common,
+    common: shared.Common,
 ) -> None:
     r"""Score records by a model and write a table of losses; a run that was stopped goes on where it stopped.
 
@@ -363,7 +344,7 @@ def collect(
     if texts.text_column is not None:
         why = "without --text-column, for the score of a text is of its tokens alone; leave it out"
         refuse(model, "task", "classes", "output", "policies", "repeats", goes=why)
-        refuse(served, "accept_labels", "output_name", "request_template", "response_path", goes=why)
+        refuse(served, "accept_labels", "output_name", *_TEMPLATE, goes=why)
     tables = records.read_with(text_column=texts.text_column)
     chosen = chosen_model(model, texts, served)
     with console.progress(quiet=common.quiet) as move:
@@ -419,10 +400,8 @@ def _file(kind: ModelOptions, texts: TextOptions, score: Any) -> Any:
     place = kind.model
     if score is None:
         if Path(place).suffix.lower() not in _TAKE_FACTORY:
-            which = (
-                f"with a file of weights ({', '.join(_TAKE_FACTORY)}), got {place!r} as MODEL; leave it out"
-            )
-            refuse(kind, "factory", goes=which)
+            weights = f"a file of weights ({', '.join(_TAKE_FACTORY)})"
+            refuse(kind, "factory", goes=f"with {weights}, got {place!r} as MODEL; leave it out")
         trusted = tuple(kind.trusted_type or ())
         return ModelFile(place, factory=kind.factory, trust_pickle=kind.trust_pickle, trusted_types=trusted)
     whole = "without --text-column: a language model is loaded from its folder"
@@ -462,7 +441,7 @@ def _summary(report: Any, *, name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SummaryFiles(LossColumns, title="The losses"):
+class SummaryFiles(shared.LossColumns, title="The losses"):
     """What is counted, and where the counts go.
 
     Attributes:
@@ -473,12 +452,12 @@ class SummaryFiles(LossColumns, title="The losses"):
             of their value.
     """
 
-    files: list[str] = argument("FILES")
+    files: list[str] = shared.argument("FILES")
     out: Path
     bits: int | None = None
 
 
-def summarise(counted: SummaryFiles, run: EngineOptions, common: Common) -> None:
+def summarise(counted: SummaryFiles, run: EngineOptions, common: shared.Common) -> None:
     r"""Count losses in bins, in constant memory: a summary that auditor audit takes, and that adds up with others.
 
     Examples:
@@ -497,8 +476,7 @@ def summarise(counted: SummaryFiles, run: EngineOptions, common: Common) -> None
     from auditor.collectors import Summary
     from auditor.core.files import check_writable
 
-    if counted.out.suffix.lower() != ".parquet":
-        raise InputError(f"--out must end in .parquet, got {str(counted.out)!r}; name the file so.")
+    shared.refuse_ending("--out", counted.out, endings=[".parquet"])
     check_writable([counted.out], inputs=[Path(file) for file in counted.files if "://" not in file])
     with console.progress(quiet=common.quiet) as move:
         found = Summary.from_files(

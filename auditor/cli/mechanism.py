@@ -144,9 +144,8 @@ def _result(
 
     best: dict[tuple[choices.Adjacency, str], Claim] = {}
     for item in theory.leading(claims):
-        best.setdefault(
-            (item.adjacency, item.metric), item
-        )  # of two for mu the proven one, which is the first
+        # Of two for mu the proven one, which is the first.
+        best.setdefault((item.adjacency, item.metric), item)
     whole = {kind: theory.claimed_curve(training, adjacency=kind) for kind in choices.Adjacency}
     return ClaimResult(
         data={
@@ -174,12 +173,8 @@ def _result(
 
 def _for_gates(claim: Claim) -> Estimate:
     details = {"promised": claim.status} | ({"reason": claim.note} if claim.value is None else {})
-    about: dict[str, Any] = {
-        "subject": Subject.MECHANISM,
-        "delta": claim.delta,
-        "adjacency": claim.adjacency,
-    }
-    return Estimate(claim.metric, claim.value, None, None, None, claim.method, details=details, **about)
+    about: Any = {"delta": claim.delta, "adjacency": claim.adjacency, "details": details}
+    return Estimate(claim.metric, claim.value, None, None, None, claim.method, Subject.MECHANISM, **about)
 
 
 # --- The training that keeps a promise ---
@@ -342,8 +337,7 @@ def instances(
         together=choices.IndependentRuns() if models.independent_runs else None,
         seed=measured.seed,
     )
-    found = settings.recorded(found)
-    return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
+    return files.write_all(settings.recorded(found), gates.judged(found, wanted), quiet=common.quiet)
 
 
 # --- Many runs of one training algorithm, with a canary and without ---
@@ -470,9 +464,8 @@ def runs(
     )
     source = scores.table and scores.table.name
     origin = {**found.provenance, "source": source, "command": console.command_line()}
-    told = {"higher_is_member": True} if scores.higher_is_member else {}
-    found = dataclasses.replace(found, data={**found.data, **told}, provenance=origin)
-    found = settings.recorded(found)
+    data = {**found.data, **({"higher_is_member": True} if scores.higher_is_member else {})}
+    found = settings.recorded(dataclasses.replace(found, data=data, provenance=origin))
     return files.write_all(found, gates.judged(found, wanted), quiet=common.quiet)
 
 
@@ -604,9 +597,8 @@ class _Plan(shared.Sampled):
             shared.refuse(self, "sequential", "adjacency", goes="with --runs: it says how the runs are made")
         if self.canaries and (self.split != "unknown" or self.inclusion is not None):
             raise InputError("--canaries is --split bernoulli --inclusion 0.5; give one of the two.")
-        split = (
-            choices.BernoulliSplit() if self.canaries else shared.split(self.split, inclusion=self.inclusion)
-        )
+        declared = shared.split(self.split, inclusion=self.inclusion)
+        split = choices.BernoulliSplit() if self.canaries else declared
         runs = (Sequential() if self.sequential else FixedNumber()) if self.runs else None
         return {"split": split, "runs": runs, "adjacency": self.adjacency or choices.Adjacency.ADD_REMOVE}
 

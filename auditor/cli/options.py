@@ -113,6 +113,15 @@ def refuse(group: Options, *names: str, goes: str) -> None:
         raise InputError(f"{name} goes {goes}.")
 
 
+def refuse_ending(option: str, *paths: Path | None, endings: Sequence[str] = (".csv", ".parquet")) -> None:
+    """Refuse files, where they were given, of other kinds than these."""
+    for path in paths:
+        if path is not None and path.suffix.lower() not in endings:
+            raise InputError(
+                f"{option} must end in {' or '.join(endings)}, got {str(path)!r}; name the file so."
+            )
+
+
 def spelled(name: str) -> str:
     """Return an option as one types it.
 
@@ -313,23 +322,15 @@ def names(option: str, text: str) -> list[str]:
 # --- What is claimed ---
 
 
-class _Share(float):
-    """A rate; with so many ``batches`` in a pass where it was given as batch size over records."""
-
-    batches: int | None
-
-
-def _rate(typed: object) -> float:
+def _rate(typed: object) -> float | Fraction:
     """A rate as a number, or as one number over another: batch size over records."""
     text = str(typed)
     try:
-        # Only of a fraction, which keeps every digit: of 1e999999999 that would be a billion.
-        share = Fraction(text) if "/" in text else None
-        found = _Share(text if share is None else share)
+        rate = float(Fraction(text) if "/" in text else text)
     except (ValueError, ZeroDivisionError, OverflowError):
         raise InputError("it must be a number, or one over another such as 256/60000.") from None
-    found.batches = math.ceil(1 / share) if share else None
-    return found
+    # A fraction keeps every digit: of 1e999999999 that would be a billion.
+    return Fraction(text) if "/" in text else rate
 
 
 @dataclass(frozen=True)
@@ -365,22 +366,23 @@ class Training(Steps):
     Attributes:
         epochs: DP-SGD: passes over the records, in place of --steps; each has records over batch size steps, rounded up.
         schedule: DP-SGD step by step: a table with noise_multiplier, sampling_rate and, if wanted, steps.
-        records_per_person: The claim is made for records and asked for people with up to so many of them: it is converted by
-            group privacy.
+        records_per_person: Convert a claim for records, by group privacy, to one for people with up to so many of them.
     """
 
     epochs: float | None = None
     schedule: Path | None = None
     records_per_person: int | None = None
 
-    def described(self) -> choices.DPSGD:
-        """Return a DP-SGD description, for people with several records where their number is given."""
-        if self.records_per_person is None:
-            return self._described()
-        told: Any = {"unit": choices.PrivacyUnit.PERSON, "records_per_person": self.records_per_person}
-        return dataclasses.replace(self._described(), **told)
+    def unit(self) -> choices.PrivacyUnit:
+        """Return for whom the claim is made: for people where the number of their records is given."""
+        return choices.PrivacyUnit("record" if self.records_per_person is None else "person")
 
-    def _described(self) -> choices.DPSGD:
+    def described(self) -> choices.DPSGD:
+        """Return a DP-SGD description, for those for whom the claim is made."""
+        people: Any = {"unit": self.unit(), "records_per_person": self.records_per_person}
+        return dataclasses.replace(self._steps(), **people)
+
+    def _steps(self) -> choices.DPSGD:
         """Three numbers for all steps, or a table of steps."""
         parameters = ("noise_multiplier", "sampling_rate", "steps")
         there = given(self, *parameters, "epochs")
@@ -410,7 +412,8 @@ class Training(Steps):
         if self.steps is not None:
             raise InputError("--epochs stands in place of --steps; give one of the two.")
         rate = validate.fraction("sampling_rate", self.sampling_rate, one=True)
-        batches = getattr(self.sampling_rate, "batches", None) or 1 / rate
+        share: Any = self.sampling_rate
+        batches = math.ceil(1 / share) if isinstance(share, Fraction) else 1 / rate
         return math.ceil(validate.positive("epochs", self.epochs) * batches - 1e-9)
 
 
@@ -436,6 +439,10 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
     claim_adjacency: choices.Adjacency | None = None
     claim_unit: choices.PrivacyUnit | None = None
 
+    def unit(self) -> choices.PrivacyUnit:
+        """Return for whom the claim is made, as said or by what else was given."""
+        return self.claim_unit or super().unit()
+
     def claim(self) -> choices.TrainingClaim | None:
         """Return the claim, if there is one."""
         point = given(self, "claim_epsilon", "claim_delta")
@@ -449,9 +456,8 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
                 f" {', '.join(trained)} describes DP-SGD; give one of the two."
             )
         people = self.records_per_person
-        unit = self.claim_unit or choices.PrivacyUnit("record" if people is None else "person")
         if trained:
-            return dataclasses.replace(self._described(), unit=unit, records_per_person=people)
+            return self.described()
         if len(curve) + bool(point) > 1:
             raise InputError(f"one claim at a time: {', '.join([*point, *curve])} state several; give one.")
         if not stated and self.claim_unit is None and people is None:
@@ -459,14 +465,14 @@ class ClaimOptions(Training, title="What is claimed: an epsilon, a curve, or DP-
         adjacency = self.claim_adjacency or choices.Adjacency.ADD_REMOVE
         if curve:
             points = () if self.claim_points is None else _pairs(self.claim_points)
-            return choices.StatedCurve(self.claim_mu, self.claim_rho, points, adjacency, unit, people)
+            return choices.StatedCurve(self.claim_mu, self.claim_rho, points, adjacency, self.unit(), people)
         if self.claim_epsilon is None or self.claim_delta is None:
             missing = [name for name in ("--claim-epsilon", "--claim-delta") if name not in point]
             raise InputError(
                 "a stated claim needs --claim-epsilon and --claim-delta (0 for pure differential privacy), or one of"
                 f" --claim-mu, --claim-rho and --claim-points; missing: {', '.join(missing)}."
             )
-        return choices.StatedClaim(self.claim_epsilon, self.claim_delta, adjacency, unit, people)
+        return choices.StatedClaim(self.claim_epsilon, self.claim_delta, adjacency, self.unit(), people)
 
 
 def _pairs(text: str) -> list[list[str]]:
@@ -481,12 +487,10 @@ def _pairs(text: str) -> list[list[str]]:
 
 def delta_or_that_of(claim: choices.TrainingClaim | None, delta: float | None) -> float:
     """Return delta, where no number of training records could give one."""
-    if delta is not None:
-        return delta
-    offered = choices.delta_of(claim)
-    if offered is not None:
-        return offered
-    raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
+    found = choices.delta_of(claim) if delta is None else delta
+    if found is None:
+        raise InputError("--delta is needed: give the delta to state epsilon at, or a claim with its own.")
+    return found
 
 
 # --- Gates, and what a shell offers for them on the tabulator key: the numbers and checks that they can name ---
@@ -530,10 +534,8 @@ class Gates(Options, title="When to stop a pipeline"):
 
     def judged(self, result: AnyResult, gates: Sequence[Gate]) -> tuple[GateOutcome, ...]:
         """Return what becomes of each gate, and what stops a pipeline without one."""
-        return (
-            *judged(result, gates),
-            *standing(result, allow_unjudged=getattr(self, "allow_unjudged", False)),
-        )
+        allowed = getattr(self, "allow_unjudged", False)
+        return (*judged(result, gates), *standing(result, allow_unjudged=allowed))
 
 
 @dataclass(frozen=True)
@@ -694,8 +696,7 @@ def _reasons(result: AnyResult, gates: Sequence[GateOutcome]) -> list[str]:
     """Why the exit code is not 0: the refuted claim, then the gates that failed, then those that cannot be evaluated."""
     from auditor.report.findings import verdict_sentence
 
-    refuted = (
-        [f"The claim is refuted. {verdict_sentence(result)}"] if result.verdict is Verdict.REFUTED else []
-    )
-    stopped = [item for item in gates if not item.passed]
-    return [*refuted, *(item.sentence for item in sorted(stopped, key=lambda item: item.code))]
+    stopped = sorted((item for item in gates if not item.passed), key=lambda item: item.code)
+    found = [item.sentence for item in stopped]
+    refuted = result.verdict is Verdict.REFUTED
+    return [f"The claim is refuted. {verdict_sentence(result)}", *found] if refuted else found

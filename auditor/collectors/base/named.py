@@ -12,6 +12,7 @@ from auditor.collectors.base.records import Records, is_frame, listed, places
 from auditor.core.errors import InputError
 
 _NAMED = "outputs must name every class, or be probabilities of some of classes="
+_NAME_ALL = "name every class in each answer, or all in classes= (--classes)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +87,11 @@ def in_order(outputs: Any, *, records: Records, classes: Sequence[Any] | None, o
     table = np.zeros((len(values), len(known)), dtype=values.dtype)
     gone = np.ones(table.shape[:2], dtype=np.bool_)
     table[:, columns], gone[:, columns] = np.where(absent, 0, values), absent
-    left_out = gone.sum(axis=1)
-    shown = len(known) - left_out
+    shown = len(known) - gone.sum(axis=1)
     spread = classes is not None and one_label and output is Output.PROBABILITIES and not frame
-    bad = (left_out > 0) & ((shown == 0) | (not spread))
-    records.refuse(
-        bad, _NAMED, got=shown, fix="name every class in each answer, or all in classes= (--classes)"
-    )
-    if left_out.any():
-        left = np.maximum(1 - table.sum(axis=1, dtype=np.float64), 0) / np.maximum(left_out, 1)
+    bad = gone.any(axis=1) & ((shown == 0) | (not spread))
+    records.refuse(bad, _NAMED, got=shown, fix=_NAME_ALL)
+    if gone.any():
+        left = np.maximum(1 - table.sum(axis=1, dtype=np.float64), 0) / np.maximum(gone.sum(axis=1), 1)
         table += gone * left[:, None]
     return Widened(table, classes=known, shown=int(shown.min()) % len(known))

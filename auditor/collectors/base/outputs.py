@@ -166,7 +166,7 @@ def sum_tolerance(outputs: npt.NDArray[Any], *, logs: bool = False) -> float:
 
 
 def decimals(outputs: npt.NDArray[Any]) -> int | None:
-    """Return how many decimals numbers have; none where they have more than seven, or all are whole.
+    """Return how many decimals numbers have; None where they have more than seven, or all are whole.
 
     >>> decimals(np.array([0.25, 0.5])), decimals(np.array([0.0, 1.0])), decimals(np.array([1 / 3]))
     (2, None, None)

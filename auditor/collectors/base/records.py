@@ -195,22 +195,23 @@ def count_records(name: str, features: Any) -> int:
     return len(features)
 
 
-def per_group(name: str, pair: Any, *, groups: tuple[Records, Records], values: str) -> PerGroup | None:
-    """Return labels given beside the records as a pair (members, non-members), checked before a model spends any time.
+def labels_beside(groups: tuple[Records, Records], *, values: str, **pairs: Any) -> dict[str, Any]:
+    """Return labels given beside the records as pairs (members, non-members), checked before a model spends any time.
 
     Args:
-        name: The argument, the subject of error sentences: ``ids``.
-        pair: One label for each record of both groups, or none.
         groups: The records.
         values: What the records have one of each: ``y``.
+        pairs: One label for each record of both groups, or None, by the name of the argument without its s: ``id``.
     """
-    if pair is None:
-        return None
-    columns = zip(groups, validate.pair(name, pair), strict=True)
-    result = PerGroup(*(validate.column(f"{group.name} {name}", column) for group, column in columns))
-    for group, column in zip(groups, result, strict=True):
-        validate.same_length((f"{group.name} {values}", f"{group.name} {name}"), (len(group), column.size))
-    return result
+    found: dict[str, Any] = {}
+    for name, pair in pairs.items():
+        if pair is not None:
+            columns = zip(groups, validate.pair(f"{name}s", pair), strict=True)
+            found[name] = PerGroup(*(validate.column(f"{of.name} {name}s", column) for of, column in columns))
+            for group, column in zip(groups, found[name], strict=True):
+                names = (f"{group.name} {values}", f"{group.name} {name}s")
+                validate.same_length(names, (len(group), column.size))
+    return found
 
 
 def take_rows(features: Any, *, rows: Rows) -> Any:
@@ -249,7 +250,7 @@ class Batch:
 
     @cached_property
     def fingerprint(self) -> npt.NDArray[np.uint64] | None:
-        """Shape (n,), a 64-bit hash of each record's features; none where they cannot be hashed."""
+        """Shape (n,), a 64-bit hash of each record's features; None where they cannot be hashed."""
         try:
             return hashes_of(self.records.features)
         except InputError:
@@ -324,9 +325,8 @@ def sampled_groups(sources: Sequence[Source]) -> list[Records]:
 def _joined(batches: Sequence[Batch]) -> Records:
     parts = [batch.records for batch in batches]
     features = _concatenated([part.features for part in parts])
-    labels, numbers = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "numbers")
-    )
+    labels = np.concatenate([part.labels for part in parts])
+    numbers = np.concatenate([part.numbers for part in parts])
     return Records(parts[0].name, features, labels, parts[0].first_row, numbers)
 
 

@@ -11,17 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.base import tasks
 from auditor.collectors.base.named import in_order
 from auditor.collectors.base.outputs import Output, Widened, in_range, sum_tolerance
 from auditor.collectors.base.records import Records, listed, spelled
-from auditor.collectors.base.tasks import (
-    BatchLosses,
-    Classification,
-    Task,
-    concatenated,
-    finite_pair,
-    largest_log_odds,
-)
+from auditor.collectors.base.tasks import BatchLosses, Classification, Task
 from auditor.core import validate
 from auditor.core.errors import AuditorError, InputError, MissingExtraError
 from auditor.core.values import Floats, Losses, LossScale, OutputPolicy, PerGroup
@@ -210,7 +204,7 @@ def refuse_policies(
 def in_batches(scorer: Scorer, records: Records, *, size: int | None) -> BatchLosses:
     """Return the losses of a whole group, scored in batches of that size (default: what the scorer wants, or all)."""
     step = size or scorer.records_at_once or len(records)
-    return concatenated(
+    return tasks.concatenated(
         [scorer.score(records.part(start, start + step)) for start in range(0, len(records), step)]
     )
 
@@ -235,14 +229,14 @@ def losses_of(
     """Return the losses of members and non-members with what a reader must know, ``noticed`` sentences included."""
     member, nonmember = (in_batches(scorer, group, size=size) for group in groups)
     saturated = (int(member.saturated.sum()), int(nonmember.saturated.sum()))
-    about: Any = {"hard": member.hard and nonmember.hard}
-    about["shown"] = min(filter(None, (member.shown, nonmember.shown)), default=0)
+    both = tasks.concatenated((member, nonmember))
+    about: Any = {"hard": both.hard, "shown": both.shown}
     correct = [side.more["correct"] for side in (member, nonmember) if "correct" in side.more]
     under = {
         policy: PerGroup(member.more[column], nonmember.more[column])
         for column, policy in OutputPolicy.columns_among(member.more).items()
     }
-    first, second = finite_pair(member, nonmember)
+    first, second = tasks.finite_pair(member, nonmember)
     return Losses(
         member=first,
         nonmember=second,
@@ -335,7 +329,7 @@ def differences(
     >>> differences(nats, nats + 2**-6, eps=2**-23, scale=LossScale.CROSS_ENTROPY)
     array([0.015625])
     """
-    end = largest_log_odds(eps)
+    end = tasks.largest_log_odds(eps)
     beyond = np.isinf(first) | np.isinf(second)
     if saturated is not None:
         beyond |= saturated

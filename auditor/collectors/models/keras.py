@@ -15,24 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base.outputs import (
-    Output,
-    Widened,
-    agreement,
-    label_agreement,
-    reproduces,
-    shaped_outputs,
-    type_name,
-)
+from auditor.collectors.base import outputs, scorer
+from auditor.collectors.base.outputs import Output, Widened
 from auditor.collectors.base.records import Input, Records, arrays, spread
-from auditor.collectors.base.scorer import (
-    Predictor,
-    explained,
-    identity,
-    import_optional,
-    is_a,
-    recognised_output,
-)
+from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.collectors.models.torch import as_array
 from auditor.collectors.models.trust import Trust, named, readable
@@ -50,7 +36,7 @@ _Call = Callable[[Records], npt.NDArray[Any]]
 
 def accepts(model: Any) -> bool:
     """Return whether this is a Keras model."""
-    return any(is_a(model, home, "Model") for home in _HOMES)
+    return any(scorer.is_a(model, home, "Model") for home in _HOMES)
 
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
@@ -60,16 +46,18 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
     answers = [asked(part) for part in tried]
     true, kind = None, output
     if task.has_output and output is None:
-        same = label_agreement if isinstance(task, MultiLabel) else agreement
+        same = outputs.label_agreement if isinstance(task, MultiLabel) else outputs.agreement
         candidates = _without_activation(model)
-        true = next((found for found in candidates if reproduces(found[1], asked, tried, agree=same)), None)
+        true = next(
+            (found for found in candidates if outputs.reproduces(found[1], asked, tried, agree=same)), None
+        )
     if true is not None:
         asked, kind = true[1], Output.LOGITS
         where = f", without the activation of its last {true[0]}"
     else:
-        kind, where = recognised_output(answers, task=task, output=output)
+        kind, where = scorer.recognised_output(answers, task=task, output=output)
         where = "" if _activation(_last(model)) == "sigmoid" else where
-    dtype = type_name(answers[0]) if answers else str(getattr(model, "compute_dtype", "float32"))
+    dtype = outputs.type_name(answers[0]) if answers else str(getattr(model, "compute_dtype", "float32"))
     return Predictor(
         predict=asked,
         source=f"{dtype} {kind or 'predictions'} of {type(model).__name__} (Keras){where}",
@@ -85,7 +73,9 @@ def _identity(model: Any) -> str | None:
         config = json.dumps(model.get_config(), sort_keys=True, default=repr)
     except Exception:  # noqa: BLE001 - a subclass need not know its settings, and says so in many ways
         config = ""
-    return identity([type(model).__name__, re.sub(r" at 0x[0-9a-f]+", "", config), model.get_weights()])
+    return scorer.identity(
+        [type(model).__name__, re.sub(r" at 0x[0-9a-f]+", "", config), model.get_weights()]
+    )
 
 
 def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
@@ -94,10 +84,10 @@ def _asking(model: Any, call: Callable[[Any], Any]) -> _Call:
 
     def predict(records: Records) -> npt.NDArray[Any]:
         given = arrays(inputs, records, model=name)
-        with explained(f"{records.name} X must suit the model, but {name} refused it"):
+        with scorer.explained(f"{records.name} X must suit the model, but {name} refused it"):
             features = {item: _text(array) for item, array in given.items()}
             found = _array(call(features if len(inputs) > 1 else features[inputs[0].name]), name)
-        return shaped_outputs(found, n=len(records), place=records.name)
+        return outputs.shaped_outputs(found, n=len(records), place=records.name)
 
     return predict
 
@@ -208,7 +198,7 @@ _PRIVATE = "tensorflow_privacy.privacy.keras_models.dp_keras_model"
 
 
 def _imported(module: str) -> Any:
-    return import_optional(module, purpose="loading a Keras model", extra="tensorflow")
+    return scorer.import_optional(module, purpose="loading a Keras model", extra="tensorflow")
 
 
 def read_keras(path: Path, trust: Trust) -> Any:
@@ -235,10 +225,8 @@ def read_keras(path: Path, trust: Trust) -> Any:
 
 def _trusted(path: Path, keras: Any) -> Any:
     """Return the model in a file whose source is trusted with running any code; only that of training is left out."""
-    if (
-        path.is_dir() and not (path / "keras_metadata.pb").is_file()
-    ):  # by `model.export()`: a graph, and no layers
-        return _exported(path, keras)
+    if path.is_dir() and not (path / "keras_metadata.pb").is_file():
+        return _exported(path, keras)  # by `model.export()`: a graph, and no layers
     private = dict.fromkeys(("DPModelClass", "DPSequential"), keras.Sequential)
     return keras.models.load_model(str(path), custom_objects=private, compile=False, safe_mode=False)
 
@@ -248,7 +236,7 @@ def _exported(path: Path, keras: Any) -> Any:
     graph = _imported("tensorflow").saved_model.load(str(path))
     asked = graph.signatures["serving_default"]
     (name,) = asked.structured_input_signature[1]
-    content = identity([item.read_bytes() for item in sorted(path.rglob("*")) if item.is_file()])
+    content = scorer.identity([item.read_bytes() for item in sorted(path.rglob("*")) if item.is_file()])
 
     class Exported(keras.Model):  # type: ignore[misc]
         def call(self, features: Any, training: Any = None) -> Any:  # noqa: ARG002 - of the protocol of Keras

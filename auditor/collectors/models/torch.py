@@ -20,17 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.base import scorer
 from auditor.collectors.base.outputs import Output, Widened, shaped_outputs
 from auditor.collectors.base.records import Records, matrix, refuse_width, spread
-from auditor.collectors.base.scorer import (
-    Predictor,
-    explained,
-    identity,
-    import_optional,
-    is_a,
-    own_words,
-    recognised_output,
-)
+from auditor.collectors.base.scorer import Predictor
 from auditor.collectors.base.tasks import MultiLabel, Task
 from auditor.core.errors import AuditorError, InputError
 
@@ -48,17 +41,17 @@ def module_identity(model: Any) -> str | None:
 
     if isinstance(model, torch.jit.ScriptModule):
         with evaluating(model):
-            return identity(_saved_script(model))
+            return scorer.identity(_saved_script(model))
     skipped = {*vars(torch.nn.Module()), *_NOT_DECIDING}
     held = [
-        (place, name, identity(value))
+        (place, name, scorer.identity(value))
         for place, part in model.named_modules()
         for name, value in sorted(vars(part).items())
         if name not in skipped and type(value).__module__.partition(".")[0] in {"builtins", "numpy", "torch"}
     ]
     layers = re.sub(r" at 0x[0-9a-f]+", "", repr(model))
     tensors = [*model.state_dict().items(), *model.named_buffers()]
-    return identity([f"{type(model).__module__}.{type(model).__qualname__}", layers, tensors, held])
+    return scorer.identity([f"{type(model).__module__}.{type(model).__qualname__}", layers, tensors, held])
 
 
 def _saved_script(model: Any) -> list[tuple[str, bytes]]:
@@ -135,7 +128,7 @@ class _Network:
         """Return what the network makes of a batch; what it raises becomes one sentence, with the cause kept."""
         refused = f"{records.name} X must suit the model, but {type(self.model).__name__} refused it"
         reason = partial(self._reason, features, records)
-        with explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
+        with scorer.explained(refused, reason=reason), self._undisturbed(), self._watched() as seen:
             output = _tensor_of(self.model(features), self.model, self.torch)
             logits = self._logits(output, seen)
             return _Answer(output, logits, "" if logits is None else type(seen[-1][0]).__name__)
@@ -204,7 +197,7 @@ class _Network:
         wanted = next((width for width in widths if isinstance(width, int)), None)
         if wanted is not None:
             refuse_width(features, wanted=wanted, model=type(self.model).__name__, place=records.name)
-        return own_words(error)
+        return scorer.own_words(error)
 
 
 def _summing(values: npt.NDArray[Any], *, dtype: Any) -> npt.NDArray[Any]:
@@ -253,12 +246,12 @@ _FEW = 2  # records on which types of input are tried
 
 def accepts(model: Any) -> bool:
     """Return whether this is a PyTorch module (TorchScript modules are)."""
-    return is_a(model, "torch", "Module")
+    return scorer.is_a(model, "torch", "Module")
 
 
 def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence[Records]) -> Predictor:
     """Return a PyTorch module as the collectors see it."""
-    torch = import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
+    torch = scorer.import_optional("torch", purpose="scoring a PyTorch module", extra="torch")
     known = module_identity(model)  # before it is asked, for it may remember what it saw
     network = _Network(torch, model, labels=isinstance(task, MultiLabel))
     tried = spread(sample)
@@ -274,7 +267,7 @@ def predictor(model: Any, *, task: Task, output: Output | None, sample: Sequence
         values = [
             shaped_outputs(_values(network, found), n=len(part), place=part.name) for found, part in parts
         ]
-        kind, where = recognised_output(values, task=task, output=output)
+        kind, where = scorer.recognised_output(values, task=task, output=output)
     first = (answers[0].logits if layer else answers[0].output) if answers else network
     dtype = str(first.dtype).removeprefix("torch.")
     name = _name(model)

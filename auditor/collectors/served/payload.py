@@ -4,7 +4,7 @@ import datetime as dt
 import decimal
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
@@ -29,7 +29,7 @@ class Payload:
     """The features of some records.
 
     Attributes:
-        rows: One item for each record: a list of cells, a nested list, or a single value; none where it is missing.
+        rows: One item for each record: a list of cells, a nested list, or a single value; None where it is missing.
         columns: The names of the cells, where they have any.
         shape: The shape of one record: (4,) for four cells, () for a single value.
         text: Whether any cell of the batch is text.
@@ -116,7 +116,7 @@ def _array(features: Any, records: Records) -> npt.NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a cell as a value of JSON, as far as it is one: times as ISO text, decimals as numbers, none if missing."""
+    """Return a cell as a value of JSON, as far as it is one: times as ISO text, decimals as numbers, None if missing."""
     if isinstance(value, np.generic | np.ndarray) and not isinstance(value, np.datetime64):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -154,6 +154,12 @@ CLASSES = (
 _SCORES = (*PROBABILITIES, "score", "confidences", "confidence")
 
 
+def _first(ranked: Sequence[str], names: Iterable[Any]) -> Any:
+    """Return the name of the highest rank, in capitals or not; None where there is none."""
+    known = {str(name).casefold(): name for name in reversed([*names])}
+    return next((known[name] for name in ranked if name in known), None)
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What is wanted of a model's outputs.
@@ -189,9 +195,7 @@ class Wanted:
 
     def likely(self, names: Sequence[str]) -> str | None:
         """Return the output that is called after probabilities, if they are wanted and nothing is named."""
-        known = {name.casefold(): name for name in reversed(names)}
-        found = (known[name] for name in PROBABILITIES if name in known)
-        return next(found, None) if self.probabilities and self.name is None else None
+        return _first(PROBABILITIES, names) if self.probabilities and self.name is None else None
 
     def rows(self, value: Any) -> Any:
         """Return the rows of an answer; objects of several outputs become the one that is meant.
@@ -228,10 +232,8 @@ class Wanted:
         pairs = [self._named_scores(item) for item in items]
         if pairs and all(isinstance(name, str | int) and isinstance(of, int | float) for name, of in pairs):
             row = {"classes": [pair[0] for pair in pairs], self.name or "scores": [pair[1] for pair in pairs]}
-        if (
-            not isinstance(row, dict) or (self.name or "").casefold() in CLASSES
-        ):  # the labels alone are wanted
-            return None
+        if not isinstance(row, dict) or (self.name or "").casefold() in CLASSES:
+            return None  # or the labels alone are wanted
         names, scores = self._named_scores(row)
         if isinstance(names, str | int) and "score" in row:
             names, scores = [names], [scores]
@@ -246,10 +248,7 @@ class Wanted:
 
     def _named_scores(self, outputs: dict[str, Any]) -> tuple[Any, Any]:
         """Return the output that names classes, and that with their scores."""
-        known = {str(name).casefold(): cells for name, cells in reversed(outputs.items())}
-        names, scores = (
-            next((known[name] for name in ranked if name in known), None) for ranked in (CLASSES, _SCORES)
-        )
+        names, scores = (outputs.get(_first(ranked, outputs)) for ranked in (CLASSES, _SCORES))
         return names, scores if self.name is None else outputs.get(self.name)
 
     def _by_record(self, outputs: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -308,10 +307,10 @@ def answer_rows(value: Any, *, n: int) -> npt.NDArray[Any]:
     try:
         # Of objects, for an array of text takes the room of the longest for each.
         array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.object_)
-        if array.size != len(np.atleast_1d(array)) or not all(
-            isinstance(label, str | dict) for label in array.flat
-        ):
-            array = array.astype(np.float64, copy=False) if array.dtype.kind == "O" else array
+        one_each = array.size == len(np.atleast_1d(array))
+        named = one_each and all(isinstance(label, str | dict) for label in array.flat)
+        if array.dtype.kind == "O" and not named:
+            array = array.astype(np.float64)
     except (ValueError, TypeError, OverflowError):
         fix = "check the protocol, and which part of the answer is used (output_name=, or response_path=)"
         raise UnusableError("answered with what is no table of numbers", fix=fix) from None

@@ -13,17 +13,11 @@ import numpy.typing as npt
 
 from auditor.collectors.base.named import NamedOutputs, column_names
 from auditor.collectors.base.outputs import Output
-from auditor.collectors.base.records import Records, count_records, per_group, spelled
+from auditor.collectors.base.records import Records, count_records, labels_beside, spelled
 from auditor.collectors.base.scorer import ModelScorer, Scorer, distinct_classes, losses_of, refuse_policies
 from auditor.collectors.base.tasks import Classification, Task
+from auditor.collectors.streaming import scorers
 from auditor.collectors.streaming.engines import Engine, LocalEngine
-from auditor.collectors.streaming.scorers import (
-    ScorerRecipe,
-    is_recognised,
-    is_scorer,
-    opened_model,
-    predictor,
-)
 from auditor.collectors.streaming.trial import Preflight, columns_noticed, kept, preflight
 from auditor.collectors.tables.opening import RecordTable, TableSource, open_groups
 from auditor.collectors.tables.reading import read_losses
@@ -126,14 +120,11 @@ def collect(
                 warnings.warn(sentence, stacklevel=2)
             return read_losses(report.path, memory=_OWN)
     task = Classification() if task is None else task
-    model = opened_model(model)
+    model = scorers.opened_model(model)
     member = records_of("member", "members", members, task)
     nonmember = records_of("nonmember", "nonmembers", nonmembers, task)
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
-    labels = {
-        name: per_group(f"{name}s", pair, groups=(member, nonmember), values="y")
-        for name, pair in (("id", ids), ("group", groups), ("person", persons))
-    }
+    labels = labels_beside((member, nonmember), values="y", id=ids, group=groups, person=persons)
     labels["label"] = PerGroup(member.labels, nonmember.labels) if isinstance(task, Classification) else None
     labels["fingerprint"] = _pair_fingerprint(member, nonmember)
     scorer, tried = opened_scorer(
@@ -243,12 +234,12 @@ def opened_scorer(
     """Return what scores these records by a model, and what was found on some of them; null where it was not tried."""
     output = None if output is None else Output.named(output)
     names = None if classes is None else distinct_classes(classes)
-    found = predictor(model, task=task, output=output, sample=groups)
+    found = scorers.predictor(model, task=task, output=output, sample=groups)
     scorer = ModelScorer(found, task, names, repeats, OutputPolicy.several(policies))
     for group in groups:
         scorer.check(group)  # an unknown label is found before the model spends any time
     # A function that gets each group whole may be a table of outputs, which cannot answer about a few records.
-    if size is None and repeats <= 1 and not is_recognised(model):
+    if size is None and repeats <= 1 and not scorers.is_recognised(model):
         return kept(scorer), None
     return scorer, preflight(scorer, groups, batch_size=size)
 
@@ -343,7 +334,7 @@ def collect_to(
 
     tables = [table.data for table in (members, nonmembers, records) if isinstance(table, RecordTable)]
     checked_target(path, inputs=[found for data in tables if (found := path_of(data)) is not None])
-    texts = is_scorer(model)
+    texts = scorers.is_scorer(model)
     task = None if texts else (task or Classification())
     under = OutputPolicy.several(policies)
     kinds, what = ((), "score of a text") if task is None else (task.answers, task.words)
@@ -352,7 +343,7 @@ def collect_to(
     batch_size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     output = None if output is None else Output.named(output)
     sources = open_groups(members=members, nonmembers=nonmembers, records=records, task=task)
-    recipe = ScorerRecipe(
+    recipe = scorers.ScorerRecipe(
         model=model,
         task=task or Classification(),
         output=output,
@@ -397,7 +388,7 @@ def typed_classes(classes: list[Any], sources: Sequence[TableSource]) -> list[An
     return classes if any(isinstance(name, str) for name in found) else found
 
 
-def _setting(recipe: ScorerRecipe, sources: Sequence[TableSource]) -> dict[str, Any]:
+def _setting(recipe: scorers.ScorerRecipe, sources: Sequence[TableSource]) -> dict[str, Any]:
     names = None if recipe.classes is None else [str(name) for name in np.asarray(recipe.classes).tolist()]
     return {
         "output": None if recipe.output is None else str(recipe.output),

@@ -19,18 +19,8 @@ from auditor.collectors.base.records import Batch, Records, Source
 from auditor.collectors.base.scorer import Scorer, collection_history, differences, reader_notes
 from auditor.collectors.base.tasks import clip_saturated
 from auditor.collectors.streaming.units import OWN_COLUMNS, Scoring, part_facts, parts_in, read_stretch
-from auditor.collectors.tables.collected import (
-    METADATA_KEY,
-    CollectedMetadata,
-    Digests,
-    Manifest,
-    Words,
-    content_of,
-    metadata_text,
-    read_metadata,
-    what_changed,
-    write_manifest,
-)
+from auditor.collectors.tables import collected
+from auditor.collectors.tables.collected import CollectedMetadata, Digests, Manifest, Words
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import drafts, unwritable, whole
 from auditor.core.values import Floats
@@ -154,7 +144,7 @@ def existing(target: Path, *, overwrite: bool) -> CollectedMetadata | None:
         return None
     found = None
     with contextlib.suppress(InputError):  # of a collection, and damaged or of another version
-        found = read_metadata(target)
+        found = collected.read_metadata(target)
         if found is None and overwrite:
             raise OutputError(
                 f"output path {str(target)!r} holds no collected losses, and nothing else is overwritten; name another,"
@@ -186,7 +176,7 @@ def refuse_another(
         scorer: The model.
         source: The first table that has records.
     """
-    changed = there.manifest and what_changed(there.manifest, asked)
+    changed = there.manifest and collected.what_changed(there.manifest, asked)
     if changed:
         raise refused_output(target, f"holds other losses: {changed}")
     if _content_of(target) != dict(there.content):
@@ -203,7 +193,7 @@ def _content_of(path: Path) -> dict[str, str] | None:
     """Return the hashes of a file's losses and members, read in constant memory; none if it cannot be read so."""
     try:
         with parquet.ParquetFile(str(path), page_checksum_verification=True) as file:
-            return content_of(file.iter_batches(batch_size=_ROWS, columns=["loss", "member"]))
+            return collected.content_of(file.iter_batches(batch_size=_ROWS, columns=["loss", "member"]))
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
         return None
 
@@ -345,7 +335,7 @@ def merge(
             done += table.num_rows
             progress(done, sum(manifest.counts))
         said = _metadata(scorer, found, manifest=manifest, content=content.result())
-        writer.add_key_value_metadata({METADATA_KEY: metadata_text(said)})
+        writer.add_key_value_metadata({collected.METADATA_KEY: collected.metadata_text(said)})
     return said
 
 
@@ -448,15 +438,14 @@ else:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-MANIFEST = (
-    "manifest.json"  # which makes a folder a collection's, from its writing to its removal, which comes last
-)
+# It makes a folder a collection's, from its writing to its removal, which comes last.
+MANIFEST = "manifest.json"
 
 
 def begin(folder: Path, manifest: Manifest) -> None:
     """Write the manifest into a folder without parts."""
     clear(folder)
-    write_manifest(folder / MANIFEST, manifest)
+    collected.write_manifest(folder / MANIFEST, manifest)
 
 
 def clear(folder: Path) -> None:

@@ -11,19 +11,10 @@ from typing import Any
 
 from auditor.collectors.base.records import Batch, Records, Source, sampled_groups
 from auditor.collectors.base.scorer import Scorer
-from auditor.collectors.streaming import output
+from auditor.collectors.streaming import output, units
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.streaming.output import MANIFEST, locked
 from auditor.collectors.streaming.trial import Answer, Preflight
-from auditor.collectors.streaming.units import (
-    Scoring,
-    Unit,
-    part_path,
-    parts_in,
-    read_part,
-    read_stretch,
-    unit_size,
-)
 from auditor.collectors.tables.collected import CollectedMetadata, Manifest, read_manifest, what_changed
 from auditor.core.errors import InputError, OutputError
 from auditor.core.files import check_writable
@@ -151,7 +142,7 @@ class Collection:
             counts=counts,
             setting=json.loads(json.dumps(dict(self.setting))),  # as it comes back from a file
             batch_size=size,
-            unit_size=unit_size(self.sources, batch_size=size),
+            unit_size=units.unit_size(self.sources, batch_size=size),
         )
 
     def _as_before(self, asked: Manifest, *earlier: Manifest | None) -> Manifest:
@@ -172,9 +163,9 @@ class Collection:
             output.clear(self._folder)  # what a killed process left
         return self._report(there, scored_now=0)
 
-    def _going_on(self, begun: Manifest | None, asked: Manifest, work: Scoring) -> set[Unit]:
+    def _going_on(self, begun: Manifest | None, asked: Manifest, work: units.Scoring) -> set[units.Unit]:
         """Return the units whose parts are on disk; none to begin anew."""
-        parts = parts_in(work.folder)
+        parts = units.parts_in(work.folder)
         if parts and begun is None:
             raise InputError(
                 f"folder {str(work.folder)!r} must hold an interrupted collection or no parts, got {parts[0].name!r}"
@@ -191,8 +182,8 @@ class Collection:
         output.sweep(work.folder)
         done = set()
         for unit in work.units:
-            path = part_path(work.folder, unit)
-            if read_part(path, unit=unit, key=work.key) is not None:
+            path = units.part_path(work.folder, unit)
+            if units.read_part(path, unit=unit, key=work.key) is not None:
                 done.add(unit)
             elif path.exists():
                 self.announce(f"{path.name} is damaged: its records are scored again.")
@@ -202,7 +193,7 @@ class Collection:
 
     def _scored(self, asked: Manifest, begun: Manifest | None) -> CollectedReport:
         """Score what is not there yet, and put all of it together."""
-        work = Scoring(
+        work = units.Scoring(
             self.scorer,
             tuple(self.sources),
             folder=self._folder,
@@ -241,7 +232,7 @@ class Collection:
         return asked, None if tried is None else tried.answer
 
     def _refuse_other_model(
-        self, manifest: Manifest, work: Scoring, done: set[Unit], *, tried: Answer | None = None
+        self, manifest: Manifest, work: units.Scoring, done: set[units.Unit], *, tried: Answer | None = None
     ) -> None:
         """Refuse a model that is not the one that gave the first part, or was tried, unless it answers at random."""
         if not manifest.deterministic:
@@ -249,14 +240,14 @@ class Collection:
         unit = min(done, key=lambda unit: unit.index)
         losses = work.part(unit)["loss"].to_numpy()[: work.batch_size]
         stop = unit.start + losses.size
-        records = read_stretch(self.sources[unit.source], start=unit.start, stop=stop).records
+        records = units.read_stretch(self.sources[unit.source], start=unit.start, stop=stop).records
         before = (
             [(records, losses)] if tried is None else [(records, losses), (tried.records, tried.losses.loss)]
         )
         for asked, expected in before:
             output.refuse_other_model(self._scorer, records=asked, expected=expected, place=work.folder)
 
-    def _score(self, work: Scoring, done: set[Unit], total: int) -> None:
+    def _score(self, work: units.Scoring, done: set[units.Unit], total: int) -> None:
         pending = [unit for unit in work.units if unit not in done]
         scored = sum(map(len, done))
         self.progress("Scoring", scored, total)
@@ -266,7 +257,7 @@ class Collection:
                 scored += len(unit)
                 self.progress("Scoring", scored, total)
 
-    def _merged(self, work: Scoring, found: output.Totals, manifest: Manifest) -> CollectedMetadata:
+    def _merged(self, work: units.Scoring, found: output.Totals, manifest: Manifest) -> CollectedMetadata:
         if self._target.exists() and not self.overwrite:
             raise output.refused_output(self._target, "appeared while the records were scored")
         told = partial(self.progress, "Merging")
@@ -275,11 +266,11 @@ class Collection:
         )
 
     @contextmanager
-    def _saying_what_is_kept(self, done: set[Unit], total: int) -> Iterator[None]:
+    def _saying_what_is_kept(self, done: set[units.Unit], total: int) -> Iterator[None]:
         """Add to an interrupt or a refusal how many records are scored, and that the same call goes on."""
 
         def how_to_go_on() -> str:
-            kept = sum(len(unit) for unit in done if part_path(self._folder, unit).exists())
+            kept = sum(len(unit) for unit in done if units.part_path(self._folder, unit).exists())
             if not kept:
                 return "nothing is scored yet, and the same call begins anew"
             return (

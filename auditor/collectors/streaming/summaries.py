@@ -36,7 +36,7 @@ import numpy.typing as npt
 from auditor.collectors.base.scorer import import_optional
 from auditor.collectors.streaming.engines import Engine, LocalEngine
 from auditor.collectors.tables import sources
-from auditor.collectors.tables.collected import metadata_of, printable_lines
+from auditor.collectors.tables.collected import parquet_metadata, printable_lines, read_metadata
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.reading import stopped_by_evidence
 from auditor.core import validate
@@ -229,9 +229,9 @@ class Summary:
             )
         try:
             about = {"stopped_by_evidence": False, **about}  # as earlier releases left it out
-            told: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
-            told |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
-            found = cls(**told)
+            values: dict[str, Any] = {name: about[name] for name in _ABOUT} | table.columns(_COLUMNS)
+            values |= {"loss": printable_lines((about["loss"],))[0], "notes": printable_lines(about["notes"])}
+            found = cls(**values)
             if about["counts"] != [found.n_member, found.n_nonmember]:
                 raise ValueError("its counts do not add up")  # noqa: TRY301 - all become one sentence
         except (KeyError, TypeError, ValueError) as error:
@@ -302,16 +302,10 @@ def is_summary(data: Any) -> bool:
 
 def _metadata(data: Any) -> dict[str, Any] | None:
     """Return what a file says of itself as a summary; none if it is anything else, or data in memory."""
-    from pyarrow import ArrowException, parquet
-
-    path = sources.path_of(data)
-    if path is None or path.suffix.lower() != ".parquet" or not path.is_file():
-        return None
+    text, _ = parquet_metadata(data, b"note")
     try:
-        with parquet.ParquetFile(str(path)) as file:
-            text = (file.schema_arrow.metadata or {}).get(b"note", b"")
-        found = json.loads(text[:_LONGEST])
-    except (OSError, ArrowException, ValueError, RecursionError):
+        found = json.loads((text or b"")[:_LONGEST])
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and _MARK in found else None
 
@@ -417,11 +411,10 @@ class _Losses:
     def _about(self, *, first: bool) -> dict[str, Any]:
         about: dict[str, Any] = {"loss": f"-{self.loss}" if self.higher_is_member else self.loss}
         about |= {"stopped_by_evidence": stopped_by_evidence(self.table)} if first else {}
-        collected = metadata_of(self.table.path)
+        collected = read_metadata(self.table.path)
         if collected is not None:
-            own = (
-                self.loss == "loss" and not self.higher_is_member
-            )  # and no other score, or one that is turned round
+            # And no other score, or one that is turned round.
+            own = self.loss == "loss" and not self.higher_is_member
             about |= {"scale": collected.scale} if own else {}
             about |= {"saturated": collected.saturated} if own and first else {}
             about |= {"notes": collected.notes} if first else {}

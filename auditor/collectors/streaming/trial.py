@@ -4,23 +4,16 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from auditor.collectors.base import tasks
 from auditor.collectors.base.named import joined
 from auditor.collectors.base.outputs import NAME_SCORES, Output, fall, shaped_outputs
 from auditor.collectors.base.records import Records, spread
 from auditor.collectors.base.scorer import ModelScorer, Scorer, differences
-from auditor.collectors.base.tasks import (
-    BatchLosses,
-    Classification,
-    better_order,
-    class_probabilities,
-    concatenated,
-    reordered,
-)
 from auditor.collectors.served.endpoint import ServedModel
 from auditor.collectors.streaming.engines import duration
 from auditor.collectors.texts.scorer import TextScorer
@@ -39,7 +32,7 @@ class Answer:
 
     records: Records
     outputs: npt.NDArray[Any] | None
-    losses: BatchLosses
+    losses: tasks.BatchLosses
 
 
 class _Prober:
@@ -57,7 +50,7 @@ class _Prober:
         step = self._most or n
         parts = [self._answer(records.part(start, start + step)) for start in range(0, n, step)]
         outputs = [part.outputs for part in parts if part.outputs is not None]
-        losses = concatenated([part.losses for part in parts])
+        losses = tasks.concatenated([part.losses for part in parts])
         return Answer(records, joined(outputs) if outputs else None, losses)
 
     def _answer(self, records: Records) -> Answer:
@@ -89,15 +82,11 @@ def _server(scorer: Scorer) -> ServedModel | None:
     return served if isinstance(served, ServedModel) else None
 
 
-def _gap(first: BatchLosses, second: BatchLosses, scale: LossScale) -> float | None:
-    """Return how far two answers about the same records are apart, or none where rounding explains it."""
-    apart = differences(
-        first.loss,
-        second.loss,
-        eps=max(first.eps, second.eps),
-        scale=scale,
-        saturated=first.saturated | second.saturated,
-    )
+def _gap(first: tasks.BatchLosses, second: tasks.BatchLosses, scale: LossScale) -> float | None:
+    """Return how far an answer is from an earlier one about these records and others, or none if by a rounding."""
+    n, eps = second.loss.size, max(first.eps, second.eps)
+    saturated = first.saturated[:n] | second.saturated
+    apart = differences(first.loss[:n], second.loss, eps=eps, scale=scale, saturated=saturated)
     return float(apart.max()) if apart.any() else None
 
 
@@ -180,21 +169,20 @@ def preflight(scorer: Scorer, groups: Sequence[Records], *, batch_size: int | No
     alone = trial.score(few.part(0, 1))
     more = isinstance(scorer, ModelScorer) and sum(map(len, some)) > len(few)
     most = [trial.score(group) for group in some] if more else [first]
-    told = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
+    of_texts = scorer.reader.trial(some[0]) if isinstance(scorer, TextScorer) else ()
     apart = _gap(first.losses, again.losses, scorer.scale)
     if _server(scorer) is not None:
         _refuse_other_rows(first, scorer)
-    head = replace(first.losses, loss=first.losses.loss[:1], saturated=first.losses.saturated[:1])
-    by_batch = apart is None and _gap(head, alone.losses, scorer.scale) is not None
+    by_batch = apart is None and _gap(first.losses, alone.losses, scorer.scale) is not None
     order, warned = _columns(scorer, [(item.records, item.outputs) for item in most])
     tried = sum(len(answer.records) for answer in most)
-    hard = concatenated([answer.losses for answer in most]).hard
+    hard = tasks.concatenated([answer.losses for answer in most]).hard
     return Preflight(
         records=tried,
         deterministic=apart is None,
         suggested_classes=order,
         seconds_per_record=trial.seconds_per_record(),
-        warnings=(*told, *_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
+        warnings=(*of_texts, *_warnings(scorer, apart=apart, by_batch=by_batch), *warned),
         provisional=tuple(_provisional(scorer, tried)) if hard else (),
         answer=first,
     )
@@ -219,11 +207,6 @@ def _refuse_other_rows(first: Answer, scorer: Scorer) -> None:
         )
 
 
-def _has_classes(scorer: Scorer) -> TypeGuard[ModelScorer]:
-    """Whether there are outputs with a column for each class."""
-    return isinstance(scorer, ModelScorer) and isinstance(scorer.task, Classification)
-
-
 def _columns(
     scorer: Scorer, answers: Sequence[tuple[Records, Any]]
 ) -> tuple[tuple[Any, ...] | None, list[str]]:
@@ -232,7 +215,7 @@ def _columns(
     Raises:
         InputError: Scores that are sorted without their classes.
     """
-    if not _has_classes(scorer):
+    if not isinstance(scorer, ModelScorer) or not isinstance(scorer.task, tasks.Classification):
         return None, []
     outputs, warned = joined([found for _, found in answers]), []
     named = getattr(outputs, "classes", ())
@@ -240,7 +223,7 @@ def _columns(
     names = range(outputs.shape[1] if outputs.ndim > 1 else 2) if known is None else known
     codes = np.concatenate([records.codes(names) for records, _ in answers])
     with np.errstate(over="ignore"):  # logits beyond the doubles
-        probabilities = class_probabilities(outputs.astype(np.float64), scorer.output)
+        probabilities = tasks.class_probabilities(outputs.astype(np.float64), scorer.output)
     loose = not (scorer.predictor.fixed_columns or named)
     if loose and np.ptp(codes) and (fall(outputs, least=_SORTED) or _of_winners(probabilities, codes)):
         raise InputError(
@@ -254,10 +237,10 @@ def _columns(
                 f"the probabilities of a record sum to one only within {off_one:.1g}: they are rounded, and so are the"
                 " losses; have the model return all digits."
             )
-    order = better_order(probabilities, codes=codes)
+    order = tasks.better_order(probabilities, codes=codes)
     if order is None:
         return None, warned
-    found = tuple(reordered(list(names), order))
+    found = tuple(tasks.reordered(list(names), order))
     fix = f"check classes= (--classes){_perhaps(found)}"
     if scorer.predictor.classes is not None:
         fix = "the model itself says its order, so check how the labels were encoded"
@@ -331,9 +314,8 @@ def _warnings(scorer: Scorer, *, apart: float | None, by_batch: bool) -> Iterato
 def _provisional(scorer: Scorer, tried: int) -> Iterator[str]:
     """Yield what looks so on the records that were tried, whose outputs are all labels."""
     served = _server(scorer)
-    if (
-        served is None or served.endpoint.labels is None
-    ):  # else they are accepted, and the history says what it means
+    # Labels that are named are accepted, and the history says what it means.
+    if served is None or served.endpoint.labels is None:
         fix = served.fix if served else "have the model return probabilities or logits"
         yield (
             f"all outputs for {tried} records are exactly 0 or 1, as of a model that returns labels, which leaves"

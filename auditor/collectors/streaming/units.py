@@ -214,7 +214,7 @@ def read_part(path: Path, *, unit: Unit, key: str) -> Any:
 def part_facts(table: Any) -> tuple[float, bool, int]:
     """Return ``eps``, ``hard`` and ``shown`` of the losses of a part, as `BatchLosses` has them."""
     facts = json.loads(table.schema.metadata[_FACTS])
-    return facts["eps"], facts["hard"], facts.get("shown", 0)
+    return facts["eps"], facts["hard"], facts["shown"]
 
 
 def _seal(content: bytes, unit: Unit, key: str) -> bytes:

@@ -79,13 +79,11 @@ class _ArrayReader:
     def table(self, names: Sequence[str]) -> Any:
         import pandas as pd
 
-        columns = {name: self.arrays[name] for name in names}
-        cells = {
-            name: pd.Series(list(array), dtype=object)
-            for name, array in columns.items()
-            if array.ndim >= _TABLE
-        }
-        return pd.DataFrame(columns | cells)
+        columns: dict[str, Any] = {name: self.arrays[name] for name in names}
+        for name, array in columns.items():
+            if array.ndim >= _TABLE:
+                columns[name] = pd.Series(list(array), dtype=object)
+        return pd.DataFrame(columns)
 
 
 _KINDS = {

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -173,29 +172,37 @@ class CollectedMetadata:
     manifest: Manifest | None
 
 
-def read_metadata(path: str | os.PathLike[str]) -> CollectedMetadata | None:
-    """Return what a collected file says of itself; none if it is any other Parquet file, or none at all.
+def parquet_metadata(data: Any, key: bytes) -> tuple[bytes | None, int]:
+    """Return what a Parquet file says of itself under a key, and its number of rows; None of other files and data in memory.
 
-    Args:
-        path: A Parquet file. What is wrong with the file as a whole is left to whoever reads its columns.
+    What is wrong with the file as a whole is found where its columns are read.
+    """
+    from pyarrow import ArrowException, parquet
+
+    path = path_of(data)
+    if path is None or path.suffix.lower() != ".parquet" or not path.is_file():
+        return None, 0
+    try:
+        with parquet.ParquetFile(str(path)) as file:
+            return (file.schema_arrow.metadata or {}).get(key), file.metadata.num_rows
+    except (OSError, ArrowException):
+        return None, 0
+
+
+def read_metadata(data: Any) -> CollectedMetadata | None:
+    """Return what a table says of itself, if it is a collected file; None for any other file, or data in memory.
 
     Raises:
         InputError: Metadata that was damaged, or that a newer version wrote.
     """
-    from pyarrow import ArrowException, parquet
-
-    try:
-        with parquet.ParquetFile(str(path)) as file:
-            text, rows = (file.schema_arrow.metadata or {}).get(METADATA_KEY), file.metadata.num_rows
-    except (OSError, ArrowException):
-        return None
+    text, rows = parquet_metadata(data, METADATA_KEY)
     if text is None:
         return None
     try:
         return _from_text(text, rows)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise InputError(
-            f"file {str(Path(path))!r} says what its losses are in a way that this version cannot read; collect them"
+            f"file {str(path_of(data))!r} says what its losses are in a way that this version cannot read; collect them"
             " again, or write the columns to a new file without the metadata 'auditor'."
         ) from error
 
@@ -309,15 +316,3 @@ def refuse_altered(columns: Mapping[str, npt.NDArray[Any]], found: CollectedMeta
             " purpose, write the columns to a new file without the metadata 'auditor'."
         )
     return True
-
-
-def metadata_of(data: Any) -> CollectedMetadata | None:
-    """Return what a table says of itself, if it is a collected file; none for any other file, or data in memory.
-
-    Raises:
-        InputError: A file that says what this version cannot read.
-    """
-    path = path_of(data)
-    if path is None or path.suffix.lower() != ".parquet" or path.is_dir():
-        return None
-    return read_metadata(path)

@@ -20,9 +20,7 @@ from auditor.core.errors import InputError
 
 _DECLARED = re.compile(r'"?sep=([^\s"])"?\r?\n')  # what spreadsheets write in front of the names
 _BLOCK = 2**22  # bytes of text that are read at a time, where it is not all
-_PER_COLUMN = (
-    2**13
-)  # of a wide table: each block costs a call for each column, so that few rows a block are slow
+_PER_COLUMN = 2**13  # of a wide table, for each block costs a call for each column
 
 
 class CsvTable(BatchTable):
@@ -48,11 +46,10 @@ class CsvTable(BatchTable):
             declared = _DECLARED.fullmatch(first)
             if declared:
                 self._separator, self.rows = declared[1], validate.FROM_ZERO
-            lines = csv.reader(
-                text if declared else itertools.chain([first], text), delimiter=self._separator
-            )
+                first = "\n"  # a line without fields
+            lines = csv.reader(itertools.chain([first], text), delimiter=self._separator)
             header = next((fields for fields in lines if fields), [])
-            self._header_lines = lines.line_num + bool(declared)
+            self._header_lines = lines.line_num
         super().__init__([name.strip().strip('"').strip() for name in header], place=place, path=path)
         self.asides = frozenset(name for name in self.names if not name)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from auditor.collectors.tables.arrays import NpzTable
-from auditor.collectors.tables.collected import metadata_of, refuse_altered
+from auditor.collectors.tables.collected import read_metadata, refuse_altered
 from auditor.collectors.tables.opening import open_table
 from auditor.collectors.tables.sources import Column, Table, marks, numbers, refuse_same
 from auditor.core import validate
@@ -208,7 +208,7 @@ def read_losses(
     if isinstance(table, NpzTable) and loss_column not in table.names and {*_TWO_ARRAYS} <= {*table.names}:
         return _two_arrays(table, higher_is_member)
     given: dict[str, Any] = {"stopped_by_evidence": stopped_by_evidence(table)}
-    collected = metadata_of(path)
+    collected = read_metadata(path)
     own = table.names if collected else ()
     if label_column is None and "label" in own:
         label_column = "label"
@@ -310,15 +310,12 @@ def read_loss_pair(
     alone = sorted({*found[0].values(), *found[1].values()} - set(shared.values()))
     if alone:
         history.append(f"left out, because only one of the files has it: {', '.join(alone)}")
-    pairs: Any = {
+    known: Any = {
         field: PerGroup(labels[0][name], labels[1][name])
         for field, name in (shared | {name: name for name in odds}).items()
     }
-    known: Any = {
-        "higher_is_member": higher_is_member,
-        "stopped_by_evidence": any(map(stopped_by_evidence, tables)),
-    }
-    return _of_groups(losses[0], losses[1], history=history, **known, **pairs)
+    known["stopped_by_evidence"] = any(map(stopped_by_evidence, tables))
+    return _of_groups(*losses, higher_is_member=higher_is_member, history=history, **known)
 
 
 def _refuse_mixed(table: Table, name: str | None, *, group: bool) -> None:

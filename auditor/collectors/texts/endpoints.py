@@ -241,7 +241,7 @@ def _generated(answer: Any, *, texts: Sequence[str], records: Records) -> list[t
 
 
 def _names(choice: _Choice, form: EchoedPrompt | PromptLogProbs) -> list[Any]:
-    """Return the tokens of an answer but the first, whose values were read, as text; none where the server does not say."""
+    """Return the tokens of an answer but the first, whose values were read, as text; an empty list where the server does not say."""
     if isinstance(form, PromptLogProbs):
         return [next(iter(entry.values())).get("decoded_token") for entry in choice["prompt_logprobs"][1:]]
     tokens = choice["logprobs"].get("tokens")
@@ -337,7 +337,7 @@ class CompletionsReader:
         """Return the texts with the log-probabilities of their tokens, in the order of the records."""
         self.check(records)
         texts = plain_texts(records)
-        logs = self._asked(records, texts, self.endpoint.form.request, self.endpoint.form.logs)
+        logs = self._answers(records, texts, self.endpoint.form.request, self.endpoint.form.logs)
         return [ScoredText(found, text) for found, text in zip(logs, texts, strict=True)]
 
     def trial(self, records: Records) -> tuple[str, ...]:
@@ -353,16 +353,14 @@ class CompletionsReader:
         rows = np.array([row for row, match in enumerate(found) if match][:_TRIED], dtype=np.intp)
         some, cuts = records.take(rows), [match[1] for match in found if match][:_TRIED]
         try:
-            new = self._asked(some, cuts, _greedy, _generated)
+            new = self._answers(some, cuts, _greedy, _generated)
         except StatusError:  # a server that generates nothing
             new = []
         if not any(added for added, _, _ in new):
             return (_UNCHECKED,)
         longer = [cut + added for cut, (added, _, _) in zip(cuts, new, strict=True)]
-        echoes = [
-            self._asked(some, texts, self.endpoint.form.request, self._echoed)
-            for texts in (longer, plain_texts(some))
-        ]
+        asking = self.endpoint.form.request
+        echoes = [self._answers(some, texts, asking, self._echoed) for texts in (longer, plain_texts(some))]
         checked = False
         for row, ((added, token, most), after, text) in enumerate(zip(new, *echoes, strict=True)):
             names = [name for name, _ in after]
@@ -370,10 +368,8 @@ class CompletionsReader:
                 continue
             checked, at = True, len(names) - 1
             there = text[at : at + 1] if [name for name, _ in text[:at]] == names[:-1] else []
-            for name, value in (
-                after[-1],
-                *there,
-            ):  # the names are the server's words, which no sentence repeats
+            for name, value in (after[-1], *there):
+                # The names are the server's words, which no sentence repeats.
                 if value > most + _APART or (name == token and value < most - _APART):
                     words = (
                         f"with a log-probability of {value:.4g} where the server generates its most likely token with"
@@ -383,12 +379,12 @@ class CompletionsReader:
         return () if checked else (_UNCHECKED,)
 
     def _echoed(self, answer: Any, *, texts: Sequence[str], records: Records) -> list[Any]:
-        """Return every token but the first of each text with its log-probability; none where the server does not say."""
+        """Return every token but the first of each text with its log-probability; an empty list where the server does not say."""
         logs = self.endpoint.form.logs(answer, texts=texts, records=records)
         named = [_names(choice, self.endpoint.form) for choice in _choices(answer, records=records)]
         return [list(zip(*item, strict=False)) for item in zip(named, logs, strict=True)]
 
-    def _asked(
+    def _answers(
         self, records: Records, texts: Sequence[str], request: _Function, read: _Function
     ) -> list[Any]:
         """Return what is read of the answers, a text each, in lists or, from a server that refuses them, one at a time."""
@@ -399,8 +395,8 @@ class CompletionsReader:
 
         def results(*, alone: bool) -> list[Any]:
             def body(start: int, stop: int) -> bytes:
-                asked = request(texts[start:stop], model=endpoint.model)
-                return json.dumps(asked | {"prompt": texts[start]} if alone else asked).encode()
+                content = request(texts[start:stop], model=endpoint.model)
+                return json.dumps(content | {"prompt": texts[start]} if alone else content).encode()
 
             most = 1 if alone else endpoint.max_request_records
             found = self._transport.batch(records, endpoint.path, most=most, body=body, read=part)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from auditor.collectors.base.records import Records, count_records, per_group
+from auditor.collectors.base.records import Records, count_records, labels_beside
 from auditor.collectors.base.scorer import losses_of
 from auditor.collectors.base.tasks import BatchLosses
 from auditor.collectors.texts.endpoints import CompletionsEndpoint, CompletionsReader
@@ -173,10 +173,7 @@ def collect_texts(
         MissingExtraError: A package that the model needs is not installed.
     """
     member, nonmember = _group("member", "members", members), _group("nonmember", "nonmembers", nonmembers)
-    labels = {
-        name: per_group(f"{name}s", pair, groups=(member, nonmember), values="texts")
-        for name, pair in (("id", ids), ("group", groups), ("person", persons))
-    }
+    labels = labels_beside((member, nonmember), values="texts", id=ids, group=groups, person=persons)
     labels["fingerprint"] = fingerprints(Features(member=member.features, nonmember=nonmember.features))
     size = None if batch_size is None else validate.at_least("batch_size", batch_size, least=1)
     scorer = text_scorer(

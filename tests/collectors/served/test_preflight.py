@@ -74,6 +74,52 @@ def test_answers_that_do_not_follow_their_records_are_refused(serve, linear, ste
     assert tried(replace(endpoint, max_request_records=1), linear).warnings == ()
 
 
+def text_labels(p):
+    """The largest class as text."""
+    return np.array(["cat", "fox", "owl"])[p.argmax(axis=1)].tolist()
+
+
+def by_class(p):
+    """Scores by class, the largest first."""
+    return [
+        dict(sorted(zip(("cat", "fox", "owl"), map(float, row), strict=True), key=lambda x: -x[1]))
+        for row in p
+    ]
+
+
+def top_one(p):
+    """The largest score with its class alone."""
+    return [{"label": name, "score": float(row.max())} for name, row in zip(text_labels(p), p, strict=True)]
+
+
+@pytest.mark.parametrize("form", [text_labels, by_class, top_one])
+@pytest.mark.parametrize("steady", [True, False])
+def test_answers_of_every_form_must_follow_their_records(serve, linear, form, steady):
+    """Labels of text and scores by class are believed in the order of the records, and refused in any other."""
+    names = ["cat", "fox", "owl"]
+
+    def answer(_method, _path, body):
+        rows = form(linear.probabilities(body["inputs"]))
+        return {"predictions": rows if steady else rows[::-1]}
+
+    endpoint = Endpoint(serve(answer).url, protocol=MLflow(), labels=names if form is text_labels else None)
+    labels = np.array(names)[linear.y]
+    if steady:
+        assert tried(endpoint, linear, classes=names, labels=labels).deterministic
+    else:
+        with refused("member answers must follow their records"):
+            tried(endpoint, linear, classes=names, labels=labels)
+
+
+@pytest.mark.parametrize("labels", [None, ["cat", "fox", "owl"]])
+def test_answers_without_numbers_or_known_labels_are_refused_before(serve, linear, labels):
+    """What is no number and no known label is one sentence before the order of the answers is looked at."""
+    server = serve(lambda _method, _path, body: {"predictions": ["yes" for _ in body["inputs"]]})
+    endpoint = Endpoint(server.url, protocol=MLflow(), labels=labels)
+    with refused("predicted labels|not in labels="):
+        tried(endpoint, linear)
+
+
 def test_labels_at_random_are_not_taken_for_other_records(serve, linear):
     """Of hard labels with random flips the counts may stay by chance, which says nothing of the order."""
     rng, lock = np.random.default_rng(1), threading.Lock()
